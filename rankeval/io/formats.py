@@ -34,19 +34,9 @@ import pyarrow.compute as pc
 from rankeval._checks import said, shown
 from rankeval._registry import chosen
 from rankeval.errors import FileFormatError, InvalidInput, RankevalError
+from rankeval.io import opening
 from rankeval.io.columns import IDS, Columns, id_column, value_column
-from rankeval.io.opening import (
-    BOM,
-    COMPRESSION,
-    DEFAULT,
-    NUMBER,
-    Limits,
-    number_of,
-    numbers_of_texts,
-    read_bytes,
-    reading,
-    write_atomically,
-)
+from rankeval.io.opening import DEFAULT, Limits
 
 _SNIFFED = 1 << 14
 _ID = "an id", "an id is text in UTF-8 or a whole number of 64 bits, and those of a column are of one type"
@@ -147,7 +137,7 @@ def load_installed() -> None:
 
 def _named(name: str, known: Callable[[Format], object]) -> Format:
     """Return a format by its name, or raise the error that lists the formats for this use."""
-    if name not in FORMATS:
+    if isinstance(name, str) and name not in FORMATS:
         load_installed()
     return FORMATS[chosen("format", name, [one.name for one in FORMATS.values() if known(one)])]
 
@@ -172,7 +162,7 @@ class Source:
         numbers = list(rows)
         row_lines = FORMATS[self.format].row_lines
         if row_lines and Path(self.path).is_file():
-            lines = row_lines(read_bytes(self.path, self.limits))
+            lines = row_lines(opening.read_bytes(self.path, self.limits))
             if max(numbers) < len(lines):
                 return f"{self.path}, lines {' and '.join(str(lines[row]) for row in numbers)}"
         return f"{self.path}, rows {' and '.join(str(row + 1) for row in numbers)}"
@@ -209,9 +199,9 @@ def reading_rows(
     UnknownName
         If there is no such format for judgments, or for rankings.
     """
-    where = Path(path)
+    where = opening.as_path(path)
     named = None if format is None else _named(format, lambda one: value in one.values)
-    with reading(where, limits) as file:
+    with opening.reading(where, limits) as file:
         how = named or _told(file.read(_SNIFFED), where, value)
         file.seek(0)
         try:
@@ -235,7 +225,7 @@ def reading_rows(
             lines = how.row_lines(file.read()) if how.row_lines else ()
             place = f"{where}, {f'line {lines[row]}' if row < len(lines) else f'row {row + 1}'}, column {column}"
             if column == value and isinstance(cell, str):
-                number_of(cell, place)
+                opening.number_of(cell, place)
             expected, remedy = _NUMBER if column == value else _ID
             raise FileFormatError(f"expected {expected}, found {shown(cell)}", where=place, remedy=remedy) from error
 
@@ -243,7 +233,7 @@ def reading_rows(
 def _parsed(numbers: Any) -> Any:
     """Parse a column of text if all of it are numbers as in TREC files; else it stays, to be refused."""
     is_text = isinstance(numbers, list) and all(isinstance(number, str) for number in numbers)
-    return numbers_of_texts(numbers) if is_text and all(map(NUMBER.fullmatch, numbers)) else numbers
+    return opening.numbers_of_texts(numbers) if is_text and all(map(opening.NUMBER.fullmatch, numbers)) else numbers
 
 
 def _told(start: bytes, where: Path, value: str) -> Format:
@@ -258,7 +248,7 @@ def _told(start: bytes, where: Path, value: str) -> Format:
 
 def suffix_of(where: Path) -> str:
     """Return the last suffix of a file that does not stand for a compression, or nothing."""
-    suffixes = [suffix for suffix in where.suffixes if suffix not in COMPRESSION]
+    suffixes = [suffix for suffix in where.suffixes if suffix not in opening.COMPRESSION]
     return suffixes[-1] if suffixes else ""
 
 
@@ -282,12 +272,14 @@ def write_rows(path: str | os.PathLike[str], table: pa.Table, format: str | None
         If no format of this name can be written.
     """
     if format is None:
-        by_suffix = [one.name for one in FORMATS.values() if one.write and suffix_of(Path(path)) in one.suffixes]
+        by_suffix = [
+            one.name for one in FORMATS.values() if one.write and suffix_of(opening.as_path(path)) in one.suffixes
+        ]
         format = [*by_suffix, "trec"][0]  # noqa: A001
     how = _named(format, lambda one: one.write)
     for name in table.column_names:
         check_fit(table.column(name), name, _UNFIT_NAME if name == "run" else how.unfit, how.words)
-    write_atomically(path, how.write(table) if how.write else ())
+    opening.write_atomically(where, how.write(table) if how.write else ())
 
 
 def check_fit(ids: pa.ChunkedArray, name: str, unfit: str, words: str) -> None:
@@ -303,7 +295,7 @@ def check_fit(ids: pa.ChunkedArray, name: str, unfit: str, words: str) -> None:
 
 def text_lines(data: bytes, comment: bytes | None = None) -> list[int]:
     """Return the number of each line, from 1, that is neither blank nor a comment."""
-    lines = enumerate(data.removeprefix(BOM).split(b"\n"), start=1)
+    lines = enumerate(data.removeprefix(opening.BOM).split(b"\n"), start=1)
     return [number for number, line in lines if (text := line.strip()) and text[:1] != comment]
 
 

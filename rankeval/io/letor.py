@@ -32,8 +32,9 @@ from numpy.typing import NDArray
 
 from rankeval._checks import count
 from rankeval.errors import FileFormatError, InvalidInput
+from rankeval.io import opening
 from rankeval.io.columns import value_column, whole
-from rankeval.io.opening import COMPRESSION, DEFAULT, WHOLE, Limits, number_of, numbers_of_texts, read_bytes, read_text
+from rankeval.io.opening import DEFAULT, Limits
 
 PART_OF: dict[str, str] = {
     "train": "train",
@@ -157,7 +158,7 @@ def _by_sklearn(text: bytes, limits: Limits) -> _Read | None:
     except (ValueError, OverflowError):
         return None
     # It also takes lines with and without qid side by side, and then returns fewer queries than labels.
-    is_plain = len(qid) in {0, len(label)} and (np.abs(label) < WHOLE).all() and np.isfinite(X.data).all()
+    is_plain = len(qid) in {0, len(label)} and (np.abs(label) < opening.WHOLE).all() and np.isfinite(X.data).all()
     if not is_plain or not len(label) or X.shape[1] - 1 > limits.feature:
         return None
     return X, label, qid if len(qid) else None
@@ -180,7 +181,7 @@ def _line_by_line(text: bytes, where: str, limits: Limits = DEFAULT) -> _Read:
         if not fields:
             continue
         labels.append(fields[0])
-        number_of(labels[-1], f"{at}, label")
+        opening.number_of(labels[-1], f"{at}, label")
         rest = fields[1:]
         if rest and rest[0].startswith("qid:"):
             qids.append(rest.pop(0).removeprefix("qid:"))
@@ -196,7 +197,7 @@ def _line_by_line(text: bytes, where: str, limits: Limits = DEFAULT) -> _Read:
     index = np.array([index for index, _ in cells], np.int64)
     values = np.array([value for _, value in cells], np.float64)
     X = csr_matrix((values, index, starts), shape=(len(labels), int(index.max(initial=0)) + 1))
-    label = value_column(numbers_of_texts(labels), f"label of {where}")
+    label = value_column(opening.numbers_of_texts(labels), f"label of {where}")
     return X, label, _query_ids(qids) if qids else None
 
 
@@ -205,7 +206,7 @@ def _cell(field: str, at: str, limits: Limits) -> tuple[int, float]:
     if not (colon and index.isascii() and index.isdigit()):
         raise FileFormatError(f"expected 'index:value', found {field[:80]!r}", where=f"{at}")
     check_feature(index, at, limits)
-    return int(index), number_of(value, f"{at}, feature {index}")
+    return int(index), opening.number_of(value, f"{at}, feature {index}")
 
 
 def check_feature(index: str, where: str, limits: Limits) -> None:
@@ -244,13 +245,13 @@ def read_letor(
     path: str | os.PathLike[str], name: str | None, *, sparse: bool | None, limits: Limits
 ) -> dict[str, Any]:
     """Read one file as `rankeval.datasets.load_letor` does, and return the fields of `RankingData`."""
-    where = Path(path)
+    where = opening.as_path(path)
     return _assemble([(where, *_rows(where, limits))], [name or where.name], sparse=sparse, limits=limits)[0]
 
 
 def read_letor_parts(path: str | os.PathLike[str], *, sparse: bool | None, limits: Limits) -> dict[str, dict[str, Any]]:
     """Read a folder of files, one for each part, with the same columns; return part -> fields of `RankingData`."""
-    folder = Path(path)
+    folder = opening.as_path(path)
     files = _part_files(folder)
     loaded = [(file, *_rows(file, limits, prefix=f"{part}-")) for part, file in files.items()]
     remedy = "if you mean it, load the files one by one with load_letor"
@@ -280,12 +281,12 @@ def _part_files(folder: Path) -> dict[str, Path]:
 
 def _rows(file: Path, limits: Limits, prefix: str = "") -> tuple[SparseRows, NDArray[Any]]:
     """Return the rows of a file and their queries; those of a sizes file are numbered behind the prefix."""
-    rows = read_svmlight(read_text(file, limits), str(file), limits)
+    rows = read_svmlight(opening.read_text(file, limits), str(file), limits)
     return rows, rows.qid if rows.qid is not None else _numbered(file, len(rows.label), limits, prefix)
 
 
 def _uncompressed(name: str) -> str:
-    for suffix in COMPRESSION:
+    for suffix in opening.COMPRESSION:
         name = name.removesuffix(suffix)
     return name
 
@@ -295,7 +296,7 @@ def _numbered(file: Path, n_rows: int, limits: Limits, prefix: str) -> NDArray[A
     stem = _uncompressed(file.name)
     stems = dict.fromkeys((stem, Path(stem).stem))
     candidates = [
-        file.with_name(one + sizes + more) for one in stems for sizes in _SIZES for more in ("", *COMPRESSION)
+        file.with_name(one + sizes + more) for one in stems for sizes in _SIZES for more in ("", *opening.COMPRESSION)
     ]
     # LightGBM has rank.train.query beside rank.train; others drop the suffix first.
     beside = next((candidate for candidate in candidates if candidate.is_file()), None)
@@ -313,7 +314,7 @@ def _numbered(file: Path, n_rows: int, limits: Limits, prefix: str) -> NDArray[A
 
 def _sizes(file: Path, limits: Limits) -> list[int]:
     sizes = []
-    for number, line in enumerate(io.BytesIO(read_text(file, limits)), start=1):
+    for number, line in enumerate(io.BytesIO(opening.read_text(file, limits)), start=1):
         word = line.strip()
         if word and not (word.isdigit() and len(word) < _DIGITS):
             raise FileFormatError(f"expected the size of a query, found {word[:80]!r}", where=f"{file}, line {number}")
@@ -354,7 +355,7 @@ def _feature_names(folder: Path, limits: Limits) -> dict[int, str]:
         if not file.is_file():
             continue
         try:
-            titles = json.loads(read_bytes(file, limits))
+            titles = json.loads(opening.read_bytes(file, limits))
         except (ValueError, RecursionError) as error:
             if isinstance(error, FileFormatError):
                 raise

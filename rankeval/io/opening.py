@@ -36,11 +36,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import pyarrow as pa
 
-from rankeval._registry import unknown
+from rankeval._checks import check_count, shown
+from rankeval._registry import chosen
 from rankeval.errors import FileFormatError, InvalidInput, LimitExceeded, RankevalError
 
 ALWAYS = 1 << 24  # bytes that any compressed file may expand to, because so few do no harm
@@ -79,18 +80,13 @@ class Limits:
     feature: int = 1 << 20
 
     def __post_init__(self) -> None:
-        for one in fields(self):
-            value = getattr(self, one.name)
-            if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-                raise InvalidInput(f"the limit {one.name} is {value!r}: expected a whole number above 0")
+        for name, value in vars(self).items():
+            check_count(name, value)
 
     def exceeded(self, name: str, where: str, found: str) -> LimitExceeded:
         """Make the error for a file beyond a limit, from the limit's name, the file (and line), and the size found."""
-        limit = getattr(self, name)
-        return LimitExceeded(
-            f"{where}: {found}, beyond the limit of {limit:,}; if the file is sound, raise it: "
-            f"limits=Limits({name}=...)"
-        )
+        remedy = f"if the file is sound, raise it: limits=Limits({name}=...)"
+        return LimitExceeded(f"{found}, beyond the limit of {getattr(self, name):,}", where=where, remedy=remedy)
 
 
 DEFAULT = Limits()
@@ -112,14 +108,13 @@ def limits_of(settings: Iterable[str]) -> Limits:
     known = [one.name for one in fields(Limits)]
     given = {}
     for setting in settings:
-        name, equals, value = setting.partition("=")
-        if equals and name not in known:
-            raise unknown("limit", name, known)
-        if not (equals and value.isascii() and value.isdigit() and len(value) < 19):
-            raise InvalidInput(
-                f"the limit {setting!r} is not name=value with a whole number; the limits are: {', '.join(known)}"
-            )
-        given[name] = int(value)
+        name, _, value = setting.partition("=")
+        try:
+            given[chosen("limit", name, known)] = int(value)
+        except ValueError as error:
+            if isinstance(error, InvalidInput):
+                raise
+            raise InvalidInput(argument="limit", found=shown(setting), expected="name=value, a whole number") from error
     return replace(DEFAULT, **given)
 
 
@@ -130,6 +125,7 @@ WHOLE = 2**53
 """Float64 holds every whole number up to here."""
 _DIGITS = re.compile(r"[+-]?\d{1,400}", re.ASCII)  # no float has more digits
 _LF, _CR = b"\n", b"\r"
+_LONE_RETURN = "found a carriage return (CR) that no LF follows; end all lines with LF or all with CRLF"
 
 
 def number_of(text: str, where: str) -> float:
@@ -206,24 +202,18 @@ class TextCheck:
     def end(self) -> None:
         """Refuse CR as the last byte of the text."""
         if self._cr:
-            raise self._lone_return(self._lines() + 1)
+            raise self._wrong(b"", 0, 0, _LONE_RETURN)
 
     def _check_returns(self, block: bytes | bytearray, start: int, end: int) -> bool:
         if self._cr and block[start] != _LF[0]:
-            raise self._lone_return(self._lines() + 1)
+            raise self._wrong(block, start, start, _LONE_RETURN)
         at = block.find(_CR, start, end)
         self._cr = at >= 0 and block[end - 1] == _CR[0]
         if at < 0 or block.count(_CR, start, end) == block.count(b"\r\n", start, end) + self._cr:
             return at >= 0
         while block[at + 1] == _LF[0]:
             at = block.find(_CR, at + 1, end)
-        raise self._lone_return(self._lines() + block.count(_LF, start, at) + 1)
-
-    def _lone_return(self, line: int) -> FileFormatError:
-        return FileFormatError(
-            f"{self.where}, line {line}: found a carriage return (CR) that no LF follows; "
-            "end all lines with LF or all with CRLF"
-        )
+        raise self._wrong(block, start, at, _LONE_RETURN)
 
     def _check_marks(self, block: bytes | bytearray, start: int, end: int) -> None:
         # One mark may begin the text, but no later line.
@@ -258,7 +248,7 @@ class TextCheck:
 
     def _wrong(self, block: bytes | bytearray, start: int, at: int, found: str) -> FileFormatError:
         line = self._lines() + block.count(_LF, start, at) + 1
-        return FileFormatError(f"{self.where}, line {line}: {found}")
+        return FileFormatError(found, where=f"{self.where}, line {line}")
 
 
 def check_text(source: pa.NativeFile, where: str, limits: Limits) -> None:
@@ -299,24 +289,28 @@ def reading(path: str | os.PathLike[str], limits: Limits = DEFAULT) -> Iterator[
     LimitExceeded
         If it exceeds a limit.
     """
-    where = Path(path)
-    try:
-        with _open(where, limits) as source:
-            before = _size(where)
+    where = as_path(path)
+    if not isinstance(limits, Limits):
+        raise InvalidInput(argument="limits", found=shown(limits), expected="Limits, such as rk.Limits(line=10**7)")
+    with _open(where, limits) as source:
+        before = _size(where)
+        try:
             yield source
-            _check_unchanged(where, before)
-    except RankevalError:
-        raise
-    except Exception as error:
-        error.add_note(f"while reading {where}")
-        raise
+        except RankevalError:
+            raise
+        except Exception as error:
+            error.add_note(f"while reading {where}")
+            raise
+        if (after := _size(where)) != before:
+            problem = f"the file changed while it was read, from {before} to {after} bytes"
+            raise FileFormatError(problem, where=str(where), remedy="read it when it is whole")
 
 
-def _check_unchanged(where: Path, before: int | None) -> None:
-    if (after := _size(where)) != before:
-        raise FileFormatError(
-            f"{where} changed while it was read, from {before} to {after} bytes: read it when it is whole"
-        )
+def as_path(path: Any) -> Path:
+    """Return the path of a file or folder, given as text or as a path."""
+    if not isinstance(path, (str, os.PathLike)):
+        raise InvalidInput(argument="path", found=shown(path), expected="the path of a file, as text")
+    return Path(path)
 
 
 def _size(where: Path) -> int | None:
@@ -442,7 +436,7 @@ def write_atomically(path: str | os.PathLike[str], pieces: Iterable[bytes | pa.B
     InvalidInput
         If there is no such folder, or nothing may be written there.
     """
-    where = Path(path)
+    where = as_path(path)
     with ExitStack() as stack:
         try:
             file = stack.enter_context(replacing(where, draft_of(where)))
