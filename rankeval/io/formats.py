@@ -271,10 +271,9 @@ def write_rows(path: str | os.PathLike[str], table: pa.Table, format: str | None
     UnknownName
         If no format of this name can be written.
     """
+    where = opening.as_path(path)
     if format is None:
-        by_suffix = [
-            one.name for one in FORMATS.values() if one.write and suffix_of(opening.as_path(path)) in one.suffixes
-        ]
+        by_suffix = [one.name for one in FORMATS.values() if one.write and suffix_of(where) in one.suffixes]
         format = [*by_suffix, "trec"][0]  # noqa: A001
     how = _named(format, lambda one: one.write)
     for name in table.column_names:
