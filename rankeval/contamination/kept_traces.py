@@ -29,7 +29,7 @@ from rankeval.contamination.label_counts import LabelCounts
 from rankeval.contamination.register import RegisteredContent
 from rankeval.contamination.shared_labels import SharedDocuments, same_ids
 from rankeval.errors import InvalidInput
-from rankeval.join.grouping import group_rows
+from rankeval.join.flat import group_rows
 from rankeval.join.matching import Hashes
 
 

@@ -117,8 +117,7 @@ def by_aspect(whole: Judged) -> Parts:
     InvalidInput
         If the judgments are by sub-group.
     """
-    parts: Parts = whole.once("aspects", lambda: _parts(whole, None))
-    return parts
+    return whole.once("aspects", lambda: _parts(whole, None))
 
 
 def by_group(whole: Judged) -> Parts:
@@ -136,8 +135,7 @@ def by_group(whole: Judged) -> Parts:
     """
     assert whole.aspects is not None
     skips_below = whole.aspects.skips_below
-    parts: Parts = whole.once("groups", lambda: _parts(whole, skips_below))
-    return parts
+    return whole.once("groups", lambda: _parts(whole, skips_below))
 
 
 def _parts(whole: Judged, skips_below: float | None) -> Parts:
