@@ -157,15 +157,14 @@ class Source:
     format: str
     limits: Limits = DEFAULT
 
-    def place(self, rows: Iterable[int]) -> str:
+    def place(self, rows: Sequence[int]) -> str:
         """Return the file and the lines of rows that are counted from 0; rows, if the format or a pipe has no lines."""
-        numbers = list(rows)
-        row_lines = FORMATS[self.format].row_lines
+        row_lines, numbers, unit = FORMATS[self.format].row_lines, [row + 1 for row in rows], "row"
         if row_lines and Path(self.path).is_file():
             lines = row_lines(opening.read_bytes(self.path, self.limits))
-            if max(numbers) < len(lines):
-                return f"{self.path}, lines {' and '.join(str(lines[row]) for row in numbers)}"
-        return f"{self.path}, rows {' and '.join(str(row + 1) for row in numbers)}"
+            if max(numbers) <= len(lines):
+                numbers, unit = [lines[number - 1] for number in numbers], "line"
+        return f"{self.path}, {unit}{'s' if len(numbers) > 1 else ''} {' and '.join(map(str, numbers))}"
 
 
 @contextmanager
@@ -211,19 +210,18 @@ def reading_rows(
         except (ValueError, TypeError) as error:
             if how.read.__module__.startswith("rankeval."):
                 raise  # a fault of ours, and not of the file
-            why = " ".join(f"{type(error).__name__}: {error}".split())
+            why = f"{type(error).__name__}: {said(error)}"
             raise FileFormatError(f"{where} is not as {how.words} must be: {why}") from error
         if not len(columns.value):
             raise FileFormatError(f"{where} is empty: expected rows with qid, docid and {value}")
+        source = Source(str(where), how.name, limits)
         try:
-            yield replace(columns, value=_parsed(columns.value), source=Source(str(where), how.name, limits))
+            yield replace(columns, value=_parsed(columns.value), source=source)
         except (InvalidInput, TypeError) as error:
             if (wrong := _wrong_cell(columns, value)) is None:
                 raise FileFormatError(said(error), where=str(where)) from error
             row, column, cell = wrong
-            file.seek(0)
-            lines = how.row_lines(file.read()) if how.row_lines else ()
-            place = f"{where}, {f'line {lines[row]}' if row < len(lines) else f'row {row + 1}'}, column {column}"
+            place = f"{source.place([row])}, column {column}"
             if column == value and isinstance(cell, str):
                 opening.number_of(cell, place)
             expected, remedy = _NUMBER if column == value else _ID
@@ -286,10 +284,8 @@ def check_fit(ids: pa.ChunkedArray, name: str, unfit: str, words: str) -> None:
     is_text = pa.types.is_string(ids.type) or pa.types.is_large_string(ids.type)
     row = pc.index(pc.match_substring_regex(ids, unfit), True).as_py() if is_text else -1
     if row >= 0:
-        raise InvalidInput(
-            f"{name} {ids[row].as_py()!r} in row {row} (counting from 0) cannot stand in {words}: rename it, or write "
-            "another format, such as a .parquet file"
-        )
+        problem = f"{name} {ids[row].as_py()!r} in row {row} (counting from 0) cannot stand in {words}"
+        raise InvalidInput(problem, remedy="rename it, or write another format, such as a .parquet file")
 
 
 def text_lines(data: bytes, comment: bytes | None = None) -> list[int]:
