@@ -122,7 +122,7 @@ def unpack(content: bytes, where: str = "") -> dict[str, Any]:
 
 
 def _fields(content: bytes) -> dict[str, Any]:
-    from rankeval.io.parquet import parquet_table
+    from rankeval.io.tables import parquet_table
 
     table = parquet_table(pa.BufferReader(content), "it", DEFAULT)
     card = json.loads((table.schema.metadata or {})[_METADATA])

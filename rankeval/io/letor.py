@@ -54,6 +54,7 @@ _COMMENT = re.compile(rb"#[^\n]*")
 # A comment that holds a row: the line end behind the row before is missing.
 _SWALLOWED = re.compile(rb"^[^\S\n]*[^#\s][^#\n]*#[^\n]*[ \t]qid:[^\s:]+[ \t]+[0-9]+:", re.MULTILINE)
 _DOCID = re.compile(rb"^[^\S\n]*[^#\s][^#\n]*#[^\n]*?\bdocid[^\S\n]*[=:][^\S\n]*(\S+)", re.MULTILINE)
+_INDEX = re.compile(r"[0-9]+")
 _LONGEST = 40  # digits of an index
 _SIZES = (".query", ".group")
 _ROWS = ("", ".txt", ".dat", ".svm", ".svmlight", ".libsvm", ".letor", *(f".{word}" for word in PART_OF))
@@ -83,10 +84,8 @@ def check_distinct(qids: Mapping[str, NDArray[np.generic]], remedy: str) -> None
     for part, qid in qids.items():
         for query in np.unique(qid).tolist():
             if query in seen:
-                raise InvalidInput(
-                    f"query {query!r} is in {seen[query]} and in {part}: the same query in both is a leak, and "
-                    f"different queries need different ids; {remedy}"
-                )
+                problem = f"query {query!r} is in {seen[query]} and in {part}: a leak, or an id of two queries"
+                raise InvalidInput(problem, remedy=remedy)
             seen[query] = part
 
 
@@ -175,9 +174,9 @@ def _line_by_line(text: bytes, where: str, limits: Limits = DEFAULT) -> _Read:
     for number, line in enumerate(io.BytesIO(text), start=1):
         at = f"{where}, line {number}"
         try:
-            fields = [word.decode() for word in line.split()]
+            fields = [word.decode() for word in line.split()]  # text would be split at more blanks than bytes
         except UnicodeDecodeError as error:
-            raise FileFormatError(f"expected UTF-8 text, found {line[:80]!r}", where=f"{at}") from error
+            raise FileFormatError(f"expected UTF-8 text, found {line[:80]!r}", where=at) from error
         if not fields:
             continue
         labels.append(fields[0])
@@ -189,7 +188,7 @@ def _line_by_line(text: bytes, where: str, limits: Limits = DEFAULT) -> _Read:
             raise FileFormatError(f"{at}: expected 'label qid:id index:value ...' in all lines or no qid in any")
         row = dict(_cell(field, at, limits) for field in rest)
         if len(row) < len(rest):
-            raise FileFormatError("a feature index is given twice", where=f"{at}")
+            raise FileFormatError("a feature index is given twice", where=at)
         cells.extend(sorted(row.items()))
         starts.append(len(cells))
     if not labels:
@@ -203,17 +202,17 @@ def _line_by_line(text: bytes, where: str, limits: Limits = DEFAULT) -> _Read:
 
 def _cell(field: str, at: str, limits: Limits) -> tuple[int, float]:
     index, colon, value = field.partition(":")
-    if not (colon and index.isascii() and index.isdigit()):
-        raise FileFormatError(f"expected 'index:value', found {field[:80]!r}", where=f"{at}")
-    check_feature(index, at, limits)
-    return int(index), opening.number_of(value, f"{at}, feature {index}")
+    if not (colon and _INDEX.fullmatch(index)):
+        raise FileFormatError(f"expected 'index:value', found {field[:80]!r}", where=at)
+    return _feature(index, at, limits), opening.number_of(value, f"{at}, feature {index}")
 
 
-def check_feature(index: str, where: str, limits: Limits) -> None:
-    """Refuse a feature index, given as digits, beyond the limit: the matrix would exceed all memory."""
+def _feature(index: str, where: str, limits: Limits) -> int:
+    """Return a feature's number, and refuse one beyond the limit: the matrix would exceed all memory."""
     # Python turns no more than 4,300 digits into a number.
     if len(index) >= _LONGEST or int(index) > limits.feature:
         raise limits.exceeded("feature", where, f"found feature {index[:40]}")
+    return int(index)
 
 
 def _query_ids(qids: list[str]) -> NDArray[Any]:
@@ -301,10 +300,8 @@ def _numbered(file: Path, n_rows: int, limits: Limits, prefix: str) -> NDArray[A
     # LightGBM has rank.train.query beside rank.train; others drop the suffix first.
     beside = next((candidate for candidate in candidates if candidate.is_file()), None)
     if beside is None:
-        raise FileFormatError(
-            f"{file} has no qid: in its rows, and no file of query sizes beside it: "
-            f"expected {stem}.query or {stem}.group"
-        )
+        problem = f"no qid: in the rows, and no file of query sizes beside it: expected {stem}.query or {stem}.group"
+        raise FileFormatError(problem, where=str(file))
     sizes = _sizes(beside, limits)
     if sum(sizes) != n_rows:
         raise FileFormatError(f"the sizes in {beside} add up to {sum(sizes)}, but {file} has {count(n_rows, 'row')}")
@@ -354,19 +351,12 @@ def _feature_names(folder: Path, limits: Limits) -> dict[int, str]:
     for file in (folder / "features.json", folder.resolve().parent / "features.json"):
         if not file.is_file():
             continue
+        data = opening.read_bytes(file, limits)
         try:
-            titles = json.loads(opening.read_bytes(file, limits))
+            titles = json.loads(data)
         except (ValueError, RecursionError) as error:
-            if isinstance(error, FileFormatError):
-                raise
             raise FileFormatError(f"{file} is no JSON: {error}") from error
         titles = titles.get("features", titles) if isinstance(titles, dict) else titles
-        if isinstance(titles, dict) and all(_is_title(key, name) for key, name in titles.items()):
-            for key in titles:
-                check_feature(key, str(file), limits)
-            return {int(key): name for key, name in titles.items()}
+        if isinstance(titles, dict) and all(_INDEX.fullmatch(key) and isinstance(titles[key], str) for key in titles):
+            return {_feature(key, str(file), limits): name for key, name in titles.items()}
     return {}
-
-
-def _is_title(key: str, name: Any) -> bool:
-    return key.isascii() and key.isdigit() and isinstance(name, str)

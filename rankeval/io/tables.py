@@ -4,6 +4,12 @@ The columns of judgments and rankings are found under our names or the usual one
 those of a table of features are the caller's (`feature_tables`). Ids of CSV are text; JSON lines and Parquet say
 whether an id is text or an integer. Arrow reads the cells of CSV. A file with quotes is read by Python's strict reader
 before, because Arrow's reads on after a stray quote, through other rows.
+
+In Parquet a column of equal values takes almost no bytes, however often and however long they are: a file of 100 KB can
+hold 100 GB. Neither its own size nor the sizes in its metadata tell, because both count a value of a dictionary once.
+Before anything is read, two bounds are checked: the number of values, and for text the longest value of each
+dictionary, which comes with the first row of its group. The trap: text cannot be read as a dictionary, small as that
+would be, because Arrow mixes up the rows if a value stands in a dictionary twice.
 """
 
 from __future__ import annotations
@@ -13,6 +19,7 @@ import json
 import re
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache, partial
 from io import BytesIO, StringIO
@@ -29,7 +36,7 @@ from rankeval.errors import FileFormatError, InvalidInput
 from rankeval.io.columns import IDS, Columns
 from rankeval.io.formats import Format, OpenFile, add_format, suffix_of, text_lines
 from rankeval.io.frames import NUMBER_IN_INDEX, columns_of, refuse_other_pairs, spelled
-from rankeval.io.opening import BOM, Limits, check_text
+from rankeval.io.opening import ALWAYS, BOM, Limits, check_text
 from rankeval.io.opening import PARQUET as MAGIC
 
 _LONG = 1 << 12  # bytes; a longer first line is no row of TREC text
@@ -37,6 +44,7 @@ NUL = r"\x00"
 """A pattern for ids that no file of TREC can hold."""
 
 _ADVICE = "rename it, or read the file as a frame and say {part}= in Qrels.from_frame or Run.from_frame"
+_VALUE = 8  # bytes of a value in memory, at least
 _BYTES = 1 << 24  # of CSV that Arrow parses at a time
 _DELIMITERS = {"csv": ",", "tsv": "\t"}
 TABLES: tuple[str, ...] = ("parquet", *_DELIMITERS)
@@ -99,7 +107,7 @@ def open_table(file: pa.NativeFile, path: str, format: str | None, limits: Limit
     wanted = told if format is None else chosen("format of a table of features", format, TABLES)
     if (wanted == "parquet") != is_parquet:
         raise FileFormatError(f"{path}: expected {wanted}, found {'Parquet' if is_parquet else 'another content'}")
-    source = _open_parquet(file, path, limits) if is_parquet else _open_text(file, path, _DELIMITERS[wanted], limits)
+    source = _open_parquet(file, path, limits) if is_parquet else _open_text(file, path, limits, _DELIMITERS[wanted])
     if source.delimiter and not source.names:
         raise FileFormatError(f"{path} is empty: expected a first line with the names of the columns")
     for name in source.names:
@@ -109,19 +117,21 @@ def open_table(file: pa.NativeFile, path: str, format: str | None, limits: Limit
 
 
 def _open_parquet(file: pa.NativeFile, path: str, limits: Limits) -> TableSource:
-    from rankeval.io.parquet import parquet_kinds, parquet_table, whole_parquet
+    import pyarrow.parquet as pq
 
+    file.seek(0)
     with whole_parquet(path):
-        kinds = parquet_kinds(file)
+        schema = pq.read_schema(file)
 
     def columns(names: Sequence[str]) -> pa.Table:
         with whole_parquet(path):
             return parquet_table(file, path, limits, list(names))
 
-    return TableSource(path, [name for name, _ in kinds], dict(kinds), columns, lambda row: f"row {row + 1}")
+    kinds = dict(zip(schema.names, schema.types, strict=True))
+    return TableSource(path, schema.names, kinds, columns, lambda row: f"row {row + 1}")
 
 
-def _open_text(file: pa.NativeFile, path: str, delimiter: str, limits: Limits) -> TableSource:
+def _open_text(file: pa.NativeFile, path: str, limits: Limits, delimiter: str) -> TableSource:
     check_text(file, path, limits)
     data = bytes(file.read()).removeprefix(BOM)
     # Without a quote there is nothing that Arrow's reader could take wrongly; Python's would take ten times as long.
@@ -287,7 +297,8 @@ def _write_jsonl(table: pa.Table) -> Iterator[bytes]:
     return (json.dumps(row, ensure_ascii=False).encode() + b"\n" for row in table.to_pylist())
 
 
-def _read_named(source: TableSource, given: OpenFile) -> Columns:
+def _read_table(open_one: Callable[[pa.NativeFile, str, Limits], TableSource], given: OpenFile) -> Columns:
+    source = open_one(given.file, given.path, given.limits)
     if source.delimiter and not source.names:
         return Columns([], [], [])
     parts = _parts(source.names, given.value, f"{given.path}, line 1" if source.delimiter else given.path)
@@ -300,14 +311,6 @@ def _read_named(source: TableSource, given: OpenFile) -> Columns:
     return _columns(cells, parts, given, swallowed(source.delimiter), source.place)
 
 
-def _read_csv(delimiter: str, given: OpenFile) -> Columns:
-    return _read_named(_open_text(given.file, given.path, delimiter, given.limits), given)
-
-
-def _read_parquet(given: OpenFile) -> Columns:
-    return _read_named(_open_parquet(given.file, given.path, given.limits), given)
-
-
 def _write_parquet(table: pa.Table) -> list[pa.Buffer]:
     import pyarrow.parquet as pq
 
@@ -316,24 +319,90 @@ def _write_parquet(table: pa.Table) -> list[pa.Buffer]:
     return [sink.getvalue()]
 
 
-def _delimited(name: str, words: str, delimiter: str, *, is_told_by_suffix: bool = True) -> Format:
-    return Format(
-        name,
-        words,
-        read=partial(_read_csv, delimiter),
-        write=partial(_write_csv, delimiter),
-        suffixes=(f".{name}",),
-        sniff=partial(_is_csv, delimiter),
-        row_lines=partial(csv_lines, delimiter),
-        unfit=rf"{swallowed(delimiter)}|\r",
-        is_told_by_suffix=is_told_by_suffix,
+@contextmanager
+def whole_parquet(where: str) -> Iterator[None]:
+    """Refuse a file that Arrow finds damaged; ``where`` is the file's name."""
+    try:
+        yield
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        raise FileFormatError(f"not a whole Parquet file ({said(error)})", where=where) from error
+
+
+def parquet_table(source: pa.NativeFile, where: str, limits: Limits, columns: Sequence[str] | None = None) -> pa.Table:
+    """Read a Parquet file.
+
+    Parameters
+    ----------
+    source : Arrow file
+        The file.
+    where : str
+        The file's name for messages.
+    limits : Limits
+        How far it may expand.
+    columns : sequence of str, optional
+        The columns to read; all if not given.
+
+    Raises
+    ------
+    pyarrow.ArrowInvalid
+        If the file is damaged.
+    FileFormatError
+        If a column holds lists.
+    LimitExceeded
+        If the values could take more memory than the limit allows.
+    """
+    import pyarrow.parquet as pq
+
+    source.seek(0)
+    metadata = pq.read_metadata(source)
+    most = max(ALWAYS, limits.expansion * source.size())
+    # Only from the schema: pyarrow 25 ends the process if the metadata of a column's chunk are damaged.
+    leaves = [metadata.schema.column(place) for place in range(metadata.num_columns)]
+    wanted = [leaf for leaf in leaves if columns is None or leaf.path.partition(".")[0] in columns]
+    if nested := [leaf.path for leaf in wanted if leaf.max_repetition_level]:
+        raise FileFormatError(f"{where}: the column {nested[0].partition('.')[0]!r} holds lists: give one value a row")
+    if metadata.num_rows * _VALUE > most:
+        raise limits.exceeded("expansion", where, f"{metadata.num_rows:,} rows in {source.size():,} bytes")
+    n_bytes = _most_bytes(source, [leaf.path for leaf in wanted if leaf.physical_type == "BYTE_ARRAY"])
+    if n_bytes > most:
+        raise limits.exceeded("expansion", where, f"up to {n_bytes:,} bytes of text in {source.size():,} bytes")
+    source.seek(0)
+    table = pq.read_table(source, columns=columns)
+    table.validate(full=True)  # Parquet does not check that text is UTF-8
+    return table
+
+
+def _most_bytes(source: pa.NativeFile, names: list[str]) -> int:
+    """Return how many bytes texts may take at most: each row might have the longest."""
+    import pyarrow.parquet as pq
+
+    source.seek(0)
+    file = pq.ParquetFile(source, read_dictionary=names)
+    total = 0
+    for group in range(file.num_row_groups if names else 0):
+        n_rows = file.metadata.row_group(group).num_rows
+        for first in file.iter_batches(batch_size=1, row_groups=[group], columns=names, use_threads=False):
+            dictionaries = [one.dictionary for one in first.columns if pa.types.is_dictionary(one.type)]
+            total += sum(n_rows * (pc.max(pc.binary_length(texts)).as_py() or 0) for texts in dictionaries)
+            break
+    return total
+
+
+for _name, _words, _delimiter in (("csv", "CSV with a header", ","), ("tsv", "TSV with a header", "\t")):
+    add_format(
+        Format(
+            _name,
+            _words,
+            read=partial(_read_table, partial(_open_text, delimiter=_delimiter)),
+            write=partial(_write_csv, _delimiter),
+            suffixes=(f".{_name}",),
+            sniff=partial(_is_csv, _delimiter),
+            row_lines=partial(csv_lines, _delimiter),
+            unfit=rf"{swallowed(_delimiter)}|\r",
+            is_told_by_suffix=_name == "csv",  # TREC files with tabs are called .tsv too: only a header tells
+        )
     )
-
-
-CSV = add_format(_delimited("csv", "CSV with a header", ","))
-# TREC files with tabs are called .tsv too, so that only a header tells.
-TSV = add_format(_delimited("tsv", "TSV with a header", "\t", is_told_by_suffix=False))
-JSONL = add_format(
+add_format(
     Format(
         "jsonl",
         "JSON lines",
@@ -344,11 +413,11 @@ JSONL = add_format(
         row_lines=text_lines,
     )
 )
-PARQUET = add_format(
+add_format(
     Format(
         "parquet",
         "Parquet",
-        read=_read_parquet,
+        read=partial(_read_table, _open_parquet),
         write=_write_parquet,
         suffixes=(".parquet",),
         sniff=lambda start: start.startswith(MAGIC),

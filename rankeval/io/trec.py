@@ -308,7 +308,7 @@ def _read(judgments: Layout, given: OpenFile) -> Columns:
 
 
 _row_lines = partial(text_lines, comment=b"#")
-TREC = add_format(
+add_format(
     Format(
         "trec",
         "TREC text",
@@ -319,21 +319,9 @@ TREC = add_format(
         unfit=r"[ \t\n\r\v\f\x00]",
     )
 )
-add_format(
-    Format(
-        "ndeval",
-        "TREC judgments whose second column is the subtopic or the judge",
-        read=partial(_read, NDEVAL),
-        row_lines=_row_lines,
-        values=("relevance",),
-    )
-)
-add_format(
-    Format(
-        "prefs",
-        "trec_eval's preferences: query, group, sub-group, document, grade",
-        read=partial(_read, PREFS),
-        row_lines=_row_lines,
-        values=("relevance",),
-    )
-)
+_JUDGMENTS = {
+    "ndeval": ("TREC judgments whose second column is the subtopic or the judge", NDEVAL),
+    "prefs": ("trec_eval's preferences: query, group, sub-group, document, grade", PREFS),
+}
+for _name, (_words, _layout) in _JUDGMENTS.items():
+    add_format(Format(_name, _words, partial(_read, _layout), row_lines=_row_lines, values=("relevance",)))
