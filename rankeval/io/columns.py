@@ -85,9 +85,8 @@ def id_column(values: Any, name: str) -> pa.Array:
         return pa.array([], pa.string())
     if array.null_count:
         row = pc.index(pc.is_null(array), True).as_py()
-        raise InvalidInput(
-            f"column {name} has no id in row {row} (counting from 0), {count(array.null_count, 'row')} in all"
-        )
+        n_rows = count(array.null_count, "row")
+        raise InvalidInput(f"column {name} has no id in row {row} (counting from 0), {n_rows} in all")
     if pa.types.is_integer(array.type):
         try:
             return array.cast(pa.int64())
@@ -112,14 +111,11 @@ def _as_arrow(values: Any, name: str) -> pa.Array:
         try:
             values = pa.array(values, from_pandas=True)
         except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
-            if not isinstance(values, Iterable) or isinstance(values, (str, bytes)):
-                raise InvalidInput(
-                    f"column {name}: expected one id for each row, found a {type(values).__name__}"
-                ) from None
-            kinds = sorted({type(value).__name__ for value in values})
-            raise InvalidInput(
-                f"column {name} holds {' and '.join(kinds)}: give all values of one column the same type"
-            ) from error
+            problem = f"column {name}: expected one id for each row, found a {type(values).__name__}"
+            if isinstance(values, Iterable) and not isinstance(values, (str, bytes)):
+                kinds = " and ".join(sorted({type(value).__name__ for value in values}))
+                problem = f"column {name} holds {kinds}: give all values of one column the same type"
+            raise InvalidInput(problem) from error
     if pa.types.is_dictionary(values.type):
         # Each chunk may have a dictionary of its own.
         pieces = values.chunks if isinstance(values, pa.ChunkedArray) else [values]
@@ -171,10 +167,8 @@ def refuse_masked(values: Any, name: str, error: type[InvalidInput] = InvalidInp
     if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
         mask = np.ma.getmaskarray(values)
         rows = mask.reshape(len(mask), -1).any(axis=1) if mask.ndim else mask.reshape(1)
-        raise error(
-            f"{name}: row {int(np.argmax(rows))} is masked ({int(rows.sum())} such in all); drop these rows, or fill "
-            "them by .filled(...)"
-        )
+        problem = f"row {int(np.argmax(rows))} is masked ({int(rows.sum())} such in all)"
+        raise error(problem, argument=name, remedy="drop these rows, or fill them by .filled(...)")
 
 
 def labels(values: Any, name: str) -> NDArray[Any]:
@@ -282,7 +276,8 @@ def _as_array(values: Any, name: str) -> NDArray[Any]:
         return np.asarray(values)
     except (TypeError, ValueError, RuntimeError, OverflowError) as error:
         told = said(error)
-        raise InvalidInput(f"{name}: expected one number a row, found a {type(values).__name__} ({told})") from None
+        problem = f"expected one number a row, found a {type(values).__name__} ({told})"
+        raise InvalidInput(problem, argument=name) from None
 
 
 def _from_arrow(values: pa.Array | pa.ChunkedArray, name: str) -> NDArray[Any]:
@@ -350,11 +345,9 @@ def _number(cell: Any, row: int, name: str) -> int | float:
 
 
 def _refuse_beyond(name: str, row: int, value: Any, holder: str) -> None:
-    shown = str(value)
-    shown = shown if len(shown) <= 40 else f"{shown[:37]}..."
-    raise InvalidInput(
-        f"{name}: row {row} is {shown}, which {holder} cannot hold; subtract or divide by the same number everywhere"
-    )
+    text = str(value)
+    problem = f"row {row} is {text if len(text) <= 40 else f'{text[:37]}...'}, which {holder} cannot hold"
+    raise InvalidInput(problem, argument=name, remedy="subtract or divide by the same number everywhere")
 
 
 _NOUNS = {"qid": "query", "docid": "document"}
@@ -504,8 +497,8 @@ def as_typed(ids: ArrayLike, what: str = "qid") -> NDArray[Any]:
     return objects
 
 
-def _wrong(what: str, message: str) -> InvalidInput:
-    return (QueryIdError if what == "qid" else InvalidInput)(f"{what}: {message}")
+def _wrong(what: str, problem: str) -> InvalidInput:
+    return (QueryIdError if what == "qid" else InvalidInput)(problem, argument=what)
 
 
 def refuse_missing(ids: NDArray[Any], what: str) -> None:

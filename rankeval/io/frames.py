@@ -120,13 +120,10 @@ def refuse_other_pairs(
         Makes the error.
     """
     try:
-        number = id_column(docid, "docid")
+        is_number = pc.all(pc.match_substring_regex(id_column(docid, "docid").cast(pa.string()), "^-?[0-9]+$")).as_py()
     except InvalidInput:
-        number = None
-    is_number = number is not None and (
-        pa.types.is_integer(number.type) or pc.all(pc.match_substring_regex(number, "^[0-9]+$")).as_py() is not False
-    )
-    if not is_number or pa.types.is_integer(id_column(docno, "docno").type):
+        is_number = False
+    if is_number is False or pa.types.is_integer(id_column(docno, "docno").type):
         raise error(
             f"{where} has the columns 'docno' and 'docid', and they are not as in PyTerrier, where 'docno' is text and "
             f"'docid' a number in the index: either could be the document's id; {advice.format(part='docid')}"
@@ -144,13 +141,9 @@ def from_dict(mapping: Mapping[Any, Mapping[Any, Any]], value: str) -> Columns:
 
     Judgments may also be ``{qid: {docid: {aspect: grade}}}``.
     """
-    if not isinstance(mapping, Mapping):
-        raise InvalidInput(f"expected {{qid: {{docid: {value}}}}}, found a {type(mapping).__name__}")
+    _check_mapping(mapping, f"{{qid: {{docid: {value}}}}}", "")
     for query, documents in mapping.items():
-        if not isinstance(documents, Mapping):
-            raise InvalidInput(
-                f"expected {{qid: {{docid: {value}}}}}, but query {query!r} has a {type(documents).__name__}"
-            )
+        _check_mapping(documents, f"{{qid: {{docid: {value}}}}}", f"query {query!r}")
     if value == "relevance" and any(isinstance(one, Mapping) for rows in mapping.values() for one in rows.values()):
         return _from_nested(mapping)
     queries = chain.from_iterable(repeat(query, len(documents)) for query, documents in mapping.items())
@@ -164,21 +157,27 @@ def _from_nested(mapping: Mapping[Any, Mapping[Any, Any]]) -> Columns:
     rows = []
     for query, documents in mapping.items():
         for document, by_aspect in documents.items():
-            if not isinstance(by_aspect, Mapping):
-                raise InvalidInput(
-                    f"expected {{qid: {{docid: {{aspect: relevance}}}}}}, as other documents have it, but document "
-                    f"{document!r} of query {query!r} has a {type(by_aspect).__name__}"
-                )
+            _check_mapping(
+                by_aspect, "{qid: {docid: {aspect: relevance}}}", f"document {document!r} of query {query!r}"
+            )
             rows += [(query, document, aspect, grade) for aspect, grade in by_aspect.items()]
     qids, docids, aspects, grades = ([row[at] for row in rows] for at in range(4))
     return Columns(qids, docids, grades, aspect=aspects)
+
+
+def _check_mapping(thing: Any, expected: str, holder: str) -> None:
+    if not isinstance(thing, Mapping):
+        found = f"but {holder} has" if holder else "found"
+        raise InvalidInput(f"expected {expected}, {found} a {type(thing).__name__}")
 
 
 def is_records(thing: Any) -> bool:
     """Say whether `from_records` takes it: records, an iterator, a dataset of ir_datasets, a Run or Qrels of ranx."""
     if isinstance(thing, (list, tuple)):
         return bool(thing) and bool(_fields(thing[0]))
-    return _is_ranx(thing) or any(hasattr(thing, one) for one in ("__next__", *_ITERATORS.values())) or _is_part(thing)
+    # ``dataset.qrels`` of ir_datasets has no iterator of its own.
+    is_part = "query_id" in getattr(getattr(thing, "type", None), "_fields", ()) and hasattr(thing, "__iter__")
+    return is_part or _is_ranx(thing) or any(hasattr(thing, one) for one in ("__next__", *_ITERATORS.values()))
 
 
 def from_records(thing: Any, value: str) -> Columns:
@@ -224,10 +223,9 @@ def _columns(cells: dict[str, Any], parts: Mapping[str, str], value: str, where:
 
 def _fields(record: Any) -> list[str]:
     """Return the names of a record's fields, as far as we know such names."""
-    known = chain.from_iterable(SPELLINGS.values())
     if isinstance(record, Mapping):
         return [name for name in record if isinstance(name, str)]
-    return [name for name in known if hasattr(record, name)]
+    return [name for name in chain.from_iterable(SPELLINGS.values()) if hasattr(record, name)]
 
 
 def _field(record: Any, name: str, at: int, expected: str) -> Any:
@@ -239,11 +237,6 @@ def _field(record: Any, name: str, at: int, expected: str) -> Any:
 
 def _is_ranx(thing: Any) -> bool:
     return hasattr(thing, "get_doc_ids_and_scores") and hasattr(thing, "to_dict")
-
-
-def _is_part(thing: Any) -> bool:
-    """Say whether it is ``dataset.qrels`` or ``dataset.scoreddocs`` of ir_datasets."""
-    return "query_id" in getattr(getattr(thing, "type", None), "_fields", ()) and hasattr(thing, "__iter__")
 
 
 def from_frame(
@@ -299,11 +292,8 @@ def frame_columns(frame: Any, names: Mapping[str, str]) -> dict[str, Any]:
     known = _names(table)
     for role, name in names.items():
         if known.count(name) != 1:
-            raise InvalidInput(
-                f"{name!r} stands {known.count(name)} times in the frame",
-                argument=role,
-                remedy=f"its columns are: {', '.join(known)}",
-            )
+            problem = f"{name!r} stands {known.count(name)} times in the frame"
+            raise InvalidInput(problem, argument=role, remedy=f"its columns are: {', '.join(known)}")
     return {role: _column(table, name) for role, name in names.items()}
 
 
@@ -328,10 +318,8 @@ def _table(frame: Any) -> Any:
         return pa.table(frame)
     if hasattr(frame, "collect_schema"):  # a lazy frame
         return pa.table(frame.collect())
-    raise InvalidInput(
-        f"expected a pandas or polars DataFrame, a pyarrow Table or an object with an Arrow C stream, "
-        f"found a {type(frame).__name__}"
-    )
+    expected = "a pandas or polars DataFrame, a pyarrow Table or an object with an Arrow C stream"
+    raise InvalidInput(f"expected {expected}, found a {type(frame).__name__}")
 
 
 def _names(table: Any) -> list[str]:

@@ -453,5 +453,4 @@ def write_atomically(path: str | os.PathLike[str], pieces: Iterable[bytes | pa.B
 
 
 def _with_folder(where: Path) -> str:
-    """Return the current folder for messages, if the path is relative."""
     return "" if where.is_absolute() else f" in {str(Path.cwd())!r}"
