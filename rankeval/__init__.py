@@ -37,7 +37,7 @@ _warn_of_the_namesake()
 _HOMES = {
     "collection.convention": ("Convention",),
     "collection.data": ("RankingData",),
-    "io.limits": ("Limits",),
+    "io.opening": ("Limits",),
     "collection.qrels": ("Qrels",),
     "collection.run": ("Run",),
     "measures": ("Measure", "list_measures", "measure", "measure_from_key"),

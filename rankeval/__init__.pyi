@@ -25,7 +25,7 @@ from rankeval.evaluation import Evaluation as Evaluation
 from rankeval.evaluation import evaluate as evaluate
 from rankeval.experiment import run_experiment as run_experiment
 from rankeval.guard import Guard as Guard
-from rankeval.io.limits import Limits as Limits
+from rankeval.io.opening import Limits as Limits
 from rankeval.measures import Measure as Measure
 from rankeval.measures import list_measures as list_measures
 from rankeval.measures import measure as measure

@@ -73,11 +73,13 @@ def test_digits_tell_a_linear_model_from_trees():
     assert scores["trees"] == pytest.approx(0.81, abs=0.01)
 
 
-@pytest.mark.parametrize("argument", [{"n_queries": 0}, {"n_queries": 1798}, {"n_candidates": 1797}])
+@pytest.mark.parametrize(
+    "argument", [{"n_queries": 0}, {"n_queries": 1798}, {"n_candidates": 1797}, {"n_candidates": 0}]
+)
 def test_more_digits_than_there_are_cannot_be_asked_for(argument):
-    """The message says how many images there are."""
-    with pytest.raises(InvalidInput, match="is out of range: there are 1797 images"):
+    with pytest.raises(InvalidInput) as caught:
         load_digits_retrieval(**argument)
+    assert caught.value.argument == next(iter(argument))
 
 
 def test_the_planted_utility_is_the_truth():
@@ -122,20 +124,24 @@ def test_shuffling_moves_rows_and_nothing_else():
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("arguments", "argument"),
     [
-        ({"n_queries": 0}, "n_queries=0: expected at least 1"),
-        ({"n_docs": (0, 3)}, "n_docs=0: expected at least 1"),
-        ({"n_docs": (4, 3)}, r"n_docs=\(4, 3\)"),
-        ({"max_relevance": 0}, "max_relevance=0: expected at least 1"),
-        ({"noise": -1}, "noise of 0 or more"),
-        ({"tie_share": 1.5}, "a share from 0 to 1"),
+        ({"n_queries": 0}, "n_queries"),
+        ({"n_docs": (0, 3)}, "n_docs"),
+        ({"n_docs": (4, 3)}, "n_docs"),
+        ({"max_relevance": 0}, "max_relevance"),
+        ({"noise": -1}, "noise"),
+        ({"noise": float("nan")}, "noise"),
+        ({"noise": float("inf")}, "noise"),
+        ({"tie_share": 1.5}, "tie_share"),
+        ({"tie_share": float("nan")}, "tie_share"),
     ],
 )
-def test_impossible_data_cannot_be_asked_for(arguments, message):
+def test_impossible_data_cannot_be_asked_for(arguments, argument):
     """The argument is named."""
-    with pytest.raises(InvalidInput, match=message):
+    with pytest.raises(InvalidInput) as caught:
         make_ranking(**arguments)
+    assert caught.value.argument == argument
 
 
 @pytest.mark.parametrize("rng", ["x", -1, 0.5])

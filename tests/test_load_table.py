@@ -14,7 +14,7 @@ import pytest
 
 from rankeval.datasets import load_table, load_table_parts
 from rankeval.errors import FileFormatError, InvalidInput, LimitExceeded, RankevalWarning, UnknownName
-from rankeval.io.limits import Limits
+from rankeval.io.opening import Limits
 
 FRAME = pd.DataFrame(
     {
@@ -141,14 +141,14 @@ def test_a_csv_without_quotes_is_read_as_one_with_them(end):
             {"clicks": [1, None, 0, 2, 1, 0]},
             {},
             FileFormatError,
-            "row 1 has no number|line 3, column clicks: expected a label, a finite number, found ''",
+            "(row 2|line 3), column clicks: expected a label, a finite number, found ('|None)",
         ),
-        ({"clicks": list("abcdef")}, {}, FileFormatError, "clicks.*(expected numbers, found 'a'|line 2 has 'a')"),
+        ({"clicks": list("abcdef")}, {}, FileFormatError, "'clicks' is no column of numbers .(text|line 2 has 'a')"),
         (
             {"clicks": [1, float("inf"), 0, 2, 1, 0]},
             {},
             InvalidInput,
-            "row 1 is inf|line 3, column clicks: .* found 'inf'",
+            "(row 2|line 3), column clicks: .* found '?inf",
         ),
     ],
 )

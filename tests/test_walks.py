@@ -42,7 +42,7 @@ def calls(monkeypatch):
 
     return {
         "parses": counted(monkeypatch, "rankeval.measures.names", "measures"),
-        "groupings": counted(monkeypatch, "rankeval.join.grouping", "group_rows"),
+        "groupings": counted(monkeypatch, "rankeval.join.flat", "group_rows"),
         "evaluations": counted(monkeypatch, "rankeval.evaluation.scoring", "score"),
         "clones": counted(monkeypatch, "rankeval.model_selection.boosters", "cloned"),
     }

@@ -51,7 +51,7 @@ from rankeval.cli.output import (
 if TYPE_CHECKING:
     from rankeval.collection.convention import Convention
     from rankeval.evaluation import Evaluation
-    from rankeval.io.limits import Limits
+    from rankeval.io.opening import Limits
 
 
 class _WithHosts(OwnAnswers):
@@ -156,7 +156,7 @@ def evaluate(
     """Score rankings against judgments."""
     from rankeval.collection.convention import get_convention
     from rankeval.collection.qrels import Qrels
-    from rankeval.io.limits import limits_of
+    from rankeval.io.opening import limits_of
     from rankeval.trec_eval.output import counted_with_c, trec_rules
 
     limits = limits_of(limit or ())
@@ -223,7 +223,7 @@ def compare(
     """
     from rankeval.collection.convention import get_convention
     from rankeval.comparison import compare as compare_systems
-    from rankeval.io.limits import limits_of
+    from rankeval.io.opening import limits_of
 
     if len(runs) < 2:
         raise errors.InvalidInput(f"a comparison needs two runs or more, found {len(runs)}")

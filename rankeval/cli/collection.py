@@ -19,7 +19,7 @@ from rankeval.errors import FileFormatError, InvalidInput
 
 if TYPE_CHECKING:
     from rankeval.collection.data import RankingData
-    from rankeval.io.limits import Limits
+    from rankeval.io.opening import Limits
 
 _SCORE = "score"
 """The column of a table of scores, as in the predictions of an experiment."""
@@ -72,7 +72,7 @@ class CollectionFiles:
     @property
     def limits(self) -> Limits:
         """The limits on files."""
-        from rankeval.io.limits import limits_of
+        from rankeval.io.opening import limits_of
 
         return limits_of(self.limit or ())
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from rankeval.comparison import Comparison
     from rankeval.evaluation import Evaluation
     from rankeval.experiment import ExperimentResult
-    from rankeval.io.limits import Limits
+    from rankeval.io.opening import Limits
 
 CARD = ("ties", "judgments", "missing", "no_relevant")
 """The rules that change numbers most; printed below every table."""

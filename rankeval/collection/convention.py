@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, fields, replace
 from types import MappingProxyType
 from typing import Any
 
-from rankeval._checks import check_count
+from rankeval._checks import check_count, shown
 from rankeval._registry import chosen
 from rankeval.errors import InvalidInput
 
@@ -106,9 +106,8 @@ class Convention:
         if not isinstance(self.bind, Mapping) or not all(isinstance(bound, Mapping) for bound in self.bind.values()):
             raise InvalidInput(f"bind is {self.bind!r}; expected parameters of families: {{'nDCG': {{'gain': 'exp'}}}}")
         if self.depth is not None and self.ties == "expected":
-            raise InvalidInput(
-                "depth cuts a ranking, which needs an order of tied rows: choose ties='docid' or 'stable' with it"
-            )
+            problem = "depth cuts a ranking, which needs an order of tied rows"
+            raise InvalidInput(problem, remedy="choose ties='docid' or 'stable' with it")
         # Copied and frozen, so that nobody changes the rules behind the name.
         frozen = {family: MappingProxyType(dict(bound)) for family, bound in self.bind.items()}
         object.__setattr__(self, "bind", MappingProxyType(frozen))
@@ -124,17 +123,13 @@ class Convention:
             raise InvalidInput(argument="name", found=f"{name!r}", expected="a text that names the convention")
         preset = name.strip().lower()
         if preset in PRESETS and name != preset:
+            problem = f"the name {name!r} is that of a preset but for capitals or blanks"
+            raise InvalidInput(problem, remedy=f"choose another, or write convention={preset!r} for the preset")
+        for rule in self._changed(PRESETS.get(name, self)):
+            found, expected = (repr(getattr(one, rule)) for one in (self, PRESETS[name]))
+            problem = f"the name {name!r} is that of a preset, whose rule {rule} is {expected} and not {found}"
             raise InvalidInput(
-                f"the name {name!r} is that of a preset but for capitals or blanks: write convention={preset!r} if you "
-                "mean the preset, else choose another name"
-            )
-        changed = self._changed(PRESETS.get(name, self))
-        if changed:
-            found, expected = (getattr(one, changed[0]) for one in (self, PRESETS[name]))
-            raise InvalidInput(
-                f"the name {name!r} is that of a preset, whose rule {changed[0]} is {expected!r} and not {found!r}: "
-                f"choose another name for your own rules, or change the preset by convention={name!r} with single "
-                "rules, such as ties="
+                problem, remedy=f"choose another name, or change rules of convention={name!r} in the call"
             )
 
     def _changed(self, preset: Convention) -> list[str]:
@@ -272,9 +267,7 @@ def get_convention(spec: str | Convention) -> Convention:
     if isinstance(spec, Convention):
         return spec
     if not isinstance(spec, str):
-        raise InvalidInput(
-            f"convention is {spec!r}; expected the name of a preset, such as 'rankeval', or a Convention"
-        )
+        raise InvalidInput(argument="convention", found=shown(spec), expected="the name of a preset, or a Convention")
     return PRESETS[chosen("convention", spec, PRESETS)]
 
 

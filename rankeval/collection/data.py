@@ -11,8 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from rankeval._checks import count, shown
 from rankeval.collection.rows import check_rows
 from rankeval.errors import InvalidInput
-from rankeval.io.columns import labels, refuse_unbounded
-from rankeval.io.ids import as_typed, refuse_missing
+from rankeval.io.columns import as_typed, labels, refuse_missing, refuse_unbounded
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +54,7 @@ class RankingData:
 
     def __post_init__(self) -> None:
         if not hasattr(self.X, "shape") or not self.X.shape:
-            raise InvalidInput(f"X is {shown(self.X)}; expected an array, a sparse matrix or a frame")
+            raise InvalidInput(argument="X", found=shown(self.X), expected="an array, a sparse matrix or a frame")
         check_rows(X=self.X, y=self.y, qid=self.qid, docid=self.docid)
         n_rows = self.X.shape[0]
         for part in ("y", "qid", "docid"):
@@ -65,13 +64,9 @@ class RankingData:
             column = labels(column, "y") if part == "y" else as_typed(column, part)
             object.__setattr__(self, part, column)
             if column.shape != (n_rows,):
-                raise InvalidInput(
-                    f"{part} has shape {column.shape}, but X has {count(n_rows, 'row')}: give one {part} a row"
-                )
-            if part == "y":
-                refuse_unbounded(column, part)
-            else:
-                refuse_missing(column, part)
+                problem = f"{part} has shape {column.shape}, but X has {count(n_rows, 'row')}"
+                raise InvalidInput(problem, remedy=f"give one {part} a row")
+            (refuse_unbounded if part == "y" else refuse_missing)(column, part)
 
     def __len__(self) -> int:
         return len(self.y)

@@ -72,10 +72,8 @@ class Qrels(Rows):
     def _of(cls, columns: Columns) -> Qrels:
         made = cls(columns.qid, columns.docid, columns.value, columns.aspect, columns.subgroup, columns.source)
         if columns.value_name == "score" and made.relevance.dtype.kind == "f":
-            raise InvalidInput(
-                "the column 'score' would be the relevance, as in judgments of BEIR and ranx, but it holds fractions, "
-                "as rankings do: give the judgments, or say relevance='score' in Qrels.from_frame"
-            )
+            problem = "the column 'score', the relevance in data of BEIR and ranx, holds fractions, as a ranking does"
+            raise InvalidInput(problem, remedy="give the judgments, or say relevance='score' in Qrels.from_frame")
         return made
 
     @classmethod

@@ -20,7 +20,7 @@ from rankeval._checks import count
 from rankeval.errors import InvalidInput, QueryIdError
 from rankeval.io import formats, frames
 from rankeval.io.columns import Columns, id_column, refuse_masked, value_column
-from rankeval.io.limits import DEFAULT, Limits
+from rankeval.io.opening import DEFAULT, Limits
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -51,15 +51,10 @@ def check_rows(**columns: Any) -> None:
             first, known = name, index
         elif len(known) == len(index) and (found := _difference(known, index)):
             row, one, other = found
-            by_label = (
-                f"If the labels say which rows belong together, give {name}.loc[{first}.index]"
-                if index.is_unique
-                else "Labels that repeat do not say which rows belong together"
-            )
-            raise QueryIdError(
-                f"{first} and {name} have different indexes: row {row} is {one!r} in {first} and {other!r} in {name}. "
-                f"{by_label}; if the rows are in the same order, give {name}.to_numpy(), or both the same index"
-            )
+            differ = f"row {row} is {one!r} in {first} and {other!r} in {name}"
+            by_label = f"give {name}.loc[{first}.index] if the labels say which rows belong together, or "
+            remedy = f"{by_label if index.is_unique else ''}give {name}.to_numpy() if the rows are in the same order"
+            raise QueryIdError(f"{first} and {name} have different indexes: {differ}", remedy=remedy)
 
 
 def index_of(column: Any) -> Any | None:
@@ -98,18 +93,14 @@ class Rows:
 
     def __post_init__(self) -> None:
         check_rows(**{name: getattr(self, name) for name in (*self._ids, self._value)})
-        columns: dict[str, Any] = {
-            name: id_column(getattr(self, name), name)
-            for name in self._ids
-            if name in ("qid", "docid") or getattr(self, name) is not None
-        }
+        given = [name for name in self._ids if name in ("qid", "docid") or getattr(self, name) is not None]
+        columns: dict[str, Any] = {name: id_column(getattr(self, name), name) for name in given}
         columns[self._value] = self._numbers(value_column(getattr(self, self._value), self._value, self._value))
         for name, column in columns.items():
             object.__setattr__(self, name, column)
             if len(column) != len(self.qid):
-                raise InvalidInput(
-                    f"{name} has {count(len(column), 'row')}, but qid has {len(self.qid)}: give one {name} a row"
-                )
+                problem = f"{name} has {count(len(column), 'row')}, but qid has {len(self.qid)}"
+                raise InvalidInput(problem, remedy=f"give one {name} a row")
 
     @staticmethod
     def _numbers(numbers: NDArray[Any]) -> NDArray[Any]:
@@ -188,10 +179,8 @@ class Rows:
             return cls._of(frames.from_frame(given, cls._value))
         if frames.is_records(given):
             return cls._of(frames.from_records(given, cls._value))
-        raise InvalidInput(
-            f"expected {cls._words} as {cls.__name__}, {{qid: {{docid: {cls._value}}}}}, a frame or a path, "
-            f"found a {type(given).__name__}"
-        )
+        forms = f"{cls.__name__}, {{qid: {{docid: {cls._value}}}}}, a frame or a path"
+        raise InvalidInput(f"expected {cls._words} as {forms}, found a {type(given).__name__}")
 
     def write(self, path: str | os.PathLike[str], format: str | None = None) -> None:  # noqa: A002
         """Write the rows, replacing the file in one step; they read back to the last bit.

@@ -13,7 +13,7 @@ from rankeval.evaluation import Evaluation
 from rankeval.evaluation.differences import differences, rule_differences
 from rankeval.evaluation.labels import labels_of
 from rankeval.evaluation.storage import QUERY_COUNTS
-from rankeval.io.names import spelled
+from rankeval.io.frames import spelled
 from rankeval.measures import Measure
 from rankeval.significance.columns import PairedScores, pair_scores, refuse_fold_scores
 from rankeval.significance.declarations import Floats

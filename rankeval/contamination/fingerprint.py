@@ -56,7 +56,7 @@ from rankeval.contamination.hashing import (
 )
 from rankeval.errors import InvalidInput
 from rankeval.io.columns import scores as as_scores
-from rankeval.join.grouping import Grouping, group_rows, order_of
+from rankeval.join.flat import Grouping, group_rows, order_of
 from rankeval.join.matching import Hashes
 
 if TYPE_CHECKING:

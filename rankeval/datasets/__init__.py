@@ -1,7 +1,6 @@
 """Data to rank: tables and learning-to-rank files, a retrieval task from digits, and data whose truth is known."""
 
-from rankeval.datasets.letor import load_letor, load_letor_parts
+from rankeval.datasets.files import load_letor, load_letor_parts, load_table, load_table_parts
 from rankeval.datasets.made import load_digits_retrieval, make_ranking
-from rankeval.datasets.table import load_table, load_table_parts
 
 __all__ = ["load_digits_retrieval", "load_letor", "load_letor_parts", "load_table", "load_table_parts", "make_ranking"]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from sys import float_info
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rankeval._checks import shown
+from rankeval._checks import check_count, check_number, shown
 from rankeval.collection.data import RankingData
 from rankeval.errors import InvalidInput
 
@@ -48,9 +49,11 @@ def load_digits_retrieval(*, n_queries: int = 300, n_candidates: int = 40, rng: 
     from sklearn.datasets import load_digits
 
     images, digits = load_digits(return_X_y=True)
-    for argument, number in (("n_queries", n_queries), ("n_candidates", n_candidates + 1)):
-        if not 1 <= number <= len(images):
-            raise InvalidInput(f"{argument}={number} is out of range: there are {len(images)} images")
+    most = len(images)
+    for argument, number, others in (("n_queries", n_queries, 0), ("n_candidates", n_candidates, 1)):
+        check_count(argument, number)
+        if number > most - others:
+            raise InvalidInput(argument=argument, found=shown(number), expected=f"fewer: there are {most} images")
     generator = _generator(rng)
     query = generator.choice(len(images), n_queries, replace=False)
     candidate = np.concatenate([_candidates(digits, one, n_candidates, generator) for one in query])
@@ -159,16 +162,15 @@ def make_ranking(
     >>> make_ranking(50, 8, rng=1)
     RankingData('planted', 400 rows, 50 queries, 10 features)
     """
-    low, high = (n_docs, n_docs) if isinstance(n_docs, int) else n_docs
+    low, high = n_docs if isinstance(n_docs, (tuple, list)) else (n_docs, n_docs)
     counts = {"n_queries": n_queries, "n_docs": low, "n_features": n_features, "max_relevance": max_relevance}
     for argument, number in counts.items():
-        if number < 1:
-            raise InvalidInput(f"{argument}={number}: expected at least 1")
-    if high < low or noise < 0 or not 0 <= tie_share <= 1:
-        raise InvalidInput(
-            f"n_docs={n_docs}, noise={noise}, tie_share={tie_share}: expected a rising range, noise of 0 or more and a "
-            "share from 0 to 1"
-        )
+        check_count(argument, number)
+    check_count("n_docs", high, least=low)
+    for argument, value, most in (("noise", noise, float_info.max), ("tie_share", tie_share, 1.0)):
+        check_number(argument, value)
+        if not 0 <= value <= most:
+            raise InvalidInput(argument=argument, found=shown(value), expected=f"a number from 0 to {most:g}")
     generator = _generator(rng)
     sizes = generator.integers(low, high, size=n_queries, endpoint=True)
     qid = np.repeat(np.arange(1, n_queries + 1), sizes)

@@ -18,7 +18,7 @@ from rankeval.collection.convention import Convention
 from rankeval.errors import QueryIdError
 from rankeval.io import columns
 from rankeval.io.frames import is_records
-from rankeval.join.grouping import ids_of_rows
+from rankeval.join.flat import ids_of_rows
 from rankeval.join.joined import Joined, join_arrays
 from rankeval.ledger import discovery
 

@@ -21,7 +21,7 @@ from rankeval.errors import InvalidInput
 from rankeval.evaluation.facts import READINGS, QueryFacts
 from rankeval.evaluation.result import Evaluation
 from rankeval.evaluation.storage import QUERY_COUNTS
-from rankeval.io.ids import as_typed, comparable
+from rankeval.io.columns import as_typed, comparable
 from rankeval.join.flat import Floats, Ints
 
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from rankeval.collection.convention import Convention
 from rankeval.errors import InvalidInput
 from rankeval.evaluation.facts import READINGS, QueryFacts, Whole
-from rankeval.io.limits import DEFAULT
+from rankeval.io.opening import DEFAULT
 from rankeval.measures import measure
 
 QUERY_COUNTS = ("relevant", "retrieved", "tied", "judged")
@@ -122,7 +122,7 @@ def unpack(content: bytes, where: str = "") -> dict[str, Any]:
 
 
 def _fields(content: bytes) -> dict[str, Any]:
-    from rankeval.io.parquet import parquet_table
+    from rankeval.io.tables import parquet_table
 
     table = parquet_table(pa.BufferReader(content), "it", DEFAULT)
     card = json.loads((table.schema.metadata or {})[_METADATA])

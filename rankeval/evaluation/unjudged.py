@@ -2,7 +2,7 @@
 
 A run that nobody pooled has many documents without a judgment, which count as not relevant. So it may lose for having
 found others, and two systems with unlike shares are not compared fairly. Whoever compares needs to know the share, and
-the scores if these documents were relevant or were not there (`rankeval.join.unjudged`). Both follow from the ranked
+the scores if these documents were relevant or were not there (`rankeval.join.readings`). Both follow from the ranked
 chunk that is scored anyway, and cannot be had from scores later.
 """
 
@@ -17,7 +17,7 @@ from rankeval.evaluation.facts import READINGS
 from rankeval.join.flat import Floats, Ints, offsets_of, ratio
 from rankeval.join.joined import Joined
 from rankeval.join.judged import Judged
-from rankeval.join.unjudged import completed, condensed
+from rankeval.join.readings import completed, condensed
 from rankeval.measures import Measure
 
 

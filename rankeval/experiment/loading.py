@@ -23,7 +23,7 @@ from rankeval.errors import ConfigError
 from rankeval.experiment.config import ExperimentConfig
 from rankeval.experiment.estimators import check_loader, import_object
 from rankeval.experiment.sections import DataConfig
-from rankeval.io.limits import Limits, limits_of
+from rankeval.io.opening import Limits, limits_of
 from rankeval.tracking import LoggedData
 
 _LONGEST = 300  # characters of the names of features in a note
@@ -189,7 +189,7 @@ def _limits(data: DataConfig) -> Limits:
 
 
 def _load_table(config: ExperimentConfig) -> Loaded:
-    from rankeval.datasets.table import as_data, read_table, split_table
+    from rankeval.datasets.files import as_data, read_table, split_table
 
     data, column = config.data, config.split.column
     path = Path(str(data.path))

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 
 from rankeval._registry import unknown
 from rankeval.errors import InvalidInput
-from rankeval.io.limits import limits_of
+from rankeval.io.opening import limits_of
 from rankeval.io.tables import TABLES
 from rankeval.measures import measure
 from rankeval.tracking import find_tracker

@@ -18,8 +18,8 @@ from rankeval.errors import InvalidInput, LedgerError
 from rankeval.guard.checks import Finding
 from rankeval.guard.loaded import LoadedCollection
 from rankeval.guard.plan import short
-from rankeval.io.ids import as_typed
-from rankeval.join.grouping import ids_of_rows
+from rankeval.io.columns import as_typed
+from rankeval.join.flat import ids_of_rows
 
 
 @dataclass(frozen=True, eq=False)

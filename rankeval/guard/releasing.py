@@ -22,7 +22,7 @@ from rankeval.guard.collection import RegisteredCollection
 from rankeval.guard.plan import short
 from rankeval.guard.records import Journal, Records
 from rankeval.guard.standing.exposure import keep_places
-from rankeval.io.ids import as_typed
+from rankeval.io.columns import as_typed
 from rankeval.ledger.entry import Entry
 
 

@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import os
 import re
+from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,14 +21,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from rankeval._checks import shown
 from rankeval._registry import unknown
-from rankeval.errors import FileFormatError, InvalidInput, LimitExceeded, UnknownName
+from rankeval.errors import FileFormatError, InvalidInput, UnknownName
 from rankeval.io.columns import combined, id_column, numbers_of, value_column, whole
-from rankeval.io.limits import Limits
-from rankeval.io.names import LAST, SPELLINGS
-from rankeval.io.opening import reading
+from rankeval.io.frames import LAST, SPELLINGS
+from rankeval.io.opening import WHOLE, Limits, numbers_of_texts, reading
 from rankeval.io.tables import TableSource, open_table, refuse_bad_ids, swallowed
-from rankeval.io.text import WHOLE, numbers_of_texts
 
 _INDEX = re.compile(r"__index_level_\d+__|Unnamed: \d+|")
 _SUSPECT = {name for part in ("qid", "docid", "relevance") for name in SPELLINGS[part]} | set(LAST["qid"])
@@ -93,23 +94,19 @@ def read_feature_table(
     with reading(path, limits) as file:
         source = open_table(file, str(path), format, limits)
         names = _asked(source, roles, features)
-        left_out = {} if features is not None else _left_out(source, names)
-        table = source.columns([*dict.fromkeys([*roles.values(), *(name for name in names if name not in left_out)])])
+        unfit = {} if features is not None else _left_out(source, names)
+        table = source.columns([*dict.fromkeys([*roles.values(), *(name for name in names if name not in unfit)])])
     columns: dict[str, Numbers] = {}
+    left_out: dict[str, str] = {}
     for name in names:
-        if name in left_out:
-            continue
-        found = _feature(table.column(name), source)
+        found = unfit.get(name) or _feature(table.column(name), source)
         if not isinstance(found, str):
             columns[name] = found
         elif features is None:
             left_out[name] = found
         else:
-            raise FileFormatError(
-                f"{source.path}: the feature {name!r} is no column of numbers ({found}): encode it as numbers, or "
-                "leave it out of the features"
-            )
-    left_out = {name: left_out[name] for name in names if name in left_out}  # in the order of the file
+            problem = f"the feature {name!r} is no column of numbers ({found})"
+            raise FileFormatError(problem, where=source.path, remedy="encode it as numbers, or leave it out")
     if not columns:
         reasons = "; ".join(f"{name}: {reason}" for name, reason in left_out.items()) or "no other column"
         raise InvalidInput(f"{source.path} has no column of numbers left for a feature ({reasons})")
@@ -160,8 +157,8 @@ def _left_out(source: TableSource, names: Sequence[str]) -> dict[str, str]:
 
 
 def _is_number(kind: pa.DataType) -> bool:
-    is_of = (pa.types.is_boolean, pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal)
-    return any(check(kind) for check in is_of)
+    of_numbers = pa.types.is_boolean, pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal
+    return any(of_kind(kind) for of_kind in of_numbers)
 
 
 def _kind_words(kind: pa.DataType) -> str:
@@ -206,7 +203,7 @@ def _parsed(column: pa.ChunkedArray, source: TableSource) -> Numbers | str:
         found = _cast(trimmed, kind)
         if found is not None:
             return found
-    row = next(row for row, cell in enumerate(trimmed.to_pylist()) if cell and not _parses(cell))
+    row = bisect_left(range(len(trimmed)), True, key=lambda last: _cast(trimmed[: last + 1], pa.float64()) is None)
     return f"{source.place(row)} has {column[row].as_py()[:40]!r}"
 
 
@@ -219,19 +216,11 @@ def _cast(cells: pa.ChunkedArray, kind: pa.DataType) -> Numbers | None:
         return None
 
 
-def _parses(cell: str) -> bool:
-    try:
-        pa.array([cell]).cast(pa.float64())
-    except pa.ArrowInvalid:
-        return False
-    return True
-
-
 def _ids(table: pa.Table, name: str, source: TableSource) -> NDArray[Any]:
     """Return ids as int64 or as texts."""
     column = table.column(name)
     refuse_bad_ids(column, swallowed(source.delimiter), source.path, name, source.place)
-    ids = _named(source, lambda: id_column(column, name))
+    ids = _named(source, partial(id_column, column, name))
     if pa.types.is_integer(ids.type):
         return numbers_of(ids)
     # Objects: NumPy's own texts would all take the width of the longest.
@@ -242,33 +231,28 @@ def _ids(table: pa.Table, name: str, source: TableSource) -> NDArray[Any]:
 
 def _labels(table: pa.Table, name: str, source: TableSource) -> NDArray[Any]:
     column = table.column(name)
-    if source.delimiter:
-        found = _parsed(column, source)
-        if isinstance(found, str):
-            raise FileFormatError(f"the label {name!r} is no column of numbers ({found})", where=f"{source.path}")
-        finite = np.isfinite(found)
-        if not finite.all():
-            row = int(np.argmin(finite))
-            raise FileFormatError(
-                f"{source.path}, {source.place(row)}, column {name}: expected a label, a finite number, found "
-                f"{column[row].as_py()[:40]!r}"
-            )
-        if (np.abs(found) >= WHOLE).any():
-            texts = pc.utf8_trim_whitespace(column).to_pylist()
-            found = _named(source, lambda: value_column(numbers_of_texts(texts), name))
-        return whole(found)
-    label: NDArray[Any] = _named(source, lambda: whole(value_column(column, name)))
-    return label
+    column = column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
+    found: Any = _feature(column, source)
+    if isinstance(found, str):
+        raise FileFormatError(f"the label {name!r} is no column of numbers ({found})", where=source.path)
+    finite = np.isfinite(found)
+    if not finite.all():
+        row = int(np.argmin(finite))
+        raise FileFormatError(
+            f"expected a label, a finite number, found {shown(column[row].as_py())}",
+            where=f"{source.path}, {source.place(row)}, column {name}",
+        )
+    if source.delimiter and (np.abs(found) >= WHOLE).any():  # whole numbers that Arrow has rounded
+        found = numbers_of_texts(pc.utf8_trim_whitespace(column).to_pylist())
+    return whole(_named(source, partial(value_column, found, name)))
 
 
 def _named(source: TableSource, read: Callable[[], Any]) -> Any:
     """Put the name of the file before the message about a column."""
     try:
         return read()
-    except LimitExceeded:
-        raise
     except InvalidInput as error:
-        raise FileFormatError(f"{error}", where=f"{source.path}") from error
+        raise FileFormatError(str(error), where=source.path) from error
 
 
 def _texts(column: pa.ChunkedArray) -> list[str | None]:

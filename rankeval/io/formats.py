@@ -19,27 +19,28 @@ score: expected a finite number, found 'x'".
 
 from __future__ import annotations
 
-import math
 import os
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rankeval._checks import said
+from rankeval._checks import said, shown
 from rankeval._registry import chosen
 from rankeval.errors import FileFormatError, InvalidInput, RankevalError
-from rankeval.io.columns import Columns
-from rankeval.io.limits import DEFAULT, Limits
-from rankeval.io.opening import COMPRESSION, read_bytes, reading, write_atomically
-from rankeval.io.text import BOM, NUMBER, number_of, numbers_of_texts
+from rankeval.io import opening
+from rankeval.io.columns import IDS, Columns, id_column, value_column
+from rankeval.io.opening import DEFAULT, Limits
 
 _SNIFFED = 1 << 14
+_ID = "an id", "an id is text in UTF-8 or a whole number of 64 bits, and those of a column are of one type"
+_NUMBER = "a finite number", "a 64-bit number must hold it without rounding; numbers of a column are of one type"
 _UNFIT_NAME = r"\x00|\r"  # no format with lines reads such a name of a system
 
 
@@ -136,7 +137,7 @@ def load_installed() -> None:
 
 def _named(name: str, known: Callable[[Format], object]) -> Format:
     """Return a format by its name, or raise the error that lists the formats for this use."""
-    if name not in FORMATS:
+    if isinstance(name, str) and name not in FORMATS:
         load_installed()
     return FORMATS[chosen("format", name, [one.name for one in FORMATS.values() if known(one)])]
 
@@ -156,15 +157,14 @@ class Source:
     format: str
     limits: Limits = DEFAULT
 
-    def place(self, rows: Iterable[int]) -> str:
+    def place(self, rows: Sequence[int]) -> str:
         """Return the file and the lines of rows that are counted from 0; rows, if the format or a pipe has no lines."""
-        numbers = list(rows)
-        row_lines = FORMATS[self.format].row_lines
+        row_lines, numbers, unit = FORMATS[self.format].row_lines, [row + 1 for row in rows], "row"
         if row_lines and Path(self.path).is_file():
-            lines = row_lines(read_bytes(self.path, self.limits))
-            if max(numbers) < len(lines):
-                return f"{self.path}, lines {' and '.join(str(lines[row]) for row in numbers)}"
-        return f"{self.path}, rows {' and '.join(str(row + 1) for row in numbers)}"
+            lines = row_lines(opening.read_bytes(self.path, self.limits))
+            if max(numbers) <= len(lines):
+                numbers, unit = [lines[number - 1] for number in numbers], "line"
+        return f"{self.path}, {unit}{'s' if len(numbers) > 1 else ''} {' and '.join(map(str, numbers))}"
 
 
 @contextmanager
@@ -198,9 +198,9 @@ def reading_rows(
     UnknownName
         If there is no such format for judgments, or for rankings.
     """
-    where = Path(path)
+    where = opening.as_path(path)
     named = None if format is None else _named(format, lambda one: value in one.values)
-    with reading(where, limits) as file:
+    with opening.reading(where, limits) as file:
         how = named or _told(file.read(_SNIFFED), where, value)
         file.seek(0)
         try:
@@ -210,39 +210,43 @@ def reading_rows(
         except (ValueError, TypeError) as error:
             if how.read.__module__.startswith("rankeval."):
                 raise  # a fault of ours, and not of the file
-            why = " ".join(f"{type(error).__name__}: {error}".split())
+            why = f"{type(error).__name__}: {said(error)}"
             raise FileFormatError(f"{where} is not as {how.words} must be: {why}") from error
         if not len(columns.value):
             raise FileFormatError(f"{where} is empty: expected rows with qid, docid and {value}")
+        source = Source(str(where), how.name, limits)
         try:
-            yield replace(columns, value=_parsed(columns.value), source=Source(str(where), how.name, limits))
+            yield replace(columns, value=_parsed(columns.value), source=source)
         except (InvalidInput, TypeError) as error:
-            places = [f"row {row}" for row in range(1, len(columns.value) + 1)]
-            if how.row_lines:
-                file.seek(0)
-                places = [f"line {line}" for line in how.row_lines(file.read())]
-            wrong = wrong_cell(columns, value, places, str(where))
-            raise wrong or FileFormatError(f"{where}: {said(error)}") from error
+            if (wrong := _wrong_cell(columns, value)) is None:
+                raise FileFormatError(said(error), where=str(where)) from error
+            row, column, cell = wrong
+            place = f"{source.place([row])}, column {column}"
+            if column == value and isinstance(cell, str):
+                opening.number_of(cell, place)
+            expected, remedy = _NUMBER if column == value else _ID
+            raise FileFormatError(f"expected {expected}, found {shown(cell)}", where=place, remedy=remedy) from error
 
 
 def _parsed(numbers: Any) -> Any:
     """Parse a column of text if all of it are numbers as in TREC files; else it stays, to be refused."""
     is_text = isinstance(numbers, list) and all(isinstance(number, str) for number in numbers)
-    return numbers_of_texts(numbers) if is_text and all(map(NUMBER.fullmatch, numbers)) else numbers
+    return opening.numbers_of_texts(numbers) if is_text and all(map(opening.NUMBER.fullmatch, numbers)) else numbers
 
 
 def _told(start: bytes, where: Path, value: str) -> Format:
     """Return the format of a file by its first bytes, then by its suffix, TREC text by default."""
-    if _suffix(where) not in {"", *(suffix for one in FORMATS.values() for suffix in one.suffixes)}:
+    if suffix_of(where) not in {"", *(suffix for one in FORMATS.values() for suffix in one.suffixes)}:
         load_installed()
     known = [one for one in reversed(FORMATS.values()) if value in one.values]
     by_content = [one for one in known if one.sniff and one.sniff(start)]
-    by_suffix = [one for one in known if one.is_told_by_suffix and _suffix(where) in one.suffixes]
+    by_suffix = [one for one in known if one.is_told_by_suffix and suffix_of(where) in one.suffixes]
     return [*by_content, *by_suffix, FORMATS["trec"]][0]
 
 
-def _suffix(where: Path) -> str:
-    suffixes = [suffix for suffix in where.suffixes if suffix not in COMPRESSION]
+def suffix_of(where: Path) -> str:
+    """Return the last suffix of a file that does not stand for a compression, or nothing."""
+    suffixes = [suffix for suffix in where.suffixes if suffix not in opening.COMPRESSION]
     return suffixes[-1] if suffixes else ""
 
 
@@ -265,13 +269,14 @@ def write_rows(path: str | os.PathLike[str], table: pa.Table, format: str | None
     UnknownName
         If no format of this name can be written.
     """
+    where = opening.as_path(path)
     if format is None:
-        by_suffix = [one.name for one in FORMATS.values() if one.write and _suffix(Path(path)) in one.suffixes]
+        by_suffix = [one.name for one in FORMATS.values() if one.write and suffix_of(where) in one.suffixes]
         format = [*by_suffix, "trec"][0]  # noqa: A001
     how = _named(format, lambda one: one.write)
     for name in table.column_names:
         check_fit(table.column(name), name, _UNFIT_NAME if name == "run" else how.unfit, how.words)
-    write_atomically(path, how.write(table) if how.write else ())
+    opening.write_atomically(where, how.write(table) if how.write else ())
 
 
 def check_fit(ids: pa.ChunkedArray, name: str, unfit: str, words: str) -> None:
@@ -279,75 +284,35 @@ def check_fit(ids: pa.ChunkedArray, name: str, unfit: str, words: str) -> None:
     is_text = pa.types.is_string(ids.type) or pa.types.is_large_string(ids.type)
     row = pc.index(pc.match_substring_regex(ids, unfit), True).as_py() if is_text else -1
     if row >= 0:
-        raise InvalidInput(
-            f"{name} {ids[row].as_py()!r} in row {row} (counting from 0) cannot stand in {words}: rename it, or write "
-            "another format, such as a .parquet file"
-        )
+        problem = f"{name} {ids[row].as_py()!r} in row {row} (counting from 0) cannot stand in {words}"
+        raise InvalidInput(problem, remedy="rename it, or write another format, such as a .parquet file")
 
 
 def text_lines(data: bytes, comment: bytes | None = None) -> list[int]:
     """Return the number of each line, from 1, that is neither blank nor a comment."""
-    lines = enumerate(data.removeprefix(BOM).split(b"\n"), start=1)
+    lines = enumerate(data.removeprefix(opening.BOM).split(b"\n"), start=1)
     return [number for number, line in lines if (text := line.strip()) and text[:1] != comment]
 
 
-def wrong_cell(columns: Columns, value: str, places: Sequence[str], where: str) -> FileFormatError | None:
-    """Make the error for the first cell that is no id, or no number, or of another type than the first of its column.
-
-    Parameters
-    ----------
-    columns : Columns
-        As a reader returned them.
-    value : {"relevance", "score"}
-        The name of the numbers.
-    places : sequence of str
-        The place of each row, such as ``"line 2"``.
-    where : str
-        The file's name for messages.
-    """
-    # The first bad cell of each column, then the topmost of these: a shifted row is bad in several columns.
+def _wrong_cell(columns: Columns, value: str) -> tuple[int, str, Any] | None:
+    """Return row, column and content of the topmost cell that is refused: a shifted row is bad in several columns."""
     found = []
-    for name in ("qid", "docid", "aspect", "subgroup", "value"):
-        cells = getattr(columns, name)
-        cells = cells.to_pylist() if hasattr(cells, "to_pylist") else [] if cells is None else list(cells)
-        for row, cell in enumerate(cells):
-            problem = _no_number(cell, value) if name == "value" else _no_id(cell)
-            if not problem and isinstance(cell, str) != isinstance(cells[0], str):
-                problem = f"found {cell!r}, but {cells[0]!r} above: give all values of a column the same type"
-            if problem:
-                place = places[row] if row < len(places) else f"row {row + 1}"
-                found.append((row, f"{where}, {place}, column {value if name == 'value' else name}: {problem}"))
-                break
-    return FileFormatError(min(found)[1]) if found else None
+    for column in (*IDS, value):
+        cells = columns.value if column == value else getattr(columns, column)
+        # A column is refused from its first bad cell on, so halving finds it.
+        n_rows = 0 if cells is None else len(cells)
+        row = bisect_left(range(n_rows), True, key=partial(_is_refused, cells, column, value))
+        if row < n_rows:
+            cell = cells[row]
+            found.append((row, column, cell.as_py() if hasattr(cell, "as_py") else cell))
+    return min(found, key=lambda one: one[0], default=None)
 
 
-def _no_id(cell: Any) -> str:
-    if cell is None or cell == "":
-        return f"expected an id, found {'nothing' if cell is None else repr(cell)}"
-    if isinstance(cell, bytes):
-        return f"expected UTF-8 text, found {cell[:80]!r}" if "\ufffd" in cell.decode(errors="replace") else ""
-    if isinstance(cell, bool) or not isinstance(cell, (str, int)):
-        return f"ids are text or integers, found {cell!r}"
-    if isinstance(cell, str) and any("\ud800" <= letter <= "\udfff" for letter in cell):
-        return f"expected text, found {cell!r}, which holds half a character"
-    if isinstance(cell, int) and not -(2**63) <= cell < 2**63:
-        return f"found {cell}, an integer beyond 64 bits: give it as text"
-    return ""
-
-
-def _no_number(cell: Any, value: str) -> str:
+def _is_refused(cells: Any, column: str, value: str, last: int) -> bool:
+    """Say whether a column is refused as far as this row."""
+    cells = cells[: last + 1]
     try:
-        if isinstance(cell, str):
-            number_of(cell, "")
-            (cell,) = numbers_of_texts([cell])
-        elif cell is None:
-            return "expected a finite number, found nothing"
-        if not math.isfinite(cell):
-            return f"expected a finite number, found {cell}"
-        if isinstance(cell, int) and (int(float(cell)) != cell if value == "score" else not -(2**63) <= cell < 2**63):
-            return f"found {cell}, which a 64-bit {'float' if value == 'score' else 'whole number'} cannot hold"
-    except FileFormatError as error:
-        return str(error).removeprefix(": ")
-    except (TypeError, OverflowError):
-        return f"expected a finite number, found {str(cell)[:80]}"
-    return ""
+        value_column(_parsed(cells), column, value) if column == value else id_column(cells, column)
+    except (InvalidInput, TypeError):
+        return True
+    return False

@@ -1,22 +1,134 @@
-"""Frames, dicts and records of any make as columns.
+"""Frames, dicts and records of any make as columns, and the names that columns have in other tools: one table.
+
+Our own name wins over other tools' names; if two of these could be meant, the caller must choose. The trap is a name
+that means two things. PyTerrier's frames have ``docno``, the id, beside ``docid``, the document's number in the index,
+and ``query``, the text, beside ``qid``. BEIR and ranx call the relevance ``score``.
 
 Qrels and Run check the columns of dicts and records. Those of frames are checked here, so that an error has the name
-that the column has in the frame. `rankeval.io.names` has the names that columns and records may have.
+that the column has in the frame.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, repeat
 from typing import Any, Literal
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from rankeval.errors import InvalidInput
-from rankeval.io.columns import Columns, id_column, value_column
-from rankeval.io.names import NUMBER_IN_INDEX, SPELLINGS, columns_of, refuse_other_pairs
+from rankeval.io.columns import IDS, Columns, id_column, value_column
+
+SPELLINGS: dict[str, tuple[str, ...]] = {
+    "qid": ("qid", "query_id", "query-id", "q_id", "topic_id"),
+    "docid": ("docid", "docno", "doc_id", "corpus-id", "corpus_id", "document_id", "did", "pid"),
+    "relevance": ("relevance", "rel", "label", "grade", "judgment", "judgement"),
+    "score": ("score", "similarity", "prediction", "sim"),
+    "aspect": ("aspect", "subtopic_id", "subtopic"),
+    "subgroup": ("subgroup",),
+    "name": ("run", "tag"),
+}
+"""Part -> its names, our own first; ``name`` is the system's."""
+
+LAST: dict[str, tuple[str, ...]] = {"qid": ("query", "topic"), "relevance": ("score",)}
+"""Names that stand for a part only if it has no other: ``query`` is an id in trectools, and a text elsewhere."""
+
+JUDGED_BY_SCORE = frozenset({"corpus-id", "corpus_id", "q_id"})
+"""Names of BEIR and ranx, beside which a score is the relevance. Elsewhere this would hide a mix-up with a ranking."""
+
+NUMBER_IN_INDEX = "number in index"
+"""The part of PyTerrier's ``docid``, which must not be taken for an id, in what `columns_of` returns."""
+
+
+def spelled(names: Iterable[str], part: str) -> list[str]:
+    """Return the names that may stand for a part, such as ``docno`` for ``docid``; our own name wins."""
+    held = set(names)
+    found = [name for name in SPELLINGS[part] if name in held]
+    if found[:2] == ["docid", "docno"]:
+        return ["docno"]  # if `refuse_other_pairs` agrees
+    if not found and not (part == "relevance" and not held & JUDGED_BY_SCORE):
+        found = [name for name in LAST.get(part, ()) if name in held]
+    return found[:1] if found[:1] == [part] else found
+
+
+def columns_of(
+    names: Sequence[str],
+    role: str,
+    asked: Mapping[str, Any] | None = None,
+    *,
+    where: str = "the frame",
+    advice: str = "say which by {part}=",
+    error: Callable[[str], InvalidInput] = InvalidInput,
+) -> dict[str, str]:
+    """Return part -> column: query, document and number, and of the other parts those that are there.
+
+    Parameters
+    ----------
+    names : sequence of str
+        The names of the columns.
+    role : {"relevance", "score"}
+        The part that the number is.
+    asked : mapping of str to str, False or None
+        The column that the caller asked for, by part. None is any usual name, False leaves out a part.
+    where, advice : str
+        The table and what to do, for messages.
+    error : callable
+        Makes the error.
+    """
+    asked = asked or {}
+    parts = {}
+    needed = ("qid", "docid", role)
+    for part in (*needed, *(("aspect", "subgroup") if role == "relevance" else ("name",))):
+        wanted = asked.get(part)
+        found = [] if wanted is False else spelled(names, part) if wanted is None else [wanted]
+        if not found and part not in needed:
+            continue
+        if len(found) != 1 or found[0] not in names:
+            shown = wanted or part
+            raise error(f"{where} has no column {shown!r}: {_hint(names, part, found)}; {advice.format(part=part)}")
+        if names.count(found[0]) > 1:
+            raise error(f"{where} has {names.count(found[0])} columns {found[0]!r}; name each column once")
+        parts[part] = found[0]
+    if asked.get("docid") is None and parts["docid"] == "docno" and "docid" in names:
+        parts[NUMBER_IN_INDEX] = "docid"
+    return parts
+
+
+def _hint(names: Sequence[str], part: str, found: Sequence[str]) -> str:
+    if len(found) > 1:
+        return f"columns {', '.join(map(repr, found))} could be it"
+    if part == "score" and "rank" in names:
+        return "a rank is no score; rankings are ordered by descending score, so that score = -rank keeps the order"
+    return f"its columns are {list(names)}"
+
+
+def refuse_other_pairs(
+    docno: Any, docid: Any, where: str, advice: str, error: Callable[[str], InvalidInput] = InvalidInput
+) -> None:
+    """Refuse ``docno`` beside ``docid`` unless they are PyTerrier's: an id of text, and a number in the index.
+
+    Parameters
+    ----------
+    docno, docid : array, list, Series or Arrow array
+        The columns of these names.
+    where, advice : str
+        The table and what to do, for messages.
+    error : callable
+        Makes the error.
+    """
+    try:
+        is_number = pc.all(pc.match_substring_regex(id_column(docid, "docid").cast(pa.string()), "^-?[0-9]+$")).as_py()
+    except InvalidInput:
+        is_number = False
+    if is_number is False or pa.types.is_integer(id_column(docno, "docno").type):
+        raise error(
+            f"{where} has the columns 'docno' and 'docid', and they are not as in PyTerrier, where 'docno' is text and "
+            f"'docid' a number in the index: either could be the document's id; {advice.format(part='docid')}"
+        )
+
 
 # Methods of datasets of ir_datasets, and attributes of objects of ranx, that give the rows.
 _ITERATORS = {"relevance": "qrels_iter", "score": "scoreddocs_iter"}
@@ -29,13 +141,9 @@ def from_dict(mapping: Mapping[Any, Mapping[Any, Any]], value: str) -> Columns:
 
     Judgments may also be ``{qid: {docid: {aspect: grade}}}``.
     """
-    if not isinstance(mapping, Mapping):
-        raise InvalidInput(f"expected {{qid: {{docid: {value}}}}}, found a {type(mapping).__name__}")
+    _check_mapping(mapping, f"{{qid: {{docid: {value}}}}}", "")
     for query, documents in mapping.items():
-        if not isinstance(documents, Mapping):
-            raise InvalidInput(
-                f"expected {{qid: {{docid: {value}}}}}, but query {query!r} has a {type(documents).__name__}"
-            )
+        _check_mapping(documents, f"{{qid: {{docid: {value}}}}}", f"query {query!r}")
     if value == "relevance" and any(isinstance(one, Mapping) for rows in mapping.values() for one in rows.values()):
         return _from_nested(mapping)
     queries = chain.from_iterable(repeat(query, len(documents)) for query, documents in mapping.items())
@@ -49,21 +157,27 @@ def _from_nested(mapping: Mapping[Any, Mapping[Any, Any]]) -> Columns:
     rows = []
     for query, documents in mapping.items():
         for document, by_aspect in documents.items():
-            if not isinstance(by_aspect, Mapping):
-                raise InvalidInput(
-                    f"expected {{qid: {{docid: {{aspect: relevance}}}}}}, as other documents have it, but document "
-                    f"{document!r} of query {query!r} has a {type(by_aspect).__name__}"
-                )
+            _check_mapping(
+                by_aspect, "{qid: {docid: {aspect: relevance}}}", f"document {document!r} of query {query!r}"
+            )
             rows += [(query, document, aspect, grade) for aspect, grade in by_aspect.items()]
     qids, docids, aspects, grades = ([row[at] for row in rows] for at in range(4))
     return Columns(qids, docids, grades, aspect=aspects)
+
+
+def _check_mapping(thing: Any, expected: str, holder: str) -> None:
+    if not isinstance(thing, Mapping):
+        found = f"but {holder} has" if holder else "found"
+        raise InvalidInput(f"expected {expected}, {found} a {type(thing).__name__}")
 
 
 def is_records(thing: Any) -> bool:
     """Say whether `from_records` takes it: records, an iterator, a dataset of ir_datasets, a Run or Qrels of ranx."""
     if isinstance(thing, (list, tuple)):
         return bool(thing) and bool(_fields(thing[0]))
-    return _is_ranx(thing) or any(hasattr(thing, one) for one in ("__next__", *_ITERATORS.values())) or _is_part(thing)
+    # ``dataset.qrels`` of ir_datasets has no iterator of its own.
+    is_part = "query_id" in getattr(getattr(thing, "type", None), "_fields", ()) and hasattr(thing, "__iter__")
+    return is_part or _is_ranx(thing) or any(hasattr(thing, one) for one in ("__next__", *_ITERATORS.values()))
 
 
 def from_records(thing: Any, value: str) -> Columns:
@@ -109,10 +223,9 @@ def _columns(cells: dict[str, Any], parts: Mapping[str, str], value: str, where:
 
 def _fields(record: Any) -> list[str]:
     """Return the names of a record's fields, as far as we know such names."""
-    known = chain.from_iterable(SPELLINGS.values())
     if isinstance(record, Mapping):
         return [name for name in record if isinstance(name, str)]
-    return [name for name in known if hasattr(record, name)]
+    return [name for name in chain.from_iterable(SPELLINGS.values()) if hasattr(record, name)]
 
 
 def _field(record: Any, name: str, at: int, expected: str) -> Any:
@@ -124,11 +237,6 @@ def _field(record: Any, name: str, at: int, expected: str) -> Any:
 
 def _is_ranx(thing: Any) -> bool:
     return hasattr(thing, "get_doc_ids_and_scores") and hasattr(thing, "to_dict")
-
-
-def _is_part(thing: Any) -> bool:
-    """Say whether it is ``dataset.qrels`` or ``dataset.scoreddocs`` of ir_datasets."""
-    return "query_id" in getattr(getattr(thing, "type", None), "_fields", ()) and hasattr(thing, "__iter__")
 
 
 def from_frame(
@@ -158,7 +266,7 @@ def from_frame(
     asked = {"qid": qid, "docid": docid, role: value, "aspect": aspect, "subgroup": False if aspect is False else None}
     parts = columns_of(_names(table), role, asked, advice=_ADVICE)
     cells = {part: _column(table, name) for part, name in parts.items()}
-    for part in cells.keys() - {role, "name", NUMBER_IN_INDEX}:
+    for part in [name for name in IDS if name in cells]:
         cells[part] = id_column(cells[part], parts[part])
     cells[role] = value_column(cells[role], parts[role], role)
     columns = _columns(cells, parts, role, "the frame", _ADVICE)
@@ -184,11 +292,8 @@ def frame_columns(frame: Any, names: Mapping[str, str]) -> dict[str, Any]:
     known = _names(table)
     for role, name in names.items():
         if known.count(name) != 1:
-            raise InvalidInput(
-                f"{name!r} stands {known.count(name)} times in the frame",
-                argument=role,
-                remedy=f"its columns are: {', '.join(known)}",
-            )
+            problem = f"{name!r} stands {known.count(name)} times in the frame"
+            raise InvalidInput(problem, argument=role, remedy=f"its columns are: {', '.join(known)}")
     return {role: _column(table, name) for role, name in names.items()}
 
 
@@ -213,10 +318,8 @@ def _table(frame: Any) -> Any:
         return pa.table(frame)
     if hasattr(frame, "collect_schema"):  # a lazy frame
         return pa.table(frame.collect())
-    raise InvalidInput(
-        f"expected a pandas or polars DataFrame, a pyarrow Table or an object with an Arrow C stream, "
-        f"found a {type(frame).__name__}"
-    )
+    expected = "a pandas or polars DataFrame, a pyarrow Table or an object with an Arrow C stream"
+    raise InvalidInput(f"expected {expected}, found a {type(frame).__name__}")
 
 
 def _names(table: Any) -> list[str]:

@@ -32,10 +32,9 @@ from numpy.typing import NDArray
 
 from rankeval._checks import count
 from rankeval.errors import FileFormatError, InvalidInput
+from rankeval.io import opening
 from rankeval.io.columns import value_column, whole
-from rankeval.io.limits import DEFAULT, Limits
-from rankeval.io.opening import COMPRESSION, read_bytes, read_text
-from rankeval.io.text import WHOLE, number_of, numbers_of_texts
+from rankeval.io.opening import DEFAULT, Limits
 
 PART_OF: dict[str, str] = {
     "train": "train",
@@ -55,6 +54,7 @@ _COMMENT = re.compile(rb"#[^\n]*")
 # A comment that holds a row: the line end behind the row before is missing.
 _SWALLOWED = re.compile(rb"^[^\S\n]*[^#\s][^#\n]*#[^\n]*[ \t]qid:[^\s:]+[ \t]+[0-9]+:", re.MULTILINE)
 _DOCID = re.compile(rb"^[^\S\n]*[^#\s][^#\n]*#[^\n]*?\bdocid[^\S\n]*[=:][^\S\n]*(\S+)", re.MULTILINE)
+_INDEX = re.compile(r"[0-9]+")
 _LONGEST = 40  # digits of an index
 _SIZES = (".query", ".group")
 _ROWS = ("", ".txt", ".dat", ".svm", ".svmlight", ".libsvm", ".letor", *(f".{word}" for word in PART_OF))
@@ -84,10 +84,8 @@ def check_distinct(qids: Mapping[str, NDArray[np.generic]], remedy: str) -> None
     for part, qid in qids.items():
         for query in np.unique(qid).tolist():
             if query in seen:
-                raise InvalidInput(
-                    f"query {query!r} is in {seen[query]} and in {part}: the same query in both is a leak, and "
-                    f"different queries need different ids; {remedy}"
-                )
+                problem = f"query {query!r} is in {seen[query]} and in {part}: a leak, or an id of two queries"
+                raise InvalidInput(problem, remedy=remedy)
             seen[query] = part
 
 
@@ -159,7 +157,7 @@ def _by_sklearn(text: bytes, limits: Limits) -> _Read | None:
     except (ValueError, OverflowError):
         return None
     # It also takes lines with and without qid side by side, and then returns fewer queries than labels.
-    is_plain = len(qid) in {0, len(label)} and (np.abs(label) < WHOLE).all() and np.isfinite(X.data).all()
+    is_plain = len(qid) in {0, len(label)} and (np.abs(label) < opening.WHOLE).all() and np.isfinite(X.data).all()
     if not is_plain or not len(label) or X.shape[1] - 1 > limits.feature:
         return None
     return X, label, qid if len(qid) else None
@@ -176,13 +174,13 @@ def _line_by_line(text: bytes, where: str, limits: Limits = DEFAULT) -> _Read:
     for number, line in enumerate(io.BytesIO(text), start=1):
         at = f"{where}, line {number}"
         try:
-            fields = [word.decode() for word in line.split()]
+            fields = [word.decode() for word in line.split()]  # text would be split at more blanks than bytes
         except UnicodeDecodeError as error:
-            raise FileFormatError(f"expected UTF-8 text, found {line[:80]!r}", where=f"{at}") from error
+            raise FileFormatError(f"expected UTF-8 text, found {line[:80]!r}", where=at) from error
         if not fields:
             continue
         labels.append(fields[0])
-        number_of(labels[-1], f"{at}, label")
+        opening.number_of(labels[-1], f"{at}, label")
         rest = fields[1:]
         if rest and rest[0].startswith("qid:"):
             qids.append(rest.pop(0).removeprefix("qid:"))
@@ -190,7 +188,7 @@ def _line_by_line(text: bytes, where: str, limits: Limits = DEFAULT) -> _Read:
             raise FileFormatError(f"{at}: expected 'label qid:id index:value ...' in all lines or no qid in any")
         row = dict(_cell(field, at, limits) for field in rest)
         if len(row) < len(rest):
-            raise FileFormatError("a feature index is given twice", where=f"{at}")
+            raise FileFormatError("a feature index is given twice", where=at)
         cells.extend(sorted(row.items()))
         starts.append(len(cells))
     if not labels:
@@ -198,23 +196,23 @@ def _line_by_line(text: bytes, where: str, limits: Limits = DEFAULT) -> _Read:
     index = np.array([index for index, _ in cells], np.int64)
     values = np.array([value for _, value in cells], np.float64)
     X = csr_matrix((values, index, starts), shape=(len(labels), int(index.max(initial=0)) + 1))
-    label = value_column(numbers_of_texts(labels), f"label of {where}")
+    label = value_column(opening.numbers_of_texts(labels), f"label of {where}")
     return X, label, _query_ids(qids) if qids else None
 
 
 def _cell(field: str, at: str, limits: Limits) -> tuple[int, float]:
     index, colon, value = field.partition(":")
-    if not (colon and index.isascii() and index.isdigit()):
-        raise FileFormatError(f"expected 'index:value', found {field[:80]!r}", where=f"{at}")
-    check_feature(index, at, limits)
-    return int(index), number_of(value, f"{at}, feature {index}")
+    if not (colon and _INDEX.fullmatch(index)):
+        raise FileFormatError(f"expected 'index:value', found {field[:80]!r}", where=at)
+    return _feature(index, at, limits), opening.number_of(value, f"{at}, feature {index}")
 
 
-def check_feature(index: str, where: str, limits: Limits) -> None:
-    """Refuse a feature index, given as digits, beyond the limit: the matrix would exceed all memory."""
+def _feature(index: str, where: str, limits: Limits) -> int:
+    """Return a feature's number, and refuse one beyond the limit: the matrix would exceed all memory."""
     # Python turns no more than 4,300 digits into a number.
     if len(index) >= _LONGEST or int(index) > limits.feature:
         raise limits.exceeded("feature", where, f"found feature {index[:40]}")
+    return int(index)
 
 
 def _query_ids(qids: list[str]) -> NDArray[Any]:
@@ -246,13 +244,13 @@ def read_letor(
     path: str | os.PathLike[str], name: str | None, *, sparse: bool | None, limits: Limits
 ) -> dict[str, Any]:
     """Read one file as `rankeval.datasets.load_letor` does, and return the fields of `RankingData`."""
-    where = Path(path)
+    where = opening.as_path(path)
     return _assemble([(where, *_rows(where, limits))], [name or where.name], sparse=sparse, limits=limits)[0]
 
 
 def read_letor_parts(path: str | os.PathLike[str], *, sparse: bool | None, limits: Limits) -> dict[str, dict[str, Any]]:
     """Read a folder of files, one for each part, with the same columns; return part -> fields of `RankingData`."""
-    folder = Path(path)
+    folder = opening.as_path(path)
     files = _part_files(folder)
     loaded = [(file, *_rows(file, limits, prefix=f"{part}-")) for part, file in files.items()]
     remedy = "if you mean it, load the files one by one with load_letor"
@@ -282,12 +280,12 @@ def _part_files(folder: Path) -> dict[str, Path]:
 
 def _rows(file: Path, limits: Limits, prefix: str = "") -> tuple[SparseRows, NDArray[Any]]:
     """Return the rows of a file and their queries; those of a sizes file are numbered behind the prefix."""
-    rows = read_svmlight(read_text(file, limits), str(file), limits)
+    rows = read_svmlight(opening.read_text(file, limits), str(file), limits)
     return rows, rows.qid if rows.qid is not None else _numbered(file, len(rows.label), limits, prefix)
 
 
 def _uncompressed(name: str) -> str:
-    for suffix in COMPRESSION:
+    for suffix in opening.COMPRESSION:
         name = name.removesuffix(suffix)
     return name
 
@@ -297,15 +295,13 @@ def _numbered(file: Path, n_rows: int, limits: Limits, prefix: str) -> NDArray[A
     stem = _uncompressed(file.name)
     stems = dict.fromkeys((stem, Path(stem).stem))
     candidates = [
-        file.with_name(one + sizes + more) for one in stems for sizes in _SIZES for more in ("", *COMPRESSION)
+        file.with_name(one + sizes + more) for one in stems for sizes in _SIZES for more in ("", *opening.COMPRESSION)
     ]
     # LightGBM has rank.train.query beside rank.train; others drop the suffix first.
     beside = next((candidate for candidate in candidates if candidate.is_file()), None)
     if beside is None:
-        raise FileFormatError(
-            f"{file} has no qid: in its rows, and no file of query sizes beside it: "
-            f"expected {stem}.query or {stem}.group"
-        )
+        problem = f"no qid: in the rows, and no file of query sizes beside it: expected {stem}.query or {stem}.group"
+        raise FileFormatError(problem, where=str(file))
     sizes = _sizes(beside, limits)
     if sum(sizes) != n_rows:
         raise FileFormatError(f"the sizes in {beside} add up to {sum(sizes)}, but {file} has {count(n_rows, 'row')}")
@@ -315,7 +311,7 @@ def _numbered(file: Path, n_rows: int, limits: Limits, prefix: str) -> NDArray[A
 
 def _sizes(file: Path, limits: Limits) -> list[int]:
     sizes = []
-    for number, line in enumerate(io.BytesIO(read_text(file, limits)), start=1):
+    for number, line in enumerate(io.BytesIO(opening.read_text(file, limits)), start=1):
         word = line.strip()
         if word and not (word.isdigit() and len(word) < _DIGITS):
             raise FileFormatError(f"expected the size of a query, found {word[:80]!r}", where=f"{file}, line {number}")
@@ -355,19 +351,12 @@ def _feature_names(folder: Path, limits: Limits) -> dict[int, str]:
     for file in (folder / "features.json", folder.resolve().parent / "features.json"):
         if not file.is_file():
             continue
+        data = opening.read_bytes(file, limits)
         try:
-            titles = json.loads(read_bytes(file, limits))
+            titles = json.loads(data)
         except (ValueError, RecursionError) as error:
-            if isinstance(error, FileFormatError):
-                raise
             raise FileFormatError(f"{file} is no JSON: {error}") from error
         titles = titles.get("features", titles) if isinstance(titles, dict) else titles
-        if isinstance(titles, dict) and all(_is_title(key, name) for key, name in titles.items()):
-            for key in titles:
-                check_feature(key, str(file), limits)
-            return {int(key): name for key, name in titles.items()}
+        if isinstance(titles, dict) and all(_INDEX.fullmatch(key) and isinstance(titles[key], str) for key in titles):
+            return {_feature(key, str(file), limits): name for key, name in titles.items()}
     return {}
-
-
-def _is_title(key: str, name: Any) -> bool:
-    return key.isascii() and key.isdigit() and isinstance(name, str)

@@ -1,4 +1,4 @@
-"""Open and replace files: plain, gzip or zstd, from a pipe or a device, within limits.
+r"""Open and replace files: plain, gzip or zstd, from a pipe or a device, within limits; check bytes that must be text.
 
 ::
 
@@ -7,25 +7,259 @@
          -> pipe or device -> read to its end, once ----> pa.BufferReader in memory
 
 A compressed file and a pipe do not tell their size. Their bytes are counted on the way, and refused at the limit
-before memory is exhausted. An unforeseen error gets a note with the path. The trap is a file that another program is
-still writing: its last row may be half a row, so its size is compared before and after.
+before memory is exhausted. A caller who knows the file raises the limit:
+``Run.read(path, limits=Limits(expansion=1000))``. An unforeseen error gets a note with the path. The trap is a file
+that another program is still writing: its last row may be half a row, so its size is compared before and after.
+
+In text, NUL, a carriage return within a line, a byte order mark after the start, and lines beyond the limit are
+refused. Each means that the file is not the one that it seems to be, and each would cost rows in silence: a reader that
+splits at LF sees one line where an old Mac saw a thousand. Bytes are searched in blocks by `bytes.find`, which costs a
+few per cent of the reading::
+
+    block 1                     block 2
+    |q1 0 d1 1\nq1 0 d|         |2 0\nq2 0 d1 1\n|
+                 <--->           <->
+                 _open: bytes of the line that the block leaves unfinished
+
+The trap is the edge of a block: CR may be its last byte and LF the first of the next, and a line may begin in one
+block and grow too long in the third.
 """
 
 from __future__ import annotations
 
+import math
 import os
+import re
 import threading
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import pyarrow as pa
 
-from rankeval.errors import FileFormatError, InvalidInput, RankevalError
-from rankeval.io.limits import ALWAYS, DEFAULT, Limits
-from rankeval.io.text import BLOCK, BOM, TextCheck, check_text
+from rankeval._checks import check_count, shown
+from rankeval._registry import chosen
+from rankeval.errors import FileFormatError, InvalidInput, LimitExceeded, RankevalError
+
+ALWAYS = 1 << 24  # bytes that any compressed file may expand to, because so few do no harm
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Limits on the size of a file and of its parts.
+
+    Parameters
+    ----------
+    expansion : int
+        Size of the content of a compressed file (gzip, zstd, Parquet) as a multiple of the file's size, checked from
+        16 MB on. Rankings and features usually expand 3 to 20 times.
+    stream : int
+        Bytes that are read from a pipe or a device, whose size is not known beforehand.
+    line : int
+        Bytes of one line of text.
+    feature : int
+        The largest feature index of a learning-to-rank file, because each feature up to it becomes a column.
+
+    Raises
+    ------
+    InvalidInput
+        If a limit is no whole number above 0.
+
+    Examples
+    --------
+    >>> Limits(expansion=1000).expansion
+    1000
+    """
+
+    expansion: int = 100
+    stream: int = 1 << 30
+    line: int = 1 << 20
+    feature: int = 1 << 20
+
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            check_count(name, value)
+
+    def exceeded(self, name: str, where: str, found: str) -> LimitExceeded:
+        """Make the error for a file beyond a limit, from the limit's name, the file (and line), and the size found."""
+        remedy = f"if the file is sound, raise it: limits=Limits({name}=...)"
+        return LimitExceeded(f"{found}, beyond the limit of {getattr(self, name):,}", where=where, remedy=remedy)
+
+
+DEFAULT = Limits()
+
+
+def limits_of(settings: Iterable[str]) -> Limits:
+    """Return the default limits with some replaced by ``"name=value"``.
+
+    Parameters
+    ----------
+    settings : iterable of str
+        One limit each.
+
+    Raises
+    ------
+    InvalidInput
+        If a limit does not exist, or its value is no whole number.
+    """
+    known = [one.name for one in fields(Limits)]
+    given = {}
+    for setting in settings:
+        name, _, value = setting.partition("=")
+        try:
+            given[chosen("limit", name, known)] = int(value)
+        except ValueError as error:
+            if isinstance(error, InvalidInput):
+                raise
+            raise InvalidInput(argument="limit", found=shown(setting), expected="name=value, a whole number") from error
+    return replace(DEFAULT, **given)
+
+
+BOM = b"\xef\xbb\xbf"
+BLOCK = 1 << 20
+NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+WHOLE = 2**53
+"""Float64 holds every whole number up to here."""
+_DIGITS = re.compile(r"[+-]?\d{1,400}", re.ASCII)  # no float has more digits
+_LF, _CR = b"\n", b"\r"
+_LONE_RETURN = "found a carriage return (CR) that no LF follows; end all lines with LF or all with CRLF"
+
+
+def number_of(text: str, where: str) -> float:
+    """Return a finite decimal number, or raise the error that says where it is none; nan, 0x10 and 1_0 are none."""
+    if not NUMBER.fullmatch(text):
+        hint = "; the decimal sign is a point" if re.fullmatch(r"[+-]?\d+,\d+", text) else ""
+        raise FileFormatError(f"expected a finite number, found {text!r}{hint}", where=where)
+    value = float(text)
+    if not math.isfinite(value):
+        raise FileFormatError(f"expected a finite number, found {text!r}, which is beyond 64-bit floats", where=where)
+    return value
+
+
+def numbers_of_texts(texts: Sequence[str]) -> list[float]:
+    """Return the numbers of texts that match `NUMBER`.
+
+    If one is beyond 2**53, where floats round whole numbers, all texts of digits alone become ints. The column is then
+    held or refused as the same numbers of a dict are.
+    """
+    values = [*map(float, texts)]
+    if max(map(abs, values), default=0) < WHOLE:
+        return values
+    return [int(text) if _DIGITS.fullmatch(text) else value for text, value in zip(texts, values, strict=True)]
+
+
+class TextCheck:
+    """Checks a text block by block, from its start.
+
+    Parameters
+    ----------
+    where : str
+        The file's name for messages.
+    limits : Limits
+        The longest line.
+    source : Arrow file, optional
+        The text, to be read again for the line of an error; that spares benchmark B the counting. Without it, lines are
+        counted on the way.
+    """
+
+    def __init__(self, where: str, limits: Limits, source: pa.NativeFile | None = None) -> None:
+        self.where = where
+        self.limits = limits
+        self._source = source
+        self._seen = 0  # bytes of earlier blocks
+        self._counted = 0  # lines that ended in them, if there is no source
+        self._open = 0  # bytes of the line that the last block left unfinished
+        self._cr = False  # whether the last block ended in CR
+
+    def see(self, block: bytes | bytearray, start: int, end: int) -> bool:
+        """Check the next block of the text, ``block[start:end]``, and return whether it holds CR.
+
+        Raises
+        ------
+        FileFormatError
+            For NUL, CR without LF, and a byte order mark at the start of a later line.
+        LimitExceeded
+            For a line beyond the limit.
+        """
+        if start == end:
+            return False
+        if (at := block.find(b"\0", start, end)) >= 0:
+            is_utf16 = not self._seen and block[start : start + 2] in (b"\xff\xfe", b"\xfe\xff")
+            hint = "; is it UTF-16?" if is_utf16 else ""
+            raise self._wrong(block, start, at, f"found a NUL byte; expected text{hint}")
+        has_return = self._check_returns(block, start, end)
+        if block.find(BOM[:1], start, end) >= 0:
+            self._check_marks(block, start, end)
+        self._check_lengths(block, start, end)
+        if self._source is None:
+            self._counted += block.count(_LF, start, end)
+        self._seen += end - start
+        return has_return
+
+    def end(self) -> None:
+        """Refuse CR as the last byte of the text."""
+        if self._cr:
+            raise self._wrong(b"", 0, 0, _LONE_RETURN)
+
+    def _check_returns(self, block: bytes | bytearray, start: int, end: int) -> bool:
+        if self._cr and block[start] != _LF[0]:
+            raise self._wrong(block, start, start, _LONE_RETURN)
+        at = block.find(_CR, start, end)
+        self._cr = at >= 0 and block[end - 1] == _CR[0]
+        if at < 0 or block.count(_CR, start, end) == block.count(b"\r\n", start, end) + self._cr:
+            return at >= 0
+        while block[at + 1] == _LF[0]:
+            at = block.find(_CR, at + 1, end)
+        raise self._wrong(block, start, at, _LONE_RETURN)
+
+    def _check_marks(self, block: bytes | bytearray, start: int, end: int) -> None:
+        # One mark may begin the text, but no later line.
+        begins = BOM if self._seen else BOM + BOM
+        at = block.find(_LF + BOM, start, end) + 1
+        if at or (not self._open and block[start : start + len(begins)] == begins):
+            raise self._wrong(block, start, at or start, "found a byte order mark; were several files joined into one?")
+
+    def _check_lengths(self, block: bytes | bytearray, start: int, end: int) -> None:
+        longest = self.limits.line
+        begin = start - self._open
+        while end - begin > longest:
+            # If any line ends in this window, all that end in it are short enough.
+            newline = block.rfind(_LF, max(begin, start), min(end, begin + longest + 1))
+            if newline < 0:
+                place = f"{self.where}, line {self._lines() + block.count(_LF, start, max(begin, start)) + 1}"
+                raise self.limits.exceeded("line", place, f"the line has more than {longest:,} bytes")
+            begin = newline + 1
+        last = block.rfind(_LF, start, end)
+        self._open = end - 1 - last if last >= 0 else self._open + end - start
+
+    def _lines(self) -> int:
+        """Return the number of lines that ended in earlier blocks."""
+        if self._source is None:
+            return self._counted
+        self._source.seek(0)
+        left, lines = self._seen, 0
+        while block := self._source.read(min(left, BLOCK)):
+            lines += block.count(_LF)
+            left -= len(block)
+        return lines
+
+    def _wrong(self, block: bytes | bytearray, start: int, at: int, found: str) -> FileFormatError:
+        line = self._lines() + block.count(_LF, start, at) + 1
+        return FileFormatError(found, where=f"{self.where}, line {line}")
+
+
+def check_text(source: pa.NativeFile, where: str, limits: Limits) -> None:
+    """Refuse a file that is no text, as `TextCheck.see` does, and go back to its start."""
+    check = TextCheck(where, limits, source)
+    source.seek(0)
+    while block := source.read(BLOCK):
+        check.see(block, 0, len(block))
+    check.end()
+    source.seek(0)
+
 
 COMPRESSION = {".gz": "gzip", ".zst": "zstd"}
 PARQUET = b"PAR1"
@@ -55,24 +289,28 @@ def reading(path: str | os.PathLike[str], limits: Limits = DEFAULT) -> Iterator[
     LimitExceeded
         If it exceeds a limit.
     """
-    where = Path(path)
-    try:
-        with _open(where, limits) as source:
-            before = _size(where)
+    where = as_path(path)
+    if not isinstance(limits, Limits):
+        raise InvalidInput(argument="limits", found=shown(limits), expected="Limits, such as rk.Limits(line=10**7)")
+    with _open(where, limits) as source:
+        before = _size(where)
+        try:
             yield source
-            _check_unchanged(where, before)
-    except RankevalError:
-        raise
-    except Exception as error:
-        error.add_note(f"while reading {where}")
-        raise
+        except RankevalError:
+            raise
+        except Exception as error:
+            error.add_note(f"while reading {where}")
+            raise
+        if (after := _size(where)) != before:
+            problem = f"the file changed while it was read, from {before} to {after} bytes"
+            raise FileFormatError(problem, where=str(where), remedy="read it when it is whole")
 
 
-def _check_unchanged(where: Path, before: int | None) -> None:
-    if (after := _size(where)) != before:
-        raise FileFormatError(
-            f"{where} changed while it was read, from {before} to {after} bytes: read it when it is whole"
-        )
+def as_path(path: Any) -> Path:
+    """Return the path of a file or folder, given as text or as a path."""
+    if not isinstance(path, (str, os.PathLike)):
+        raise InvalidInput(argument="path", found=shown(path), expected="the path of a file, as text")
+    return Path(path)
 
 
 def _size(where: Path) -> int | None:
@@ -198,7 +436,7 @@ def write_atomically(path: str | os.PathLike[str], pieces: Iterable[bytes | pa.B
     InvalidInput
         If there is no such folder, or nothing may be written there.
     """
-    where = Path(path)
+    where = as_path(path)
     with ExitStack() as stack:
         try:
             file = stack.enter_context(replacing(where, draft_of(where)))
@@ -215,5 +453,4 @@ def write_atomically(path: str | os.PathLike[str], pieces: Iterable[bytes | pa.B
 
 
 def _with_folder(where: Path) -> str:
-    """Return the current folder for messages, if the path is relative."""
     return "" if where.is_absolute() else f" in {str(Path.cwd())!r}"

@@ -1,10 +1,15 @@
 """Tables with named columns: CSV, TSV, JSON lines and Parquet.
 
-The columns of judgments and rankings are found under our names or the usual ones of other tools (`names.SPELLINGS`);
+The columns of judgments and rankings are found under our names or the usual ones of other tools (`frames.SPELLINGS`);
 those of a table of features are the caller's (`feature_tables`). Ids of CSV are text; JSON lines and Parquet say
-whether an id is text or an integer. CSV with quotes is read row by row by Python's reader in strict mode, because
-Arrow's reads on after a stray quote, through other rows. Its cells become Arrow columns block by block: a million rows
-of Python texts would take ten times the memory of the file.
+whether an id is text or an integer. Arrow reads the cells of CSV. A file with quotes is read by Python's strict reader
+before, because Arrow's reads on after a stray quote, through other rows.
+
+In Parquet a column of equal values takes almost no bytes, however often and however long they are: a file of 100 KB can
+hold 100 GB. Neither its own size nor the sizes in its metadata tell, because both count a value of a dictionary once.
+Before anything is read, two bounds are checked: the number of values, and for text the longest value of each
+dictionary, which comes with the first row of its group. The trap: text cannot be read as a dictionary, small as that
+would be, because Arrow mixes up the rows if a value stands in a dictionary twice.
 """
 
 from __future__ import annotations
@@ -12,9 +17,11 @@ from __future__ import annotations
 import csv
 import json
 import re
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from io import BytesIO, StringIO
 from pathlib import Path
 from typing import Any
@@ -23,24 +30,22 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 
-from rankeval._checks import count, unique_keys
+from rankeval._checks import count, said, unique_keys
 from rankeval._registry import chosen
 from rankeval.errors import FileFormatError, InvalidInput
-from rankeval.io.columns import Columns
-from rankeval.io.formats import Format, OpenFile, add_format, text_lines
-from rankeval.io.limits import Limits
-from rankeval.io.names import NUMBER_IN_INDEX, columns_of, refuse_other_pairs, spelled
-from rankeval.io.opening import COMPRESSION
+from rankeval.io.columns import IDS, Columns
+from rankeval.io.formats import Format, OpenFile, add_format, suffix_of, text_lines
+from rankeval.io.frames import NUMBER_IN_INDEX, columns_of, refuse_other_pairs, spelled
+from rankeval.io.opening import ALWAYS, BOM, Limits, check_text
 from rankeval.io.opening import PARQUET as MAGIC
-from rankeval.io.text import BOM, check_text
 
 _LONG = 1 << 12  # bytes; a longer first line is no row of TREC text
 NUL = r"\x00"
 """A pattern for ids that no file of TREC can hold."""
 
 _ADVICE = "rename it, or read the file as a frame and say {part}= in Qrels.from_frame or Run.from_frame"
+_VALUE = 8  # bytes of a value in memory, at least
 _BYTES = 1 << 24  # of CSV that Arrow parses at a time
-_BLOCK = 1 << 14  # rows of CSV that are Python texts at a time
 _DELIMITERS = {"csv": ",", "tsv": "\t"}
 TABLES: tuple[str, ...] = ("parquet", *_DELIMITERS)
 """Formats of tables of features."""
@@ -98,12 +103,11 @@ def open_table(file: pa.NativeFile, path: str, format: str | None, limits: Limit
     """
     is_parquet = file.read(len(MAGIC)) == MAGIC
     file.seek(0)
-    suffixes = [suffix for suffix in Path(path).suffixes if suffix not in COMPRESSION]
-    told = "parquet" if is_parquet else "tsv" if suffixes[-1:] == [".tsv"] else "csv"
+    told = "parquet" if is_parquet else "tsv" if suffix_of(Path(path)) == ".tsv" else "csv"
     wanted = told if format is None else chosen("format of a table of features", format, TABLES)
     if (wanted == "parquet") != is_parquet:
         raise FileFormatError(f"{path}: expected {wanted}, found {'Parquet' if is_parquet else 'another content'}")
-    source = _open_parquet(file, path, limits) if is_parquet else _open_text(file, path, _DELIMITERS[wanted], limits)
+    source = _open_parquet(file, path, limits) if is_parquet else _open_text(file, path, limits, _DELIMITERS[wanted])
     if source.delimiter and not source.names:
         raise FileFormatError(f"{path} is empty: expected a first line with the names of the columns")
     for name in source.names:
@@ -113,78 +117,57 @@ def open_table(file: pa.NativeFile, path: str, format: str | None, limits: Limit
 
 
 def _open_parquet(file: pa.NativeFile, path: str, limits: Limits) -> TableSource:
-    from rankeval.io.parquet import parquet_kinds, parquet_table, whole_parquet
+    import pyarrow.parquet as pq
 
+    file.seek(0)
     with whole_parquet(path):
-        kinds = parquet_kinds(file)
+        schema = pq.read_schema(file)
 
     def columns(names: Sequence[str]) -> pa.Table:
         with whole_parquet(path):
             return parquet_table(file, path, limits, list(names))
 
-    return TableSource(path, [name for name, _ in kinds], dict(kinds), columns, lambda row: f"row {row + 1}")
+    kinds = dict(zip(schema.names, schema.types, strict=True))
+    return TableSource(path, schema.names, kinds, columns, lambda row: f"row {row + 1}")
 
 
-def _open_text(file: pa.NativeFile, path: str, delimiter: str, limits: Limits) -> TableSource:
+def _open_text(file: pa.NativeFile, path: str, limits: Limits, delimiter: str) -> TableSource:
     check_text(file, path, limits)
     data = bytes(file.read()).removeprefix(BOM)
-    # Without a quote there is nothing that Arrow's reader could take wrongly, and it is ten times as fast.
+    # Without a quote there is nothing that Arrow's reader could take wrongly; Python's would take ten times as long.
     is_plain = b'"' not in data and not data.startswith((b"\n", b"\r"))
-    header, _ = rows_of(data[: data.find(b"\n")] if is_plain and b"\n" in data else data, delimiter, path)
-    lines: list[int] = []
+    first = data[: data.find(b"\n")] if is_plain and b"\n" in data else data
+    _, header = next(_records(first, delimiter, path), (1, []))
+    lines = cache(partial(csv_lines, delimiter, data))
 
     def columns(names: Sequence[str]) -> pa.Table:
-        if is_plain and all(names) and (table := _plain(data, delimiter, names)) is not None:
-            return table
-        _, rows = rows_of(data, delimiter, path)
-        blocks = list(_blocks(rows, [header.index(name) for name in names], lines))
-        empty = [pa.array([], pa.string()) for _ in names]
-        return pa.Table.from_batches(
-            [pa.RecordBatch.from_arrays(block, names=list(names)) for block in blocks or [empty]]
-        )
+        if not is_plain:
+            deque(_records(data, delimiter, path), maxlen=0)
+        try:
+            return _cells(data, delimiter, len(header), [header.index(name) for name in names]).rename_columns(names)
+        except (pa.ArrowException, UnicodeDecodeError) as error:
+            deque(_records(data, delimiter, path), maxlen=0)  # says at which line
+            raise FileFormatError(said(error), where=path) from error
 
-    def place(row: int) -> str:
-        if not lines:
-            lines.extend(csv_lines(delimiter, data))
-        return f"line {lines[row]}"
-
-    return TableSource(path, header, dict.fromkeys(header, pa.string()), columns, place, delimiter)
+    return TableSource(
+        path, header, dict.fromkeys(header, pa.string()), columns, lambda row: f"line {lines()[row]}", delimiter
+    )
 
 
-def _plain(data: bytes, delimiter: str, names: Sequence[str]) -> pa.Table | None:
-    """Read texts without quotes by Arrow; None if it stumbles, so that Python's reader says at which line."""
-    try:
-        return pacsv.read_csv(
-            pa.BufferReader(data),
-            pacsv.ReadOptions(use_threads=False, block_size=_BYTES),
-            pacsv.ParseOptions(delimiter=delimiter, quote_char=False),
-            pacsv.ConvertOptions(
-                include_columns=list(names),
-                column_types=dict.fromkeys(names, pa.string()),
-                strings_can_be_null=False,
-            ),
-        )
-    except (pa.ArrowException, UnicodeDecodeError):
-        return None
-
-
-def _blocks(
-    records: Iterator[tuple[int, list[str]]], places: Sequence[int], lines: list[int]
-) -> Iterator[list[pa.Array]]:
-    """Yield the columns of some rows after the other; note the line of each row."""
-    rows: list[list[str]] = []
-    for line, fields in records:
-        lines.append(line)
-        rows.append(fields)
-        if len(rows) == _BLOCK:
-            yield _block(rows, places)
-            rows = []
-    if rows:
-        yield _block(rows, places)
-
-
-def _block(rows: list[list[str]], places: Sequence[int]) -> list[pa.Array]:
-    return [pa.array([row[place] for row in rows], pa.string()) for place in places]
+def _cells(data: bytes, delimiter: str, width: int, places: Sequence[int]) -> pa.Table:
+    """Read the texts of some columns, by their places: a name may stand twice in the header, or be empty."""
+    names = [str(place) for place in range(width)]
+    table = pacsv.read_csv(
+        pa.BufferReader(data),
+        pacsv.ReadOptions(use_threads=False, block_size=_BYTES, column_names=names),
+        pacsv.ParseOptions(delimiter=delimiter, newlines_in_values=b'"' in data),
+        pacsv.ConvertOptions(
+            include_columns=[names[place] for place in places],
+            column_types=dict.fromkeys(names, pa.string()),
+            strings_can_be_null=False,
+        ),
+    )
+    return table.slice(1)  # the header
 
 
 def _parts(names: Sequence[str], value: str, where: str) -> dict[str, str]:
@@ -199,7 +182,7 @@ def _columns(
     """Return the columns of a table; refuse ids with NUL, as in TREC files, and ids that are swallowed rows."""
     if NUMBER_IN_INDEX in cells:
         refuse_other_pairs(cells["docid"], cells.pop(NUMBER_IN_INDEX), given.path, _ADVICE, FileFormatError)
-    for part in cells.keys() & {"qid", "docid", "aspect", "subgroup"}:
+    for part in [name for name in IDS if name in cells]:
         refuse_bad_ids(cells[part], bad, given.path, part, place)
     # The first row names the system, as in TREC files.
     name = next(iter(cells.pop("name", ())), None)
@@ -209,28 +192,19 @@ def _columns(
 
 def refuse_bad_ids(cells: Any, bad: str, path: str, column: str, place: Callable[[int], str]) -> None:
     """Refuse ids that match a pattern, such as that of `swallowed`; ``place`` gives a row's place in the file."""
-    row = _first_match(cells, bad)
+    if not isinstance(cells, list) and pa.types.is_integer(cells.type):
+        return
+    try:  # Arrow's own search: a Python string for each of a million ids would take longer than the reading
+        texts = pa.array(cells, pa.large_string()) if isinstance(cells, list) else cells.cast(pa.large_string())
+    except (pa.ArrowException, TypeError, UnicodeError):  # numbers, bytes that are no UTF-8: `id_column` judges them
+        return
+    row = pc.index(pc.match_substring_regex(texts, bad), True).as_py()
     if row >= 0:
         raise FileFormatError(
-            f"{path}, {place(row)}, column {column}: found {str(cells[row])[:80]!r}; an id holds no NUL, and no rows "
-            "between two quotes: is a quote too many?"
+            f"found {texts[row].as_py()[:80]!r}; an id holds no NUL, and no rows between two quotes: is a quote too "
+            "many?",
+            where=f"{path}, {place(row)}, column {column}",
         )
-
-
-def _first_match(cells: Any, pattern: str) -> int:
-    """Return the first row whose text matches, or -1; cells may be a list or an Arrow column."""
-    if isinstance(cells, list):
-        search = re.compile(pattern).search
-        return next((row for row, cell in enumerate(cells) if isinstance(cell, str) and search(cell)), -1)
-    kind = cells.type.value_type if pa.types.is_dictionary(cells.type) else cells.type
-    # Arrow's own search: a Python string for each of a million ids would take longer than the reading.
-    if kind not in (pa.string(), pa.large_string(), pa.binary()):
-        return -1
-    try:
-        cells = cells.cast(pa.large_string())
-    except pa.ArrowInvalid:  # bytes that are no UTF-8: refused with their row, as no ids
-        return -1
-    return int(pc.index(pc.match_substring_regex(cells, pattern), True).as_py())
 
 
 def swallowed(delimiter: str) -> str:
@@ -238,27 +212,8 @@ def swallowed(delimiter: str) -> str:
     return rf"(?s){NUL}|\n.*{delimiter}|{delimiter}.*\n" if delimiter else NUL
 
 
-def rows_of(data: bytes, delimiter: str, where: str) -> tuple[list[str], Iterator[tuple[int, list[str]]]]:
-    """Return the header, empty if there is none, and line and fields of each row, which are as many as the header's."""
-    records = _records(data, delimiter, where)
-    _, header = next(records, (1, []))
-    return header, _whole_rows(records, header, delimiter, where)
-
-
-def _whole_rows(
-    records: Iterator[tuple[int, list[str]]], header: Sequence[str], delimiter: str, where: str
-) -> Iterator[tuple[int, list[str]]]:
-    for line, fields in records:
-        if len(fields) != len(header):
-            raise FileFormatError(
-                f"{where}, line {line}: expected {count(len(header), 'column')} ({', '.join(header)[:80]}), "
-                f"found {len(fields)}: {delimiter.join(fields)[:80]!r}"
-            )
-        yield line, fields
-
-
 def _records(data: bytes, delimiter: str, where: str) -> Iterator[tuple[int, list[str]]]:
-    """Yield line and fields of each record; a field in quotes may hold line breaks."""
+    """Yield line and fields of each record, as many as of the first; a field in quotes may hold line breaks."""
     data = data.removeprefix(BOM)
     try:
         text = data.decode()
@@ -267,14 +222,23 @@ def _records(data: bytes, delimiter: str, where: str) -> Iterator[tuple[int, lis
         found = data.split(b"\n")[line][:80]
         raise FileFormatError(f"expected UTF-8 text, found {found!r}", where=f"{where}, line {line + 1}") from error
     reader = csv.reader(StringIO(text, newline=""), delimiter=delimiter, strict=True)
+    header: list[str] = []
     begin = 1
     try:
         for fields in reader:
+            header = header or fields
+            if fields and len(fields) != len(header):
+                raise FileFormatError(
+                    f"expected {count(len(header), 'column')} ({', '.join(header)[:80]}), found {len(fields)}: "
+                    f"{delimiter.join(fields)[:80]!r}",
+                    where=f"{where}, line {begin}",
+                )
             if fields:
                 yield begin, fields
             begin = reader.line_num + 1
     except csv.Error as error:
-        raise FileFormatError(f"{where}, line {reader.line_num}: a quote stands where none can: {error}") from error
+        where = f"{where}, line {reader.line_num}"
+        raise FileFormatError(f"a quote stands where none can: {error}", where=where) from error
 
 
 def csv_lines(delimiter: str, data: bytes) -> list[int]:
@@ -333,7 +297,8 @@ def _write_jsonl(table: pa.Table) -> Iterator[bytes]:
     return (json.dumps(row, ensure_ascii=False).encode() + b"\n" for row in table.to_pylist())
 
 
-def _read_named(source: TableSource, given: OpenFile) -> Columns:
+def _read_table(open_one: Callable[[pa.NativeFile, str, Limits], TableSource], given: OpenFile) -> Columns:
+    source = open_one(given.file, given.path, given.limits)
     if source.delimiter and not source.names:
         return Columns([], [], [])
     parts = _parts(source.names, given.value, f"{given.path}, line 1" if source.delimiter else given.path)
@@ -346,14 +311,6 @@ def _read_named(source: TableSource, given: OpenFile) -> Columns:
     return _columns(cells, parts, given, swallowed(source.delimiter), source.place)
 
 
-def _read_csv(delimiter: str, given: OpenFile) -> Columns:
-    return _read_named(_open_text(given.file, given.path, delimiter, given.limits), given)
-
-
-def _read_parquet(given: OpenFile) -> Columns:
-    return _read_named(_open_parquet(given.file, given.path, given.limits), given)
-
-
 def _write_parquet(table: pa.Table) -> list[pa.Buffer]:
     import pyarrow.parquet as pq
 
@@ -362,24 +319,90 @@ def _write_parquet(table: pa.Table) -> list[pa.Buffer]:
     return [sink.getvalue()]
 
 
-def _delimited(name: str, words: str, delimiter: str, *, is_told_by_suffix: bool = True) -> Format:
-    return Format(
-        name,
-        words,
-        read=partial(_read_csv, delimiter),
-        write=partial(_write_csv, delimiter),
-        suffixes=(f".{name}",),
-        sniff=partial(_is_csv, delimiter),
-        row_lines=partial(csv_lines, delimiter),
-        unfit=rf"{swallowed(delimiter)}|\r",
-        is_told_by_suffix=is_told_by_suffix,
+@contextmanager
+def whole_parquet(where: str) -> Iterator[None]:
+    """Refuse a file that Arrow finds damaged; ``where`` is the file's name."""
+    try:
+        yield
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        raise FileFormatError(f"not a whole Parquet file ({said(error)})", where=where) from error
+
+
+def parquet_table(source: pa.NativeFile, where: str, limits: Limits, columns: Sequence[str] | None = None) -> pa.Table:
+    """Read a Parquet file.
+
+    Parameters
+    ----------
+    source : Arrow file
+        The file.
+    where : str
+        The file's name for messages.
+    limits : Limits
+        How far it may expand.
+    columns : sequence of str, optional
+        The columns to read; all if not given.
+
+    Raises
+    ------
+    pyarrow.ArrowInvalid
+        If the file is damaged.
+    FileFormatError
+        If a column holds lists.
+    LimitExceeded
+        If the values could take more memory than the limit allows.
+    """
+    import pyarrow.parquet as pq
+
+    source.seek(0)
+    metadata = pq.read_metadata(source)
+    most = max(ALWAYS, limits.expansion * source.size())
+    # Only from the schema: pyarrow 25 ends the process if the metadata of a column's chunk are damaged.
+    leaves = [metadata.schema.column(place) for place in range(metadata.num_columns)]
+    wanted = [leaf for leaf in leaves if columns is None or leaf.path.partition(".")[0] in columns]
+    if nested := [leaf.path for leaf in wanted if leaf.max_repetition_level]:
+        raise FileFormatError(f"{where}: the column {nested[0].partition('.')[0]!r} holds lists: give one value a row")
+    if metadata.num_rows * _VALUE > most:
+        raise limits.exceeded("expansion", where, f"{metadata.num_rows:,} rows in {source.size():,} bytes")
+    n_bytes = _most_bytes(source, [leaf.path for leaf in wanted if leaf.physical_type == "BYTE_ARRAY"])
+    if n_bytes > most:
+        raise limits.exceeded("expansion", where, f"up to {n_bytes:,} bytes of text in {source.size():,} bytes")
+    source.seek(0)
+    table = pq.read_table(source, columns=columns)
+    table.validate(full=True)  # Parquet does not check that text is UTF-8
+    return table
+
+
+def _most_bytes(source: pa.NativeFile, names: list[str]) -> int:
+    """Return how many bytes texts may take at most: each row might have the longest."""
+    import pyarrow.parquet as pq
+
+    source.seek(0)
+    file = pq.ParquetFile(source, read_dictionary=names)
+    total = 0
+    for group in range(file.num_row_groups if names else 0):
+        n_rows = file.metadata.row_group(group).num_rows
+        for first in file.iter_batches(batch_size=1, row_groups=[group], columns=names, use_threads=False):
+            dictionaries = [one.dictionary for one in first.columns if pa.types.is_dictionary(one.type)]
+            total += sum(n_rows * (pc.max(pc.binary_length(texts)).as_py() or 0) for texts in dictionaries)
+            break
+    return total
+
+
+for _name, _words, _delimiter in (("csv", "CSV with a header", ","), ("tsv", "TSV with a header", "\t")):
+    add_format(
+        Format(
+            _name,
+            _words,
+            read=partial(_read_table, partial(_open_text, delimiter=_delimiter)),
+            write=partial(_write_csv, _delimiter),
+            suffixes=(f".{_name}",),
+            sniff=partial(_is_csv, _delimiter),
+            row_lines=partial(csv_lines, _delimiter),
+            unfit=rf"{swallowed(_delimiter)}|\r",
+            is_told_by_suffix=_name == "csv",  # TREC files with tabs are called .tsv too: only a header tells
+        )
     )
-
-
-CSV = add_format(_delimited("csv", "CSV with a header", ","))
-# TREC files with tabs are called .tsv too, so that only a header tells.
-TSV = add_format(_delimited("tsv", "TSV with a header", "\t", is_told_by_suffix=False))
-JSONL = add_format(
+add_format(
     Format(
         "jsonl",
         "JSON lines",
@@ -390,11 +413,11 @@ JSONL = add_format(
         row_lines=text_lines,
     )
 )
-PARQUET = add_format(
+add_format(
     Format(
         "parquet",
         "Parquet",
-        read=_read_parquet,
+        read=partial(_read_table, _open_parquet),
         write=_write_parquet,
         suffixes=(".parquet",),
         sniff=lambda start: start.startswith(MAGIC),

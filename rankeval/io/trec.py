@@ -32,16 +32,14 @@ import pyarrow.csv as pacsv
 from numpy.typing import NDArray
 
 from rankeval.errors import FileFormatError
-from rankeval.io.columns import Columns, combined, numbers_of, places_of, whole
+from rankeval.io.columns import IDS, Columns, combined, numbers_of, places_of, whole
 from rankeval.io.formats import Format, OpenFile, add_format, check_fit, text_lines
-from rankeval.io.limits import DEFAULT, Limits
-from rankeval.io.text import BOM, NUMBER, WHOLE, TextCheck, number_of, numbers_of_texts
+from rankeval.io.opening import BOM, DEFAULT, NUMBER, WHOLE, Limits, TextCheck, number_of, numbers_of_texts
 
 _BLANKS = b"\t\x0b\x0c"
 _SPACE = " \t\n\r\v\f"  # the blanks of bytes.split; str.split knows more
 _TAG_WORDS = 16
 _BLOCK = 1 << 18  # of regular text: it stays in the cache while it is checked and cut into cells (bench_files)
-_IDS = ("qid", "docid", "aspect", "subgroup")
 
 
 @dataclass(frozen=True)
@@ -56,7 +54,7 @@ class Layout:
     @property
     def ids(self) -> list[str]:
         """The columns with ids."""
-        return [field for field in self.fields if field in _IDS]
+        return [field for field in self.fields if field in IDS]
 
     def __str__(self) -> str:
         return f"{len(self.fields)} columns ({' '.join(self.fields)})"
@@ -310,7 +308,7 @@ def _read(judgments: Layout, given: OpenFile) -> Columns:
 
 
 _row_lines = partial(text_lines, comment=b"#")
-TREC = add_format(
+add_format(
     Format(
         "trec",
         "TREC text",
@@ -321,21 +319,9 @@ TREC = add_format(
         unfit=r"[ \t\n\r\v\f\x00]",
     )
 )
-add_format(
-    Format(
-        "ndeval",
-        "TREC judgments whose second column is the subtopic or the judge",
-        read=partial(_read, NDEVAL),
-        row_lines=_row_lines,
-        values=("relevance",),
-    )
-)
-add_format(
-    Format(
-        "prefs",
-        "trec_eval's preferences: query, group, sub-group, document, grade",
-        read=partial(_read, PREFS),
-        row_lines=_row_lines,
-        values=("relevance",),
-    )
-)
+_JUDGMENTS = {
+    "ndeval": ("TREC judgments whose second column is the subtopic or the judge", NDEVAL),
+    "prefs": ("trec_eval's preferences: query, group, sub-group, document, grade", PREFS),
+}
+for _name, (_words, _layout) in _JUDGMENTS.items():
+    add_format(Format(_name, _words, partial(_read, _layout), row_lines=_row_lines, values=("relevance",)))

@@ -19,8 +19,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from rankeval.io.columns import numbers_of, places_of
-from rankeval.join.flat import Ints, spread
-from rankeval.join.grouping import refuse_repeats
+from rankeval.join.flat import Ints, refuse_repeats, spread
 
 if TYPE_CHECKING:
     from rankeval.collection.qrels import Qrels
@@ -83,14 +82,14 @@ class JoinedAspects:
     document : ndarray of shape (n_rows,)
         Judged document of each row of the run, -1 if it has none.
     unretrieved, unretrieved_offsets : ndarray
-        Judged documents that were not ranked, grouped by query; None if they do not count.
+        Judged documents that were not ranked, grouped by query; the offsets are None if these do not count.
     skips_below : float, optional
         If unjudged documents are taken out: a grade below this is no judgment.
     """
 
     table: AspectTable
     document: Ints
-    unretrieved: Ints | None
+    unretrieved: Ints
     unretrieved_offsets: Ints | None
     skips_below: float | None = None
 
@@ -101,7 +100,7 @@ class JoinedAspects:
         document = self.document[rows]
         query = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
         known, known_query = document[document >= 0], query[document >= 0]
-        if self.unretrieved is not None and self.unretrieved_offsets is not None:
+        if self.unretrieved_offsets is not None:
             upto = self.unretrieved_offsets[queries.start : queries.stop + 1]
             known = np.concatenate([known, self.unretrieved[upto[0] : upto[-1]]])
             known_query = np.concatenate([known_query, np.repeat(np.arange(len(upto) - 1), np.diff(upto))])

@@ -23,8 +23,7 @@ from rankeval.collection.convention import Convention
 from rankeval.errors import InvalidInput
 from rankeval.io.columns import numbers_of, places_of
 from rankeval.join.aspects import JoinedAspects, fold_aspects
-from rankeval.join.flat import Ints, offsets_of, rows_of
-from rankeval.join.grouping import order_of
+from rankeval.join.flat import Ints, ascend, offsets_of, order_of, rows_of
 from rankeval.join.joined import Joined
 from rankeval.join.matching import Hashes, Side, hash_ids, match, mixed
 
@@ -72,62 +71,65 @@ def join_collection(qrels: Qrels, run: Run, *, convention: Convention) -> Joined
     queries, of_truth, of_run = _numbered(qrels, run, excluded)
     truth, ranked = _side(qrels, of_truth, len(queries), "qrels"), _side(run, of_run, len(queries), "run")
     truth_row, run_row = match(truth, ranked)
-    truth_query = of_truth.of_rows()
-    known = np.zeros(len(run), dtype=bool)
-    known[run_row] = True
-    relevance = _narrow(qrels.relevance)
-    label = np.zeros(len(run), dtype=relevance.dtype)
-    label[run_row] = relevance[truth_row]
-    judged = known & (label >= 0) if convention.negative == "unjudged" else known
+    relevance, truth_query = _narrow(qrels.relevance), of_truth.of_rows()
+    label, judged = _labelled(relevance, truth_row, run_row, len(run), convention)
+    unretrieved = relevance >= 0 if convention.negative == "unjudged" else np.ones(len(relevance), dtype=bool)
+    unretrieved[truth_row] = False
+    lengths = np.diff(ranked.offsets)
+    rule_counts = {
+        "missing": (lengths == 0).astype(np.int64),
+        "unjudged": lengths - np.bincount(truth_query[truth_row[judged[run_row]]], minlength=len(queries)),
+        "judgments": np.bincount(truth_query[unretrieved & (relevance > 0)], minlength=len(queries)),
+    }
 
-    retrieved = np.diff(ranked.offsets) > 0
-    counted = _counted(queries, retrieved, convention, excluded)
-    rule_counts = {"missing": (~retrieved).astype(np.int64)}
-    if convention.unjudged == "highest":
-        label[~judged] = relevance.max(initial=0)
-    rows = ranked.rows
-    has_label = truth_row if judged is known else truth_row[judged[run_row]]
-    rule_counts["unjudged"] = np.diff(ranked.offsets) - np.bincount(truth_query[has_label], minlength=len(queries))
+    rows, rest = ranked.rows, truth.rows[unretrieved[truth.rows]]
     if convention.unjudged == "skip" and convention.depth is None:  # with a depth they take up ranks until the cut
         rows = rows[judged[rows]]
-
-    unretrieved = np.ones(len(truth_query), dtype=bool)
-    unretrieved[truth_row] = False
-    if convention.negative == "unjudged":  # a label below zero is no judgment
-        unretrieved &= relevance >= 0
-    missed = truth_query[unretrieved & (relevance > 0)]
-    rule_counts["judgments"] = np.bincount(missed, minlength=len(queries))
-    rest = truth.rows[unretrieved[truth.rows]]
-
+    counted = _counted(queries, lengths > 0, convention, excluded)
     numbers = np.flatnonzero(counted)
     if len(numbers) < len(queries):
         rows, rest = rows[counted[of_run.of_rows()[rows]]], rest[counted[truth_query[rest]]]
-    by_rows = convention.judgments == "rows"
-    rest_offsets = None if by_rows else _offsets(truth_query[rest], len(queries), numbers)
+    if convention.judgments == "rows":
+        rest, rest_offsets = rest[:0], None
+    else:
+        rest_offsets = _offsets(truth_query[rest], len(queries), numbers)
     aspects = None
     if table is not None:
         judgment = np.full(len(run), -1)
         judgment[run_row] = np.where(judged[run_row], truth_row, -1)
-        aspects = JoinedAspects(table, judgment, None if by_rows else rest, rest_offsets, _skips_below(convention))
-    identity = _identity(qrels, truth, truth_query)[numbers]
+        aspects = JoinedAspects(table, judgment, rest, rest_offsets, _skips_below(convention))
     return Joined(
         queries=_numpy(queries)[numbers],
         offsets=ranked.offsets if rows is ranked.rows else _offsets(of_run.of_rows()[rows], len(queries), numbers),
-        order=None if len(rows) == len(run) and _ascend(rows) else rows,
+        order=None if len(rows) == len(run) and ascend(rows) else rows,
         score=run.score,
         relevance=label,
         convention=convention,
         judged=judged,
-        unretrieved=relevance[rest][:0] if by_rows else relevance[rest],
+        unretrieved=relevance[rest],
         unretrieved_offsets=rest_offsets,
-        lacking=None if retrieved.all() else ~retrieved[numbers],
+        lacking=None if lengths.all() else lengths[numbers] == 0,
         docid=run.docid,
         aspects=aspects,
-        identity=identity,
+        identity=_identity(qrels, truth, truth_query)[numbers],
         excluded=excluded,
         rule_counts={rule: of_queries[numbers] for rule, of_queries in rule_counts.items()},
         left_out_counts={rule: int(of_queries[~counted].sum()) for rule, of_queries in rule_counts.items()},
     )
+
+
+def _labelled(
+    relevance: NDArray[Any], truth_row: Ints, run_row: Ints, n_rows: int, convention: Convention
+) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+    """Return the label of each row of the run, 0 without a judgment, and which rows are judged."""
+    label, judged = np.zeros(n_rows, dtype=relevance.dtype), np.zeros(n_rows, dtype=bool)
+    label[run_row] = relevance[truth_row]
+    judged[run_row] = True
+    if convention.negative == "unjudged":  # a label below zero is no judgment
+        judged &= label >= 0
+    if convention.unjudged == "highest":
+        label[~judged] = relevance.max(initial=0)
+    return label, judged
 
 
 class _Stretches(NamedTuple):
@@ -184,22 +186,12 @@ def _same_types(qrels: Qrels, run: Run) -> None:
     for name in ("qid", "docid"):
         truth, ranked = getattr(qrels, name).type, getattr(run, name).type
         if pa.types.is_integer(truth) != pa.types.is_integer(ranked):
-            raise InvalidInput(
-                f"{name}: the qrels have {_kind(truth)} ids, the run has {_kind(ranked)} ids, and 1 is not '1'; "
-                "give both as one type"
-            )
-
-
-def _kind(kind: pa.DataType) -> str:
-    return "integer" if pa.types.is_integer(kind) else "string"
+            remedy = "1 is not '1': give both as one type"
+            raise InvalidInput(f"ids are {truth} in the qrels and {ranked} in the run", argument=name, remedy=remedy)
 
 
 def _ascending(values: pa.Array) -> pa.Array:
     return values.take(pc.sort_indices(values))
-
-
-def _ascend(values: NDArray[np.integer]) -> bool:
-    return bool((values[1:] >= values[:-1]).all())
 
 
 def _stretches(ids: pa.Array) -> tuple[pa.Array, Ints | None, Ints | None]:
@@ -223,7 +215,7 @@ def _side(table: Qrels | Run, of: _Stretches, n_queries: int, name: str) -> Side
     kept = np.flatnonzero(of.query >= 0)
     query = of.query if len(kept) == len(of.query) else of.query[kept]
     sizes = np.bincount(query, None if of.size is None else of.size[kept], minlength=n_queries)
-    if not _ascend(query):
+    if not ascend(query):
         kept = kept[order_of(query)]
     rows = kept if of.start is None or of.size is None else rows_of(of.start[kept], of.size[kept])
     offsets = offsets_of(sizes.astype(np.int64, copy=False))

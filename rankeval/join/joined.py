@@ -30,12 +30,10 @@ from rankeval.collection.convention import Convention
 from rankeval.collection.rows import check_rows
 from rankeval.errors import InvalidInput
 from rankeval.io import columns
-from rankeval.io.columns import places_of
-from rankeval.io.ids import comparable
+from rankeval.io.columns import comparable, places_of
 from rankeval.join.aspects import JoinedAspects
 from rankeval.join.by_rank import MOST_PADDED, ByRank
-from rankeval.join.flat import Ints, offsets_of, query_blocks, rows_of
-from rankeval.join.grouping import Grouping, group_rows, refuse_repeats
+from rankeval.join.flat import Grouping, Ints, group_rows, offsets_of, query_blocks, refuse_repeats, rows_of
 from rankeval.join.judged import BELOW_ALL, NO_GROUPS, Groups, Judged, with_unlike_labels
 from rankeval.join.ranking import Ranked, order_tied, rank_rows
 

@@ -33,17 +33,18 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rankeval.join.by_rank import ByRank, Table, discounted_gains
+from rankeval.join.by_rank import FEW_RANKS, ByRank, Table, added_rank_by_rank, discounted_gains, ideal_sums
 from rankeval.join.flat import Floats, Ints, offsets_of, spread
-from rankeval.join.ideals import FEW_RANKS, added_rank_by_rank, ideal_sums
 
 if TYPE_CHECKING:
     from rankeval.join.aspects import AspectBlock
+
+_Value = TypeVar("_Value")
 
 
 class Groups(NamedTuple):
@@ -142,11 +143,12 @@ class Judged:
     drawn: dict[int, float] = field(default_factory=dict, repr=False)
     _memo: dict[Hashable, Any] = field(default_factory=dict, repr=False)
 
-    def once(self, key: Hashable, compute: Callable[[], Any]) -> Any:
+    def once(self, key: Hashable, compute: Callable[[], _Value]) -> _Value:
         """Compute a value the first time that it is asked for, and keep it under this key."""
         if key not in self._memo:
             self._memo[key] = compute()
-        return self._memo[key]
+        kept: _Value = self._memo[key]
+        return kept
 
     @property
     def has_open_ties(self) -> bool:
@@ -187,8 +189,7 @@ class Judged:
     @property
     def n_retrieved(self) -> Ints:
         """Number of rows of each query."""
-        lengths: Ints = self.once("lengths", lambda: np.diff(self.offsets))
-        return lengths
+        return self.once("lengths", lambda: np.diff(self.offsets))
 
     def sums(self, query: Ints, values: Floats) -> Floats:
         """Return the sum of each query's values, added one after the other."""
@@ -209,8 +210,7 @@ class Judged:
         first = self.threshold(rel)
         at_least = np.arange(len(self.levels)) >= first
         # A matrix product: NumPy sums short rows five times slower (bench_arrays D).
-        found: Ints = self.once(("n_relevant", first), lambda: self.counts @ at_least.astype(np.int64))
-        return found
+        return self.once(("n_relevant", first), lambda: self.counts @ at_least.astype(np.int64))
 
     def prefix(self, rel: float) -> NDArray[np.int32]:
         """Return the number of relevant rows of the chunk before each row, with the total behind."""
@@ -222,8 +222,7 @@ class Judged:
             np.cumsum(self.code >= first, out=sums[1:])
             return sums
 
-        sums: NDArray[np.int32] = self.once(("prefix", first), add_up)
-        return sums
+        return self.once(("prefix", first), add_up)
 
     def hits(self, rel: float, cutoff: int | Ints | None = None) -> Floats:
         """Return the number of relevant rows within the cut-off, its mean over orders if rows are tied.
@@ -268,8 +267,7 @@ class Judged:
             flags = (self.code[self.tied_rows()[0]] >= self.threshold(rel)).view(np.int8)
             return above, np.add.reduceat(flags, offsets_of(end - start)[:-1], dtype=np.int64)
 
-        found: tuple[Ints, Ints] = self.once(("hits of groups", self.threshold(rel)), find)
-        return found
+        return self.once(("hits of groups", self.threshold(rel)), find)
 
     def hits_by_rank(self, rel: float) -> Table | None:
         """Return the number of relevant rows above each rank, by rank and query; None if the chunk has no such table.
@@ -279,8 +277,7 @@ class Judged:
         first, table = self.threshold(rel), self.by_rank
         if table is None or first == 0:  # beyond the end of a list stands the lowest code
             return None
-        hits: Table = self.once(("hits by rank", first), lambda: table.hits(first))
-        return hits
+        return self.once(("hits by rank", first), lambda: table.hits(first))
 
     def hits_above(self, rel: float, row: Ints, query: Ints) -> Ints:
         """Return how many relevant rows of its query stand above each row, given the row's query."""
@@ -299,8 +296,7 @@ class Judged:
     def first_hits(self, rel: float) -> Ints:
         """Return where each query begins among the relevant rows, with their number behind."""
         key = "first hits", self.threshold(rel)
-        first: Ints = self.once(key, lambda: self.n_hits_before(rel, self.offsets))
-        return first
+        return self.once(key, lambda: self.n_hits_before(rel, self.offsets))
 
     def mean_within(self, groups: Groups, before: NDArray[Any], cutoff: int | Ints | None) -> Floats:
         """Return the number of counted rows within the cut-off, its mean over orders if rows are tied.
@@ -331,8 +327,7 @@ class Judged:
     def relevant_rows(self, rel: float) -> Ints:
         """Return the relevant rows, query by query in rank order."""
         first = self.threshold(rel)
-        rows: Ints = self.once(("relevant rows", first), lambda: np.flatnonzero(self.code >= first))
-        return rows
+        return self.once(("relevant rows", first), lambda: np.flatnonzero(self.code >= first))
 
     def relevant(self, rel: float) -> Relevant:
         """Return the relevant rows in rank order."""
@@ -348,8 +343,7 @@ class Judged:
             hits = np.arange(1, len(row) + 1) - np.repeat(before[:-1], per_query)
             return Relevant(row, query, rank, hits)
 
-        found: Relevant = self.once(("relevant", first), find)
-        return found
+        return self.once(("relevant", first), find)
 
     def discounted(self, gain: Floats, discount: Floats, cutoff: int | None = None) -> Floats:
         """Return the discounted gain of each query, added in rank order.
@@ -394,8 +388,7 @@ class Judged:
             query = np.repeat(np.arange(self.n_queries), size)
             return row, query, row - np.repeat(self.offsets[:-1], size)
 
-        found: tuple[Ints, Ints, Ints] = self.once(("rows of", wanted.tobytes()), find)
-        return found
+        return self.once(("rows of", wanted.tobytes()), find)
 
     def _discounted_head(self, gain: Floats, discount: Floats, cutoff: int) -> Floats:
         """Add rank by rank: only the first rows of each query are read."""
@@ -424,8 +417,7 @@ class Judged:
 
     def tied_rows(self) -> tuple[Ints, Ints]:
         """Return the tied rows of unlike labels, and the group of each."""
-        rows: tuple[Ints, Ints] = self.once("tied", self.groups.rows)
-        return rows
+        return self.once("tied", self.groups.rows)
 
     def ideal(self, gain: Floats, discount: Floats, cutoff: int | None = None) -> Floats:
         """Return the discounted gain of the best order of each query's judged documents.
@@ -440,8 +432,7 @@ class Judged:
             Deepest rank that counts.
         """
         key = "ideal", gain.tobytes(), discount[:64].tobytes(), cutoff
-        total: Floats = self.once(key, lambda: ideal_sums(self.counts, gain, discount, cutoff))
-        return total
+        return self.once(key, lambda: ideal_sums(self.counts, gain, discount, cutoff))
 
     @property
     def longest(self) -> int:

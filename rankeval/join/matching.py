@@ -23,8 +23,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from rankeval.io.columns import numbers_of, places_of
-from rankeval.join.flat import Ints, offsets_of, query_blocks
-from rankeval.join.grouping import refuse_repeats
+from rankeval.join.flat import Ints, offsets_of, query_blocks, refuse_repeats
 
 if TYPE_CHECKING:
     from rankeval.io.formats import Source

@@ -1,23 +1,307 @@
-"""Put rows into rank order, and find the tied ones.
+"""Put the rows of many queries into rank order, and find the tied ones: the packed-key sort.
 
-Rows that already stand in order, as in most files, are left as they are; all others are sorted by packed keys (see
-`rankeval.join.sorting`). What measures ask of a ranking is the label at each rank; which row stands there is found only
-where somebody asks.
+Rows that already stand in order, as in most files, are left as they are; all others are sorted. What measures ask of a
+ranking is the label at each rank; which row stands there is found only where somebody asks.
+
+Each row becomes one float of 64 bits, and the floats of a query are sorted in place, as values. That is several times
+faster than an argsort, and the label comes out of the sorted key without a look-up.
+
+    63                                       0
+    [ score, greatest first | position | code ]
+
+The score is negated, so that keys ascend as scores descend. Position and label code take the place of its lowest bits:
+20 bits for lists of 100,000 documents and 8 grades.
+
+A block of about 33,000 rows stays in the cache from the first step to the last. Its lists lie in a table, the shorter
+ones padded: one sort of a table is far quicker than thousands of small sorts.
+
+The trap: scores that agree in all but those lowest bits *collide*, as equal scores do, and negative keys ascend as
+these bits descend. So rows whose keys collide are compared by their full scores, and those that are tied by label or
+position (`_mended`): the order is exact, and two rows are tied only if their scores are equal to the last bit.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rankeval.join.by_rank import ByRank
-from rankeval.join.flat import Floats, Ints, offsets_of, rows_of
-from rankeval.join.judged import Groups
-from rankeval.join.sorting import Layout, cuts, mended, runs_of, sorted_blocks
+from rankeval.join.flat import Floats, Ints, cells_of, offsets_of, rows_of
+from rankeval.join.judged import NO_GROUPS, Groups
+
+_LAST = np.finfo(np.float64).max.view(np.int64)
+"""The bits of the largest float: all ones where keys have position and label, so no key comes behind it."""
+
+_SMALLEST = 5e-324
+"""Not above zero where a library has set the processor to take subnormal numbers for zeros."""
+
+_BLOCK_BITS = 15
+_BLOCK = 2**_BLOCK_BITS
+"""Rows sorted at a time: all that is made of them stays in the cache (bench_arrays A, C)."""
+
+_NO_BLOCK = -(2**60)
+"""In place of the block before the first, and behind the last."""
+
+_NONE = np.empty(0, dtype=np.int64)
+
+
+class Layout(NamedTuple):
+    """How many of a key's lowest bits hold the position of its row in the query, and how many hold the label code."""
+
+    position_bits: int
+    code_bits: int
+
+    @property
+    def low_bits(self) -> int:
+        """How many of the lowest bits hold no score."""
+        return self.position_bits + self.code_bits
+
+    @classmethod
+    def of(cls, longest: int, n_levels: int) -> Layout:
+        """Return the layout for lists of some length and codes below ``n_levels``; one level takes no bits."""
+        return cls(max(longest - 1, 0).bit_length(), (n_levels - 1).bit_length())
+
+    def turned(self) -> Layout:
+        """Return the layout of keys whose code stands above the position."""
+        return Layout(self.code_bits, self.position_bits)
+
+    def exchanged(self, key: Ints) -> Ints:
+        """Return the low bits of keys with position and code in each other's place, as in `turned`."""
+        code = key & np.int64((1 << self.code_bits) - 1)
+        return code << np.int64(self.position_bits) | self.position(key)
+
+    def position(self, key: Ints) -> Ints:
+        """Return the position in its query of each key's row."""
+        position: Ints = key >> np.int64(self.code_bits)
+        position &= np.int64((1 << self.position_bits) - 1)
+        return position
+
+    def code(self, key: Ints) -> NDArray[np.uint8]:
+        """Return the label code of each key's row."""
+        code = key.astype(np.uint8)
+        code &= np.uint8((1 << self.code_bits) - 1)
+        return code
+
+
+class Block(NamedTuple):
+    """Consecutive queries and their sorted keys, (n_queries, longest). All arrays are overwritten by the next block.
+
+    ``filled`` marks the keys that are no padding, and is None if no list is shorter than the longest. ``same`` marks
+    the keys that collide with the one above, if they are no list's first.
+    """
+
+    queries: slice
+    key: Ints
+    filled: NDArray[np.bool_] | None
+    same: NDArray[np.bool_]
+
+    def flat(self, table: NDArray[np.generic]) -> NDArray[np.generic]:
+        """Return what a table of the block's shape holds, query by query, without its padding."""
+        return table.reshape(-1) if self.filled is None else table[self.filled]
+
+    def collisions(self, offsets: Ints) -> Collisions:
+        """Return the keys that collide; ``offsets`` say where each of all queries begins."""
+        place = np.flatnonzero(self.same)
+        query, rank = np.divmod(place, max(self.key.shape[1], 1))
+        key = self.key.reshape(-1)
+        return Collisions(offsets[self.queries][query] + rank, key[place], key[place - 1])
+
+
+class Collisions(NamedTuple):
+    """Rows whose keys agree in their scores with the key of the row above: row, key, and the key above."""
+
+    row: Ints
+    key: Ints
+    above: Ints
+
+
+def cuts(offsets: Ints, *, ascending: bool) -> Ints | None:
+    """Return where to cut queries into blocks of at most some 33,000 rows, or of one query.
+
+    Parameters
+    ----------
+    offsets : ndarray of shape (n_queries + 1,)
+        Where each query begins.
+    ascending : bool
+        Whether the lists stand in order of their lengths: blocks are then cut where the length has doubled.
+
+    Returns
+    -------
+    ndarray of int64 or None
+        None if padding would more than double the rows: put the lists into order of length then.
+    """
+    lengths = np.diff(offsets)
+    key = (offsets[1:] - 1) >> _BLOCK_BITS
+    if ascending:
+        key = key * 64 + np.frexp(lengths.astype(np.float64))[1]
+    cut = np.flatnonzero(np.diff(key, prepend=_NO_BLOCK, append=_NO_BLOCK))
+    if not ascending and len(lengths) and np.maximum.reduceat(lengths, cut[:-1]) @ np.diff(cut) > 2 * offsets[-1]:
+        return None
+    return cut
+
+
+def sorted_blocks(score: Floats, code: Ints | None, offsets: Ints, cut: Ints, layout: Layout) -> Iterator[Block]:
+    """Yield the sorted keys of each block of queries.
+
+    Parameters
+    ----------
+    score : ndarray of shape (n_rows,)
+        Finite scores.
+    code : ndarray of int64 of shape (n_rows,), optional
+        Label codes, if the keys are to hold them.
+    offsets : ndarray of shape (n_queries + 1,)
+        Where each query begins.
+    cut : ndarray
+        Where each block begins among the queries, with the number of queries behind.
+    layout : Layout
+        What the keys hold.
+    """
+    lengths = np.diff(offsets)
+    most = int((np.maximum.reduceat(lengths, cut[:-1]) * np.diff(cut)).max(initial=0))
+    flat_keys, tables = np.empty(most, dtype=np.int64), np.empty(most, dtype=np.int64)
+    spare, flags = np.empty(_BLOCK, dtype=np.int64), np.empty(most + 1, dtype=np.bool_)
+    position = np.arange(lengths.max(initial=0)) << np.int64(layout.code_bits)
+    for first, last in zip(cut[:-1].tolist(), cut[1:].tolist(), strict=True):
+        rows, size = slice(offsets[first], offsets[last]), lengths[first:last]
+        longest = int(size.max())
+        flat = _keys(score[rows], None if code is None else code[rows], layout, flat_keys)
+        key, filled = flat, None  # lists of one length are a table as they stand (bench_arrays D)
+        if longest * len(size) == len(flat):
+            key = flat.reshape(len(size), longest)
+        else:
+            filled = cells_of(size, longest)
+            key = tables[: filled.size].reshape(filled.shape)
+            key.fill(_LAST)
+            key[filled] = flat
+        key |= position[:longest]
+        _sort(key)
+        same = _same(key, layout.low_bits, spare, flags)
+        if filled is not None:
+            same &= filled
+        same[:, :1] = False
+        yield Block(slice(first, last), key, filled, same)
+
+
+def _keys(score: Floats, code: Ints | None, layout: Layout, out: Ints) -> Ints:
+    """Return a key for each row, without its position, in the memory of ``out``."""
+    for begin in range(0, len(score), _BLOCK):  # longer lists come alone
+        rows = slice(begin, min(begin + _BLOCK, len(score)))
+        key = out[rows]
+        np.subtract(0.0, score[rows], out=key.view(np.float64))  # never -0.0
+        key &= np.int64(-1 << layout.low_bits)
+        if code is not None:
+            key |= code[rows]
+    return out[: len(score)]
+
+
+def _same(key: Ints, low_bits: int, spare: Ints, flags: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Return whether each key agrees with the one before in all but the lowest bits, in the memory of ``flags``.
+
+    The keys are gone through as if they were one list, which takes little more than half the time (bench_arrays A).
+    """
+    flat = key.reshape(-1)
+    flags[:1] = False
+    for begin in range(1, len(flat), _BLOCK):
+        upto = min(begin + _BLOCK, len(flat))
+        apart = np.bitwise_xor(flat[begin:upto], flat[begin - 1 : upto - 1], out=spare[: upto - begin])
+        np.less(apart.view(np.uint64), np.uint64(1 << low_bits), out=flags[begin:upto])
+    return flags[: len(flat)].reshape(key.shape)
+
+
+def _sort(key: Ints) -> None:
+    """Sort keys along the last axis, in place, as the floats that they are: a third quicker than as integers."""
+    if _SMALLEST > 0.0:
+        key.view(np.float64).sort()
+    else:  # the keys of the score 0 are subnormal
+        but_sign = np.int64(0x7FFF_FFFF_FFFF_FFFF)
+        key ^= key >> 63 & but_sign  # as integers, negative floats ascend the wrong way round
+        key.sort()
+        key ^= key >> 63 & but_sign
+
+
+def mended(
+    found: list[Collisions], score: Floats, offsets: Ints, layout: Layout, *, by_position: bool, with_rows: bool
+) -> tuple[Ints, Ints, Ints, Groups]:
+    """Put keys that collide into exact order.
+
+    Parameters
+    ----------
+    found : list of Collisions
+        Of all blocks, in their order.
+    score : ndarray of shape (n_rows,)
+        The scores that the keys were made of.
+    offsets : ndarray of shape (n_queries + 1,)
+        Where each query begins.
+    layout : Layout
+        What the keys hold.
+    by_position : bool
+        Order tied rows by their position, else by code and then position.
+    with_rows : bool
+        Whether positions are asked for.
+
+    Returns
+    -------
+    row, query, key : ndarray of int64
+        The rows whose keys collide, the query of each, and the low bits of the key that belongs there: the code alone
+        if no positions are asked for.
+    ties : Groups
+        The tied rows.
+    """
+    same, upper, above = (np.concatenate(part) for part in zip(*found, strict=True)) if found else (_NONE,) * 3
+    if not len(same):
+        return _NONE, _NONE, _NONE, NO_GROUPS
+    runs = runs_of(same, offsets)
+    row, run = runs.rows()
+    heads = np.zeros(len(row), dtype=np.bool_)
+    heads[offsets_of(runs.end - runs.start)[:-1]] = True
+    key = np.empty(len(row), dtype=np.int64)
+    key[heads], key[~heads] = above[np.diff(same, prepend=-1) != 1], upper
+    query = runs.query[run]
+    exact = score[layout.position(key) + offsets[query]] + 0.0  # makes -0.0 and 0.0 one number
+    apart = (exact[1:] != exact[:-1]) & ~heads[1:]
+    if by_position:
+        key &= np.int64((1 << layout.low_bits) - 1)
+        _put_in_order(key, exact, run, apart, layout.low_bits)
+    elif with_rows:
+        key = layout.exchanged(key)
+        _put_in_order(key, exact, run, apart, layout.low_bits)
+        key = layout.turned().exchanged(key)
+    else:
+        key &= np.int64((1 << layout.code_bits) - 1)
+        _put_in_order(key, exact, run, apart, layout.code_bits)
+    if not apart.any():
+        return row, query, key, runs
+    return row, query, key, runs_of(row[1:][(exact[1:] == exact[:-1]) & ~heads[1:]], offsets)
+
+
+def _put_in_order(low: Ints, exact: Floats, run: Ints, apart: NDArray[np.bool_], bits: int) -> None:
+    """Put the low bits of keys into order within each run, by score and then by themselves, and the scores likewise.
+
+    ``apart`` marks the rows, from the second, whose score differs from that of the row before in the run.
+    """
+    low |= run << np.int64(bits)
+    some = order = _NONE
+    if apart.any():  # most runs hold ties alone; the others need a slower sort (bench_arrays C)
+        mixed = np.zeros(int(run[-1]) + 1, dtype=np.bool_)
+        mixed[run[1:][apart]] = True
+        some = np.flatnonzero(mixed[run])
+        order = some[np.lexsort((low[some], -exact[some], run[some]))]
+    exact[some], slow = exact[order], low[order]
+    low.sort()
+    low[some] = slow
+    low &= np.int64((1 << bits) - 1)
+
+
+def runs_of(same: Ints, offsets: Ints) -> Groups:
+    """Return the runs of rows in which each, by its number in ``same``, belongs to the one before."""
+    start = same[np.diff(same, prepend=-1) != 1] - 1
+    end = same[np.diff(same, append=-1) != 1] + 1
+    return Groups(start, end, np.searchsorted(offsets, start, side="right") - 1)
+
 
 _FEW_LEVELS = 128
 """With more labels the key would keep too little of the score. Codes of fewer labels fit a byte."""

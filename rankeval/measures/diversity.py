@@ -23,9 +23,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankeval.errors import InvalidInput
-from rankeval.join.aspect_queries import by_aspect
 from rankeval.join.flat import Floats, Ints, ratio
 from rankeval.join.judged import Judged
+from rankeval.join.readings import by_aspect
 from rankeval.measures.cascade import cascade
 from rankeval.measures.family import FAMILIES, family
 

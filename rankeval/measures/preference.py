@@ -28,10 +28,10 @@ from numpy.typing import NDArray
 
 from rankeval._registry import chosen
 from rankeval.errors import InvalidInput
-from rankeval.join.aspect_queries import by_group
 from rankeval.join.aspects import AspectBlock
 from rankeval.join.flat import Floats, Ints, ratio
 from rankeval.join.judged import Judged
+from rankeval.join.readings import by_group
 from rankeval.measures.family import FAMILIES, family
 from rankeval.measures.grammar import Spelling
 

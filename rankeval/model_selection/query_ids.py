@@ -19,9 +19,8 @@ from numpy.typing import NDArray
 
 from rankeval.collection.rows import check_rows, index_of
 from rankeval.errors import InvalidInput, QueryIdError, UnusableQueryIdsError
-from rankeval.io.columns import refuse_masked
-from rankeval.io.ids import as_typed
-from rankeval.join.grouping import sizes_to_ids
+from rankeval.io.columns import as_typed, refuse_masked
+from rankeval.join.flat import sizes_to_ids
 
 NAME = "qid"
 """The argument, the index level and the column that hold query ids."""

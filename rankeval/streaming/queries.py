@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from rankeval._checks import shown
 from rankeval.errors import InvalidInput
-from rankeval.io.ids import comparable
+from rankeval.io.columns import comparable
 from rankeval.streaming.rows import BATCH, Batch, Place, batches, located
 from rankeval.streaming.source import Columns, File, Source
 

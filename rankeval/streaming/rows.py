@@ -29,8 +29,7 @@ from numpy.typing import NDArray
 from rankeval._checks import said, shown, whole_number
 from rankeval.errors import FileFormatError, InvalidInput
 from rankeval.io import columns as io_columns
-from rankeval.io.columns import numbers_of
-from rankeval.io.ids import comparable
+from rankeval.io.columns import comparable, numbers_of
 from rankeval.streaming.source import Columns, File, RowGroup, is_text
 
 BATCH = 15 << 14

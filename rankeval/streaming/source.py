@@ -22,8 +22,7 @@ import pyarrow.parquet as pq
 
 from rankeval._checks import said
 from rankeval.errors import FileFormatError, InvalidInput, QueryIdError
-from rankeval.io.columns import without_view
-from rankeval.io.ids import comparable
+from rankeval.io.columns import comparable, without_view
 from rankeval.streaming.files import fragments_of, refuse_twice, refuse_two_spellings
 
 SCHEMA = "the schema of the data set"

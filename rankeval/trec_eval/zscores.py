@@ -11,9 +11,7 @@ import numpy as np
 
 from rankeval.errors import FileFormatError
 from rankeval.evaluation import Evaluation
-from rankeval.io.limits import DEFAULT, Limits
-from rankeval.io.opening import read_text
-from rankeval.io.text import number_of
+from rankeval.io.opening import DEFAULT, Limits, number_of, read_text
 
 MISSING = -1e6
 """The value without a mean or a deviation in the reference, as in trec_eval."""

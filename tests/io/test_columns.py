@@ -114,7 +114,9 @@ def test_a_parquet_file_with_uint64_is_refused(tmp_path, kind):
     """Relevance 2^63 + 1 became negative."""
     path = tmp_path / "t.parquet"
     pq.write_table(pa.table({"qid": ["q"], "docid": ["d"], kind: pa.array([2**63 + 1], pa.uint64())}), path)
-    with pytest.raises(InvalidInput, match=f"row 1, column {kind}: found 9223372036854775809"):
+    with pytest.raises(
+        InvalidInput, match=f"row 1, column {kind}: expected a finite number, found 9223372036854775809"
+    ):
         (rk.Qrels if kind == "relevance" else rk.Run).read(path)
 
 
@@ -220,7 +222,7 @@ def test_a_text_holds_the_numbers_of_a_dict_or_is_refused_as_they_are(tmp_path, 
         try:
             expected = getattr(kind.from_dict({"q": dict(zip("ab", pair, strict=True))}), value)
         except InvalidInput:
-            with pytest.raises(FileFormatError, match=rf"f.*, line \d, column {value}: found -?\d+, which a 64-bit"):
+            with pytest.raises(FileFormatError, match=rf"f.*, line \d, column {value}: .*found '?-?\d+'?; a 64-bit"):
                 kind.read(tmp_path / name)
             continue
         found = getattr(kind.read(tmp_path / name), value)

@@ -173,3 +173,12 @@ def test_text_is_one_type_in_one_piece():
     chunks = pa.chunked_array([["a"], ["b", "c"]], pa.large_string())
     assert combined(chunks).equals(pa.array(["a", "b", "c"], pa.string()))
     assert id_column(pa.array([b"a"], pa.binary()), "qid").equals(pa.array(["a"]))
+
+
+def test_of_several_columns_the_first_argument_is_named():
+    """Without chance: the order of the arguments decides, in frames and in files."""
+    frame = pd.DataFrame({"subgroup": [None], "aspect": [None], "docid": [None], "qid": [None], "relevance": [1]})
+    for gone in ("qid", "docid", "aspect"):
+        with pytest.raises(InvalidInput, match=f"column {gone}"):
+            Qrels.from_frame(frame)
+        frame[gone] = "a"

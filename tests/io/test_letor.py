@@ -16,7 +16,7 @@ from rankeval.datasets import load_letor, load_letor_parts
 from rankeval.errors import FileFormatError, InvalidInput
 from rankeval.io import letor
 from rankeval.io.letor import read_svmlight
-from rankeval.io.limits import Limits
+from rankeval.io.opening import Limits
 
 FILE = """\
 2 qid:7 1:0.5 3:-1e-2 #docid = A-1 inc = 1 prob = 0.02

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -15,9 +16,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import rankeval as rk
-from rankeval.datasets import load_letor
-from rankeval.errors import FileFormatError, InvalidInput, LimitExceeded
-from rankeval.io.limits import Limits
+from rankeval.datasets import load_letor, load_letor_parts, load_table
+from rankeval.errors import FileFormatError, InvalidInput, LimitExceeded, UnknownName
+from rankeval.io.opening import Limits
 
 WATCHED = r"""
 import re, sys, time
@@ -150,8 +151,9 @@ def test_limits_can_be_raised(tmp_path: Path):
         rk.Run.read(tmp_path / "run.gz", limits=Limits(expansion=2))
     assert len(rk.Run.read(tmp_path / "run.gz", limits=Limits(expansion=1000))) == 1_000_000
     for one in ({"line": 0}, {"feature": 2.5}, {"stream": True}):
-        with pytest.raises(InvalidInput, match="expected a whole number above 0"):
+        with pytest.raises(InvalidInput) as caught:
             Limits(**one)
+        assert caught.value.argument == next(iter(one))
 
 
 @pytest.mark.parametrize("length", [(1 << 20) - 1, 1 << 20, (1 << 20) + 1, (1 << 21) + 5])
@@ -209,7 +211,7 @@ def test_a_file_that_grows_meanwhile_is_named(tmp_path: Path, monkeypatch):
         return columns
 
     monkeypatch.setitem(formats.FORMATS, "trec", replace(declared, read=slow))
-    with pytest.raises(FileFormatError, match="run changed while it was read, from 15 to 30 bytes"):
+    with pytest.raises(FileFormatError, match="run: the file changed while it was read, from 15 to 30 bytes"):
         rk.Run.read(path)
 
 
@@ -229,3 +231,38 @@ def test_sizes_are_numbers_of_rows(tmp_path: Path, sizes):
     (tmp_path / "rows.query").write_text(f"{sizes}\n", newline="")
     with pytest.raises(FileFormatError, match=r"rows.query"):
         load_letor(tmp_path / "rows")
+
+
+TABLE = partial(load_table, qid="q", label="y")
+READERS = [rk.Run.read, rk.Qrels.read, load_letor, load_letor_parts, TABLE]
+
+
+@pytest.mark.parametrize("read", READERS)
+@pytest.mark.parametrize("path", [None, 3, b"run", ["run"]])
+def test_a_path_of_another_type_is_an_invalid_argument(read, path):
+    with pytest.raises(InvalidInput) as caught:
+        read(path)
+    assert (caught.value.argument, caught.value.found) == ("path", repr(path))
+
+
+@pytest.mark.parametrize("read", READERS)
+@pytest.mark.parametrize("limits", [None, 3, {"line": 10}])
+def test_limits_of_another_type_are_an_invalid_argument(tmp_path: Path, read, limits):
+    (tmp_path / "train").write_text("1 qid:1 1:1\n")
+    with pytest.raises(InvalidInput) as caught:
+        read(tmp_path if read is load_letor_parts else tmp_path / "train", limits=limits)
+    assert (caught.value.argument, caught.value.found) == ("limits", repr(limits))
+
+
+@pytest.mark.parametrize("call", [rk.Run.read, rk.Qrels.read, rk.Run(["q"], ["d"], [1.0]).write, TABLE])
+@pytest.mark.parametrize("name", [3, ["trec"], {"trec"}])
+def test_a_format_of_another_type_is_an_unknown_one(tmp_path: Path, call, name):
+    (tmp_path / "run").write_text("q Q0 d 1 1 t\n")
+    with pytest.raises(UnknownName, match="format"):
+        call(tmp_path / "run", format=name)
+
+
+def test_a_file_is_written_under_a_path():
+    with pytest.raises(InvalidInput) as caught:
+        rk.Run(["q"], ["d"], [1.0]).write(3)
+    assert caught.value.argument == "path"

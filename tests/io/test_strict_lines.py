@@ -185,7 +185,7 @@ def test_queries_keep_their_names(tmp_path: Path):
 
 def test_half_a_character_is_no_id(tmp_path: Path):
     (tmp_path / "r.jsonl").write_text('{"qid":"a","docid":"b","score":1}\n{"qid":"\\ud800","docid":"b","score":1}\n')
-    with pytest.raises(FileFormatError, match=r"r.jsonl, line 2, column qid: expected text"):
+    with pytest.raises(FileFormatError, match=r"r.jsonl, line 2, column qid: expected an id"):
         rk.Run.read(tmp_path / "r.jsonl")
 
 

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rankeval.errors import InvalidInput, QueryIdError
-from rankeval.io.ids import as_typed
-from rankeval.join.grouping import group_rows, order_of, sizes_to_ids
+from rankeval.io.columns import as_typed
+from rankeval.join.flat import group_rows, order_of, sizes_to_ids
 from rankeval.model_selection.query_ids import from_sizes
 
 ids = st.one_of(

@@ -8,7 +8,7 @@ from fuzz.budget import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rankeval.join import ideals
+from rankeval.join import by_rank as ideals
 
 
 def plainly(counts, gain, discount, cutoff):

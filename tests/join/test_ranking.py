@@ -34,7 +34,7 @@ def test_keys_are_sorted_alike_where_the_processor_flushes_subnormal_numbers(by_
     rng = np.random.default_rng(0)
     score, code, offsets = rng.integers(-3, 4, 900) / 7, rng.integers(0, 3, 900), np.arange(0, 901, 30)
     as_floats = rank_rows(score, code, offsets, n_levels=3, by_position=by_position, with_rows=True)
-    monkeypatch.setattr("rankeval.join.sorting._SMALLEST", 0.0)
+    monkeypatch.setattr("rankeval.join.ranking._SMALLEST", 0.0)
     as_integers = rank_rows(score, code, offsets, n_levels=3, by_position=by_position, with_rows=True)
     np.testing.assert_array_equal(as_floats.row, as_integers.row)
     np.testing.assert_array_equal(as_floats.code, as_integers.code)

@@ -60,7 +60,7 @@ def test_one_argument_in_another_order_is_refused(door, name):
     """And all in one order are taken, whatever it is."""
     call(door)
     turned = COLUMNS[name].iloc[::-1]
-    with pytest.raises(QueryIdError, match=r"have different indexes: row 0 is \d+ in \w+ and \d+ in \w+\. If the"):
+    with pytest.raises(QueryIdError, match=r"have different indexes: row 0 is \d+ in \w+ and \d+ in \w+; give"):
         call(door, **{name: turned})
 
 
