@@ -30,8 +30,8 @@ from rankeval.evaluation import Evaluation, Given, evaluate, score
 from rankeval.experiment.config import ExperimentConfig
 from rankeval.experiment.loading import Parts
 from rankeval.ledger import discovery
+from rankeval.ledger.graph import heads_in
 from rankeval.ledger.ledger import Ledger
-from rankeval.ledger.noted import heads_in
 from rankeval.measures import measures as parse_measures
 from rankeval.report import GuardFacts
 from rankeval.significance.declarations import check_claim

@@ -22,9 +22,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankeval.errors import LedgerError
-from rankeval.guard.loaded import LoadedCollection, Ranking
+from rankeval.guard.collection import LoadedCollection, Ranking
 from rankeval.guard.plan import Plan
-from rankeval.guard.standing.standings import Standing
+from rankeval.guard.standings import Standing
 from rankeval.join.matching import Hashes
 from rankeval.ledger.arrays import part_of
 from rankeval.ledger.ledger import Ledger

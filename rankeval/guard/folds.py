@@ -28,7 +28,7 @@ from rankeval.contamination.allowance import allowed
 from rankeval.contamination.fingerprint import Fingerprint
 from rankeval.contamination.refusal import ContaminationCheck
 from rankeval.errors import InvalidInput, warn
-from rankeval.guard.loaded import LoadedCollection
+from rankeval.guard.collection import LoadedCollection
 
 if TYPE_CHECKING:
     from rankeval.model_selection.folds import Folds

@@ -21,15 +21,14 @@ from numpy.typing import NDArray
 from rankeval._checks import count
 from rankeval.errors import LedgerError
 from rankeval.guard.batches import Batch, ScoredPlan
-from rankeval.guard.collection import RegisteredCollection
+from rankeval.guard.collection import LoadedCollection, RegisteredCollection
+from rankeval.guard.exposure import is_look, places_of
 from rankeval.guard.folds import NOTE
-from rankeval.guard.loaded import LoadedCollection
 from rankeval.guard.plan import Plan
 from rankeval.guard.records import Journal, Records
-from rankeval.guard.standing.exposure import is_look, places_of
-from rankeval.guard.standing.history import History, inflation_of
-from rankeval.guard.standing.standings import CONCURRENT, CONFIRMATORY, EXPLORATORY, FIRST, Standing
+from rankeval.guard.standings import CONCURRENT, CONFIRMATORY, EXPLORATORY, FIRST, History, Standing, inflation_of
 from rankeval.ledger.entry import Entry
+from rankeval.ledger.graph import mention
 from rankeval.ledger.ledger import Ledger
 
 if TYPE_CHECKING:
@@ -187,7 +186,7 @@ def summary_of(facts: Mapping[str, Any]) -> str:
     later = f" up to this plan, {facts['later']:,} later" if facts["later"] else ""
     return (
         f"{count(facts['looks'], 'look')} of project {facts['project']!r} at {facts['test']!r}{later}{more}; "
-        f"plan {facts['plan']}; ledger {facts['ledger']} as of head {facts['head']}"
+        f"plan {facts['plan']}; {mention(facts['ledger'], facts['head'])}"
     )
 
 

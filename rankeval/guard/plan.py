@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from rankeval._checks import check_alpha
 from rankeval.collection.convention import Convention
 from rankeval.errors import InvalidInput
+from rankeval.ledger.graph import mention, short
 
 if TYPE_CHECKING:
     from rankeval.significance.declarations import ClaimName
@@ -161,7 +162,7 @@ class Plan:
         claim = "" if self.claim == "difference" else f", claim {self.claim} by {self.margin:g}"
         return (
             f"Plan({self.id}: {', '.join(self.names)}{against} on {self.collection!r}{over} by {self.measure}, "
-            f"alpha {self.alpha:g}{claim}; ledger {self.ledger} at {short(self.head)})"
+            f"alpha {self.alpha:g}{claim}; {mention(self.ledger, short(self.head))})"
         ) + "".join(f"\n{note}" for note in self.notes)
 
     def _repr_html_(self) -> str:
@@ -176,19 +177,3 @@ class Plan:
 _UNHASHED = {"collection", "registration", "ledger", "head", "notes"}
 _HASHED = tuple(field.name for field in fields(Plan) if field.name not in _UNHASHED)
 """The fields that decide a result."""
-
-
-def short(head: str) -> str:
-    """Return a head as texts name it: 12 digits of each of its parts.
-
-    Parameters
-    ----------
-    head : str
-        The head of a ledger.
-
-    Examples
-    --------
-    >>> short("0123456789abcdef+fedcba9876543210")
-    '0123456789ab+fedcba987654'
-    """
-    return "+".join(one[:12] for one in head.split("+"))

@@ -18,15 +18,14 @@ from rankeval.errors import InvalidInput, LedgerError
 from rankeval.guard import freezing, opening, registering, releasing
 from rankeval.guard.checks import Aim
 from rankeval.guard.collection import RegisteredCollection, load_collection
-from rankeval.guard.gate.decisions import Terms
-from rankeval.guard.gate.gate import Gate, declare
-from rankeval.guard.looks import looks_table
+from rankeval.guard.gate import Gate, declare
+from rankeval.guard.gate_terms import Terms
 from rankeval.guard.plan import Plan
-from rankeval.guard.records import Journal
+from rankeval.guard.records import Journal, looks_table
 from rankeval.guard.releasing import Status, status_of
 from rankeval.ledger import discovery
+from rankeval.ledger.graph import heads_in
 from rankeval.ledger.ledger import Ledger
-from rankeval.ledger.noted import heads_in
 from rankeval.measures import Measure
 from rankeval.measures import measure as parse_measure
 

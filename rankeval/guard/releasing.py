@@ -19,11 +19,11 @@ from rankeval.contamination.hashing import text_hashes
 from rankeval.contamination.matching import Match
 from rankeval.errors import InvalidInput
 from rankeval.guard.collection import RegisteredCollection
-from rankeval.guard.plan import short
+from rankeval.guard.exposure import keep_places
 from rankeval.guard.records import Journal, Records
-from rankeval.guard.standing.exposure import keep_places
 from rankeval.io.ids import as_typed
 from rankeval.ledger.entry import Entry
+from rankeval.ledger.graph import mention, short
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +74,7 @@ class Status:
     def words(self) -> str:
         """The answer in a sentence."""
         verdict = "would be refused" if self.refused else "would not be refused"
-        asked = f"ledger {self.ledger} at {short(self.head)}"
+        asked = mention(self.ledger, short(self.head))
         if self.refused and self.n_unaccounted:
             rest = "if they may be in the data too, leave them out by their ids in its source"
             asked = f"{self.n_unaccounted} of its queries are unaccounted for: {rest}; {asked}"

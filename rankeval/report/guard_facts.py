@@ -1,7 +1,7 @@
 """Facts on the guard that every report names: the ledger, its head, the plan, its standing, and the looks.
 
 The head is written whole, so that ``rankeval guard verify --report`` finds it again in the report
-(`rankeval.ledger.noted`): only so does a report show later that entries were deleted or rewritten.
+(`rankeval.ledger.graph`): only so does a report show later that entries were deleted or rewritten.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from rankeval._checks import count
 from rankeval.comparison import Comparison
-from rankeval.guard.standing.standings import CONCURRENT, EXPLORATORY, FIRST, SECONDARY
+from rankeval.guard.standings import CONCURRENT, EXPLORATORY, FIRST, SECONDARY
 
 WARNED = {
     FIRST: "others had looked at the test part before this comparison was frozen",

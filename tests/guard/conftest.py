@@ -30,7 +30,7 @@ class Team:
 
 def standing(comparison):
     """Return the standing of an opening, which its notes must name first of all standings."""
-    from rankeval.guard.standing.standings import STANDINGS
+    from rankeval.guard.standings import STANDINGS
 
     said = next(word for note in comparison.notes for word in STANDINGS if note.startswith(word))
     assert comparison.standing == said

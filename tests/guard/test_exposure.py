@@ -11,9 +11,9 @@ from guard.conftest import Team, standing
 import rankeval as rk
 from rankeval.errors import RankevalWarning
 from rankeval.guard import Guard
+from rankeval.guard.exposure import Exposure, is_few
 from rankeval.guard.records import Records
-from rankeval.guard.standing.exposure import Exposure, is_few
-from rankeval.guard.standing.standings import Standings
+from rankeval.guard.standings import Standings
 
 FRESH = rk.datasets.make_ranking(100, 10, 4, rng=99)
 

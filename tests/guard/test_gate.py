@@ -16,7 +16,7 @@ from rankeval.contamination import forget
 from rankeval.datasets import make_ranking
 from rankeval.errors import GuardRefusal, InvalidInput, LedgerError, RankevalWarning
 from rankeval.guard import Decision, Gate
-from rankeval.guard.gate.decisions import Terms
+from rankeval.guard.gate_terms import Terms
 from rankeval.significance.power import detectable_difference
 
 DATA = make_ranking(60, 10, 4, rng=0)
@@ -312,7 +312,7 @@ def test_a_retired_collection_has_no_decisions(guard, test, gate):
 
 def test_a_ledger_that_is_lost_with_the_machine_is_refused_before_anything_is_scored(guard, gate, monkeypatch):
     monkeypatch.setattr("rankeval.guard.records.discovery.why_lost", lambda _url: "the ledger would be lost")
-    monkeypatch.setattr("rankeval.guard.gate.gate.scores_of", None)
+    monkeypatch.setattr("rankeval.guard.gate.scores_of", None)
     with pytest.raises(LedgerError, match="would be lost"):
         gate.decide("good", GOOD)
     assert entries(guard, "decide") == []

@@ -246,7 +246,7 @@ class TestWords:
 
 def test_a_part_of_a_query_is_never_shown_by_masks(data):
     """`LoadedCollection.part` takes whole queries, in their order."""
-    from rankeval.guard.loaded import LoadedCollection
+    from rankeval.guard.collection import LoadedCollection
 
     loaded = LoadedCollection(data.X, data.y, data.qid)
     places = np.array([3, 50, 99])

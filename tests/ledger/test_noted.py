@@ -10,8 +10,8 @@ import pytest
 import rankeval as rk
 from rankeval.errors import InvalidInput
 from rankeval.ledger.entry import GENESIS
+from rankeval.ledger.graph import heads_in
 from rankeval.ledger.ledger import Ledger
-from rankeval.ledger.noted import heads_in
 
 
 def digest(word: str) -> str:

@@ -23,12 +23,12 @@ from numpy.typing import NDArray
 
 from rankeval._checks import check_number, count, shown
 from rankeval.errors import InvalidInput, LedgerError, warn
-from rankeval.guard.collection import RegisteredCollection
-from rankeval.guard.gate.decisions import Decision, GateRecord, Terms
-from rankeval.guard.loaded import LoadedCollection, Ranking, output_digest
+from rankeval.guard.collection import LoadedCollection, Ranking, RegisteredCollection, output_digest
+from rankeval.guard.exposure import is_few
+from rankeval.guard.gate_terms import Decision, GateRecord, Terms
 from rankeval.guard.records import Journal, Records
-from rankeval.guard.standing.exposure import is_few
 from rankeval.ledger.entry import Entry
+from rankeval.ledger.graph import mention, short
 from rankeval.measures import direction
 
 if TYPE_CHECKING:
@@ -302,7 +302,7 @@ class Gate:
             f"Gate({self.name!r} on {self.test.name!r}: accepts a system shown {terms.words} by {terms.measure}, at "
             f"{terms.level:.2g} (alpha {terms.alpha:g} over {count(terms.budget, 'decision')}); {gate.remaining} left; "
             f"{what} of {self.detectable:.2g} {equal}is accepted four times in five if differences by query "
-            f"have {sd}; ledger {gate.records.where} at {gate.records.head[:12]})"
+            f"have {sd}; {mention(gate.records.where, short(gate.records.head))})"
         )
         if gate.n_decided > terms.budget:
             n_over = count(gate.n_decided - terms.budget, "decision")
