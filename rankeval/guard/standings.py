@@ -18,27 +18,40 @@ knows, and its freeze did not know::
 
 So an entry that exposes queries stands to a plan in one of these ways:
 
-* known at the freeze: it is an ancestor of the freeze;
+* known: it is an ancestor of the freeze;
 * merged in: it is an ancestor of the opening, and neither of freeze and entry knew of the other;
 * parallel: neither of opening and entry knew of the other.
 
-An entry that was written after a freeze, and knew it, cannot have guided it: the plan was fixed by then. The standing
-is the lowest that such entries give, where they expose more than few of the queries of the plan (`is_few`)::
+An entry that was written after a freeze, and knew it, cannot have guided it: the plan was fixed by then. Each entry
+makes queries of the plan *exposed*, *used* (exposed, and by the project or for its fits) or *crossed*::
 
-    the entry                                        known at the freeze    merged in           parallel
-    a look of another project, a decision there      first look             first look          -
-    a look of the project                            exploratory            concurrent (*)      concurrent
-    a decision of a gate of the project              exploratory            exploratory         -
-    an exemption or a retirement by anybody (**)     exploratory            exploratory         -
-    nothing of these                                 confirmatory
+    the entry                                        known               merged in           parallel
+    a look of another project, a decision there      exposed             exposed             -
+    a look of the project                            used                crossed             crossed
+    a decision of a gate of the project              used                used                -
+    an exemption or a retirement by anybody (*)      used                used                -
 
-    (*)  exploratory if it opened an output of the plan: the choice may rest on the result
-    (**) a retirement by another project counts as its looks do for what the project had registered itself by then,
-         since that went on being refused
+    (*) a retirement by another project counts as its looks do for what the project had registered itself by then,
+        since that went on being refused
 
-A plan that is exploratory, and whose outputs were all opened before, is secondary. If a plan was frozen or opened in
-two clones, the freezes that an opening knows count, and what is known to any of them is known. Later entries can lower
-a standing, and never raise it.
+Few queries (`is_few`) count as none. The standing is the first of these lines that holds::
+
+    exposed    used    crossed    a crossing entry,        all outputs were    standing
+                                  merged in, opened        opened before
+                                  an output of the plan
+    -          yes     -          -                        yes                 secondary
+    -          yes     -          -                        no                  exploratory
+    -          no      yes        yes                      yes                 secondary
+    -          no      yes        yes                      no                  exploratory: the choice may rest on it
+    -          no      yes        no                       -                   concurrent
+    yes        no      no         -                        -                   first look of this project
+    no         no      no         -                        -                   confirmatory
+
+If a plan was frozen or opened in two clones, the freezes that an opening knows count, and what is known to any of them
+is known. Later entries can lower a standing, and never raise it.
+
+A `History` holds the outputs that the project opened on the queries of a plan: which are new, and how good the best of
+them looks.
 """
 
 from __future__ import annotations
@@ -57,7 +70,6 @@ from rankeval.guard.exposure import Classes, Exposure, OtherProject, is_few, is_
 from rankeval.join.matching import Hashes
 from rankeval.ledger.arrays import part_of
 from rankeval.ledger.entry import Entry
-from rankeval.ledger.graph import Snapshot
 
 CONFIRMATORY = "confirmatory"
 """Frozen before anybody had looked at its queries: its p-values hold, adjusted over its family."""
@@ -70,60 +82,35 @@ EXPLORATORY = "exploratory"
 SECONDARY = "secondary"
 """Frozen later, and all its outputs were opened before: it is another view of known rankings."""
 
-STANDINGS = (CONFIRMATORY, FIRST, CONCURRENT, EXPLORATORY, SECONDARY)
 ADJUSTED = (CONFIRMATORY, FIRST, CONCURRENT)
 """The standings with adjusted p-values."""
+STANDINGS = (*ADJUSTED, EXPLORATORY, SECONDARY)
 
 RELEASES = ("exempt", "retire")
 """The kinds of entries after which queries may be fitted on."""
 
 
 @dataclass(frozen=True)
-class Timing:
-    """The freezes and the openings of one plan, among all entries.
+class _Met:
+    """The entries that expose queries of a plan, in the order of the ledger, by what its writers knew of them.
 
     Attributes
     ----------
-    snapshot : Snapshot
-        The ledger.
-    freezes, openings : tuple of Entry
-        The entries that froze and that opened the plan; several, if several clones did.
+    before : list of Entry
+        Those that make queries exposed or used.
+    merged_in, parallel : list of Entry
+        Those merged in, and the looks that are parallel.
+    crossing : list of Entry
+        The looks of the project among these two.
+    is_used : bool
+        Whether the project used more than few of the queries.
     """
 
-    snapshot: Snapshot
-    freezes: tuple[Entry, ...]
-    openings: tuple[Entry, ...]
-
-    def known_at_freeze(self, entry: Entry) -> bool:
-        """Return whether an entry was known when the plan was frozen."""
-        return any(self.snapshot.precedes(entry.hash, freeze.hash) for freeze, _ in self._steps)
-
-    def merged_in(self, entry: Entry) -> bool:
-        """Return whether an entry was known when the plan was opened, but not when it was frozen, nor knew of that.
-
-        A plan that was not opened yet will be opened with knowledge of all entries.
-        """
-        return any(
-            self.snapshot.concurrent(entry.hash, freeze.hash)
-            and (opening is None or self.snapshot.precedes(entry.hash, opening.hash))
-            for freeze, opening in self._steps
-        )
-
-    def parallel(self, entry: Entry) -> bool:
-        """Return whether an entry and an opening of the plan did not know of each other."""
-        return any(self.snapshot.concurrent(entry.hash, opening.hash) for opening in self.openings)
-
-    @cached_property
-    def _steps(self) -> list[tuple[Entry, Entry | None]]:
-        """Each opening with each freeze that it knew; each freeze alone, if the plan was not opened."""
-        if not self.openings:
-            return [(freeze, None) for freeze in self.freezes]
-        return [
-            (freeze, opening)
-            for opening in self.openings
-            for freeze in self.freezes
-            if self.snapshot.precedes(freeze.hash, opening.hash)
-        ]
+    before: list[Entry]
+    merged_in: list[Entry]
+    parallel: list[Entry]
+    crossing: list[Entry]
+    is_used: bool
 
 
 @dataclass(frozen=True)
@@ -215,28 +202,30 @@ class Standings:
         new_looks : callable
             Returns the systems whose opening would be a new look; asked if the plan was not opened yet.
         """
-        body, openings = self._body(plan_id), self.opened.get(plan_id, ())
+        body, openings, met = self._body(plan_id), self.opened.get(plan_id, ()), self._met(plan_id)
         looks = tuple(dict.fromkeys(name for one in openings for name in one.body["looks"]))
         looks = looks if openings else new_looks()
-        queries, before = self.exposure.queries_of(body), self._before(plan_id)
-        merged_in, parallel = self._merged_in(plan_id), self._parallel(plan_id)
-        status, opened_before = self._at_freeze(plan_id), self._opened_before(body, merged_in)
-        if status in ADJUSTED and self._matters(body, self._looks_of_own([*merged_in, *parallel])):
-            status = EXPLORATORY if opened_before else CONCURRENT
-        if status == EXPLORATORY and not looks:
-            status = SECONDARY
-        released = [entry for entry in before if entry.kind in RELEASES]
+        opened_before = self._opened_before(body, met)
+        crossed = self._matters(body, met.crossing)
+        if met.is_used or (crossed and opened_before):
+            status = EXPLORATORY if looks else SECONDARY
+        elif crossed:
+            status = CONCURRENT
+        else:
+            status = FIRST if self._matters(body, met.before) else CONFIRMATORY
+        queries = self.exposure.queries_of(body)
+        released = [entry for entry in met.before if entry.kind in RELEASES]
         return Standing(
             status=status,
             looks=looks,
             n_looks=len(self._outputs(plan_id, looks)),
             family=self._family(plan_id) if status in ADJUSTED else (plan_id,),
             n_queries=len(queries),
-            n_exposed=int(self.exposure.exposed(queries, before).sum()),
+            n_exposed=int(self.exposure.exposed(queries, met.before).sum()),
             n_released=int(self.exposure.exposed(queries, released).sum()),
-            others=other_projects(self.exposure, self.project, body, before),
-            parallel=tuple(parallel),
-            merged_in=tuple(merged_in),
+            others=other_projects(self.exposure, self.project, body, met.before),
+            parallel=tuple(met.parallel),
+            merged_in=tuple(met.merged_in),
             opened_before=opened_before,
         )
 
@@ -250,59 +239,54 @@ class Standings:
     def _body(self, plan_id: str) -> Mapping[str, Any]:
         return self.frozen[plan_id][0].body
 
-    def _timing(self, plan_id: str) -> Timing:
-        openings = tuple(self.opened.get(plan_id, ()))
-        return Timing(self.exposure.snapshot, tuple(self.frozen[plan_id]), openings)
+    def _met(self, plan_id: str) -> _Met:
+        if plan_id not in self._all_met:
+            self._all_met[plan_id] = self._find_met(plan_id)
+        return self._all_met[plan_id]
 
-    def _before(self, plan_id: str) -> list[Entry]:
-        """Return the entries that had exposed queries by rule before the plan was frozen.
+    @cached_property
+    def _all_met(self) -> dict[str, _Met]:
+        return {}
 
-        They are those known at a freeze, and of those merged in all but the looks of the project, which make the plan
-        concurrent.
-        """
-        known, merged_in = self._timing(plan_id).known_at_freeze, self._merged_in(plan_id)
-        own = {entry.hash for entry in self._looks_of_own(merged_in)}
-        also = {entry.hash for entry in merged_in} - own
-        return [entry for entry in self.exposure.exposing(self.project) if entry.hash in also or known(entry)]
+    def _find_met(self, plan_id: str) -> _Met:
+        snapshot, body = self.exposure.snapshot, self._body(plan_id)
+        freezes, openings = self.frozen[plan_id], self.opened.get(plan_id, ())
+        steps: list[tuple[Entry, Entry | None]] = [(freeze, None) for freeze in freezes]
+        if openings:
+            # Of a plan frozen in two clones, an opening may know only one of the freezes.
+            steps = [(one, two) for two in openings for one in freezes if snapshot.precedes(one.hash, two.hash)]
+        before, merged, parallel, crossing = [], [], [], []
+        for entry in self.exposure.exposing(self.project):
+            if not self.exposure.shared(body, entry.body):
+                continue
+            name, other = entry.hash, all(entry.hash != one.hash for one in openings)
+            known = any(snapshot.precedes(name, freeze.hash) for freeze, _ in steps)
+            # A plan that was not opened yet will be opened with knowledge of all entries.
+            merged_in = other and any(
+                snapshot.concurrent(name, freeze.hash) and (opening is None or snapshot.precedes(name, opening.hash))
+                for freeze, opening in steps
+            )
+            look, own = is_look(entry), entry.project == self.project
+            is_parallel = other and look and any(snapshot.concurrent(name, one.hash) for one in openings)
+            if known or (merged_in and not (look and own)):
+                before.append(entry)
+            if merged_in:
+                merged.append(entry)
+            if is_parallel:
+                parallel.append(entry)
+            if look and own and (merged_in or is_parallel):
+                crossing.append(entry)
+        queries = self.exposure.queries_of(body)
+        is_used = not is_few(int(self._used(queries, before).sum()), len(queries))
+        return _Met(before, merged, parallel, crossing, is_used)
 
-    def _merged_in(self, plan_id: str) -> list[Entry]:
-        return self._others(plan_id, self._timing(plan_id).merged_in)
-
-    def _parallel(self, plan_id: str) -> list[Entry]:
-        parallel = self._timing(plan_id).parallel
-        return self._others(plan_id, lambda entry: is_look(entry) and parallel(entry))
-
-    def _others(self, plan_id: str, wanted: Callable[[Entry], bool]) -> list[Entry]:
-        """Return the wanted ones of the entries that expose queries of a plan, but for its own openings."""
-        body, own = self._body(plan_id), {entry.hash for entry in self.opened.get(plan_id, ())}
-        return [
-            entry
-            for entry in self.exposure.exposing(self.project)
-            if entry.hash not in own and wanted(entry) and self.exposure.shared(body, entry.body)
-        ]
-
-    def _looks_of_own(self, entries: Iterable[Entry]) -> list[Entry]:
-        return [entry for entry in entries if is_look(entry) and entry.project == self.project]
-
-    def _opened_before(self, body: Mapping[str, Any], merged_in: Iterable[Entry]) -> tuple[str, ...]:
-        looks = self._looks_of_own(merged_in)
+    def _opened_before(self, body: Mapping[str, Any], met: _Met) -> tuple[str, ...]:
+        """Return the systems of a plan whose outputs the project had opened in merged-in entries."""
+        looks = [entry for entry in met.merged_in if is_look(entry) and entry.project == self.project]
         opened = {entry.body["systems"][name] for entry in looks for name in entry.body["looks"]}
         return tuple(name for name, output in body["content"]["systems"] if output in opened)
 
-    def _at_freeze(self, plan_id: str) -> str:
-        """Return the standing that the ancestors of the freeze alone give."""
-        if plan_id not in self._known:
-            body, before = self._body(plan_id), self._before(plan_id)
-            queries = self.exposure.queries_of(body)
-            if is_few(int(self.exposure.exposed(queries, before).sum()), len(queries)):
-                self._known[plan_id] = CONFIRMATORY
-            else:
-                few = is_few(int(self._used(queries, before).sum()), len(queries))
-                self._known[plan_id] = FIRST if few else EXPLORATORY
-        return self._known[plan_id]
-
     def _used(self, queries: Classes, before: Sequence[Entry]) -> NDArray[np.bool_]:
-        """Return which queries the project looked at, or may have fitted on."""
         used = self.exposure.exposed(queries, [entry for entry in before if entry.project == self.project])
         for entry in (one for one in before if one.kind in RELEASES and one.project != self.project):
             free = self.exposure.exposed(queries, [entry])
@@ -321,10 +305,6 @@ class Standings:
         ]
         return np.concatenate(found) if found else np.zeros(0, dtype=np.int64)
 
-    @cached_property
-    def _known(self) -> dict[str, str]:
-        return {}
-
     def _matters(self, body: Mapping[str, Any], by: Iterable[Entry]) -> bool:
         """Return whether entries expose more than few of the queries of a plan."""
         queries = self.exposure.queries_of(body)
@@ -333,14 +313,13 @@ class Standings:
     def _family(self, plan_id: str) -> tuple[str, ...]:
         """Return the plans that somebody could have picked a result from as well as from this one."""
         precedes, openings = self.exposure.snapshot.precedes, self.opened.get(plan_id, ())
-        unknown = self._looks_of_own([*self._merged_in(plan_id), *self._parallel(plan_id)])
-        # Of plans that were opened unknown to this one even those count that are exploratory: it may be picked by them.
-        opened = {entry.body["plan"] for entry in unknown}
+        # Plans that were opened unknown to this one count even if they are exploratory: it may be picked by them.
+        opened = {entry.body["plan"] for entry in self._met(plan_id).crossing}
         family = [
             other
             for other, freezes in self.frozen.items()
             if self._is_linked(self._body(plan_id), freezes[0].body)
-            and (other in opened or self._at_freeze(other) in ADJUSTED)
+            and (other in opened or not self._met(other).is_used)
             and not any(precedes(opening.hash, freeze.hash) for opening in openings for freeze in freezes)
         ]
         return tuple(dict.fromkeys([*family, plan_id]))
