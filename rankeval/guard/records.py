@@ -7,10 +7,11 @@ entries, and the step decides again on newer records. So no entry stands on reco
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from heapq import heapify, heappop, heappush
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -194,6 +195,40 @@ class Records:
         return Plan.from_body(frozen[found[0]][0].body, ledger=self.where, head=self.head)
 
 
+COMMITTED = "RANKEVAL_LEDGER_COMMITTED"
+"""The variable by which a run in CI says that it commits the ledger."""
+
+
+def why_lost(url: str, *, committed: bool = False) -> str | None:
+    """Return why an opening that is recorded in a ledger would be lost with the machine; None if it would last.
+
+    In continuous integration a checkout is thrown away after the run. A ledger inside it is lost with it, whichever
+    setting names it, unless the run commits it.
+
+    Parameters
+    ----------
+    url : str
+        The ledger, as `ledger_url` returns it.
+    committed : bool
+        Whether the run is known to commit the ledger; the variable ``RANKEVAL_LEDGER_COMMITTED`` says so too.
+    """
+    path = discovery.path_of(url)
+    if path is None or committed or not _is_set("CI") or _is_set(COMMITTED):
+        return None
+    checkout = next((folder for folder in Path(path).parents if (folder / ".git").exists()), None)
+    if checkout is None:
+        return None
+    return (
+        f"the variable CI is set, and the ledger {path} lies in the checkout {checkout}, which is thrown away after "
+        "the run: the look would be lost, and the next run would have it again. Name a ledger outside the checkout, or "
+        f"a server, with {discovery.VARIABLE}, or let the run commit the ledger and set {COMMITTED}=1"
+    )
+
+
+def _is_set(variable: str) -> bool:
+    return os.environ.get(variable, "").strip().lower() not in {"", "0", "false", "no", "off"}
+
+
 class Journal:
     """The ledger as one project reads and extends it.
 
@@ -239,7 +274,7 @@ class Journal:
         LedgerError
             If the ledger cannot be written, or would be lost with the machine of a CI run.
         """
-        if lost := discovery.why_lost(self.ledger.url):
+        if lost := why_lost(self.ledger.url):
             raise LedgerError(lost)
         self.ledger.check_writable()
 
@@ -318,7 +353,7 @@ def _looks(records: Records, queries: NDArray[np.int64]) -> Iterator[dict[str, A
     status, exposure, seen = _Statuses(records), records.exposure, set()
     found = [
         (entry, n_queries)
-        for entry in _oldest_first(records)
+        for entry in Snapshot.of(records.snapshot.entries, by_time=True).entries
         if entry.kind == "open" and (n_queries := int(np.isin(queries, exposure.queries_of(entry.body)).sum()))
     ]
     projects = dict.fromkeys(entry.project for entry, _ in found)
@@ -331,29 +366,6 @@ def _looks(records: Records, queries: NDArray[np.int64]) -> Iterator[dict[str, A
             if (entry.project, output) not in seen and (own or output in shown[entry.project]):
                 seen.add((entry.project, output))
                 yield _row(entry, name) | {"status": status.of(entry), "n_queries": n_queries}
-
-
-def _oldest_first(records: Records) -> list[Entry]:
-    """Return the entries in an order for readers: parents first, and by time where nothing else orders them.
-
-    Clocks decide nothing else: openings of two clones stand by turns here, and are concurrent all the same.
-    """
-    waiting = {entry.hash: len(entry.parents) for entry in records.snapshot.entries}
-    children: dict[str, list[Entry]] = {}
-    for entry in records.snapshot.entries:
-        for parent in entry.parents:
-            children.setdefault(parent, []).append(entry)
-    ready = [(one.time, one.hash, one) for one in records.snapshot.entries if not waiting[one.hash]]
-    heapify(ready)
-    found = []
-    while ready:
-        *_, entry = heappop(ready)
-        found.append(entry)
-        for child in children.get(entry.hash, ()):
-            waiting[child.hash] -= 1
-            if not waiting[child.hash]:
-                heappush(ready, (child.time, child.hash, child))
-    return found
 
 
 def _n_decisions(records: Records, queries: NDArray[np.int64], *, everybody: bool) -> int:

@@ -22,6 +22,8 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from graphlib import TopologicalSorter
+from heapq import heappop, heappush
 from pathlib import Path
 
 from rankeval.errors import InvalidInput, LedgerError
@@ -54,26 +56,30 @@ class Snapshot:
     entries: tuple[Entry, ...] = ()
 
     @classmethod
-    def of(cls, entries: Iterable[Entry]) -> Snapshot:
-        """Order entries, all of whose parents are among them."""
-        import heapq
+    def of(cls, entries: Iterable[Entry], *, by_time: bool = False) -> Snapshot:
+        """Order entries, parents before children; an entry that lacks a parent is left out, as all that follow it.
 
+        Parameters
+        ----------
+        entries : iterable of Entry
+            The entries.
+        by_time : bool
+            Whether entries that nothing else orders stand in the order of their clocks, as readers expect.
+        """
         known = {entry.hash: entry for entry in entries}
-        missing = {name: len(set(entry.parents)) for name, entry in known.items()}
-        children: dict[str, list[str]] = {}
-        for name, entry in known.items():
-            for parent in set(entry.parents):
-                children.setdefault(parent, []).append(name)
-        ready = [name for name, count in missing.items() if not count]
-        heapq.heapify(ready)
+        sorter = TopologicalSorter({name: entry.parents for name, entry in known.items()})
+        sorter.prepare()
+        ready: list[tuple[str, str]] = []
         ordered = []
-        while ready:
-            name = heapq.heappop(ready)
+        while sorter.is_active():
+            for name in sorter.get_ready():
+                if name in known:  # else it is a missing parent, which is never done
+                    heappush(ready, (known[name].time if by_time else "", name))
+            if not ready:
+                break
+            _, name = heappop(ready)
             ordered.append(known[name])
-            for child in children.get(name, ()):
-                missing[child] -= 1
-                if not missing[child]:
-                    heapq.heappush(ready, child)
+            sorter.done(name)
         return cls(tuple(ordered))
 
     @cached_property

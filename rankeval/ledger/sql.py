@@ -50,15 +50,20 @@ class SqlStore:
     @property
     def where(self) -> str:
         """The path of the file, or the URL of the server without its password."""
-        import sqlalchemy as sa
-
         path = sqlite_path(self.url)
         if path is not None:
             return path
+        parsed = self._parsed
+        return re.sub(r"://[^@/]*@", "://***@", self.url) if parsed is None else parsed.render_as_string()
+
+    @property
+    def _parsed(self) -> sa.URL | None:
+        import sqlalchemy as sa
+
         try:
-            return sa.engine.make_url(self.url).render_as_string(hide_password=True)
+            return sa.engine.make_url(self.url)
         except (sa.exc.ArgumentError, ValueError):
-            return re.sub(r"://[^@/]*@", "://***@", self.url)
+            return None
 
     def exists(self) -> bool:
         """Return whether the tables exist."""
@@ -111,16 +116,21 @@ class SqlStore:
 
     @contextmanager
     def reading(self) -> Iterator[None]:
-        """Read several things over one connection."""
-        if not may_exist(self.url) or getattr(self._held, "reading", None) is not None:
+        """Read several things over one connection: a server is asked for each file."""
+        if not may_exist(self.url) or self._connection is not None:
             yield
             return
         with self._connected() as connection:
-            self._held.reading = connection
+            self._held.connection = connection
             try:
                 yield
             finally:
-                self._held.reading = None
+                self._held.connection = None
+
+    @property
+    def _connection(self) -> sa.Connection | None:
+        """The connection of this thread's lock or reading."""
+        return getattr(self._held, "connection", None)
 
     def entries(self) -> dict[str, str]:
         """Return hash -> text of all entries."""
@@ -137,7 +147,7 @@ class SqlStore:
 
     def keep(self, name: str, data: bytes) -> None:
         """Keep a file, unless it is there."""
-        if getattr(self._held, "connection", None) is None:
+        if self._connection is None:
             with self.lock():
                 self.keep(name, data)
         elif self.load(name) is None:
@@ -171,11 +181,9 @@ class SqlStore:
 
     @contextmanager
     def _connected(self) -> Iterator[sa.Connection]:
-        """Yield the connection of this thread's lock or reading, or a new one."""
-        held = getattr(self._held, "connection", None) or getattr(self._held, "reading", None)
         with self._errors("read"):
-            if held is not None:
-                yield held
+            if self._connection is not None:
+                yield self._connection
                 return
             with _engine(self.url).connect() as connection, connection.begin():
                 yield connection
@@ -192,13 +200,8 @@ class SqlStore:
 
     def _reason(self, error: BaseException) -> str:
         """Return the database's own message in one line, without our SQL and without the password."""
-        import sqlalchemy as sa
-
         said = str(getattr(error, "orig", None) or error).strip().partition("\n")[0]
-        try:
-            password = sa.engine.make_url(self.url).password
-        except (sa.exc.ArgumentError, ValueError):
-            password = None
+        password = self._parsed and self._parsed.password
         return said.replace(str(password), "***") if password else said
 
 

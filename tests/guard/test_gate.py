@@ -311,7 +311,7 @@ def test_a_retired_collection_has_no_decisions(guard, test, gate):
 
 
 def test_a_ledger_that_is_lost_with_the_machine_is_refused_before_anything_is_scored(guard, gate, monkeypatch):
-    monkeypatch.setattr("rankeval.guard.records.discovery.why_lost", lambda _url: "the ledger would be lost")
+    monkeypatch.setattr("rankeval.guard.records.why_lost", lambda _url: "the ledger would be lost")
     monkeypatch.setattr("rankeval.guard.gate.scores_of", None)
     with pytest.raises(LedgerError, match="would be lost"):
         gate.decide("good", GOOD)
