@@ -220,7 +220,7 @@ class Batch:
         if len(plan.names) == 1:
             ((name, evaluation),) = evaluations.items()
             return comparison_of_one(name, evaluation, confidence_level=1 - plan.alpha)
-        result = self._adjusted() if adjusted else self._plain()
+        result = self._adjusted() if adjusted else self._unadjusted()
         means = means_of(evaluations, 1 - plan.alpha)
         own = replace(result, table=_within(result.table, plan), evaluations=dict(evaluations), means=means)
         return replace(self._with_own(own), primary=self.scored.labels[0])
@@ -239,12 +239,14 @@ class Batch:
         table[of_level] = narrow.table[of_level]
         return replace(result, notes=tuple(dict.fromkeys((*result.notes, *narrow.notes))))
 
-    def _plain(self) -> Comparison:
-        """Return the comparison without any adjusted p, so without the note that p is not corrected."""
+    def _unadjusted(self) -> Comparison:
         from rankeval.comparison.design import without_adjusted
+        from rankeval.significance.registry import CORRECTIONS
 
         result = self._compared(self.scored.plan.alpha, correction="none")
-        notes = tuple(note for note in result.notes if "not corrected" not in note)
+        # The standing says that there is no adjusted p, and says it better.
+        of_correction = CORRECTIONS["none"].note.format(size=result.n_comparisons)
+        notes = tuple(note for note in result.notes if note != of_correction)
         return replace(result, table=without_adjusted(result.table), notes=notes)
 
     def _compared(self, alpha: float, correction: str = "max_t") -> Comparison:

@@ -17,12 +17,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from inspect import isgeneratorfunction
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rankeval._checks import check_number, count, few
+from rankeval._checks import check_number, count, few, shown
 from rankeval.contamination.evidence import IDENTIFIABLE_BITS
 from rankeval.contamination.fingerprint import Fingerprint
 from rankeval.contamination.matching import Match
@@ -34,6 +34,19 @@ if TYPE_CHECKING:
 
 
 Severity = Literal["error", "warning", "note"]
+
+
+def check_positive(name: str, value: float) -> None:
+    """Refuse anything but a number above 0."""
+    check_number(name, value)
+    if value <= 0:
+        raise InvalidInput(argument=name, found=shown(value), expected="a number above 0, on the scale of the measure")
+
+
+def check_text(name: str, value: Any, expected: str) -> None:
+    """Refuse anything but a text that is not blank."""
+    if not isinstance(value, str) or not value.strip():
+        raise InvalidInput(argument=name, found=shown(value), expected=expected)
 
 
 @dataclass(frozen=True)
@@ -52,11 +65,9 @@ class Aim:
     sd: float = 0.2
 
     def __post_init__(self) -> None:
-        for name, value in (("effect", self.effect), ("sd", self.sd)):
-            if value is not None:
-                check_number(name, value)
-                if value <= 0:
-                    raise InvalidInput(f"{name} is {value}; expected a number above 0, on the scale of the measure")
+        check_positive("sd", self.sd)
+        if self.effect is not None:
+            check_positive("effect", self.effect)
 
 
 NO_AIM = Aim()

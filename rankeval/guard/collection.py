@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankeval._checks import count, said
+from rankeval._checks import count, said, shown
 from rankeval.collection.data import RankingData, take_rows
 from rankeval.collection.qrels import Qrels, as_qrels
 from rankeval.collection.rows import check_rows, index_of
@@ -29,7 +29,7 @@ from rankeval.contamination.hashing import as_numbers
 from rankeval.errors import InvalidInput, LedgerError, RankevalError
 from rankeval.evaluation.responses import ranking_methods, responses
 from rankeval.guard.checks import Finding
-from rankeval.io.columns import as_column, scores
+from rankeval.io.columns import as_column, refuse_unbounded, scores
 from rankeval.io.ids import as_typed
 from rankeval.join.grouping import ids_of_rows
 from rankeval.join.matching import Hashes
@@ -143,11 +143,8 @@ class LoadedCollection:
         n_rows = len(self.prints.codes)
         if len(score) != n_rows:
             found = f"{count(len(score), 'score')} for {count(n_rows, 'row')}"
-            raise InvalidInput(f"{name!r} has {found}: give one per row, in their order")
-        if not np.isfinite(score).all():
-            raise InvalidInput(
-                f"{name!r}: the score of row {int(np.argmin(np.isfinite(score)))} is not a finite number"
-            )
+            raise InvalidInput(f"has {found}; give one per row, in their order", argument=repr(name))
+        refuse_unbounded(score, repr(name))
         return score
 
     def outputs(self, ranking: Ranking) -> dict[str, Hashes]:
@@ -346,6 +343,13 @@ class RegisteredCollection:
         return f"<code>{escape(repr(self))}</code><ul>{notes}</ul>"
 
 
+def check_registered(test: Any, *, or_name: bool = False) -> None:
+    """Refuse anything but a registered collection, or its name if that will do."""
+    if not isinstance(test, (RegisteredCollection, str) if or_name else RegisteredCollection):
+        expected = "a registered collection or its name" if or_name else "the result of guard.register"
+        raise InvalidInput(argument="test", found=shown(test), expected=expected)
+
+
 def load_collection(
     X: Any, y: Any, *, qid: Any, group: Any, qrels: Any, queries: Mapping[Any, str] | None, docid: Any
 ) -> LoadedCollection:
@@ -384,8 +388,7 @@ def load_collection(
     check_rows(X=X, y=y, qid=qid, docid=docid)
     index = next((found for found in map(index_of, (X, y, qid, docid)) if found is not None), None)
     labels = as_numbers(y, name="y")
-    if not np.isfinite(labels).all():
-        raise InvalidInput(f"row {int(np.argmin(np.isfinite(labels)))} has no finite label", argument="y")
+    refuse_unbounded(labels, "y")
     if group is not None:
         qid = ids_of_rows(qid, group, len(labels))
     # Kept in a form whose rows can be taken, but for frames, from which models read names.

@@ -19,7 +19,7 @@ so it adds up over openings, names and projects.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import combinations
 from typing import Any
@@ -70,6 +70,9 @@ class Exposure:
 
     ledger: Ledger
     snapshot: Snapshot
+    _exposing: dict[str, tuple[Entry, ...]] = field(default_factory=dict, init=False, repr=False)
+    _queries: dict[tuple[str, str | None], Classes] = field(default_factory=dict, init=False, repr=False)
+    _shared: dict[tuple[Any, Any], int] = field(default_factory=dict, init=False, repr=False)
 
     @cached_property
     def registrations(self) -> dict[str, Entry]:
@@ -87,10 +90,6 @@ class Exposure:
         if project not in self._exposing:
             self._exposing[project] = tuple(one for one in self.snapshot.entries if exposes(one, project))
         return self._exposing[project]
-
-    @cached_property
-    def _exposing(self) -> dict[str, tuple[Entry, ...]]:
-        return {}
 
     @cached_property
     def classes(self) -> dict[str, Classes]:
@@ -132,10 +131,6 @@ class Exposure:
             self._queries[key] = classes if key[1] is None else classes[places_of(self.ledger, key[1])]
         return self._queries[key]
 
-    @cached_property
-    def _queries(self) -> dict[tuple[str, str | None], Classes]:
-        return {}
-
     def exposed(self, queries: Classes, by: Iterable[Entry]) -> NDArray[np.bool_]:
         """Return which queries some entries expose.
 
@@ -164,10 +159,6 @@ class Exposure:
         if key not in self._shared:
             self._shared[key] = int(np.isin(self.queries_of(one), self.queries_of(other)).sum())
         return self._shared[key]
-
-    @cached_property
-    def _shared(self) -> dict[tuple[Any, Any], int]:
-        return {}
 
     def places_in(self, one: Mapping[str, Any], other: Mapping[str, Any]) -> NDArray[np.intp]:
         """Return the place of each query of one entry among those of another; -1 for those that it lacks.
@@ -229,8 +220,8 @@ def exposes(entry: Entry, project: str) -> bool:
     project : str
         The project that asks. What was free in it is no exposure; what was free in another one is.
     """
-    elsewhere = entry.kind == "open" and entry.project != project
-    return elsewhere or entry.kind in {"decide", "exempt", "retire"} or is_look(entry)
+    by_others = entry.kind == "open" and entry.project != project
+    return by_others or entry.kind in {"decide", "exempt", "retire"} or is_look(entry)
 
 
 def is_look(entry: Entry) -> bool:

@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankeval._checks import check_alpha, count, shown
+from rankeval._checks import count, shown
 from rankeval.collection.convention import Convention
 from rankeval.collection.run import Run
 from rankeval.contamination.entries import Entries
 from rankeval.contamination.signature import Signature
 from rankeval.errors import InvalidInput, warn
-from rankeval.guard.collection import LoadedCollection, Ranking, RegisteredCollection, output_digest
+from rankeval.guard.collection import LoadedCollection, Ranking, RegisteredCollection, check_registered, output_digest
 from rankeval.guard.exposure import SHARE, is_few, keep_places
 from rankeval.guard.folds import out_of_fold
 from rankeval.guard.plan import Plan
@@ -74,17 +74,15 @@ def freeze(
     """
     if not isinstance(systems, Mapping) or not systems:
         raise InvalidInput("systems must map names to rankings: at least one, for its mean, or two to compare them")
-    if not isinstance(test, RegisteredCollection):
-        raise InvalidInput(argument="test", found=shown(test), expected="the result of guard.register")
+    check_registered(test)
     if not isinstance(fresh, (bool, np.bool_)):
         raise InvalidInput(argument="fresh", found=shown(fresh), expected="True or False")
     primary, *secondary = dict.fromkeys(str(measure(one, convention)) for one in measures)
     fields = options | {"measure": primary, "secondary": tuple(secondary), "convention": convention}
-    check_alpha(fields["alpha"])
     from rankeval.significance.claims import CLAIMS
     from rankeval.significance.declarations import Settings
 
-    # Refuses settings that the comparison would refuse.
+    # Refuses the level, resamples, claim and margin that the comparison would refuse.
     Settings("two-sided", fields["alpha"], fields["n_resamples"], None, fields["claim"], fields["margin"])
     fields["unseen"] = int(CLAIMS[fields["claim"]].harmless)
     records = journal.read()

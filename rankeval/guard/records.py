@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from rankeval._checks import shown
 from rankeval.contamination.register import RegisteredContent, registered_contents
 from rankeval.errors import InvalidInput, LedgerError
-from rankeval.guard.collection import RegisteredCollection
+from rankeval.guard.collection import RegisteredCollection, check_registered
 from rankeval.guard.exposure import Exposure, outputs_shown
 from rankeval.guard.plan import Plan
 from rankeval.guard.standings import Standings
@@ -88,10 +88,6 @@ class Records:
         bodies = [entry.body for entry in self.snapshot.entries if entry.kind == "retire"]
         return {body["registration"]: body["reason"] for body in bodies}
 
-    def in_force(self) -> list[RegisteredContent]:
-        """Return the collections of all projects that are not retired."""
-        return [one for one in self.contents if one.retired is None]
-
     def named(self, name: str) -> list[Entry]:
         """Return the registrations of a collection by the project: the first, and its revisions.
 
@@ -118,8 +114,7 @@ class Records:
         LedgerError
             If it is not registered.
         """
-        if not isinstance(test, (str, RegisteredCollection)):
-            raise InvalidInput(argument="test", found=shown(test), expected="a registered collection or its name")
+        check_registered(test, or_name=True)
         name = test if isinstance(test, str) else test.name
         found = [one for one in self.named(name) if isinstance(test, str) or one.body["digest"] == test.digest]
         if not found:
@@ -146,8 +141,7 @@ class Records:
         """
         if isinstance(test, RegisteredCollection):
             return Records(test.project, self.ledger, self.snapshot).registered(test)
-        if not isinstance(test, str):
-            raise InvalidInput(argument="test", found=shown(test), expected="a registered collection or its name")
+        check_registered(test, or_name=True)
         if self.named(test):
             return self.registered(test)
         entries = self.exposure.registrations.values()
@@ -350,7 +344,9 @@ def _queries(records: Records, test: RegisteredCollection | str | None) -> NDArr
 
 def _looks(records: Records, queries: NDArray[np.int64]) -> Iterator[dict[str, Any]]:
     """Yield the looks of all projects at some queries; equal outputs of a project count once."""
-    status, exposure, seen = _Statuses(records), records.exposure, set()
+    exposure, seen = records.exposure, set()
+    standings = cache(lambda project: Standings(project, exposure))
+    status = cache(lambda project, plan: standings(project).of(plan).status)
     found = [
         (entry, n_queries)
         for entry in Snapshot.of(records.snapshot.entries, by_time=True).entries
@@ -365,7 +361,8 @@ def _looks(records: Records, queries: NDArray[np.int64]) -> Iterator[dict[str, A
             output = entry.body["systems"][name]
             if (entry.project, output) not in seen and (own or output in shown[entry.project]):
                 seen.add((entry.project, output))
-                yield _row(entry, name) | {"status": status.of(entry), "n_queries": n_queries}
+                standing = status(entry.project, entry.body["plan"])
+                yield _row(entry, name) | {"status": standing, "n_queries": n_queries}
 
 
 def _n_decisions(records: Records, queries: NDArray[np.int64], *, everybody: bool) -> int:
@@ -392,20 +389,3 @@ def _row(entry: Entry, name: str) -> dict[str, Any]:
         "plan": body["plan"],
         "output": body["systems"][name],
     }
-
-
-class _Statuses:
-    """The standing of each opened plan, as of the head."""
-
-    def __init__(self, records: Records) -> None:
-        self._exposure = records.exposure
-        self._standings = {records.project: records.standings}
-        self._known: dict[tuple[str, str], str] = {}
-
-    def of(self, entry: Entry) -> str:
-        """Return the standing of the plan that an entry opened."""
-        key = entry.project, entry.body["plan"]
-        if key not in self._known:
-            standings = self._standings.setdefault(entry.project, Standings(entry.project, self._exposure))
-            self._known[key] = standings.of(entry.body["plan"]).status
-        return self._known[key]

@@ -30,21 +30,6 @@ from rankeval.ledger.entry import Entry
 from rankeval.ledger.ledger import Ledger
 
 
-@dataclass(frozen=True, eq=False)
-class _New:
-    """A collection about to be registered."""
-
-    name: str
-    content: LoadedCollection
-    signature: Signature
-    aim: Aim
-
-    def found_in(self, records: Records) -> list[Match]:
-        """Return its matches with all registered collections; exempted queries are linked too."""
-        data = self.content.prints
-        return [replace(match(replace(one, exempt=None), data), registered=one) for one in records.contents]
-
-
 def register(
     journal: Journal,
     name: str,
@@ -70,11 +55,15 @@ def register(
     data = content.prints
     if not data.n_queries:
         raise InvalidInput("the collection has no rows")
-    new = _New(name, content, Signature.of(data), aim)
+    known = RegisteredContent(
+        signature=Signature.of(data), project=journal.project, name=name, digest=data.digest, id="", who="", time=""
+    )
+    new = Registration(data, known, content.labels, (), ranks_rows=content.qrels is None, aim=aim)
 
     def record(records: Records) -> RegisteredCollection:
         before = _on_record(records, new)
-        matches = new.found_in(records)
+        # Exempted queries are linked too.
+        matches = [replace(match(replace(one, exempt=None), data), registered=one) for one in records.contents]
         if before is None:
             _refuse_retired(records, matches)
             revised = _predecessor(records, new, matches, supersedes)
@@ -83,22 +72,35 @@ def register(
         # The checks run for a collection on record too: its findings are shown again, without a warning.
         found = _findings(records, new, matches, revised)
         if before is not None:
-            return _collection(records, new, before.hash, revised, found, records.head)
-        head = journal.append(records, ("register", _body(records, new, matches, revised, found)))
-        for one in found:
-            if one.severity == "warning":
-                warn(f"{one.code} {name!r}: {one.message}")
-        return _collection(records, new, head, revised, found, head)
+            registration, head = before.hash, records.head
+        else:
+            registration = head = journal.append(records, ("register", _body(records, new, matches, revised, found)))
+            for one in found:
+                if one.severity == "warning":
+                    warn(f"{one.code} {name!r}: {one.message}")
+        return RegisteredCollection(
+            name=name,
+            project=records.project,
+            id=registration,
+            digest=data.digest,
+            n_queries=data.n_queries,
+            n_rows=len(data.codes),
+            n_identifiable=known.n_identifiable,
+            findings=found,
+            revises=revised,
+            ledger=records.where,
+            head=head,
+            content=content,
+        )
 
     return journal.decide(record)
 
 
-def _on_record(records: Records, new: _New) -> Entry | None:
+def _on_record(records: Records, new: Registration) -> Entry | None:
     """Return the entry that registered this content under this name; None if there is none yet."""
-    digest = new.content.prints.digest
-    found = [entry for entry in records.named(new.name) if entry.body["digest"] == digest]
+    found = [entry for entry in records.named(new.content.name) if entry.body["digest"] == new.content.digest]
     if found and found[-1].hash in records.retired:
-        raise LedgerError(_retired(new.name, records.retired[found[-1].hash]))
+        raise LedgerError(_retired(new.content.name, records.retired[found[-1].hash]))
     return found[-1] if found else None
 
 
@@ -118,7 +120,7 @@ def _retired(name: str, reason: str) -> str:
 
 
 def _predecessor(
-    records: Records, new: _New, matches: list[Match], supersedes: RegisteredCollection | str | None
+    records: Records, new: Registration, matches: list[Match], supersedes: RegisteredCollection | str | None
 ) -> str | None:
     """Return the id of the registration that the new one revises or supersedes; None for a new collection.
 
@@ -128,34 +130,27 @@ def _predecessor(
         If the name stands for other content, and the caller does not say that this takes its place.
     """
     declared = None if supersedes is None else records.registered(supersedes)
-    named = records.named(new.name)
-    if not named or (declared is not None and declared.body["name"] == new.name):
+    named = records.named(new.content.name)
+    if not named or (declared is not None and declared.body["name"] == new.content.name):
         return None if declared is None else declared.hash
     ids = {entry.hash for entry in named}
-    revised = [one for one in matches if one.registered.id in ids and is_revision(one, new.content.prints)]
+    revised = [one for one in matches if one.registered.id in ids and is_revision(one, new.data)]
     if not revised:
-        last = named[-1].body
+        last, name = named[-1].body, new.content.name
         raise LedgerError(
-            f"{new.name!r} is registered with other content ({last['n_queries']} queries, digest {last['digest'][:12]};"
-            f" this has {new.content.prints.n_queries} and {new.content.prints.digest[:12]}). If this takes its place, "
-            f"say so, and looks carry over: guard.register({new.name!r}, ..., supersedes={new.name!r}). Else choose "
-            "another name"
+            f"{name!r} is registered with other content ({last['n_queries']} queries, digest {last['digest'][:12]}; "
+            f"this has {new.data.n_queries} and {new.content.digest[:12]}). If this takes its place, say so, and looks "
+            f"carry over: guard.register({name!r}, ..., supersedes={name!r}). Else choose another name"
         )
     return declared.hash if declared is not None else revised[-1].registered.id
 
 
-def _findings(records: Records, new: _New, matches: list[Match], revised: str | None) -> tuple[Finding, ...]:
+def _findings(records: Records, new: Registration, matches: list[Match], revised: str | None) -> tuple[Finding, ...]:
     """Run the checks; the collection itself and all that it revises or supersedes are no other collections."""
-    registered = _content(records, new)
-    own = _with_parts(records, [entry.hash for entry in _line(records, new.name, revised)])
+    own = _with_parts(records, [entry.hash for entry in _line(records, new.content.name, revised)])
     others = tuple(one for one in matches if one.registered.retired is None and one.registered.id not in own)
     retired = tuple(one for one in matches if one.registered.retired is not None)
-    ranks_rows = new.content.qrels is None
-    return run_checks(
-        Registration(
-            new.content.prints, registered, new.content.labels, others, retired, ranks_rows=ranks_rows, aim=new.aim
-        )
-    )
+    return run_checks(replace(new, others=others, retired=retired))
 
 
 def _with_parts(records: Records, line: list[str]) -> set[str]:
@@ -182,58 +177,26 @@ def _line(records: Records, name: str, revised: str | None) -> list[Entry]:
 
 
 def _body(
-    records: Records, new: _New, matches: list[Match], revised: str | None, found: tuple[Finding, ...]
+    records: Records, new: Registration, matches: list[Match], revised: str | None, found: tuple[Finding, ...]
 ) -> dict[str, object]:
-    data = new.content.prints
+    data = new.data
     # A revision has the queries of all earlier ones of its name.
-    before = {entry.hash for entry in records.named(new.name)} | {revised}
+    before = {entry.hash for entry in records.named(new.content.name)} | {revised}
     links = [
         link_to(one, data, is_successor=revised is not None and one.registered.id in before)
         for one in recognised_together(matches, data)
     ]
     return {
-        "name": new.name,
+        "name": new.content.name,
         "digest": data.digest,
         "n_queries": data.n_queries,
         "n_rows": len(data.codes),
         "revises": revised,
-        "signatures": records.ledger.keep("signatures", new.signature.arrays()),
+        "signatures": records.ledger.keep("signatures", new.content.signature.arrays()),
         # Counts by code: a sentence may name query ids, which nobody must be able to read in a ledger.
         "findings": dict(Counter(one.code for one in found)),
         **kept_links(records.ledger, links),
     }
-
-
-def _content(records: Records, new: _New) -> RegisteredContent:
-    return RegisteredContent(
-        signature=new.signature,
-        project=records.project,
-        name=new.name,
-        digest=new.content.prints.digest,
-        id="",
-        who="",
-        time="",
-    )
-
-
-def _collection(
-    records: Records, new: _New, registration: str, revised: str | None, found: tuple[Finding, ...], head: str
-) -> RegisteredCollection:
-    data = new.content.prints
-    return RegisteredCollection(
-        name=new.name,
-        project=records.project,
-        id=registration,
-        digest=data.digest,
-        n_queries=data.n_queries,
-        n_rows=len(data.codes),
-        n_identifiable=new.signature.n_identifiable,
-        findings=found,
-        revises=revised,
-        ledger=records.where,
-        head=head,
-        content=new.content,
-    )
 
 
 Places = NDArray[np.int64]

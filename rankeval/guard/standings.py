@@ -58,7 +58,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import combinations, takewhile
 from typing import Any
@@ -172,6 +172,7 @@ class Standings:
 
     project: str
     exposure: Exposure
+    _all_met: dict[str, _Met] = field(default_factory=dict, init=False, repr=False)
 
     @cached_property
     def frozen(self) -> dict[str, list[Entry]]:
@@ -243,10 +244,6 @@ class Standings:
         if plan_id not in self._all_met:
             self._all_met[plan_id] = self._find_met(plan_id)
         return self._all_met[plan_id]
-
-    @cached_property
-    def _all_met(self) -> dict[str, _Met]:
-        return {}
 
     def _find_met(self, plan_id: str) -> _Met:
         snapshot, body = self.exposure.snapshot, self._body(plan_id)
@@ -416,12 +413,9 @@ class History:
         """
         found: dict[str, NDArray[np.float64]] = {}
         for entry, places, arrays in self._aligned:
-            if measure in entry.body["measures"]:
-                column, n_measures = entry.body["measures"].index(measure), len(entry.body["measures"])
-                for place, output in enumerate(entry.body["systems"].values()):
-                    scores = arrays[f"{place}.scores"].reshape(-1, n_measures)
-                    # Another measure order or a later opening gives the same scores of the same output.
-                    found.setdefault(output, np.where(places >= 0, scores[places, column], np.nan))
+            for output, scores in zip(entry.body["systems"].values(), _scores(entry, arrays, measure), strict=False):
+                # Another measure order or a later opening gives the same scores of the same output.
+                found.setdefault(output, np.where(places >= 0, scores[places], np.nan))
         return found
 
     def sd_of_differences(self, measure: str) -> float | None:
@@ -438,15 +432,9 @@ class History:
             None if no two systems were opened by this measure.
         """
         found = []
-        for entry in self.opened:
-            if measure in entry.body["measures"]:
-                column, n_measures = entry.body["measures"].index(measure), len(entry.body["measures"])
-                arrays = self.standings.exposure.ledger.load(entry.body["outputs"])
-                systems = [
-                    arrays[f"{place}.scores"].reshape(-1, n_measures)[:, column]
-                    for place in range(len(entry.body["systems"]))
-                ]
-                found += [float(np.nanstd(one - other, ddof=1)) for one, other in combinations(systems, 2)]
+        for entry, _, arrays in self._aligned:
+            pairs = combinations(_scores(entry, arrays, measure), 2)
+            found += [float(np.nanstd(one - other, ddof=1)) for one, other in pairs]
         varied = [one for one in found if one > 0]
         return float(np.mean(varied)) if varied else None
 
@@ -487,6 +475,15 @@ class History:
             (entry, exposure.places_in(self.body, entry.body), exposure.ledger.load(entry.body["outputs"]))
             for entry in self.opened
         ]
+
+
+def _scores(entry: Entry, arrays: Mapping[str, NDArray[Any]], measure: str) -> list[NDArray[np.float64]]:
+    """Return the scores of the systems of an opening by one measure; none if they were not scored by it."""
+    measures = entry.body["measures"]
+    if measure not in measures:
+        return []
+    tables = (arrays[f"{place}.scores"].reshape(-1, len(measures)) for place in range(len(entry.body["systems"])))
+    return [scores[:, measures.index(measure)] for scores in tables]
 
 
 def expected_inflation(n_looks: int, n_queries: int, *, sd: float, correlation: float) -> float:
