@@ -226,7 +226,6 @@ class Batch:
         return replace(self._with_own(own), primary=self.scored.labels[0])
 
     def _adjusted(self) -> Comparison:
-        """Return the comparison by max-T over the batch, times the number of batches."""
         plan, n = self.scored.plan, self.n_batches
         result = self._compared(plan.alpha)
         if n == 1:
@@ -289,5 +288,4 @@ class Batch:
 
 
 def _within(table: pd.DataFrame, plan: Plan) -> pd.DataFrame:
-    """Return the rows of a batch that compare systems of the plan."""
     return table[table["system"].isin(plan.names) & table["baseline"].isin(plan.names)].reset_index(drop=True)

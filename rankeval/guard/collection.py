@@ -259,7 +259,6 @@ def output_digest(outputs: Mapping[str, Hashes]) -> str:
 
 
 def _encode_ids(ids: Any) -> NDArray[np.uint8]:
-    """Return document ids, an Arrow array of strings or numbers, as the bytes of an Arrow stream."""
     import pyarrow as pa
 
     table = pa.table({"docid": ids})
@@ -371,20 +370,25 @@ def load_collection(
     QueryIdError
         If the group sizes are none of these rows, or disagree with the ids.
     """
+    twice = isinstance(X, RankingData) and any(part is not None for part in (y, qid, group))
     if isinstance(X, RankingData):
-        if y is not None or qid is not None or group is not None:
-            raise InvalidInput("a RankingData has its own y and qid: give it alone")
         X, y, qid, docid = X.X, X.y, X.qid, X.docid if docid is None else docid
     if isinstance(X, Qrels):
         X, qrels = None, X
-    if qrels is not None:
-        if any(part is not None for part in (X, y, qid, group)):
-            raise InvalidInput("give rows (X, y, and qid= or group=) or judgments (qrels=), not both")
+    given, judged = any(part is not None for part in (X, y, qid, group)), qrels is not None
+    for wrong, problem in (
+        (twice, "a RankingData has its own y and qid: give it alone"),
+        (given and judged, "give rows (X, y, and qid= or group=) or judgments (qrels=), not both"),
+        (not judged and y is None, "y is missing: a test collection has a label for each row, or is given as qrels="),
+        (
+            not judged and qid is None and group is None,
+            "qid= is missing: give the query of each row, or the sizes of consecutive queries (group=)",
+        ),
+    ):
+        if wrong:
+            raise InvalidInput(problem)
+    if judged:
         return LoadedCollection(qrels=as_qrels(qrels), queries=queries)
-    if y is None:
-        raise InvalidInput("y is missing: a test collection has a label for each row, or is given as qrels=")
-    if qid is None and group is None:
-        raise InvalidInput("qid= is missing: give the query of each row, or the sizes of consecutive queries (group=)")
     check_rows(X=X, y=y, qid=qid, docid=docid)
     index = next((found for found in map(index_of, (X, y, qid, docid)) if found is not None), None)
     labels = as_numbers(y, name="y")

@@ -190,7 +190,6 @@ class Exposure:
         yield from self._links_between_clones()
 
     def _links_between_clones(self) -> Iterable[tuple[str, NDArray[Any], str, NDArray[Any]]]:
-        """Yield the links of registrations neither of which knew of the other."""
         for one, other in combinations(self.registrations.values(), 2):
             if one.body["digest"] != other.body["digest"] and self.snapshot.concurrent(one.hash, other.hash):
                 own, theirs = _linked(self.ledger, one.body["signatures"], other.body["signatures"])

@@ -98,7 +98,6 @@ def freeze(
 
 
 def _record(journal: Journal, records: Records, asked: _Asked) -> Plan:
-    """Make the plan for the records, and record it unless it is on record."""
     entry, ledger = records.in_use(asked.test), journal.ledger
     loaded, rankings, places = asked.loaded, asked.rankings, None
     if asked.fresh:
@@ -158,7 +157,7 @@ def _try_to_score(plan: Plan, loaded: LoadedCollection, rankings: Mapping[str, R
 
 
 def _warn_of_few_resamples(plan: Plan, n_queries: int) -> None:
-    """Say so before a look is spent if so few resamples are asked for that nothing can be shown."""
+    # Before a look is spent on a plan that can show nothing.
     from rankeval.significance.declarations import Settings
     from rankeval.significance.families import limited_by_resamples, resolution_notes
     from rankeval.significance.registry import CORRECTIONS, TESTS
@@ -171,7 +170,6 @@ def _warn_of_few_resamples(plan: Plan, n_queries: int) -> None:
 
 
 def _notes(records: Records, plan: Plan, *, fresh: bool) -> tuple[str, ...]:
-    """Return what a reader should know before the plan is opened."""
     if fresh:
         return (note_on_fresh(records, plan),)
     exposure = records.exposure
@@ -276,17 +274,17 @@ def fresh_places(records: Records, registration: Entry) -> NDArray[np.intp]:
     unknown = ~exposed & untold(records, registration.hash)
     places = np.flatnonzero(~exposed & ~unknown)
     if len(places) < 2:
-        said = f"fresh=True: {len(places)} of {count(len(exposed), 'query')} of {body['name']!r}"
+        reason = (
+            f"were never exposed. Add new queries and register them: guard.register(..., supersedes={body['name']!r})"
+        )
         if unknown.any():
-            raise InvalidInput(
-                f"{said} are known to be new. {int(exposed.sum())} were looked at in some collection, and "
+            reason = (
+                f"are known to be new. {int(exposed.sum())} were looked at in some collection, and "
                 f"{int(unknown.sum())} may be others of it: ids and features changed, so nothing tells. Register the "
                 "queries under the ids that they had, and take new ones"
             )
-        raise InvalidInput(
-            f"{said} were never exposed. Add new queries and register them: guard.register(..., "
-            f"supersedes={body['name']!r})"
-        )
+        n_fresh = f"{len(places)} of {count(len(exposed), 'query')} of {body['name']!r}"
+        raise InvalidInput(f"{n_fresh} {reason}", argument="fresh")
     return places
 
 

@@ -282,7 +282,6 @@ class Gate:
         }
 
     def _told(self) -> str:
-        """Say what a decision can find, and how many are left."""
         terms, gate = self.terms, self._record(self._journal.read())
         sd = f"a standard deviation of {self.sd:g}{', which is assumed' if self.sd_assumed else ''}"
         what = "a true gain" if terms.claim == "better" else "with a margin"

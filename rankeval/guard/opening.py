@@ -92,7 +92,6 @@ def _scored(records: Records, plan: Plan, loaded: LoadedCollection) -> ScoredPla
 
 
 def _compared(records: Records, scored: ScoredPlan, standing: Standing, history: History) -> tuple[Batch, Comparison]:
-    """Return the comparison within the plan's family, with all notes but the summary."""
 
     def score(plan: Plan) -> ScoredPlan | None:
         body = records.standings.frozen[plan.id][0].body
@@ -251,7 +250,7 @@ def _inflation(batch: Batch, history: History, n_looks: int) -> str:
 
 
 def _correction(batch: Batch) -> str:
-    """Return what p-values are corrected for, as the end of a sentence."""
+    # The end of a sentence.
     if len(batch.scored.plan.systems) == 1:
         return "; a mean, and no test"
     said = ", max-T over the batch"
@@ -263,7 +262,7 @@ def _correction(batch: Batch) -> str:
 
 
 def _exposed(standing: Standing, project: str) -> str:
-    """Return how many queries were exposed, and when, as the beginning of a sentence."""
+    # The beginning of a sentence.
     by = "before this plan was frozen"
     if any(not is_look(entry) or entry.project != project for entry in standing.merged_in):
         by += ", or in another clone before it was opened"
@@ -271,7 +270,7 @@ def _exposed(standing: Standing, project: str) -> str:
 
 
 def _causes(history: History, plan_id: str) -> str:
-    """Name what exposed queries of a plan that the project had not opened, but for what came after its opening."""
+    # What came after the opening of the plan did not bear on it.
     exposure, opened = history.standings.exposure, history.standings.opened.get(plan_id, ())
     found = {
         entry.kind

@@ -366,7 +366,6 @@ def _looks(records: Records, queries: NDArray[np.int64]) -> Iterator[dict[str, A
 
 
 def _n_decisions(records: Records, queries: NDArray[np.int64], *, everybody: bool) -> int:
-    """Return the number of decisions of gates on some queries, which no table of looks lists."""
     exposure = records.exposure
     return sum(
         entry.kind == "decide"

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,11 +64,7 @@ def register(
         before = _on_record(records, new)
         # Exempted queries are linked too.
         matches = [replace(match(replace(one, exempt=None), data), registered=one) for one in records.contents]
-        if before is None:
-            _refuse_retired(records, matches)
-            revised = _predecessor(records, new, matches, supersedes)
-        else:
-            revised = before.body["revises"]
+        revised = _predecessor(records, new, matches, supersedes) if before is None else before.body["revises"]
         # The checks run for a collection on record too: its findings are shown again, without a warning.
         found = _findings(records, new, matches, revised)
         if before is not None:
@@ -97,23 +93,14 @@ def register(
 
 
 def _on_record(records: Records, new: Registration) -> Entry | None:
-    """Return the entry that registered this content under this name; None if there is none yet."""
     found = [entry for entry in records.named(new.content.name) if entry.body["digest"] == new.content.digest]
     if found and found[-1].hash in records.retired:
-        raise LedgerError(_retired(new.content.name, records.retired[found[-1].hash]))
+        _refuse_retired(new.content.name, records.retired[found[-1].hash])
     return found[-1] if found else None
 
 
-def _refuse_retired(records: Records, matches: list[Match]) -> None:
-    """Refuse queries that this project retired, as many as would have been refused elsewhere before."""
-    for found in matches:
-        content = found.registered
-        if content.project == records.project and content.retired is not None and found.refused:
-            raise LedgerError(_retired(content.name, content.retired))
-
-
-def _retired(name: str, reason: str) -> str:
-    return (
+def _refuse_retired(name: str, reason: str) -> NoReturn:
+    raise LedgerError(
         f"this content was retired as {name!r} ({reason}) and may have been fitted on since: it can never be a test "
         "again. Register queries that were not in it"
     )
@@ -127,8 +114,13 @@ def _predecessor(
     Raises
     ------
     LedgerError
-        If the name stands for other content, and the caller does not say that this takes its place.
+        If the project retired as many of these queries as would be refused elsewhere, or the name stands for other
+        content and the caller does not say that this takes its place.
     """
+    for one in matches:
+        theirs = one.registered
+        if theirs.project == records.project and theirs.retired is not None and one.refused:
+            _refuse_retired(theirs.name, theirs.retired)
     declared = None if supersedes is None else records.registered(supersedes)
     named = records.named(new.content.name)
     if not named or (declared is not None and declared.body["name"] == new.content.name):
@@ -330,7 +322,7 @@ def _by_id(found: Match, data: Fingerprint) -> NDArray[np.int64]:
 
 
 def _weighed(found: Match, data: Fingerprint) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Return the pairs with the same id and size, and the evidence of their labels (`contamination.agreement`)."""
+    # Pairs with the same id and size, and the evidence of their labels (`contamination.agreement`).
     theirs = found.registered.signature
     if found.shown is None or data.label_counts is None:
         return np.zeros((0, 2), dtype=np.int64), np.zeros((0, 1))

@@ -293,7 +293,6 @@ class Standings:
         return used
 
     def _registered_before(self, entry: Entry) -> Classes:
-        """Return the queries that the project had registered before an entry."""
         exposure = self.exposure
         found = [
             exposure.classes[one.hash]
@@ -322,12 +321,11 @@ class Standings:
         return tuple(dict.fromkeys([*family, plan_id]))
 
     def _is_linked(self, one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-        """Return whether two plans share more than few queries of either."""
         pairs = ((one, other), (other, one))
         return any(not is_few(self.exposure.shared(a, b), len(self.exposure.queries_of(a))) for a, b in pairs)
 
     def _outputs(self, plan_id: str, looks: Iterable[str]) -> set[str]:
-        """Return the outputs that the project has looked at, but for looks that came after the plan's opening."""
+        # Looks that came after the plan's opening do not bear on its result.
         precedes, openings = self.exposure.snapshot.precedes, self.opened.get(plan_id, ())
         body = self._body(plan_id)
         systems = dict(body["content"]["systems"])
@@ -460,7 +458,6 @@ class History:
 
     @cached_property
     def _outputs(self) -> list[tuple[NDArray[np.intp], dict[str, Hashes]]]:
-        """The opened outputs: the places of these queries there, and the hashes by kind."""
         return [
             (places, part_of(arrays, f"{place}.outputs."))
             for entry, places, arrays in self._aligned

@@ -187,7 +187,6 @@ def _missed(url: str) -> bool:
 
 
 def _ledgers() -> _Found:
-    """Return the ledgers of this process."""
     return _found(os.environ.get(VARIABLE))
 
 

@@ -123,7 +123,7 @@ def _refused(constant: str) -> Any:
 
 
 def _plain(content: Any) -> Any:
-    """Return content in which whole floats are ints: programs that format JSON write 1.0 as 1, and 1e17 in full."""
+    # Programs that format JSON write 1.0 as 1, and 1e17 in full: the hash must not change with that.
     if isinstance(content, Mapping):
         return {str(key): _plain(value) for key, value in content.items()}
     if isinstance(content, (list, tuple)):

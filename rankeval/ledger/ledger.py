@@ -319,7 +319,6 @@ class Ledger:
         ]
 
     def _verified(self, *heads: str) -> tuple[Snapshot, list[str]]:
-        """Return the whole entries and the faults."""
         with self._errors("read"):
             texts = self._store.entries()
             snapshot, faults = graph_of(texts, *heads)
@@ -341,7 +340,6 @@ class Ledger:
         return True
 
     def _copy(self, name: str, other: Ledger) -> None:
-        """Copy a file of another ledger as it is, if its content fits its name."""
         content = other._kept(name)
         try:
             unaltered(name, content)
