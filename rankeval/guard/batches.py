@@ -139,6 +139,7 @@ class ScoredPlan:
         arrays = ledger.load(body["outputs"])
         for place, name in enumerate(self.plan.names):
             then, now = arrays[f"{place}.scores"], self.loaded.by_content(self.evaluations[name]).ravel()
+            # A query without a score then must have none now.
             same = np.isclose(then, now, rtol=0, atol=TOLERANCE, equal_nan=True)
             if not same.all():
                 largest = np.nanmax(np.abs(then - now))
@@ -275,6 +276,7 @@ class Batch:
             if len(secondary)
             else result.table
         )
+        # Notes on unjudged documents of the batch may name systems of other plans: those of the plan take their place.
         of_batch = share_notes(result.bounds)
         notes = tuple(note for note in result.notes if note not in of_batch)
         found = replace(result, table=table, bounds=own.bounds, first_two=own.first_two, notes=notes)

@@ -107,6 +107,7 @@ class Registration:
     def has_one_label(self) -> NDArray[np.bool_]:
         """Whether all rows of a query have the same label, for each query."""
         data = self.data
+        # Sorted by query, each query is a slice, whose extremes reduceat takes.
         order = np.argsort(data.codes, kind="stable")
         first = np.searchsorted(data.codes[order], np.arange(data.n_queries))
         labels = self.labels[order]
@@ -293,6 +294,7 @@ def few_queries(registration: Registration) -> Iterator[str]:
 def repeated_queries(registration: Registration) -> Iterator[str]:
     """Several queries have the same content: it counts more than once in every mean."""
     data = registration.data
+    # The first query of each content is the original, the others repeat it.
     _, first = np.unique(data.content, return_index=True)
     repeated = np.ones(data.n_queries, dtype=bool)
     repeated[first] = False

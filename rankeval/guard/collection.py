@@ -83,6 +83,7 @@ class LoadedCollection:
         places : ndarray of int
             Places of queries in the order of the content.
         """
+        # Places count queries in the order of the content; the sort says which query of the data each one is.
         wanted = np.zeros(self.prints.n_queries, dtype=bool)
         wanted[np.argsort(self.prints.content, kind="stable")[places]] = True
         return wanted[self.prints.codes]
@@ -211,6 +212,7 @@ class LoadedCollection:
         """
         score = stored["score"]
         if "docid" not in stored:
+            # The inverse of the order in which `stored` takes the scores.
             rows = np.empty_like(score)
             rows[self.prints.canonical_order] = score
             return rows
@@ -254,6 +256,8 @@ def output_digest(outputs: Mapping[str, Hashes]) -> str:
     outputs : mapping of str to ndarray of uint64
         Kind of row -> hash of each query.
     """
+    # The first kind that the rows have: features tell rows apart that share a label. Sorted, so that the order of the
+    # queries makes no difference, and little-endian, so that the machine makes none.
     kind = next(kind for kind in ("features", "documents", "labels") if kind in outputs)
     return hashlib.sha256(kind.encode() + np.sort(outputs[kind]).astype("<u8").tobytes()).hexdigest()
 

@@ -70,6 +70,7 @@ class Exposure:
 
     ledger: Ledger
     snapshot: Snapshot
+    # Found once, since the standing of every plan asks for them of every other one.
     _exposing: dict[str, tuple[Entry, ...]] = field(default_factory=dict, init=False, repr=False)
     _queries: dict[tuple[str, str | None], Classes] = field(default_factory=dict, init=False, repr=False)
     _shared: dict[tuple[Any, Any], int] = field(default_factory=dict, init=False, repr=False)
@@ -101,6 +102,8 @@ class Exposure:
         for name, entry in self.registrations.items():
             start[name] = total
             total += entry.body["n_queries"]
+        # Each query of each registration is a node. Components make links transitive: if a project registers a part of
+        # a collection, and another one a part of that part, all three share the class.
         links = [(start[a] + own, start[b] + other) for a, own, b, other in self._links()]
         if not links:
             labels = np.arange(total, dtype=np.int32)
@@ -171,6 +174,7 @@ class Exposure:
         wanted, there = self.queries_of(one), self.queries_of(other)
         if _key(one) == _key(other):
             return np.arange(len(wanted))
+        # searchsorted gives a place for every class, also past the end: only equal classes are the same query.
         order = np.argsort(there, kind="stable")
         place = order[np.minimum(np.searchsorted(there[order], wanted), len(there) - 1)]
         return np.where(there[place] == wanted, place, -1)
@@ -181,6 +185,7 @@ class Exposure:
         for name, entry in self.registrations.items():
             first = alike.setdefault(entry.body["digest"], name)
             if first != name:
+                # Equal digests have equal contents, and places are in the order of the content.
                 places = np.arange(entry.body["n_queries"])
                 yield name, places, first, places
             kept = entry.body["links"]

@@ -96,6 +96,7 @@ def out_of_fold(loaded: LoadedCollection, systems: Mapping[str, Any], folds: Any
     _warn_of_copies(parts, loaded.prints)
     jobs = [(ranker, train, test) for ranker in rankers for train, test in parts]
     matches = ContaminationCheck.current().matches(loaded.prints)
+    # Only these fits, and only of what would be refused: workers ask for it by the ids of the registrations.
     with allowed(found.registered.id for _, found in matches if found.refused):
         done = run_folds(Task(data), jobs, n_jobs=None, progress=None)
     scores = {}

@@ -117,6 +117,7 @@ def _record(journal: Journal, records: Records, asked: _Asked) -> Plan:
         registration=entry.hash,
         **asked.fields,
     )
+    # Frozen by another process meanwhile, or before: the same plan is no second one.
     if plan.id in records.standings.frozen:
         return records.plan(plan.id)
     _try_to_score(plan, loaded, rankings)
@@ -243,6 +244,7 @@ def _same_content(
 
 def _keys(rows: Entries, queries: NDArray[np.intp], n_queries: int) -> NDArray[np.uint64]:
     """Return the rows of some queries, each as one number with the place of its query among them."""
+    # The place in the upper 32 bits and the hash of the row in the lower: one intersection compares both at once.
     place = np.full(n_queries, -1, dtype=np.int64)
     place[queries] = np.arange(len(queries))
     part = rows.take(place[rows.query] >= 0)

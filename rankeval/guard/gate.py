@@ -231,6 +231,7 @@ class Gate:
                     "and decides no more: collect and label fresh queries, register them, and declare a gate on them"
                 )
             accepted = self._accepts(loaded, candidate, against)
+            # One bit is recorded, and before it is told: a process that is killed here has used a decision.
             self._journal.append(records, ("decide", self._body(gate, loaded, candidate, against, accepted=accepted)))
             return Decision(**told | {"remaining": gate.remaining - 1}, accepted=accepted, is_new=True)
 

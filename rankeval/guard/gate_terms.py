@@ -105,6 +105,7 @@ class Terms:
         """The number of queries below which no candidate can be accepted."""
         from rankeval.significance.signs import EXACT_UP_TO
 
+        # n queries have 2**n patterns of signs, one of which is the best: no p-value is below 2**-n.
         least = max(2, math.ceil(-math.log2(self.level)))
         return least if least <= EXACT_UP_TO else EXACT_UP_TO + 1
 
@@ -125,6 +126,7 @@ class Terms:
             "randomization",
             gains,
             alpha=self.level,
+            # A p-value is a multiple of 1 / (n_resamples + 1), which must resolve the level of one decision.
             n_resamples=max(9999, math.ceil(_RESAMPLES / self.level) - 1),
             rng=self.rng,
             claim=self.claim,
@@ -153,6 +155,7 @@ class Terms:
 
     def content(self) -> dict[str, Any]:
         """Return the terms as JSON can hold them."""
+        # Gates declared before unseen queries were counted have no such term, and their entries do not change.
         names = [field.name for field in fields(self) if field.name != "unseen" or self.unseen]
         return {name: getattr(self, name) for name in names} | {"convention": self.convention.card()}
 
@@ -323,6 +326,7 @@ class GateRecord:
     def standards(self) -> tuple[Standard, ...]:
         """The baselines that the next decision may have: one, unless clones accepted different systems."""
         accepted = [entry for entry in self.decided if entry.body["accepted"]] or list(self.declared)
+        # The last of those accepted; if two clones accepted apart from each other, there are two.
         last = [
             entry
             for entry in accepted

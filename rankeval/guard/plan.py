@@ -105,6 +105,7 @@ class Plan:
     @property
     def id(self) -> str:
         """Hash over everything that decides the result: the same plan has the same id wherever it is made."""
+        # 80 bits: no accident gives two plans one id, and a reader can still type it.
         text = json.dumps(self.content(), sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()[:20]
 

@@ -251,6 +251,7 @@ class Journal:
         LedgerError
             If it is not whole, or lost the last head that this process saw.
         """
+        # A ledger whose newest entries were cut off is whole: only a head that was seen before shows it.
         snapshot, seen = self.ledger.read(), self.seen
         if not snapshot.holds(seen):
             raise LedgerError(

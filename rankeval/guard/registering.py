@@ -251,6 +251,7 @@ def link_to(found: Match, data: Fingerprint, *, is_successor: bool) -> Link:
     pairs = found.pairs
     if is_successor:
         pairs = np.concatenate([pairs, _by_id(found, data)])
+    # The place of each query in the order of the content, in which entries count queries.
     place = np.empty(data.n_queries, dtype=np.int64)
     place[np.argsort(data.content, kind="stable")] = np.arange(data.n_queries)
     return Link(found, place[pairs[:, 0]], pairs[:, 1].astype(np.int64))
@@ -270,6 +271,7 @@ def recognised_together(matches: Sequence[Match], data: Fingerprint) -> list[Mat
         The data.
     """
     unknown = {place: _weighed(one, data) for place, one in enumerate(matches) if not len(one.pairs)}
+    # The weakest evidence: two versions of one collection would else testify twice for the same query.
     weakest: dict[int, NDArray[np.float64]] = {}
     for pairs, ratios in unknown.values():
         for query, ratio in zip(pairs[:, 0].tolist(), ratios, strict=True):

@@ -167,6 +167,7 @@ def exempt(journal: Journal, test: RegisteredCollection | str, queries: Iterable
         new = wanted[np.isin(classes[wanted], _protected(records))]
         if not len(new):
             return 0
+        # The same queries stand in other registrations, where they must not be refused either.
         everywhere = {name: np.flatnonzero(np.isin(there, classes[new])) for name, there in exposure.classes.items()}
         body = _about(entry) | {
             "queries": keep_places(journal.ledger, new),

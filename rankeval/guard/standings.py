@@ -256,6 +256,8 @@ class Standings:
         for entry in self.exposure.exposing(self.project):
             if not self.exposure.shared(body, entry.body):
                 continue
+            # With several freezes or openings, an entry may be known to one and merged in or parallel to another: it
+            # then counts as each of them.
             name, other = entry.hash, all(entry.hash != one.hash for one in openings)
             known = any(snapshot.precedes(name, freeze.hash) for freeze, _ in steps)
             # A plan that was not opened yet will be opened with knowledge of all entries.
@@ -391,6 +393,7 @@ class History:
         seen = {self.first_baseline, *(output for entry in self.opened for output in entry.body["systems"].values())}
         new = []
         for name, output in systems.items():
+            # Query by query: parts that were opened one after the other are no new look as a whole.
             if output not in seen and not (self._opened_before(outputs[name]) | self._free_of(output)).all():
                 new.append(name)
                 seen.add(output)
