@@ -213,7 +213,7 @@ class TestWords:
         team.opened(test, 1)
         assert team.guard.looks(test)["who"].tolist() == ["ann"]
         for who in ("", 7):
-            with pytest.raises(InvalidInput, match=r"who is .*; expected the name"):
+            with pytest.raises(InvalidInput, match=r"^who is .*; expected a name"):
                 Guard("ours", ledger=ledger, who=who)
 
     def test_looks_of_a_project_are_listed_without_a_name(self, team, test):

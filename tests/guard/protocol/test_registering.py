@@ -69,7 +69,7 @@ class TestRegister:
             ({"X": np.ones((3, 2)), "y": [1, 0, 1]}, "qid= is missing"),
             ({"X": np.ones((3, 2)), "qid": [1, 1, 1]}, "y is missing"),
             ({"X": np.ones((3, 2)), "y": [1, 0], "qid": [1, 1, 1]}, "features has 3, labels has 2"),
-            ({"X": np.ones((2, 2)), "y": [1, np.nan], "qid": [1, 1]}, "row 1 has no finite label"),
+            ({"X": np.ones((2, 2)), "y": [1, np.nan], "qid": [1, 1]}, "^y: row 1 is nan"),
             ({"X": np.ones((0, 2)), "y": [], "qid": []}, "no rows"),
             ({"y": [1], "qid": [1], "qrels": {"a": {"b": 1}}}, "not both"),
         ],
