@@ -50,6 +50,15 @@ def ledger(tmp_path):
 
 
 @pytest.fixture
+def guard(tmp_path, monkeypatch, request):
+    """Return a guard of the project that the module names, in a ledger that the process finds by itself."""
+    monkeypatch.setenv("RANKEVAL_LEDGER", str(tmp_path / "ledger"))
+    forget()
+    yield Guard(request.module.PROJECT)
+    forget()
+
+
+@pytest.fixture
 def team(ledger):
     return Team(Guard("ours", ledger=ledger, who="ann"))
 

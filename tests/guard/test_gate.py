@@ -12,27 +12,19 @@ import pytest
 
 import rankeval as rk
 from rankeval.collection.convention import get_convention
-from rankeval.contamination import forget
 from rankeval.datasets import make_ranking
 from rankeval.errors import GuardRefusal, InvalidInput, LedgerError, RankevalWarning
-from rankeval.guard import Decision, Gate
+from rankeval.guard import Decision
 from rankeval.guard.gate_terms import Terms
 from rankeval.significance.power import detectable_difference
 
+PROJECT = "gates"
 DATA = make_ranking(60, 10, 4, rng=0)
 RNG = np.random.default_rng(1)
 NOISE = [DATA.X[:, 1] + RNG.normal(size=len(DATA)) for _ in range(12)]
 BASE = NOISE[0]
 GOOD = DATA.y + 0.7 * RNG.normal(size=len(DATA))
 IDEAL = DATA.y.astype(float)
-
-
-@pytest.fixture
-def guard(tmp_path, monkeypatch):
-    monkeypatch.setenv("RANKEVAL_LEDGER", str(tmp_path / "ledger"))
-    forget()
-    yield rk.Guard("gates")
-    forget()
 
 
 @pytest.fixture
@@ -139,12 +131,6 @@ def test_another_baseline_is_another_question(gate):
     assert not gate.decide("good", GOOD, baseline=IDEAL).accepted
     assert gate.remaining == 3
     assert gate.decide("good", GOOD, baseline=BASE).is_new is False
-
-
-def test_the_baseline_itself_is_no_candidate(guard, gate):
-    assert not gate.decide("same", BASE * 2).accepted
-    assert gate.remaining == 5
-    assert entries(guard, "decide") == []
 
 
 def test_an_exhausted_budget_says_what_to_do(gate):
@@ -372,12 +358,9 @@ def test_two_clones_may_overspend_and_the_merged_ledger_says_so(guard, test, tmp
         merged.decide("new", NOISE[2])
 
 
-def test_public_names_are_exported(gate):
-    assert isinstance(gate, Gate)
-
-
-def test_the_ranking_of_the_baseline_was_not_decided_on_before(gate):
+def test_the_ranking_of_the_baseline_is_no_candidate_and_was_not_decided_on_before(guard, gate):
     same = gate.decide("same", 2 * BASE)
+    assert entries(guard, "decide") == []
     assert str(same) == (
         "same: rejected (the ranking of the baseline, which is free) against baseline by gate 'gate'; 5 decisions left"
     )
