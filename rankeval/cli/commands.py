@@ -115,6 +115,7 @@ def doctor() -> None:
 
 def _ledger() -> Iterator[tuple[str, str]]:
     """Yield what is known of the ledger in force; a broken one is described, since a doctor must not fall ill."""
+    from rankeval.guard.records import why_lost
     from rankeval.ledger import discovery
     from rankeval.ledger.ledger import Ledger
 
@@ -133,7 +134,7 @@ def _ledger() -> Iterator[tuple[str, str]]:
             if not faults:
                 yield "its head", ledger.read().head
         yield "you are", ledger.who
-        if lost := discovery.why_lost(url):
+        if lost := why_lost(url):
             yield "warning", lost
     except errors.RankevalError as error:
         yield "ledger", str(error)

@@ -397,7 +397,7 @@ def _at_hand(guard: Guard, name: str, files: CollectionFiles, digests: set[str])
 
 def _heads_of(reports: Iterable[Path]) -> list[str]:
     """Return the heads that reports name; raises InvalidInput for a file without one."""
-    from rankeval.ledger.noted import heads_in
+    from rankeval.ledger.graph import heads_in
 
     found = {path: heads_in(path) for path in reports}
     for path, heads in found.items():

@@ -29,9 +29,10 @@ from rankeval.errors import GuardRefusal, LedgerError
 from rankeval.evaluation import Evaluation, Given, evaluate, score
 from rankeval.experiment.config import ExperimentConfig
 from rankeval.experiment.loading import Parts
+from rankeval.guard.records import COMMITTED, why_lost
 from rankeval.ledger import discovery
+from rankeval.ledger.graph import heads_in
 from rankeval.ledger.ledger import Ledger
-from rankeval.ledger.noted import heads_in
 from rankeval.measures import measures as parse_measures
 from rankeval.report import GuardFacts
 from rankeval.significance.declarations import check_claim
@@ -85,7 +86,7 @@ def check_ledger(config: ExperimentConfig) -> None:
         return
     url = _ledger_url(config)
     _check_reports(config, Ledger(url))
-    if reason := discovery.why_lost(url, committed=config.guard.commits_ledger):
+    if reason := why_lost(url, committed=config.guard.commits_ledger):
         raise LedgerError(f"{reason}. An experiment file says so with guard.commits_ledger: true")
 
 
@@ -183,14 +184,14 @@ def _ledger_url(config: ExperimentConfig) -> str:
 @contextmanager
 def committing(config: ExperimentConfig) -> Iterator[None]:
     """Say in the environment that this run commits the ledger, as a script in CI would."""
-    if config.guard is None or not config.guard.commits_ledger or discovery.COMMITTED in os.environ:
+    if config.guard is None or not config.guard.commits_ledger or COMMITTED in os.environ:
         yield
         return
-    os.environ[discovery.COMMITTED] = "1"
+    os.environ[COMMITTED] = "1"
     try:
         yield
     finally:
-        del os.environ[discovery.COMMITTED]
+        del os.environ[COMMITTED]
 
 
 def given(**options: Any) -> dict[str, Any]:

@@ -29,7 +29,7 @@ from calibration.experiments import (
 )
 from calibration.worlds import WORLDS, World, null_differences, scores_in
 
-from rankeval.guard.standing.history import inflation_of
+from rankeval.guard.standings import inflation_of
 from rankeval.significance import Settings, paired_test
 from rankeval.significance.multiple import max_t, value_of_choice
 

@@ -22,8 +22,8 @@ from rankeval.errors import ConfigError, GuardRefusal, LedgerError
 from rankeval.experiment import check_config, recipe, run_experiment, training
 from rankeval.experiment.loading import Parts, data_digest
 from rankeval.experiment.training import candidate_digest
+from rankeval.ledger.graph import heads_in
 from rankeval.ledger.ledger import Ledger
-from rankeval.ledger.noted import heads_in
 from rankeval.report.summaries import experiment_text
 
 RIDGE = {"estimator": "sklearn.linear_model.Ridge"}

@@ -12,22 +12,15 @@ from sklearn.model_selection import GridSearchCV, KFold, PredefinedSplit, Shuffl
 
 import rankeval as rk
 from rankeval.collection.data import RankingData
-from rankeval.contamination import allowance, forget
+from rankeval.contamination import allowance
 from rankeval.datasets import make_ranking
 from rankeval.errors import GuardRefusal, InvalidInput, LedgerError, RankevalWarning
 from rankeval.guard.folds import out_of_fold
 
+PROJECT = "folds"
 DATA = make_ranking(40, 12, 4, rng=0)
 QUERIES = np.unique(DATA.qid)
 FOLD_OF_ROW = np.searchsorted(QUERIES, DATA.qid) % 4
-
-
-@pytest.fixture
-def guard(tmp_path, monkeypatch):
-    monkeypatch.setenv("RANKEVAL_LEDGER", str(tmp_path / "ledger"))
-    forget()
-    yield rk.Guard("folds")
-    forget()
 
 
 @pytest.fixture

@@ -213,7 +213,7 @@ class TestWords:
         team.opened(test, 1)
         assert team.guard.looks(test)["who"].tolist() == ["ann"]
         for who in ("", 7):
-            with pytest.raises(InvalidInput, match=r"who is .*; expected the name"):
+            with pytest.raises(InvalidInput, match=r"^who is .*; expected a name"):
                 Guard("ours", ledger=ledger, who=who)
 
     def test_looks_of_a_project_are_listed_without_a_name(self, team, test):
@@ -246,7 +246,7 @@ class TestWords:
 
 def test_a_part_of_a_query_is_never_shown_by_masks(data):
     """`LoadedCollection.part` takes whole queries, in their order."""
-    from rankeval.guard.loaded import LoadedCollection
+    from rankeval.guard.collection import LoadedCollection
 
     loaded = LoadedCollection(data.X, data.y, data.qid)
     places = np.array([3, 50, 99])

@@ -9,7 +9,7 @@ import pytest
 import rankeval as rk
 from rankeval.contamination import refusal
 from rankeval.guard.opening import summary_of
-from rankeval.guard.standing.standings import STANDINGS
+from rankeval.guard.standings import STANDINGS
 from rankeval.report import GuardFacts
 
 HEAD = "+".join(("ab" * 32, "cd" * 32))

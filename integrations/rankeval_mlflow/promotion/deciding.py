@@ -18,7 +18,7 @@ from rankeval._checks import count
 from rankeval.errors import ConventionMismatch, InvalidInput, QueryIdError
 from rankeval.evaluation.labels import labels_of
 from rankeval.guard.collection import RegisteredCollection
-from rankeval.guard.gate.gate import Gate
+from rankeval.guard.gate import Gate
 from rankeval.tracking import LoggedData
 from rankeval_mlflow.delivery.connection import reason
 from rankeval_mlflow.packing.evaluation import judged_data
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from rankeval.comparison import Comparison
     from rankeval.evaluation import Evaluation
-    from rankeval.guard.gate.decisions import Decision
+    from rankeval.guard.gate_terms import Decision
 
 
 @dataclass(frozen=True, eq=False)

@@ -39,8 +39,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from rankeval.comparison import Comparison
-    from rankeval.guard.gate.decisions import Decision
-    from rankeval.guard.gate.gate import Gate
+    from rankeval.guard.gate import Gate
+    from rankeval.guard.gate_terms import Decision
     from rankeval.measures import Measure
 
 
@@ -400,7 +400,7 @@ def _refuse_conflicts(
         if any(one is not None for one in systems):
             raise InvalidInput("candidate= and holder= are rankings for a gate: give gate= too, or log evaluations")
         return
-    from rankeval.guard.gate.gate import Gate
+    from rankeval.guard.gate import Gate
     from rankeval.measures import measure as parsed
 
     if not isinstance(gate, Gate):

@@ -1,4 +1,4 @@
-"""The record of a gate: its terms, and the decisions that were made by them.
+"""The terms of a gate with the test by which it decides, and the record of its decisions.
 
 A ``gate`` entry declares the terms, and each ``decide`` entry is one decision::
 
@@ -10,8 +10,6 @@ system is the baseline of the next decision, and how many are left, follows from
 
 The trap: two clones of a ledger may have decided without knowing of each other. All of their decisions count, so more
 may stand there than the budget allows; and if both accepted a system, nothing says which is the baseline.
-
-The terms of a gate, and the test by which it decides.
 """
 
 from __future__ import annotations
@@ -26,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankeval._checks import count
+from rankeval._checks import count, shown
 from rankeval.collection.convention import Convention
 from rankeval.errors import InvalidInput, LedgerError
 from rankeval.guard.records import Records
@@ -78,15 +76,17 @@ class Terms:
     unseen: int = 0
 
     def __post_init__(self) -> None:
-        if self.claim not in CLAIMS:
-            raise InvalidInput(f"claim is {self.claim!r}; a gate asks for {' or '.join(map(repr, CLAIMS))}")
         from rankeval.significance.declarations import check_claim
 
+        whole = isinstance(self.budget, int) and not isinstance(self.budget, bool)
+        for name, right, expected in (
+            ("claim", self.claim in CLAIMS, " or ".join(map(repr, CLAIMS))),
+            ("budget", whole and 1 <= self.budget <= 10_000, "the number of decisions, from 1 to 10,000"),
+            ("alpha", 0 < self.alpha < 0.5, "a level above 0 and below 0.5, such as 0.05"),
+        ):
+            if not right:
+                raise InvalidInput(argument=name, found=shown(getattr(self, name)), expected=expected)
         check_claim(self.claim, self.margin)
-        if isinstance(self.budget, bool) or not isinstance(self.budget, int) or not 1 <= self.budget <= 10_000:
-            raise InvalidInput(f"budget is {self.budget!r}; expected the number of decisions, from 1 to 10,000")
-        if not 0 < self.alpha < 0.5:
-            raise InvalidInput(f"alpha is {self.alpha}; expected a level above 0 and below 0.5, such as 0.05")
 
     @property
     def level(self) -> float:
@@ -105,6 +105,7 @@ class Terms:
         """The number of queries below which no candidate can be accepted."""
         from rankeval.significance.randomization import EXACT_UP_TO
 
+        # n queries have 2**n patterns of signs, one of which is the best: no p-value is below 2**-n.
         least = max(2, math.ceil(-math.log2(self.level)))
         return least if least <= EXACT_UP_TO else EXACT_UP_TO + 1
 
@@ -125,6 +126,7 @@ class Terms:
             "randomization",
             gains,
             alpha=self.level,
+            # A p-value is a multiple of 1 / (n_resamples + 1), which must resolve the level of one decision.
             n_resamples=max(9999, math.ceil(_RESAMPLES / self.level) - 1),
             rng=self.rng,
             claim=self.claim,
@@ -153,6 +155,7 @@ class Terms:
 
     def content(self) -> dict[str, Any]:
         """Return the terms as JSON can hold them."""
+        # Gates declared before unseen queries were counted have no such term, and their entries do not change.
         names = [field.name for field in fields(self) if field.name != "unseen" or self.unseen]
         return {name: getattr(self, name) for name in names} | {"convention": self.convention.card()}
 
@@ -323,6 +326,7 @@ class GateRecord:
     def standards(self) -> tuple[Standard, ...]:
         """The baselines that the next decision may have: one, unless clones accepted different systems."""
         accepted = [entry for entry in self.decided if entry.body["accepted"]] or list(self.declared)
+        # The last of those accepted; if two clones accepted apart from each other, there are two.
         last = [
             entry
             for entry in accepted

@@ -10,8 +10,8 @@ import pytest
 import rankeval as rk
 from rankeval.errors import InvalidInput
 from rankeval.ledger.entry import GENESIS
+from rankeval.ledger.graph import heads_in
 from rankeval.ledger.ledger import Ledger
-from rankeval.ledger.noted import heads_in
 
 
 def digest(word: str) -> str:
@@ -24,17 +24,17 @@ A, B = digest("a"), digest("b")
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        (f"2 looks of project 'p' at 'at'; plan {digest('p')[:20]}; ledger /a/ledger at {A[:12]}", [A[:12]]),
-        (f"ledger postgresql://me@host/db at {A}, and so on", [A]),
+        (f"2 looks of project 'p' at 'at'; plan {digest('p')[:20]}; ledger /a/ledger as of head {A[:12]}", [A[:12]]),
+        (f"ledger postgresql://me@host/db as of head {A}, and so on", [A]),
         (f"As of head {A}+{B}.", [f"{A}+{B}"]),
         (f"/a/ledger is whole; head {A}\n", [A]),
         (f"head\t{A[:12]}\nhead {A[:12]}\nhead {B}", [A[:12], B]),
         (json.dumps({"rankeval.guard.head": A, "digest": B}), [A]),
         (json.dumps({"head": f"{A}+{B}"}, indent=1), [f"{A}+{B}"]),
         (f"<tr><th>head</th><td><code>{A}</code></td></tr><td>{B}</td>", [A]),
-        (f"<p>ledger <i>C:\\a &amp; b</i> at&nbsp;{A[:16]}</p>", [A[:16]]),
+        (f"<p>ledger <i>C:\\a &amp; b</i> as of head&nbsp;{A[:16]}</p>", [A[:16]]),
         (f"| head | {A} |", [A]),
-        (f"head {GENESIS}, ledger x at {GENESIS[:12]}", []),
+        (f"head {GENESIS}, ledger x as of head {GENESIS[:12]}", []),
         (f"digest {A}, plan {B[:20]}, at {A[:12]}", []),
         (f"ahead {A} header {A} head {A[:11]} head {A.upper()} head {A}0", []),
         (f"{A}\n", [A]),
@@ -55,8 +55,9 @@ def test_a_file_that_is_no_text_names_none_and_one_that_is_not_there_is_said(tmp
     (tmp_path / "x.png").write_bytes(bytes(range(256)) * 9)
     assert heads_in(tmp_path / "x.png") == []
     for path in (tmp_path / "nowhere", tmp_path):
-        with pytest.raises(InvalidInput, match=rf"{path} cannot be read: "):
+        with pytest.raises(InvalidInput, match="cannot be read: ") as said:
             heads_in(path)
+        assert said.value.where == str(path)
 
 
 def test_the_notes_of_an_opening_find_a_rollback(tmp_path):

@@ -7,9 +7,8 @@ As long as nothing was accepted, every answer was "rejected", and the next candi
 scores were. So the chance that a gate with no better candidate ever accepts one is at most alpha, by Bonferroni's
 inequality, as nearly as the randomisation test holds its level. With skewed differences it is larger.
 
-A candidate at a gate: its ranking and its scores, and what else the ledger knows of the queries.
-
-Declare a gate: put its terms and its baseline on record, or find that they are.
+A gate is declared once: its terms and its baseline are on record from then on. A candidate is its ranking and the hash
+of that, by which a repeated question is known.
 """
 
 from __future__ import annotations
@@ -21,14 +20,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankeval._checks import check_number, count, shown
+from rankeval._checks import count
 from rankeval.errors import InvalidInput, LedgerError, warn
-from rankeval.guard.collection import RegisteredCollection
-from rankeval.guard.gate.decisions import Decision, GateRecord, Terms
-from rankeval.guard.loaded import LoadedCollection, Ranking, output_digest
+from rankeval.guard.checks import check_positive, check_text
+from rankeval.guard.collection import LoadedCollection, Ranking, RegisteredCollection, check_registered, output_digest
+from rankeval.guard.exposure import is_few
+from rankeval.guard.gate_terms import Decision, GateRecord, Terms
 from rankeval.guard.records import Journal, Records
-from rankeval.guard.standing.exposure import is_few
-from rankeval.ledger.entry import Entry
+from rankeval.ledger.graph import mention, short
 from rankeval.measures import direction
 
 if TYPE_CHECKING:
@@ -92,15 +91,10 @@ def exposed_words(n_exposed: int, test: RegisteredCollection) -> str:
     )
 
 
-def registration_of(records: Records, test: RegisteredCollection) -> str:
-    """Return the id of the registration of a collection."""
-    return records.registered(test).hash
-
-
 def about(test: RegisteredCollection, records: Records) -> dict[str, Any]:
     """Return the keys by which entries name a collection."""
     return {
-        "registration": registration_of(records, test),
+        "registration": records.registered(test).hash,
         "queries": None,
         "digest": test.digest,
         "collection": test.name,
@@ -210,8 +204,7 @@ class Gate:
             If no decision is left, the collection was retired or revised, two clones accepted different systems, or the
             ledger cannot keep the decision.
         """
-        if not isinstance(name, str) or not name.strip():
-            raise InvalidInput(argument="name", found=shown(name), expected="a name for the system")
+        check_text("name", name, "a name for the system")
         loaded = self.test.loaded()
         candidate = Candidate.of(loaded, name, system)
         given = None if baseline is None else Candidate.of(loaded, "baseline", baseline)
@@ -220,22 +213,27 @@ class Gate:
         def record(records: Records) -> Decision:
             records.in_use(self.test)
             gate = self._record(records)
-            n_exposed = exposed(records, self.test, gate)
             known = gate.decision(candidate.output, None if given is None else given.output)
+            told: dict[str, Any] = {"name": name, "gate": self.name, "remaining": gate.remaining}
+            told["n_exposed"] = exposed(records, self.test, gate)
             if known is not None:
-                return self._repeated(gate, known, name, n_exposed)
+                body, first = known.body, str(known.body["system"])
+                told |= {"accepted": bool(body["accepted"]), "baseline": str(body["baseline_name"])}
+                return Decision(**told, is_new=False, first_name=first)
             against = given or self._standard(gate, loaded)
+            told["baseline"] = against.name
             if candidate.output == against.output:
                 # Nothing is learned of the labels, and nothing is recorded.
-                accepted = self.terms.claim == "not_worse"
-                names = name, self.name, against.name
-                return Decision(accepted, gate.remaining, *names, is_new=False, is_baseline=True, n_exposed=n_exposed)
+                return Decision(**told, accepted=self.terms.claim == "not_worse", is_new=False, is_baseline=True)
             if not gate.remaining:
-                raise _used_up(gate, self.test)
+                raise LedgerError(
+                    f"gate {gate.name!r} has made its {count(gate.terms.budget, 'decision')} on {self.test.name!r}, "
+                    "and decides no more: collect and label fresh queries, register them, and declare a gate on them"
+                )
             accepted = self._accepts(loaded, candidate, against)
+            # One bit is recorded, and before it is told: a process that is killed here has used a decision.
             self._journal.append(records, ("decide", self._body(gate, loaded, candidate, against, accepted=accepted)))
-            left = gate.remaining - 1
-            return Decision(accepted, left, name, self.name, against.name, is_new=True, n_exposed=n_exposed)
+            return Decision(**told | {"remaining": gate.remaining - 1}, accepted=accepted, is_new=True)
 
         decision = self._journal.decide(record)
         self._warn_of_looks(decision)
@@ -249,18 +247,10 @@ class Gate:
             warn(f"gate {self.name!r}: {exposed_words(decision.n_exposed, self.test)}")
 
     def _record(self, records: Records) -> GateRecord:
-        found = GateRecord.find(records, self.name, registration_of(records, self.test))
+        found = GateRecord.find(records, self.name, records.registered(self.test).hash)
         if found is None:
             raise LedgerError(f"gate {self.name!r} is no longer in the ledger {records.where}: restore it from a copy")
         return found
-
-    def _repeated(self, gate: GateRecord, entry: Entry, name: str, n_exposed: int) -> Decision:
-        body = entry.body
-        names = name, self.name, str(body["baseline_name"])
-        first = str(body["system"])
-        return Decision(
-            bool(body["accepted"]), gate.remaining, *names, is_new=False, n_exposed=n_exposed, first_name=first
-        )
 
     def _standard(self, gate: GateRecord, loaded: LoadedCollection) -> Candidate:
         kept = gate.standard
@@ -293,7 +283,6 @@ class Gate:
         }
 
     def _told(self) -> str:
-        """Say what a decision can find, and how many are left."""
         terms, gate = self.terms, self._record(self._journal.read())
         sd = f"a standard deviation of {self.sd:g}{', which is assumed' if self.sd_assumed else ''}"
         what = "a true gain" if terms.claim == "better" else "with a margin"
@@ -302,7 +291,7 @@ class Gate:
             f"Gate({self.name!r} on {self.test.name!r}: accepts a system shown {terms.words} by {terms.measure}, at "
             f"{terms.level:.2g} (alpha {terms.alpha:g} over {count(terms.budget, 'decision')}); {gate.remaining} left; "
             f"{what} of {self.detectable:.2g} {equal}is accepted four times in five if differences by query "
-            f"have {sd}; ledger {gate.records.where} at {gate.records.head[:12]})"
+            f"have {sd}; {mention(gate.records.where, short(gate.records.head))})"
         )
         if gate.n_decided > terms.budget:
             n_over = count(gate.n_decided - terms.budget, "decision")
@@ -315,13 +304,6 @@ class Gate:
 
     def _repr_html_(self) -> str:
         return "<br>".join(f"<code>{escape(line)}</code>" for line in self._told().splitlines())
-
-
-def _used_up(gate: GateRecord, test: RegisteredCollection) -> LedgerError:
-    return LedgerError(
-        f"gate {gate.name!r} has made its {count(gate.terms.budget, 'decision')} on {test.name!r}, and decides no "
-        "more: collect and label fresh queries, register them, and declare a gate on them"
-    )
 
 
 ASSUMED_SD = 0.2
@@ -354,14 +336,10 @@ def declare(
     sd : float, optional
         Standard deviation of differences by query.
     """
-    if not isinstance(test, RegisteredCollection):
-        raise InvalidInput(argument="test", found=shown(test), expected="the result of guard.register")
-    if not isinstance(name, str) or not name.strip():
-        raise InvalidInput(argument="name", found=shown(name), expected="a name for the gate")
+    check_registered(test)
+    check_text("name", name, "a name for the gate")
     spread = ASSUMED_SD if sd is None else sd
-    check_number("sd", spread)
-    if spread <= 0:
-        raise InvalidInput(f"sd is {sd}; expected the standard deviation of the differences by query, above 0")
+    check_positive("sd", spread)
     loaded = test.loaded()
     gate = Gate(name, test, terms, terms.detectable(test.n_queries, spread), spread, sd is None, journal)
     journal.ledger.check_writable()
@@ -369,7 +347,7 @@ def declare(
 
     def record(records: Records) -> None:
         records.in_use(test)
-        found = GateRecord.find(records, name, registration_of(records, test))
+        found = GateRecord.find(records, name, records.registered(test).hash)
         if found is not None:
             _refuse_other_terms(found, terms, given)
             return

@@ -19,7 +19,7 @@ so it adds up over openings, names and projects.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import combinations
 from typing import Any
@@ -70,6 +70,10 @@ class Exposure:
 
     ledger: Ledger
     snapshot: Snapshot
+    # Found once, since the standing of every plan asks for them of every other one.
+    _exposing: dict[str, tuple[Entry, ...]] = field(default_factory=dict, init=False, repr=False)
+    _queries: dict[tuple[str, str | None], Classes] = field(default_factory=dict, init=False, repr=False)
+    _shared: dict[tuple[Any, Any], int] = field(default_factory=dict, init=False, repr=False)
 
     @cached_property
     def registrations(self) -> dict[str, Entry]:
@@ -89,10 +93,6 @@ class Exposure:
         return self._exposing[project]
 
     @cached_property
-    def _exposing(self) -> dict[str, tuple[Entry, ...]]:
-        return {}
-
-    @cached_property
     def classes(self) -> dict[str, Classes]:
         """Id of a registration -> the class of each of its queries."""
         from scipy.sparse import coo_array
@@ -102,6 +102,8 @@ class Exposure:
         for name, entry in self.registrations.items():
             start[name] = total
             total += entry.body["n_queries"]
+        # Each query of each registration is a node. Components make links transitive: if a project registers a part of
+        # a collection, and another one a part of that part, all three share the class.
         links = [(start[a] + own, start[b] + other) for a, own, b, other in self._links()]
         if not links:
             labels = np.arange(total, dtype=np.int32)
@@ -132,10 +134,6 @@ class Exposure:
             self._queries[key] = classes if key[1] is None else classes[places_of(self.ledger, key[1])]
         return self._queries[key]
 
-    @cached_property
-    def _queries(self) -> dict[tuple[str, str | None], Classes]:
-        return {}
-
     def exposed(self, queries: Classes, by: Iterable[Entry]) -> NDArray[np.bool_]:
         """Return which queries some entries expose.
 
@@ -165,10 +163,6 @@ class Exposure:
             self._shared[key] = int(np.isin(self.queries_of(one), self.queries_of(other)).sum())
         return self._shared[key]
 
-    @cached_property
-    def _shared(self) -> dict[tuple[Any, Any], int]:
-        return {}
-
     def places_in(self, one: Mapping[str, Any], other: Mapping[str, Any]) -> NDArray[np.intp]:
         """Return the place of each query of one entry among those of another; -1 for those that it lacks.
 
@@ -180,6 +174,7 @@ class Exposure:
         wanted, there = self.queries_of(one), self.queries_of(other)
         if _key(one) == _key(other):
             return np.arange(len(wanted))
+        # searchsorted gives a place for every class, also past the end: only equal classes are the same query.
         order = np.argsort(there, kind="stable")
         place = order[np.minimum(np.searchsorted(there[order], wanted), len(there) - 1)]
         return np.where(there[place] == wanted, place, -1)
@@ -190,6 +185,7 @@ class Exposure:
         for name, entry in self.registrations.items():
             first = alike.setdefault(entry.body["digest"], name)
             if first != name:
+                # Equal digests have equal contents, and places are in the order of the content.
                 places = np.arange(entry.body["n_queries"])
                 yield name, places, first, places
             kept = entry.body["links"]
@@ -199,7 +195,6 @@ class Exposure:
         yield from self._links_between_clones()
 
     def _links_between_clones(self) -> Iterable[tuple[str, NDArray[Any], str, NDArray[Any]]]:
-        """Yield the links of registrations neither of which knew of the other."""
         for one, other in combinations(self.registrations.values(), 2):
             if one.body["digest"] != other.body["digest"] and self.snapshot.concurrent(one.hash, other.hash):
                 own, theirs = _linked(self.ledger, one.body["signatures"], other.body["signatures"])
@@ -229,8 +224,8 @@ def exposes(entry: Entry, project: str) -> bool:
     project : str
         The project that asks. What was free in it is no exposure; what was free in another one is.
     """
-    elsewhere = entry.kind == "open" and entry.project != project
-    return elsewhere or entry.kind in {"decide", "exempt", "retire"} or is_look(entry)
+    by_others = entry.kind == "open" and entry.project != project
+    return by_others or entry.kind in {"decide", "exempt", "retire"} or is_look(entry)
 
 
 def is_look(entry: Entry) -> bool:
