@@ -38,7 +38,7 @@ from rankeval.contamination.register import RegisteredContent
 from rankeval.contamination.shared_labels import SharedDocuments, same_ids
 from rankeval.contamination.signature import KeptTraces
 from rankeval.errors import InvalidInput
-from rankeval.join.grouping import group_rows
+from rankeval.join.flat import group_rows
 
 _LEAST_JOINED = 1 << 16
 """Kept queries for which it pays to put parts together."""

@@ -241,7 +241,7 @@ class Batch:
 
     def _unadjusted(self) -> Comparison:
         from rankeval.comparison.design import without_adjusted
-        from rankeval.significance.registry import CORRECTIONS
+        from rankeval.significance.declarations import CORRECTIONS
 
         result = self._compared(self.scored.plan.alpha, correction="none")
         # The standing says that there is no adjusted p, and says it better.

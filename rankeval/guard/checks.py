@@ -310,7 +310,7 @@ def rows_of_another_collection(registration: Registration) -> Iterator[str]:
     """Rows of another registered collection stand in other queries here."""
     data = registration.data.row_entries
     for other in registration.others:
-        known = other.registered.protected.rows
+        known = other.registered.protected.row_entries
         if known is None or known.bits is None or data is None:
             continue
         ours, theirs = known.found_in(data)

@@ -29,9 +29,8 @@ from rankeval.contamination.hashing import as_numbers
 from rankeval.errors import InvalidInput, LedgerError, RankevalError
 from rankeval.evaluation.responses import ranking_methods, responses
 from rankeval.guard.checks import Finding
-from rankeval.io.columns import as_column, refuse_unbounded, scores
-from rankeval.io.ids import as_typed
-from rankeval.join.grouping import ids_of_rows
+from rankeval.io.columns import as_column, as_typed, refuse_unbounded, scores
+from rankeval.join.flat import ids_of_rows
 from rankeval.join.matching import Hashes
 from rankeval.ledger.graph import mention, short
 from rankeval.measures import measure

@@ -79,8 +79,7 @@ def freeze(
         raise InvalidInput(argument="fresh", found=shown(fresh), expected="True or False")
     primary, *secondary = dict.fromkeys(str(measure(one, convention)) for one in measures)
     fields = options | {"measure": primary, "secondary": tuple(secondary), "convention": convention}
-    from rankeval.significance.claims import CLAIMS
-    from rankeval.significance.declarations import Settings
+    from rankeval.significance.declarations import CLAIMS, Settings
 
     # Refuses the level, resamples, claim and margin that the comparison would refuse.
     Settings("two-sided", fields["alpha"], fields["n_resamples"], None, fields["claim"], fields["margin"])
@@ -159,9 +158,8 @@ def _try_to_score(plan: Plan, loaded: LoadedCollection, rankings: Mapping[str, R
 
 def _warn_of_few_resamples(plan: Plan, n_queries: int) -> None:
     # Before a look is spent on a plan that can show nothing.
-    from rankeval.significance.declarations import Settings
-    from rankeval.significance.families import limited_by_resamples, resolution_notes
-    from rankeval.significance.registry import CORRECTIONS, TESTS
+    from rankeval.significance.declarations import CORRECTIONS, TESTS, Settings
+    from rankeval.significance.running import limited_by_resamples, resolution_notes
 
     settings = Settings("two-sided", plan.alpha, plan.n_resamples, None, plan.claim, plan.margin)
     test, correction, size = TESTS["randomization"], CORRECTIONS["max_t"], len(plan.systems) - 1
@@ -234,11 +232,11 @@ def _same_content(
 ) -> NDArray[np.bool_]:
     """Return which pairs of queries have rows or their text in common."""
     same = np.zeros(len(own), dtype=bool)
-    if here.rows is not None and there.rows is not None:
-        sides = _keys(here.rows, own, here.n_queries), _keys(there.rows, other, there.n_queries)
+    if here.row_entries is not None and there.row_entries is not None:
+        sides = _keys(here.row_entries, own, here.n_queries), _keys(there.row_entries, other, there.n_queries)
         same[(np.intersect1d(*sides) >> np.uint64(32)).astype(np.int64)] = True
-    if here.text is not None and there.text is not None:
-        same |= (here.text[own] == there.text[other]) & (here.text[own] != 0)
+    if here.texts is not None and there.texts is not None:
+        same |= (here.texts[own] == there.texts[other]) & (here.texts[own] != 0)
     return same
 
 

@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from rankeval.contamination.agreement import ENOUGH_BITS, bayes_factor_bits
+from rankeval.contamination.evidence import ENOUGH_BITS, bayes_factor_bits
 from rankeval.contamination.fingerprint import Fingerprint
 from rankeval.contamination.matching import Match, match
 from rankeval.contamination.register import RegisteredContent
@@ -324,7 +324,7 @@ def _by_id(found: Match, data: Fingerprint) -> NDArray[np.int64]:
 
 
 def _weighed(found: Match, data: Fingerprint) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    # Pairs with the same id and size, and the evidence of their labels (`contamination.agreement`).
+    # Pairs with the same id and size, and the evidence of their labels (`contamination.evidence`).
     theirs = found.registered.signature
     if found.shown is None or data.label_counts is None:
         return np.zeros((0, 2), dtype=np.int64), np.zeros((0, 1))

@@ -24,7 +24,7 @@ from rankeval.guard.checks import check_text
 from rankeval.guard.collection import RegisteredCollection
 from rankeval.guard.exposure import keep_places
 from rankeval.guard.records import Journal, Records
-from rankeval.io.ids import as_typed
+from rankeval.io.columns import as_typed
 from rankeval.ledger.entry import Entry
 from rankeval.ledger.graph import mention, short
 

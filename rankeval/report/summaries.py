@@ -1,7 +1,7 @@
 """Put results into plain values and sentences, without markup; pages, terminal and tracker share them.
 
 Every report names the facts on the guard: the ledger, its head, the plan, its standing, and the looks. The head is
-written whole, so that ``rankeval guard verify --report`` finds it again in the report (`rankeval.ledger.noted`): only
+written whole, so that ``rankeval guard verify --report`` finds it again in the report (`rankeval.ledger.graph`): only
 so does a report show later that entries were deleted or rewritten.
 """
 
@@ -16,7 +16,7 @@ from rankeval.collection.convention import COUNTED_AS
 from rankeval.comparison import Comparison
 from rankeval.evaluation import Evaluation
 from rankeval.guard.opening import summary_of
-from rankeval.guard.standing.standings import CONCURRENT, EXPLORATORY, FIRST, SECONDARY
+from rankeval.guard.standings import CONCURRENT, EXPLORATORY, FIRST, SECONDARY
 from rankeval.render.tables import DASH, Table
 from rankeval.tracking import LoggedData
 
