@@ -57,19 +57,18 @@ _HOMES = {
     "model_selection.training_metrics": ("lightgbm_feval", "xgboost_metric"),
     "model_selection.query_split": ("QuerySplit",),
     "model_selection.splitters": (
+        "PredefinedFolds",
         "QueryKFold",
         "QueryShuffleSplit",
         "QueryTimeSplit",
         "RepeatedQueryKFold",
         "StratifiedQueryKFold",
     ),
-    "model_selection.predefined": ("PredefinedFolds",),
     "model_selection.holdout": ("dev_test_split",),
     "model_selection.ranker": ("QueryRanker",),
     "model_selection.results": ("CrossValidation", "CrossValidations"),
-    "model_selection.validation": ("cross_validate",),
+    "model_selection.validation": ("LearningCurve", "cross_validate", "learning_curve"),
     "model_selection.trials": ("OptunaObjective", "optuna_objective"),
-    "model_selection.curves": ("LearningCurve", "learning_curve"),
     "experiment": ("run_experiment",),
 }
 _HOME_OF = {name: f"rankeval.{module}" for module, names in _HOMES.items() for name in names}

@@ -30,15 +30,13 @@ from rankeval.measures import Measure as Measure
 from rankeval.measures import list_measures as list_measures
 from rankeval.measures import measure as measure
 from rankeval.measures import measure_from_key as measure_from_key
-from rankeval.model_selection.curves import LearningCurve as LearningCurve
-from rankeval.model_selection.curves import learning_curve as learning_curve
 from rankeval.model_selection.holdout import dev_test_split as dev_test_split
-from rankeval.model_selection.predefined import PredefinedFolds as PredefinedFolds
 from rankeval.model_selection.query_split import QuerySplit as QuerySplit
 from rankeval.model_selection.ranker import QueryRanker as QueryRanker
 from rankeval.model_selection.results import CrossValidation as CrossValidation
 from rankeval.model_selection.results import CrossValidations as CrossValidations
 from rankeval.model_selection.scorers import make_scorer as make_scorer
+from rankeval.model_selection.splitters import PredefinedFolds as PredefinedFolds
 from rankeval.model_selection.splitters import QueryKFold as QueryKFold
 from rankeval.model_selection.splitters import QueryShuffleSplit as QueryShuffleSplit
 from rankeval.model_selection.splitters import QueryTimeSplit as QueryTimeSplit
@@ -48,7 +46,9 @@ from rankeval.model_selection.training_metrics import lightgbm_feval as lightgbm
 from rankeval.model_selection.training_metrics import xgboost_metric as xgboost_metric
 from rankeval.model_selection.trials import OptunaObjective as OptunaObjective
 from rankeval.model_selection.trials import optuna_objective as optuna_objective
+from rankeval.model_selection.validation import LearningCurve as LearningCurve
 from rankeval.model_selection.validation import cross_validate as cross_validate
+from rankeval.model_selection.validation import learning_curve as learning_curve
 from rankeval.significance.catalogue import list_tests as list_tests
 from rankeval.significance.power import topics_needed as topics_needed
 from rankeval.streaming import evaluate_dataset as evaluate_dataset

@@ -31,7 +31,7 @@ from rankeval.errors import InvalidInput, warn
 from rankeval.guard.loaded import LoadedCollection
 
 if TYPE_CHECKING:
-    from rankeval.model_selection.folds import Folds
+    from rankeval.model_selection.splitters import Folds
 
 NOTE = (
     "over {folds}: each query is scored by a model that was not fitted on it. The test concerns the procedure on this "
@@ -115,7 +115,7 @@ def _check_systems(systems: Any) -> None:
 
 def _parts(folds: Any, data: RankingData) -> Folds:
     """Return the training and test rows of each fold, whatever says what they are."""
-    from rankeval.model_selection.folds import query_folds
+    from rankeval.model_selection.splitters import query_folds
 
     by_row = _by_row(folds, len(data))
     if by_row is not None:

@@ -22,15 +22,14 @@ from rankeval.join.flat import offsets_of
 from rankeval.join.joined import Joined
 from rankeval.measures import Measure
 from rankeval.model_selection import boosters
-from rankeval.model_selection.capabilities import stops_early, takes_weight, what_was_chosen
-from rankeval.model_selection.folds import Folds, query_folds
+from rankeval.model_selection.held_out import validation_part
 from rankeval.model_selection.holdout import as_ranking_data
-from rankeval.model_selection.known_queries import Watched
 from rankeval.model_selection.query_ids import encode
 from rankeval.model_selection.query_split import Rows
-from rankeval.model_selection.ranker import QueryRanker
+from rankeval.model_selection.ranker import QueryRanker, stops_early, takes_weight, what_was_chosen
 from rankeval.model_selection.rows import differing, row_groups, row_weights
-from rankeval.model_selection.validation_part import validation_part
+from rankeval.model_selection.searches import Watched
+from rankeval.model_selection.splitters import Folds, query_folds
 from rankeval.render.progress import Bar, Progress
 from rankeval.significance.columns import FOLD
 

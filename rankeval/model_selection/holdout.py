@@ -16,7 +16,7 @@ from rankeval.collection.rows import check_rows
 from rankeval.errors import InvalidInput
 from rankeval.io import columns
 from rankeval.model_selection.query_ids import encode, require, without_ids
-from rankeval.model_selection.times import moments, query_times
+from rankeval.model_selection.splitters import moments, query_times
 
 
 @dataclass(frozen=True)

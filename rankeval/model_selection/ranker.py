@@ -1,12 +1,16 @@
 """`QueryRanker`: one scikit-learn estimator around all rankers, with rows in any order and ids of any type.
 
-`fit` checks its input, asks the guard, sets rows apart to stop early on (`validation_part`, `held_out`), and leaves
+`fit` checks its input, asks the guard, sets rows apart to stop early on (`held_out`), and leaves
 the rest to `nesting` (Pipelines, searches) and `boosters`, which tell LightGBM, XGBoost and CatBoost the queries.
+
+Below it, `takes_weight`, `stops_early` and `what_was_chosen` look through the Pipelines, searches and rankers around an
+estimator.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from inspect import signature
 from typing import Any, ClassVar
 
 import numpy as np
@@ -27,14 +31,12 @@ from rankeval.evaluation.responses import responses
 from rankeval.io import columns
 from rankeval.model_selection import boosters, nesting, threads
 from rankeval.model_selection.checks import for_other_processes
-from rankeval.model_selection.features import features_for
-from rankeval.model_selection.held_out import SCORE, hold_out
-from rankeval.model_selection.known_queries import Watched
+from rankeval.model_selection.held_out import SCORE, hold_out, refuse_cut, validation_part
+from rankeval.model_selection.nesting import features_for
 from rankeval.model_selection.query_ids import find, n_rows, require
 from rankeval.model_selection.rows import EarlyStopping, TrainingRows, row_groups, row_weights
 from rankeval.model_selection.scorers import make_scorer
-from rankeval.model_selection.stopping import in_search, stopping
-from rankeval.model_selection.validation_part import refuse_cut, validation_part
+from rankeval.model_selection.searches import Watched, in_search, stopping
 
 
 def _if_inner_has(method: str) -> Callable[[QueryRanker], bool]:
@@ -419,3 +421,48 @@ def as_ranker(estimator: Any) -> QueryRanker:
     nesting.check_estimator(ranker.estimator)
     unfitted: QueryRanker = boosters.cloned(ranker)
     return unfitted
+
+
+def takes_weight(estimator: Any) -> bool:
+    """Return whether an estimator can be fitted with weights.
+
+    Parameters
+    ----------
+    estimator : object
+        Anything that `QueryRanker` takes, or a QueryRanker.
+    """
+    last = nesting.last_of(estimator)
+    if isinstance(last, QueryRanker):
+        return takes_weight(last.estimator)
+    return nesting.asks_for_qid(last) or "sample_weight" in signature(last.fit).parameters
+
+
+def stops_early(estimator: Any) -> bool:
+    """Return whether training stops early, so that a validation part is used.
+
+    Parameters
+    ----------
+    estimator : object
+        Anything that `QueryRanker` takes, or a QueryRanker; of a search, its estimator counts.
+    """
+    last = nesting.last_of(estimator)
+    if isinstance(last, QueryRanker):
+        return last.early_stopping_rounds is not None or stops_early(last.estimator)
+    if nesting.asks_for_qid(last):
+        return stops_early(last.get_params(deep=False).get("estimator"))
+    return boosters.own_rounds(last) is not None
+
+
+def what_was_chosen(ranker: QueryRanker) -> dict[str, Any] | None:
+    """Return the best parameters of a search inside a fitted ranker, or None.
+
+    Parameters
+    ----------
+    ranker : QueryRanker
+        A fitted ranker.
+    """
+    last: Any = ranker
+    while isinstance(last, QueryRanker):
+        last = nesting.last_of(last.estimator_)
+    chosen: dict[str, Any] | None = getattr(last, "best_params_", None)
+    return chosen

@@ -28,11 +28,19 @@ from rankeval.evaluation.responses import RESPONSES, responses
 from rankeval.io import columns
 from rankeval.join.joined import Joined
 from rankeval.measures import Measure
-from rankeval.model_selection.bound_ids import BoundIds, same_bound
 from rankeval.model_selection.checks import check_measures, signs
-from rankeval.model_selection.known_queries import check_fold
-from rankeval.model_selection.query_ids import DOCID, NAME, WAYS, find, has_column, index_levels, without_ids
-from rankeval.model_selection.stopping import of_weights, stop
+from rankeval.model_selection.query_ids import (
+    DOCID,
+    NAME,
+    WAYS,
+    BoundIds,
+    find,
+    has_column,
+    index_levels,
+    same_bound,
+    without_ids,
+)
+from rankeval.model_selection.searches import check_fold, of_weights, stop
 
 
 def make_scorer(

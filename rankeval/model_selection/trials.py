@@ -16,9 +16,8 @@ import numpy as np
 from rankeval.collection.convention import Convention, rules_of_call
 from rankeval.errors import InvalidInput, Refusal
 from rankeval.model_selection import boosters
-from rankeval.model_selection.checks import check_measures
+from rankeval.model_selection.checks import check_measures, check_names
 from rankeval.model_selection.fitting import FoldScoring, Task
-from rankeval.model_selection.parameters import check_names
 from rankeval.model_selection.query_split import Rows
 from rankeval.model_selection.ranker import QueryRanker, as_ranker
 

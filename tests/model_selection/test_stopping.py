@@ -11,7 +11,7 @@ from sklearn.model_selection import GridSearchCV, KFold, cross_val_score, cross_
 
 import rankeval as rk
 from rankeval.errors import ConflictingQueryIds, MissingQueryIds, QueryIdError, UnusableWeights
-from rankeval.model_selection.stopping import in_search
+from rankeval.model_selection.searches import in_search
 
 ROWS = 360
 

@@ -22,7 +22,7 @@ from sklearn.model_selection import (
 
 import rankeval as rk
 from rankeval.errors import InvalidInput
-from rankeval.model_selection.stratification import n_relevant, strata
+from rankeval.model_selection.query_split import n_relevant, strata
 
 LANGUAGE = ["de", "en", "fr"]
 

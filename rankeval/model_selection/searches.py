@@ -1,6 +1,9 @@
-"""What a fitted ranker knows of its queries, so that a scorer can tell if a fold is fair.
+"""What goes wrong inside a search of scikit-learn: unusable ids and weights, cut queries, scores on the rows watched.
 
-scikit-learn passes a scorer the rows of one fold, and nothing of those that the estimator was fitted on. So a
+scikit-learn turns every `Exception` inside a search into nan or a failed fit, so a `Refusal` stops it. It does not tell
+a scorer or an estimator that a search calls it, so the frames of the callers are read.
+
+scikit-learn passes a scorer the rows of one fold, and nothing of those that the estimator was fitted on. So a fitted
 QueryRanker keeps two things, and no features::
 
     fitted     label and id of each row           other labels under one of these ids: the fold cuts the query (warned)
@@ -18,9 +21,13 @@ once in its life.
 
 from __future__ import annotations
 
+import sys
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from types import FrameType
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,10 +37,95 @@ from rankeval.contamination.fingerprint import Fingerprint, fingerprint
 from rankeval.contamination.hashing import join
 from rankeval.contamination.pools import hangs_on_refusals
 from rankeval.contamination.signature import Signature
-from rankeval.errors import QueryCutWarning, SharedQueries, SharedQueriesError
+from rankeval.errors import (
+    ConflictingQueryIds,
+    InvalidInput,
+    MissingQueryIds,
+    QueryCutWarning,
+    QueryIdError,
+    SharedQueries,
+    SharedQueriesError,
+    UnusableQueryIdsError,
+    UnusableWeights,
+)
 from rankeval.join.matching import Hashes
 from rankeval.model_selection.nesting import last_of
-from rankeval.model_selection.stopping import FOLDS, callers, in_search, is_of
+
+SEARCHES = "sklearn.model_selection"
+"""The package of scikit-learn's searches and validations."""
+
+FOLDS = f"{SEARCHES}._validation"
+"""The module that fits and scores their folds; the score of a search that was fitted does not pass it."""
+
+
+def callers() -> Iterator[FrameType]:
+    """Yield the frames of the calling functions, the innermost first."""
+    frame: FrameType | None = sys._getframe(1)  # noqa: SLF001 - inspect.stack reads the source of every frame
+    while frame is not None:
+        yield frame
+        frame = frame.f_back
+
+
+def is_of(frame: FrameType, *packages: str) -> bool:
+    """Say whether a frame's module is in one of these packages.
+
+    Parameters
+    ----------
+    frame : frame
+        The frame of a function.
+    *packages : str
+        Beginnings of module names.
+    """
+    return str(frame.f_globals.get("__name__", "")).startswith(packages)
+
+
+def in_search(package: str = SEARCHES) -> bool:
+    """Say whether scikit-learn's model selection is calling, or a part of it, in this process or as a worker of it."""
+    return any(is_of(frame, package) for frame in callers())
+
+
+def stop(message: str, cause: Exception | None = None) -> NoReturn:
+    """Stop the search around this call, if there is one.
+
+    Parameters
+    ----------
+    message : str
+        One line.
+    cause : Exception, optional
+        The error behind it. A `QueryIdError` that is not an `UnusableQueryIdsError` is a disagreement of sources.
+
+    Raises
+    ------
+    MissingQueryIds
+        Always, except in a worker whose caller would hang, as that of a ``multiprocessing.Pool``.
+    """
+    if hangs_on_refusals():
+        raise UnusableQueryIdsError(message) from cause
+    conflict = isinstance(cause, QueryIdError) and not isinstance(cause, UnusableQueryIdsError)
+    raise (ConflictingQueryIds if conflict else MissingQueryIds)(message) from cause
+
+
+@contextmanager
+def stopping() -> Iterator[None]:
+    """Let an InvalidInput inside stop the search around this call; without a search it is raised as it is."""
+    try:
+        yield
+    except InvalidInput as error:
+        if in_search():
+            stop(str(error), error)
+        raise
+
+
+def of_weights(message: str) -> UnusableWeights | InvalidInput:
+    """Return the error of weights that a scorer cannot use, which stops the search around this call, if there is one.
+
+    Parameters
+    ----------
+    message : str
+        One line.
+    """
+    return UnusableWeights(message) if in_search() and not hangs_on_refusals() else InvalidInput(message)
+
 
 NOTE = "rankeval warned of a cut query"
 """The note in the outermost frame of a search; no variable can have this name."""
