@@ -223,7 +223,7 @@ def test_groups_are_split_whole_at_every_level(ltr):
             assert not set(X[:, -1]) & seen[-1]
             return super().predict(X)
 
-    told = {"qid": ltr.qid, "groups": author, "measures": "AP"}
+    told = {"qid": ltr.qid, "unit": author, "measures": "AP"}
     result = rk.cross_validate(Authors(), X, ltr.y, cv=3, **told)
     for cv in (GroupKFold(3), LeaveOneOut(), QueryKFold(3, shuffle=True, random_state=0)):
         rk.cross_validate(Authors(), X, ltr.y, cv=cv, **told)
@@ -234,13 +234,13 @@ def test_groups_are_split_whole_at_every_level(ltr):
     rk.cross_validate(search.set_params(error_score="raise"), X, ltr.y, cv=3, **told)
     rk.learning_curve(Authors(), X, ltr.y, cv=3, sizes=[3, 1.0], **told)
     ranker = rk.QueryRanker(LGBM, early_stopping_rounds=3, validation_fraction=0.3).fit(
-        X, ltr.y, qid=ltr.qid, groups=author
+        X, ltr.y, qid=ltr.qid, unit=author
     )
     assert ranker.n_iterations_ > 0
-    with pytest.raises(InvalidInput, match="groups differs within the query"):
-        rk.cross_validate(Ridge(), X, ltr.y, qid=ltr.qid, groups=np.arange(len(ltr.y)))
-    with pytest.raises(InvalidInput, match="groups are split by a splitter"):
-        rk.cross_validate(Ridge(), X, ltr.y, qid=ltr.qid, groups=author, cv=[([0], [1])])
+    with pytest.raises(InvalidInput, match="unit differs within the query"):
+        rk.cross_validate(Ridge(), X, ltr.y, qid=ltr.qid, unit=np.arange(len(ltr.y)))
+    with pytest.raises(InvalidInput, match="is split by a splitter"):
+        rk.cross_validate(Ridge(), X, ltr.y, qid=ltr.qid, unit=author, cv=[([0], [1])])
 
 
 def query_weights(ltr):
@@ -249,7 +249,9 @@ def query_weights(ltr):
 
 def test_weights_count_in_fitting_and_in_every_mean(ltr):
     weight = query_weights(ltr)
-    result = rk.cross_validate(LGBM, ltr.X, ltr.y, qid=ltr.qid, cv=3, sample_weight=weight, measures=["AP", "RR"])
+    result = rk.cross_validate(
+        LGBM, ltr.X, ltr.y, qid=ltr.qid, cv=3, sample_weight=weight, query_weight=weight, measures=["AP", "RR"]
+    )
     for fold, (train, test) in enumerate(QueryKFold(3).split(ltr.X, qid=ltr.qid)):
         ranker = rk.QueryRanker(LGBM).fit(ltr.X[train], ltr.y[train], qid=ltr.qid[train], sample_weight=weight[train])
         score = ranker.predict(ltr.X[test])
@@ -259,15 +261,23 @@ def test_weights_count_in_fitting_and_in_every_mean(ltr):
     whole = rk.evaluate(ltr.y, result.predictions, qid=ltr.qid, query_weight=weight, measures="AP")
     assert result.evaluation.aggregate()["AP"] == pytest.approx(whole.aggregate()["AP"], abs=1e-12)
     curve = rk.learning_curve(
-        LGBM, ltr.X, ltr.y, qid=ltr.qid, cv=3, sizes=[1.0], sample_weight=weight, measures=["AP", "RR"]
+        LGBM,
+        ltr.X,
+        ltr.y,
+        qid=ltr.qid,
+        cv=3,
+        sizes=[1.0],
+        sample_weight=weight,
+        query_weight=weight,
+        measures=["AP", "RR"],
     )
     assert curve.table["AP"].tolist() == pytest.approx(result.folds["AP"].tolist(), abs=1e-12)
 
 
-def test_weights_count_in_means_only_where_the_estimator_takes_none(ltr):
+def test_weights_of_queries_count_in_means_only(ltr):
     weight = query_weights(ltr)
     result = rk.cross_validate(
-        make_pipeline(StandardScaler(), KNeighborsRegressor()), ltr.X, ltr.y, qid=ltr.qid, cv=3, sample_weight=weight
+        make_pipeline(StandardScaler(), KNeighborsRegressor()), ltr.X, ltr.y, qid=ltr.qid, cv=3, query_weight=weight
     )
     plain = rk.cross_validate(make_pipeline(StandardScaler(), KNeighborsRegressor()), ltr.X, ltr.y, qid=ltr.qid, cv=3)
     np.testing.assert_array_equal(result.predictions, plain.predictions)
@@ -294,6 +304,14 @@ def test_weights_reach_through_a_search(inner, scoring, ltr):
     plain = make_pipeline(StandardScaler(), Ridge()) if isinstance(inner, Pipeline) else Ridge()
     expected = rk.cross_validate(plain, ltr.X, ltr.y, qid=ltr.qid, cv=3, sample_weight=weight)
     np.testing.assert_allclose(found.predictions, expected.predictions, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("n_jobs", [np.array(3.0), 2.5, "2", True])
+def test_a_number_of_jobs_is_whole(n_jobs, ltr):
+    """Joblib waits for ever for an array of one number."""
+    with pytest.raises(InvalidInput) as caught:
+        rk.cross_validate(Ridge(), ltr.X, ltr.y, qid=ltr.qid, cv=2, n_jobs=n_jobs)
+    assert caught.value.argument == "n_jobs"
 
 
 def test_documents_break_ties_where_the_convention_says_so(ltr):

@@ -245,14 +245,14 @@ def test_labels_may_be_one_column(make, ltr, ridge):
         scorer(ridge, ltr.X, np.zeros((len(ltr.y), 2)), qid=ltr.qid)
 
 
-def test_sample_weight_is_the_weight_of_a_query(ltr, ridge):
+def test_query_weight_is_the_weight_of_a_query(ltr, ridge):
     scorer = rk.make_scorer("AP")
     per_query = scorer.evaluate(ridge, ltr.X, ltr.y, qid=ltr.qid).per_query["AP"]
     weight = pd.Series(np.arange(1.0, 31.0), per_query.index)
-    value = scorer(ridge, ltr.X, ltr.y, qid=ltr.qid, sample_weight=weight[ltr.qid].to_numpy())
+    value = scorer(ridge, ltr.X, ltr.y, qid=ltr.qid, query_weight=weight[ltr.qid].to_numpy())
     assert value == pytest.approx(np.average(per_query, weights=weight), abs=1e-12)
     with pytest.raises(InvalidInput, match="within one query"):
-        scorer(ridge, ltr.X, ltr.y, qid=ltr.qid, sample_weight=np.arange(len(ltr.y)))
+        scorer(ridge, ltr.X, ltr.y, qid=ltr.qid, query_weight=np.arange(len(ltr.y)))
 
 
 @pytest.mark.usefixtures("routing")
@@ -296,7 +296,7 @@ def test_names_are_checked_when_the_scorer_is_made():
         rk.make_scorer(MANY, convention="trec_eval-10", name="mine"),
         rk.make_scorer(rk.measure("P(rel=2)@5"), response_method=("predict_proba", "predict")),
         rk.make_scorer("AP", convention=Convention("own", ties="stable")),
-        rk.make_scorer("AP").set_score_request(qid="query", sample_weight=False),
+        rk.make_scorer("AP").set_score_request(qid="query", query_weight=False),
         rk.make_scorer("AP", qid=pd.Series([1, 1]), y=[0, 1]),
     ],
     ids=repr,

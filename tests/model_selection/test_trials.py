@@ -183,8 +183,8 @@ def test_the_measure_is_read_under_the_convention(ltr):
     """And documents, weights and groups are those of cross_validate."""
     told = {
         "docid": np.arange(len(ltr.y)),
-        "sample_weight": np.array([1.0 + int(query[1:]) % 3 for query in ltr.qid]),
-        "groups": np.array([int(query[1:]) % 8 for query in ltr.qid]),
+        **dict.fromkeys(("sample_weight", "query_weight"), np.array([1.0 + int(query[1:]) % 3 for query in ltr.qid])),
+        "unit": np.array([int(query[1:]) % 8 for query in ltr.qid]),
         "convention": "trec_eval-9.0.8",
         "cv": 3,
     }
