@@ -194,9 +194,8 @@ def _fit_lightgbm(estimator: Any, rows: TrainingRows, watch: EarlyStopping | Non
         callbacks=[lightgbm.early_stopping(watch.rounds, verbose=False)],
         **told,
     )
-    estimator.set_params(**theirs, metric=before.get("metric"))
-    if "metric" not in before:  # which set_params cannot take away
-        del estimator.metric, estimator._other_params["metric"]  # noqa: SLF001 - there is no public way
+    # An empty text is LightGBM's default; set_params cannot take a parameter away.
+    estimator.set_params(**theirs, metric=before.get("metric", ""))
     watch.best = float(estimator.best_score_["valid_0"][str(watch.measure)])
     return int(estimator.best_iteration_)
 

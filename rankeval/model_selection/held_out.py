@@ -1,6 +1,6 @@
 """Set rows apart to stop a booster early by one of our measures: a part of X, or a validation part of one's own.
 
-Whole queries, or whole groups of queries, are held out: those whose ids have the smallest hashes. So the same data
+Whole queries, or whole units of queries, are held out: those whose ids have the smallest hashes. So the same data
 gives the same queries in whatever order its rows come.
 
 A validation part comes as `eval_set` and its ids, in the forms that the boosters take.
@@ -99,10 +99,10 @@ def _watched(measure: Any, convention: str | Convention) -> tuple[Measure, Conve
 
 
 def _held_out(share: float, rows: TrainingRows) -> NDArray[np.bool_]:
-    """Mark the rows of the held-out queries, or groups."""
+    """Mark the rows of the held-out queries, or units."""
     check_share("validation_fraction", share)
-    codes, units = encode(rows.ids if rows.groups is None else rows.groups)
-    noun = "queries" if rows.groups is None else "groups"
+    codes, units = encode(rows.ids if rows.unit is None else rows.unit)
+    noun = "queries" if rows.unit is None else "units"
     n_held_out = max(1, round(share * len(units)))
     if n_held_out >= len(units):
         raise InvalidInput(f"{len(units)} {noun} are too few to hold out a share of {share} for early stopping")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 from html import escape
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -133,6 +134,8 @@ def dev_test_split(
     by_time = times is not None or test_from is not None
     if by_time and (times is None or test_from is None or test_size is not None or salt):
         raise InvalidInput("a split by time needs both times= and test_from=, and neither test_size= nor salt=")
+    if not isinstance(salt, str | Integral):  # the text of another object may be another one in each process
+        raise InvalidInput(argument="salt", found=shown(salt), expected="text")
     data = as_ranking_data(X, y, who="dev_test_split", qid=qid, group=group, docid=docid)
     codes, queries = encode(data.qid)
     if by_time:

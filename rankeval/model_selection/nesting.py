@@ -20,7 +20,7 @@ from rankeval.collection.rows import check_rows
 from rankeval.errors import InvalidInput
 from rankeval.model_selection import boosters
 from rankeval.model_selection.query_ids import without_ids
-from rankeval.model_selection.rows import EarlyStopping, TrainingRows, differing
+from rankeval.model_selection.rows import EarlyStopping, TrainingRows
 from rankeval.model_selection.splitters import by_query
 
 
@@ -168,33 +168,34 @@ def _fitted_by_routing(estimator: Any, rows: TrainingRows, watch: EarlyStopping 
         )
     told: dict[str, Any] = {"qid": rows.ids}
     if rows.weight is not None:
-        _ask_for_weights(estimator, score=not len(differing(rows.weight, rows.codes)))
+        _ask_for_weights(estimator)
         told["sample_weight"] = rows.weight
-    if rows.groups is not None and _consumes(estimator, "groups"):
-        told["groups"] = rows.groups
+    # A unit goes to the splitter of a search under the name that scikit-learn has for it.
+    beside = {"groups": rows.unit, "unit": rows.unit, "query_weight": rows.query_weight}
+    told |= {name: column for name, column in beside.items() if column is not None and _consumes(estimator, name)}
     told |= rows.told_validation()
     with config_context(enable_metadata_routing=True):
         return estimator.fit(rows.X, rows.y, **told)
 
 
-def _ask_for_weights(estimator: Any, *, fit: bool = True, score: bool) -> None:
-    """Request weights that nobody requested or declined: for `fit`, and for `score` too if asked.
+def _ask_for_weights(estimator: Any, *, fit: bool = True) -> None:
+    """Request weights of rows for `fit` if nobody requested or declined them; decline them for `score`.
 
     Of a Pipeline the last step gets them, as outside of a search. All inner estimators of any other estimator do.
     """
     if isinstance(estimator, Pipeline):
         *head, last = [step for _, step in estimator.steps]
         for step in head:
-            _ask_for_weights(step, fit=False, score=False)
-        _ask_for_weights(last, fit=fit, score=score)
+            _ask_for_weights(step, fit=False)
+        _ask_for_weights(last, fit=fit)
         return
     requests = estimator.get_metadata_routing() if hasattr(estimator, "get_metadata_routing") else None
     if not isinstance(requests, MetadataRequest):
         for inner in _inside(estimator):
-            _ask_for_weights(inner, fit=fit, score=score)
+            _ask_for_weights(inner, fit=fit)
         return
     with config_context(enable_metadata_routing=True):
-        for method, asked in (("fit", fit), ("score", score)):
+        for method, asked in (("fit", fit), ("score", False)):
             if getattr(requests, method).requests.get("sample_weight", False) is None:
                 getattr(estimator, f"set_{method}_request")(sample_weight=asked)
 
@@ -222,7 +223,7 @@ def _whole_queries(estimator: Any, rows: TrainingRows) -> Iterator[None]:
     if cv is None or (rows.codes == rows.codes[0]).all():
         yield
         return
-    estimator.set_params(cv=list(cv.split(rows.X, rows.y, rows.groups, qid=rows.ids)))
+    estimator.set_params(cv=list(cv.split(rows.X, rows.y, rows.unit, qid=rows.ids)))
     try:
         yield
     finally:

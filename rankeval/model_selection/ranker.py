@@ -3,14 +3,13 @@
 `fit` checks its input, asks the guard, sets rows apart to stop early on (`held_out`), and leaves
 the rest to `nesting` (Pipelines, searches) and `boosters`, which tell LightGBM, XGBoost and CatBoost the queries.
 
-Below it, `takes_weight`, `stops_early` and `what_was_chosen` look through the Pipelines, searches and rankers around an
+Below it, `stops_early` and `what_was_chosen` look through the Pipelines, searches and rankers around an
 estimator.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from inspect import signature
 from typing import Any, ClassVar
 
 import numpy as np
@@ -34,7 +33,7 @@ from rankeval.model_selection.checks import for_other_processes
 from rankeval.model_selection.held_out import SCORE, hold_out, refuse_cut, validation_part
 from rankeval.model_selection.nesting import features_for
 from rankeval.model_selection.query_ids import find, n_rows, require
-from rankeval.model_selection.rows import EarlyStopping, TrainingRows, row_groups, row_weights
+from rankeval.model_selection.rows import EarlyStopping, TrainingRows, query_weight_of_rows, row_units, row_weights
 from rankeval.model_selection.scorers import make_scorer
 from rankeval.model_selection.searches import Watched, in_search, stopping
 
@@ -98,13 +97,13 @@ class QueryRanker(BaseEstimator):  # type: ignore[misc]
     n_iterations_: int | None
     validation_score_: float | None
     _known: tuple[tuple[NDArray[Any], NDArray[Any]] | None, Watched | None]
-    # The names of a validation part have no other meaning, so they are asked for, as qid is.
+    # These names have no other meaning, so they are asked for, as qid is.
     __metadata_request__fit: ClassVar = {
         "qid": True,
-        "groups": False,
-        **dict.fromkeys(("eval_set", "eval_qid", "eval_X", "eval_y"), True),
+        "unit": False,
+        **dict.fromkeys(("query_weight", "eval_set", "eval_qid", "eval_X", "eval_y"), True),
     }
-    __metadata_request__score: ClassVar = {"qid": True}
+    __metadata_request__score: ClassVar = {"qid": True, "query_weight": True}
 
     def __init__(
         self,
@@ -130,8 +129,9 @@ class QueryRanker(BaseEstimator):  # type: ignore[misc]
         *,
         qid: Any = None,
         group: Any = None,
-        groups: Any = None,
+        unit: Any = None,
         sample_weight: Any = None,
+        query_weight: Any = None,
         eval_set: Any = None,
         eval_qid: Any = None,
         eval_X: Any = None,
@@ -149,13 +149,15 @@ class QueryRanker(BaseEstimator):  # type: ignore[misc]
             The query of each row.
         group : array-like of int of shape (n_queries,), optional
             Sizes of consecutive queries, instead of ``qid``.
-        groups : array-like of shape (n_rows,), optional
+        unit : array-like of shape (n_rows,), optional
             A coarser unit than the query, such as its author. Early stopping and the folds of a search keep it whole.
-            To route it, call ``set_fit_request(groups=True)``.
+            To route scikit-learn's ``groups`` here, call ``set_fit_request(unit="groups")``.
         sample_weight : array-like of shape (n_rows,), optional
-            The weight of each row, or of its query. If weights differ within a query, LGBMRanker, regressors and
-            classifiers use them by row, and CatBoostRanker with losses such as RMSE and QueryRMSE. With its other
-            losses it takes one weight per query, as XGBRanker does.
+            The weight of each row, or of its query, in fitting. If weights differ within a query, LGBMRanker,
+            regressors and classifiers use them by row, and CatBoostRanker with losses such as RMSE and QueryRMSE. With
+            its other losses it takes one weight per query, as XGBRanker does.
+        query_weight : mapping or Series by query id, or array-like of shape (n_rows,), optional
+            The weight of each query in the means by which a search inside chooses.
         eval_set : tuple of (Xv, yv), list of one such pair, or RankingData, optional
             A validation part to stop early on, rows in any order. The steps of a Pipeline inside this ranker transform
             it. A search passes it to every fit as it is.
@@ -197,8 +199,7 @@ class QueryRanker(BaseEstimator):  # type: ignore[misc]
         check_consistent_length(features, labels)
         if labels.dtype.kind == "f":
             assert_all_finite(labels, input_name="y")
-        given = self._ids(X, y, qid, group, groups=groups, sample_weight=sample_weight)
-        weights = row_weights(sample_weight, len(labels))
+        given = self._ids(X, y, qid, group, unit=unit, sample_weight=sample_weight)
         ids = np.zeros(len(labels), dtype=np.int64) if given is None else given
         validation = self._validation(features, eval_set, eval_qid, eval_X, eval_y)
         check = ContaminationCheck.current()
@@ -208,7 +209,9 @@ class QueryRanker(BaseEstimator):  # type: ignore[misc]
             check.refuse(validation.X, validation.y, validation.ids, action="fit with this eval_set")
             watched = Watched.of(validation.X, validation.y, validation.ids)
             watched.refuse_in(fingerprint(features, labels, ids), "the training data", by_id=given is not None)
-        rows = TrainingRows.of(features, labels, ids, weights, row_groups(groups, ids))
+        beside = {"weight": row_weights(sample_weight, len(labels)), "unit": row_units(unit, ids)}
+        means = query_weight_of_rows(query_weight, ids, X=X, y=y, qid=qid)
+        rows = TrainingRows.of(features, labels, ids, **beside, query_weight=means)
         rows, watch = self._hold_out(rows, validation)
         estimator = boosters.cloned(self.estimator)
         with threads.few(estimator, features):
@@ -278,15 +281,15 @@ class QueryRanker(BaseEstimator):  # type: ignore[misc]
         """
         return self._response(X, "decision_function")
 
-    def score(self, X: Any, y: Any, *, qid: Any = None, group: Any = None, sample_weight: Any = None) -> float:
+    def score(self, X: Any, y: Any, *, qid: Any = None, group: Any = None, query_weight: Any = None) -> float:
         """Return the mean ``nDCG@10`` of the queries, under the convention "rankeval".
 
         Parameters
         ----------
         X, y, qid, group
             As in `fit`.
-        sample_weight : array-like of shape (n_rows,), optional
-            The weight of each row's query, constant within the query.
+        query_weight : mapping or Series by query id, or array-like of shape (n_rows,), optional
+            The weight of each query in the mean.
 
         Raises
         ------
@@ -299,7 +302,7 @@ class QueryRanker(BaseEstimator):  # type: ignore[misc]
         """
         if self.single_query and find(X, y, qid=qid, group=group) is None:
             qid = np.zeros(n_rows(X), dtype=np.int64)
-        value: float = make_scorer(SCORE)(self, X, y, qid=qid, group=group, sample_weight=sample_weight)  # type: ignore[assignment]
+        value: float = make_scorer(SCORE)(self, X, y, qid=qid, group=group, query_weight=query_weight)  # type: ignore[assignment]
         return value
 
     @property
@@ -421,20 +424,6 @@ def as_ranker(estimator: Any) -> QueryRanker:
     nesting.check_estimator(ranker.estimator)
     unfitted: QueryRanker = boosters.cloned(ranker)
     return unfitted
-
-
-def takes_weight(estimator: Any) -> bool:
-    """Return whether an estimator can be fitted with weights.
-
-    Parameters
-    ----------
-    estimator : object
-        Anything that `QueryRanker` takes, or a QueryRanker.
-    """
-    last = nesting.last_of(estimator)
-    if isinstance(last, QueryRanker):
-        return takes_weight(last.estimator)
-    return nesting.asks_for_qid(last) or "sample_weight" in signature(last.fit).parameters
 
 
 def stops_early(estimator: Any) -> bool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from html import escape
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -73,8 +72,6 @@ class CrossValidation:
         The queries that each fold trained on and held out.
     best_params : DataFrame of shape (n_folds, n_params), optional
         The parameters that a search chose in each fold, if the estimator is a search (nested cross-validation).
-    notes : tuple of str
-        Sentences for a reader of the numbers, such as that weights by row do not weigh the means.
 
     Examples
     --------
@@ -91,7 +88,6 @@ class CrossValidation:
     estimators: tuple[QueryRanker, ...] | None = None
     splits: tuple[Split, ...] = ()
     best_params: pd.DataFrame | None = None
-    notes: tuple[str, ...] = ()
 
     @property
     def fit_seconds(self) -> float:
@@ -147,13 +143,11 @@ class CrossValidation:
 
     def __repr__(self) -> str:
         values = ", ".join(f"{label}={value:.4f}" for label, value in self.evaluation.aggregate().items())
-        said = "".join(f"; {note}" for note in self.notes)
         sizes = f"{count(len(self.folds), 'fold')}, {count(self.evaluation.n_queries, 'query')} out of fold"
-        return f"CrossValidation({sizes}: {values}{said})"
+        return f"CrossValidation({sizes}: {values})"
 
     def _repr_html_(self) -> str:
-        notes = "".join(f"<p>{escape(note)}</p>" for note in self.notes)
-        return f"{self.evaluation._repr_html_()}{self.folds.to_html()}{notes}"
+        return f"{self.evaluation._repr_html_()}{self.folds.to_html()}"
 
 
 @dataclass(frozen=True, eq=False)

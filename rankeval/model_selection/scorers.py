@@ -14,19 +14,16 @@ import copy
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils.metadata_routing import MetadataRequest
 
 from rankeval._registry import chosen, unknown
 from rankeval.collection.convention import Convention, rules_of_call
 from rankeval.collection.rows import check_rows
 from rankeval.contamination.refusal import ContaminationCheck
-from rankeval.errors import InvalidInput
+from rankeval.errors import InvalidInput, UnusableQueryIdsError
 from rankeval.evaluation import Evaluation, Given, query_weights, score
 from rankeval.evaluation.responses import RESPONSES, responses
 from rankeval.io import columns
-from rankeval.join.joined import Joined
 from rankeval.measures import Measure
 from rankeval.model_selection.checks import check_measures, signs
 from rankeval.model_selection.query_ids import (
@@ -37,7 +34,6 @@ from rankeval.model_selection.query_ids import (
     find,
     has_column,
     index_levels,
-    same_bound,
     without_ids,
 )
 from rankeval.model_selection.searches import check_fold, of_weights, stop
@@ -156,7 +152,7 @@ class QueryScorer:
         if qid is None and y is not None:
             raise InvalidInput("y is there to check bound query ids, and none are bound: give qid too")
         self._bound = None if qid is None else BoundIds(qid, y)
-        self._requests: dict[str, bool | str | None] = {"qid": True, "docid": True, "sample_weight": True}
+        self._requests: dict[str, bool | str | None] = {"qid": True, "docid": True, "query_weight": True}
         self._contamination = ContaminationCheck.current()
 
     def __call__(
@@ -168,7 +164,7 @@ class QueryScorer:
         *,
         group: Any = None,
         docid: Any = None,
-        sample_weight: Any = None,
+        query_weight: Any = None,
     ) -> float | dict[str, float]:
         """Predict once and return the measure, or a dict of measures; negative if less of a measure is better.
 
@@ -186,9 +182,8 @@ class QueryScorer:
             Sizes of consecutive queries, instead of `qid`.
         docid : array-like of shape (n_rows,), optional
             The document of each row, or a pandas index level named "docid"; only ``ties="docid"`` reads it.
-        sample_weight : array-like of shape (n_rows,), optional
-            The weight of each row's query, constant within the query. If weights are by row, for fitting only, call
-            ``set_score_request(sample_weight=False)``.
+        query_weight : mapping or Series by query id, or array-like of shape (n_rows,), optional
+            The weight of each query in the mean. Weights of rows are for fitting only: no scorer takes them.
 
         Raises
         ------
@@ -203,7 +198,7 @@ class QueryScorer:
         GuardRefusal
             If X and y are registered test content.
         """
-        evaluation = self.evaluate(estimator, X, y, qid=qid, group=group, docid=docid, sample_weight=sample_weight)
+        evaluation = self.evaluate(estimator, X, y, qid=qid, group=group, docid=docid, query_weight=query_weight)
         values = evaluation.aggregate()
         # As with scikit-learn's greater_is_better=False: a search keeps the highest score.
         sign = signs(evaluation.by_name.items())
@@ -219,13 +214,13 @@ class QueryScorer:
         qid: Any = None,
         group: Any = None,
         docid: Any = None,
-        sample_weight: Any = None,
+        query_weight: Any = None,
     ) -> Evaluation:
         """Predict once and return the scores of every query.
 
         Parameters
         ----------
-        estimator, X, y, qid, group, docid, sample_weight
+        estimator, X, y, qid, group, docid, query_weight
             As in a call of the scorer.
 
         Returns
@@ -234,32 +229,33 @@ class QueryScorer:
             Under the scorer's measures and convention.
         """
         documents = next((column for _, column in index_levels(X, y, DOCID)), None) if docid is None else docid
-        ids = self._ids(X, y, qid, group, docid=docid, sample_weight=sample_weight)
+        try:
+            check_rows(X=X, y=y, qid=qid, docid=docid)
+            ids = find(X, y, qid=qid, group=group, bound=self._bound)
+        except InvalidInput as error:
+            stop(error)
+        if ids is None:
+            stop(
+                UnusableQueryIdsError(
+                    f"{self!r} was called without query ids. Give one of: params={{'qid': qid}} under "
+                    f"sklearn.set_config(enable_metadata_routing=True); {WAYS}; make_scorer(..., qid=series); or use "
+                    "rankeval.cross_validate(..., qid=qid), which needs no routing"
+                )
+            )
         labels = columns.labels(columns.as_column(y), "y")
         check_fold(estimator, without_ids(X), labels, ids)
         predicted = responses(estimator, as_fitted(estimator, X), self._methods)
         # A worker knows the ledgers from the scorer; a registration since the scorer was made is seen as well.
         self._contamination.refuse(without_ids(X), labels, ids, docid=documents, score=predicted, action="score")
         joined = Given(labels, predicted, ids, documents).join(self.convention)
-        return score(joined, self._asked, weights=_of_queries(sample_weight, joined), name=self.name)
-
-    def _ids(self, X: Any, y: Any, qid: Any, group: Any, **beside: Any) -> NDArray[Any]:
-        """Return the query of each row, or stop the search around this call."""
         try:
-            check_rows(X=X, y=y, qid=qid, **beside)
-            ids = find(X, y, qid=qid, group=group, bound=self._bound)
+            weights = query_weights(query_weight, joined, {"X": X, "y": y, "qid": qid})
         except InvalidInput as error:
-            stop(str(error), error)
-        if ids is None:
-            stop(
-                f"{self!r} was called without query ids. Give one of: params={{'qid': qid}} under "
-                f"sklearn.set_config(enable_metadata_routing=True); {WAYS}; make_scorer(..., qid=series); or use "
-                "rankeval.cross_validate(..., qid=qid), which needs no routing",
-            )
-        return ids
+            raise of_weights(error) from None
+        return score(joined, self._asked, weights=weights, name=self.name)
 
     def get_metadata_routing(self) -> MetadataRequest:
-        """Return the request by which scikit-learn routes ``qid``, ``docid`` and ``sample_weight`` here."""
+        """Return the request by which scikit-learn routes ``qid``, ``docid`` and ``query_weight`` here."""
         request = MetadataRequest(owner=self)
         for param, alias in self._requests.items():
             request.score.add_request(param=param, alias=alias)
@@ -271,7 +267,7 @@ class QueryScorer:
         Parameters
         ----------
         **requests : bool, str or None
-            For ``qid``, ``docid`` and ``sample_weight``: whether to request it, or its name in ``params=``.
+            For ``qid``, ``docid`` and ``query_weight``: whether to request it, or its name in ``params=``.
 
         Returns
         -------
@@ -302,20 +298,6 @@ class QueryScorer:
     def __sklearn_clone__(self) -> QueryScorer:
         return copy.copy(self).set_score_request()  # requests are copied, so that a clone can change its own
 
-    def _key(self) -> tuple[Any, ...]:
-        many = isinstance(self.measures, tuple)
-        return many, tuple(self._asked), self.convention, self._methods, self.name
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, QueryScorer):
-            return NotImplemented
-        return (
-            self._key() == other._key() and self._requests == other._requests and same_bound(self._bound, other._bound)
-        )
-
-    def __hash__(self) -> int:
-        return hash(self._key())
-
     def __repr__(self) -> str:
         measures = list(self.measures) if isinstance(self.measures, tuple) else self.measures
         shown = [repr([str(one) for one in measures] if isinstance(measures, list) else str(measures))]
@@ -329,18 +311,6 @@ class QueryScorer:
             shown.append(f"name={self.name!r}")
         renamed = [f"{param}={alias!r}" for param, alias in self._requests.items() if alias is not True]
         return f"make_scorer({', '.join(shown)})" + (f".set_score_request({', '.join(renamed)})" if renamed else "")
-
-
-def _of_queries(sample_weight: Any, joined: Joined) -> NDArray[np.float64] | None:
-    """Return one weight a query; a scorer has no use for others."""
-    weights = None if sample_weight is None else np.asarray(sample_weight)  # by row, whatever its index
-    try:
-        return query_weights(weights, joined)
-    except InvalidInput as error:
-        raise of_weights(
-            f"sample_weight: {error}. Weights by row are for fitting: keep them from this scorer by "
-            "scorer.set_score_request(sample_weight=False), or leave them out of this call"
-        ) from None
 
 
 def as_fitted(estimator: Any, X: Any) -> Any:

@@ -84,15 +84,13 @@ def in_search(package: str = SEARCHES) -> bool:
     return any(is_of(frame, package) for frame in callers())
 
 
-def stop(message: str, cause: Exception | None = None) -> NoReturn:
+def stop(error: InvalidInput) -> NoReturn:
     """Stop the search around this call, if there is one.
 
     Parameters
     ----------
-    message : str
-        One line.
-    cause : Exception, optional
-        The error behind it. A `QueryIdError` that is not an `UnusableQueryIdsError` is a disagreement of sources.
+    error : InvalidInput
+        Why. A `QueryIdError` that is not an `UnusableQueryIdsError` is a disagreement of sources.
 
     Raises
     ------
@@ -100,9 +98,9 @@ def stop(message: str, cause: Exception | None = None) -> NoReturn:
         Always, except in a worker whose caller would hang, as that of a ``multiprocessing.Pool``.
     """
     if hangs_on_refusals():
-        raise UnusableQueryIdsError(message) from cause
-    conflict = isinstance(cause, QueryIdError) and not isinstance(cause, UnusableQueryIdsError)
-    raise (ConflictingQueryIds if conflict else MissingQueryIds)(message) from cause
+        raise UnusableQueryIdsError(**error.fields) from error
+    conflict = isinstance(error, QueryIdError) and not isinstance(error, UnusableQueryIdsError)
+    raise (ConflictingQueryIds if conflict else MissingQueryIds)(**error.fields) from error
 
 
 @contextmanager
@@ -112,19 +110,19 @@ def stopping() -> Iterator[None]:
         yield
     except InvalidInput as error:
         if in_search():
-            stop(str(error), error)
+            stop(error)
         raise
 
 
-def of_weights(message: str) -> UnusableWeights | InvalidInput:
-    """Return the error of weights that a scorer cannot use, which stops the search around this call, if there is one.
+def of_weights(error: InvalidInput) -> UnusableWeights | InvalidInput:
+    """Return the error of weights that a scorer cannot use as one that stops the search around this call, if any.
 
     Parameters
     ----------
-    message : str
-        One line.
+    error : InvalidInput
+        The error outside of a search.
     """
-    return UnusableWeights(message) if in_search() and not hangs_on_refusals() else InvalidInput(message)
+    return UnusableWeights(**error.fields) if in_search() and not hangs_on_refusals() else error
 
 
 NOTE = "rankeval warned of a cut query"

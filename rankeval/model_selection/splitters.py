@@ -475,7 +475,7 @@ def by_query(cv: Any) -> QuerySplit | None:
     return QuerySplit(cv) if hasattr(cv, "split") else None
 
 
-def query_folds(cv: Any, data: RankingData, groups: NDArray[Any] | None, *, name: str = "cv") -> Folds:
+def query_folds(cv: Any, data: RankingData, unit: NDArray[Any] | None, *, name: str = "cv") -> Folds:
     """Return the rows of each split. No split cuts a query.
 
     Parameters
@@ -484,7 +484,7 @@ def query_folds(cv: Any, data: RankingData, groups: NDArray[Any] | None, *, name
         As in `cross_validate`.
     data : RankingData
         The rows to split.
-    groups : ndarray of shape (n_rows,), optional
+    unit : ndarray of shape (n_rows,), optional
         Units coarser than queries, which no split cuts.
     name : str, default "cv"
         The argument that errors speak of.
@@ -502,10 +502,10 @@ def query_folds(cv: Any, data: RankingData, groups: NDArray[Any] | None, *, name
     if isinstance(cv, Integral) and int(cv) > n_queries:
         raise InvalidInput(f"{name} is {cv}, and there are {count(n_queries, 'query')}: a fold holds out at least one")
     if splitter is not None:
-        folds = list(splitter.split(data.X, data.y, groups, qid=data.qid))
-    elif groups is not None:
+        folds = list(splitter.split(data.X, data.y, unit, qid=data.qid))
+    elif unit is not None:
         raise InvalidInput(
-            f"groups are split by a splitter, and {name} gives the rows of each split: leave one of them out"
+            f"unit is split by a splitter, and {name} gives the rows of each split: leave one of them out"
         )
     else:
         folds = [

@@ -38,7 +38,7 @@ class OptunaObjective:
     space : callable or mapping
         The source of the parameters.
     task : Task
-        The rows, with groups and weights if given.
+        The rows, with units and weights if given.
     folds : list of (ndarray, ndarray)
         Numbers of the training and the test rows of each fold, of shape (n_train_rows,) and (n_test_rows,). They are
         the same for all trials.
@@ -137,8 +137,9 @@ def optuna_objective(
     qid: Any = None,
     group: Any = None,
     docid: Any = None,
-    groups: Any = None,
+    unit: Any = None,
     sample_weight: Any = None,
+    query_weight: Any = None,
     eval_set: Any = None,
     eval_qid: Any = None,
     measure: str | Measure = "nDCG@10",
@@ -164,7 +165,7 @@ def optuna_objective(
     space : callable or mapping
         A function of a trial that returns parameters of the estimator. Or a mapping of parameters to
         ``optuna.distributions`` or lists of choices: ``[3, 15]`` are two values, ``IntDistribution(3, 15)`` is a range.
-    X, y, qid, group, docid, groups, sample_weight, eval_set, eval_qid, cv
+    X, y, qid, group, docid, unit, sample_weight, query_weight, eval_set, eval_qid, cv
         As in `cross_validate`. All trials are scored on the same folds.
     measure : str or Measure, default ``"nDCG@10"``
         The measure to optimise.
@@ -209,9 +210,9 @@ def optuna_objective(
     ranker = as_ranker(estimator)
     if isinstance(space, Mapping):
         check_names(estimator, space, where="space")
-    rows = {"qid": qid, "group": group, "docid": docid, "groups": groups, "sample_weight": sample_weight}
-    told = {"eval_set": eval_set, "eval_qid": eval_qid, "who": "optuna_objective", "action": "optimise"}
-    task = Task.of([ranker], X, y, **rows, **told)
+    rows = {"qid": qid, "group": group, "docid": docid, "unit": unit, "sample_weight": sample_weight}
+    told = {"query_weight": query_weight, "eval_set": eval_set, "eval_qid": eval_qid}
+    task = Task.of([ranker], X, y, **rows, **told, who="optuna_objective", action="optimise")
     scoring = FoldScoring.of(task, found, rules)
     return OptunaObjective(estimator, space, task, task.folds(cv), scoring)
 

@@ -7,17 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack, overload
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rankeval._checks import check_number, shown
+from rankeval._registry import chosen
 from rankeval.collection.convention import Convention, rules_of_call
 from rankeval.errors import InvalidInput
 from rankeval.model_selection.checks import check_measures
-from rankeval.model_selection.fitting import BY_ROW, FittedFold, FoldScoring, Task, fold_table, run_folds
-from rankeval.model_selection.query_split import Rows
+from rankeval.model_selection.fitting import FittedFold, FoldScoring, Task, fold_table, run_folds
 from rankeval.model_selection.ranker import as_ranker
 from rankeval.model_selection.results import CrossValidation, CrossValidations, Split
 from rankeval.model_selection.rows import numbered
@@ -34,58 +33,38 @@ if TYPE_CHECKING:
     from rankeval.measures import Measure
 
 
+class _Options(TypedDict, total=False):
+    """The options of `cross_validate`, for type checkers."""
+
+    qid: Any
+    group: Any
+    docid: Any
+    unit: Any
+    sample_weight: Any
+    query_weight: Any
+    eval_set: Any
+    eval_qid: Any
+    measures: str | Measure | Sequence[str | Measure]
+    cv: Any
+    convention: str | Convention
+    ties: str | None
+    missing: str | None
+    no_relevant: str | None
+    judgments: str | None
+    n_jobs: int | None
+    name: str | None
+    progress: Progress | bool | None
+    return_estimators: bool
+
+
 @overload
 def cross_validate(
-    estimator: Mapping[str, Any],
-    X: Any,
-    y: Any = None,
-    *,
-    qid: Any = None,
-    group: Any = None,
-    docid: Any = None,
-    groups: Any = None,
-    sample_weight: Any = None,
-    eval_set: Any = None,
-    eval_qid: Any = None,
-    measures: str | Measure | Sequence[str | Measure] = ...,
-    cv: Any = 5,
-    convention: str | Convention = "rankeval",
-    ties: str | None = None,
-    missing: str | None = None,
-    no_relevant: str | None = None,
-    judgments: str | None = None,
-    n_jobs: int | None = None,
-    name: str | None = None,
-    progress: Progress | bool | None = None,
-    return_estimators: bool = False,
+    estimator: Mapping[str, Any], X: Any, y: Any = None, **options: Unpack[_Options]
 ) -> CrossValidations: ...
 
 
 @overload
-def cross_validate(
-    estimator: Any,
-    X: Any,
-    y: Any = None,
-    *,
-    qid: Any = None,
-    group: Any = None,
-    docid: Any = None,
-    groups: Any = None,
-    sample_weight: Any = None,
-    eval_set: Any = None,
-    eval_qid: Any = None,
-    measures: str | Measure | Sequence[str | Measure] = ...,
-    cv: Any = 5,
-    convention: str | Convention = "rankeval",
-    ties: str | None = None,
-    missing: str | None = None,
-    no_relevant: str | None = None,
-    judgments: str | None = None,
-    n_jobs: int | None = None,
-    name: str | None = None,
-    progress: Progress | bool | None = None,
-    return_estimators: bool = False,
-) -> CrossValidation: ...
+def cross_validate(estimator: Any, X: Any, y: Any = None, **options: Unpack[_Options]) -> CrossValidation: ...
 
 
 @observed
@@ -97,8 +76,9 @@ def cross_validate(
     qid: Any = None,
     group: Any = None,
     docid: Any = None,
-    groups: Any = None,
+    unit: Any = None,
     sample_weight: Any = None,
+    query_weight: Any = None,
     eval_set: Any = None,
     eval_qid: Any = None,
     measures: str | Measure | Sequence[str | Measure] = ("nDCG@10", "AP", "RR"),
@@ -134,12 +114,13 @@ def cross_validate(
         Sizes of consecutive queries, instead of ``qid``.
     docid : array-like of shape (n_rows,), optional
         The document of each row; only ``ties="docid"`` reads it.
-    groups : array-like of shape (n_rows,), optional
-        A unit coarser than the query, such as its author. Groups are kept whole in these folds, in the folds of a
-        search, and when queries are held out for early stopping.
+    unit : array-like of shape (n_rows,), optional
+        A unit coarser than the query, such as its author. Units are kept whole in these folds, in the folds of a
+        search, and when queries are held out for early stopping. (scikit-learn's splitters call it ``groups``.)
     sample_weight : array-like of shape (n_rows,), optional
-        The weight of each row's query: in the aggregate of every measure, and in fitting if the estimator takes
-        weights. Weights that differ within a query are used by row in fitting only; ``.notes`` of the result says so.
+        The weight of each row in fitting, as in `QueryRanker`'s ``fit``.
+    query_weight : mapping or Series by query id, or array-like of shape (n_rows,), optional
+        The weight of each query in the aggregate of every measure, and in the means by which a search chooses.
     eval_set : tuple of (Xv, yv), list of one such pair, or RankingData, optional
         A validation part beside the data, the same for every fit. Rankers that stop early stop on it; the others do not
         use it.
@@ -193,8 +174,9 @@ def cross_validate(
     asked = check_measures(measures, rules)
     named = _named(estimator, name)
     rankers = [as_ranker(one) for one in named.values()]
-    rows = {"qid": qid, "group": group, "docid": docid, "groups": groups, "sample_weight": sample_weight}
-    task = Task.of(rankers, X, y, **rows, eval_set=eval_set, eval_qid=eval_qid, who="cross_validate")
+    rows = {"qid": qid, "group": group, "docid": docid, "unit": unit, "sample_weight": sample_weight}
+    told = {"query_weight": query_weight, "eval_set": eval_set, "eval_qid": eval_qid}
+    task = Task.of(rankers, X, y, **rows, **told, who="cross_validate")
     folds = task.folds(cv)
     scoring = FoldScoring.of(task, asked, rules)
     jobs = [(ranker, train, test) for ranker in rankers for train, test in folds]
@@ -204,8 +186,6 @@ def cross_validate(
     for place, system in enumerate(named):
         own = done[place * len(folds) : (place + 1) * len(folds)]
         results[system] = _collect(scoring, folds, own, splits, system, keep=return_estimators)
-    if task.by_row:
-        results = {system: replace(result, notes=(BY_ROW,)) for system, result in results.items()}
     if isinstance(estimator, Mapping):
         return CrossValidations({str(system): result for system, result in results.items()})
     return results[name]
@@ -297,10 +277,7 @@ class LearningCurve:
         from rankeval.render.plots import curve
 
         label = self.labels[0] if measure is None else str(measure)
-        if label not in self.labels:
-            from rankeval._registry import unknown
-
-            raise unknown("measure of the learning curve", label, self.labels)
+        chosen("measure of the learning curve", label, self.labels)
         values = self.table[label].groupby(level="n_train_queries").agg(["mean", "min", "max"])
         return curve(values, xlabel="queries trained on", ylabel=label)
 
@@ -320,8 +297,9 @@ def learning_curve(
     qid: Any = None,
     group: Any = None,
     docid: Any = None,
-    groups: Any = None,
+    unit: Any = None,
     sample_weight: Any = None,
+    query_weight: Any = None,
     eval_set: Any = None,
     eval_qid: Any = None,
     measures: str | Measure | Sequence[str | Measure] = ("nDCG@10", "AP", "RR"),
@@ -342,7 +320,7 @@ def learning_curve(
 
     Parameters
     ----------
-    estimator, X, y, qid, group, docid, groups, sample_weight, eval_set, eval_qid, measures, cv, convention
+    estimator, X, y, qid, group, docid, unit, sample_weight, query_weight, eval_set, eval_qid, measures, cv, convention
         As in `cross_validate`, for one estimator.
     n_jobs, progress
         As in `cross_validate`.
@@ -378,15 +356,17 @@ def learning_curve(
 
     rules = rules_of_call(convention, ties=ties, missing=missing, no_relevant=no_relevant, judgments=judgments)
     asked, ranker = check_measures(measures, rules), as_ranker(estimator)
-    rows = {"qid": qid, "group": group, "docid": docid, "groups": groups, "sample_weight": sample_weight}
-    task = Task.of([ranker], X, y, **rows, eval_set=eval_set, eval_qid=eval_qid, who="learning_curve")
+    rows = {"qid": qid, "group": group, "docid": docid, "unit": unit, "sample_weight": sample_weight}
+    told = {"query_weight": query_weight, "eval_set": eval_set, "eval_qid": eval_qid}
+    task = Task.of([ranker], X, y, **rows, **told, who="learning_curve")
     codes = numbered(task.data.qid)
     folds = task.folds(cv)
-    generator = np.random.default_rng(seed_of(rng))
+    seed = seed_of(rng)
+    generator = np.random.default_rng(seed)
     drawn = [generator.permutation(np.unique(codes[train])) for train, _ in folds]
     counts = _counts(sizes, min(map(len, drawn)))
     jobs = [
-        (ranker, _rows_of(queries[:count], train, codes), test)
+        (ranker, train[np.isin(codes[train], queries[:count])], test)
         for count in counts
         for queries, (train, test) in zip(drawn, folds, strict=True)
     ]
@@ -394,7 +374,7 @@ def learning_curve(
     done = run_folds(task, jobs, n_jobs=n_jobs, progress=progress)
     table = fold_table(scoring, [test for _, _, test in jobs], done)
     index = pd.MultiIndex.from_product([counts, range(len(folds))], names=["n_train_queries", FOLD])
-    return LearningCurve(table.set_axis(index), tuple(name for name, _ in asked), rng)
+    return LearningCurve(table.set_axis(index), tuple(name for name, _ in asked), seed)
 
 
 def _counts(sizes: Any, largest: int) -> list[int]:
@@ -415,7 +395,3 @@ def _counts(sizes: Any, largest: int) -> list[int]:
     if not counts:
         raise InvalidInput("sizes is empty: give shares of the training part or numbers of queries")
     return sorted(counts)
-
-
-def _rows_of(queries: NDArray[np.int64], train: Rows, codes: NDArray[np.int64]) -> Rows:
-    return train[np.isin(codes[train], queries)]
