@@ -35,7 +35,7 @@ from rankeval.model_selection.nesting import features_for
 from rankeval.model_selection.query_ids import find, n_rows, require
 from rankeval.model_selection.rows import EarlyStopping, TrainingRows, query_weight_of_rows, row_units, row_weights
 from rankeval.model_selection.scorers import make_scorer
-from rankeval.model_selection.searches import Watched, in_search, stopping
+from rankeval.model_selection.searches import Watched, in_search, stopping, stopping_at_weights
 
 
 def _if_inner_has(method: str) -> Callable[[QueryRanker], bool]:
@@ -103,7 +103,9 @@ class QueryRanker(BaseEstimator):  # type: ignore[misc]
         "unit": False,
         **dict.fromkeys(("query_weight", "eval_set", "eval_qid", "eval_X", "eval_y"), True),
     }
-    __metadata_request__score: ClassVar = {"qid": True, "query_weight": True}
+    # Pipeline.score hands sample_weight on, None too, and raises if its last step does not know the name. Under an alias
+    # that nobody gives, the step knows the name, and a search does not send weights of rows here.
+    __metadata_request__score: ClassVar = {"qid": True, "query_weight": True, "sample_weight": "no_sample_weight"}
 
     def __init__(
         self,
@@ -210,7 +212,8 @@ class QueryRanker(BaseEstimator):  # type: ignore[misc]
             watched = Watched.of(validation.X, validation.y, validation.ids)
             watched.refuse_in(fingerprint(features, labels, ids), "the training data", by_id=given is not None)
         beside = {"weight": row_weights(sample_weight, len(labels)), "unit": row_units(unit, ids)}
-        means = query_weight_of_rows(query_weight, ids, X=X, y=y, qid=qid)
+        with stopping_at_weights():
+            means = query_weight_of_rows(query_weight, ids, X=X, y=y, qid=qid)
         rows = TrainingRows.of(features, labels, ids, **beside, query_weight=means)
         rows, watch = self._hold_out(rows, validation)
         estimator = boosters.cloned(self.estimator)

@@ -36,7 +36,7 @@ from rankeval.model_selection.query_ids import (
     index_levels,
     without_ids,
 )
-from rankeval.model_selection.searches import check_fold, of_weights, stop
+from rankeval.model_selection.searches import check_fold, stop, stopping_at_weights
 
 
 def make_scorer(
@@ -248,10 +248,8 @@ class QueryScorer:
         # A worker knows the ledgers from the scorer; a registration since the scorer was made is seen as well.
         self._contamination.refuse(without_ids(X), labels, ids, docid=documents, score=predicted, action="score")
         joined = Given(labels, predicted, ids, documents).join(self.convention)
-        try:
+        with stopping_at_weights():
             weights = query_weights(query_weight, joined, {"X": X, "y": y, "qid": qid})
-        except InvalidInput as error:
-            raise of_weights(error) from None
         return score(joined, self._asked, weights=weights, name=self.name)
 
     def get_metadata_routing(self) -> MetadataRequest:

@@ -114,15 +114,15 @@ def stopping() -> Iterator[None]:
         raise
 
 
-def of_weights(error: InvalidInput) -> UnusableWeights | InvalidInput:
-    """Return the error of weights that a scorer cannot use as one that stops the search around this call, if any.
-
-    Parameters
-    ----------
-    error : InvalidInput
-        The error outside of a search.
-    """
-    return UnusableWeights(**error.fields) if in_search() and not hangs_on_refusals() else error
+@contextmanager
+def stopping_at_weights() -> Iterator[None]:
+    """As `stopping`, for weights of queries."""
+    try:
+        yield
+    except InvalidInput as error:
+        if in_search() and not hangs_on_refusals():
+            raise UnusableWeights(**error.fields) from error
+        raise
 
 
 NOTE = "rankeval warned of a cut query"
