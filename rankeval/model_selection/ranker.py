@@ -103,9 +103,8 @@ class QueryRanker(BaseEstimator):  # type: ignore[misc]
         "unit": False,
         **dict.fromkeys(("query_weight", "eval_set", "eval_qid", "eval_X", "eval_y"), True),
     }
-    # Pipeline.score hands sample_weight on, None too, and raises if its last step does not know the name. Under an alias
-    # that nobody gives, the step knows the name, and a search does not send weights of rows here.
-    __metadata_request__score: ClassVar = {"qid": True, "query_weight": True, "sample_weight": "no_sample_weight"}
+    # Pipeline.score hands sample_weight on, None too, and raises if its last step does not ask for it.
+    __metadata_request__score: ClassVar = {"qid": True, "query_weight": True, "sample_weight": True}
 
     def __init__(
         self,
@@ -284,7 +283,16 @@ class QueryRanker(BaseEstimator):  # type: ignore[misc]
         """
         return self._response(X, "decision_function")
 
-    def score(self, X: Any, y: Any, *, qid: Any = None, group: Any = None, query_weight: Any = None) -> float:
+    def score(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        qid: Any = None,
+        group: Any = None,
+        query_weight: Any = None,
+        sample_weight: Any = None,
+    ) -> float:
         """Return the mean ``nDCG@10`` of the queries, under the convention "rankeval".
 
         Parameters
@@ -293,6 +301,8 @@ class QueryRanker(BaseEstimator):  # type: ignore[misc]
             As in `fit`.
         query_weight : mapping or Series by query id, or array-like of shape (n_rows,), optional
             The weight of each query in the mean.
+        sample_weight : array-like of shape (n_rows,), optional
+            Not used: weights of rows are for fitting. Searches of scikit-learn give them to `score` too.
 
         Raises
         ------
@@ -303,6 +313,8 @@ class QueryRanker(BaseEstimator):  # type: ignore[misc]
         GuardRefusal
             If X and y are registered test content.
         """
+        if sample_weight is not None and not in_search():
+            raise InvalidInput("weighs rows in fitting", argument="sample_weight", remedy="give query_weight for means")
         if self.single_query and find(X, y, qid=qid, group=group) is None:
             qid = np.zeros(n_rows(X), dtype=np.int64)
         value: float = make_scorer(SCORE)(self, X, y, qid=qid, group=group, query_weight=query_weight)  # type: ignore[assignment]
