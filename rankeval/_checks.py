@@ -10,6 +10,13 @@ from typing import Any
 from rankeval.errors import InvalidInput
 
 
+def refuse(*cases: tuple[bool, str]) -> None:
+    """Raise for the first case that holds: a table of what must not be, and what to say of it."""
+    for wrong, problem in cases:
+        if wrong:
+            raise InvalidInput(problem)
+
+
 def check_count(name: str, value: Any, *, least: int = 1) -> None:
     """Refuse anything but a whole number from ``least`` to 2**63 - 1, such as a rank; ``name`` is the argument's."""
     if isinstance(value, bool) or not isinstance(value, Integral) or value < least:

@@ -9,19 +9,17 @@ A validation part comes as `eval_set` and its ids, in the forms that the booster
 from __future__ import annotations
 
 from dataclasses import replace
-from numbers import Integral
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rankeval._checks import check_share, count
-from rankeval.collection.convention import Convention, get_convention
+from rankeval._checks import check_count, check_share, count, refuse, shown
+from rankeval.collection.convention import get_convention
 from rankeval.collection.data import RankingData
 from rankeval.collection.rows import check_rows
 from rankeval.errors import InvalidInput, UnusableQueryIdsError, warn
 from rankeval.io import columns
-from rankeval.measures import Measure
 from rankeval.model_selection import boosters, nesting
 from rankeval.model_selection.checks import check_measures
 from rankeval.model_selection.holdout import hashed_share
@@ -29,89 +27,84 @@ from rankeval.model_selection.query_ids import encode, find, id_array, n_rows, w
 from rankeval.model_selection.rows import EarlyStopping, TrainingRows
 from rankeval.model_selection.searches import in_search
 
+if TYPE_CHECKING:
+    from rankeval.model_selection.ranker import QueryRanker
+
 SCORE = "nDCG@10"
 """The measure of `QueryRanker.score`, and the default of `eval_measure`."""
 
 
 def hold_out(
-    estimator: Any,
-    rows: TrainingRows,
-    validation: TrainingRows | None = None,
-    *,
-    share: Any,
-    rounds: Any,
-    measure: Any,
-    convention: str | Convention,
+    ranker: QueryRanker, rows: TrainingRows, validation: TrainingRows | None = None
 ) -> tuple[TrainingRows, EarlyStopping | None]:
     """Return the rows to fit and those to watch: the validation part, or queries held out of all rows.
 
     Parameters
     ----------
-    estimator : object
-        The estimator, whose own parameter for early stopping counts if `rounds` is None.
+    ranker : QueryRanker
+        Says how much to hold out, when to stop and by which measure. If it does not say when, the parameter for early
+        stopping of its estimator counts.
     rows : TrainingRows
         All rows.
     validation : TrainingRows, optional
         A validation part, instead of held-out queries.
-    share, rounds, measure, convention
-        ``validation_fraction``, ``early_stopping_rounds``, ``eval_measure`` and ``eval_convention`` of `QueryRanker`.
 
     Raises
     ------
     InvalidInput
         If an option is out of range, the booster cannot go back to an earlier iteration, or there are too few queries.
     """
-    rounds = boosters.own_rounds(nesting.last_of(estimator)) if rounds is None else rounds
-    if share is not None and validation is not None:
-        raise InvalidInput("validation_fraction holds queries of X out, eval_set has rows to stop on: give only one")
+    share, rounds, last = ranker.validation_fraction, ranker.early_stopping_rounds, nesting.last_of(ranker.estimator)
+    rounds = boosters.own_rounds(last) if rounds is None else rounds
+    useless = validation is not None and rounds is None and not nesting.stops_by_itself(ranker.estimator)
+    refuse(
+        (
+            share is not None and validation is not None,
+            "validation_fraction holds queries of X out, eval_set has rows to stop on: give only one",
+        ),
+        (
+            share is not None and rounds is None,
+            "validation_fraction holds queries out to stop on: give early_stopping_rounds too",
+        ),
+        (useless, "eval_set has rows to stop training on: give early_stopping_rounds too"),
+    )
     if rounds is None:
-        if share is not None:
-            raise InvalidInput("validation_fraction holds queries out to stop on: give early_stopping_rounds too")
-        if validation is not None and not nesting.stops_by_itself(estimator):
-            raise InvalidInput("eval_set has rows to stop training on: give early_stopping_rounds too")
         return replace(rows, validation=validation), None
-    if not isinstance(rounds, Integral) or rounds < 1:
-        raise InvalidInput(f"early_stopping_rounds is {rounds!r}; give a number of iterations above 0, or leave it out")
-    boosters.refuse_no_earlier_model(nesting.last_of(estimator))
-    watched_measure, rules = _watched(SCORE if measure is None else measure, convention)
+    check_count("early_stopping_rounds", rounds)
+    boosters.refuse_no_earlier_model(last)
+    found = check_measures(SCORE if ranker.eval_measure is None else ranker.eval_measure, ranker.eval_convention)
+    if len(found) > 1:
+        raise InvalidInput(argument="eval_measure", found=f"{ranker.eval_measure!r}", remedy="give one measure")
+    rules = get_convention(ranker.eval_convention)
+    # Held-out rows have no documents to break ties by.
+    rules = rules.with_rules(ties="expected") if rules.ties == "docid" else rules
     watched, name = validation, "eval_set"
     if watched is None:
         is_held_out = _held_out(0.1 if share is None else share, rows)
         rows, watched = (rows.take(np.flatnonzero(part)) for part in (~is_held_out, is_held_out))
         name = "the part held out for early stopping"
-    watch = EarlyStopping(watched_measure, int(rounds), watched.in_blocks(), rules)
-    found = watch.evaluation(np.zeros(len(watched.y)))
-    if found.rule_counts["fixed"] >= found.n_queries:
+    watch = EarlyStopping(found[0][1], int(rounds), watched.in_blocks(), rules)
+    first = watch.evaluation(np.zeros(len(watched.y)))
+    if first.rule_counts["fixed"] >= first.n_queries:
         warn(
-            f"{name} has {count(found.n_queries, 'query')}, and no ranking changes {watched_measure} of any, as none "
-            "has relevant rows and others: training stops at the first iteration. Give other queries, or more of them"
+            f"{name} has {count(first.n_queries, 'query')}, and no ranking changes {watch.measure} of any, as none has "
+            "relevant rows and others: training stops at the first iteration. Give other queries, or more of them"
         )
     return rows, watch
 
 
-def _watched(measure: Any, convention: str | Convention) -> tuple[Measure, Convention]:
-    """Return the measure to watch and its rules; held-out rows have no documents to break ties by."""
-    found = check_measures(measure, convention)
-    if len(found) > 1:
-        raise InvalidInput(argument="eval_measure", found=f"{measure!r}", remedy="give one measure to stop by")
-    rules = get_convention(convention)
-    return found[0][1], rules.with_rules(ties="expected") if rules.ties == "docid" else rules
-
-
 def _held_out(share: float, rows: TrainingRows) -> NDArray[np.bool_]:
-    """Mark the rows of the held-out queries, or units."""
     check_share("validation_fraction", share)
     codes, units = encode(rows.ids if rows.unit is None else rows.unit)
     noun = "queries" if rows.unit is None else "units"
     n_held_out = max(1, round(share * len(units)))
-    if n_held_out >= len(units):
-        raise InvalidInput(f"{len(units)} {noun} are too few to hold out a share of {share} for early stopping")
+    few = f"{len(units)} {noun} are too few to hold out a share of {share} for early stopping"
+    refuse((n_held_out >= len(units), few))
     held_out = np.zeros(len(units), dtype=bool)
     held_out[np.argsort(hashed_share(units, "early stopping"), kind="stable")[:n_held_out]] = True
     return held_out[codes]
 
 
-FORMS = "give (Xv, yv), a list that holds one such pair, or a RankingData"
 CUT = "A search of scikit-learn cuts metadata that is as long as X"
 
 
@@ -138,28 +131,39 @@ def validation_part(
     QueryIdError
         If the query of each row is not known.
     """
-    if eval_X is not None or eval_y is not None:
-        if eval_set is not None:
-            raise InvalidInput("eval_set and eval_X, eval_y are the same rows twice: leave one of them out")
-        if eval_X is None or eval_y is None:
-            missing = "eval_X" if eval_X is None else "eval_y"
-            raise InvalidInput(f"{missing} is missing: give both eval_X and eval_y, or eval_set=(Xv, yv)")
-        eval_set = (eval_X, eval_y)
-    if eval_set is None:
-        if eval_qid is not None:
-            raise InvalidInput("eval_qid has the queries of eval_set, which is missing: give eval_set=(Xv, yv) too")
-        return None
+    parts = [part for part in (eval_X, eval_y) if part is not None]
     eval_set, eval_qid = _only(eval_set), _only_ids(eval_qid)
-    if isinstance(eval_set, RankingData):
-        if eval_qid is not None:
-            raise InvalidInput("eval_set is a RankingData, which has query ids: leave eval_qid out")
+    refuse(
+        (bool(parts) and eval_set is not None, "eval_set and eval_X, eval_y are the same rows twice: leave one out"),
+        (len(parts) == 1, "one of eval_X and eval_y is missing: give both, or eval_set=(Xv, yv)"),
+        (
+            not parts and eval_set is None and eval_qid is not None,
+            "eval_qid has the queries of eval_set, which is missing: give eval_set=(Xv, yv) too",
+        ),
+        (
+            isinstance(eval_set, RankingData) and eval_qid is not None,
+            "eval_set is a RankingData, which has query ids: leave eval_qid out",
+        ),
+    )
+    eval_set = tuple(parts) if parts else eval_set
+    if eval_set is None or isinstance(eval_set, RankingData):
         return eval_set
-    X, y = _pair(eval_set)
+    is_pair = isinstance(eval_set, (list, tuple)) and len(eval_set) == 2
+    refuse(
+        (
+            not is_pair,
+            f"eval_set is {shown(eval_set)}: give (Xv, yv), a list that holds one such pair, or a RankingData",
+        ),
+        (
+            is_pair and all(isinstance(part, (tuple, RankingData)) for part in eval_set),
+            "eval_set holds 2 validation parts, and training stops on one: give one of them",
+        ),
+    )
+    X, y = eval_set
     try:
-        return _checked(X, y, eval_qid, single_query=single_query)
+        return _checked(X if hasattr(X, "shape") else np.asarray(X), y, eval_qid, single_query=single_query)
     except InvalidInput as error:
-        said = str(error)
-        raise (error if "eval_" in said else type(error)(f"eval_set: {said}")) from error.__cause__
+        raise error.having(where="eval_set") from error.__cause__
 
 
 def _only(eval_set: Any) -> Any:
@@ -176,35 +180,19 @@ def _only_ids(eval_qid: Any) -> Any:
     return held if is_column and np.ndim(held) else eval_qid
 
 
-def _pair(eval_set: Any) -> tuple[Any, Any]:
-    if not isinstance(eval_set, (list, tuple)):
-        raise InvalidInput(f"eval_set is a {type(eval_set).__name__}: {FORMS}")
-    if len(eval_set) != 2:
-        raise InvalidInput(f"eval_set has {len(eval_set)} parts: {FORMS}")
-    if all(isinstance(part, (tuple, RankingData)) for part in eval_set):
-        raise InvalidInput("eval_set holds 2 validation parts, and training stops on one: give one of them")
-    X, y = eval_set
-    return (X if hasattr(X, "shape") else np.asarray(X)), y
-
-
 def _checked(X: Any, y: Any, qid: Any, *, single_query: bool) -> RankingData:
     check_rows(**{"eval_set[0]": X, "eval_set[1]": y, "eval_qid": qid})
-    rows = n_rows(X)
-    labels = columns.labels(columns.as_column(y), "eval_set[1]")
-    if labels.shape != (rows,):
-        raise InvalidInput(
-            f"eval_set has {rows} rows of features, and labels of shape {labels.shape}: give one per row"
-        )
+    rows, labels = n_rows(X), columns.labels(columns.as_column(y), "eval_set[1]")
+    refuse((labels.shape != (rows,), f"{rows} rows of features, and labels of shape {labels.shape}: give one per row"))
     if qid is not None:
-        hint = f". {CUT}: give eval_qid=[ids]" if in_search() else ""
         try:
             qid = id_array(qid, rows, "eval_qid")
         except UnusableQueryIdsError as error:
-            raise UnusableQueryIdsError(f"{error}{hint}") from None
+            raise (error.having(remedy=f"{CUT}: give eval_qid=[ids]") if in_search() else error) from None
     ids = find(X, y, qid=qid)
     if ids is None and not single_query:
         raise UnusableQueryIdsError(
-            "eval_set needs the query id of each row: give eval_qid=, or an index level or column 'qid' of its features"
+            "it needs the query id of each row: give eval_qid=, or an index level or column 'qid' of its features"
         )
     return RankingData(without_ids(X), labels, np.zeros(rows, dtype=np.int64) if ids is None else ids)
 
@@ -222,8 +210,9 @@ def refuse_cut(eval_X: Any, X: Any) -> None:
     InvalidInput
         If they have the same number of rows.
     """
-    if n_rows(eval_X) == n_rows(X):
-        raise InvalidInput(
-            f"eval_X has as many rows as X. {CUT}: put the steps into QueryRanker(Pipeline([...])) and give "
-            "eval_set=(Xv, yv), eval_qid=[ids]"
+    refuse(
+        (
+            n_rows(eval_X) == n_rows(X),
+            f"eval_X has as many rows as X. {CUT}: put the steps into a QueryRanker, and give eval_set=, eval_qid=[ids]",
         )
+    )

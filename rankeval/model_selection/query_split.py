@@ -23,7 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.metadata_routing import MetadataRequest
 
-from rankeval._registry import unknown
+from rankeval._checks import refuse
+from rankeval._registry import chosen
 from rankeval.collection.rows import check_rows, index_of
 from rankeval.errors import InvalidInput, QueryIdError
 from rankeval.io.columns import as_column, labels
@@ -68,15 +69,15 @@ class QuerySplit:
     """
 
     def __init__(self, splitter: Any, *, order: str = "id", stratum: Stratum | None = None, key: Any = None) -> None:
-        if not hasattr(splitter, "split"):
-            raise InvalidInput(f"splitter is {splitter!r}, which has no split method: give a scikit-learn splitter")
-        if order not in {"id", "row"}:
-            raise unknown("order of queries", str(order), ("id", "row"))
-        if stratum is not None and (key is not None or not callable(stratum)):
-            found = "and key is given too" if callable(stratum) else f"is {stratum!r}"
-            raise InvalidInput(f"stratum {found}: give a function of a query's relevance, or key=, values by query")
-        if isinstance(key, str) or not (key is None or hasattr(key, "__len__")):
-            raise InvalidInput(f"key is {key!r}: give a mapping of query ids to values, or one value a row")
+        way = "give a function of a query's relevance, or key=, values by query"
+        no_values = isinstance(key, str) or not (key is None or hasattr(key, "__len__"))
+        refuse(
+            (not hasattr(splitter, "split"), f"splitter is {splitter!r}, which has no split method: give a splitter"),
+            (not (stratum is None or callable(stratum)), f"stratum is {stratum!r}: {way}"),
+            (stratum is not None and key is not None, f"stratum and key are given both: {way}"),
+            (no_values, f"key is {key!r}: give a mapping of query ids to values, or one value a row"),
+        )
+        chosen("order of queries", order, ("id", "row"))
         self.splitter = splitter
         self.order = order
         self.stratum = stratum
@@ -95,11 +96,12 @@ class QuerySplit:
         y : array-like of shape (n_rows,), optional
             The relevance of each row, which stratified splitters need.
         groups : array-like of shape (n_rows,), optional
-            The query of each row, as scikit-learn names it. If ``qid`` is given too, a coarser unit than the query.
+            The query of each row, as scikit-learn names it. If ``qid`` is given too, a coarser unit than the query,
+            which is ``unit`` in `rankeval.cross_validate`.
         qid : array-like of shape (n_rows,), optional
             The query of each row.
         group : array-like of int of shape (n_queries,), optional
-            Sizes of consecutive queries, instead of ``qid``.
+            Sizes of consecutive queries, instead of ``qid``; not the ``groups`` of scikit-learn.
 
         Yields
         ------
@@ -122,17 +124,23 @@ class QuerySplit:
         place = np.empty_like(rank)
         place[rank] = np.arange(len(rank))
         codes, units = place[codes], units[rank]
-        self._refuse_folds_of_rows(len(units))
-        for train, test in self._split_units(units, self._targets(X, y, codes, units)):
-            yield _rows_of(train, codes, len(units)), _rows_of(test, codes, len(units))
-
-    def _refuse_folds_of_rows(self, n_units: int) -> None:
         folds = getattr(self.splitter, "test_fold", None)  # of scikit-learn's PredefinedSplit
-        if folds is not None and len(folds) != n_units:
+        if folds is not None and len(folds) != len(units):
             raise InvalidInput(
-                f"test_fold of {type(self.splitter).__name__} has {len(folds)} entries, but there are {n_units} "
+                f"test_fold of {type(self.splitter).__name__} has {len(folds)} entries, but there are {len(units)} "
                 "queries: give one per query, in the order of their ids; or rankeval.PredefinedFolds(ids by fold)"
             )
+        targets = self._targets(X, y, codes, units)
+        wants_groups = hasattr(self.splitter, "get_metadata_routing") and (
+            self.splitter.get_metadata_routing().split.requests.get("groups") is True
+        )
+        with warnings.catch_warnings():
+            # A stratum with fewer queries than folds is spread over as many folds as it has queries.
+            warnings.filterwarnings("ignore", "The least populated class", UserWarning)
+            groups = (np.arange(len(units)),) if wants_groups else ()
+            sides = list(self.splitter.split(units.reshape(-1, 1), targets, *groups))
+        for train, test in sides:
+            yield _rows_of(train, codes, len(units)), _rows_of(test, codes, len(units))
 
     def _units(self, X: Any, y: Any, groups: Any, qid: Any, group: Any) -> NDArray[Any]:
         """Return the unit of each row that must stay whole: its group, or else its query."""
@@ -164,13 +172,6 @@ class QuerySplit:
         else:
             return None
         return strata(values, self.splitter) if balances else np.asarray(values)
-
-    def _split_units(self, units: NDArray[Any], labels: NDArray[Any] | None) -> list[tuple[Rows, Rows]]:
-        groups = (np.arange(len(units)),) if _wants_groups(self.splitter) else ()
-        with warnings.catch_warnings():
-            # A stratum with fewer queries than folds is spread over as many folds as it has queries.
-            warnings.filterwarnings("ignore", "The least populated class", UserWarning)
-            return list(self.splitter.split(units.reshape(-1, 1), labels, *groups))
 
     def get_n_splits(
         self, X: Any = None, y: Any = None, groups: Any = None, *, qid: Any = None, group: Any = None
@@ -238,8 +239,7 @@ class QuerySplit:
         {'split': {'qid': 'query', 'groups': True}}
         """
         for param in requests:
-            if param not in self._requests:
-                raise unknown("metadata of a splitter", param, self._requests)
+            chosen("metadata of a splitter", param, self._requests)
         self._requests.update(requests)
         return self
 
@@ -263,19 +263,12 @@ def _rows_of(chosen: Rows, codes: NDArray[np.int64], n_units: int) -> Rows:
 
 
 def _spelled(key: Any) -> str:
-    """Return the text of a key for `repr`."""
     if isinstance(key, Mapping):
         plain = (tuple(part.item() if isinstance(part, np.generic) else part for part in pair) for pair in key.items())
         return repr(dict(plain))
     if hasattr(getattr(key, "index", None), "get_indexer"):
         return f"Series({key.tolist()!r}, index={key.index.tolist()!r})"
     return repr(np.asarray(key).tolist())
-
-
-def _wants_groups(splitter: Any) -> bool:
-    if not hasattr(splitter, "get_metadata_routing"):
-        return False
-    return splitter.get_metadata_routing().split.requests.get("groups") is True
 
 
 Stratum = Callable[[NDArray[Any]], Any]
@@ -380,8 +373,8 @@ def strata(values: list[Any], splitter: Any) -> NDArray[np.int64]:
         return codes
     n_folds = _n_folds(splitter)
     least = n_folds or _least_of_draws(splitter, len(values))
-    if len(values) < least:
-        raise InvalidInput(f"{type(splitter).__name__} needs {least} queries or more, and there are {len(values)}")
+    few = f"{type(splitter).__name__} needs {least} queries or more, and there are {len(values)}"
+    refuse((len(values) < least, few))
     sizes = np.bincount(codes)
     joined = _joined(sizes, least)
     # One stratum would balance nothing. Folds can share rare numbers, if not with one query for every fold.
@@ -389,7 +382,6 @@ def strata(values: list[Any], splitter: Any) -> NDArray[np.int64]:
 
 
 def _joined(sizes: NDArray[np.int64], least: int) -> NDArray[np.int64]:
-    """Join ascending numbers into as many strata as possible with at least this many queries each."""
     strata = np.zeros(len(sizes), dtype=np.int64)
     now, filled = 0, 0
     for place, size in enumerate(sizes.tolist()):
@@ -403,7 +395,6 @@ def _joined(sizes: NDArray[np.int64], least: int) -> NDArray[np.int64]:
 
 
 def _n_folds(splitter: Any) -> int:
-    """Return the number of folds, 0 for a splitter that draws its parts."""
     if hasattr(splitter, "test_size"):
         return 0
     # A repeated splitter keeps the options of its inner splitter in cvargs.
@@ -411,7 +402,6 @@ def _n_folds(splitter: Any) -> int:
 
 
 def _least_of_draws(splitter: Any, n_queries: int) -> int:
-    """Return the size of a stratum that has a query in both parts."""
     test, train = splitter.test_size, splitter.train_size
     if test is None and train is None:
         test = 0.1

@@ -33,7 +33,7 @@ from rankeval.model_selection.checks import for_other_processes
 from rankeval.model_selection.held_out import SCORE, hold_out, refuse_cut, validation_part
 from rankeval.model_selection.nesting import features_for
 from rankeval.model_selection.query_ids import find, n_rows, require
-from rankeval.model_selection.rows import EarlyStopping, TrainingRows, query_weight_of_rows, row_units, row_weights
+from rankeval.model_selection.rows import TrainingRows, query_weight_of_rows, row_units, row_weights
 from rankeval.model_selection.scorers import make_scorer
 from rankeval.model_selection.searches import Watched, in_search, stopping, stopping_at_weights
 
@@ -214,7 +214,7 @@ class QueryRanker(BaseEstimator):  # type: ignore[misc]
         with stopping_at_weights():
             means = query_weight_of_rows(query_weight, ids, X=X, y=y, qid=qid)
         rows = TrainingRows.of(features, labels, ids, **beside, query_weight=means)
-        rows, watch = self._hold_out(rows, validation)
+        rows, watch = hold_out(self, rows, validation)
         estimator = boosters.cloned(self.estimator)
         with threads.few(estimator, features):
             self.estimator_, self.n_iterations_ = nesting.fitted(estimator, rows, watch)
@@ -373,22 +373,8 @@ class QueryRanker(BaseEstimator):  # type: ignore[misc]
         try:
             features = self._features(part.X, reset=False)
         except ValueError as error:
-            told = said(error)
-            raise InvalidInput(f"the features of eval_set do not fit those of X: {told}") from error
+            raise InvalidInput(f"the features do not fit those of X: {said(error)}", where="eval_set") from error
         return TrainingRows.of(features, part.y, part.qid)
-
-    def _hold_out(
-        self, rows: TrainingRows, validation: TrainingRows | None = None
-    ) -> tuple[TrainingRows, EarlyStopping | None]:
-        return hold_out(
-            self.estimator,
-            rows,
-            validation,
-            share=self.validation_fraction,
-            rounds=self.early_stopping_rounds,
-            measure=self.eval_measure,
-            convention=self.eval_convention,
-        )
 
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = super().__getstate__()

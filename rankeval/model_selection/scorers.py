@@ -16,7 +16,7 @@ from typing import Any
 
 from sklearn.utils.metadata_routing import MetadataRequest
 
-from rankeval._registry import chosen, unknown
+from rankeval._registry import chosen
 from rankeval.collection.convention import Convention, rules_of_call
 from rankeval.collection.rows import check_rows
 from rankeval.contamination.refusal import ContaminationCheck
@@ -278,8 +278,7 @@ class QueryScorer:
             If a keyword is none of these.
         """
         for param in requests:
-            if param not in self._requests:
-                raise unknown("metadata of a scorer", param, self._requests)
+            chosen("metadata of a scorer", param, self._requests)
         self._requests = {**self._requests, **requests}
         return self
 
@@ -325,7 +324,6 @@ def as_fitted(estimator: Any, X: Any) -> Any:
 
 
 def _fitted_with(estimator: Any) -> list[Any]:
-    """Return the feature names that an estimator was fitted with, if it knows them."""
     for name in ("feature_names_in_", "feature_names_"):  # the second is CatBoost's
         found = getattr(estimator, name, None)
         if found is not None:

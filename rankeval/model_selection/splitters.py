@@ -26,8 +26,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.model_selection import KFold, RepeatedKFold, ShuffleSplit, StratifiedKFold, TimeSeriesSplit
 
-from rankeval._checks import check_count, check_number, count, shown
-from rankeval._registry import unknown
+from rankeval._checks import check_count, check_number, count, refuse, shown
+from rankeval._registry import chosen
 from rankeval.collection.data import RankingData
 from rankeval.collection.rows import check_rows
 from rankeval.datasets import load_letor_parts
@@ -404,8 +404,7 @@ class PredefinedFolds(QuerySplit):
             If a part is none of these.
         """
         for part in (*train, *test):
-            if part not in PARTS:
-                raise unknown("part of a fold", part, PARTS)
+            chosen("part of a fold", part, PARTS)
         root = Path(path)
         found = [one for one in root.glob("*") if one.is_dir() and re.fullmatch(r"(?i)fold[_-]?\d+", one.name)]
         if not found:
@@ -418,16 +417,17 @@ class PredefinedFolds(QuerySplit):
 
 
 class _ByIds:
-    """A splitter of queries that finds them by their ids."""
+    """Finds queries by their ids, compared as text."""
 
     def __init__(self, folds: list[tuple[frozenset[str], frozenset[str]]]) -> None:
-        if not folds:
-            raise InvalidInput("folds is empty: give the ids of training and test queries of at least one fold")
+        refuse((not folds, "folds is empty: give the ids of training and test queries of at least one fold"))
         for number, (train, test) in enumerate(folds):
-            if not train or not test:
-                raise InvalidInput(f"fold {number} has no {'training' if not train else 'test'} queries")
-            if both := train & test:
-                raise InvalidInput(f"fold {number} trains and tests on query {min(both)!r}")
+            both = train & test
+            refuse(
+                (not train, f"fold {number} has no training queries"),
+                (not test, f"fold {number} has no test queries"),
+                (bool(both), f"fold {number} trains and tests on query {min(both, default='')!r}"),
+            )
         self.folds = folds
 
     def split(self, X: Any, _y: Any = None) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
@@ -494,33 +494,35 @@ def query_folds(cv: Any, data: RankingData, unit: NDArray[Any] | None, *, name: 
     InvalidInput
         If there is no split, one has an empty side, or given splits cut a query.
     """
-    known = cv is None or isinstance(cv, (Integral, Iterable)) or hasattr(cv, "split")
-    if isinstance(cv, (str, bytes)) or not known:
-        raise InvalidInput(f"{name} is {cv!r}; give a number of folds, a splitter, or pairs of training and test rows")
-    splitter = by_query(cv)
-    n_queries = len(np.unique(data.qid))
-    if isinstance(cv, Integral) and int(cv) > n_queries:
-        raise InvalidInput(f"{name} is {cv}, and there are {count(n_queries, 'query')}: a fold holds out at least one")
+    splitter, n_queries = by_query(cv), len(np.unique(data.qid))
+    is_iterable = isinstance(cv, Iterable) and not isinstance(cv, (str, bytes))
+    refuse(
+        (
+            splitter is None and not is_iterable,
+            f"{name} is {cv!r}; give a number of folds, a splitter, or pairs of training and test rows",
+        ),
+        (
+            isinstance(cv, Integral) and int(cv) > n_queries,
+            f"{name} is {cv}, and there are {count(n_queries, 'query')}: a fold holds out at least one",
+        ),
+        (
+            splitter is None and unit is not None,
+            f"unit is split by a splitter, and {name} gives the rows of each split: leave one of them out",
+        ),
+    )
     if splitter is not None:
         folds = list(splitter.split(data.X, data.y, unit, qid=data.qid))
-    elif unit is not None:
-        raise InvalidInput(
-            f"unit is split by a splitter, and {name} gives the rows of each split: leave one of them out"
-        )
     else:
-        folds = [
-            (_positions(train, len(data)), _positions(test, len(data)))
-            for train, test in (_pair(one, name) for one in cv)
-        ]
+        pairs = (_pair(one, name) for one in cv)
+        folds = [(_positions(train, len(data)), _positions(test, len(data))) for train, test in pairs]
         _refuse_cuts(folds, data, name)
-    if not folds:
-        raise InvalidInput(
-            f"{name} has no splits; an iterator that was used up gives none again: pass a list or a splitter"
+    used_up = f"{name} has no splits; an iterator that was used up gives none again: pass a list or a splitter"
+    refuse((not folds, used_up))
+    for number, (train, test) in enumerate(folds):
+        refuse(
+            (not len(train), f"split {number} of {name} trains on no rows: give both sides at least one query"),
+            (not len(test), f"split {number} of {name} holds out no rows: give both sides at least one query"),
         )
-    for number, sides in enumerate(folds):
-        for side, rows in zip(("trains on", "holds out"), sides, strict=True):
-            if not len(rows):
-                raise InvalidInput(f"split {number} of {name} {side} no rows: give both sides at least one query")
     return folds
 
 
