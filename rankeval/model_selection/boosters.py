@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
+from rankeval._checks import refuse
 from rankeval.errors import InvalidInput
 from rankeval.model_selection.rows import EarlyStopping, TrainingRows, differing
 
@@ -139,15 +140,12 @@ def fit(estimator: Any, rows: TrainingRows, watch: EarlyStopping | None = None) 
 
 
 def _row_weight(rows: TrainingRows, takes: set[str], estimator: Any) -> dict[str, Any]:
-    if rows.weight is None:
-        return {}
-    if "sample_weight" not in takes:
-        raise InvalidInput(f"{type(estimator).__name__} takes no sample_weight: leave it out")
-    return {"sample_weight": rows.weight}
+    of_none = f"{type(estimator).__name__} takes no sample_weight: leave it out"
+    refuse((rows.weight is not None and "sample_weight" not in takes, of_none))
+    return {} if rows.weight is None else {"sample_weight": rows.weight}
 
 
 def _query_weight(rows: TrainingRows, estimator: Any, otherwise: str) -> NDArray[np.float64] | None:
-    """Return the weight of each row's query for a library that takes no other."""
     if rows.weight is None:
         return None
     odd = differing(rows.weight, rows.codes)
@@ -179,9 +177,8 @@ def _fit_lightgbm(estimator: Any, rows: TrainingRows, watch: EarlyStopping | Non
 
     held_out = watch.held_out
     # LightGBM 4.7 renamed eval_set.
-    told |= (
-        {"eval_X": held_out.X, "eval_y": held_out.y} if "eval_X" in takes else {"eval_set": [(held_out.X, held_out.y)]}
-    )
+    pair = held_out.X, held_out.y
+    told |= dict(zip(("eval_X", "eval_y"), pair, strict=True)) if "eval_X" in takes else {"eval_set": [pair]}
     told |= {"eval_group": [held_out.sizes]} if ranks else {}
     # Without this, its own metric or patience could stop the training before ours does.
     before = estimator.get_params()

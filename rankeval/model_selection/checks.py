@@ -52,8 +52,8 @@ def check_measures(
     for _, one in found:
         if one.family.needs == "aspects":
             raise InvalidInput(
-                f"{one} needs judgments by aspect (subtopic), and y holds one grade a row: choose another measure, or "
-                "compute it by rankeval.evaluate(qrels, run)"
+                f"{one} needs judgments by aspect (subtopic), and y holds one grade a row",
+                remedy="choose another measure, or compute it by rankeval.evaluate(qrels, run)",
             )
     with np.errstate(all="ignore"):  # two rows without a relevant one give 0/0
         for one in bound_measures([one for _, one in found], rules):
@@ -141,8 +141,14 @@ def _check(estimator: Any, params: Mapping[str, Any], prefix: str, whole: Any, w
         if inside and head in parts:
             nested.setdefault(head, {})[rest] = value
         elif library(estimator) in _TAKE_ANY and not inside:
-            _warn_if_near(estimator, name, prefix, known, where)
-        elif _is_strict(estimator):
+            near = difflib.get_close_matches(name, known, n=1, cutoff=0.83)
+            if near:
+                warn(
+                    f"{where}: {type(estimator).__name__} has no parameter {prefix + name!r} of its own; did you mean "
+                    f"{prefix + near[0]!r}? Its library gets it as it is"
+                )
+        # An estimator whose library has a set_params of its own may take more than it lists, as skorch does.
+        elif library(estimator) or type(estimator).set_params.__module__.partition(".")[0] == "sklearn":
             kind = type(whole).__name__
             raise UnknownName(f"{where}: {kind} has no parameter {prefix + name!r}{_hint(estimator, name, prefix)}")
     for head, inner in nested.items():
@@ -150,7 +156,6 @@ def _check(estimator: Any, params: Mapping[str, Any], prefix: str, whole: Any, w
 
 
 def _parts(estimator: Any) -> dict[str, Any]:
-    """Return the estimators inside by name: the steps of a Pipeline, the estimator of a QueryRanker."""
     return {
         name: value
         for name, value in estimator.get_params(deep=True).items()
@@ -170,22 +175,12 @@ def _own_names(estimator: Any) -> Iterator[str]:
 
 
 def _all_names(estimator: Any) -> Iterator[str]:
-    """Yield the names of all parameters, those of the parts as ``part__name``."""
     yield from _own_names(estimator)
     for head, part in _parts(estimator).items():
         yield from (f"{head}__{name}" for name in _all_names(part))
 
 
-def _is_strict(estimator: Any) -> bool:
-    """Say whether an estimator has the parameters that it lists and no others.
-
-    A library with a `set_params` of its own may take more, as skorch does.
-    """
-    return bool(library(estimator)) or type(estimator).set_params.__module__.partition(".")[0] == "sklearn"
-
-
 def _hint(estimator: Any, name: str, prefix: str) -> str:
-    """Return the full names that may be meant."""
     full = {prefix + known: known.rpartition("__")[2] for known in _all_names(estimator)}
     own = name.rpartition("__")[2]
     meant = [known for known, short in full.items() if short == own]
@@ -195,15 +190,6 @@ def _hint(estimator: Any, name: str, prefix: str) -> str:
     if near:
         return f"; did you mean {' or '.join(repr(known) for known, short in full.items() if short in near)}?"
     return "; a parameter of a part is written part__parameter" if _parts(estimator) else ""
-
-
-def _warn_if_near(booster: Any, name: str, prefix: str, known: set[str], where: str) -> None:
-    near = difflib.get_close_matches(name, known, n=1, cutoff=0.83)
-    if near:
-        warn(
-            f"{where}: {type(booster).__name__} has no parameter {prefix + name!r} of its own; did you mean "
-            f"{prefix + near[0]!r}? Its library gets it as it is"
-        )
 
 
 _TAKE_ANY = frozenset({"lightgbm", "xgboost"})

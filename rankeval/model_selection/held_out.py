@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankeval._checks import check_count, check_share, count, refuse, shown
+from rankeval._checks import check_count, check_share, count, refuse
 from rankeval.collection.convention import get_convention
 from rankeval.collection.data import RankingData
 from rankeval.collection.rows import check_rows
@@ -148,16 +148,12 @@ def validation_part(
     eval_set = tuple(parts) if parts else eval_set
     if eval_set is None or isinstance(eval_set, RankingData):
         return eval_set
-    is_pair = isinstance(eval_set, (list, tuple)) and len(eval_set) == 2
+    n_parts = len(eval_set) if isinstance(eval_set, (list, tuple)) else 1
+    two = n_parts == 2 and all(isinstance(part, (tuple, RankingData)) for part in eval_set)
+    forms = "give (Xv, yv), a list that holds one such pair, or a RankingData"
     refuse(
-        (
-            not is_pair,
-            f"eval_set is {shown(eval_set)}: give (Xv, yv), a list that holds one such pair, or a RankingData",
-        ),
-        (
-            is_pair and all(isinstance(part, (tuple, RankingData)) for part in eval_set),
-            "eval_set holds 2 validation parts, and training stops on one: give one of them",
-        ),
+        (n_parts != 2, f"eval_set is a {type(eval_set).__name__} of {count(n_parts, 'part')}: {forms}"),
+        (two, "eval_set holds 2 validation parts, and training stops on one: give one of them"),
     )
     X, y = eval_set
     try:
@@ -210,9 +206,5 @@ def refuse_cut(eval_X: Any, X: Any) -> None:
     InvalidInput
         If they have the same number of rows.
     """
-    refuse(
-        (
-            n_rows(eval_X) == n_rows(X),
-            f"eval_X has as many rows as X. {CUT}: put the steps into a QueryRanker, and give eval_set=, eval_qid=[ids]",
-        )
-    )
+    way = "put the steps into QueryRanker(Pipeline([...])) and give eval_set=(Xv, yv), eval_qid=[ids]"
+    refuse((n_rows(eval_X) == n_rows(X), f"eval_X has as many rows as X. {CUT}: {way}"))

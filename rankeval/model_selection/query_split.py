@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.metadata_routing import MetadataRequest
 
-from rankeval._checks import refuse
+from rankeval._checks import refuse, shown
 from rankeval._registry import chosen
 from rankeval.collection.rows import check_rows, index_of
 from rankeval.errors import InvalidInput, QueryIdError
@@ -69,13 +69,13 @@ class QuerySplit:
     """
 
     def __init__(self, splitter: Any, *, order: str = "id", stratum: Stratum | None = None, key: Any = None) -> None:
+        if isinstance(key, str) or not (key is None or hasattr(key, "__len__")):
+            raise InvalidInput(f"key is {shown(key)}: give a mapping of query ids to values, or one value a row")
         way = "give a function of a query's relevance, or key=, values by query"
-        no_values = isinstance(key, str) or not (key is None or hasattr(key, "__len__"))
         refuse(
-            (not hasattr(splitter, "split"), f"splitter is {splitter!r}, which has no split method: give a splitter"),
-            (not (stratum is None or callable(stratum)), f"stratum is {stratum!r}: {way}"),
+            (not hasattr(splitter, "split"), f"splitter is a {type(splitter).__name__}, which has no split method"),
+            (not (stratum is None or callable(stratum)), f"stratum is a {type(stratum).__name__}: {way}"),
             (stratum is not None and key is not None, f"stratum and key are given both: {way}"),
-            (no_values, f"key is {key!r}: give a mapping of query ids to values, or one value a row"),
         )
         chosen("order of queries", order, ("id", "row"))
         self.splitter = splitter

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rankeval._checks import refuse
 from rankeval.collection.convention import Convention, get_convention
 from rankeval.collection.data import take_rows
-from rankeval.errors import InvalidInput
 from rankeval.evaluation import Evaluation, Given, query_weights, score
 from rankeval.io.columns import labels
 from rankeval.join.joined import Joined
@@ -144,14 +144,13 @@ def row_weights(sample_weight: Any, rows: int) -> NDArray[np.float64] | None:
     if sample_weight is None:
         return None
     weights = labels(sample_weight, "sample_weight").astype(np.float64)
-    if weights.shape != (rows,):
-        raise InvalidInput(f"sample_weight has shape {weights.shape}, but there are {rows} rows: give one per row")
-    bad = ~(np.isfinite(weights) & (weights >= 0))
-    if bad.any():
-        row = int(np.argmax(bad))
-        raise InvalidInput(f"sample_weight is {weights[row]} in row {row}: give finite weights, none below 0")
-    if not weights.any():
-        raise InvalidInput("sample_weight is zero in every row: nothing would be learnt")
+    fits = weights.shape == (rows,)
+    refuse((not fits, f"sample_weight has shape {weights.shape}, but there are {rows} rows: give one per row"))
+    bad = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))[:1].tolist()
+    refuse(
+        (bool(bad), f"sample_weight is {weights[bad]} in row {bad}: give finite weights, none below 0"),
+        (not weights.any(), "sample_weight is zero in every row: nothing would be learnt"),
+    )
     return weights
 
 

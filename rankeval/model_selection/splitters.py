@@ -496,19 +496,13 @@ def query_folds(cv: Any, data: RankingData, unit: NDArray[Any] | None, *, name: 
     """
     splitter, n_queries = by_query(cv), len(np.unique(data.qid))
     is_iterable = isinstance(cv, Iterable) and not isinstance(cv, (str, bytes))
+    if splitter is None and not is_iterable:
+        raise InvalidInput(f"{name} is {cv!r}; give a number of folds, a splitter, or pairs of training and test rows")
+    n_folds = int(cv) if isinstance(cv, Integral) else 0
+    both = f"unit is split by a splitter, and {name} gives the rows of each split: leave one of them out"
     refuse(
-        (
-            splitter is None and not is_iterable,
-            f"{name} is {cv!r}; give a number of folds, a splitter, or pairs of training and test rows",
-        ),
-        (
-            isinstance(cv, Integral) and int(cv) > n_queries,
-            f"{name} is {cv}, and there are {count(n_queries, 'query')}: a fold holds out at least one",
-        ),
-        (
-            splitter is None and unit is not None,
-            f"unit is split by a splitter, and {name} gives the rows of each split: leave one of them out",
-        ),
+        (n_folds > n_queries, f"{name} is {n_folds}, and there are {count(n_queries, 'query')}: a fold holds out one"),
+        (splitter is None and unit is not None, both),
     )
     if splitter is not None:
         folds = list(splitter.split(data.X, data.y, unit, qid=data.qid))

@@ -76,10 +76,8 @@ class LightGBMFeval(TrainingMetric):
         if group is None:
             raise QueryIdError("this lightgbm.Dataset has no queries: make it with group=, the sizes of the queries")
         values = self.values(y, score, np.asarray(group, dtype=np.int64), weight)
-        return [
-            (name, value, one.family.greater_is_better)
-            for (name, value), one in zip(values, self.measures, strict=True)
-        ]
+        higher = [one.family.greater_is_better for one in self.measures]
+        return [(*value, better) for value, better in zip(values, higher, strict=True)]
 
 
 class XGBoostMetric(TrainingMetric):

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
+from rankeval._checks import refuse, shown
 from rankeval.collection.convention import Convention, rules_of_call
 from rankeval.errors import InvalidInput, Refusal
 from rankeval.model_selection import boosters
@@ -202,11 +203,13 @@ def optuna_objective(
     >>> len(study.trials), objective.ranker(study.best_trial)
     (2, QueryRanker(estimator=Ridge(alpha=...)))
     """
-    space = _checked(space)
+    forms = "a function of a trial that returns parameters, or a mapping of parameters to distributions or choices"
+    refuse((not callable(space) and not isinstance(space, Mapping), f"space is {space!r}; give {forms}"))
+    if isinstance(space, Mapping) and not callable(space):
+        space = {name: _distribution(name, wanted) for name, wanted in space.items()}
     rules = rules_of_call(convention, ties=ties, missing=missing, no_relevant=no_relevant, judgments=judgments)
     found = check_measures(measure, rules)
-    if len(found) > 1:
-        raise InvalidInput(f"measure is {measure!r}; give one measure for the study to optimise")
+    refuse((len(found) > 1, f"measure is {measure!r}; give one measure for the study to optimise"))
     ranker = as_ranker(estimator)
     if isinstance(space, Mapping):
         check_names(estimator, space, where="space")
@@ -217,53 +220,38 @@ def optuna_objective(
     return OptunaObjective(estimator, space, task, task.folds(cv), scoring)
 
 
-def _checked(space: Any) -> Space:
-    """Return a space that is a function as it is, and the distributions of one that is a mapping."""
-    if callable(space):
-        function: Space = space
-        return function
-    if not isinstance(space, Mapping):
-        raise InvalidInput(
-            f"space is {space!r}; give a function of a trial that returns parameters, or a mapping of parameters to "
-            "optuna.distributions or lists of choices"
-        )
-    return {name: _distribution(name, wanted) for name, wanted in space.items()}
-
-
 def _distribution(name: str, wanted: Any) -> Any:
     from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
     if isinstance(wanted, (FloatDistribution, IntDistribution, CategoricalDistribution)):
         return wanted
-    if isinstance(wanted, tuple) and len(wanted) == 2 and all(map(_is_number, wanted)):
-        kind = "IntDistribution" if all(isinstance(one, Integral) for one in wanted) else "FloatDistribution"
-        raise InvalidInput(
-            f"space[{name!r}] is {wanted!r}, which may mean two values or a range: give the list {list(wanted)!r} for "
-            f"the two values, or optuna.distributions.{kind}{wanted!r} for the range"
-        )
-    if isinstance(wanted, Sequence) and not isinstance(wanted, (str, bytes)) and len(wanted):
-        return CategoricalDistribution(list(wanted))
-    raise InvalidInput(
-        f"space[{name!r}] is {wanted!r}; give an optuna.distributions.FloatDistribution, IntDistribution or "
-        "CategoricalDistribution, or a list of choices"
+    is_sequence = isinstance(wanted, Sequence) and not isinstance(wanted, (str, bytes)) and len(wanted) > 0
+    is_pair = isinstance(wanted, tuple) and len(wanted) == 2
+    is_pair = is_pair and all(isinstance(one, Real) and not isinstance(one, bool) for one in wanted)
+    kind = "IntDistribution" if is_pair and all(isinstance(one, Integral) for one in wanted) else "FloatDistribution"
+    given = f"space[{name!r}] is {shown(wanted)}"
+    values = f"give the list {list(wanted) if is_pair else ''} for the two values"
+    kinds = "FloatDistribution, IntDistribution or CategoricalDistribution"
+    refuse(
+        (
+            is_pair,
+            f"{given}, which may mean two values or a range: {values}, or optuna.distributions.{kind}{wanted!r} for it",
+        ),
+        (not is_sequence, f"{given}; give an optuna.distributions.{kinds}, or a list of choices"),
     )
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool)
+    return CategoricalDistribution(list(wanted))
 
 
 def _suggested(trial: Any, space: Mapping[str, Any]) -> dict[str, Any]:
-    from optuna.distributions import FloatDistribution, IntDistribution
+    from optuna.distributions import CategoricalDistribution, FloatDistribution
 
     params: dict[str, Any] = {}
     for name, wanted in space.items():
-        if isinstance(wanted, FloatDistribution):
-            params[name] = trial.suggest_float(name, wanted.low, wanted.high, step=wanted.step, log=wanted.log)
-        elif isinstance(wanted, IntDistribution):
-            params[name] = trial.suggest_int(name, wanted.low, wanted.high, step=wanted.step, log=wanted.log)
-        else:
+        if isinstance(wanted, CategoricalDistribution):
             params[name] = trial.suggest_categorical(name, wanted.choices)
+        else:
+            suggest = trial.suggest_float if isinstance(wanted, FloatDistribution) else trial.suggest_int
+            params[name] = suggest(name, wanted.low, wanted.high, step=wanted.step, log=wanted.log)
     return params
 
 

@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack, overload
 
 import numpy as np
 
-from rankeval._checks import check_number, shown
+from rankeval._checks import check_number, refuse, shown
 from rankeval._registry import chosen
 from rankeval.collection.convention import Convention, rules_of_call
-from rankeval.errors import InvalidInput
 from rankeval.model_selection.checks import check_measures
 from rankeval.model_selection.fitting import FittedFold, FoldScoring, Task, fold_table, run_folds
 from rankeval.model_selection.ranker import as_ranker
@@ -194,10 +193,10 @@ def cross_validate(
 def _named(estimator: Any, name: str | None) -> dict[str | None, Any]:
     if not isinstance(estimator, Mapping):
         return {name: estimator}
-    if name is not None:
-        raise InvalidInput(f"name is {name!r}, but the estimators are given as a mapping: its keys are their names")
-    if not estimator:
-        raise InvalidInput("the mapping of estimators is empty: give names and estimators")
+    refuse(
+        (name is not None, f"name is {name!r}, but the estimators are given as a mapping: its keys are their names"),
+        (not estimator, "the mapping of estimators is empty: give names and estimators"),
+    )
     return {str(key): one for key, one in estimator.items()}
 
 
@@ -210,7 +209,8 @@ def _collect(
     *,
     keep: bool,
 ) -> CrossValidation:
-    """Put one estimator's folds together."""
+    import pandas as pd
+
     n_rows = len(scoring.joined.score)
     predictions, held_out = np.full(n_rows, np.nan), np.zeros(n_rows, dtype=bool)
     for (_, test), fold in reversed(list(zip(folds, done, strict=True))):  # the first repeat is written last and wins
@@ -218,16 +218,9 @@ def _collect(
     evaluation = replace(scoring.evaluate(np.flatnonzero(held_out), predictions[held_out], name), n_folds=len(folds))
     table = fold_table(scoring, [test for _, test in folds], done)
     estimators = tuple(fold.estimator for fold in done) if keep else None
-    return CrossValidation(evaluation, table, predictions, estimators, splits, _chosen(done))
-
-
-def _chosen(done: list[FittedFold]) -> pd.DataFrame | None:
-    """Return the parameters that searches chose, if the estimator is a search."""
-    import pandas as pd
-
-    if any(fold.best_params is None for fold in done):
-        return None
-    return pd.DataFrame([fold.best_params for fold in done], index=pd.RangeIndex(len(done), name=FOLD))
+    chosen = [fold.best_params for fold in done]
+    by_fold = None if None in chosen else pd.DataFrame(chosen, index=table.index)
+    return CrossValidation(evaluation, table, predictions, estimators, splits, by_fold)
 
 
 @dataclass(frozen=True, eq=False)
@@ -378,20 +371,16 @@ def learning_curve(
 
 
 def _counts(sizes: Any, largest: int) -> list[int]:
-    """Return the distinct numbers of queries, ascending."""
-    if isinstance(sizes, str) or not isinstance(sizes, Iterable):
-        raise InvalidInput(f"sizes is {shown(sizes)}; give shares of the training part or numbers of queries")
+    way = "give shares of the training part or numbers of queries"
+    refuse((isinstance(sizes, str) or not isinstance(sizes, Iterable), f"sizes is {shown(sizes)}; {way}"))
     counts = set()
     for size in sizes:
         check_number("each of sizes", size)
         share = isinstance(size, (float, np.floating))
         count = int(size * largest + 1e-9) if share else int(size)
-        if (share and not 0 < size <= 1) or not 1 <= count <= largest:
-            raise InvalidInput(
-                f"size {size} is out of range: give shares above 0 and up to 1.0, or numbers of queries from 1 to "
-                f"{largest}, those of the smallest training part"
-            )
+        ends = f"shares above 0 and up to 1.0, or numbers from 1 to {largest}, those of the smallest training part"
+        out = (share and not 0 < size <= 1) or not 1 <= count <= largest
+        refuse((bool(out), f"size {size} is out of range: give {ends}"))
         counts.add(count)
-    if not counts:
-        raise InvalidInput("sizes is empty: give shares of the training part or numbers of queries")
+    refuse((not counts, f"sizes is empty: {way}"))
     return sorted(counts)

@@ -141,7 +141,7 @@ def today(function: Callable[..., Any], *given: Any, **arguments: Any) -> Any:
     weights, qid = arguments.get("sample_weight"), arguments.get("qid")
     if "query_weight" in known and ("sample_weight" not in known or function.__name__ == "score"):
         arguments["query_weight"] = arguments.pop("sample_weight", None)
-    elif "query_weight" in known and isinstance(weights, np.ndarray) and len(weights) == len(qid):
-        if len(set(zip(qid.tolist(), weights.tolist(), strict=True))) == len(set(qid.tolist())):
-            arguments["query_weight"] = weights  # of queries: they weighed rows and means
+    elif "query_weight" in known and isinstance(weights, np.ndarray) and weights.shape == np.shape(qid):
+        pairs = set(zip(map(str, qid), weights.tolist(), strict=True))
+        arguments["query_weight"] = weights if len(pairs) == len(set(map(str, qid))) else None  # else of rows
     return function(*given, **arguments)
