@@ -36,7 +36,6 @@ PART = "note string, evidence binary, part binary"
 
 _SCHEMA = pa.schema([("note", pa.string()), ("evidence", pa.binary()), ("part", pa.binary())])
 _ARGUMENTS = {"y_true": "relevance", "y_score": "score"}  # those of the kernel, and ours
-_FIELDS = ("problem", "argument", "found", "expected", "where", "remedy")  # of an error, by name
 _BATCH = 1 << 16
 
 
@@ -98,9 +97,8 @@ class PartScoring:
         try:
             return self._scored(table)
         except RankevalError as error:
-            fields = {name: getattr(error, name) for name in _FIELDS}
-            argument = None if error.argument is None else _ARGUMENTS.get(error.argument, error.argument)
-            return {"error": (type(error).__name__, fields | {"argument": argument})}, None, None
+            error = error.having(argument=_ARGUMENTS.get(error.argument or "", error.argument))
+            return {"error": (type(error).__name__, error.fields)}, None, None
 
     def _scored(self, table: pa.Table) -> tuple[Note, bytes | None, bytes]:
         columns = {name: table[name] for name in table.column_names}
@@ -108,9 +106,8 @@ class PartScoring:
         joined = join_arrays(y, score, qid, docid=docid, convention=self.convention)
         weights = part_weights(columns["query_weight"], joined) if "query_weight" in columns else None
         evaluation = score_part(joined, self.asked, weights=weights, name=self.name)
-        note: Note = {"weighs": weights is None or bool((weights > 0).any())}
-        if self.needs_grades:
-            note["grades"] = np.unique(joined.relevance).astype(np.float64).tolist()
+        grades = np.unique(joined.relevance).astype(np.float64).tolist() if self.needs_grades else []
+        note: Note = {"weighs": weights is None or bool((weights > 0).any()), "grades": grades}
         evidence = None if self.watch is None else self.watch.value.evidence(y, qid, docid=docid, score=score)
         return note, None if evidence is None else pickle.dumps(evidence), evaluation.to_bytes()
 

@@ -126,7 +126,7 @@ def make_estimator(config: RankerConfig, *, name: str, seed: int) -> Any:
     ConfigError
         If a class cannot be imported or refuses a parameter.
     """
-    from rankeval.model_selection.parameters import check_names
+    from rankeval.model_selection.checks import check_names
 
     key = f"rankers.{name}"
     if config.estimator is not None:
@@ -218,10 +218,9 @@ def make_ranker(config: ExperimentConfig, name: str) -> QueryRanker:
         If it cannot be made, or an option of early stopping does not fit it.
     """
     from rankeval.model_selection.boosters import library
-    from rankeval.model_selection.capabilities import stops_early
     from rankeval.model_selection.checks import check_measures
     from rankeval.model_selection.nesting import last_of
-    from rankeval.model_selection.ranker import QueryRanker
+    from rankeval.model_selection.ranker import QueryRanker, stops_early
 
     own, key = config.rankers[name], f"rankers.{name}"
     estimator = make_estimator(own, name=name, seed=config.seed)

@@ -208,7 +208,7 @@ def _checked(config: ExperimentConfig | Mapping[str, Any] | str | Path) -> Exper
 
 def _parts(config: ExperimentConfig, checked: Checked) -> Parts:
     """Load the data and split it; the validation part is kept apart if a ranker stops early."""
-    from rankeval.model_selection.capabilities import stops_early
+    from rankeval.model_selection.ranker import stops_early
 
     stopping = [name for name, ranker in checked.rankers.items() if stops_early(ranker)]
     parts = split(config, checked.load(), watched=bool(stopping))

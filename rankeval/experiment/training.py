@@ -284,7 +284,7 @@ def train(
     data : tuple of LoggedData
         The digests of its parts.
     """
-    from rankeval.model_selection.capabilities import stops_early
+    from rankeval.model_selection.ranker import stops_early
 
     started, clock = time.time(), time.perf_counter()
     digests = {one.role: one.digest for one in data}

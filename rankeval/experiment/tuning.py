@@ -84,8 +84,8 @@ def tune(ranker: QueryRanker, name: str, parts: Parts, *, config: ExperimentConf
     import sklearn
     from sklearn.base import clone
 
-    from rankeval.model_selection.capabilities import stops_early
     from rankeval.model_selection.checks import check_measures, signs
+    from rankeval.model_selection.ranker import stops_early
     from rankeval.model_selection.rows import as_arguments
     from rankeval.model_selection.splitters import QueryKFold
     from rankeval.model_selection.validation import cross_validate

@@ -30,7 +30,7 @@ from rankeval.errors import InvalidInput, warn
 from rankeval.guard.collection import LoadedCollection
 
 if TYPE_CHECKING:
-    from rankeval.model_selection.folds import Folds
+    from rankeval.model_selection.splitters import Folds
 
 NOTE = (
     "over {folds}: each query is scored by a model that was not fitted on it. The test concerns the procedure on this "
@@ -108,7 +108,7 @@ def out_of_fold(loaded: LoadedCollection, systems: Mapping[str, Any], folds: Any
 
 
 def _parts(folds: Any, data: RankingData) -> Folds:
-    from rankeval.model_selection.folds import query_folds
+    from rankeval.model_selection.splitters import query_folds
 
     by_row = _by_row(folds, len(data))
     if by_row is not None:

@@ -133,7 +133,6 @@ class Check:
         )
 
     def _advice(self) -> list[str]:
-        """Say how many queries are needed if an equal system fails too often."""
         if self.claim == "no regression":
             return []
         return [

@@ -7,8 +7,7 @@ import pandas as pd
 import pytest
 
 from rankeval.errors import QueryIdError
-from rankeval.model_selection.bound_ids import BoundIds
-from rankeval.model_selection.query_ids import find
+from rankeval.model_selection.query_ids import BoundIds, find
 
 X = np.zeros((4, 2))
 IDS = ["a", "b", "a", "b"]

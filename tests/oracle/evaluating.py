@@ -29,6 +29,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import rankeval as rk
+from tests.oracle.recording import today
 
 Calls = Iterator[tuple[str, Callable[[], object]]]
 
@@ -757,7 +758,8 @@ def scored(seed: int, measures: Any, beside: str, **options: Any) -> Any:
     elif beside == "short":
         told = {"qid": data.qid[:3]}
     scorer = rk.make_scorer(measures, **options)
-    return scorer(First(), X, y, **told), numbers(scorer.evaluate(First(), X, y, **told)), repr(scorer)
+    scores, found = today(scorer, First(), X, y, **told), today(scorer.evaluate, First(), X, y, **told)
+    return scores, numbers(found), repr(scorer)
 
 
 def watched(seed: int, which: str, measures: Any, convention: str, weight: str | None) -> Any:

@@ -46,7 +46,7 @@ from rankeval.collection.data import RankingData, take_rows
 from rankeval.errors import InvalidInput
 from rankeval.evaluation.responses import responses
 from rankeval.model_selection import boosters
-from rankeval.model_selection.features import features_for
+from rankeval.model_selection.nesting import features_for
 from rankeval.model_selection.query_ids import n_rows
 from rankeval.model_selection.scorers import as_fitted
 from rankeval_mlflow.flavours import mlmodel

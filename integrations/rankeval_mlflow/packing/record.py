@@ -201,7 +201,7 @@ def _table_of_folds(cv: CrossValidation) -> pd.DataFrame:
 def _section(cv: CrossValidation) -> str:
     frame = _table_of_folds(cv).reset_index()
     caption = "Folds. Their training parts overlap, so they are no sample to test on."
-    return Table(frame, caption=caption, notes=cv.notes).to_markdown()
+    return Table(frame, caption=caption).to_markdown()
 
 
 def record_node(record: RunRecord) -> Node:

@@ -1,6 +1,9 @@
-"""What a fitted ranker knows of its queries, so that a scorer can tell if a fold is fair.
+"""What goes wrong inside a search of scikit-learn: unusable ids and weights, cut queries, scores on the rows watched.
 
-scikit-learn passes a scorer the rows of one fold, and nothing of those that the estimator was fitted on. So a
+scikit-learn turns every `Exception` inside a search into nan or a failed fit, so a `Refusal` stops it. It does not tell
+a scorer or an estimator that a search calls it, so the frames of the callers are read.
+
+scikit-learn passes a scorer the rows of one fold, and nothing of those that the estimator was fitted on. So a fitted
 QueryRanker keeps two things, and no features::
 
     fitted     label and id of each row           other labels under one of these ids: the fold cuts the query (warned)
@@ -18,9 +21,13 @@ once in its life.
 
 from __future__ import annotations
 
+import sys
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from types import FrameType
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,10 +37,93 @@ from rankeval.contamination.fingerprint import Fingerprint, fingerprint
 from rankeval.contamination.hashing import join
 from rankeval.contamination.refusal import hangs_on_refusals
 from rankeval.contamination.signature import Signature
-from rankeval.errors import QueryCutWarning, SharedQueries, SharedQueriesError
+from rankeval.errors import (
+    ConflictingQueryIds,
+    InvalidInput,
+    MissingQueryIds,
+    QueryCutWarning,
+    QueryIdError,
+    SharedQueries,
+    SharedQueriesError,
+    UnusableQueryIdsError,
+    UnusableWeights,
+)
 from rankeval.join.matching import Hashes
 from rankeval.model_selection.nesting import last_of
-from rankeval.model_selection.stopping import FOLDS, callers, in_search, is_of
+
+SEARCHES = "sklearn.model_selection"
+"""The package of scikit-learn's searches and validations."""
+
+FOLDS = f"{SEARCHES}._validation"
+"""The module that fits and scores their folds; the score of a search that was fitted does not pass it."""
+
+
+def callers() -> Iterator[FrameType]:
+    """Yield the frames of the calling functions, the innermost first."""
+    frame: FrameType | None = sys._getframe(1)  # noqa: SLF001 - inspect.stack reads the source of every frame
+    while frame is not None:
+        yield frame
+        frame = frame.f_back
+
+
+def is_of(frame: FrameType, *packages: str) -> bool:
+    """Say whether a frame's module is in one of these packages.
+
+    Parameters
+    ----------
+    frame : frame
+        The frame of a function.
+    *packages : str
+        Beginnings of module names.
+    """
+    return str(frame.f_globals.get("__name__", "")).startswith(packages)
+
+
+def in_search(package: str = SEARCHES) -> bool:
+    """Say whether scikit-learn's model selection is calling, or a part of it, in this process or as a worker of it."""
+    return any(is_of(frame, package) for frame in callers())
+
+
+def stop(error: InvalidInput) -> NoReturn:
+    """Stop the search around this call, if there is one.
+
+    Parameters
+    ----------
+    error : InvalidInput
+        Why. A `QueryIdError` that is not an `UnusableQueryIdsError` is a disagreement of sources.
+
+    Raises
+    ------
+    MissingQueryIds
+        Always, except in a worker whose caller would hang, as that of a ``multiprocessing.Pool``.
+    """
+    if hangs_on_refusals():
+        raise UnusableQueryIdsError(**error.fields) from error
+    conflict = isinstance(error, QueryIdError) and not isinstance(error, UnusableQueryIdsError)
+    raise (ConflictingQueryIds if conflict else MissingQueryIds)(**error.fields) from error
+
+
+@contextmanager
+def stopping() -> Iterator[None]:
+    """Let an InvalidInput inside stop the search around this call; without a search it is raised as it is."""
+    try:
+        yield
+    except InvalidInput as error:
+        if in_search():
+            stop(error)
+        raise
+
+
+@contextmanager
+def stopping_at_weights() -> Iterator[None]:
+    """As `stopping`, for weights of queries."""
+    try:
+        yield
+    except InvalidInput as error:
+        if in_search() and not hangs_on_refusals():
+            raise UnusableWeights(**error.fields) from error
+        raise
+
 
 NOTE = "rankeval warned of a cut query"
 """The note in the outermost frame of a search; no variable can have this name."""
@@ -129,17 +219,10 @@ def check_fold(estimator: Any, X: Any, y: NDArray[Any], ids: NDArray[Any]) -> No
 
 def _warn_once(message: str) -> None:
     """Warn at the line that called the search around this call, once per search."""
-    outermost = next(frame for frame in reversed(list(callers())) if is_of(frame, "sklearn.", "rankeval."))
-    frame = outermost.f_back or outermost
-    notes = _OF_WORKER if is_of(frame, "joblib.") else outermost.f_locals
-    if NOTE in notes:
-        return
-    notes[NOTE] = True
-    warnings.warn_explicit(
-        message,
-        QueryCutWarning,
-        frame.f_code.co_filename,
-        frame.f_lineno,
-        module=frame.f_globals.get("__name__", "<string>"),
-        registry=frame.f_globals.setdefault("__warningregistry__", {}),
-    )
+    frames = list(callers())
+    place = max(place for place, frame in enumerate(frames) if is_of(frame, "sklearn.", "rankeval."))
+    caller = min(place + 1, len(frames) - 1)
+    notes = _OF_WORKER if is_of(frames[caller], "joblib.") else frames[place].f_locals
+    if NOTE not in notes:
+        notes[NOTE] = True
+        warnings.warn(message, QueryCutWarning, stacklevel=caller + 1)
