@@ -88,6 +88,8 @@ def test_what_does_not_fit_is_one_line_with_the_key_and_a_way_out(settings, said
         ("name: a\nname: b\n", "line 2, column 1: the key 'name' is repeated"),
         ("name: [\n", "line 2, column 1"),
         ("name: !!python/object/apply:os.getcwd []\n", "could not determine a constructor"),
+        ("name: !!timestamp odd\n", "bad.yaml: "),
+        ("seed: !!bool odd\n", "bad.yaml: "),
     ],
 )
 def test_a_file_that_is_no_experiment_says_where(tmp_path: Path, text, said):
