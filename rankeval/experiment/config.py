@@ -111,7 +111,8 @@ def parse_yaml(text: str, source: str) -> Any:
         raise ConfigError(f"{source}: no YAML: {said(error)}") from None
     except RecursionError:
         raise ConfigError(f"{source}: nested too deep for an experiment file") from None
-    except (ValueError, TypeError) as error:  # a date of no calendar, a number of thousands of digits, a list as a key
+    # PyYAML lets the errors of its constructors out: a date of no calendar, a list as a key, `!!timestamp` of a word.
+    except (ValueError, TypeError, LookupError, AttributeError) as error:
         raise ConfigError(f"{source}: {said(error)}") from None
     if _n_values(raw, {}) > _MOST_VALUES:
         raise ConfigError(f"{source}: aliases (*) make more than {_MOST_VALUES:,} values of it")
