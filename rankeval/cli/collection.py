@@ -1,20 +1,13 @@
-"""The test collection of a guard command, given as files: its options, and reading it and the rankings of it.
-
-A command takes ``files: CollectionFiles``. `with_collection` replaces that parameter by one option for each field, so
-that the options stand in one place and every command has all of them.
-"""
+"""The test collection of a guard command, given as files: reading it and the rankings of it."""
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, fields
+from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from rankeval.cli.output import LimitOptions
+from rankeval.cli.options import COLLECTION
 from rankeval.errors import FileFormatError, InvalidInput
 
 if TYPE_CHECKING:
@@ -43,31 +36,21 @@ class CollectionFiles:
         Limits to raise.
     """
 
-    qrels: Annotated[Path | None, typer.Option(help="Judgments, in any format that rankeval evaluate reads.")] = None
-    texts: Annotated[
-        Path | None, typer.Option(help="With --qrels: the texts of the queries, one line QUERY<tab>TEXT each.")
-    ] = None
-    data: Annotated[
-        Path | None,
-        typer.Option(
-            help="Rows with labels instead of judgments: a table (with --qid and --label), a learning-to-rank file, or "
-            "a folder of those, whose test part is taken."
-        ),
-    ] = None
-    qid: Annotated[str | None, typer.Option(help="Column of the query, in a table.")] = None
-    label: Annotated[str | None, typer.Option(help="Column of the relevance, in a table.")] = None
-    docid: Annotated[str | None, typer.Option(help="Column of the document, in a table.")] = None
-    features: Annotated[
-        list[str] | None, typer.Option("--feature", help="A column to be a feature; all columns of numbers if none.")
-    ] = None
-    part: Annotated[
-        str | None,
-        typer.Option(metavar="COLUMN[=VALUE]", help="Take the rows of a table whose column says test, or VALUE."),
-    ] = None
-    input_format: Annotated[
-        str | None, typer.Option(help="Format of the judgments or of the table; else content and suffix decide.")
-    ] = None
-    limit: LimitOptions = None
+    qrels: Path | None
+    texts: Path | None
+    data: Path | None
+    qid: str | None
+    label: str | None
+    docid: str | None
+    features: list[str] | None
+    part: str | None
+    input_format: str | None
+    limit: list[str] | None
+
+    @classmethod
+    def taken(cls, given: dict[str, Any]) -> CollectionFiles:
+        """Take the options of a collection out of those that a command was given."""
+        return cls(**{name: given.pop(name) for name in COLLECTION.split()})
 
     @property
     def limits(self) -> Limits:
@@ -145,33 +128,6 @@ class CollectionFiles:
         column, _, value = self.part.partition("=")
         parts = datasets.load_table_parts(path, part=column, test=value or None, others="drop", **columns)
         return _test_part(parts, f"{path}, column {column}")
-
-
-def with_collection(command: Callable[..., None]) -> Callable[..., None]:
-    """Replace the parameter ``files`` of a command by the options of a collection.
-
-    Parameters
-    ----------
-    command : callable
-        A command with a keyword parameter ``files``.
-    """
-    hints = get_type_hints(command, include_extras=True)
-    options = get_type_hints(CollectionFiles, include_extras=True)
-    own = inspect.signature(command).parameters.values()
-    parameters = [one.replace(annotation=hints[one.name]) for one in own if one.name != "files"]
-    parameters += [
-        inspect.Parameter(one.name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=options[one.name])
-        for one in fields(CollectionFiles)
-    ]
-
-    def called(**given: Any) -> None:
-        files = CollectionFiles(**{one.name: given.pop(one.name) for one in fields(CollectionFiles)})
-        command(files=files, **given)
-
-    called.__name__, called.__doc__ = command.__name__, command.__doc__
-    called.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined] # what Typer reads
-    called.__annotations__ = {one.name: one.annotation for one in parameters}
-    return called
 
 
 def _test_part(parts: dict[str, RankingData], where: str) -> RankingData:

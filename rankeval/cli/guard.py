@@ -16,19 +16,10 @@ import typer
 
 from rankeval import errors
 from rankeval._checks import count, few
-from rankeval.cli.collection import CollectionFiles, with_collection
+from rankeval.cli.collection import CollectionFiles
 from rankeval.cli.net import OwnAnswers, steps
-from rankeval.cli.output import (
-    ConventionName,
-    Format,
-    OutputFormat,
-    ending_with,
-    print_comparison,
-    print_frame,
-    print_rows,
-    say,
-    tell,
-)
+from rankeval.cli.options import COLLECTION, Format, ending_with, options
+from rankeval.cli.output import print_comparison, print_frame, print_rows, say, tell
 
 if TYPE_CHECKING:
     from rankeval.guard import Guard
@@ -45,9 +36,7 @@ guard_app: typer.Typer = typer.Typer(
 
 Project = Annotated[str, typer.Argument(help="The guard's project.")]
 Test = Annotated[str, typer.Argument(metavar="TEST", help="Name of the registered collection.")]
-Ledger = Annotated[
-    str | None, typer.Option(help="Folder, file or SQLAlchemy URL of the ledger; else the one in force here.")
-]
+Reason = Annotated[str, typer.Argument(help="The reason, which goes on record.")]
 Systems = Annotated[
     list[str],
     typer.Argument(
@@ -64,27 +53,21 @@ def _declared_checks() -> Iterator[str]:
 
 
 @guard_app.command(cls=ending_with(_declared_checks))
-@with_collection
+@options(f"supersedes effect sd ledger {COLLECTION}")
 def register(
     project: Project,
     name: Annotated[str, typer.Argument(help="A name for the collection.")],
     *,
-    files: CollectionFiles,
-    supersedes: Annotated[
-        str | None, typer.Option(help="The registered collection that this one extends or relabels.")
-    ] = None,
-    effect: Annotated[
-        float | None, typer.Option(help="The difference that you hope to find, to check the size.")
-    ] = None,
-    sd: Annotated[float | None, typer.Option(help="Standard deviation of differences between systems.")] = None,
-    ledger: Ledger = None,
+    ledger: str | None,
+    **given: Any,
 ) -> None:
     """Register a test collection: from now on it is refused for tuning.
 
     These checks are made:
     """
     guard = guard_of(project, ledger)
-    found = guard.register(name, **files.load(), **_given(supersedes=supersedes, effect=effect, sd=sd))
+    files = CollectionFiles.taken(given)
+    found = guard.register(name, **files.load(), **{key: one for key, one in given.items() if one is not None})
     tell(
         f"{found.name}: {count(found.n_queries, 'query')}, {count(found.n_rows, 'row')}; {found.n_identifiable} of the "
         f"queries can be recognised; digest {found.digest}"
@@ -96,76 +79,47 @@ def register(
 
 
 @guard_app.command()
-@with_collection
+@options(f"baseline measure secondary convention claim margin fresh alpha n_resamples rng ledger {COLLECTION}")
 def freeze(
-    project: Project,
-    test: Test,
-    systems: Systems,
-    *,
-    files: CollectionFiles,
-    baseline: Annotated[str | None, typer.Option(help="The system that the others are compared with.")] = None,
-    measure: Annotated[str, typer.Option("--measure", "-m", help="The measure that decides.")] = "nDCG@10",
-    secondary: Annotated[list[str] | None, typer.Option(help="A measure to show besides; several times.")] = None,
-    convention: ConventionName = "rankeval",
-    claim: Annotated[
-        str | None, typer.Option(help="What to show: difference, better, not_worse or equivalent.")
-    ] = None,
-    margin: Annotated[float | None, typer.Option(help="Margin of the claim, in units of the measure.")] = None,
-    fresh: Annotated[
-        bool, typer.Option("--fresh", help="Test on the queries that nobody has looked at; else on all.")
-    ] = False,
-    alpha: Annotated[float, typer.Option(help="Level of the test.")] = 0.05,
-    resamples: Annotated[int, typer.Option(help="Number of resamples.")] = 9999,
-    seed: Annotated[int, typer.Option(help="Seed of the resamples.")] = 0,
-    ledger: Ledger = None,
+    project: Project, test: Test, systems: Systems, *, secondary: list[str] | None, ledger: str | None, **given: Any
 ) -> None:
     """Fix systems and test before any score is seen, and print the id of the plan, alone on stdout."""
-    guard = guard_of(project, ledger)
-    plan = guard.freeze(
-        _at_hand(guard, test, files, _registered(project, test, ledger)),
-        systems=files.systems(systems),
-        baseline=baseline,
-        measure=measure,
-        secondary=secondary or (),
-        convention=convention,
-        alpha=alpha,
-        n_resamples=resamples,
-        rng=seed,
-        fresh=fresh,
-        **_given(claim=claim, margin=margin),
-    )
+    guard, files = guard_of(project, ledger), CollectionFiles.taken(given)
+    registered = _at_hand(guard, test, files, _registered(project, test, ledger))
+    plan = guard.freeze(registered, systems=files.systems(systems), secondary=secondary or (), **given)
     say(f"frozen: {plan!r}")
     say(f"open it with: rankeval guard open {project} {plan.id}, and the same files of the collection")
     typer.echo(plan.id)
 
 
 @guard_app.command("open")
-@with_collection
+@options(f"ledger output {COLLECTION}")
 def open_plan(
     project: Project,
     plan: Annotated[str, typer.Argument(metavar="PLAN_ID", help="The id that freeze printed, or its beginning.")],
     *,
-    files: CollectionFiles,
-    ledger: Ledger = None,
-    output: OutputFormat = Format.table,
+    ledger: str | None,
+    output: Format,
+    **given: Any,
 ) -> None:
     """Score all systems of a plan at once, record the looks, and print the comparison."""
     guard = guard_of(project, ledger)
     frozen = guard.plan(plan)
-    test = _at_hand(guard, frozen.collection, files, {frozen.digest})
+    test = _at_hand(guard, frozen.collection, CollectionFiles.taken(given), {frozen.digest})
     print_comparison(guard.open(frozen, test), output)
 
 
 @guard_app.command()
+@options("everybody ledger output")
 def looks(
     project: Project,
     test: Annotated[
         str | None, typer.Argument(metavar="TEST", help="Name of a registered collection; all of the project if none.")
     ] = None,
     *,
-    everybody: Annotated[bool, typer.Option("--all-projects", help="List the looks of other projects too.")] = False,
-    ledger: Ledger = None,
-    output: OutputFormat = Format.table,
+    everybody: bool,
+    ledger: str | None,
+    output: Format,
 ) -> None:
     """List the looks at a registered collection, or of a project."""
     frame = guard_of(project, ledger).looks(test, projects="all" if everybody else "own")
@@ -178,16 +132,10 @@ def looks(
 
 
 @guard_app.command()
-@with_collection
-def status(
-    project: Project,
-    *,
-    files: CollectionFiles,
-    ledger: Ledger = None,
-    output: OutputFormat = Format.table,
-) -> None:
+@options(f"ledger output {COLLECTION}")
+def status(project: Project, *, ledger: str | None, output: Format, **given: Any) -> None:
     """Say whether some data would be refused, why, and which of its queries are registered; exit with 1 if refused."""
-    found = guard_of(project, ledger).status(**files.load())
+    found = guard_of(project, ledger).status(**CollectionFiles.taken(given).load())
     _tell_status(found, output)
     if found.refused and found.project is not None and found.collection is not None:
         say(steps(found.project, found.collection, ledger))
@@ -196,7 +144,7 @@ def status(
 
 
 @guard_app.command()
-@with_collection
+@options(f"baseline budget measure claim margin alpha convention name ledger {COLLECTION}", claim="better")
 def gate(
     project: Project,
     test: Test,
@@ -204,29 +152,19 @@ def gate(
         str | None, typer.Argument(metavar="NAME=PATH", help="The candidate; without one, the gate is declared only.")
     ] = None,
     *,
-    files: CollectionFiles,
-    baseline: Annotated[
-        Path | None, typer.Option(help="Ranking of the system in use; needed once, when the gate is declared.")
-    ] = None,
-    budget: Annotated[int, typer.Option(help="Number of decisions.")] = 20,
-    measure: Annotated[str, typer.Option("--measure", "-m", help="The measure that decides.")] = "nDCG@10",
-    claim: Annotated[str, typer.Option(help="What must be shown of a candidate: better or not_worse.")] = "better",
-    margin: Annotated[float, typer.Option(help="Margin of the claim, in units of the measure.")] = 0.0,
-    alpha: Annotated[float, typer.Option(help="Level of all decisions together.")] = 0.05,
-    convention: ConventionName = "rankeval",
-    name: Annotated[str, typer.Option(help="Name of the gate.")] = "gate",
-    ledger: Ledger = None,
+    baseline: str | None,
+    ledger: str | None,
+    **given: Any,
 ) -> None:
     """Accept or reject one candidate after the other within a budget; exit with 1 if it is rejected.
 
     A gate is declared by its first call, and later calls repeat its options.
     """
-    guard = guard_of(project, ledger)
+    guard, files = guard_of(project, ledger), CollectionFiles.taken(given)
     systems = files.systems(filter(None, [candidate]))
     standard = None if baseline is None else files.systems([f"baseline={baseline}"])["baseline"]
-    terms: dict[str, Any] = {"measure": measure, "claim": claim, "margin": margin, "alpha": alpha}
-    terms |= {"budget": budget, "convention": convention, "name": name}
-    declared = guard.gate(_at_hand(guard, test, files, _registered(project, test, ledger)), baseline=standard, **terms)
+    registered = _at_hand(guard, test, files, _registered(project, test, ledger))
+    declared = guard.gate(registered, baseline=standard, **given)
     if candidate is None:
         tell(str(declared))
         return
@@ -238,7 +176,8 @@ def gate(
 
 
 @guard_app.command(cls=ending_with(_declared_checks))
-def checks(output: OutputFormat = Format.table) -> None:
+@options("output")
+def checks(*, output: Format) -> None:
     """List the checks that the guard makes when a collection is registered."""
     from rankeval.guard import list_checks
 
@@ -246,18 +185,9 @@ def checks(output: OutputFormat = Format.table) -> None:
 
 
 @guard_app.command()
+@options("ledger head report other")
 def verify(
-    project: Project,
-    ledger: Ledger = None,
-    head: Annotated[
-        list[str] | None, typer.Option(help="A head noted earlier: finds entries that were cut off since.")
-    ] = None,
-    report: Annotated[
-        list[Path] | None, typer.Option(help="A report or another file, whose heads the ledger must still hold.")
-    ] = None,
-    other: Annotated[
-        str | None, typer.Option(help="Another copy of the ledger, whose entries this one must hold.")
-    ] = None,
+    project: Project, *, ledger: str | None, head: list[str] | None, report: list[Path] | None, other: str | None
 ) -> None:
     """Check that no entry of the ledger was altered, and that none is missing; exit with 1 otherwise."""
     from rankeval.ledger import discovery
@@ -279,10 +209,12 @@ def verify(
 
 
 @guard_app.command()
+@options("ledger")
 def merge(
     project: Project,
     other: Annotated[str, typer.Argument(help="Folder, file or SQLAlchemy URL of the other ledger.")],
-    ledger: Ledger = None,
+    *,
+    ledger: str | None,
 ) -> None:
     """Add all entries of another ledger to this one; nothing is lost, and the other one stays as it is."""
     guard = guard_of(project, ledger)
@@ -291,10 +223,12 @@ def merge(
 
 
 @guard_app.command()
+@options("ledger")
 def export(
     project: Project,
     target: Annotated[str, typer.Argument(help="Folder, file or SQLAlchemy URL of a ledger, which may be new.")],
-    ledger: Ledger = None,
+    *,
+    ledger: str | None,
 ) -> None:
     """Add all entries of the ledger to another one: from a folder to a database, or back."""
     guard = guard_of(project, ledger)
@@ -302,34 +236,28 @@ def export(
 
 
 @guard_app.command()
-@with_collection
+@options(f"query ledger {COLLECTION}")
 def exempt(
     project: Project,
     test: Annotated[
         str,
         typer.Argument(metavar="TEST", help="Name of the collection; PROJECT/NAME if another project registered it."),
     ],
-    reason: Annotated[str, typer.Argument(help="The reason, which goes on record.")],
+    reason: Reason,
     *,
-    files: CollectionFiles,
-    query: Annotated[
-        list[str] | None, typer.Option(help="A query by the id under which it was registered; several times.")
-    ] = None,
-    ledger: Ledger = None,
+    query: list[str] | None,
+    ledger: str | None,
+    **given: Any,
 ) -> None:
     """Release some queries of a collection: those given by --query, or those found in some data."""
     guard = guard_of(project, ledger)
-    released = guard.exempt(test, query or guard.status(**files.load()), reason)
+    released = guard.exempt(test, query or guard.status(**CollectionFiles.taken(given).load()), reason)
     tell(f"{count(released, 'query')} of {test} exempted; ledger {guard.ledger}, head {guard.head}")
 
 
 @guard_app.command()
-def retire(
-    project: Project,
-    test: Test,
-    reason: Annotated[str, typer.Argument(help="The reason, which goes on record.")],
-    ledger: Ledger = None,
-) -> None:
+@options("ledger")
+def retire(project: Project, test: Test, reason: Reason, *, ledger: str | None) -> None:
     """Give a test collection up for good: its content may be fitted on from now on."""
     guard = guard_of(project, ledger)
     guard.retire(test, reason)
@@ -350,11 +278,6 @@ def entries_of(ledger: str | None) -> tuple[Entry, ...]:
 
     url = discovery.default_url() if ledger is None else discovery.ledger_url(ledger)
     return Ledger(url).read().entries if url else ()
-
-
-def _given(**options: Any) -> dict[str, Any]:
-    """Return the options that were given; the defaults of the others stand in the library."""
-    return {name: value for name, value in options.items() if value is not None}
 
 
 def _tell_status(found: Status, output: Format) -> None:

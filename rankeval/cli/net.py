@@ -19,7 +19,7 @@ from typing import Any, NoReturn
 from typer.core import TyperGroup
 
 from rankeval import errors
-from rankeval.cli.options import as_options
+from rankeval.cli.options import in_options
 from rankeval.cli.output import tell
 from rankeval.errors import GuardRefusal
 
@@ -93,7 +93,7 @@ class _Escaped(Exception):
 
 
 class OwnAnswers(TyperGroup):
-    """Commands that leave interrupts and closed pipes to `caught`."""
+    """Commands that leave interrupts and closed pipes to `caught`, and whose errors name their options."""
 
     def invoke(self, ctx: Any) -> Any:
         """Run the chosen command."""
@@ -101,6 +101,8 @@ class OwnAnswers(TyperGroup):
             return super().invoke(ctx)
         except (KeyboardInterrupt, EOFError, OSError) as error:
             raise _Escaped from error
+        except errors.RankevalError as error:
+            raise in_options(error, self.get_command(ctx, str(ctx.invoked_subcommand))) from error
 
 
 def caught(app: Callable[[], object]) -> NoReturn:
@@ -158,7 +160,7 @@ def _one_line(error: BaseException) -> str:
     if len(text) > _LONGEST:
         text = f"{text[:_LONGEST]} ..."
     if isinstance(error, (errors.RankevalError, errors.Refusal)):
-        return as_options(text) or type(error).__name__
+        return text or type(error).__name__
     # A foreign error: its class says more than its message, and its notes name the file.
     said = [type(error).__name__, text, *getattr(error, "__notes__", ())]
     return f"{': '.join(filter(None, said))} {_HINT}"

@@ -1,22 +1,20 @@
-"""Print scores, tables, progress and warnings; arguments and options that several commands share.
+"""Print scores, tables, progress and warnings.
 
-Control characters are escaped in texts for people, and so are letters that the terminal cannot show. Help is made only
-when somebody asks for it.
+Control characters are escaped in texts for people, and so are letters that the terminal cannot show.
 """
 
 from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 import typer
 
-from rankeval.cli.options import as_options
+from rankeval.cli.options import Format
 from rankeval.render.markup import visible
 
 if TYPE_CHECKING:
@@ -37,8 +35,6 @@ SELDOM = ("unjudged", "depth", "score_dtype")
 
 _FORMULA = ("=", "+", "-", "@")
 """Spreadsheets take a text that begins so for a formula (OWASP, CSV injection)."""
-
-MEASURE_HELP = "A measure, such as nDCG@10; may be given several times."
 
 
 def tell(text: str, *, to_stderr: bool = False) -> None:
@@ -67,39 +63,6 @@ def encodable(text: str, stream: TextIO | None) -> str:
     """
     encoding = getattr(stream, "encoding", None) or "utf-8"
     return text.encode(encoding, "backslashreplace").decode(encoding)
-
-
-class Format(StrEnum):
-    """The forms of a table."""
-
-    table = "table"
-    json = "json"
-    csv = "csv"
-
-
-class EvaluationFormat(StrEnum):
-    """The forms of scores."""
-
-    table = "table"
-    json = "json"
-    csv = "csv"
-    trec = "trec"
-
-
-class ListFormat(StrEnum):
-    """The forms of the list of measures; markdown is the guide to them."""
-
-    table = "table"
-    json = "json"
-    csv = "csv"
-    markdown = "markdown"
-
-
-class KeysFormat(StrEnum):
-    """The forms of the reference of keys."""
-
-    text = "text"
-    markdown = "markdown"
 
 
 def say(message: str) -> None:
@@ -193,14 +156,14 @@ def print_comparison(compared: Comparison, output: Format) -> None:
     A comparison of one system has no differences, so its means are printed.
     """
     if output is Format.table:
-        tell(as_options("\n".join([*compared.findings, "", str(compared)])))
+        tell("\n".join([*compared.findings, "", str(compared)]))
     elif output is Format.json:
         typer.echo(compared.to_json())
     else:
         numbers = compared.table if compared.has_pairs or compared.means is None else compared.means
         print_frame(numbers, output)
         for sentence in (*compared.findings, compared.caption, *compared.notes):
-            say(as_options(f"note: {sentence}"))
+            say(f"note: {sentence}")
 
 
 def print_frame(frame: pd.DataFrame, output: Format) -> None:
@@ -282,51 +245,3 @@ def print_result(result: ExperimentResult) -> None:
     tell(f"Report:  {result.report}")
     if result.tracked:
         tell(f"MLflow:  {result.tracked.where}")
-
-
-Measures = Annotated[list[str], typer.Option("--measure", "-m", help=MEASURE_HELP)]
-ConventionName = Annotated[
-    str, typer.Option("--convention", help="How judgments and ranking are joined: rankeval, trec_eval-9.0.8, ...")
-]
-Ties = Annotated[
-    str | None, typer.Option(help="Rows of equal score: expected, docid, stable, best, worst; else by the convention.")
-]
-Missing = Annotated[
-    str | None,
-    typer.Option(help="Queries that a run lacks: empty (an empty ranking), zero, skip, error; else by the convention."),
-]
-NoRelevant = Annotated[
-    str | None, typer.Option(help="Queries without a relevant document: zero, one, skip; else by the convention.")
-]
-ScoreType = Annotated[
-    str | None, typer.Option(help="Precision in which scores are compared: float64, float32; else by the convention.")
-]
-PerQuery = Annotated[bool, typer.Option("--per-query", "-q", help="Print every query too.")]
-Level = Annotated[int, typer.Option("--level", "-l", help="Lowest label that is relevant.")]
-Depth = Annotated[int | None, typer.Option("--depth", "-M", help="Cut rankings off at this rank.")]
-CollectionSize = Annotated[
-    int | None, typer.Option("--collection-size", "-N", help="Number of documents in the collection.")
-]
-DEFAULT_MEASURES = ["nDCG@10", "AP", "RR"]
-LimitOptions = Annotated[
-    list[str] | None,
-    typer.Option("--limit", metavar="NAME=VALUE", help="Raise a limit for a large file that is sound: expansion, ..."),
-]
-OutputFormat = Annotated[Format, typer.Option("--format", help="How to print it.")]
-
-
-def ending_with(lines: Callable[[], Iterable[str]]) -> type[typer.core.TyperCommand]:
-    """Make a class of commands whose help ends with lines that are found only when somebody asks for help.
-
-    Parameters
-    ----------
-    lines : callable
-        Returns the lines.
-    """
-
-    class Listing(typer.core.TyperCommand):
-        def format_help(self, ctx: Any, formatter: Any) -> None:
-            self.epilog = "\n\n".join(lines())
-            super().format_help(ctx, formatter)
-
-    return Listing

@@ -55,11 +55,11 @@ class Limits:
 
     def exceeded(self, name: str, where: str, found: str) -> LimitExceeded:
         """Make the error for a file beyond a limit, from the limit's name, the file (and line), and the size found."""
-        limit = getattr(self, name)
-        return LimitExceeded(
-            f"{where}: {found}, beyond the limit of {limit:,}; if the file is sound, raise it: "
-            f"limits=Limits({name}=...)"
-        )
+        problem = f"{found}, beyond the limit of {getattr(self, name):,}"
+        remedy = f"if the file is sound, raise it: limits=Limits({name}=...)"
+        error = LimitExceeded(problem, where=where, remedy=remedy)
+        error.limit = name
+        return error
 
 
 DEFAULT = Limits()

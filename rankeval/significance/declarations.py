@@ -359,9 +359,11 @@ def _check_resamples(n_resamples: Any) -> None:
     if not isinstance(n_resamples, (int, np.integer)) or isinstance(n_resamples, bool):
         raise InvalidInput(argument="n_resamples", found=shown(n_resamples), expected="a whole number, such as 9999")
     if n_resamples < 1:
-        raise InvalidInput(f"n_resamples is {n_resamples}; ask for at least 1, or 9999 to resolve p = 0.0001")
+        expected = "at least 1, or 9999 to resolve p = 0.0001"
+        raise InvalidInput(argument="n_resamples", found=f"{n_resamples}", expected=expected)
     if n_resamples > _MOST_RESAMPLES:
-        raise InvalidInput(f"n_resamples is {shown(n_resamples)}; ask for {_MOST_RESAMPLES:,} at most")
+        expected = f"{_MOST_RESAMPLES:,} at most"
+        raise InvalidInput(argument="n_resamples", found=shown(n_resamples), expected=expected)
 
 
 def seed_of(rng: Any) -> int:
@@ -380,5 +382,6 @@ def seed_of(rng: Any) -> int:
     if isinstance(rng, (int, np.integer)) and not isinstance(rng, bool) and rng >= 0:
         return int(rng)
     if rng is not None and not isinstance(rng, np.random.Generator):
-        raise InvalidInput(f"rng is {shown(rng)}; expected a seed (a whole number, 0 or greater), a Generator or None")
+        expected = "a seed (a whole number, 0 or greater), a Generator or None"
+        raise InvalidInput(argument="rng", found=shown(rng), expected=expected)
     return int(np.random.default_rng(rng).integers(2**31))
