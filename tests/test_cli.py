@@ -14,10 +14,14 @@ from pathlib import Path
 import forking
 import pandas as pd
 import pytest
+import typer
 
 import rankeval as rk
 from rankeval import cli
+from rankeval.cli.options import COLLECTION, OPTIONS
+from rankeval.collection.convention import CHOICES
 from rankeval.contamination import refusal
+from rankeval.significance import CLAIMS
 
 QRELS = "q1 0 a 1\nq1 0 b 0\nq2 0 a 2\nq2 0 c 0\n"
 GOOD = "q1 Q0 a 1 9 good\nq1 Q0 b 2 8 good\nq2 Q0 a 1 9 good\nq2 Q0 c 2 8 good\n"
@@ -215,21 +219,60 @@ def test_compare_prints_csv_with_infinite_ends_and_says_the_rest_on_stderr(ranke
     assert dict(zip(header, unadjusted, strict=True))["ci_high_adjusted"] == ""
 
 
-def test_the_options_of_compare_have_the_defaults_of_rk_compare():
-    names = {"n_resamples": "resamples", "rng": "seed", "alpha": "alpha", "family": "family"}
-    ours, theirs = (inspect.signature(each).parameters for each in (cli.compare, rk.compare))
-    for keyword, option in names.items():
-        assert ours[option].default == theirs[keyword].default
+CALLS = {
+    "evaluate": rk.evaluate,
+    "evaluate-dataset": rk.evaluate_dataset,
+    "compare": rk.compare,
+    "guard register": rk.Guard.register,
+    "guard freeze": rk.Guard.freeze,
+    "guard gate": rk.Guard.gate,
+    "guard verify": rk.Guard.verify,
+    "guard status": rk.Guard.status,
+}
+FILES = {*COLLECTION.split(), "ledger", "project", "output"}
+RULES = {"ties", "missing", "no_relevant", "score_dtype", "depth", "convention", "collection_size", "level"}
+OWN = {
+    "evaluate": {"complete", "judged_only", "no_summary", "zscores", "qrels_format", "per_query", "qrels", "runs"},
+    "evaluate-dataset": {"per_query"},
+    "compare": {"qrels", "runs"},
+    "guard freeze": {"fresh"},
+    "guard gate": {"candidate"},
+    "guard verify": {"report"},
+}
+
+
+def command_of(path: str):
+    """Return a command as Typer made it."""
+    found = typer.main.get_command(cli.app)
+    for name in path.split():
+        found = found.commands[name]
+    return found
+
+
+@pytest.mark.parametrize("path", CALLS)
+def test_an_option_has_the_name_and_the_default_of_the_argument(path):
+    """So a command hands its options on, and an error about an argument is one about the option."""
+    known = inspect.signature(CALLS[path]).parameters
+    for option in command_of(path).params:
+        if option.name not in known:
+            assert option.name in FILES | RULES | OWN.get(path, set()), option.name
+        elif option.default is not None and option.name not in {"measures", "secondary"}:
+            assert option.default == known[option.name].default, option.name
+
+
+def test_the_help_of_an_option_names_all_that_may_be_chosen():
+    for rule in ("ties", "missing", "no_relevant", "score_dtype"):
+        assert all(choice in OPTIONS[rule][2] for choice in CHOICES[rule]), rule
+    assert all(claim in OPTIONS["claim"][2] for claim in CLAIMS)
 
 
 @pytest.mark.usefixtures("files")
 def test_hints_of_compare_name_its_options(rankeval):
     given = ("compare", "qrels", "good.run", "bad.run", "-m", "RR", "--test", "bootstrap")
-    assert "--resamples is 0; ask for at least 1" in rankeval(*given, "--resamples", "0")[2]
+    assert "--resamples is 0; expected at least 1" in rankeval(*given, "--resamples", "0")[2]
     assert "--alpha" in rankeval(*given, "--alpha", "1.5")[2]
     assert "--seed is -1" in rankeval(*given, "--seed", "-1")[2]
     assert "unknown family 'each'" in rankeval(*given, "--family", "each")[2]
-    assert "ask for --resamples 1" in rankeval(*given, "--resamples", "9")[1]
 
 
 def test_the_help_of_compare_says_that_its_exit_code_is_no_gate(rankeval):
@@ -509,7 +552,7 @@ def test_the_size_of_the_collection_reaches_what_needs_it(rankeval):
     assert (code, json.loads(out)) == (0, [{"run": "good.run", **expected}])
     code, _, err = rankeval(*arguments)
     assert code == 2
-    assert "or give the size by -N" in err
+    assert "--collection-size: Accuracy needs collection_size; give the size by -N" in err
 
 
 @pytest.mark.usefixtures("files")
