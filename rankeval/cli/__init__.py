@@ -6,6 +6,7 @@ imports what is slow to import. Its options stand in the table of `options`.
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Iterator
 from functools import partial
@@ -32,9 +33,7 @@ from rankeval.cli.options import (
 from rankeval.cli.output import (
     print_comparison,
     print_frame,
-    print_result,
     print_scores,
-    print_trec,
     say,
     show_progress,
     show_warning,
@@ -136,7 +135,11 @@ def run(
     with warnings.catch_warnings(), show_progress() as progress:
         warnings.filterwarnings("ignore", NOT_LOGGED, errors.RankevalWarning)  # printed below, as an error
         result = run_experiment(checked, progress=progress)
-    print_result(result)
+    from rankeval.report.summaries import experiment_text
+
+    tell(f"{experiment_text(result.facts)}\nReport:  {result.report}")
+    if result.tracked:
+        tell(f"MLflow:  {result.tracked.where}")
     if result.tracking_error:
         say(f"error: {result.tracking_error}")
         raise typer.Exit(2)
@@ -271,8 +274,10 @@ def evaluate(
     """Score rankings against judgments."""
     from rankeval.collection.convention import get_convention
     from rankeval.collection.qrels import Qrels
+    from rankeval.collection.run import Run
     from rankeval.io.limits import limits_of
-    from rankeval.trec_eval.output import counted_with_c
+    from rankeval.trec_eval.output import counted_with_c, trec_text
+    from rankeval.trec_eval.zscores import read_zscores
 
     limits = limits_of(limit or ())
     is_trec = output is EvaluationFormat.trec
@@ -284,9 +289,12 @@ def evaluate(
         )
     rules = _rules({"convention": preset, **given}, collection_size=collection_size)
     if is_trec:
-        wanted = measures or ["official"]
         judgments = Qrels.read(qrels, qrels_format, limits=limits)
-        print_trec(judgments, runs, wanted, rules, zscores, limits, per_query=per_query, summary=not no_summary)
+        reference = None if zscores is None else read_zscores(zscores, limits=limits)
+        how: dict[str, Any] = {"per_query": per_query, "summary": not no_summary, "zscores": reference}
+        for path in runs:
+            ranking = Run.read(path, limits=limits)
+            sys.stdout.write(trec_text(judgments, ranking, measures=measures or ["official"], convention=rules, **how))
         return
     if no_summary or zscores is not None:
         raise errors.InvalidInput("-n and -Z change what trec_eval prints: they go with --format trec")

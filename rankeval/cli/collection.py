@@ -149,17 +149,16 @@ def _texts(path: Path, limits: Limits) -> dict[str, str]:
     return found
 
 
-def _scores(path: Path, limits: Limits) -> Any:
+def _scores(path: Path, limits: Limits) -> list[float]:
     """Read the scores of rows in their order: one number a line, or the column ``score`` of a table."""
-    from rankeval.io.opening import PARQUET, read_bytes
+    from rankeval.io.opening import PARQUET, read_bytes, read_text, reading
     from rankeval.io.tables import open_table
 
     start = read_bytes(path, limits)[:1024]
     first = start.partition(b"\n")[0].strip()
     if not start.startswith(PARQUET) and _number(first.decode(errors="replace")) is not None:
-        return _numbers(path, limits)
-    from rankeval.io.opening import reading
-
+        lines = read_text(path, limits).decode().splitlines()
+        return [_checked(line, f"{path}, line {number}") for number, line in enumerate(lines, start=1)]
     with reading(path, limits) as file:
         source = open_table(file, str(path), None, limits)
         if _SCORE not in source.kinds:
@@ -169,13 +168,6 @@ def _scores(path: Path, limits: Limits) -> Any:
             )
         column = source.columns([_SCORE]).column(_SCORE).to_pylist()
     return [_checked(value, f"{path}, {source.place(row)}") for row, value in enumerate(column)]
-
-
-def _numbers(path: Path, limits: Limits) -> list[float]:
-    from rankeval.io.opening import read_text
-
-    lines = read_text(path, limits).decode().splitlines()
-    return [_checked(line, f"{path}, line {number}") for number, line in enumerate(lines, start=1)]
 
 
 def _checked(value: Any, where: str) -> float:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -191,11 +192,15 @@ def verify(
 ) -> None:
     """Check that no entry of the ledger was altered, and that none is missing; exit with 1 otherwise."""
     from rankeval.ledger import discovery
+    from rankeval.ledger.noted import heads_in
 
     guard = guard_of(project, ledger)
     if not discovery.may_exist(discovery.ledger_url(guard.ledger)):
         raise errors.InvalidInput(f"there is no ledger {guard.ledger}: nothing was verified")
-    noted = "+".join([*(head or ()), *_heads_of(report or ())])
+    heads = {path: heads_in(path) for path in report or ()}
+    if nameless := [path for path, found in heads.items() if not found]:
+        raise errors.InvalidInput(f"{nameless[0]} names no head of a ledger: is it a report of a guarded test part?")
+    noted = "+".join(chain(head or (), *heads.values()))
     try:
         guard.verify(noted or None, other=other, strict=True)
     except errors.LedgerError as error:
@@ -316,14 +321,3 @@ def _at_hand(guard: Guard, name: str, files: CollectionFiles, digests: set[str])
             "that it was registered from"
         )
     return guard.register(name, **data)
-
-
-def _heads_of(reports: Iterable[Path]) -> list[str]:
-    """Return the heads that reports name; raises InvalidInput for a file without one."""
-    from rankeval.ledger.noted import heads_in
-
-    found = {path: heads_in(path) for path in reports}
-    for path, heads in found.items():
-        if not heads:
-            raise errors.InvalidInput(f"{path} names no head of a ledger: is it a report of a guarded test part?")
-    return [head for heads in found.values() for head in heads]

@@ -9,7 +9,6 @@ import math
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 import typer
@@ -20,12 +19,8 @@ from rankeval.render.markup import visible
 if TYPE_CHECKING:
     import pandas as pd
 
-    from rankeval.collection.convention import Convention
-    from rankeval.collection.qrels import Qrels
     from rankeval.comparison import Comparison
     from rankeval.evaluation import Evaluation
-    from rankeval.experiment import ExperimentResult
-    from rankeval.io.limits import Limits
 
 CARD = ("ties", "judgments", "missing", "no_relevant")
 """The rules that change numbers most; printed below every table."""
@@ -70,47 +65,9 @@ def say(message: str) -> None:
     tell(message, to_stderr=True)
 
 
-def show_warning(
-    message: Warning | str,
-    category: type[Warning],
-    filename: str,
-    lineno: int,
-    file: TextIO | None = None,
-    line: str | None = None,
-) -> None:
+def show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
     """Print a warning as one line."""
-    del category, filename, lineno, file, line
     say(f"warning: {' '.join(str(message).split())}")
-
-
-def print_trec(
-    judgments: Qrels,
-    runs: list[Path],
-    measures: list[str],
-    rules: Convention,
-    zscores: Path | None,
-    limits: Limits,
-    *,
-    per_query: bool,
-    summary: bool,
-) -> None:
-    """Print the output of trec_eval for each run."""
-    from rankeval.collection.run import Run
-    from rankeval.trec_eval.output import trec_text
-    from rankeval.trec_eval.zscores import read_zscores
-
-    reference = None if zscores is None else read_zscores(zscores, limits=limits)
-    for path in runs:
-        text = trec_text(
-            judgments,
-            Run.read(path, limits=limits),
-            measures=measures,
-            convention=rules,
-            per_query=per_query,
-            summary=summary,
-            zscores=reference,
-        )
-        sys.stdout.write(text)
 
 
 def print_scores(evaluations: Mapping[str, Evaluation], output: Format, *, per_query: bool) -> None:
@@ -235,13 +192,3 @@ def show_progress() -> Iterator[Callable[[int, int, str], None] | None]:
             bar.update(task, completed=done, total=total, description=doing)
 
         yield show
-
-
-def print_result(result: ExperimentResult) -> None:
-    """Print the result, and the places of its report and run."""
-    from rankeval.report.summaries import experiment_text
-
-    tell(experiment_text(result.facts))
-    tell(f"Report:  {result.report}")
-    if result.tracked:
-        tell(f"MLflow:  {result.tracked.where}")
