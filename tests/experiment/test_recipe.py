@@ -303,7 +303,7 @@ def test_a_loader_of_ones_own_stands_in_the_working_directory():
 @pytest.mark.parametrize(
     ("data", "said"),
     [
-        ({"loader": "letor"}, "missing a required argument: 'path': set data.path"),
+        ({"loader": "letor"}, "missing a required argument: 'path'; set data.path"),
         ({"loader": "digitz"}, "data.loader: unknown loader 'digitz'; did you mean 'digits'"),
         ({"loader": "no_such_module:load"}, "cannot import 'no_such_module:load'"),
         ({"loader": "json:no_such"}, "the module 'json' has no 'no_such'"),
@@ -359,7 +359,7 @@ def test_a_missing_package_is_answered_with_the_extra_that_brings_it(monkeypatch
 
 
 def test_estimators_take_the_seed_of_the_experiment_unless_they_have_one():
-    from rankeval.experiment.estimators import make_estimator
+    from rankeval.experiment.checks import make_estimator
 
     tree = small().rankers["tree"]
     assert make_estimator(tree, name="tree", seed=7).random_state == 7
