@@ -332,7 +332,6 @@ def compare(
 
 
 def _rules(given: dict[str, Any], *, collection_size: int | None = None) -> Convention:
-    """Take convention and rules out of the options given."""
     from rankeval.collection.convention import get_convention
     from rankeval.trec_eval.output import trec_rules
 
@@ -367,7 +366,7 @@ def list_all(
 
 
 def _ledger() -> Iterator[tuple[str, str]]:
-    """Yield what is known of the ledger in force; a broken one is described, since a doctor must not fall ill."""
+    # A broken ledger is described and not raised: a doctor must not fall ill.
     from rankeval.ledger import discovery
     from rankeval.ledger.ledger import Ledger
 
@@ -399,7 +398,7 @@ def main() -> None:
 
 
 def _host_command(name: str) -> Any:
-    """Make a command that imports the host when it runs and hands its arguments on."""
+    # The host is imported when its command runs, and gets the arguments as they are.
     stub = typer.Typer(add_completion=False)
 
     @stub.command(
@@ -424,7 +423,7 @@ def _evaluations(
     limits: Limits,
     qrels_format: str | None = None,
 ) -> dict[str, Evaluation]:
-    """Evaluate each run under the name of its file, since several files may share a tag."""
+    # Each run has the name of its file, since several files may share a tag.
     from rankeval.collection.qrels import Qrels
     from rankeval.collection.run import Run
     from rankeval.evaluation import evaluate as evaluate_run

@@ -134,7 +134,6 @@ def caught(app: Callable[[], object]) -> NoReturn:
 
 
 def _answer(error: BaseException) -> NoReturn:
-    """Print the error and exit."""
     if isinstance(error, KeyboardInterrupt):
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # a second Ctrl-C would show a traceback
         tell("interrupted", to_stderr=True)
@@ -145,7 +144,6 @@ def _answer(error: BaseException) -> NoReturn:
 
 
 def _fail(error: BaseException, code: int) -> NoReturn:
-    """Print the error in one line and exit; RANKEVAL_TRACEBACK=1 shows the traceback."""
     if os.environ.get("RANKEVAL_TRACEBACK"):
         raise error
     tell(f"{'refused' if code == 1 else 'error'}: {_one_line(error)}", to_stderr=True)
@@ -167,7 +165,7 @@ def _one_line(error: BaseException) -> str:
 
 
 def _die(name: str, code: int) -> NoReturn:
-    """End by the signal itself, so that a loop of the shell around this program ends too."""
+    # By the signal itself, so that a loop of the shell around this program ends too.
     _abandon_output()
     if os.name == "posix":
         number = getattr(signal, name)
@@ -177,7 +175,7 @@ def _die(name: str, code: int) -> NoReturn:
 
 
 def _abandon_output() -> None:
-    """Print the rest if possible, else drop it: Python would report it at exit."""
+    # Python would report at exit what cannot be printed.
     try:
         if sys.stdout is not None:
             sys.stdout.flush()

@@ -28,7 +28,7 @@ KeysFormat = StrEnum("KeysFormat", ["text", "markdown"])
 TEXT, TEXTS, FILE = str | None, list[str] | None, Path | None
 DEFAULT_MEASURES = ["nDCG@10", "AP", "RR"]
 COLLECTION = "qrels texts data qid label docid features part input_format limit"
-"""Options that name a test collection: see `collection.CollectionFiles`."""
+"""Options that name a test collection: see `guard.CollectionFiles`."""
 
 # name: (type, default, help, flags); the flag is the name if none is given.
 OPTIONS: dict[str, tuple[Any, ...]] = {

@@ -153,12 +153,11 @@ def print_rows(header: Sequence[str], rows: Sequence[Sequence[Any]], output: For
 
 
 def _shown(value: Any) -> Any:
-    """Return a cell for people, with control characters of names and ids escaped."""
     return visible(value) if isinstance(value, str) else value
 
 
 def _cell(text: str) -> str:
-    """Return a text as csv holds it: control characters as escapes, and ' before a text that would be a formula."""
+    # Control characters as escapes, and ' before a text that a spreadsheet would take for a formula.
     text = visible(text)
     return f"'{text}" if text.startswith(_FORMULA) else text
 
@@ -168,7 +167,6 @@ def _is_not_finite(value: float) -> bool:
 
 
 def _plain(value: Any, unknown: Callable[[float], bool]) -> Any:
-    """Return a value as plain Python, None for floats that are unknown in the form printed."""
     value = value.item() if hasattr(value, "item") else value
     if isinstance(value, float) and unknown(value):
         return None

@@ -136,7 +136,7 @@ def _check_comparison(config: ExperimentConfig) -> None:
 
 
 def _check_tracker(config: ExperimentConfig) -> None:
-    """Make the tracker once, and let the host try its server: both must not be missed after the opening."""
+    # Both must not be missed after the opening: that the tracker can be made, and that its server takes runs.
     if config.tracking is None:
         return
     name = config.tracking.host
@@ -249,7 +249,6 @@ def _made(step: StepConfig, methods: tuple[str, ...], key: str, seed: int) -> An
 
 
 def _pipeline(steps: list[StepConfig], key: str, seed: int) -> Any:
-    """Make a Pipeline; steps without a name are named as by `make_pipeline`."""
     from sklearn.pipeline import Pipeline, make_pipeline
 
     made = []
@@ -266,7 +265,7 @@ def _pipeline(steps: list[StepConfig], key: str, seed: int) -> Any:
 
 
 def _with_params(estimator: Any, params: Mapping[str, Any], key: str) -> Any:
-    """Return a copy with these parameters; making the copy shows what CatBoost's `set_params` lets through."""
+    # Making the copy shows what CatBoost's `set_params` lets through.
     from rankeval.model_selection.boosters import cloned
 
     with blaming(key, f"{type(estimator).__name__} cannot be made"):

@@ -250,7 +250,6 @@ class ExperimentConfig(Section):
     @field_validator("measures", "primary")
     @classmethod
     def _canonical(cls, named: Any) -> Any:
-        """Replace the spellings of other tools by ours."""
         return [str(measure(one)) for one in named] if isinstance(named, list) else named and str(measure(named))
 
     @field_validator("convention")
@@ -266,7 +265,7 @@ class ExperimentConfig(Section):
     @field_validator("rankers", mode="before")
     @classmethod
     def _without_removed(cls, rankers: Any) -> Any:
-        """Drop rankers that are null: `--set rankers.catboost=null` leaves one out."""
+        # `--set rankers.catboost=null` leaves one out.
         return {k: v for k, v in rankers.items() if v is not None} if isinstance(rankers, Mapping) else rankers
 
     @model_validator(mode="after")
@@ -286,7 +285,6 @@ class ExperimentConfig(Section):
         return self
 
     def _role_of(self, column: str) -> str | None:
-        """Return the key of data that names this column."""
         data = self.data
         roles = {data.qid: "qid", data.label: "label", data.docid: "docid"}
         return "features" if column in (data.features or ()) else roles.get(column)

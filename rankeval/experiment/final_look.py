@@ -174,7 +174,6 @@ def _prints(data: RankingData) -> Fingerprint:
 
 
 def _ledger_url(config: ExperimentConfig) -> str:
-    """Return the ledger of an experiment that is guarded."""
     named = None if config.guard is None else config.guard.ledger
     return str(discovery.default_url() if named is None else discovery.ledger_url(named))
 

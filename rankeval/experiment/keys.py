@@ -96,7 +96,6 @@ def _many(annotation: Any) -> tuple[str, str]:
 
 
 def _kind(annotation: Any, metadata: Sequence[Any] = ()) -> str:
-    """Return a type in words, with its bounds."""
     origin, parts = get_origin(annotation), get_args(annotation)
     if origin is Annotated:
         return _kind(parts[0], (*parts[1:], *metadata))

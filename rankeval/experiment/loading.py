@@ -288,7 +288,6 @@ def _joined(parts: list[RankingData]) -> RankingData:
 
 
 def _bound(function: Any, data: DataConfig) -> Callable[[], Any]:
-    """Return the function with the arguments of the file, if it can be called like this."""
     positional = () if data.path is None else (data.path,)
     arguments = dict(data.arguments)
     if data.limits:

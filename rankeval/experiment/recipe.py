@@ -250,7 +250,7 @@ def _facts(
 
 
 def _secondary(config: ExperimentConfig, evaluations: Mapping[str, Evaluation]) -> pd.DataFrame:
-    """Return the differences by the other measures, without p-values: the plan promised none."""
+    # Without p-values: the plan promised none.
     others = config.all_measures[1:]
     if not others or config.baseline is None:
         return pd.DataFrame()

@@ -124,7 +124,7 @@ class SplitConfig(Section):
     @field_validator("train", "validation", "test", mode="before")
     @classmethod
     def _as_text(cls, given: Any) -> Any:
-        """Return values of the column as texts, as they are compared."""
+        # The values of a column are compared as texts.
         if given is None:
             return None
         values = given if isinstance(given, list) else [given]
@@ -193,7 +193,7 @@ class TrackingConfig(Section):
     @model_validator(mode="before")
     @classmethod
     def _find_host(cls, given: Any) -> Any:
-        """Find the host now: a misspelt name must not be noticed after the test part was opened."""
+        # A misspelt host must not be noticed after the test part was opened.
         if not isinstance(given, Mapping):
             return given
         name = given.get("host", cls.model_fields["host"].default)
@@ -302,7 +302,6 @@ class RankerConfig(Section):
     @field_validator("steps", mode="before")
     @classmethod
     def _paths_alone(cls, steps: Any) -> Any:
-        """Take an import path as a step."""
         return (
             [{"estimator": one} if isinstance(one, str) else one for one in steps] if isinstance(steps, list) else steps
         )

@@ -107,7 +107,7 @@ def _settings(config: ExperimentConfig) -> dict[str, str | float | bool | None]:
 
 
 def _key(config: ExperimentConfig, more: list[str]) -> str:
-    """Return the identity of a run: its settings, and what came of them; not when, by whom or to which folder."""
+    # The same settings and results are the same run, whenever, by whomever and to whatever folder it ran.
     settings = config.model_dump(mode="json", exclude={"output", "n_jobs"})
     return hashlib.sha256(json.dumps([settings, more], sort_keys=True).encode()).hexdigest()
 

@@ -233,7 +233,6 @@ def tune(ranker: QueryRanker, name: str, parts: Parts, *, config: ExperimentConf
 
 
 def _search(ranker: QueryRanker, name: str, config: ExperimentConfig, folds: Any) -> Any:
-    """Return the search of a ranker: its random search, or its grid, which may be empty."""
     from sklearn.model_selection import GridSearchCV, RandomizedSearchCV
 
     from rankeval.model_selection.scorers import make_scorer
@@ -280,7 +279,7 @@ def distributions(search: SearchConfig) -> dict[str, Any]:
 
 
 def _search_frame(results: Mapping[str, Any], primary: str, sign: int) -> pd.DataFrame:
-    """Return one row per point of the search, with means in the sign of the measure: scorers negate costs."""
+    # Scorers negate costs; the table has means in the sign of the measure.
     points = pd.DataFrame(
         [{name.removeprefix(_INNER): value for name, value in point.items()} for point in results["params"]]
     )
@@ -292,7 +291,7 @@ def _search_frame(results: Mapping[str, Any], primary: str, sign: int) -> pd.Dat
 
 @cache
 def _distributions() -> Mapping[str, list[str]]:
-    """Map top-level modules to distributions; cached, since the file lists of all installed packages are read."""
+    # Cached, since the file lists of all installed packages are read.
     return metadata.packages_distributions()
 
 
