@@ -7,7 +7,6 @@ import json
 import os
 import subprocess
 import sys
-import warnings
 from io import StringIO
 from pathlib import Path
 
@@ -20,27 +19,11 @@ import rankeval as rk
 from rankeval import cli
 from rankeval.cli.options import COLLECTION, OPTIONS
 from rankeval.collection.convention import CHOICES
-from rankeval.contamination import refusal
 from rankeval.significance import CLAIMS
 
 QRELS = "q1 0 a 1\nq1 0 b 0\nq2 0 a 2\nq2 0 c 0\n"
 GOOD = "q1 Q0 a 1 9 good\nq1 Q0 b 2 8 good\nq2 Q0 a 1 9 good\nq2 Q0 c 2 8 good\n"
 BAD = "q1 Q0 b 1 9 bad\nq1 Q0 a 2 8 bad\nq2 Q0 a 1 9 bad\nq2 Q0 c 2 8 bad\n"
-
-
-@pytest.fixture
-def rankeval(capsys, monkeypatch):
-    """Return a function that runs the command line in this process and gives exit code, stdout and stderr."""
-
-    def run(*arguments: str) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["rankeval", *map(str, arguments)])
-        monkeypatch.setattr(warnings, "showwarning", warnings.showwarning)
-        with pytest.raises(SystemExit) as stop:
-            cli.main()
-        out, err = capsys.readouterr()
-        return stop.value.code or 0, out, err
-
-    return run
 
 
 @pytest.fixture
@@ -159,31 +142,23 @@ def test_compare_has_a_second_table_without_unjudged_documents(rankeval):
 
 
 @pytest.mark.usefixtures("files")
-def test_compare_takes_the_settings_of_rk_compare(rankeval):
-    """Level, family, resamples and seed: the numbers are those of the call in Python, and each option changes them."""
+def test_compare_hands_its_settings_to_rk_compare(rankeval):
+    """Level, family, resamples and seed: the numbers are those of the call in Python."""
     Path("qrels").write_text("".join(f"q{q} 0 d{d} {(q + d) % 3}\n" for q in range(30) for d in range(5)))
     runs = {"one": 1, "two": 3, "three": 7}
     for run, step in runs.items():
         lines = (f"q{q} Q0 d{d} 1 {(d * step + q * q) % 5} {run}\n" for q in range(30) for d in range(5))
         Path(run).write_text("".join(lines))
     systems = {run: rk.evaluate("qrels", run, measures=["RR", "AP"]) for run in runs}
-    given = ("compare", "qrels", *runs, "-m", "RR", "-m", "AP", "--test", "randomization", "--format", "csv")
-    asked = {
-        "--alpha": ("alpha", 0.1),
-        "--family": ("family", "measure"),
-        "--resamples": ("n_resamples", 199),
-        "--seed": ("rng", 7),
-    }
-    usual = rankeval(*given)[1]
-    for option, (name, value) in asked.items():
-        code, out, _ = rankeval(*given, option, value)
-        expected = rk.compare(systems, test="randomization", **{name: value}).table
-        found = pd.read_csv(StringIO(out), float_precision="round_trip")
-        assert code == 0
-        pd.testing.assert_frame_equal(found, expected, check_dtype=False)
-        assert out != usual
-    everything = [str(each) for option, (_, value) in asked.items() for each in (option, value)]
-    code, out, _ = rankeval(*given[:-2], *everything)
+    asked = {"test": "randomization", "alpha": 0.1, "family": "measure", "n_resamples": 199, "rng": 7}
+    flags = ("--test", "--alpha", "--family", "--resamples", "--seed")
+    options = [str(part) for pair in zip(flags, asked.values(), strict=True) for part in pair]
+    given = ("compare", "qrels", *runs, "-m", "RR", "-m", "AP", *options)
+    code, out, _ = rankeval(*given, "--format", "csv")
+    assert code == 0
+    found = pd.read_csv(StringIO(out), float_precision="round_trip")
+    pd.testing.assert_frame_equal(found, rk.compare(systems, **asked).table, check_dtype=False)
+    out = rankeval(*given)[1]
     assert "3 comparisons per measure; 90 % intervals" in out
     assert "199 resamples, seed 7" in out
 
@@ -273,11 +248,6 @@ def test_hints_of_compare_name_its_options(rankeval):
     assert "--alpha" in rankeval(*given, "--alpha", "1.5")[2]
     assert "--seed is -1" in rankeval(*given, "--seed", "-1")[2]
     assert "unknown family 'each'" in rankeval(*given, "--family", "each")[2]
-
-
-def test_the_help_of_compare_says_that_its_exit_code_is_no_gate(rankeval):
-    said = " ".join(rankeval("compare", "--help")[1].split())
-    assert "The exit code is 0 whether or not a claim is shown; for a gate, use rk.testing in a test." in said
 
 
 @pytest.mark.usefixtures("without_formula")
@@ -379,15 +349,13 @@ def test_bad_input_is_one_line_on_stderr_and_exit_code_2(rankeval, arguments, sa
     assert said in err
 
 
-def test_bad_use_is_exit_code_2(rankeval):
-    assert rankeval("evaluate")[0] == 2
-    assert rankeval("no-such-command")[0] == 2
-    assert rankeval("measures", "--format", "xml")[0] == 2
+@pytest.mark.parametrize("arguments", [["evaluate"], ["no-such-command"], ["measures", "--format", "xml"]])
+def test_bad_use_is_exit_code_2(rankeval, arguments):
+    assert rankeval(*arguments)[0] == 2
 
 
 def test_what_the_guard_refuses_is_exit_code_1(rankeval, tmp_path, monkeypatch):
     monkeypatch.setenv("RANKEVAL_LEDGER", str(tmp_path / "ledger.db"))
-    refusal.forget()
     grades = {f"q{n}": {f"doc-{n:04d}-{m:05d}": int(m < 2) for m in range(30)} for n in range(20)}
     rk.Qrels.from_dict(grades).write("qrels.txt")
     rk.Run.from_dict({q: {d: float(i) for i, d in enumerate(docs)} for q, docs in grades.items()}).write("a.run")
@@ -406,7 +374,6 @@ def test_what_the_guard_refuses_is_exit_code_1(rankeval, tmp_path, monkeypatch):
     code, _, err = rankeval("guard", "verify", "project", "--head", "f" * 64)
     assert code == 1
     assert err.startswith("refused: ")
-    refusal.forget()
 
 
 def test_a_server_that_is_down_still_prints_the_result_and_is_exit_code_2(rankeval, tmp_path, monkeypatch):
@@ -533,19 +500,8 @@ def test_scores_are_compared_as_in_either_release_of_trec_eval_9_0_8(rankeval, o
 @pytest.mark.usefixtures("files")
 def test_the_size_of_the_collection_reaches_what_needs_it(rankeval):
     """-N is what Accuracy and FallOut need; without it the message names the option."""
-    arguments = (
-        "evaluate",
-        "qrels",
-        "good.run",
-        "-m",
-        "Accuracy@1",
-        "-m",
-        "FallOut(rel=2)",
-        "-m",
-        "AP",
-        "--format",
-        "json",
-    )
+    measures = ("-m", "Accuracy@1", "-m", "FallOut(rel=2)", "-m", "AP")
+    arguments = ("evaluate", "qrels", "good.run", *measures, "--format", "json")
     names = ["Accuracy(collection_size=1000)@1", "FallOut(rel=2, collection_size=1000)", "AP"]
     expected = rk.evaluate("qrels", "good.run", measures=names).aggregate().to_dict()
     code, out, _ = rankeval(*arguments, "-N", "1000")
@@ -570,19 +526,7 @@ def test_single_rules_are_options_and_hints_name_them(rankeval):
     assert rankeval(*arguments, "--ties", "stable")[:2] == (0, "run,RR\ntied.run,1.0\n")
     assert "unknown value of the rule ties" in rankeval(*arguments, "--ties", "by chance")[2]
     assert "-c is --missing empty with rankeval" in rankeval(*arguments, "-c", "--ties", "docid")[2]
-    code, out, _ = rankeval(
-        "compare",
-        "qrels",
-        "good.run",
-        "tied.run",
-        "-m",
-        "RR",
-        "--missing",
-        "zero",
-        "--ties",
-        "worst",
-        "--format",
-        "csv",
-    )
+    given = ("compare", "qrels", "good.run", "tied.run", "-m", "RR", "--format", "csv")
+    code, out, _ = rankeval(*given, "--missing", "zero", "--ties", "worst")
     assert code == 0
     assert pd.read_csv(StringIO(out))[["mean_baseline", "mean_system"]].to_numpy().tolist() == [[1.0, 0.25]]

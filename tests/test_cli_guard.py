@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import re
 import shlex
-import sys
-import warnings
 from pathlib import Path
 
 import numpy as np
@@ -14,28 +12,13 @@ import pandas as pd
 import pytest
 
 import rankeval as rk
-from rankeval import cli
-from rankeval.contamination import refusal
 
 TABLE = ("--data", "rows.csv", "--qid", "query", "--label", "grade", "--docid", "doc")
 
 
-@pytest.fixture
-def rankeval(capsys, monkeypatch):
-    """Return a function that runs the command line with a ledger of this test's own."""
+@pytest.fixture(autouse=True)
+def _ledger(monkeypatch):
     monkeypatch.setenv("RANKEVAL_LEDGER", "ledger")
-    refusal.forget()
-
-    def run(*arguments: str) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["rankeval", *map(str, arguments)])
-        monkeypatch.setattr(warnings, "showwarning", warnings.showwarning)
-        with pytest.raises(SystemExit) as stop:
-            cli.main()
-        out, err = capsys.readouterr()
-        return stop.value.code or 0, out, err
-
-    yield run
-    refusal.forget()
 
 
 @pytest.fixture

@@ -61,7 +61,12 @@ WRONG = [
     ({"comparison": {"correction": "hom"}}, "comparison"),
     ({"comparison": {"correction": "tukey"}}, "comparison.correction"),
     ({"comparison": {"claim": "equivalent"}}, "comparison"),
+    ({"comparison": {"test": "t"}, "guard": {"ledger": "ledger.db"}}, "comparison"),
     ({"data": {"loader": "loads:lod"}}, "data.loader"),
+    ({"data": {"loader": "no_such_module:load"}}, "data.loader"),
+    ({"data": {"loader": "digitz"}}, "data.loader"),
+    ({"data": {"loader": "digits", "arguments": {"n_querys": 3}}}, "data"),
+    ({"data": {"loader": "letor"}}, "data"),
     ({"data": {"loader": "loads:load", "arguments": {"n": 3}}}, "data"),
     ({"data": {"loader": "letor", "path": "nowhere"}}, "data.path"),
     ({"data": {"loader": "parquet", "path": "nowhere.parquet", "qid": "q", "label": "y"}}, "data.path"),
@@ -73,6 +78,9 @@ WRONG = [
     ({"split": {"column": "part", "test_size": 0.4}}, "split"),
     ({"split": {"column": "part", "train": {}}}, "split.train"),
     ({"third": {"estimator": RIDGE, "steps": [RIDGE]}}, "rankers.third"),
+    ({"third": {"estimator": "sklearn.linear_model.Rigde"}}, "rankers.third.estimator"),
+    ({"third": {"estimator": "Ridge"}}, "rankers.third.estimator"),
+    ({"third": {"estimator": RIDGE, "params": {"alhpa": 1}}}, "rankers.third"),
     ({"third": {}}, "rankers.third"),
     ({"third": {"steps": []}}, "rankers.third.steps"),
     ({"third": {"steps": [SCALER]}}, "rankers.third.steps.0.estimator"),
@@ -100,6 +108,7 @@ def test_a_wrong_key_is_named_in_one_line_before_data_is_loaded(changes, key):
         run_experiment(experiment(**changes))
     assert error.value.argument == key
     assert "\n" not in str(error.value)
+    assert not list(Path().glob("rankeval-out/*/kept"))
 
 
 @pytest.mark.parametrize(
