@@ -119,15 +119,8 @@ def blaming(key: str, problem: str = "") -> Iterator[None]:
     try:
         yield
     except RankevalError as error:
-        argument = ".".join(filter(None, (key, error.argument)))
-        raise ConfigError(
-            error.problem,
-            argument=argument or None,
-            found=error.found,
-            expected=error.expected,
-            where=error.where,
-            remedy=error.remedy,
-        ) from error
+        fields = {name: getattr(error, name) for name in ("problem", "found", "expected", "where", "remedy")}
+        raise ConfigError(**fields, argument=".".join(filter(None, (key, error.argument))) or None) from error
     except Exception as error:
         if not problem:
             raise

@@ -157,11 +157,12 @@ def _packed_ranker(model: QueryRanker | bytes | None, rows: Any, config: Experim
 
     A ranker that is not packed goes to the tracker as it is, and the tracker says why it cannot be saved.
     """
-    pack = None if config.tracking is None else host(config.tracking.host).pack
-    if config.tracking is None or pack is None:
+    named = None if config.tracking is None else config.tracking.host
+    pack = host(named).pack if named else None
+    if named is None or pack is None:
         return {}
     try:
-        return {config.tracking.host: pack(model, rows)}
+        return {named: pack(model, rows)}
     except Exception:  # noqa: BLE001 - the code of another package may raise anything, and the tracker tells what
         return {}
 
