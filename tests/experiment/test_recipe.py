@@ -70,14 +70,9 @@ def test_a_second_run_trains_nothing_adds_no_look_and_says_the_same():
         assert one.params == other.params
         np.testing.assert_array_equal(one.dev.scores, other.dev.scores)
         assert [each.reused for each in (one, other)] == [False, True]
-
-
-@pytest.mark.usefixtures("ledger")
-def test_training_anew_after_the_kept_results_are_lost_is_no_look_either():
-    first = run_experiment(small())
     shutil.rmtree(first.directory)
-    again = run_experiment(small())
-    assert (again.n_trained, again.looks_added) == (2, 0)
+    anew = run_experiment(small())
+    assert (anew.n_trained, anew.looks_added) == (2, 0)
 
 
 @pytest.mark.usefixtures("ledger")
@@ -292,28 +287,6 @@ def test_a_loader_of_ones_own_stands_in_the_working_directory():
         load_parts(small(data={"loader": "my_data.wrong"}))
     with pytest.raises(ConfigError, match="missing a required argument: 'n_queries'"):
         load_parts(small(data={"loader": "my_data:load", "path": "there"}))
-
-
-def test_a_letor_folder_without_a_test_part_says_what_it_has(tmp_path):
-    (tmp_path / "train.txt").write_text("1 qid:1 1:0.5\n0 qid:1 1:0.2\n")
-    with pytest.raises(ConfigError, match="has train; expected test and at least one of train and vali"):
-        load_parts(small(data={"loader": "letor", "path": str(tmp_path)}))
-
-
-def test_the_validation_part_of_letor_is_watched_if_a_ranker_stops_early(tmp_path):
-    for place, part in enumerate(("train", "vali", "test")):
-        rows = [f"{row % 2} qid:{place}{row // 4} 1:{row % 3} 2:{row}" for row in range(40)]
-        (tmp_path / f"{part}.txt").write_text("\n".join(rows))
-    config = small(data={"loader": "letor", "path": str(tmp_path)})
-    parts = load_parts(config, watched=True)
-    assert [part.name.rpartition("/")[2] for part in (parts.dev, parts.validation, parts.test)] == [
-        "train",
-        "vali",
-        "test",
-    ]
-    assert [one.role for one in parts.logged()] == ["dev", "validation", "test"]
-    together = load_parts(config)
-    assert (together.dev.n_queries, together.validation) == (20, None)
 
 
 def test_a_missing_package_is_answered_with_the_extra_that_brings_it(monkeypatch):
