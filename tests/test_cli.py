@@ -347,6 +347,7 @@ def test_a_server_that_is_down_still_prints_the_result_and_is_exit_code_2(rankev
     assert "boosted-trees" in out
     assert "Report:  rankeval-out/quickstart/report.html" in out
     assert "rankeval mlflow resend" in err
+    assert str(tmp_path) in err
 
 
 def test_the_commands_of_a_host_are_its_own(rankeval):
