@@ -158,11 +158,11 @@ def in_options(error: RankevalError, command: Any) -> RankevalError:
     command : click command
         The command that called.
     """
-    if isinstance(error, LimitExceeded) and error.limit:
-        key = f"data.limits.{error.limit} in the experiment file"
-        to = key if command.name == "run" else f"--limit {error.limit}=..."
-        return error.having(remedy=f"if the file is sound, raise it: {to}")
     flags = {one.name: one.opts[0] for one in command.params if isinstance(one, TyperOption)}
+    if isinstance(error, LimitExceeded) and ("limit" in flags or command.name == "run"):
+        key = f"data.limits.{error.limit} in the experiment file"
+        to = f"--limit {error.limit}=..." if "limit" in flags else key
+        return error.having(remedy=f"if the file is sound, raise it: {to}")
     name, bracket, key = (error.argument or "").partition("[")
     if name not in flags:
         return error
