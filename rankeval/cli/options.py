@@ -20,10 +20,31 @@ from rankeval.errors import LimitExceeded, RankevalError
 
 _Command = TypeVar("_Command", bound=Callable[..., None])
 
-Format = StrEnum("Format", ["table", "json", "csv"])
-EvaluationFormat = StrEnum("EvaluationFormat", ["table", "json", "csv", "trec"])
-ListFormat = StrEnum("ListFormat", ["table", "json", "csv", "markdown"])
-KeysFormat = StrEnum("KeysFormat", ["text", "markdown"])
+
+# Classes and not calls of StrEnum: Pyright, and so a user's program, knows the members of no other form.
+class Format(StrEnum):
+    """The forms of a table."""
+
+    table, json, csv = "table", "json", "csv"
+
+
+class EvaluationFormat(StrEnum):
+    """The forms of scores."""
+
+    table, json, csv, trec = "table", "json", "csv", "trec"
+
+
+class ListFormat(StrEnum):
+    """The forms of a list; markdown is the guide to what it lists."""
+
+    table, json, csv, markdown = "table", "json", "csv", "markdown"
+
+
+class KeysFormat(StrEnum):
+    """The forms of the reference of keys."""
+
+    text, markdown = "text", "markdown"
+
 
 TEXT, TEXTS, FILE = str | None, list[str] | None, Path | None
 DEFAULT_MEASURES = ["nDCG@10", "AP", "RR"]
