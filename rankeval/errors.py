@@ -100,7 +100,15 @@ class FileFormatError(InvalidInput):
 
 
 class LimitExceeded(FileFormatError):
-    """A file exceeds a limit: names the limit and how to raise it."""
+    """A file exceeds a limit: names the limit and how to raise it.
+
+    Attributes
+    ----------
+    limit : str or None
+        Name of the limit.
+    """
+
+    limit: str | None = None
 
 
 class UnknownName(InvalidInput):

@@ -28,20 +28,6 @@ def files() -> None:
     Path("run").write_text(RUN)
 
 
-@pytest.fixture
-def rankeval(capsys, monkeypatch):
-    """Return a function that runs the command line in this process and gives exit code, stdout and stderr."""
-
-    def run(*arguments: str) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["rankeval", *map(str, arguments)])
-        with pytest.raises(SystemExit) as stop:
-            cli.main()
-        out, err = capsys.readouterr()
-        return stop.value.code or 0, out, err
-
-    return run
-
-
 @pytest.mark.parametrize(
     ("error", "said"),
     [

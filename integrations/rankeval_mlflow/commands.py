@@ -14,7 +14,8 @@ import typer
 
 from rankeval._registry import unknown
 from rankeval.cli.net import OwnAnswers
-from rankeval.cli.output import Format, print_comparison, print_frame, print_rows, tell
+from rankeval.cli.options import Format
+from rankeval.cli.output import print_comparison, print_frame, print_rows, tell
 from rankeval.errors import GuardRefusal, InvalidInput, RankevalError
 from rankeval_mlflow.delivery.spool import PendingUpload, read, spool_directory, waiting
 
@@ -217,9 +218,11 @@ def promote(
         str | None,
         typer.Option(help="CSV or Parquet file with qid and an attribute of the queries, or a count such as relevant."),
     ] = None,
-    floor: Annotated[
+    floors: Annotated[
         list[str] | None,
-        typer.Option(help="Loss that must be ruled out on a slice, as in tail=0.05; 0.05 for all slices. Repeatable."),
+        typer.Option(
+            "--floor", help="Loss that must be ruled out on a slice, as in tail=0.05; 0.05 for all slices. Repeatable."
+        ),
     ] = None,
     role: Annotated[str, typer.Option(help="The role of the evaluations.")] = "test",
     first: Annotated[bool, typer.Option("--first", help="Give an alias that no version has, undecided.")] = False,
@@ -235,18 +238,9 @@ def promote(
     from rankeval_mlflow.promotion.promoting import promote as move
 
     options: dict[str, Any] = {"claim": claim, "alpha": alpha, "test": test, "role": role, "who": who, "uri": uri}
-    options |= {"first": first, "dry_run": dry_run, "floors": _floors(floor or [])}
+    options |= {"first": first, "dry_run": dry_run, "floors": _floors(floors or [])}
     options["slices"] = None if slices is None else _attribute(slices)
-    try:
-        done = move(name, version, alias, measure, margin, **options)
-    except InvalidInput as error:
-        if error.argument not in {"alias", "version", "measure", "margin", *options}:
-            raise
-        remedy = (
-            "to give it to this version without a comparison: --first" if error.argument == "first" else error.remedy
-        )
-        option = error.argument.replace("floors", "floor").replace("_", "-")
-        raise error.having(argument=f"--{option}", remedy=remedy) from error
+    done = move(name, version, alias, measure, margin, **options)
     tell(str(done))
     if done.floors is not None:
         tell(done.floors.to_string(index=False))

@@ -176,7 +176,9 @@ def _counted(
     if convention.missing == "error":
         raise InvalidInput(
             f"the run lacks {len(missing)} of {len(queries)} judged queries ({few(missing)}), which the convention "
-            f"{convention.name!r} refuses; missing='empty' scores empty rankings there, missing='skip' leaves them out"
+            f"{convention.name!r} refuses",
+            argument="missing",
+            remedy="missing='empty' scores empty rankings there, missing='skip' leaves them out",
         )
     excluded["missing from the run"] = tuple(missing)
     return retrieved

@@ -268,7 +268,7 @@ class Family:
         for name in self.required:
             if name not in given and name not in self._bound:
                 form = f"{self.name}@10" if name == "cutoff" else f"{self.name}({name}=...)"
-                raise InvalidInput(f"{self.name} needs {name}: write it as in {form!r}")
+                raise InvalidInput(f"{self.name} needs {name}", argument=name, remedy=f"write it as in {form!r}")
         kept = {name: grammar.checked(self.name, name, self.kinds[name], value) for name, value in given.items()}
         parameters = tuple(sorted(one for one in kept.items() if not self._is_default(*one)))
         return Measure(self, parameters, self.semantics)
@@ -392,10 +392,8 @@ class Measure:
         bound = {**bind.get(self.family.name, {}), **given}
         for name in self.family.required:
             if name not in bound:
-                raise InvalidInput(
-                    f"{self} needs {name}, which is not guessed: write '{self.family.name}({name}=...)', or choose a "
-                    "convention that gives it"
-                )
+                remedy = f"write '{self.family.name}({name}=...)', or choose a convention that gives it"
+                raise InvalidInput(f"{self} needs {name}, which is not guessed", argument=name, remedy=remedy)
         new = bound != given or self.semantics != self.family.semantics
         return self.family.with_parameters(**bound) if new else self
 

@@ -218,9 +218,8 @@ def meanings(name: str) -> Meanings:
     found = aliased(name) or (with_their_parameters(name, written) if written and "(" in name else ())
     if own and own.required and found and all(one.family is not own for _, one in found):
         needed = own.required[0]
-        raise AmbiguousName(
-            f"{own.name} needs {needed}: write '{own.name}({needed}=...)'; or {_choices(found)}, if that is meant"
-        )
+        remedy = f"write '{own.name}({needed}=...)'; or {_choices(found)}, if that is meant"
+        raise AmbiguousName(f"{own.name} needs {needed}", argument=needed, remedy=remedy)
     return found or (("rankeval", _ours(name, written)),)
 
 

@@ -299,7 +299,9 @@ def _balanced(one: Preferences, group: int, count: str, rule: str) -> float:
             if one.partial[group]:
                 raise InvalidInput(
                     "PrefsR over sub-groups has no mean over the orders of tied rows if these decide which documents "
-                    "count: choose ties='docid'"
+                    "count",
+                    argument="ties",
+                    remedy="choose ties='docid'",
                 )
             keep[tied] = n_kept / n_tied
             fulfilled = fulfilled.copy()

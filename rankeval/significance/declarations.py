@@ -534,5 +534,6 @@ def seed_of(rng: Any) -> int:
     if isinstance(rng, (int, np.integer)) and not isinstance(rng, bool) and rng >= 0:
         return int(rng)
     if rng is not None and not isinstance(rng, np.random.Generator):
-        raise InvalidInput(f"rng is {shown(rng)}; expected a seed (a whole number, 0 or greater), a Generator or None")
+        expected = "a seed (a whole number, 0 or greater), a Generator or None"
+        raise InvalidInput(argument="rng", found=shown(rng), expected=expected)
     return int(np.random.default_rng(rng).integers(2**31))

@@ -586,7 +586,7 @@ def resolution_notes(
         return []
     # The smallest p-value possible is a multiple of 1 / (n + 1).
     needed = math.ceil((settings.n_resamples + 1) * floor / level - 1e-9) - 1
-    remedy = f"ask for n_resamples={needed} or more" if at_random else "more queries are needed"
+    remedy = f"ask for {needed:,} resamples or more" if at_random else "more queries are needed"
     possible = f"the smallest p-value possible is {floor:.2g}, and the family of {size} asks for {level:.2g}"
     return [f"{NOTHING_POSSIBLE}: {possible}; {remedy}"]
 

@@ -36,10 +36,9 @@ from rankeval.evaluation.labels import labels_of
 from rankeval.measures import Measure, direction, greater_is_better
 from rankeval.render.tables import Table, signed
 from rankeval.significance.columns import deviation, differences
-from rankeval.significance.declarations import ClaimName, Floats, Rng
+from rankeval.significance.declarations import TESTS, ClaimName, Floats, Rng
 from rankeval.significance.effects import outcomes
 from rankeval.significance.power import power_of_no_harm
-from rankeval.significance.registry import TESTS
 from rankeval.testing.check import CHECKS, Check, Claim, record
 
 _PARTED = "p steps down over the measures (Holm), and the intervals do not: where the two disagree, p decides"
