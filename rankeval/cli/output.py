@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 import typer
 
 from rankeval.cli.options import as_options
+from rankeval.evaluation.result import aggregates
 from rankeval.render.markup import visible
 
 if TYPE_CHECKING:
@@ -133,8 +134,7 @@ def print_trec(
 ) -> None:
     """Print the output of trec_eval for each run."""
     from rankeval.collection.run import Run
-    from rankeval.trec_eval.output import trec_text
-    from rankeval.trec_eval.zscores import read_zscores
+    from rankeval.trec_eval.output import read_zscores, trec_text
 
     reference = None if zscores is None else read_zscores(zscores, limits=limits)
     for path in runs:
@@ -155,7 +155,7 @@ def print_scores(evaluations: Mapping[str, Evaluation], output: Format, *, per_q
     labels = next(iter(evaluations.values())).measure_names
     rows: list[tuple[Any, ...]] = []
     for name, evaluation in evaluations.items():
-        total = evaluation.aggregates().values()
+        total = aggregates(evaluation).values()
         if per_query:
             queries = zip(evaluation.queries.tolist(), evaluation.scores.tolist(), strict=True)
             rows += [(name, query, *scores) for query, scores in queries]

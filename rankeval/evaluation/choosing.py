@@ -1,4 +1,4 @@
-"""Queries chosen by id or by mask, and values given by query: found by id, never by a position that means an id.
+"""Queries and measures chosen by name, and values given by query: found by id, never by a position that means an id.
 
 A mask or an attribute without an index goes by position, in the order of the evaluation's queries. With an index it
 goes by id. The trap is a Series with the plain index 0, 1, 2, ... that is as long as there are queries: its maker may
@@ -7,15 +7,20 @@ have meant either. It is refused, unless these numbers are the ids.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rankeval._checks import few, said, shown
+from rankeval._registry import chosen, unknown
 from rankeval.errors import InvalidInput, QueryIdError
+from rankeval.io.columns import refuse_masked
 from rankeval.join.flat import Ints
+from rankeval.measures import Measure, measure
+from rankeval.measures import measures as find_measures
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -184,3 +189,115 @@ def _is_plain(index: pd.Index[Any]) -> bool:
     import pandas as pd
 
     return isinstance(index, pd.RangeIndex) and index.start == 0 and index.step == 1
+
+
+UNNAMED = "slice"
+"""The name of an attribute that has none."""
+
+
+def slices_of(by: Any, queries: NDArray[Any], counts: Mapping[str, Ints]) -> tuple[pd.Index[Any], list[Ints]]:
+    """Return the values of an attribute, ascending, and the places of the queries with each of them.
+
+    Parameters
+    ----------
+    by : str, Series, DataFrame, mapping or array
+        As in `Evaluation.slices`.
+    queries : ndarray of shape (n_queries,)
+        The ids of the evaluation.
+    counts : mapping of str to ndarray of shape (n_queries,)
+        The numbers that a name stands for.
+
+    Returns
+    -------
+    tuple
+        Index of the values, nan last, and one array of places for each.
+
+    Raises
+    ------
+    InvalidInput
+        If the attribute is no column with a value for each query, or its ids do not fit.
+    """
+    attributes = _attributes(by, queries, counts)
+    names = list(attributes.columns)
+    try:
+        groups = attributes.groupby(names if len(names) > 1 else names[0], dropna=False, sort=True, observed=True)
+        number = groups.ngroup().to_numpy()
+        values = groups.size().index
+    except TypeError as error:
+        told = said(error)
+        raise InvalidInput(f"by: these values cannot be grouped ({told}); give numbers, texts or categories") from None
+    order = np.argsort(number, kind="stable")
+    return values, np.split(order, np.cumsum(np.bincount(number, minlength=len(values)))[:-1])
+
+
+def _attributes(by: Any, queries: NDArray[Any], counts: Mapping[str, Ints]) -> pd.DataFrame:
+    """Return the attributes as columns, a row per query in the order of the evaluation."""
+    import pandas as pd
+
+    if isinstance(by, str):
+        return pd.DataFrame({by: counts[chosen("count of the queries", by, counts)]})
+    if isinstance(by, Mapping):
+        by = pd.Series(list(by.values()), index=id_index(by.keys()), dtype=None if by else object)
+    if isinstance(by, pd.DataFrame):
+        by = by.set_index("qid") if "qid" in by.columns else by
+        if not by.columns.is_unique or not len(by.columns):
+            raise InvalidInput("expected a DataFrame with one or more columns of different names", argument="by")
+    elif has_index(by):
+        by = by.to_frame(UNNAMED if by.name is None else by.name)
+    if isinstance(by, pd.DataFrame):
+        found: pd.DataFrame = by_query(by, queries, "by")
+        return found
+    return pd.DataFrame({UNNAMED: _by_position(by, len(queries))})
+
+
+def _by_position(by: Any, n_queries: int) -> Any:
+    refuse_masked(by, "by")
+    shape = np.shape(by)
+    if shape != (n_queries,):
+        found = f"an array of shape {shape}" if shape else f"a {type(by).__name__}"
+        raise QueryIdError(
+            f"by: expected a value for each of {n_queries} queries, in the order of `queries`, found {found}; or give "
+            "a Series or mapping by query id, or the name of a count"
+        )
+    return by
+
+
+def labels_of(
+    wanted: str | Measure | Iterable[str | Measure], labels: Sequence[str], kind: str = "measure"
+) -> list[str]:
+    """Find measures among the labels of columns, by name or by meaning ("ndcg_cut_10" for "nDCG@10").
+
+    Parameters
+    ----------
+    wanted : str, Measure or iterable of them
+        The measures asked for.
+    labels : sequence of str
+        Columns that there are; a frame's column need not be one of our measures.
+    kind : str
+        Noun for them in the error.
+
+    Raises
+    ------
+    InvalidInput
+        None is asked for.
+    UnknownName
+        One of them is not among the labels.
+    """
+    asked = [wanted] if isinstance(wanted, str | Measure) or not isinstance(wanted, Iterable) else list(wanted)
+    if not asked:
+        raise InvalidInput("measures is empty: name at least one, or leave it out for all that are shared")
+    return list(dict.fromkeys(label for each in asked for label in _labels_meant(each, labels, kind)))
+
+
+def _labels_meant(wanted: str | Measure, labels: Sequence[str], kind: str) -> list[str]:
+    """Return the labels that a name stands for: one, but for names of several such as "P.5,10"."""
+    if wanted in labels:
+        return [str(wanted)]
+    label_of: dict[Measure, str] = {}
+    for label in labels:
+        with suppress(InvalidInput):  # a frame's column need not be one of our measures
+            label_of.setdefault(measure(label), label)
+    try:
+        return [label_of[meant] for _, meant in find_measures(wanted)]
+    except (InvalidInput, KeyError):
+        raise unknown(kind, str(wanted), labels) from None

@@ -7,12 +7,17 @@ measure is a pure function of a chunk of judged queries. `score` goes through th
 
 The trap: 0/0 comes out of a kernel as nan. Its value (0 or 1), its count in ``undefined`` and the rule that leaves such
 queries out are settled at the end, over all chunks, in that order.
+
+A run that nobody pooled has many documents without a judgment, which count as not relevant. So it may lose for having
+found others, and two systems with unlike shares are not compared fairly. Whoever compares needs to know the share, and
+the scores if these documents were relevant or were not there (`rankeval.join.unjudged`). Both follow from the ranked
+chunk that is scored anyway, and cannot be had from scores later.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,18 +25,65 @@ from numpy.typing import NDArray
 from rankeval._registry import unknown
 from rankeval.collection.convention import Convention
 from rankeval.errors import warn
-from rankeval.evaluation.digests import label_hashes, ranking_hashes
-from rankeval.evaluation.facts import QueryFacts
+from rankeval.evaluation.facts import QUERY_COUNTS, READINGS, QueryFacts, label_hashes, ranking_hashes
 from rankeval.evaluation.result import Evaluation
-from rankeval.evaluation.storage import QUERY_COUNTS
-from rankeval.evaluation.unjudged import Unread
-from rankeval.join.flat import Floats, Ints
+from rankeval.join.flat import Floats, Ints, offsets_of, ratio
 from rankeval.join.joined import Joined
 from rankeval.join.judged import Groups, Judged
+from rankeval.join.unjudged import completed, condensed
 from rankeval.measures import Measure
 from rankeval.measures.family import FAMILIES, are_unnamed
 
 Named = Iterable[tuple[str, Measure]]
+
+
+@dataclass(frozen=True, eq=False)
+class Unread:
+    """The scores of an evaluation in all readings of its unjudged documents, filled in chunk by chunk.
+
+    Attributes
+    ----------
+    scores : ndarray of shape (3, n_queries, n_measures), or (1, n_queries, n_measures)
+        The scores themselves; if unjudged documents are relevant; without them. The first alone if there are none.
+    judged : ndarray of shape (n_queries, n_measures)
+        The share of the documents within the cut-off that is judged.
+    grade : float
+        The greatest grade of the collection, at least 1.
+    """
+
+    scores: Floats
+    judged: Floats
+    grade: float
+
+    @classmethod
+    def of(cls, joined: Joined, n_measures: int) -> Unread:
+        """Return the scores to fill; those of arrays, which have no documents but their rows, are not read."""
+        is_read = joined.identity is not None and joined.convention.unjudged != "skip"
+        if not is_read or not joined.rule_counts["unjudged"].any():
+            return cls(np.empty((1, joined.n_queries, n_measures)), np.empty((0, 0)), 0.0)
+        grades = (float(labels.max(initial=1)) for labels in (joined.relevance, joined.unretrieved))
+        scores = np.empty((3, joined.n_queries, n_measures))
+        return cls(scores, np.empty_like(scores[0]), max(grades))
+
+    def read(self, queries: Ints, judged: Judged, measures: Mapping[int, Measure]) -> None:
+        """Fill in the readings of a chunk by some measures, given by column."""
+        if len(self.scores) == 1:
+            return
+        assert judged.judged is not None
+        rest, before = condensed(judged), offsets_of(judged.judged)
+        whole = {cutoff: completed(judged, cutoff, self.grade) for cutoff in {one.cutoff for one in measures.values()}}
+        for column, one in measures.items():
+            within = judged.mean_within(judged.ties, before, one.cutoff)
+            self.judged[queries, column] = ratio(within, judged.depth(one.cutoff), otherwise=1.0)
+            for place, chunk in (1, whole[one.cutoff]), (2, rest):
+                self.scores[place, queries, column] = one.values(chunk) if one.family.needs == "grades" else 0.0
+
+    def readings(self, measures: Sequence[Measure]) -> dict[str, Floats]:
+        """Return the readings, nan by measures that read more than a grade a document."""
+        if len(self.scores) == 1:
+            return {}
+        self.scores[1:, :, [one.family.needs != "grades" for one in measures]] = np.nan
+        return dict(zip(READINGS, [self.judged, *self.scores[1:]], strict=True))
 
 
 def score(joined: Joined, asked: Named, *, weights: Floats | None = None, name: str | None = None) -> Evaluation:
@@ -115,25 +167,23 @@ def score_part(joined: Joined, asked: Named, *, weights: Floats | None = None, n
     rules["no_relevant"] = barren.astype(np.int64)
     is_drawn, errors = _means_over_orders(drawn, scores.shape)
     labels = labels if joined.identity is None else joined.identity
-    facts = QueryFacts(rules, undefined[0], is_drawn, labels, rankings, unread.readings(measures))
-    counted, kept, counting = facts.totals(), facts.part(keep), joined.queries[keep]
-    judgments_digest, ranking_digest = kept.digests(counting)
+    facts = QueryFacts(counts, rules, undefined[0], is_drawn, labels, rankings, unread.readings(measures), errors)
+    kept, affected = facts.part(keep), facts.totals()
+    beside = {
+        rule: affected[rule] - int(of.sum()) + joined.left_out_counts.get(rule, 0)
+        for rule, of in kept.rule_counts.items()
+    }
     return Evaluation(
-        queries=counting,
+        queries=joined.queries[keep],
         measure_names=names,
         measures=measures,
         scores=scores[keep],
         convention=joined.convention,
-        query_counts={count: values[keep] for count, values in counts.items()},
-        rule_counts={rule: counted[rule] + joined.left_out_counts.get(rule, 0) for rule in counted},
         excluded={**joined.excluded, **excluded},
         undefined=dict(zip(names, undefined[0].sum(axis=0).tolist(), strict=True)),
-        judgments_digest=judgments_digest,
-        ranking_digest=ranking_digest,
-        facts=kept,
+        facts=replace(kept, left_out=beside),
         weights=None if weights is None else weights[keep],
         name=name,
-        errors=None if errors is None else errors[keep],
     )
 
 

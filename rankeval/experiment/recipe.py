@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -234,7 +234,7 @@ def _facts(
             estimator=config.rankers[name].title,
             params={**config.rankers[name].params, **one.tuned.params},
             search=one.tuned.search,
-            dev=one.tuned.dev.renamed(name),
+            dev=replace(one.tuned.dev, name=name),
             test=opened.evaluations[name],
             seconds=one.tuned.seconds,
             reused=one.reused,

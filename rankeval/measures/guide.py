@@ -33,7 +33,7 @@ parameters that this name implies. The column `trec_eval` has the names that tre
 
 Under `ties='expected'` a value is the mean over all orders of rows with equal scores. The column `ties` says for how
 many tied rows it is exact. For more, rankeval draws orders with a seed that depends on the query's id, and reports the
-standard error (`ev.standard_errors` by query, `ev.aggregate_errors()`).
+standard error (`standard_errors(ev)` by query and `aggregate_errors(ev)`, both of `rankeval.evaluation`).
 """
 
 HEADS = ("measure", "formula", "parameters", "range", "ties", "source", *TOOLS, "others")

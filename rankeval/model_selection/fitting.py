@@ -18,6 +18,7 @@ from rankeval.contamination.fingerprint import fingerprint
 from rankeval.contamination.refusal import ContaminationCheck
 from rankeval.errors import InvalidInput
 from rankeval.evaluation import Evaluation, Given, query_weights, score
+from rankeval.evaluation.result import aggregates
 from rankeval.join.flat import offsets_of
 from rankeval.join.joined import Joined
 from rankeval.measures import Measure
@@ -301,7 +302,7 @@ def fold_table(scoring: FoldScoring, tests: Sequence[Rows], done: list[FittedFol
         table.append(
             {
                 "n_queries": evaluation.n_queries,
-                **evaluation.aggregates(),
+                **aggregates(evaluation),
                 "fit_seconds": fold.fit_seconds,
                 "score_seconds": fold.score_seconds + time.perf_counter() - started,
             }

@@ -75,7 +75,7 @@ def hold_out(
         name = "the part held out for early stopping"
     watch = EarlyStopping(watched_measure, int(rounds), watched.in_blocks(), rules)
     found = watch.evaluation(np.zeros(len(watched.y)))
-    if found.rule_counts["fixed"] >= found.n_queries:
+    if found.facts.totals()["fixed"] >= found.n_queries:
         warn(
             f"{name} has {count(found.n_queries, 'query')}, and no ranking changes {watched_measure} of any, as none "
             "has relevant rows and others: training stops at the first iteration. Give other queries, or more of them"

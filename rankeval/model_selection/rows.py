@@ -12,6 +12,7 @@ from rankeval.collection.convention import Convention, get_convention
 from rankeval.collection.data import take_rows
 from rankeval.errors import InvalidInput
 from rankeval.evaluation import Evaluation, Given, score
+from rankeval.evaluation.result import aggregates
 from rankeval.io.columns import labels
 from rankeval.join.joined import Joined
 from rankeval.measures import Measure
@@ -212,7 +213,7 @@ class EarlyStopping:
 
     def value(self, predicted: Any) -> float:
         """Return the aggregate of the measure for these scores of the held-out rows."""
-        return self.evaluation(predicted).aggregates()[str(self.measure)]
+        return aggregates(self.evaluation(predicted))[str(self.measure)]
 
     def after(self, iteration: int, predicted: Any) -> bool:
         """Take note of an iteration; return whether to stop."""

@@ -25,6 +25,7 @@ from rankeval.contamination.refusal import ContaminationCheck
 from rankeval.errors import InvalidInput
 from rankeval.evaluation import Evaluation, Given, query_weights, score
 from rankeval.evaluation.responses import RESPONSES, responses
+from rankeval.evaluation.result import by_name
 from rankeval.io import columns
 from rankeval.join.joined import Joined
 from rankeval.measures import Measure
@@ -198,7 +199,7 @@ class QueryScorer:
         evaluation = self.evaluate(estimator, X, y, qid=qid, group=group, docid=docid, sample_weight=sample_weight)
         values = evaluation.aggregate()
         # As with scikit-learn's greater_is_better=False: a search keeps the highest score.
-        sign = signs(evaluation.by_name.items())
+        sign = signs(by_name(evaluation).items())
         scores = {label: sign[label] * float(values[label]) for label in evaluation.measure_names}
         return scores if isinstance(self.measures, tuple) else next(iter(scores.values()))
 

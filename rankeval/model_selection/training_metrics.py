@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from rankeval.collection.convention import Convention, get_convention
 from rankeval.errors import InvalidInput, QueryIdError
 from rankeval.evaluation import Given, query_weights, score
+from rankeval.evaluation.result import aggregates
 from rankeval.measures import Measure
 from rankeval.model_selection.checks import check_measures
 from rankeval.model_selection.query_ids import from_sizes
@@ -54,7 +55,7 @@ class TrainingMetric:
             weights = weights[ids]
         joined = Given(y, np.asarray(predicted, np.float64), ids).join(self.convention)
         asked = [(str(one), one) for one in self.measures]
-        return list(score(joined, asked, weights=query_weights(weights, joined)).aggregates().items())
+        return list(aggregates(score(joined, asked, weights=query_weights(weights, joined))).items())
 
 
 class LightGBMFeval(TrainingMetric):

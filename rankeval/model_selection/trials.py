@@ -15,6 +15,7 @@ import numpy as np
 
 from rankeval.collection.convention import Convention, rules_of_call
 from rankeval.errors import InvalidInput, Refusal
+from rankeval.evaluation.result import aggregates
 from rankeval.model_selection import boosters
 from rankeval.model_selection.checks import check_measures
 from rankeval.model_selection.fitting import FoldScoring, Task
@@ -123,7 +124,7 @@ class OptunaObjective:
 
     def _value(self, ranker: QueryRanker, train: Rows, test: Rows) -> float:
         score = self.task.fit(ranker, train).predict(self.task.data.take(test).X)
-        return next(iter(self.scoring.evaluate(test, score).aggregates().values()))
+        return next(iter(aggregates(self.scoring.evaluate(test, score)).values()))
 
     def __repr__(self) -> str:
         return f"OptunaObjective({self.estimator!r}, {self.measure} over {len(self.folds)} folds)"

@@ -9,6 +9,7 @@ from rankeval._checks import check_number, count, few, shown
 from rankeval.comparison.scores import Scores, per_query_frame
 from rankeval.errors import CheckFailed, InvalidInput
 from rankeval.evaluation import Evaluation
+from rankeval.evaluation.merging import differences
 from rankeval.testing.check import CHECKS
 from rankeval.testing.scores import N_WORST, Given, query_table, scores_of
 
@@ -75,7 +76,7 @@ def _rules(one: Scores, other: Scores) -> list[str]:
     """Return a sentence for each rule, set of judgments or weights in which two evaluations differ."""
     if not (isinstance(one, Evaluation) and isinstance(other, Evaluation)):
         return []
-    reasons = one.differs_from(other)
+    reasons = differences(one, other)
     ours, theirs = (each.weights for each in (one, other))
     if (ours is None) != (theirs is None) or (ours is not None and not np.array_equal(ours, np.asarray(theirs))):
         reasons.append("the weights of the queries differ")

@@ -14,7 +14,7 @@ from rankeval._checks import count, shown
 from rankeval.comparison.scores import Scores, SharedScores, per_query_frame
 from rankeval.errors import InvalidInput
 from rankeval.evaluation import Evaluation
-from rankeval.evaluation.labels import labels_of
+from rankeval.evaluation.choosing import labels_of
 from rankeval.measures import Measure, direction, greater_is_better
 from rankeval.render.tables import Table, signed
 from rankeval.significance.columns import differences

@@ -130,3 +130,25 @@ def _difference(was: dict[str, Any], now: dict[str, Any] | None) -> str | None:
 
 def _told(line: dict[str, Any] | None) -> str:
     return "nothing" if line is None else f"{line.get('shown') or line.get('refused', '') + ': ' + line['words']}"[:260]
+
+
+def said_of(ev: Any, name: str) -> Any:
+    """Return what an evaluation says under a name: by itself, as it did of old, or by the function of that name."""
+    if not hasattr(ev, name):
+        if name in ("query_counts", "rule_counts"):
+            return ev.facts.query_counts if name == "query_counts" else ev.facts.totals()
+        return getattr(importlib.import_module("rankeval.evaluation.result"), {"info": "info_of"}.get(name, name))(ev)
+    found = getattr(ev, name)
+    return found() if callable(found) else found
+
+
+def from_bytes(content: bytes) -> Any:
+    """Return the evaluation of the bytes of a file."""
+    result = importlib.import_module("rankeval.evaluation.result")
+    return getattr(result.Evaluation, "from_bytes", getattr(result, "from_bytes", None))(content)
+
+
+def differences(ev: Any, other: Any) -> list[str]:
+    """Return the sentences on how two evaluations differ."""
+    merging = importlib.import_module("rankeval.evaluation.merging")
+    return ev.differs_from(other) if hasattr(ev, "differs_from") else merging.differences(ev, other)
