@@ -25,8 +25,8 @@ from rankeval.errors import AmbiguousName, InvalidInput
 from rankeval.evaluation import Evaluation, Given, score
 from rankeval.measures import Measure
 from rankeval.measures import measure as find_measure
-from rankeval.measures.aliases import aliased
 from rankeval.measures.family import Family
+from rankeval.measures.names import aliased
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -67,7 +67,7 @@ def evaluate_dataset(
     """Score the rows of a Parquet data set."""
     from rankeval.collection.convention import get_convention
     from rankeval.streaming import evaluate_dataset as evaluate
-    from rankeval.streaming.files import name_of
+    from rankeval.streaming.source import name_of
     from rankeval.trec_eval.output import trec_rules
 
     preset = get_convention(convention)

@@ -131,7 +131,8 @@ def _weights_of_queries(weights: Any, joined: Joined) -> Floats:
     queries = joined.queries.tolist()
     lacking = [query for query in queries if query not in known]
     if lacking:
-        raise InvalidInput(f"query {lacking[0]!r} has none ({len(lacking)} such in all)", argument="query_weight")
+        others = f" ({len(lacking)} such in all)" if len(lacking) > 1 else ""
+        raise InvalidInput(f"query {lacking[0]!r} has none{others}", argument="query_weight")
     return columns.labels([known[query] for query in queries], "query_weight").astype(np.float64)
 
 

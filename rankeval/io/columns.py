@@ -328,7 +328,7 @@ def _number(cell: Any, row: int, name: str) -> int | float:
     if cell is None or cell is np.ma.masked or type(cell).__name__ in ("NAType", "NaTType"):
         raise InvalidInput(f"row {row} has no number (found {cell!r}); drop such rows or fill them", argument=name)
     if not isinstance(cell, (Decimal, Fraction, np.longdouble)):
-        raise InvalidInput(f"{name}: expected numbers, found {cell!r} in row {row}"[:200])
+        raise InvalidInput(f"expected numbers, found {cell!r} in row {row}"[:200], argument=name)
     try:
         nearest = float(cell)
     except (OverflowError, ValueError):  # a great fraction, a signalling NaN
@@ -342,5 +342,7 @@ def _refuse_beyond(name: str, row: int, value: Any, holder: str) -> None:
     shown = str(value)
     shown = shown if len(shown) <= 40 else f"{shown[:37]}..."
     raise InvalidInput(
-        f"{name}: row {row} is {shown}, which {holder} cannot hold; subtract or divide by the same number everywhere"
+        f"row {row} is {shown}, which {holder} cannot hold",
+        argument=name,
+        remedy="subtract or divide by the same number everywhere",
     )

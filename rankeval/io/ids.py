@@ -168,7 +168,7 @@ def as_typed(ids: ArrayLike, what: str = "qid") -> NDArray[Any]:
 
 
 def _wrong(what: str, message: str) -> InvalidInput:
-    return (QueryIdError if what == "qid" else InvalidInput)(f"{what}: {message}")
+    return (QueryIdError if what == "qid" else InvalidInput)(message, argument=what)
 
 
 def refuse_missing(ids: NDArray[Any], what: str) -> None:

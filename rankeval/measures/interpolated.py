@@ -46,12 +46,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankeval._registry import chosen
-from rankeval.errors import InvalidInput
 from rankeval.join.flat import Floats, Ints, ratio
 from rankeval.join.judged import Judged
 from rankeval.measures.chances import CELLS, distinct_rows, place_of_hit
 from rankeval.measures.family import family
-from rankeval.measures.grammar import Spelling
+from rankeval.measures.grammar import Chance, Levels, Positive, Spelling
 from rankeval.measures.tie_enumeration import write_over_orders
 
 ELEVEN = tuple(place / 10 for place in range(11))
@@ -95,8 +94,6 @@ def _by_version(*names: str) -> dict[str, tuple[Spelling, ...]]:
 def _needed(judged: Judged, level: float, rule: str, rel: float) -> Ints:
     """Return the number of hits of each query at which a recall level is reached."""
     chosen("rule of interpolation", rule, RULES)
-    if not 0 <= level <= 1:
-        raise InvalidInput(f"a recall level must be in [0, 1] (found {level})")
     return np.maximum(RULES[rule](level, judged.n_relevant(rel)), 1)
 
 
@@ -330,9 +327,7 @@ def _expected_iprec(judged: Judged, *, recall: float, rule: str = "exact", rel: 
     return _expected_average(judged, levels=(recall,), rule=rule, rel=rel)
 
 
-def _expected_average(
-    judged: Judged, *, levels: tuple[float, ...] = ELEVEN, rule: str = "exact", rel: float = 1
-) -> Floats:
+def _expected_average(judged: Judged, *, levels: Levels = ELEVEN, rule: str = "exact", rel: float = 1) -> Floats:
     """Return the mean of IAP11 over the orders of tied rows."""
     groups, alone = relevant_or_not(judged, rel)
     rank = worst_ranks(judged, rel, groups, alone)
@@ -361,7 +356,7 @@ def _expected_average(
         "ir_measures": ("IPrec@{recall}",),
     },
 )
-def interpolated_precision(judged: Judged, *, recall: float, rule: str = "exact", rel: float = 1) -> Floats:
+def interpolated_precision(judged: Judged, *, recall: Chance, rule: str = "exact", rel: float = 1) -> Floats:
     """Greatest precision at any rank with at least the given recall.
 
     In [0, 1], higher is better; 0/0 without relevant documents. ``rule`` says when recall r of R documents is reached:
@@ -383,9 +378,7 @@ def interpolated_precision(judged: Judged, *, recall: float, rule: str = "exact"
         "trec_eval-8": (Spelling("11-pt_avg", {"rule": "trec_eval-9"}),),
     },
 )
-def eleven_point_average(
-    judged: Judged, *, levels: tuple[float, ...] = ELEVEN, rule: str = "exact", rel: float = 1
-) -> Floats:
+def eleven_point_average(judged: Judged, *, levels: Levels = ELEVEN, rule: str = "exact", rel: float = 1) -> Floats:
     """Mean of the interpolated precisions at recall levels, eleven unless others are given.
 
     In [0, 1], higher is better; 0/0 without relevant documents. ``rule`` as of IPrec.
@@ -405,13 +398,11 @@ def eleven_point_average(
     monotone="order",
     spellings={"trec_eval": ("Rprec_mult_{multiple}",)},
 )
-def rprec_multiple(judged: Judged, *, multiple: float, rel: float = 1) -> Floats:
+def rprec_multiple(judged: Judged, *, multiple: Positive, rel: float = 1) -> Floats:
     """Precision at a multiple of R: multiples below 1 test the first ranks, those above 1 later ranks.
 
     In [0, 1], higher is better; 0/0 without relevant documents.
     """
-    if multiple <= 0:
-        raise InvalidInput(f"multiple must be above 0, such as 0.5 (found {multiple})")
     n_relevant = judged.n_relevant(rel)
     cutoff = _nearly_up(multiple, n_relevant)
     share = ratio(judged.hits(rel, cutoff), cutoff, otherwise=0.0)

@@ -29,7 +29,7 @@ from rankeval._checks import few, shown
 from rankeval.errors import InvalidInput
 from rankeval.evaluation.result import Evaluation
 from rankeval.io.opening import write_atomically
-from rankeval.streaming.files import masked
+from rankeval.streaming.source import masked
 
 _MANIFEST = "_rankeval.json"
 _FORMAT = 1

@@ -30,8 +30,8 @@ from rankeval.io.limits import DEFAULT, Limits
 from rankeval.io.opening import read_text
 from rankeval.io.text import number_of
 from rankeval.measures import Measure, measure
-from rankeval.measures.aliases import NEW, NICKNAMES, ROOTS
 from rankeval.measures.family import FAMILIES
+from rankeval.measures.names import NEW, NICKNAMES, ROOTS
 
 if TYPE_CHECKING:
     from rankeval.collection.qrels import Qrels

@@ -207,7 +207,7 @@ def test_weights_stand_in_a_column_or_by_query(tmp_path):
 
 def test_a_bucket_that_is_too_large_is_divided(tmp_path, monkeypatch):
     log = Log.made(n_queries=80).shuffled()
-    monkeypatch.setattr(running.buckets, "n_buckets", lambda _: 2)
+    monkeypatch.setattr(running.queries, "n_buckets", lambda _: 2)
     monkeypatch.setattr(running, "share_of", lambda *_: Share(40 * _ROW))
     assert to_bytes(evaluate(log.write(tmp_path / "log"))) == to_bytes(log.evaluation())
 

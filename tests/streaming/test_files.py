@@ -19,8 +19,7 @@ from rankeval.cli import app
 from rankeval.errors import InvalidInput, QueryIdError
 from rankeval.evaluation import to_bytes
 from rankeval.io import opening
-from rankeval.streaming.files import masked
-from rankeval.streaming.source import Source
+from rankeval.streaming.source import Source, masked
 
 K = {"qid": "q", "relevance": "y", "score": "s", "measures": ["nDCG@10", "RR"]}
 

@@ -24,9 +24,9 @@ DRIVER = """
 import json, os, random, signal, sys
 import pyarrow.dataset
 import rankeval as rk
-from rankeval.streaming import buckets, queries, rows
-rows.BATCH = buckets.BATCH = 16
-buckets.RUN, queries._LEAST, queries.PART = 50, 8, 200
+from rankeval.streaming import queries, rows
+rows.BATCH = queries.BATCH = 16
+queries.RUN, queries._LEAST, queries.PART = 50, 8, 200
 data, folder, kills, order = sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4]
 NAMES = {"qid": "query", "relevance": "label", "score": "value"}
 
@@ -71,8 +71,8 @@ PROCESSES = """
 import os, signal, sys, threading, time
 import rankeval as rk
 from rankeval.errors import InvalidInput
-from rankeval.streaming import buckets, queries, running
-buckets.BATCH, buckets.RUN, queries.PART, running._OF_A_PART = 500, 1000, 2000, 4
+from rankeval.streaming import queries, running
+queries.BATCH, queries.RUN, queries.PART, running._OF_A_PART = 500, 1000, 2000, 4
 data, scores, whom = sys.argv[1:4]
 n_jobs, at, delay = int(sys.argv[4]), int(sys.argv[5]), float(sys.argv[6])
 n_events = 0
