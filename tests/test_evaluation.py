@@ -281,7 +281,8 @@ def test_rules_that_touched_nothing_do_not_differ():
     other = rk.evaluate([1, 1], [2, 1], qid=[1, 1])
     assert "the judgments differ" in differences(one, other)[0]
     assert differences(one, other)[0].endswith(
-        "; compare systems with the same judgments, or on several collections by {system: {collection: evaluation}}"
+        "; compare systems with the same judgments, the same subset of both, or several collections by "
+        "{system: {collection: evaluation}}"
     )
 
 

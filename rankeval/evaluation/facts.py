@@ -37,6 +37,10 @@ Mask = NDArray[np.bool_]
 QUERY_COUNTS = ("relevant", "retrieved", "tied", "judged")
 """Numbers of documents that are kept for each query."""
 
+ARRAYS = ("undefined", "drawn", "judgments", "rankings")
+MAPPINGS = ("query_counts", "rule_counts", "readings")
+"""Facts of which every query has a share."""
+
 READINGS = ("judged", "relevant", "skipped")
 """Per query and measure: the share of the documents within the cut-off that are judged; the score if the others were
 judged and had the greatest grade of the collection; the score of the ranking without them."""
@@ -107,19 +111,11 @@ class QueryFacts:
 
     def part(self, places: Ints | Mask | slice) -> QueryFacts:
         """Return the facts of some of the queries, without what is known of those that are left out."""
-        drawn = self.drawn[places]
-        return replace(
-            self,
-            query_counts={name: of[places] for name, of in self.query_counts.items()},
-            rule_counts={name: of[places] for name, of in self.rule_counts.items()},
-            undefined=self.undefined[places],
-            drawn=drawn,
-            judgments=self.judgments[places],
-            rankings=self.rankings[places],
-            readings={name: of[places] for name, of in self.readings.items()},
-            errors=self.errors[places] if self.errors is not None and drawn.any() else None,
-            left_out={},
-        )
+        arrays = {name: getattr(self, name)[places] for name in ARRAYS}
+        mappings = {name: {key: of[places] for key, of in getattr(self, name).items()} for name in MAPPINGS}
+        errors = self.errors[places] if self.errors is not None and arrays["drawn"].any() else None
+        by_query: dict[str, Any] = {**arrays, **mappings, "errors": errors}
+        return replace(self, **by_query, left_out={})
 
     def totals(self) -> dict[str, int]:
         """Return how many rows or queries each rule affected, those that are left out among them."""
@@ -221,13 +217,12 @@ def _sums_of_words(judged: Judged, byte_of: NDArray[np.uint8]) -> Hashes:
 
 
 def _numbers_to(judged: Judged) -> Hashes:
-    """Return a number for each rank down to the longest list."""
     return _numbers(int(judged.n_retrieved.max(initial=0)).bit_length())
 
 
 @lru_cache(maxsize=32)
 def _numbers(bits: int) -> Hashes:
-    """Return an odd random number for each of the first 2^bits places. Chunks differ in length, so these are cached."""
+    # Odd, so that a product loses no bit. Chunks differ in length, so powers of two are cached.
     numbers = mixed(np.arange(1, 2**bits + 1, dtype=np.uint64) * _STEP) | np.uint64(1)
     numbers.flags.writeable = False
     return numbers

@@ -265,8 +265,13 @@ def _refuse_mixed(truth: Any, ranking: Any, group: Any, named: dict[str, Any]) -
             f"{one} is the name of a column of a frame, and {found} was given too",
             remedy="give the frame alone, with qid=, relevance= and score=, or arrays as truth and ranking",
         )
+    optional = {"query_weight"} | ({"docid"} if named["docid"] is None else set())
+    refuse_unnamed({role: column for role, column in named.items() if role not in optional}, "the frame")
+
+
+def refuse_unnamed(named: Mapping[str, Any], what: str) -> None:
+    """Refuse anything but the names of columns, given by argument; ``what`` has the columns."""
     for role, column in named.items():
-        is_optional = role in ("docid", "query_weight") and (column is None or role == "query_weight")
-        if not isinstance(column, str) and not is_optional:
+        if not isinstance(column, str):
             found = "nothing" if column is None else f"a {type(column).__name__}"
-            raise InvalidInput(f"expected the name of a column of the frame, found {found}", argument=role)
+            raise InvalidInput(f"expected the name of a column of {what}, found {found}", argument=role)

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from rankeval._checks import few
 from rankeval.collection.convention import CHOICES
 from rankeval.errors import InvalidInput
-from rankeval.evaluation.facts import QUERY_COUNTS, READINGS, QueryFacts
+from rankeval.evaluation.facts import ARRAYS, QUERY_COUNTS, READINGS, QueryFacts
 from rankeval.evaluation.result import Evaluation, by_name, reading_of, size_of
 from rankeval.io.ids import as_typed, comparable
 from rankeval.join.flat import Ints
@@ -72,23 +72,15 @@ def merged(parts: Iterable[Evaluation]) -> Evaluation:
 
 
 def _refuse_unlike(parts: Sequence[Evaluation]) -> None:
-    first = parts[0]
+    def made(part: Evaluation) -> tuple[object, ...]:
+        return part.measure_names, part.measures, part.convention, part.weights is not None
+
     for number, part in enumerate(parts):
-        if part.facts.whole is not None:
-            raise InvalidInput(
-                f"part {number} is a subset of an evaluation; merge the evaluation itself", argument="parts"
-            )
-        for what in ("measure_names", "measures", "convention"):
-            if getattr(part, what) != getattr(first, what):
-                raise InvalidInput(
-                    f"the {what.replace('_', ' ')} of part {number} are {getattr(part, what)}, those of part 0 are "
-                    f"{getattr(first, what)}; evaluate all parts alike",
-                    argument="parts",
-                )
-        if (part.weights is None) != (first.weights is None):
-            raise InvalidInput(
-                f"part {number} and part 0 differ in whether queries have weights; give all or none", argument="parts"
-            )
+        problem = f"part {number} is a subset of an evaluation" if part.facts.whole is not None else ""
+        if made(part) != made(parts[0]):
+            problem = f"part {number} and part 0 differ in measures, in the convention, or in that queries have weights"
+        if problem:
+            raise InvalidInput(problem, argument="parts", remedy="evaluate all parts alike, and merge them whole")
 
 
 def _ascending(ids: Sequence[NDArray[Any]], fault: str) -> tuple[NDArray[Any], Ints]:
@@ -119,10 +111,7 @@ def _facts(parts: Sequence[Evaluation], order: Ints) -> QueryFacts:
     # A rule that a part does not know affected nothing there, and a part without errors is exact.
     zeros = [np.zeros(part.n_queries, dtype=np.int64) for part in parts]
     errors = [np.zeros_like(part.scores) if part.facts.errors is None else part.facts.errors for part in parts]
-    columns: dict[str, Any] = {
-        column: _stacked([getattr(one, column) for one in facts], order)
-        for column in ("undefined", "drawn", "judgments", "rankings")
-    }
+    columns: dict[str, Any] = {name: _stacked([getattr(one, name) for one in facts], order) for name in ARRAYS}
     return replace(
         facts[0],
         query_counts={name: _stacked([one.query_counts[name] for one in facts], order) for name in QUERY_COUNTS},
@@ -142,7 +131,6 @@ def _facts(parts: Sequence[Evaluation], order: Ints) -> QueryFacts:
 
 
 def _excluded(parts: Sequence[Evaluation]) -> dict[str, tuple[Any, ...]]:
-    """Return the queries left out by reason, ascending."""
     reasons = dict.fromkeys(reason for part in parts for reason in part.excluded)
     found = {}
     for reason in reasons:
@@ -175,7 +163,10 @@ def differences(mine: Evaluation, other: Evaluation) -> list[str]:
     found = rule_differences(mine, other)
     if mine.judgments_digest != other.judgments_digest:
         digests = [f"digest {each.judgments_digest[:12]} over {size_of(each)}" for each in (mine, other)]
-        found.append(f"the judgments differ ({digests[0]} in one, {digests[1]} in the other){_remedy(mine, other)}")
+        found.append(
+            f"the judgments differ ({digests[0]} in one, {digests[1]} in the other); compare systems with the same "
+            "judgments, the same subset of both, or several collections by {system: {collection: evaluation}}"
+        )
     return found
 
 
@@ -203,19 +194,3 @@ def rule_differences(mine: Evaluation, other: Evaluation) -> list[str]:
                 said = [f"{one} of definition {one.semantics}" for one in (own, bound)]
             found.append(f"{label} means {said[0]} in one and {said[1]} in the other")
     return found
-
-
-def _remedy(mine: Evaluation, other: Evaluation) -> str:
-    """Say what to do if the queries are those of two collections, or of a whole and its subset."""
-    wholes = [each.facts.whole for each in (mine, other)]
-    if wholes == [None, None]:
-        return (
-            "; compare systems with the same judgments, or on several collections by {system: {collection: evaluation}}"
-        )
-    digests = {(whole or each).judgments_digest for whole, each in zip(wholes, (mine, other), strict=True)}
-    if len(digests) > 1:
-        return "; a subset can be compared with the same subset only"
-    both = (
-        "one is a subset of the other's queries" if None in wholes else "they are different subsets of the same queries"
-    )
-    return f": {both}; take the same subset of both evaluations"

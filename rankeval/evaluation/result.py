@@ -17,16 +17,20 @@ from numpy.typing import NDArray
 from rankeval._checks import check_count, check_share, count, few
 from rankeval.collection.convention import COUNTED_AS, Convention
 from rankeval.errors import InvalidInput
-from rankeval.evaluation.aggregation import aggregated, aggregated_errors, draws_note, half_widths
 from rankeval.evaluation.choosing import labels_of, places_of, slices_of
 from rankeval.evaluation.facts import QueryFacts, Whole
 from rankeval.evaluation.storage import pack, unpack
 from rankeval.io.opening import read_bytes, write_atomically
 from rankeval.join.flat import Floats, Ints
 from rankeval.measures import Measure
+from rankeval.measures.family import AGGREGATES
+from rankeval.measures.tie_enumeration import DRAWS
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+_WORDS = {"mean": "mean", "sum": "sum", "gmean": "geometric mean"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,13 +158,18 @@ class Evaluation:
         [[0.83, 0.12, 1.55]]
         """
         import pandas as pd
+        from scipy import stats
 
         check_share("level", level)
         if self.weights is not None:
             raise InvalidInput("ci: no interval is given for weighted means; resample the weighted queries instead")
         means = self.mean()
         columns = [self.measure_names.index(label) for label in means.index]
-        half = half_widths(self.scores[:, columns], level)
+        scores, n = self.scores[:, columns], self.n_queries
+        half = np.full(len(columns), np.nan)
+        if n > 1:
+            spread = np.where((scores != scores[0]).any(axis=0), scores.std(axis=0, ddof=1), np.nan)
+            half = np.asarray(spread * stats.t.ppf((1 + level) / 2, n - 1) / np.sqrt(n))
         return pd.DataFrame({"mean": means, "ci_low": means - half, "ci_high": means + half})
 
     @property
@@ -432,8 +441,13 @@ def by_name(evaluation: Evaluation) -> dict[str, Measure]:
 
 
 def aggregates(evaluation: Evaluation) -> dict[str, float]:
-    """Return `Evaluation.aggregate` as a dict of plain numbers."""
-    return aggregated(by_name(evaluation), evaluation.scores, evaluation.weights)
+    """Return `Evaluation.aggregate` as a dict of plain numbers; nan if there are no queries."""
+    if not evaluation.n_queries:
+        return dict.fromkeys(evaluation.measure_names, float("nan"))
+    return {
+        name: float(AGGREGATES[one.family.aggregate](values, evaluation.weights))
+        for (name, one), values in zip(by_name(evaluation).items(), evaluation.scores.T, strict=True)
+    }
 
 
 def aggregate_errors(evaluation: Evaluation) -> pd.Series[float]:
@@ -447,7 +461,32 @@ def aggregate_errors(evaluation: Evaluation) -> pd.Series[float]:
 
 
 def _aggregate_errors(evaluation: Evaluation) -> dict[str, float]:
-    return aggregated_errors(by_name(evaluation), evaluation.scores, evaluation.facts.errors, evaluation.weights)
+    errors, weights = evaluation.facts.errors, evaluation.weights
+    if errors is None or not evaluation.n_queries:
+        return dict.fromkeys(evaluation.measure_names, 0.0)
+    weights = np.ones(evaluation.n_queries) if weights is None else weights
+    total, values = float(weights.sum()), aggregates(evaluation)
+    # Each query is drawn on its own, so the squares of the errors add up.
+    of_sums = np.sqrt((weights[:, None] ** 2 * errors**2).sum(axis=0))
+    found = dict(zip(evaluation.measure_names, of_sums.tolist(), strict=True))
+    for name, one in by_name(evaluation).items():
+        if one.family.aggregate != "sum":
+            found[name] /= total
+        if one.family.aggregate == "gmean":
+            found[name] *= values[name]  # the slope of exp is its value
+    return found
+
+
+def _draws_note(evaluation: Evaluation) -> str:
+    """Say which values are means over drawn orders, and how uncertain that leaves the aggregate."""
+    errors, drawn = _aggregate_errors(evaluation), evaluation.facts.drawn.sum(axis=0).tolist()
+    said = [
+        f"{label} in {count(number, 'query')} (standard error of the "
+        f"{_WORDS[one.family.aggregate]} {errors[label]:.2g})"
+        for (label, one), number in zip(by_name(evaluation).items(), drawn, strict=True)
+        if number
+    ]
+    return f"mean over {DRAWS} drawn orders of tied rows, where there were too many: {', '.join(said)}"
 
 
 def standard_errors(evaluation: Evaluation) -> pd.DataFrame:
@@ -480,7 +519,7 @@ def info_of(evaluation: Evaluation) -> dict[str, str]:
         counted, taken = ("ranked document", "not judged") if pooled else ("document", "not relevant")
         said["negative"] = f"{count(negative, counted)} with a label below zero, taken as {taken}"
     if facts.errors is not None:
-        said["ties"] = draws_note(by_name(evaluation), facts.drawn, _aggregate_errors(evaluation))
+        said["ties"] = _draws_note(evaluation)
     if facts.whole is not None:
         said["subset"] = f"a subset: {size_of(evaluation)}"
     return said

@@ -225,7 +225,7 @@ def bound_measures(measures: Iterable[Measure], convention: Convention) -> tuple
 
 
 def _zero_gains(one: Measure) -> bool:
-    """Say whether a document judged 0 is worth something to a measure, where an unjudged one is not."""
+    # Such a document is worth more than an unjudged one, which the join would take for the same.
     given = {**one.family.defaults, **dict(one.parameters)}
     gain = given.get("gain")
     return (
@@ -238,7 +238,6 @@ def _zero_gains(one: Measure) -> bool:
 def _score_chunk(
     queries: Ints, judged: Judged, measures: dict[int, Measure], scores: Floats, drawn: dict[tuple[int, int], float]
 ) -> None:
-    """Fill in the scores of a chunk, and the errors of those that are means over drawn orders."""
     columns = np.empty((len(measures), judged.n_queries))
     for values, (column, one) in zip(columns, measures.items(), strict=True):
         judged.drawn.clear()
@@ -274,7 +273,6 @@ def _are_fixed(judged: Judged, convention: Convention) -> NDArray[np.bool_]:
 def _settle_undefined(
     scores: Floats, counts: dict[str, NDArray[np.int64]], convention: Convention
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Give 0/0 its value; return which values were 0/0, and which queries have no relevant document."""
     barren = counts["relevant"] == 0
     if convention.judgments == "rows":  # a query without rows does not show whether it has relevant documents
         barren &= counts["retrieved"] > 0

@@ -106,7 +106,6 @@ def refuse_unusable(values: Floats, *, all_queries: bool = True) -> None:
 
 
 def _is_by_row(weights: Any, joined: Joined, beside: Mapping[str, Any]) -> bool:
-    """Say whether a Series as long as the rows is indexed as they are, or not by query."""
     index = next((found for found in map(index_of, beside.values()) if found is not None), None)
     if index is not None and same_rows(index, weights.index) and joined.n_queries != len(weights):
         return True
@@ -117,12 +116,11 @@ def _is_by_row(weights: Any, joined: Joined, beside: Mapping[str, Any]) -> bool:
 
 
 def _may_be_by_row(weights: Any, joined: Joined) -> bool:
-    """Say whether an index that holds all queries may also be one of rows: not if it is exactly the query names."""
+    # An index that holds all queries may also be one of rows, unless it is exactly their names.
     return weights.index.inferred_type == "integer" or set(weights.index) != set(joined.queries.tolist())
 
 
 def _weights_of_queries(weights: Any, joined: Joined) -> Floats:
-    """Return the weights of the queries in a mapping or Series."""
     known: dict[Any, Any] = {}
     for query, weight in weights.items():
         first = known.setdefault(query, weight)

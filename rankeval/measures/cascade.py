@@ -87,7 +87,6 @@ def _tied_part(
     row: Ints,
     still: Floats,
 ) -> Floats:
-    """Return the part of tied rows in each query's value, averaged over orders."""
     total = np.zeros(judged.n_queries)
     first = np.searchsorted(row, judged.groups.start)
     for start, end, at, of_query in zip(

@@ -46,7 +46,6 @@ def _place_in_kind(kind: Ints) -> Ints:
 
 
 def _average(judged: Judged, p: float, row: Ints, added: Floats, adds: Callable[[Ints, Ints], Floats]) -> None:
-    """Write the mean terms of tied rows into ``added``; ``adds(at, ranks)`` gives the terms of ``row[at]`` at ranks."""
     tied, group = judged.tied_rows()
     counted = judged.code[tied] > judged.threshold(0)
     tied, group = tied[counted], group[counted]

@@ -34,7 +34,6 @@ GREATEST_NORMALISED = math.e / (math.e - 1)
 
 
 def _counted_aspects(judged: Judged, rel: float) -> tuple[NDArray[np.bool_], Ints]:
-    """Return a mask of the aspects with a relevant document, and their number in each query."""
     parts = by_aspect(judged)
     counted = parts.judged.n_relevant(rel) > 0
     return counted, np.bincount(parts.query[counted], minlength=judged.n_queries)
@@ -97,7 +96,6 @@ def _greedy(judged: Judged, rel: float, alpha: float, discount: Floats) -> Float
 
 
 def _greedy_gains(relevant: Floats, alpha: float, depth: int) -> Floats:
-    """Return the gain at each rank if the next document is always the one with the greatest gain."""
     left = np.ones(len(relevant))
     gains = np.zeros(min(depth, relevant.shape[1]))
     free = np.ones(relevant.shape[1], dtype=bool)
@@ -129,7 +127,6 @@ def _to_ideal(judged: Judged, rel: float, alpha: float, discount: Floats) -> Flo
 
 
 def _to_greedy(judged: Judged, rel: float, alpha: float, discount: Floats) -> Floats:
-    """Return the novelty gain divided by that of the greedy order."""
     return ratio(_novelty(judged, rel, alpha, discount), _greedy(judged, rel, alpha, discount))
 
 
@@ -216,7 +213,6 @@ def nerr_ia(judged: Judged, *, rel: float = 1, alpha: Chance = 0.5, cutoff: int)
 
 
 def _patience(judged: Judged, beta: float) -> Floats:
-    """Return beta^(rank - 1) down to the end of the longest list, retrieved or judged."""
     assert judged.aspects is not None
     most_known = int(np.bincount(judged.aspects.known_query, minlength=1).max())
     discount: Floats = np.power(beta, np.arange(max(int(judged.n_retrieved.max(initial=0)), most_known), dtype=float))

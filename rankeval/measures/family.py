@@ -166,7 +166,6 @@ def _code_of(function: Any, module: Any) -> bytes:
 
 @contextmanager
 def _by_value(module: Any) -> Iterator[None]:
-    """Let cloudpickle take the functions of a module by their code."""
     import cloudpickle
 
     if module.__name__ in cloudpickle.list_registry_pickle_by_value():  # by the user, who keeps it

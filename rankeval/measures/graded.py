@@ -38,8 +38,7 @@ GAINS: dict[str, Callable[[Floats], Floats]] = {
 
 
 def _log2(rank: Floats, base: float) -> Floats:
-    """Return 1/log_b(1 + rank), the discount of trec_eval, LightGBM and scikit-learn; nDCG is the same for any base."""
-    # np.log2 is exact at powers of two, a quotient of logarithms is not.
+    # nDCG is the same for any base. np.log2 is exact at powers of two, a quotient of logarithms is not.
     return 1 / np.log2(rank + 1) if base == 2 else np.log(base) / np.log(rank + 1)
 
 
@@ -75,7 +74,7 @@ def discounts_of(judged: Judged, discount: str, base: float, cutoff: int | None)
 
 @lru_cache(maxsize=16)
 def _discounts(discount: str, base: float, bits: int) -> Floats:
-    """Return the discounts of the first 2^bits ranks. Chunks differ in length, so powers of two are cached."""
+    # Chunks differ in length, so the discounts of powers of two are cached.
     factors = DISCOUNTS[discount](np.arange(1, 2**bits + 1, dtype=np.float64), base)
     factors.flags.writeable = False
     return factors
@@ -221,13 +220,11 @@ class GainTable:
 
 
 def _gain_tables(judged: Judged, gain: Floats) -> list[GainTable]:
-    """Return the tables of a chunk, laid out once for all measures with these gains."""
     tables: list[GainTable] = judged.once(("tables", gain.tobytes()), lambda: list(_laid_out(judged, gain)))
     return tables
 
 
 def _laid_out(judged: Judged, gain: Floats) -> Iterator[GainTable]:
-    """Yield tables of queries, shortest lists first, so that there is little padding."""
     best_first = np.argsort(-gain, kind="stable")
     best_first = best_first[gain[best_first] > 0]
     upto = np.cumsum(judged.counts[:, best_first], axis=1)
@@ -254,7 +251,7 @@ def _laid_out(judged: Judged, gain: Floats) -> Iterator[GainTable]:
 
 
 def _in_order(values: Floats) -> Floats:
-    """Return the sum of each row, added from the left: padding with zeros then does not change the last bit."""
+    # Added from the left: padding with zeros then does not change the last bit.
     return np.cumsum(values, axis=1)[:, -1] if values.shape[1] else np.zeros(len(values))
 
 

@@ -95,7 +95,6 @@ def list_measures(name: str | None = None) -> pd.DataFrame:
 
 
 def _found(name: str) -> list[Family]:
-    """Return the families that a name is found in, or else the one whose measure it is."""
     part = name.lower()
     found = [family for family in FAMILIES.values() if any(part in text.lower() for text in _texts(family))]
     return found or [measure(name).family]
@@ -185,13 +184,11 @@ def measures_markdown() -> str:
 
 
 def _chapter(family: Family) -> str:
-    """Return the first sentence of the module that declares a family."""
     module = sys.modules.get(family.kernel.__module__)
     return (inspect.getdoc(module) or family.kernel.__module__).partition("\n")[0].removesuffix(".")
 
 
 def _row(family: Family) -> Iterator[str]:
-    """Yield the cells of a measure."""
     yield f"**{_escaped(family.name)}**: {_escaped(family.title)}"
     yield _escaped(family.formula)
     empty = inspect.Parameter.empty

@@ -81,7 +81,6 @@ def bpref(judged: Judged, *, rel: float = 1) -> Floats:
 
 
 def _precision_expected(relevant: Floats, nonrelevant: Floats, pooled: Floats, rank: Floats) -> Floats:
-    """Return infAP's estimate of the precision at a relevant row, from the numbers of rows above it."""
     known = relevant + nonrelevant
     share = (relevant + EPSILON) / (known + 2 * EPSILON)
     return (1 + (known + pooled) * share) / rank

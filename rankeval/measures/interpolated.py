@@ -65,12 +65,12 @@ def _exactly(level: float, n_relevant: Ints) -> Ints:
 
 
 def _nearly_up(level: float, n_relevant: Ints) -> Ints:
-    """Return int(level * R + 0.9), as trec_eval 9 does; this is not always the ceiling."""
+    # As in trec_eval 9; this is not always the ceiling.
     return (level * n_relevant + 0.9).astype(np.int64)
 
 
 def _rounded(level: float, n_relevant: Ints) -> Ints:
-    """Return level * R rounded, with halves up, as trec_eval 10 does; recall may then be below the level."""
+    # Halves go up, as in trec_eval 10; recall may then be below the level.
     share = level * n_relevant
     whole = np.floor(share)
     needed: Ints = (whole + (share - whole >= 0.5)).astype(np.int64)
@@ -86,13 +86,11 @@ RULES: dict[str, Callable[[float, Ints], Ints]] = {
 
 
 def _by_version(*names: str) -> dict[str, tuple[Spelling, ...]]:
-    """Return names that two versions of trec_eval share, each with its own rule."""
     versions = ("trec_eval-9", "trec_eval-10")
     return {version: tuple(Spelling(name, {"rule": version}) for name in names) for version in versions}
 
 
 def _needed(judged: Judged, level: float, rule: str, rel: float) -> Ints:
-    """Return the number of hits of each query at which a recall level is reached."""
     chosen("rule of interpolation", rule, RULES)
     return np.maximum(RULES[rule](level, judged.n_relevant(rel)), 1)
 
@@ -268,7 +266,6 @@ def mean_interpolated(groups: Mixed, levels: RecallLevels) -> Floats:
 
 
 def _steps_of_shape(groups: Mixed, levels: RecallLevels) -> Iterator[_Steps]:
-    """Yield the steps of groups that have the same numbers of hits and misses."""
     hits, misses = int(groups.hits[0]), int(groups.misses[0])
     at_once = max(1, CELLS // (hits * (misses + 1)))
     for begin in range(0, len(groups.query), at_once):
@@ -323,12 +320,10 @@ def _chances(groups: Mixed, group: Ints, precision: Floats, at_least: Ints) -> F
 
 
 def _expected_iprec(judged: Judged, *, recall: float, rule: str = "exact", rel: float = 1) -> Floats:
-    """Return the mean of IPrec over the orders of tied rows: IAP11 with one level."""
     return _expected_average(judged, levels=(recall,), rule=rule, rel=rel)
 
 
 def _expected_average(judged: Judged, *, levels: Levels = ELEVEN, rule: str = "exact", rel: float = 1) -> Floats:
-    """Return the mean of IAP11 over the orders of tied rows."""
     groups, alone = relevant_or_not(judged, rel)
     rank = worst_ranks(judged, rel, groups, alone)
     needed = np.array([_needed(judged, level, rule, rel) for level in levels])

@@ -136,7 +136,6 @@ def measures(
 
 
 def _read(spec: str | Measure | LabelledMeasure, rules: Convention | None) -> list[LabelledMeasure]:
-    """Return the measure that was asked for, or the several that one name of trec_eval stands for."""
     if isinstance(spec, LabelledMeasure):
         return [spec]
     if isinstance(spec, Measure):
@@ -247,7 +246,6 @@ def _canonical(name: str, written: Written | None) -> Measure | None:
 
 
 def _ours(name: str, written: Written | None) -> Measure:
-    """Return the measure of a name in our grammar."""
     found = _family(written.head) if written else None
     if written is None or found is None or "." in written.at:
         _refuse(name, written)
@@ -261,7 +259,6 @@ def _ours(name: str, written: Written | None) -> Measure:
 
 
 def _family(head: str) -> Family | None:
-    """Return the family of this name, or the only one that has it in other capitals."""
     if head in FAMILIES:  # most names are, and need no search
         return FAMILIES[head]
     alike = [family for known, family in FAMILIES.items() if known.lower() == head.lower()]
@@ -269,7 +266,6 @@ def _family(head: str) -> Family | None:
 
 
 def _refuse(name: str, written: Written | None) -> NoReturn:
-    """Refuse a name that no measure has, with our way to write it or the nearest names."""
     ranx = re.fullmatch(r"(.+)-l(\d+)(@\d+)?", name)  # the lowest grade that is relevant
     grade = ranx[2] if ranx else ""
     for _, one in aliased(ranx[1] + (ranx[3] or "")) if ranx else ():
@@ -297,7 +293,6 @@ def _refuse(name: str, written: Written | None) -> NoReturn:
 
 
 def _chosen(name: str, rules: Convention | None) -> Measure:
-    """Return the one meaning of a name, or else the one of the convention's tool or parameters."""
     found = meanings(name)
     of_tool = {one for tool, one in found if rules is not None and rules.name.startswith(tool)}
     bound = {one for _, one in found if rules is not None and _is_bound(one, rules)}
@@ -397,7 +392,7 @@ class _Alias(NamedTuple):
 
 @lru_cache(maxsize=1)
 def _table(*families: Family) -> dict[str, list[_Alias]]:
-    """Return the aliases by the text before their first placeholder; a new declaration makes a new table."""
+    # A new declaration makes a new table.
     table: dict[str, list[_Alias]] = {}
     for family in families:
         for tool, templates in family.spellings.items():

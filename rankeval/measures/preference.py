@@ -194,7 +194,6 @@ class Preferences(NamedTuple):
 
 
 def _preferences(judged: Judged) -> Iterator[Preferences]:
-    """Yield the preferences of each query. Tied rows have one place in common."""
     place = np.arange(len(judged.code), dtype=np.float64)
     for start, end in zip(judged.ties.start.tolist(), judged.ties.end.tolist(), strict=True):
         place[start:end] = start
@@ -225,7 +224,6 @@ def _grades_of_one(judged: Judged, query: int, place: Floats) -> tuple[Floats, F
 
 
 def _documents(block: AspectBlock, query: int) -> Ints:
-    """Return the judged documents of a query in ascending order of their ids as bytes."""
     documents = block.known[block.known_query == query]
     ordered: Ints = documents[np.argsort(block.table.byte_rank[documents], kind="stable")]
     return ordered
@@ -276,7 +274,6 @@ def _by_group_of_judges(
 
 
 def _count(judged: Judged, *, fulfilled: bool, count: str) -> Floats:
-    """Return the number of possible, or of fulfilled, preferences of each query."""
     value = np.zeros(judged.n_queries)
     for query, one in enumerate(_preferences(judged)):
         may, possible = one.pairs(count)
@@ -335,7 +332,6 @@ def _by_pair(one: Preferences, found: Floats, there: NDArray[np.int64]) -> float
 
 
 def _spellings() -> tuple[Spelling, ...]:
-    """Return trec_eval's names: prefs_simp, prefs_pair_ret, prefs_avgjg_imp and so on."""
     names = {"simp": "preference", "pair": "pair", "avgjg": "group"}
     ends = {"": "all", "_ret": "retrieved", "_imp": "implied"}
     return tuple(

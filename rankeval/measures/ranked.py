@@ -55,7 +55,7 @@ def _sum_of_precisions(judged: Judged, rel: float, cutoff: int | None) -> Floats
 
 
 def _sums_list_by_list(judged: Judged, rel: float, cutoff: int | None) -> Floats:
-    """Return the same for long lists: slices of each take less time than arrays that say whose each row is."""
+    # Slices of long lists take less time than arrays that say whose each row is (bench_arrays C).
     rows, first, total = judged.relevant_rows(rel), judged.first_hits(rel), np.zeros(judged.n_queries)
     among = _relevant_in_groups(judged, rel)
     parts = np.searchsorted(among, first)
@@ -87,7 +87,6 @@ NORMALIZERS = ("R", "min", "k", "hits")
 
 
 def _normalized(total: Floats, judged: Judged, rel: float, cutoff: int | None, normalizer: str) -> Floats:
-    """Return AP from the sums of precisions: nan without relevant documents, 0 without hits."""
     found = judged.n_relevant(rel)
     if normalizer == "R":
         whole = found
@@ -107,7 +106,6 @@ def _normalized(total: Floats, judged: Judged, rel: float, cutoff: int | None, n
 def _expected_normalized_ap(
     judged: Judged, *, rel: float = 1, normalizer: str = "R", cutoff: int | None = None
 ) -> Floats:
-    """Return the mean of AP over the orders of tied rows."""
     within = _precisions_within_groups(judged, rel, cutoff)
     total = _sum_of_precisions(judged, rel, cutoff)
     total += judged.sums(judged.groups.query, within)

@@ -178,7 +178,6 @@ def f_measure(
 
 
 def _expected_success(judged: Judged, *, rel: float = 1, cutoff: int | None = None) -> Floats:
-    """Return the share of the orders of tied rows that have a relevant row within the cut-off."""
     value = success(judged, rel=rel, cutoff=cutoff)
     prefix, begin = judged.prefix(rel), judged.offsets[:-1]
     stop = begin + judged.depth(cutoff)

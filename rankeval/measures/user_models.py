@@ -369,7 +369,6 @@ def _write_expected(judged: Judged, gain: Floats, patience: Floats, value: Float
 def _of_queries(
     judged: Judged, groups: Groups, gain: Floats, patience: Floats, queries: Ints
 ) -> tuple[Floats, NDArray[np.bool_]]:
-    """Return the means of some queries, and a mask of those with too many states."""
     begin, end = judged.offsets[queries], judged.offsets[queries + 1]
     row = begin[:, None] + np.arange(len(patience))
     beyond = row >= end[:, None]

@@ -35,7 +35,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -110,12 +110,10 @@ def sorted_parts(source: Source, *, keep_order: bool) -> list[Part] | None:
     list of Part, or None
         None if the statistics are missing, or show that it is not sorted.
     """
-    pieces = [
-        _Piece(*group.ends, place, File(file.path, file.filesystem, file.keys, (group,)))
-        for place, (file, group) in enumerate((file, group) for file in source.files for group in file.row_groups)
-        if group.ends is not None
-    ]
-    if len(pieces) < sum(len(file.row_groups) for file in source.files):
+    groups = _groups(source)
+    known = ((place, file, file.row_groups[0].ends) for place, file in enumerate(groups))
+    pieces = [_Piece(*ends, place, file) for place, file, ends in known if ends is not None]
+    if len(pieces) < len(groups):
         return None
     pieces.sort(key=lambda one: one[:3])
     for one, behind in pairwise(pieces):
@@ -125,7 +123,6 @@ def sorted_parts(source: Source, *, keep_order: bool) -> list[Part] | None:
 
 
 def _parts(pieces: list[_Piece]) -> list[Part]:
-    """Cut row groups in order of their queries into parts."""
     parts: list[Part] = []
     first, above = 0, None
     while first < len(pieces):
@@ -152,17 +149,19 @@ def row_parts(source: Source) -> list[Part]:
     """
     parts: list[Part] = []
     held: list[File] = []
-    n_rows = 0
-    for file in source.files:
-        for group in file.row_groups:
-            held.append(File(file.path, file.filesystem, file.keys, (group,)))
-            n_rows += group.n_rows
-            if n_rows >= PART:
-                parts.append(Part(len(parts), tuple(held), n_rows))
-                held, n_rows = [], 0
-    if held:
-        parts.append(Part(len(parts), tuple(held), n_rows))
+    groups = _groups(source)
+    for file in groups:
+        held.append(file)
+        n_rows = sum(one.n_rows for one in held)
+        if n_rows >= PART or file is groups[-1]:
+            parts.append(Part(len(parts), tuple(held), n_rows))
+            held = []
     return parts
+
+
+def _groups(source: Source) -> list[File]:
+    """Return the row groups of a data set, each as a file of its own."""
+    return [replace(file, row_groups=(group,)) for file in source.files for group in file.row_groups]
 
 
 class Unsorted(Exception):
@@ -368,14 +367,12 @@ def batches_of(path: Path, n_ranges: int, place: int) -> Iterator[tuple[pa.Recor
 
 
 def _run_of(part: Part, columns: Columns, share: Share) -> int:
-    """Return the rows to put in order at a time, by the size of the first ones."""
     first, _ = next(batches(part.files, columns, coded=False, most=_PEEK))
     row_bytes = max(int(first.nbytes) // int(first.num_rows), 1)
     return max(min(RUN, share.n_bytes // (_COPIES * row_bytes)), 1)
 
 
 def _runs(part: Part, columns: Columns, run: int) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of a part in runs, checked, with texts as texts."""
     held: list[pa.RecordBatch] = []
     n_held = 0
     for rows, place in batches(part.files, columns, coded=False, most=run):
@@ -417,7 +414,7 @@ def by_bucket(rows: pa.RecordBatch, number: int) -> tuple[pa.RecordBatch, Ints]:
 
 
 def _keys(ids: pa.Array, number: int, bits: int, kind: type[np.uint32 | np.uint64]) -> NDArray[Any]:
-    """Return of each row the bucket, by the upper half of a hash, above its place in so many bits."""
+    # The bucket, by the upper half of a hash, stands above the row in one number: plain numbers are sorted.
     is_whole = pa.types.is_integer(ids.type)
     found = numbers_of(ids) if is_whole else hashes_of(ids)
     keys: NDArray[Any] = np.arange(len(found), dtype=kind)
@@ -508,7 +505,7 @@ def _by_bucket(held: list[tuple[pa.RecordBatch, Ints]], number: int) -> Iterator
 
 
 def _by_lot(read: Callable[[], Runs], number: int, share: Share) -> Iterator[Block]:
-    """Yield the rows of buckets that do not fit together: all are read once for each lot of those that do."""
+    # Buckets that do not fit together are read once for each lot of those that do.
     sizes, n_bytes = _sizes(((rows, np.diff(starts)) for rows, starts in read()), number)
     for lot in _lots(sizes, n_bytes, share, max):
         if share.holds(n_bytes[lot].sum(), sizes[lot].max()):
@@ -556,7 +553,6 @@ def _bins(rows: pa.RecordBatch, shift: int) -> NDArray[Any]:
 
 
 def _sizes(counted: Iterator[tuple[pa.RecordBatch, Ints]], number: int) -> tuple[Ints, Floats]:
-    """Return the rows of each bucket, or of each bin of hashes, and about how many bytes they are."""
     sizes, n_bytes = np.zeros(number, dtype=np.int64), np.zeros(number)
     for rows, counts in counted:
         sizes += counts
@@ -576,5 +572,5 @@ def _lots(sizes: Ints, n_bytes: Floats, share: Share, together: Callable[[int, i
 
 
 def _copied(rows: pa.RecordBatch, begins: Ints) -> tuple[pa.RecordBatch, Ints]:
-    """Return some buckets of a batch, which a slice would hold as a whole."""
+    # A slice would hold the whole batch in memory.
     return rows.take(pa.array(np.arange(begins[0], begins[-1]))), begins - begins[0]

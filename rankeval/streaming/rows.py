@@ -133,7 +133,6 @@ def _of_group(
 
 
 def _kinds(columns: Columns, *, coded: bool) -> dict[str, pa.DataType]:
-    """Return the types of the columns of all batches, whatever files hold."""
     kinds = dict(columns.types)
     if coded and is_text(kinds["qid"]):
         kinds["qid"] = pa.dictionary(pa.int32(), kinds["qid"])
@@ -161,7 +160,6 @@ def _as_type(column: pa.Array, kind: pa.DataType, what: str) -> pa.Array:
 
 
 def _lacks_values(coded: pa.DictionaryArray) -> bool:
-    """Say whether places lie beyond the end of the dictionary, as they do if Arrow has dropped a value from it."""
     is_full = len(coded) and not coded.null_count
     return bool(is_full and int(numbers_of(coded.indices).max()) >= len(coded.dictionary))
 
@@ -306,7 +304,7 @@ def of_queries(rows: pa.Table, places: Sequence[Place], columns: Columns, work: 
 
 
 def _query_at_fault(rows: pa.Table, work: Callable[[pa.Table], object]) -> tuple[object, InvalidInput] | None:
-    """Return the first query whose rows alone are refused, found by halves, with the error; None if none is."""
+    # By halves: a look at each query alone would take minutes where they are many.
     numbers, _ = comparable(rows["qid"], "qid")
     left = np.unique(numbers)
     while len(left):
@@ -359,7 +357,6 @@ def _refuse_bad_weights(weights: NDArray[Any]) -> None:
 
 
 def _refuse_bad_rows(place: Place, columns: Columns) -> None:
-    """Read a row group by itself, and refuse it if its rows are at fault."""
     first = 0
     for batch in batches([replace(place.file, row_groups=(place.group,))], columns):
         try:
@@ -371,6 +368,6 @@ def _refuse_bad_rows(place: Place, columns: Columns) -> None:
 
 
 def _by_name(error: InvalidInput, columns: Columns) -> InvalidInput:
-    """Return an error with the column's name, as the caller gave it, for that of the argument."""
+    # The join knows a column by the name of its argument, the caller by its own.
     role = _ROLES.get(error.argument or "", error.argument or "")
     return error.having(argument=f"{role}={columns.names[role]!r}" if role in columns.names else error.argument)

@@ -12,7 +12,7 @@ import multiprocessing
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from hashlib import sha256
@@ -26,7 +26,7 @@ from rankeval._memory import keep_freed_memory
 from rankeval.collection.convention import Convention, rules_of_call
 from rankeval.contamination.streamed import Evidence, StreamedCheck
 from rankeval.errors import InvalidInput, Refusal
-from rankeval.evaluation.front_door import DEFAULT_MEASURES, Specs
+from rankeval.evaluation.front_door import DEFAULT_MEASURES, Specs, refuse_unnamed
 from rankeval.evaluation.merging import merged
 from rankeval.evaluation.result import Evaluation
 from rankeval.evaluation.scoring import bound_measures, score_part, warned_if_empty
@@ -66,48 +66,6 @@ class Request:
     convention: Convention
     weights: Mapping[Any, float] | None
     name: str | None
-
-
-def evidence_of(blocks: Iterable[Block], request: Request, check: StreamedCheck) -> list[Evidence | None]:
-    """Return what blocks of whole queries show to the guard, without a score.
-
-    Parameters
-    ----------
-    blocks : iterable of Block
-        The rows.
-    request : Request
-        What is asked.
-    check : StreamedCheck
-        The guard's check.
-
-    Raises
-    ------
-    InvalidInput
-        If rows are at fault; the message names the row with file and row group, or the query.
-    """
-    evidence = partial(_evidence, request=request, check=check)
-    return [of_queries(block.rows, block.places, request.columns, evidence) for block in blocks]
-
-
-def scored(blocks: Iterable[Block], request: Request) -> Evaluation | None:
-    """Score blocks of whole queries; None if there are none.
-
-    Parameters
-    ----------
-    blocks : iterable of Block
-        The rows.
-    request : Request
-        What is asked.
-
-    Raises
-    ------
-    InvalidInput
-        If rows are at fault; the message names the row with file and row group, or the query.
-    """
-    keep_freed_memory()
-    evaluated = partial(_evaluated, request=request)
-    evaluations = [of_queries(block.rows, block.places, request.columns, evaluated) for block in blocks]
-    return merged(evaluations) if evaluations else None
 
 
 def _joined(rows: pa.Table, request: Request) -> Joined:
@@ -290,11 +248,7 @@ def evaluate_dataset(
     names |= {} if docid is None else {"docid": docid}
     by_query = None if isinstance(query_weight, str) else query_weight
     names |= {} if query_weight is None or hasattr(by_query, "items") else {"query_weight": query_weight}
-    for role, column in names.items():
-        if not isinstance(column, str):
-            found = "nothing" if column is None else f"a {type(column).__name__}"
-            more = ", or weights by query" if role == "query_weight" else ""
-            raise InvalidInput(f"expected the name of a column of the data set{more}, found {found}", argument=role)
+    refuse_unnamed(names, "the data set")
     rules = rules_of_call(convention, True, ties=ties, missing=missing, no_relevant=no_relevant, judgments=judgments)
     asked = tuple(parse_measures(measures, rules))
     n_workers = number_of_workers(n_jobs)
@@ -364,7 +318,6 @@ class _Call:
     def _score(
         self, blocks: Sequence[Callable[[], Iterator[Block]]], sizes: list[int], found: dict[int, Evaluation | None]
     ) -> list[Evaluation | None]:
-        """Score the parts that are not found yet, if the guard lets all of them pass."""
         if self.check.is_needed:
             self._ask_guard(blocks, sizes)
         left = [place for place in range(len(blocks)) if place not in found]
@@ -376,7 +329,7 @@ class _Call:
         return [found[place] for place in sorted(found)]
 
     def _ask_guard(self, blocks: Sequence[Callable[[], Iterator[Block]]], sizes: list[int]) -> None:
-        """Show all rows to the guard; scores that an earlier call has kept go if it refuses them."""
+        # Scores that an earlier call has kept must not tell what the guard refuses.
         self.bar.total += sum(sizes)
         shown_rows = []
         for place, evidence in self._each([partial(_evidence_of, one, self.request, self.check) for one in blocks]):
@@ -398,12 +351,15 @@ class _Call:
 def _evidence_of(
     blocks: Callable[[], Iterator[Block]], request: Request, check: StreamedCheck
 ) -> list[Evidence | None]:
-    return evidence_of(blocks(), request, check)
+    evidence = partial(_evidence, request=request, check=check)
+    return [of_queries(block.rows, block.places, request.columns, evidence) for block in blocks()]
 
 
 def _score_part(blocks: Callable[[], Iterator[Block]], request: Request, kept: Folder, place: int) -> Evaluation | None:
-    """Score a part, and keep it if parts are kept."""
-    result = scored(blocks(), request)
+    keep_freed_memory()
+    work = partial(_evaluated, request=request)
+    evaluations = [of_queries(block.rows, block.places, request.columns, work) for block in blocks()]
+    result = merged(evaluations) if evaluations else None
     kept.write(place, result)
     return result
 
@@ -417,7 +373,7 @@ def codes_of(one: Measure) -> list[str]:
 
 
 def _card(source: Source, request: Request) -> dict[str, Any]:
-    """Return what makes the scores what they are, as JSON: a call goes on with the parts of one with the same card."""
+    # A call goes on with the parts of one with the same card.
     from rankeval import __version__
 
     weights = request.weights

@@ -97,7 +97,8 @@ def fragments_of(data: Any) -> list[tuple[ds.Fragment, pa.Schema]]:
     if rows:
         raise InvalidInput(
             f"{count(len(rows), 'file')} of {_said(data)} would be passed over: {few(rows)}; a name that begins with _ "
-            "or . is hidden to readers of Parquet: rename or remove it, or give the files to be read as a list"
+            "or . is hidden to readers of Parquet",
+            remedy="rename or remove it, or give the files to be read as a list",
         )
     if not found:
         beside = f" (passed over: {', '.join(hidden[:5])})" if hidden else ""
@@ -107,13 +108,12 @@ def fragments_of(data: Any) -> list[tuple[ds.Fragment, pa.Schema]]:
 
 def _said(data: Any) -> str:
     if isinstance(data, (list, tuple)):
-        return shown([masked(os.fspath(one)) for one in data])
+        return shown([masked(str(one)) for one in data])
     is_path = isinstance(data, (str, os.PathLike))
     return repr(masked(os.fspath(data))) if is_path else "the data set"
 
 
 def _opened(data: Any) -> ds.Dataset:
-    """Return a pyarrow data set."""
     import pyarrow.dataset as ds
 
     if isinstance(data, ds.Dataset):
@@ -122,8 +122,6 @@ def _opened(data: Any) -> ds.Dataset:
         data = os.fspath(data)
     elif isinstance(data, Iterable) and not isinstance(data, Mapping) and not hasattr(data, "columns"):
         data = [os.fspath(one) if isinstance(one, (str, os.PathLike)) else one for one in data]
-        if not data or not all(isinstance(one, str) for one in data):
-            raise InvalidInput(f"a data set as a list has paths of Parquet files, found {few(data)}")
     else:
         raise InvalidInput(
             f"expected a Parquet data set (a path, a URL, a list of files, or a pyarrow.dataset), found a "
@@ -131,14 +129,13 @@ def _opened(data: Any) -> ds.Dataset:
             remedy="a frame in memory goes to rankeval.evaluate, with the same names of columns",
         )
     with _said_if_unreadable(data):
-        if isinstance(data, list) and any("://" in one for one in data):
+        if isinstance(data, list) and any("://" in str(one) for one in data):
             return _from_urls(data)
         return ds.dataset(data, format="parquet", partitioning="hive")
 
 
 @contextmanager
 def _said_if_unreadable(data: Any) -> Iterator[None]:
-    """Raise what a file system says, without the secrets of a URL."""
     try:
         yield
     except FileNotFoundError as error:
@@ -148,7 +145,7 @@ def _said_if_unreadable(data: Any) -> Iterator[None]:
 
 
 def _from_urls(urls: list[str]) -> ds.Dataset:
-    """Return the data set of several URLs, which pyarrow takes one at a time only."""
+    # pyarrow takes several URLs one at a time only.
     import pyarrow.dataset as ds
 
     found = [pafs.FileSystem.from_uri(one) for one in urls]
@@ -160,7 +157,6 @@ def _from_urls(urls: list[str]) -> ds.Dataset:
 
 
 def _leaves(dataset: ds.Dataset) -> list[ds.Dataset]:
-    """Return the data sets of files that a data set consists of."""
     import pyarrow.dataset as ds
 
     if getattr(dataset, "_scan_options", None):  # a filter lives there: to read past it would score other rows
@@ -198,7 +194,6 @@ def _hidden_names(data: Any) -> list[str]:
 
 
 def _looks_like_rows(name: str) -> bool:
-    """Say whether a file is Parquet, or below a partition, and nothing that is left beside rows."""
     parts = [part for part in name.split("/") if part.startswith(_HIDDEN)]
     if any(part.startswith(_BESIDE) for part in parts):
         return False
@@ -231,7 +226,7 @@ def refuse_twice(files: Iterable[tuple[Any, str, Sequence[int]]]) -> None:
 
 
 def _place_on_disk(path: str) -> str:
-    """Return the same text for all names of a local file: links, and names that the file system gives to one file."""
+    # Links, and names that the file system gives to one file, must not count its rows twice.
     known = Path(path).stat()
     return f"{known.st_dev}:{known.st_ino}" if known.st_nlink > 1 else os.path.realpath(path)
 
@@ -483,7 +478,6 @@ class Source:
 
 
 def _refuse_no_column(schema: pa.Schema, role: str, name: str) -> None:
-    """Refuse a column that is not there, is there twice, or has more than a value in a row."""
     places = schema.get_all_field_indices(name)
     if len(places) != 1:
         found = f"stands {len(places)} times in" if places else "is not in"
@@ -507,7 +501,6 @@ class _Footer(NamedTuple):
 
 
 def _footer(fragment: Any, known: pa.Schema, names: Mapping[str, str]) -> _Footer:
-    """Read the footer of a file, and the type of each column that is read."""
     import pyarrow.dataset as ds
 
     try:
@@ -534,7 +527,6 @@ def _footer(fragment: Any, known: pa.Schema, names: Mapping[str, str]) -> _Foote
 
 
 def _kinds(footers: Sequence[_Footer], name: str) -> dict[Any, str]:
-    """Return the types that files have a column in, each with the first such file, and any other that is asked for."""
     found: dict[Any, str] = {}
     for footer in footers:
         found.setdefault(footer.kinds[name], footer.fragment.path)
@@ -544,7 +536,6 @@ def _kinds(footers: Sequence[_Footer], name: str) -> dict[Any, str]:
 
 
 def _file(footer: _Footer, columns: Columns) -> File:
-    """Return a file with its row groups, and the queries at their ends."""
     numbers = [one.id for one in footer.fragment.row_groups]
     groups = tuple(_row_group(footer, number, columns) for number in numbers)
     filled = tuple(one for one in groups if one.n_rows)
@@ -569,7 +560,7 @@ def _row_group(footer: _Footer, number: int, columns: Columns) -> RowGroup:
 
 
 def _as_read(key: Any, kind: pa.DataType) -> Any:
-    """Return a query that stands in the name of a folder as the one that its rows are compared as."""
+    # A folder names its query by a text; rows are compared by what it stands for.
     numbers, names = comparable(pa.array([key], kind), "qid")
     return numbers[0] if names is None else names[0]
 
@@ -580,7 +571,6 @@ def is_ordered(kind: pa.DataType) -> bool:
 
 
 def _width(kind: pa.DataType) -> int:
-    """Return about how many bytes a value of a type has."""
     if pa.types.is_null(kind):
         return 0
     try:

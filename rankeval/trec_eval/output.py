@@ -261,7 +261,6 @@ def _is_version_10(rules: Convention) -> bool:
 
 
 def _lines(specs: Iterable[str], rules: Convention) -> list[_Line]:
-    """Return the lines of the measures asked for, each once, in trec_eval's order."""
     asked: dict[str, list[str]] = {}
     for spec in specs:
         root, _, given = spec.partition(".")
@@ -351,7 +350,7 @@ def _topic_lines(
     lacking: set[int],
     strings: dict[int, list[str]],
 ) -> Iterator[str]:
-    """Yield the lines of every topic by one template, because there are 100 lines a topic."""
+    # One template for all lines of a topic, because there are 100 of them.
     printed = [line for line in lines if line.root not in _WITHOUT_TOPICS]
     forms = ["'%s'" if line.measure is None else "%.0f" if line.count else "%6.4f" for line in printed]
     template = "".join(
@@ -379,7 +378,6 @@ def _topic_lines(
 
 
 def _summary_lines(lines: list[_Line], evaluation: Evaluation, run: Run) -> Iterator[str]:
-    """Yield the lines of all topics together."""
     values = aggregates(evaluation)
     for line in lines:
         if line.root == "runid":

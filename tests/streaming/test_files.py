@@ -147,7 +147,7 @@ def test_a_disk_that_fills_up_is_said(tmp_path, monkeypatch, keeps):
     scores = tmp_path / "scores" if keeps else None
     with monkeypatch.context() as patched:
         patched.setattr(opening, "open", full, raising=False)
-        with pytest.raises(InvalidInput, match=r"is full.*thought to take [0-9e.-]+ GB.*text.*TMPDIR") as raised:
+        with pytest.raises(InvalidInput, match=r"is full;.*TMPDIR") as raised:
             evaluate(data, folder=scores)
     assert str(scores or "rankeval-") in str(raised.value)
     assert isinstance(raised.value.__cause__, OSError)

@@ -159,9 +159,9 @@ def test_the_folder_of_scores_may_be_a_url_of_this_machine_or_at_home(tmp_path, 
 @pytest.mark.parametrize(
     ("scores", "said"),
     [
-        ("s3://key:SECRET@bucket/out", "is a URL of s3"),
-        (Path("s3://key:SECRET@bucket/out"), "is a URL of s3"),
-        ("hdfs://host:8020/x", "is a URL of hdfs"),
+        ("s3://key:SECRET@bucket/out", "a URL of s3"),
+        (Path("s3://key:SECRET@bucket/out"), "a URL of s3"),
+        ("hdfs://host:8020/x", "a URL of hdfs"),
         ("file://elsewhere/x", "is no folder of this machine"),
         ("~nobody-of-this-name/x", "is no folder of this machine"),
         ("a\0b", r"expected the path of a folder"),
