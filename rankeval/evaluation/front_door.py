@@ -260,9 +260,8 @@ def _refuse_mixed(truth: Any, ranking: Any, group: Any, named: dict[str, Any]) -
             remedy="call rankeval.evaluate_dataset(data, qid=, relevance=, score=)",
         )
     if ranking is not None or group is not None:
-        found = "a ranking" if ranking is not None else "group="
         raise InvalidInput(
-            f"{one} is the name of a column of a frame, and {found} was given too",
+            f"{one} is the name of a column of a frame, and a ranking or group= was given too",
             remedy="give the frame alone, with qid=, relevance= and score=, or arrays as truth and ranking",
         )
     optional = {"query_weight"} | ({"docid"} if named["docid"] is None else set())

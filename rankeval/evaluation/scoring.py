@@ -165,9 +165,13 @@ def score_part(joined: Joined, asked: Named, *, weights: Floats | None = None, n
     keep = ~left_out if left_out.any() else slice(None)
     excluded = {"no relevant document": tuple(joined.queries[left_out].tolist())} if left_out.any() else {}
     rules["no_relevant"] = barren.astype(np.int64)
-    is_drawn, errors = _means_over_orders(drawn, scores.shape)
+    is_drawn, errors = np.zeros(scores.shape, dtype=bool), np.zeros(scores.shape)
+    for place, error in drawn.items():
+        is_drawn[place], errors[place] = True, error
     labels = labels if joined.identity is None else joined.identity
-    facts = QueryFacts(counts, rules, undefined[0], is_drawn, labels, rankings, unread.readings(measures), errors)
+    facts = QueryFacts(
+        counts, rules, undefined[0], is_drawn, labels, rankings, unread.readings(measures), errors if drawn else None
+    )
     kept, affected = facts.part(keep), facts.totals()
     beside = {
         rule: affected[rule] - int(of.sum()) + joined.left_out_counts.get(rule, 0)
@@ -282,13 +286,3 @@ def _settle_undefined(
         if convention.no_relevant == "one":
             scores[undefined & barren[:, None]] = 1.0
     return undefined, barren
-
-
-def _means_over_orders(
-    drawn: dict[tuple[int, int], float], shape: tuple[int, ...]
-) -> tuple[NDArray[np.bool_], Floats | None]:
-    """Return which values are means over drawn orders, and the standard errors of all values; None if none is."""
-    mask, errors = np.zeros(shape, dtype=bool), np.zeros(shape)
-    for place, error in drawn.items():
-        mask[place], errors[place] = True, error
-    return mask, errors if drawn else None

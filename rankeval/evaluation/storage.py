@@ -72,10 +72,9 @@ def pack(fields: Mapping[str, Any]) -> bytes:
 
 
 def _ids(queries: NDArray[Any]) -> pa.Array:
-    if queries.dtype.kind == "i":
-        return pa.array(queries.astype(np.int64, copy=False))
+    kind = {"i": pa.int64(), "u": pa.uint64()}.get(queries.dtype.kind)
     try:
-        return pa.array(queries.tolist(), pa.uint64() if queries.dtype.kind == "u" else None)
+        return pa.array(queries if kind else queries.tolist(), kind)
     except (OverflowError, pa.ArrowException) as error:
         raise InvalidInput(f"these ids cannot be stored ({error}); give them as text", argument="qid") from None
 

@@ -52,7 +52,11 @@ def query_weights(
         values = _weights_of_rows(weights, joined)
     else:
         values = _weights_of_queries(weights, joined)
-        if long and _may_be_by_row(weights, joined) and not np.array_equal(values, _weights_of_rows(weights, joined)):
+        # An index that holds all queries may also be one of rows, unless it is exactly their names.
+        may_be_by_row = long and (
+            weights.index.inferred_type == "integer" or len(set(weights.index)) > joined.n_queries
+        )
+        if may_be_by_row and not np.array_equal(values, _weights_of_rows(weights, joined)):
             raise InvalidInput(
                 "this Series may be by row or by query, and the two differ",
                 argument="query_weight",
@@ -113,11 +117,6 @@ def _is_by_row(weights: Any, joined: Joined, beside: Mapping[str, Any]) -> bool:
         return False
     check_rows(**beside, query_weight=weights)
     return True
-
-
-def _may_be_by_row(weights: Any, joined: Joined) -> bool:
-    # An index that holds all queries may also be one of rows, unless it is exactly their names.
-    return weights.index.inferred_type == "integer" or set(weights.index) != set(joined.queries.tolist())
 
 
 def _weights_of_queries(weights: Any, joined: Joined) -> Floats:

@@ -24,7 +24,6 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from numpy.typing import NDArray
 
 from rankeval._checks import said, shown, whole_number
 from rankeval.errors import FileFormatError, InvalidInput
@@ -346,14 +345,11 @@ def refuse_bad_values(rows: pa.RecordBatch | pa.Table) -> None:
         if ids is not None and (ids.null_count or pa.types.is_floating(ids.type)):  # to group by texts is dear
             comparable(ids, role)
     if "query_weight" in rows.schema.names:
-        _refuse_bad_weights(io_columns.labels(rows["query_weight"], "query_weight"))
-
-
-def _refuse_bad_weights(weights: NDArray[Any]) -> None:
-    io_columns.refuse_unbounded(weights, "query_weight")
-    if len(weights) and weights.min() < 0:
-        row = int(np.argmax(weights < 0))
-        raise InvalidInput(f"row {row} is {weights[row]}; expected numbers, none below 0", argument="query_weight")
+        weights = io_columns.labels(rows["query_weight"], "query_weight")
+        io_columns.refuse_unbounded(weights, "query_weight")
+        if len(weights) and weights.min() < 0:
+            row = int(np.argmax(weights < 0))
+            raise InvalidInput(f"row {row} is {weights[row]}; expected numbers, none below 0", argument="query_weight")
 
 
 def _refuse_bad_rows(place: Place, columns: Columns) -> None:

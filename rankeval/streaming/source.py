@@ -547,7 +547,9 @@ def _row_group(footer: _Footer, number: int, columns: Columns) -> RowGroup:
     metadata, keys = footer.metadata, footer.keys
     group = metadata.row_group(number)
     if name in keys:
-        key = _as_read(keys[name], kind)
+        # A folder names its query by a text; rows are compared by what it stands for.
+        numbers, names = comparable(pa.array([keys[name]], kind), "qid")
+        key = (numbers if names is None else names)[0]
         return RowGroup(number, group.num_rows, (key, key), reads_coded=False)
     place = next(at for at in range(metadata.num_columns) if metadata.schema.column(at).path == name)
     column = group.column(place)
@@ -557,12 +559,6 @@ def _row_group(footer: _Footer, number: int, columns: Columns) -> RowGroup:
     if not is_ordered(kind) or known is None or not known.has_min_max or known.min != known.min:
         return RowGroup(number, group.num_rows, None, reads_coded)
     return RowGroup(number, group.num_rows, (known.min, known.max), reads_coded)
-
-
-def _as_read(key: Any, kind: pa.DataType) -> Any:
-    # A folder names its query by a text; rows are compared by what it stands for.
-    numbers, names = comparable(pa.array([key], kind), "qid")
-    return numbers[0] if names is None else names[0]
 
 
 def is_ordered(kind: pa.DataType) -> bool:
