@@ -11,6 +11,7 @@ bit: aggregates are computed from the scores in ascending order of the ids, and 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -126,7 +127,7 @@ def _facts(parts: Sequence[Evaluation], order: Ints) -> QueryFacts:
             if any(one.readings for one in facts)
         },
         errors=None if all(one.errors is None for one in facts) else _stacked(errors, order),
-        left_out={rule: sum(one.left_out.get(rule, 0) for one in facts) for rule in rules},
+        left_out=dict(sum((Counter(one.left_out) for one in facts), Counter())),
     )
 
 

@@ -174,8 +174,9 @@ def score_part(joined: Joined, asked: Named, *, weights: Floats | None = None, n
     )
     kept, affected = facts.part(keep), facts.totals()
     beside = {
-        rule: affected[rule] - int(of.sum()) + joined.left_out_counts.get(rule, 0)
+        rule: number
         for rule, of in kept.rule_counts.items()
+        if (number := affected[rule] - int(of.sum()) + joined.left_out_counts.get(rule, 0))
     }
     return Evaluation(
         queries=joined.queries[keep],

@@ -135,7 +135,11 @@ def _fields(content: bytes) -> dict[str, Any]:
             if f"{reading}:{names[0]}" in table.column_names
         },
         errors=None if are_exact else _columns(table, "error", names),
-        left_out={rule: total - int(rule_counts[rule].sum()) for rule, total in card["rule_counts"].items()},
+        left_out={
+            rule: number
+            for rule, total in card["rule_counts"].items()
+            if (number := total - int(rule_counts[rule].sum()))
+        },
         whole=None if card["whole"] is None else Whole(**card["whole"]),
         n_folds=card["n_folds"],
     )
