@@ -15,6 +15,7 @@ from sklearn.linear_model import Ridge
 import rankeval as rk
 from rankeval._checks import count
 from rankeval.errors import InvalidInput, RankevalError
+from rankeval.evaluation import from_bytes, to_bytes
 from rankeval.significance.power import detectable_difference
 
 ODD = [
@@ -115,7 +116,7 @@ CALLS = {
     "test_size": lambda value: rk.dev_test_split(**ROWS, test_size=value),
     **{f"n_splits of {make.__name__}": partial(split, make) for make in SPLITTERS},
     "cv": cross_validate,
-    "from_bytes": rk.Evaluation.from_bytes,
+    "from_bytes": from_bytes,
     "from_json": rk.Comparison.from_json,
     **{f"explain_difference, {name}": partial(explain, name) for name in ("tolerance", "values", "measure")},
     "measure": rk.measure,
@@ -180,14 +181,14 @@ def test_differences_that_no_number_of_queries_shows_are_refused():
     assert rk.topics_needed(1.0, 0.0) == 6  # by the sign flips
 
 
-BYTES = EVALUATION.to_bytes()
+BYTES = to_bytes(EVALUATION)
 
 
 @pytest.mark.parametrize("content", [b"", b"PAR1", b"x" * 100, BYTES[:-50], BYTES[:200] + BYTES[300:]])
 def test_bytes_that_are_no_evaluation_are_refused(content):
     """In one line, whatever is wrong with them."""
     with pytest.raises(InvalidInput, match=r"expected a Parquet file that Evaluation.save of this version wrote"):
-        rk.Evaluation.from_bytes(content)
+        from_bytes(content)
 
 
 JSON = rk.compare(SYSTEMS).to_json()

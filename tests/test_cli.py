@@ -19,6 +19,7 @@ import rankeval as rk
 from rankeval import cli
 from rankeval.cli.options import COLLECTION, OPTIONS
 from rankeval.collection.convention import CHOICES
+from rankeval.evaluation import standard_errors
 from rankeval.significance import CLAIMS
 
 QRELS = "q1 0 a 1\nq1 0 b 0\nq2 0 a 2\nq2 0 c 0\n"
@@ -245,7 +246,7 @@ def test_drawn_orders_of_ties_are_said_with_their_error(rankeval):
     Path("qrels").write_text("".join(f"q 0 d{number} {int(number < 5)}\n" for number in range(40)))
     Path("tied.run").write_text("".join(f"q Q0 d{number} 1 1 tied\n" for number in range(40)))
     ev = rk.evaluate("qrels", "tied.run", measures=["SquaredAP", "AP"])
-    error = ev.standard_errors["SquaredAP"].iloc[0]
+    error = standard_errors(ev)["SquaredAP"].iloc[0]
     note = "mean over 400 drawn orders of tied rows, where there were too many: SquaredAP in 1 query "
     note += f"(standard error of the mean {error:.2g})"
     code, out, err = rankeval("evaluate", "qrels", "tied.run", "-m", "SquaredAP", "-m", "AP")

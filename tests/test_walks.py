@@ -14,6 +14,7 @@ import pytest
 from sklearn.linear_model import Ridge
 
 import rankeval as rk
+from rankeval.evaluation.result import aggregates
 
 ROOT = Path(__file__).parents[1]
 MEASURES = ["nDCG@10", "ndcg_cut_5", "AP"]
@@ -99,7 +100,7 @@ def test_one_grouping_gives_the_numbers_of_each_fold_on_its_own(data):
                 query_weight=weight[test],
                 **asked,
             )
-            for name, value in alone.aggregates().items():
+            for name, value in aggregates(alone).items():
                 assert found.folds.loc[fold, name] == value
 
 

@@ -27,6 +27,7 @@ import numpy as np
 from rankeval._checks import count
 from rankeval.comparison import Comparison
 from rankeval.comparison.views.tables import laid_out, unjudged_tables
+from rankeval.evaluation.result import from_bytes, info_of, left_out_of_worst, worst_first
 from rankeval.render.layouts import interval_name
 from rankeval.render.tables import Table, number
 from rankeval_mlflow.layout import MAX_TAG, short_name, short_names
@@ -94,7 +95,7 @@ def evaluation_section(
     at = "" if step is None else f" at step {step}"
     queries = count(evaluation.n_queries, "query")
     caption = f"{system}{role}{at}: {queries}, convention {evaluation.convention.name}"
-    notes = [*evaluation.info.values(), *([query_table_note(evaluation, table)] if table else [])]
+    notes = [*info_of(evaluation).values(), *([query_table_note(evaluation, table)] if table else [])]
     return Table(frame, caption=caption, notes=tuple(notes)).to_markdown()
 
 
@@ -221,12 +222,12 @@ def query_table(evaluation: Evaluation) -> bytes:
     evaluation : Evaluation
         An evaluation with at least one query.
     """
-    worst = evaluation.worst_first(evaluation.measure_names[0])[:MOST_QUERIES]
+    worst = worst_first(evaluation, evaluation.measure_names[0])[:MOST_QUERIES]
     ids = [str(query) for query in np.asarray(evaluation.queries, dtype=object)[worst]]
     columns: dict[str, Sequence[Any]] = {"query": list(short_names(dict.fromkeys(ids)).values())}
-    for name, values in zip(evaluation.by_name, evaluation.scores.T, strict=True):
+    for name, values in zip(evaluation.measure_names, evaluation.scores.T, strict=True):
         columns[name] = values[worst].tolist()
-    for name, counts in evaluation.query_counts.items():
+    for name, counts in evaluation.facts.query_counts.items():
         columns[name] = counts[worst].tolist()
     return log_table(columns)
 
@@ -242,7 +243,7 @@ def query_table_note(evaluation: Evaluation, path: str) -> str:
         The table among the artifacts.
     """
     label = evaluation.measure_names[0]
-    n_queries, left_out = len(evaluation.worst_first(label)), evaluation.left_out_of_worst(label)
+    n_queries, left_out = len(worst_first(evaluation, label)), left_out_of_worst(evaluation, label)
     some = "The queries, the worst first" if n_queries <= MOST_QUERIES else f"The {MOST_QUERIES:,} worst queries"
     return f"{some}: {path} among the artifacts; evaluation.parquet beside it has all. {left_out}".strip()
 
@@ -365,10 +366,9 @@ def render(kind: str, content: bytes, options: Mapping[str, Any]) -> dict[str, b
 
 
 def _evaluation(content: bytes, options: Mapping[str, Any]) -> dict[str, bytes]:
-    from rankeval.evaluation import Evaluation
     from rankeval.report import report_for_evaluation
 
-    evaluation = Evaluation.from_bytes(content)
+    evaluation = from_bytes(content)
     if not evaluation.n_queries:
         return {}
     drawn = {QUERIES: query_table(evaluation)} if options.get("table", True) else {}

@@ -35,7 +35,7 @@ from rankeval.contamination.streamed import StreamedCheck
 from rankeval.errors import InvalidInput
 from rankeval.evaluation import DEFAULT_MEASURES
 from rankeval.evaluation.merging import merged
-from rankeval.evaluation.result import Evaluation
+from rankeval.evaluation.result import Evaluation, from_bytes
 from rankeval.evaluation.scoring import bound_measures, warned_if_empty
 from rankeval.evaluation.weights import refuse_unusable
 from rankeval.measures import Measure
@@ -118,7 +118,7 @@ class SparkEvaluation:
         It holds about 100 bytes a query and 8 a score.
         """
         found = self._kept.select("part").toArrow()["part"]
-        return warned_if_empty(merged(Evaluation.from_bytes(part.as_py()) for part in found))
+        return warned_if_empty(merged(from_bytes(part.as_py()) for part in found))
 
     @property
     def _kept(self) -> DataFrame:

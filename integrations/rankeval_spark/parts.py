@@ -25,6 +25,7 @@ import pyarrow.parquet as pq
 from rankeval import __version__, errors
 from rankeval.collection.convention import Convention
 from rankeval.errors import RankevalError
+from rankeval.evaluation.result import to_bytes
 from rankeval.evaluation.scoring import score_part
 from rankeval.evaluation.weights import part_weights
 from rankeval.join.joined import join_arrays
@@ -109,7 +110,7 @@ class PartScoring:
         grades = np.unique(joined.relevance).astype(np.float64).tolist() if self.needs_grades else []
         note: Note = {"weighs": weights is None or bool((weights > 0).any()), "grades": grades}
         evidence = None if self.watch is None else self.watch.value.evidence(y, qid, docid=docid, score=score)
-        return note, None if evidence is None else pickle.dumps(evidence), evaluation.to_bytes()
+        return note, None if evidence is None else pickle.dumps(evidence), to_bytes(evaluation)
 
 
 def as_raised(note: Note) -> RankevalError:
@@ -136,7 +137,7 @@ def score_columns(names: Iterable[str], weighted: bool) -> dict[str, str]:
     weighted : bool
         Whether queries have weights.
     """
-    from rankeval.evaluation.storage import QUERY_COUNTS
+    from rankeval.evaluation.facts import QUERY_COUNTS
 
     columns = {"qid": "qid"} | {f"measure:{name}": name for name in names}
     columns |= {f"count:{name}": name for name in QUERY_COUNTS}

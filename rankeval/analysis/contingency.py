@@ -12,7 +12,7 @@ from rankeval._checks import check_count, check_number
 from rankeval.collection.convention import Convention, get_convention
 from rankeval.errors import InvalidInput
 from rankeval.evaluation import Given
-from rankeval.measures.contingency import false_and_missed
+from rankeval.measures.set_based import false_and_missed
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -25,8 +25,8 @@ from rankeval.errors import AmbiguousName, InvalidInput
 from rankeval.evaluation import Evaluation, Given, score
 from rankeval.measures import Measure
 from rankeval.measures import measure as find_measure
-from rankeval.measures.aliases import aliased
 from rankeval.measures.family import Family
+from rankeval.measures.names import aliased
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -279,7 +279,7 @@ def _settings(given: Given, rules: Convention, one: Measure) -> list[dict[str, s
     collection = given.qid is None
     start = rules.with_rules(missing="empty", ties="stable", no_relevant="zero")
     ev = _scored(given, [one], start)
-    affected = {rule for rule, number in ev.rule_counts.items() if number}
+    affected = {rule for rule, number in ev.facts.totals().items() if number}
     choices: dict[str, tuple[str, ...]] = {}
     if "ties" in affected or ev.tied_share:
         choices["ties"] = _ties(collection or given.docid is not None)

@@ -221,7 +221,7 @@ def evaluate_dataset(
 ) -> None:
     """Score the rows of a Parquet data set."""
     from rankeval.streaming import evaluate_dataset as evaluate
-    from rankeval.streaming.files import name_of
+    from rankeval.streaming.source import name_of
 
     rules = _rules(given, collection_size=collection_size)
     measures = [sized(spec, collection_size) for spec in measures]
@@ -269,8 +269,7 @@ def evaluate(
     from rankeval.collection.qrels import Qrels
     from rankeval.collection.run import Run
     from rankeval.io.opening import limits_of
-    from rankeval.trec_eval.output import counted_with_c, trec_text
-    from rankeval.trec_eval.zscores import read_zscores
+    from rankeval.trec_eval.output import counted_with_c, read_zscores, trec_text
 
     limits = limits_of(limit or ())
     is_trec = output is EvaluationFormat.trec

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 import typer
 
 from rankeval.cli.options import Format
+from rankeval.evaluation.result import aggregates
 from rankeval.render.tables import visible
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ def print_scores(evaluations: Mapping[str, Evaluation], output: Format, *, per_q
     labels = next(iter(evaluations.values())).measure_names
     rows: list[tuple[Any, ...]] = []
     for name, evaluation in evaluations.items():
-        total = evaluation.aggregates().values()
+        total = aggregates(evaluation).values()
         if per_query:
             queries = zip(evaluation.queries.tolist(), evaluation.scores.tolist(), strict=True)
             rows += [(name, query, *scores) for query, scores in queries]

@@ -26,7 +26,8 @@ from rankeval.comparison.result import Comparison
 from rankeval.comparison.scores import refuse_other_conventions
 from rankeval.errors import InvalidInput
 from rankeval.evaluation import Evaluation
-from rankeval.evaluation.labels import labels_of
+from rankeval.evaluation.choosing import labels_of
+from rankeval.evaluation.result import by_name
 from rankeval.measures import Measure
 from rankeval.significance.declarations import FOLD_TESTS, Alternative, ClaimName, Settings, corrections_of_p_values
 from rankeval.significance.paired import REPEATS_RECOMMENDED, widened
@@ -52,7 +53,7 @@ def compare_models(evaluations: Mapping[str, Evaluation], **options: Any) -> Com
         With a note on what it is about if there is one fold; `rankeval.compare` notes pooled ones.
     """
     compared = compare(evaluations, **options)
-    if any(one.n_folds > 1 for one in evaluations.values()):
+    if any(one.facts.n_folds > 1 for one in evaluations.values()):
         return compared
     return compared.with_notes("these are the models fitted on one training part, not the algorithms behind them")
 
@@ -163,7 +164,7 @@ def _chosen_labels(
     evaluation = next(iter(evaluations.values()))
     means = [
         str(label)
-        for label, one in evaluation.by_name.items()
+        for label, one in by_name(evaluation).items()
         if one.family.aggregate == "mean" and all(label in frame for frame in folds.values())
     ]
     if not means:

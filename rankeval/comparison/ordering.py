@@ -26,7 +26,7 @@ from rankeval.comparison.comparing import compare
 from rankeval.comparison.result import Comparison
 from rankeval.comparison.scores import Scores, check_number_of_systems, shared_scores
 from rankeval.errors import InvalidInput, UnknownName, warn
-from rankeval.evaluation.labels import labels_of
+from rankeval.evaluation.choosing import labels_of
 from rankeval.measures import Measure
 from rankeval.measures.names import meanings
 from rankeval.significance.columns import UNPAIRED

@@ -10,9 +10,10 @@ import pandas as pd
 
 from rankeval.errors import ConventionMismatch, InvalidInput
 from rankeval.evaluation import Evaluation
-from rankeval.evaluation.differences import differences, rule_differences
-from rankeval.evaluation.labels import labels_of
-from rankeval.evaluation.storage import QUERY_COUNTS
+from rankeval.evaluation.choosing import labels_of
+from rankeval.evaluation.facts import QUERY_COUNTS
+from rankeval.evaluation.merging import differences, rule_differences
+from rankeval.evaluation.result import by_name, info_of, size_of
 from rankeval.io.frames import spelled
 from rankeval.measures import Measure
 from rankeval.significance.columns import PairedScores, pair_scores, refuse_fold_scores
@@ -145,13 +146,15 @@ def refuse_weighted(systems: Mapping[str, Scores]) -> None:
 
 def constant_notes(systems: Mapping[str, Scores]) -> list[str]:
     """Return a note on each evaluation of a ranker that gives the rows of most queries one score."""
-    said = {name: each.info.get("constant") for name, each in systems.items() if isinstance(each, Evaluation)}
+    said = {name: info_of(each).get("constant") for name, each in systems.items() if isinstance(each, Evaluation)}
     return [f"{name}: {note}" for name, note in said.items() if note]
 
 
 def part_notes(systems: Mapping[str, Scores]) -> list[str]:
     """Return a note if evaluations are subsets: chosen parts of the queries."""
-    sizes = dict.fromkeys(each.size for each in systems.values() if isinstance(each, Evaluation) and each.whole)
+    sizes = dict.fromkeys(
+        size_of(each) for each in systems.values() if isinstance(each, Evaluation) and each.facts.whole
+    )
     if not sizes:
         return []
     part = f"compared on a chosen part of the queries ({', '.join(sizes)})"
@@ -160,7 +163,7 @@ def part_notes(systems: Mapping[str, Scores]) -> list[str]:
 
 def fold_notes(systems: Mapping[str, Scores]) -> list[str]:
     """Return a note if queries of several folds are pooled, which a test over queries takes for a sample."""
-    if not any(isinstance(each, Evaluation) and each.n_folds > 1 for each in systems.values()):
+    if not any(isinstance(each, Evaluation) and each.facts.n_folds > 1 for each in systems.values()):
         return []
     return [POOLED_FOLDS]
 
@@ -196,8 +199,8 @@ def chosen_measures(
 def _aggregate(systems: Mapping[str, Scores], label: str) -> str:
     """Return how a measure is aggregated: as its family says; columns of frames by the mean, but for `BESIDE`."""
     for each in systems.values():
-        if isinstance(each, Evaluation) and label in each.by_name:
-            return each.by_name[label].family.aggregate
+        if isinstance(each, Evaluation) and label in by_name(each):
+            return by_name(each)[label].family.aggregate
     return "none" if label in BESIDE else "mean"
 
 

@@ -13,8 +13,7 @@ from rankeval.comparison.design import COLUMNS, LEAST_QUERIES, TOGETHER
 from rankeval.comparison.scores import Scores
 from rankeval.errors import InvalidInput
 from rankeval.evaluation import Evaluation
-from rankeval.evaluation.choosing import has_index
-from rankeval.evaluation.slicing import slices_of
+from rankeval.evaluation.choosing import has_index, slices_of
 from rankeval.join.flat import Ints
 
 
@@ -82,7 +81,7 @@ def _common_counts(by: str, evaluations: Mapping[str, Evaluation], queries: pd.I
     counts: dict[str, Ints] = {}
     for name, each in evaluations.items():
         rows = pd.Index(each.queries, tupleize_cols=False).get_indexer(queries)
-        for key, numbers in each.query_counts.items():
+        for key, numbers in each.facts.query_counts.items():
             if key == by and not np.array_equal(counts.get(key, numbers[rows]), numbers[rows]):
                 raise InvalidInput(
                     f"by={by!r} differs between {next(iter(evaluations))!r} and {name!r}; a slice is an attribute of "

@@ -32,6 +32,7 @@ from rankeval.comparison.result import Comparison
 from rankeval.comparison.scores import Systems
 from rankeval.errors import InvalidInput
 from rankeval.evaluation import Evaluation
+from rankeval.evaluation.result import by_name, reading_of
 from rankeval.render.tables import telling
 
 UNEQUAL = 0.05
@@ -61,7 +62,7 @@ def reading(systems: Systems, name: str) -> dict[str, Any]:
     """
 
     def own(scores: Any) -> Evaluation:
-        found = scores.reading(name) if isinstance(scores, Evaluation) else np.empty((0, 0))
+        found = reading_of(scores, name) if isinstance(scores, Evaluation) else np.empty((0, 0))
         known: list[bool] = [not np.isnan(column).all() for column in found.T]
         if not isinstance(scores, Evaluation) or not any(known):
             raise InvalidInput(
@@ -119,12 +120,12 @@ def with_bounds(compared: Comparison, systems: Systems, again: Callable[..., Com
 
 
 def _knows(one: Evaluation, name: str) -> bool:
-    return bool(np.isfinite(one.reading("relevant")[:, one.measure_names.index(name)]).all())
+    return bool(np.isfinite(reading_of(one, "relevant")[:, one.measure_names.index(name)]).all())
 
 
 def _is_bounded(one: Evaluation, name: str) -> bool:
     """Say whether unjudged documents count as not relevant, and no score falls if they are relevant."""
-    measure = one.by_name[name]
+    measure = by_name(one)[name]
     return measure.monotone == "grade" and one.convention.unjudged in ("zero", "lowest")
 
 

@@ -20,7 +20,7 @@ from rankeval.comparison.scores import (
     refuse_weighted,
 )
 from rankeval.errors import InvalidInput
-from rankeval.evaluation.labels import labels_of
+from rankeval.evaluation.choosing import labels_of
 from rankeval.measures import Measure
 from rankeval.render.tables import Table, number, p_value
 from rankeval.significance.anova import TwoWay, p_of_f, sphericity, two_way

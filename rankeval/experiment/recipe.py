@@ -10,7 +10,7 @@ from __future__ import annotations
 import io
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -225,7 +225,7 @@ def _facts(
             estimator=config.rankers[name].title,
             params={**config.rankers[name].params, **one.params},
             search=one.search,
-            dev=one.dev.renamed(name),
+            dev=replace(one.dev, name=name),
             test=opened.evaluations[name],
             seconds=one.seconds,
             reused=one.reused,

@@ -76,9 +76,9 @@ class ScoredPlan:
         """
         rankings = {name: loaded.restored(part_of(stored, f"{place}."), name) for place, name in enumerate(plan.names)}
         measures = [plan.measure, *plan.secondary]
+        found = {name: loaded.evaluate(name, ranking, measures, plan.convention) for name, ranking in rankings.items()}
         evaluations = {
-            name: replace(loaded.evaluate(name, ranking, measures, plan.convention), n_folds=plan.n_folds)
-            for name, ranking in rankings.items()
+            name: replace(one, facts=replace(one.facts, n_folds=plan.n_folds)) for name, one in found.items()
         }
         return cls(plan, loaded, rankings, evaluations)
 

@@ -18,6 +18,7 @@ from rankeval.contamination.fingerprint import fingerprint
 from rankeval.contamination.refusal import ContaminationCheck
 from rankeval.errors import InvalidInput
 from rankeval.evaluation import Evaluation, Given, query_weights, score
+from rankeval.evaluation.result import aggregates
 from rankeval.join.flat import offsets_of
 from rankeval.join.joined import Joined
 from rankeval.measures import Measure
@@ -272,6 +273,12 @@ def fold_table(scoring: FoldScoring, tests: Sequence[Rows], done: list[FittedFol
     for test, fold in zip(tests, done, strict=True):
         started = time.perf_counter()
         evaluation = scoring.evaluate(test, fold.score)
-        row = {"n_queries": evaluation.n_queries, **evaluation.aggregates(), "fit_seconds": fold.fit_seconds}
-        table.append(row | {"score_seconds": fold.score_seconds + time.perf_counter() - started})
+        table.append(
+            {
+                "n_queries": evaluation.n_queries,
+                **aggregates(evaluation),
+                "fit_seconds": fold.fit_seconds,
+                "score_seconds": fold.score_seconds + time.perf_counter() - started,
+            }
+        )
     return pd.DataFrame(table, index=pd.RangeIndex(len(table), name=FOLD))

@@ -82,7 +82,7 @@ def hold_out(
         name = "the part held out for early stopping"
     watch = EarlyStopping(found[0][1], int(rounds), watched.in_blocks(), rules)
     first = watch.evaluation(np.zeros(len(watched.y)))
-    if first.rule_counts["fixed"] >= first.n_queries:
+    if first.facts.totals()["fixed"] >= first.n_queries:
         warn(
             f"{name} has {count(first.n_queries, 'query')}, and no ranking changes {watch.measure} of any, as none has "
             "relevant rows and others: training stops at the first iteration. Give other queries, or more of them"

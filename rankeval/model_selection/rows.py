@@ -12,6 +12,7 @@ from rankeval._checks import refuse
 from rankeval.collection.convention import Convention, get_convention
 from rankeval.collection.data import take_rows
 from rankeval.evaluation import Evaluation, Given, query_weights, score
+from rankeval.evaluation.result import aggregates
 from rankeval.io.columns import labels
 from rankeval.join.joined import Joined
 from rankeval.measures import Measure
@@ -217,7 +218,7 @@ class EarlyStopping:
 
     def value(self, predicted: Any) -> float:
         """Return the aggregate of the measure for these scores of the held-out rows."""
-        return self.evaluation(predicted).aggregates()[str(self.measure)]
+        return aggregates(self.evaluation(predicted))[str(self.measure)]
 
     def after(self, iteration: int, predicted: Any) -> bool:
         """Take note of the scores after an iteration; return whether to stop."""

@@ -28,6 +28,7 @@ from rankeval.contamination.refusal import ContaminationCheck
 from rankeval.errors import InvalidInput, QueryIdError, UnusableQueryIdsError
 from rankeval.evaluation import Evaluation, Given, query_weights, score
 from rankeval.evaluation.responses import RESPONSES, responses
+from rankeval.evaluation.result import aggregates, by_name
 from rankeval.io import columns
 from rankeval.measures import Measure
 from rankeval.model_selection.checks import check_measures, signs
@@ -207,7 +208,7 @@ class QueryScorer:
         evaluation = self.evaluate(estimator, X, y, qid=qid, group=group, docid=docid, query_weight=query_weight)
         values = evaluation.aggregate()
         # As with scikit-learn's greater_is_better=False: a search keeps the highest score.
-        sign = signs(evaluation.by_name.items())
+        sign = signs(by_name(evaluation).items())
         scores = {label: sign[label] * float(values[label]) for label in evaluation.measure_names}
         return scores if isinstance(self.measures, tuple) else next(iter(scores.values()))
 
@@ -369,7 +370,7 @@ class TrainingMetric:
             weights = weights[ids]
         joined = Given(y, np.asarray(predicted, np.float64), ids).join(self.convention)
         asked = [(str(one), one) for one in self.measures]
-        return list(score(joined, asked, weights=query_weights(weights, joined)).aggregates().items())
+        return list(aggregates(score(joined, asked, weights=query_weights(weights, joined))).items())
 
 
 class LightGBMFeval(TrainingMetric):

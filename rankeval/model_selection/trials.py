@@ -98,7 +98,7 @@ class OptunaObjective:
             values: list[float] = []
             for step, (train, test) in enumerate(self.folds):
                 score = self.task.fit(ranker, train).predict(self.task.data.take(test).X)
-                values += self.scoring.evaluate(test, score).aggregates().values()
+                values += aggregates(self.scoring.evaluate(test, score)).values()
                 trial.report(values[-1], step)
                 if trial.should_prune() and step + 1 < len(self.folds):
                     raise optuna.TrialPruned(f"after {step + 1} of {len(self.folds)} folds")

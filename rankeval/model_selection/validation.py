@@ -215,7 +215,8 @@ def _collect(
     predictions, held_out = np.full(n_rows, np.nan), np.zeros(n_rows, dtype=bool)
     for (_, test), fold in reversed(list(zip(folds, done, strict=True))):  # the first repeat is written last and wins
         predictions[test], held_out[test] = fold.score, True
-    evaluation = replace(scoring.evaluate(np.flatnonzero(held_out), predictions[held_out], name), n_folds=len(folds))
+    evaluation = scoring.evaluate(np.flatnonzero(held_out), predictions[held_out], name)
+    evaluation = replace(evaluation, facts=replace(evaluation.facts, n_folds=len(folds)))
     table = fold_table(scoring, [test for _, test in folds], done)
     estimators = tuple(fold.estimator for fold in done) if keep else None
     chosen = [fold.best_params for fold in done]

@@ -23,6 +23,7 @@ from rankeval.comparison import Comparison
 from rankeval.comparison.views.headline import named_system
 from rankeval.comparison.views.tables import laid_out
 from rankeval.evaluation import Evaluation
+from rankeval.evaluation.result import left_out_of_worst, reading_of, worst_first
 from rankeval.measures import greater_is_better
 from rankeval.render import plots
 from rankeval.render.tables import DASH, number, signed, with_minus
@@ -182,7 +183,7 @@ def _cell(value: Any) -> str:
 def _means(evaluation: Evaluation) -> TextTable:
     limits = evaluation.ci().reset_index().to_dict("records") if evaluation.weights is None else []
     intervals = {str(row["index"]): row for row in limits}
-    shares, rows = evaluation.reading("judged").mean(axis=0), []
+    shares, rows = reading_of(evaluation, "judged").mean(axis=0), []
     for (label, value), share in zip(evaluation.aggregate().items(), shares, strict=True):
         row = intervals.get(str(label))
         interval = DASH if row is None else _interval(row["ci_low"], row["ci_high"])
@@ -194,17 +195,17 @@ def _means(evaluation: Evaluation) -> TextTable:
 
 def _scores_of_queries(evaluation: Evaluation) -> QueryTable:
     label = evaluation.measure_names[0]
-    shown = np.sort(evaluation.worst_first(label))
-    scores = zip(evaluation.by_name, evaluation.scores[shown].T, strict=True)
+    shown = np.sort(worst_first(evaluation, label))
+    scores = zip(evaluation.measure_names, evaluation.scores[shown].T, strict=True)
     columns = [Column(name, "score", values) for name, values in scores]
-    columns += [Column(name, "count", numbers[shown]) for name, numbers in evaluation.query_counts.items()]
+    columns += [Column(name, "count", numbers[shown]) for name, numbers in evaluation.facts.query_counts.items()]
     falls = not evaluation.measures[0].family.greater_is_better
     table = query_table(evaluation.queries[shown], columns, by=0, falls=falls, order=f"worst by {label} first")
-    return replace(table, said=f"{table.said} {evaluation.left_out_of_worst(label)}".strip())
+    return replace(table, said=f"{table.said} {left_out_of_worst(evaluation, label)}".strip())
 
 
 def _sorted_scores(evaluation: Evaluation) -> Figure:
-    worst = {name: evaluation.queries[evaluation.worst_first(name)] for name in evaluation.measure_names}
+    worst = {name: evaluation.queries[worst_first(evaluation, name)] for name in evaluation.measure_names}
     return plots.sorted_scores(evaluation.per_query, worst)
 
 

@@ -15,6 +15,7 @@ from rankeval._checks import count
 from rankeval.collection.convention import COUNTED_AS
 from rankeval.comparison import Comparison
 from rankeval.evaluation import Evaluation
+from rankeval.evaluation.result import info_of
 from rankeval.guard.opening import summary_of
 from rankeval.guard.standings import CONCURRENT, EXPLORATORY, FIRST, SECONDARY
 from rankeval.render.tables import DASH, Table
@@ -298,7 +299,7 @@ def coverage_sentences(evaluation: Evaluation) -> list[str]:
         if len(queries):
             shown = ", ".join(map(_shortened, queries[:5])) + (", ..." if len(queries) > 5 else "")
             said.append(f"{count(len(queries), 'query')} left out ({reason.replace('_', ' ')}): {shown}.")
-    missing = evaluation.rule_counts.get("missing", 0)
+    missing = evaluation.facts.totals().get("missing", 0)
     if missing and evaluation.convention.missing in COUNTED_AS:
         said.append(f"{count(missing, 'query')} missing from the run: {COUNTED_AS[evaluation.convention.missing]}.")
     said += [
@@ -306,7 +307,7 @@ def coverage_sentences(evaluation: Evaluation) -> list[str]:
         for measure, n in evaluation.undefined.items()
         if n
     ]
-    tied = int(evaluation.query_counts["tied"].sum())
+    tied = int(evaluation.facts.query_counts["tied"].sum())
     if tied:
         share = f"{evaluation.tied_share:.1%}"
         said.append(f"{count(tied, 'ranked row')} ({share}) share their score with another row of their query.")
@@ -314,7 +315,7 @@ def coverage_sentences(evaluation: Evaluation) -> list[str]:
         said.append("No equal scores within a query.")
     if evaluation.judged_share < 1:
         said.append(f"{evaluation.judged_share:.1%} of the ranked rows are judged.")
-    said += [f"{note[0].upper()}{note[1:]}." for note in evaluation.info.values()]
+    said += [f"{note[0].upper()}{note[1:]}." for note in info_of(evaluation).values()]
     return said
 
 
@@ -335,7 +336,7 @@ def card_rows(evaluation: Evaluation) -> list[tuple[str, str, str]]:
     for rule, value in evaluation.convention.card().items():
         if rule == "name" or value is None or value == {}:
             continue
-        touched = evaluation.rule_counts.get(rule)
+        touched = evaluation.facts.totals().get(rule)
         rows.append((RULE_WORDS.get(rule, rule), _plain(value), "" if touched is None else f"{touched:,}"))
     return rows
 

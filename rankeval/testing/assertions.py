@@ -32,7 +32,8 @@ from rankeval.comparison.record import PARTED
 from rankeval.comparison.scores import Scores, SharedScores, per_query_frame, shared_scores
 from rankeval.errors import CheckFailed, InvalidInput
 from rankeval.evaluation import Evaluation
-from rankeval.evaluation.labels import labels_of
+from rankeval.evaluation.choosing import labels_of
+from rankeval.evaluation.merging import differences as differences_of
 from rankeval.measures import Measure, direction, greater_is_better
 from rankeval.render.tables import Table, signed
 from rankeval.significance.columns import deviation, differences
@@ -314,7 +315,7 @@ def _structure(new: pd.DataFrame, old: pd.DataFrame) -> list[str]:
 def _rules(one: Scores, other: Scores) -> list[str]:
     if not (isinstance(one, Evaluation) and isinstance(other, Evaluation)):
         return []
-    reasons = one.differs_from(other)
+    reasons = differences_of(one, other)
     ours, theirs = (each.weights for each in (one, other))
     if (ours is None) != (theirs is None) or (ours is not None and not np.array_equal(ours, np.asarray(theirs))):
         reasons.append("the weights of the queries differ")

@@ -109,7 +109,7 @@ def evaluations():
 def test_arrays_and_counts_need_evaluations():
     """A position is an order of queries, and a name a count: both are the evaluations'."""
     systems = evaluations()
-    n_relevant = systems["a"].query_counts["relevant"]
+    n_relevant = systems["a"].facts.query_counts["relevant"]
     cut = np.where(n_relevant > 4, "many", "few")
     found = rk.compare(systems, by=cut)
     expected = rk.compare(systems, by=pd.Series(cut, index=range(30), name="slice").sample(frac=1))

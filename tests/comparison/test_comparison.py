@@ -381,7 +381,7 @@ def test_ids_in_a_column_pair_the_rows(to_frame):
 def test_numbers_of_documents_beside_the_scores_are_no_measures():
     """As in `hardest` and the scores of Spark: tested too, they would take a share of the correction."""
     systems = evaluations()
-    beside = {name: one.per_query.assign(**one.query_counts, weight=1.0) for name, one in systems.items()}
+    beside = {name: one.per_query.assign(**one.facts.query_counts, weight=1.0) for name, one in systems.items()}
     found, expected = compare(beside), compare(systems)
     pd.testing.assert_frame_equal(found.table, expected.table)
     columns = "relevant, retrieved, tied, judged, weight"

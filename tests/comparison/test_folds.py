@@ -118,7 +118,7 @@ def test_other_conventions_are_refused(evaluations):
 
 @pytest.mark.parametrize(("n_folds", "says"), [(1, "fitted on one training part"), (5, "approximate: the queries of")])
 def test_models_are_compared_by_queries(evaluations, n_folds, says):
-    evaluations = {name: replace(one, n_folds=n_folds) for name, one in evaluations.items()}
+    evaluations = {name: replace(one, facts=replace(one.facts, n_folds=n_folds)) for name, one in evaluations.items()}
     found = compare_models(evaluations, baseline="weak", measures="AP")
     expected = rk.compare(evaluations, baseline="weak", measures="AP")
     pd.testing.assert_frame_equal(found.table, expected.table)
@@ -127,10 +127,10 @@ def test_models_are_compared_by_queries(evaluations, n_folds, says):
 
 def test_pooled_folds_are_noted_wherever_they_are_compared(evaluations, tmp_path):
     """The evaluation knows of them: saved, loaded, a subset, beside a plain one, over collections."""
-    pooled = replace(evaluations["weak"], n_folds=5)
+    pooled = replace(evaluations["weak"], facts=replace(evaluations["weak"].facts, n_folds=5))
     pooled.save(tmp_path / "pooled.parquet")
     loaded = rk.Evaluation.load(tmp_path / "pooled.parquet")
-    assert loaded.n_folds == pooled.subset(pooled.queries[:9]).n_folds == 5
+    assert loaded.facts.n_folds == pooled.subset(pooled.queries[:9]).facts.n_folds == 5
     other = next(one for name, one in evaluations.items() if name != "weak")
     assert any("folds are pooled" in note for note in rk.compare({"a": loaded, "b": other}, measures="AP").notes)
     assert not any("pooled" in note for note in rk.compare({"a": evaluations["weak"], "b": other}, measures="AP").notes)

@@ -129,7 +129,7 @@ def test_the_plan_and_its_comparison_say_that_it_is_over_folds(guard, test):
     (note,) = [one for one in opened.notes if one.startswith("over 4 folds")]
     assert "a model that was not fitted on it" in note
     assert "the procedure on this collection" in note
-    assert opened.evaluations["ridge"].n_folds == 4
+    assert opened.evaluations["ridge"].facts.n_folds == 4
     again = guard.plan(plan.id)
     assert (again.folds, again.n_folds) == (plan.folds, 4)
 

@@ -35,7 +35,7 @@ from sklearn.linear_model import Ridge
 import rankeval as rk
 import rankeval_mlflow as rkm
 from rankeval import curves, datasets, testing
-from tests.oracle.recording import today
+from tests.oracle.recording import from_bytes, said_of, today
 
 RENAMED = {
     "alpha": "confidence_level",
@@ -555,7 +555,7 @@ def _cases() -> None:
     case("Evaluation.worst", lambda: EV.worst, n=3, measure="AP")
     case("Evaluation.save", lambda: EV.save, path="x.parquet")
     case("Evaluation.load", lambda: rk.Evaluation.load, path=Made(lambda: (EV.save("x.parquet"), "x.parquet")[1]))
-    case("Evaluation.from_bytes", lambda: rk.Evaluation.from_bytes, content=EV.to_bytes())
+    case("Evaluation.from_bytes", lambda: from_bytes, content=said_of(EV, "to_bytes"))
     wide = {"collection_weights": "collections", "unpaired": "error", "unjudged": None, "by": None}
     case("compare", lambda: rk.compare, systems=SCORES, baseline="a", alpha=0.05, **HOW, **wide)
     claims = {"alternative": "two-sided", "claim": "not_worse", "margin": 0.1, "unseen": 1}
@@ -849,7 +849,7 @@ READERS: dict[str, tuple[Callable[[str], Any], ...]] = {
     "run": (rk.Run.read, lambda path: rk.evaluate(QRELS, path, measures="AP")),
     "table": (lambda path: datasets.load_table(path, qid="qid", label="relevance"),),
     "letor": (datasets.load_letor,),
-    "ev": (rk.Evaluation.load, lambda path: rk.Evaluation.from_bytes(Path(path).read_bytes())),
+    "ev": (rk.Evaluation.load, lambda path: from_bytes(Path(path).read_bytes())),
     "comparison": (lambda path: rk.Comparison.from_json(Path(path).read_bytes().decode("utf-8", "replace")),),
     "config": (rk.run_experiment,),
 }

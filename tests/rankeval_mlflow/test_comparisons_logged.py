@@ -17,7 +17,7 @@ import rankeval_mlflow as rkm
 from rankeval.comparison.means import comparison_of_one
 from rankeval.contamination import refusal
 from rankeval.errors import ConventionMismatch, InvalidInput
-from rankeval.evaluation import Evaluation
+from rankeval.evaluation import from_bytes
 from rankeval.tracking import RunRecord, host
 
 
@@ -48,7 +48,7 @@ def test_a_comparison_and_its_evaluations_come_back(comparison, systems, assert_
     assert_frame_equal(back.table, comparison.table)
     assert back.notes == comparison.notes
     content = artifact(client, run_id, "rankeval/comparison/evaluations/ltr_at_2.parquet", tmp_path)
-    assert_same(Evaluation.from_bytes(content), systems["ltr@2"])
+    assert_same(from_bytes(content), systems["ltr@2"])
     settings = settings_of(client, run_id, tmp_path)
     assert (settings["test"], settings["correction"], settings["n_comparisons"]) == ("t", "holm", 6)
 
@@ -73,7 +73,7 @@ def test_one_system_has_its_mean_and_interval_as_metrics(systems, assert_same, c
     content = artifact(client, run.info.run_id, "rankeval/comparison/comparison.json", tmp_path).decode()
     assert_frame_equal(rk.Comparison.from_json(content).means, one.means)
     scores = artifact(client, run.info.run_id, "rankeval/comparison/evaluations/ltr_at_2.parquet", tmp_path)
-    assert_same(Evaluation.from_bytes(scores), systems["ltr@2"])
+    assert_same(from_bytes(scores), systems["ltr@2"])
 
 
 def test_p_values_that_are_not_given_are_not_logged(comparison, client):
@@ -178,7 +178,7 @@ def test_a_comparison_over_collections_logs_every_evaluation_and_row(small, asse
         row = compared.table.set_index(["collection", "measure"]).loc[(part, "nDCG@10")]
         assert metrics[f"{folder}/ltr nDCG_at_10 difference"] == row["difference"]
     content = artifact(client, run_id, "rankeval/comparison/evaluations/ltr on web.parquet", tmp_path)
-    assert_same(Evaluation.from_bytes(content), web["ltr"])
+    assert_same(from_bytes(content), web["ltr"])
     back = rk.Comparison.from_json(artifact(client, run_id, "rankeval/comparison/comparison.json", tmp_path).decode())
     assert_frame_equal(back.table, compared.table)
     assert settings_of(client, run_id, tmp_path)["weights"] == "collections"

@@ -15,7 +15,7 @@ from sklearn.linear_model import Ridge
 
 import rankeval as rk
 from rankeval.errors import InvalidInput
-from rankeval.evaluation import Evaluation
+from rankeval.evaluation import from_bytes, to_bytes
 from rankeval.tracking import LoggedData, RunRecord
 from rankeval_mlflow.delivery.payload import DatasetUse, Rendering, Scores
 from rankeval_mlflow.packing.comparison import MOST_AGAINST, MOST_PAIRS, comparison_node
@@ -39,7 +39,7 @@ def test_an_evaluation_is_one_node(small):
     evaluation = small()
     node = evaluation_node(evaluation, "dev", DATA, "The guard says so.")
     keys = ("nDCG_at_10", "AP", "P__rel.2_at_5")
-    whole = evaluation.to_bytes()
+    whole = to_bytes(evaluation)
     assert (node.name, node.label, node.metrics, node.children) == ("ridge", "dev", {}, ())
     assert node.params == {
         "system": "ridge",
@@ -154,7 +154,7 @@ def test_a_comparison_is_one_node(systems):
     assert rk.Comparison.from_json(node.files["rankeval/final/comparison.json"].decode()).table.equals(comparison.table)
     assert node.files["rankeval/final/table.csv"].decode() == comparison.table.to_csv(index=False)
     held = {each["system"]: each["path"] for each in node.facts["final"]["evaluations"]}
-    back = Evaluation.from_bytes(node.files[held["bert/large"]])
+    back = from_bytes(node.files[held["bert/large"]])
     assert back.scores.tolist() == systems["bert/large"].scores.tolist()
     expected = {
         f"final/{ {'ltr@2': 'ltr_at_2', 'bert/large': 'bert_large'}[row.system] } {key} {sign}": getattr(row, sign)
@@ -251,7 +251,7 @@ def test_names_of_10_000_characters_are_shortened_visibly_and_fast(small, baseli
     assert len(node.sections["comparison"]) < 8000
     assert "x" * 45 + "..." in (node.sections["comparison"] + str(node.params)).replace("\\", "")
     held = {each["system"]: each["path"] for each in node.facts["comparison"]["evaluations"]}
-    assert Evaluation.from_bytes(node.files[held[f"{LONG}y"]]).name == "z"
+    assert from_bytes(node.files[held[f"{LONG}y"]]).name == "z"
     assert len(evaluation_node(systems[LONG], "dev").name) <= 200
 
 
@@ -261,7 +261,7 @@ def test_systems_whose_names_make_one_file_name_have_a_file_each(small):
     held = {each["system"]: each["path"] for each in node.facts["comparison"]["evaluations"]}
     assert len({path.lower() for path in held.values()}) == 3
     assert len(node.metrics) == 2 * 3 * len(SIGNS)
-    assert {Evaluation.from_bytes(node.files[path]).name for path in held.values()} == {"1", "2", "3"}
+    assert {from_bytes(node.files[path]).name for path in held.values()} == {"1", "2", "3"}
 
 
 def test_a_record_is_a_tree_of_nodes_with_its_parts_put_together(small):

@@ -17,6 +17,7 @@ from mlflow.exceptions import MlflowException
 
 import rankeval_mlflow as rkm
 from rankeval.errors import InvalidInput, TrackingError
+from rankeval.evaluation import to_bytes
 from rankeval.tracking import RunRecord, host
 from rankeval_mlflow.delivery.completeness import pieces_of, roles_of
 from rankeval_mlflow.delivery.payload import (
@@ -157,9 +158,7 @@ def test_the_record_is_on_disk_before_the_store_is_asked(small, monkeypatch):
     with pytest.raises(TrackingError):
         rkm.log_evaluation(small())
     (record,) = seen
-    assert (
-        record.folder / "files" / "0" / "rankeval" / "dev" / "evaluation.parquet"
-    ).read_bytes() == small().to_bytes()
+    assert (record.folder / "files" / "0" / "rankeval" / "dev" / "evaluation.parquet").read_bytes() == to_bytes(small())
 
 
 def test_a_parcel_is_read_back_as_it_was_written(small):

@@ -17,6 +17,7 @@ from streaming.logs import NAMES, Log, evaluate
 import rankeval as rk
 from rankeval.contamination import forget
 from rankeval.errors import FileFormatError, GuardRefusal, InvalidInput, RankevalWarning
+from rankeval.evaluation import to_bytes
 from rankeval.streaming import folder as folder_module
 from rankeval.streaming import running
 from rankeval.streaming.rows import _ROW, Share, bytes_of, share_of
@@ -157,10 +158,10 @@ def test_memory_is_an_amount(data):
 
 
 def test_numbers_of_numpy_are_numbers(data):
-    expected = evaluate(data).to_bytes()
+    expected = to_bytes(evaluate(data))
     assert bytes_of(np.int64(7)) == 7
-    assert evaluate(data, memory=np.int64(2 * 10**9), n_jobs=np.int64(2)).to_bytes() == expected
-    assert evaluate(data, memory=np.uint32(2 * 10**9), n_jobs=np.int8(1)).to_bytes() == expected
+    assert to_bytes(evaluate(data, memory=np.int64(2 * 10**9), n_jobs=np.int64(2))) == expected
+    assert to_bytes(evaluate(data, memory=np.uint32(2 * 10**9), n_jobs=np.int8(1))) == expected
     for wrong in (np.int64(0), np.float64(1e9), np.bool_(True)):
         with pytest.raises(InvalidInput, match="memory is"):
             evaluate(data, memory=wrong)
@@ -261,4 +262,4 @@ def test_files_on_another_file_system_are_read(tmp_path):
     data = log.write(tmp_path / "log", cuts=(100,))
     remote = SubTreeFileSystem(str(data), LocalFileSystem())
     assert remote.type_name != "local"
-    assert evaluate(ds.dataset("/", filesystem=remote, format="parquet")).to_bytes() == log.evaluation().to_bytes()
+    assert to_bytes(evaluate(ds.dataset("/", filesystem=remote, format="parquet"))) == to_bytes(log.evaluation())

@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import rankeval
+from rankeval.evaluation.result import to_bytes
 from rankeval.tracking import LoggedData
 from rankeval_mlflow.delivery.payload import Node, Rendering
 from rankeval_mlflow.layout import (
@@ -109,7 +110,7 @@ def comparison_node(
         files={
             f"{folder(name)}/comparison.json": whole.encode(),
             f"{folder(name)}/table.csv": comparison.table.to_csv(index=False).encode(),
-            **{each.path: each.evaluation.to_bytes() for each in held},
+            **{each.path: to_bytes(each.evaluation) for each in held},
         },
         renderings=_drawings(name) if report else (),
         sections={name: comparison_section(shown, left_out)},

@@ -20,6 +20,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 import rankeval
+from rankeval.evaluation.result import by_name, to_bytes
 from rankeval.tracking import LoggedData
 from rankeval_mlflow.delivery.payload import DatasetUse, Node, Rendering, Scores
 from rankeval_mlflow.layout import (
@@ -58,7 +59,7 @@ def judged_data(evaluation: Evaluation, role: str, name: str | None = None) -> L
         Its name; by default one with the start of the digest of the judgments.
     """
     digest = evaluation.judgments_digest
-    rows = int(evaluation.query_counts["retrieved"].sum())
+    rows = int(evaluation.facts.query_counts["retrieved"].sum())
     return LoggedData(name or f"judgments-{short_digest(digest)[:8]}", digest, role, rows, evaluation.n_queries)
 
 
@@ -104,7 +105,7 @@ def evaluation_node(
     data = data or judged_data(evaluation, role)
     values = aggregates(evaluation)
     limits = intervals(evaluation)
-    whole = evaluation.to_bytes()
+    whole = to_bytes(evaluation)
     scores = Scores(
         role=role,
         metrics=_metrics(evaluation, values, limits),
@@ -186,7 +187,7 @@ def keys_of(evaluation: Evaluation) -> dict[str, str]:
         The evaluation.
     """
     safe = safe_names(dict.fromkeys(measure.key for measure in evaluation.measures))
-    return {label: safe[measure.key] for label, measure in evaluation.by_name.items()}
+    return {label: safe[measure.key] for label, measure in by_name(evaluation).items()}
 
 
 def _metrics(
@@ -206,7 +207,7 @@ def _facts(evaluation: Evaluation, data: LoggedData, values: dict[str, float]) -
     keys = keys_of(evaluation)
     return {
         "system": evaluation.name,
-        "measures": {keys[label]: str(measure) for label, measure in evaluation.by_name.items()},
+        "measures": {keys[label]: str(measure) for label, measure in by_name(evaluation).items()},
         "convention": evaluation.convention.card(),
         "judgments": evaluation.judgments_digest,
         "ranking": evaluation.ranking_digest,

@@ -16,7 +16,7 @@ import numpy as np
 
 from rankeval._checks import count
 from rankeval.errors import ConventionMismatch, InvalidInput, QueryIdError
-from rankeval.evaluation.labels import labels_of
+from rankeval.evaluation.choosing import labels_of
 from rankeval.guard.collection import RegisteredCollection
 from rankeval.guard.gate import Gate
 from rankeval.tracking import LoggedData

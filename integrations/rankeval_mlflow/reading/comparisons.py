@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from rankeval._checks import few, shown
 from rankeval.errors import InvalidInput
+from rankeval.evaluation.result import from_bytes
 from rankeval_mlflow.layout import folder
 from rankeval_mlflow.reading.evaluations import checked_file, evaluation_of, held_instead, labels_of, manifest_of
 from rankeval_mlflow.reading.resolving import asking, resolve, text_of
@@ -85,12 +86,11 @@ def _holder(client: Any, run: Any, label: str) -> dict[str, Any]:
 
 
 def _evaluations(client: Any, run: Any, manifest: dict[str, Any], label: str) -> dict[str, Any]:
-    from rankeval.evaluation import Evaluation
 
     found: dict[str, Any] = {}
     for held in manifest["facts"][label]["evaluations"]:
         what = f"the evaluation of {held['system']!r}"
-        evaluation = Evaluation.from_bytes(checked_file(client, run, manifest, held["path"], what))
+        evaluation = from_bytes(checked_file(client, run, manifest, held["path"], what))
         if held["part"]:
             found.setdefault(held["system"], {})[held["part"]] = evaluation
         else:

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 from mlflow.exceptions import MlflowException
 
 from rankeval.errors import InvalidInput, TrackingError
+from rankeval.evaluation.result import from_bytes
 from rankeval_mlflow.delivery.completeness import checked_manifest, pieces_by_role, pieces_of
 from rankeval_mlflow.delivery.connection import reason
 from rankeval_mlflow.layout import COMPLETE, KIND, ROLE, evaluation_path, manifest_path, role_of, sha256
@@ -217,12 +218,10 @@ def evaluation_of(client: Any, run: Any, role: str | None) -> Evaluation:
     TrackingError
         If an artifact was altered.
     """
-    from rankeval.evaluation import Evaluation
-
     role, label = _chosen(run, role)
     manifest = manifest_of(client, run, label)
     path = evaluation_path(label if role_of(label) == role_of(role) else role)
-    return Evaluation.from_bytes(checked_file(client, run, manifest, path, f"the evaluation of role {role!r}"))
+    return from_bytes(checked_file(client, run, manifest, path, f"the evaluation of role {role!r}"))
 
 
 def _chosen(run: Any, role: str | None) -> tuple[str, str]:

@@ -21,7 +21,7 @@ from rankeval.comparison.design import COLLECTION, TOGETHER
 from rankeval.comparison.record import MOST_LISTED, ComparisonRecord
 from rankeval.comparison.views.evidence import Row, detectable, evidence, p_words, parting
 from rankeval.comparison.views.means import sentence
-from rankeval.evaluation.slicing import UNNAMED
+from rankeval.evaluation.choosing import UNNAMED
 from rankeval.render.tables import telling
 from rankeval.significance.declarations import CLAIMS, unseen_share
 

@@ -14,6 +14,7 @@ from mlflow.models import MetricThreshold
 
 import rankeval as rk
 import rankeval_mlflow as rkm
+from rankeval.evaluation import from_bytes, to_bytes
 from rankeval_mlflow.delivery.sending import send
 from rankeval_mlflow.delivery.spool import waiting
 
@@ -55,7 +56,7 @@ def check_once(run, client, result, ev, assert_same):
     assert {key: len(points) for key, points in histories.items()} == dict.fromkeys(result.metrics, 1)
     back = rkm.load_evaluation(run.info.run_id)
     pd.testing.assert_frame_equal(back.per_query, ev.per_query, check_exact=True)
-    assert_same(back, rk.Evaluation.from_bytes(back.to_bytes()))
+    assert_same(back, from_bytes(to_bytes(back)))
     assert back.judgments_digest == ev.judgments_digest
     assert back.ranking_digest == ev.ranking_digest
     assert run.info.status == "FINISHED"

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import rankeval as rk
+from rankeval.evaluation import to_bytes
 from rankeval_mlflow.layout import MAX_SHOWN
 from rankeval_mlflow.views import KINDS, MOST_QUERIES, log_table, page, query_table_note, render
 
@@ -17,7 +18,7 @@ LONG = "x" * 10_000
 
 
 def table_of(evaluation):
-    return json.loads(render("evaluation", evaluation.to_bytes(), {"report": False})["queries.json"])
+    return json.loads(render("evaluation", to_bytes(evaluation), {"report": False})["queries.json"])
 
 
 def many(n, measures=("nDCG@10", "AP"), ids=None, name="ridge"):
@@ -31,7 +32,7 @@ def many(n, measures=("nDCG@10", "AP"), ids=None, name="ridge"):
 def test_the_table_has_the_worst_queries_by_the_first_measure_first(small):
     evaluation = small()
     table = table_of(evaluation)
-    assert table["columns"] == ["query", *evaluation.measure_names, *evaluation.query_counts]
+    assert table["columns"] == ["query", *evaluation.measure_names, *evaluation.facts.query_counts]
     expected = evaluation.per_query.sort_values("nDCG@10", kind="stable")
     assert [row[0] for row in table["data"]] == [str(query) for query in expected.index]
     assert [row[1:4] for row in table["data"]] == expected.round(6).to_numpy().tolist()
@@ -46,7 +47,7 @@ def test_the_table_is_read_by_mlflow(small):
     import mlflow
 
     with mlflow.start_run() as run:
-        content = render("evaluation", small().to_bytes(), {"report": False})["queries.json"]
+        content = render("evaluation", to_bytes(small()), {"report": False})["queries.json"]
         mlflow.log_text(content.decode(), "rankeval/dev/queries.json")
         mlflow.set_tag("mlflow.loggedArtifacts", json.dumps([{"path": "rankeval/dev/queries.json", "type": "table"}]))
     frame = mlflow.load_table("rankeval/dev/queries.json", run_ids=[run.info.run_id])
@@ -88,11 +89,11 @@ def test_without_queries_nothing_is_drawn():
     with pytest.warns(rk.errors.RankevalWarning, match="no query is left"):
         none = rk.evaluate([0, 0], [1.0, 2.0], qid=["a", "a"], measures="AP", no_relevant="skip")
     assert none.n_queries == 0
-    assert render("evaluation", none.to_bytes(), {}) == {}
+    assert render("evaluation", to_bytes(none), {}) == {}
 
 
 def test_the_report_says_role_and_sentence(small):
-    drawn = render("evaluation", small().to_bytes(), {"role": "test", "said": "The guard says so."})
+    drawn = render("evaluation", to_bytes(small()), {"role": "test", "said": "The guard says so."})
     assert set(drawn) == {"queries.json", "report.html"}
     assert "The guard says so." in drawn["report.html"].decode()
 
