@@ -12,7 +12,7 @@ from sklearn.model_selection import GridSearchCV, KFold, PredefinedSplit, Shuffl
 
 import rankeval as rk
 from rankeval.collection.data import RankingData
-from rankeval.contamination import allowance, forget
+from rankeval.contamination import forget, refusal
 from rankeval.datasets import make_ranking
 from rankeval.errors import GuardRefusal, InvalidInput, LedgerError, RankevalWarning
 from rankeval.guard.folds import out_of_fold
@@ -237,12 +237,12 @@ def test_a_benchmark_that_another_project_registered_too_may_be_frozen():
 
 def test_an_allowance_ends_with_its_context_even_where_it_was_received():
     """A worker that outlives the freeze keeps the name of a file that is gone."""
-    with allowance.allowed(["one"]):
-        sent = allowance.granted()
-    allowance.receive(sent)
+    with refusal.allowed(["one"]):
+        sent = refusal.granted()
+    refusal.Allowance().__setstate__(sent)
     assert sent
-    assert not allowance.is_allowed("one")
-    assert allowance.granted() == {}
+    assert not refusal.is_allowed("one")
+    assert refusal.granted() == {}
 
 
 def test_a_plan_over_folds_may_test_on_fresh_queries_alone(guard, test):
