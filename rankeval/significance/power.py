@@ -91,7 +91,8 @@ def topics_needed(
     99
     """
     check_number("greatest_loss", greatest_loss)
-    _check(alpha, power, alternative, claim, margin, unseen, float(greatest_loss))
+    greatest_loss = float(greatest_loss)  # SciPy takes no Fraction
+    _check(alpha, power, alternative, claim, margin, unseen, greatest_loss)
     check_number("difference", difference)
     check_number("sd", sd, least=0.0)
     distance = _distance(difference, claim, margin)
