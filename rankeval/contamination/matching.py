@@ -77,19 +77,13 @@ class Shown:
             np.full((n_queries, len(CHANGED)), np.nan),
         )
 
-    def copy(self) -> Shown:
-        """Return a copy."""
-        return Shown(self.content.copy(), self.columns.copy(), self.candidates.copy(), self.ratios.copy())
-
-    def without(self, exempt: NDArray[np.bool_]) -> Shown:
+    def without(self, exempt: NDArray[np.bool_] | None) -> Shown:
         """Return a copy without some queries of the collection, which may be used now."""
-        empty = Shown.empty(len(exempt))
-        return Shown(
-            np.where(exempt, empty.content, self.content),
-            np.where(exempt, empty.columns, self.columns),
-            np.where(exempt, empty.candidates, self.candidates),
-            np.where(exempt[:, None], empty.ratios, self.ratios),
-        )
+        kept = Shown(self.content.copy(), self.columns.copy(), self.candidates.copy(), self.ratios.copy())
+        if exempt is not None:
+            kept.content[exempt] = kept.columns[exempt] = kept.candidates[exempt] = 0
+            kept.ratios[exempt] = np.nan
+        return kept
 
     def told_by_columns(self, least: float, enough: float) -> NDArray[np.bool_]:
         """Return the queries that their columns tell, all together.
@@ -330,7 +324,8 @@ def match(
     """
     known = registered.protected
     here = _Evidence.of(known, data, most_rows=most_rows)
-    shown = here.added_to(_remembered(registered, before)) if here.any else None
+    earlier = Shown.empty(registered.n_queries) if before is None else before.without(registered.exempt)
+    shown = here.added_to(earlier) if here.any else None
     found, told, bits, enough = here.weigh(shown)
     chance, same_labels, by_labels = _all_labels(known, data, found)
     pairs = np.unique(np.concatenate([found, by_labels]), axis=0)
@@ -363,12 +358,6 @@ def match(
         suspects=suspects,
         shown=shown,
     )
-
-
-def _remembered(registered: RegisteredContent, before: Shown | None) -> Shown:
-    if before is None:
-        return Shown.empty(registered.n_queries)
-    return before.copy() if registered.exempt is None else before.without(registered.exempt)
 
 
 @dataclass(frozen=True, eq=False)

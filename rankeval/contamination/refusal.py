@@ -440,13 +440,6 @@ def granted() -> dict[str, frozenset[str]]:
     return {token: names for token, names in _GRANTED.items() if os.path.exists(token)}  # noqa: PTH110 - as above
 
 
-def receive(allowances: Mapping[str, frozenset[str]]) -> None:
-    """Take over the allowances of the process that sent work, and forget those that ended."""
-    for token in set(_GRANTED) - set(granted()):
-        del _GRANTED[token]
-    _GRANTED.update(allowances)
-
-
 class Allowance:
     """The allowances in force, as they travel with work: made again where they are unpickled."""
 
@@ -454,7 +447,9 @@ class Allowance:
         return Allowance, (), granted()
 
     def __setstate__(self, allowances: dict[str, frozenset[str]]) -> None:
-        receive(allowances)
+        for token in set(_GRANTED) - set(granted()):  # those that ended
+            del _GRANTED[token]
+        _GRANTED.update(allowances)
 
 
 _RUNNERS = {

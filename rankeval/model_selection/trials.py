@@ -16,6 +16,7 @@ import numpy as np
 from rankeval._checks import refuse, shown
 from rankeval.collection.convention import Convention, rules_of_call
 from rankeval.errors import Refusal
+from rankeval.evaluation.result import aggregates
 from rankeval.model_selection import boosters
 from rankeval.model_selection.checks import check_measures, check_names
 from rankeval.model_selection.fitting import FoldScoring, Task

@@ -92,8 +92,7 @@ def intervals(
         names = [shown_name(text, LONGEST_NAME) for text in part["label"]]
         axes.set_yticks(range(len(part)), names, parse_math=False, fontsize=9 if len(part) <= 20 else 8)
     panels[-1].set_xlabel(xlabel, color=INK, parse_math=False)
-    if caption:
-        write_caption(figure, caption)
+    write_caption(figure, caption)
     return figure
 
 
@@ -127,8 +126,7 @@ def forest(frame: pd.DataFrame, *, xlabel: str = "difference of means", caption:
         axes.set_title(name + left_out, loc="left", fontsize=10, color=INK, parse_math=False)
         _draw_forest(axes, part, digits)
     grid[-1].set_xlabel(xlabel, color=INK, parse_math=False)
-    if caption:
-        write_caption(figure, caption)
+    write_caption(figure, caption)
     return figure
 
 
@@ -349,7 +347,6 @@ def _draw_cells(axes: Axes, codes: Floats, most: int) -> None:
 
 
 def _strength(signs: int, most: int) -> float:
-    """Return the strength of a colour: that of the most signs is full."""
     return 1.0 if most == 1 else float(np.interp(signs, [1, most], [FAINTEST, 1.0]))
 
 
@@ -435,8 +432,7 @@ def rank_intervals(
     axes.tick_params(axis="y", length=0)
     axes.set_xlabel(xlabel, color=INK, fontsize=9, parse_math=False)
     axes.set_title(title, loc="left", fontsize=10, color=INK, parse_math=False)
-    if caption:
-        write_caption(figure, caption)
+    write_caption(figure, caption)
     return figure
 
 

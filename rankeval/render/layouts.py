@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import partial
 from string import ascii_lowercase
 from typing import TYPE_CHECKING, Any
 
@@ -264,7 +265,7 @@ def by_system(
         names[" "] = [letters.get(str(name), "") for name in means.index]
     blank = dict.fromkeys(names, "")
     best = best_and_second(means, lower=lower, digits=digits)
-    formats = {name: _fixed(places) for name, places in digits.items()}
+    formats = {name: partial(number, digits=places) for name, places in digits.items()}
     emphasis, marks, tails = (part if part is None else _beside(blank, part) for part in (best, marks, tails))
     return Table(_beside(names, means), formats, emphasis=emphasis, marks=marks, tails=tails)
 
@@ -285,7 +286,3 @@ def _beside(columns: Mapping[str, Any], frame: pd.DataFrame) -> pd.DataFrame:
     import pandas as pd
 
     return pd.concat([pd.DataFrame(columns, index=frame.index), frame], axis=1)
-
-
-def _fixed(places: int) -> Any:
-    return lambda value: number(value, digits=places)

@@ -55,7 +55,9 @@ def bare(axes: Axes) -> None:
 
 
 def write_caption(figure: Figure, caption: str, *, width: int = 105) -> None:
-    """Write a caption above a figure, and make the figure higher by its lines."""
+    """Write a caption above a figure, if there is any, and make the figure higher by its lines."""
+    if not caption:
+        return
     lines = textwrap.wrap(caption, width)
     figure.suptitle("\n".join(lines), x=0.01, ha="left", fontsize=9, color=SOFT, parse_math=False)
     figure.set_figheight(figure.get_figheight() + 0.15 * len(lines))

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import base64
 import io
-from collections.abc import Hashable, Mapping
 from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -127,14 +126,6 @@ def _image(figure: Figure) -> str:
     return "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode("ascii")
 
 
-def _interval(low: float, high: float) -> str:
-    return f"[{number(low)}, {number(high)}]"
-
-
-def _signed_interval(low: float, high: float) -> str:
-    return f"[{signed(low)}, {signed(high)}]"
-
-
 def _candidates(facts: ExperimentFacts) -> TextTable:
     frame = summaries.candidate_frame(facts)
     rows = [[value if isinstance(value, str) else number(value) for value in row] for row in frame.to_numpy()]
@@ -157,8 +148,8 @@ def _secondary(table: pd.DataFrame) -> TextTable:
             number(row["mean_baseline"]),
             number(row["mean_system"]),
             signed(row["difference"]),
-            _signed_interval(row["ci_low"], row["ci_high"]),
-            _outcomes(row),
+            f"[{signed(row['ci_low'])}, {signed(row['ci_high'])}]",
+            f"{row['wins']} / {row['ties']} / {row['losses']}",
         ]
         for row in table.to_dict("records")
     ]
@@ -166,18 +157,13 @@ def _secondary(table: pd.DataFrame) -> TextTable:
     return TextTable(headers, rows, n_text=2)
 
 
-def _outcomes(row: Mapping[Hashable, Any]) -> str:
-    return f"{row['wins']} / {row['ties']} / {row['losses']}"
-
-
 def _search(candidate: Candidate) -> TextTable:
     frame = candidate.search
-    rows = [[_cell(value) for value in row] for row in frame.itertuples(index=False, name=None)]
+    rows = [
+        [f"{value:.4g}" if isinstance(value, float) else str(value) for value in row]
+        for row in frame.itertuples(index=False, name=None)
+    ]
     return TextTable(list(map(str, frame.columns)), rows, n_text=0)
-
-
-def _cell(value: Any) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def _means(evaluation: Evaluation) -> TextTable:
@@ -186,7 +172,7 @@ def _means(evaluation: Evaluation) -> TextTable:
     shares, rows = reading_of(evaluation, "judged").mean(axis=0), []
     for (label, value), share in zip(evaluation.aggregate().items(), shares, strict=True):
         row = intervals.get(str(label))
-        interval = DASH if row is None else _interval(row["ci_low"], row["ci_high"])
+        interval = DASH if row is None else f"[{number(row['ci_low'])}, {number(row['ci_high'])}]"
         rows.append([str(label), number(value), interval, number(share, digits=2)])
     if (shares == 1).all():
         return TextTable(["Measure", "value", "95% interval"], [row[:3] for row in rows])

@@ -222,7 +222,7 @@ def list_tests(name: str | None = None) -> pd.DataFrame:
     """
     import pandas as pd
 
-    wanted = (name or "").lower()
+    wanted = "" if name is None else name.lower()
     declared = [(kind, key, one) for kind, table in KINDS.items() for key, one in table.items()]
     found = [each for each in declared if wanted in each[1].lower() or wanted in each[2].words.lower()]
     if not found:

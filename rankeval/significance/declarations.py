@@ -395,7 +395,7 @@ class _Declaration:
 
 @dataclass(frozen=True, kw_only=True)
 class SignificanceTest(_Declaration):
-    """A paired significance test: one of these in `TESTS` is all that a new test takes.
+    """A paired significance test: one of these in ``TESTS`` is all that a new test takes.
 
     Attributes
     ----------
@@ -420,7 +420,7 @@ class SignificanceTest(_Declaration):
 
 @dataclass(frozen=True, kw_only=True)
 class Correction(_Declaration):
-    """A correction for many comparisons: one of these in `CORRECTIONS` is all that a new one takes.
+    """A correction for many comparisons: one of these in ``CORRECTIONS`` is all that a new one takes.
 
     Attributes
     ----------

@@ -90,8 +90,9 @@ def topics_needed(
     >>> topics_needed(0.0, 0.001, claim="not_worse", margin=0.03)  # ln(.05) / ln(.97) is 98.4
     99
     """
-    _check(alpha, power, alternative, claim, margin, unseen, greatest_loss)
     check_number("greatest_loss", greatest_loss)
+    greatest_loss = float(greatest_loss)  # SciPy takes no Fraction
+    _check(alpha, power, alternative, claim, margin, unseen, greatest_loss)
     check_number("difference", difference)
     check_number("sd", sd, least=0.0)
     distance = _distance(difference, claim, margin)

@@ -7,7 +7,7 @@ from rankeval.collection.qrels import Qrels
 from rankeval.contamination.evidence import chance_of_being_contained
 from rankeval.contamination.fingerprint import fingerprint, fingerprint_qrels
 from rankeval.contamination.matching import link, match, was_opened
-from rankeval.contamination.register import RegisteredContent, content_of, registered_contents
+from rankeval.contamination.register import RegisteredContent, registered_contents
 from rankeval.contamination.signature import Signature
 from rankeval.ledger.discovery import ledger_url
 from rankeval.ledger.ledger import Ledger
@@ -22,7 +22,7 @@ def data():
 def kept(signature, **fields):
     """Return the collection as it is read from a ledger."""
     about = {"project": "p", "name": "test", "digest": "0" * 64, "id": "1f3a", "who": "me", "time": "2026-01-02"}
-    return content_of(signature.arrays(), **(about | fields))
+    return RegisteredContent(signature=Signature.from_arrays(signature.arrays()), **(about | fields))
 
 
 def registered(X, y, qid, **fields):

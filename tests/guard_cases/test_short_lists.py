@@ -10,7 +10,7 @@ import rankeval as rk
 from rankeval.contamination import forget
 from rankeval.contamination.fingerprint import fingerprint
 from rankeval.contamination.matching import match
-from rankeval.contamination.register import content_of
+from rankeval.contamination.register import RegisteredContent
 from rankeval.contamination.signature import Signature
 from rankeval.errors import GuardRefusal
 
@@ -19,7 +19,7 @@ def registered(prints, *, without=()):
     """Return the collection as it is read from a ledger."""
     arrays = {name: array for name, array in Signature.of(prints).arrays().items() if not name.startswith(without)}
     about = dict.fromkeys(("project", "name", "digest", "id", "who", "time"), "x")
-    return content_of(arrays, **about)
+    return RegisteredContent(signature=Signature.from_arrays(arrays), **about)
 
 
 def floats(rng, n):

@@ -56,9 +56,9 @@ def agrees(block, replicates):
 
 
 @pytest.mark.parametrize("replicates", ["crossed", "nested"])
-@pytest.mark.parametrize("part", range(8))
+@pytest.mark.parametrize("part", range(3))
 def test_equals_statsmodels_on_random_tables(part, replicates):
-    """200 tables for each model: 2 to 12 queries, 2 to 5 systems, 1 to 4 replicates, scores of any kind in [0, 1]."""
+    """75 tables for each model: 2 to 12 queries, 2 to 5 systems, 1 to 4 replicates, scores of any kind in [0, 1]."""
     generator = np.random.default_rng([1, part])
     for _ in range(25):
         n, a, r = generator.integers([2, 2, 1], [13, 6, 5])

@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from rankeval.comparison import compare
 from rankeval.errors import InvalidInput
 from rankeval.significance import CORRECTIONS, TESTS, Settings, adjust, paired_test
 from rankeval.significance.declarations import ALTERNATIVES, FOLD_TESTS, corrections_of_p_values
@@ -118,8 +117,3 @@ def test_declarations_speak_to_people(name):
     assert declared.words
     assert not declared.words.endswith(".")
     assert declared.function.__doc__
-
-
-def test_the_documentation_of_compare_names_what_is_declared():
-    for name in (*TESTS, *CORRECTIONS):
-        assert f'"{name}"' in compare.__doc__

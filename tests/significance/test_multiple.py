@@ -65,11 +65,6 @@ def test_bad_p_values_are_refused():
         adjust([0.1], "bonferoni")
 
 
-def test_the_level_of_a_family():
-    assert family_level(0.05, CORRECTIONS["holm"], 10) == pytest.approx(0.005)
-    assert family_level(0.05, CORRECTIONS["bh"], 10) == 0.05
-
-
 @pytest.mark.parametrize("alternative", ["two-sided", "greater", "less"])
 @settings(max_examples=examples(25), deadline=None)
 @given(seed=st.integers(0, 10**6), n=st.integers(3, 8), m=st.integers(1, 5))
