@@ -4,46 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 from rankeval._registry import chosen
-from rankeval.comparison.collections import PooledScores, collection_notes, pooled_scores
-from rankeval.comparison.concluding import conclude
+from rankeval.comparison.concluding import conclude, with_parts
 from rankeval.comparison.design import COLLECTION, Design, refuse_undirected
-from rankeval.comparison.grouping import with_parts
+from rankeval.comparison.inputs import Scores, Systems, collection_notes, shared_scores, slices_by
+from rankeval.comparison.record import ComparisonSettings, best_first, main_measure, overall, with_kept
 from rankeval.comparison.result import Comparison
-from rankeval.comparison.scores import Scores, Systems, shared_scores
-from rankeval.comparison.slices import slices_by
 from rankeval.comparison.unjudged import reading, with_bounds
 from rankeval.errors import InvalidInput, warn
 from rankeval.measures import Measure
-from rankeval.significance.declarations import Alternative, ClaimName, Rng, Settings, seed_of
+from rankeval.significance.declarations import Alternative, ClaimName, Rng
 from rankeval.significance.families import few_query_notes
 from rankeval.significance.rates import FEWEST_QUERIES
 from rankeval.significance.registry import CORRECTIONS, TESTS
 from rankeval.significance.running import liberal_notes
 from rankeval.significance.strata import WEIGHTS, Strata, weights_of_collections
 
-
-class _Asked(NamedTuple):
-    """What is compared, and by which test, correction and settings."""
-
-    measures: str | Measure | Sequence[str | Measure] | None
-    baseline: str | None
-    family: str
-    by: Any
-    weights: str
-    unpaired: str
-    test: str
-    correction: str
-    settings: Settings
+Measures = str | Measure | Sequence[str | Measure]
 
 
 def compare(
     systems: Systems,
     *,
     baseline: str | None = None,
-    measures: str | Measure | Sequence[str | Measure] | None = None,
+    measures: Measures | None = None,
     test: str = "t",
     correction: str = "holm",
     family: str = "all",
@@ -154,31 +140,90 @@ def compare(
     >>> print(f"{row.difference:.2f} [{row.ci_low:.2f}, {row.ci_high:.2f}], p = {row.p_adjusted:.3f}")
     0.20 [-0.05, 0.45], p = 0.074
     """
-    settings = Settings(alternative, alpha, n_resamples, seed_of(rng), claim, margin, unseen)
-    chosen("test", test, TESTS)
-    chosen("value of collection_weights", collection_weights, WEIGHTS)
-    _check_correction(correction, baseline, settings)
+    settings = ComparisonSettings(
+        alternative,
+        alpha,
+        n_resamples,
+        rng,
+        claim,
+        margin,
+        unseen,
+        test=chosen("test", test, TESTS),
+        correction=chosen("correction", correction, CORRECTIONS),
+        family=family,
+        baseline=baseline,
+        collection_weights=chosen("value of collection_weights", collection_weights, WEIGHTS),
+    )
+    _check_correction(settings)
     refuse_undirected(claim, baseline)
-    asked = _Asked(measures, baseline, family, by, collection_weights, unpaired, test, correction, settings)
-    compared = _compared(systems, asked)
+    compared = _compared(systems, settings, measures, unpaired, by)
     # Of collections each is tested, so the smallest counts; the note stays with the result.
-    rows = compared.table if compared.weights else compared.overall.table
+    rows = compared.table if compared.settings.collection_weights else overall(compared).table
     n, declared = int(rows["n_queries"].min()), CORRECTIONS[correction]
-    promised = compared.n_comparisons if n < FEWEST_QUERIES and declared.familywise else 1
+    promised = compared.settings.n_comparisons if n < FEWEST_QUERIES and declared.familywise else 1
     for note in (*liberal_notes(TESTS[test], n), *few_query_notes(declared, promised, n, settings)):
         warn(note)
-    plain = asked._replace(by=None, correction="none")
-    two_sided = replace(settings, claim="difference", margin=0.0, alternative="two-sided")
-    compared = with_first_two(compared, lambda **which: _compared(systems, plain._replace(settings=two_sided, **which)))
-    by_t = plain._replace(test="t", settings=Settings("two-sided", alpha, 1, 0))
-    compared = with_bounds(compared, systems, lambda read, **which: _compared(read, by_t._replace(**which)))
+    plain = replace(settings, correction="none", claim="difference", margin=0.0, alternative="two-sided")
+    by_t = replace(plain, test="t", n_resamples=1, rng=0)
+    compared = with_first_two(
+        compared,
+        lambda measure, second: _compared(systems, replace(plain, baseline=second), measure, unpaired),
+    )
+    compared = with_bounds(compared, systems, lambda read, names: _compared(read, by_t, names, unpaired))
     if unjudged is None:
         return compared
     chosen("value of unjudged", unjudged, ("skip",))
-    return replace(compared, condensed=_compared(reading(systems, "skipped"), asked).table)
+    return replace(compared, condensed=_compared(reading(systems, "skipped"), settings, measures, unpaired, by).table)
 
 
-def with_first_two(compared: Comparison, again: Callable[..., Comparison]) -> Comparison:
+def _check_correction(settings: ComparisonSettings) -> None:
+    name = settings.correction
+    if not CORRECTIONS[name].all_pairs_only:
+        return
+    if settings.sides == 1 or settings.claim != "difference":
+        found = f"alternative={settings.alternative!r}" if settings.sides == 1 else f"claim={settings.claim!r}"
+        raise InvalidInput(f'{name} is a two-sided test for a difference, found {found}; use correction="max_t"')
+    if settings.baseline is not None:
+        raise InvalidInput(
+            f"{name} compares all pairs", remedy='leave out baseline=, or use correction="max_t" for one baseline'
+        )
+
+
+def _compared(
+    systems: Systems, settings: ComparisonSettings, measures: Measures | None, unpaired: str, by: Any = None
+) -> Comparison:
+    shared = shared_scores(systems, measures, unpaired=unpaired, baseline=settings.baseline)
+    design = Design(shared.systems, shared.measures, settings.baseline, settings.family)
+    if not shared.places:
+        plain = replace(settings, collection_weights="")
+        n, d = len(shared.scores), design.columns(shared.scores)
+        compared = conclude(design, shared.scores, d, plain, evaluations=shared.given, n_queries=n, notes=shared.notes)
+        if by is None:
+            return compared
+        name, places = slices_by(by, shared.queries, cast("Mapping[str, Scores]", shared.given))
+        return with_parts(compared, design, shared.scores, places, name)
+    if by is not None:
+        raise InvalidInput(
+            "slices within several collections are not compared, since an attribute may mean another thing in each",
+            argument="by",
+            remedy="compare slices on one collection at a time",
+        )
+    parts = list(shared.places.values())
+    shares = weights_of_collections(settings.collection_weights, shared.scores, parts)
+    compared = conclude(
+        design,
+        shared.scores,
+        design.differences(shared.scores),
+        settings,
+        evaluations=shared.given,
+        n_queries=len(shared.scores),
+        notes=[*collection_notes(shared.places, shares, settings.collection_weights), *shared.notes],
+        strata=Strata.together(parts, shares),
+    )
+    return with_parts(compared, design, shared.scores, shared.places, COLLECTION)
+
+
+def with_first_two(compared: Comparison, again: Callable[[str, str], Comparison]) -> Comparison:
     """Add the row of the two systems with the best means to a comparison with one baseline that is neither of them.
 
     That a pair is chosen by its means makes no false claim more likely: systems whose means lie beside each other
@@ -189,70 +234,10 @@ def with_first_two(compared: Comparison, again: Callable[..., Comparison]) -> Co
     compared : Comparison
         The comparison.
     again : callable
-        Compares the systems by the measures and with the baseline that it is given.
+        Compares the systems by the measure and with the baseline that it is given.
     """
-    first, second = list(compared.best_first)[:2]
-    if compared.baseline in (None, first, second):
+    first, second = list(best_first(compared))[:2]
+    if compared.settings.baseline in (None, first, second):
         return compared
-    rows = again(measures=[compared.main_measure], baseline=second).overall.table
-    return replace(compared, first_two=rows[rows["system"] == first].reset_index(drop=True))
-
-
-def _compared(systems: Systems, asked: _Asked) -> Comparison:
-    if pooled := pooled_scores(systems, asked.measures, baseline=asked.baseline, unpaired=asked.unpaired):
-        if asked.by is not None:
-            raise InvalidInput(
-                "by: slices within several collections are not compared, since an attribute may mean another thing in "
-                "each; compare slices on one collection at a time"
-            )
-        return _over_collections(pooled, asked)
-    plain = cast("Mapping[str, Scores]", systems)
-    shared = shared_scores(plain, asked.measures, unpaired=asked.unpaired)
-    design = Design(shared.systems, shared.measures, asked.baseline, asked.family)
-    compared = conclude(
-        design,
-        shared.scores,
-        design.columns(shared.scores),
-        test=asked.test,
-        correction=asked.correction,
-        settings=asked.settings,
-        evaluations=dict(zip(shared.systems, plain.values(), strict=True)),
-        n_queries=len(shared.scores),
-        notes=shared.notes,
-    )
-    if asked.by is None:
-        return compared
-    name, places = slices_by(asked.by, shared.queries, plain)
-    return with_parts(compared, design, shared.scores, places, name, asked.settings)
-
-
-def _over_collections(pooled: PooledScores, asked: _Asked) -> Comparison:
-    """Compare on each collection and over all."""
-    parts, design = list(pooled.places.values()), Design(pooled.systems, pooled.measures, asked.baseline, asked.family)
-    shares = weights_of_collections(asked.weights, pooled.scores, parts)
-    compared = conclude(
-        design,
-        pooled.scores,
-        design.differences(pooled.scores),
-        test=asked.test,
-        correction=asked.correction,
-        settings=asked.settings,
-        evaluations=pooled.given,
-        n_queries=len(pooled.scores),
-        notes=[*collection_notes(pooled.places, shares, asked.weights), *pooled.notes],
-        strata=Strata.together(parts, shares),
-    )
-    compared = replace(compared, weights=asked.weights)
-    return with_parts(compared, design, pooled.scores, pooled.places, COLLECTION, asked.settings)
-
-
-def _check_correction(correction: str, baseline: str | None, settings: Settings) -> None:
-    if not CORRECTIONS[chosen("correction", correction, CORRECTIONS)].all_pairs_only:
-        return
-    if settings.sides == 1 or settings.claim != "difference":
-        found = f"alternative={settings.alternative!r}" if settings.sides == 1 else f"claim={settings.claim!r}"
-        raise InvalidInput(f'{correction} is a two-sided test for a difference, found {found}; use correction="max_t"')
-    if baseline is not None:
-        raise InvalidInput(
-            f"{correction} compares all pairs", remedy='leave out baseline=, or use correction="max_t" for one baseline'
-        )
+    rows = overall(again(main_measure(compared), second)).table
+    return with_kept(compared, first_two=rows[rows["system"] == first].reset_index(drop=True))

@@ -10,7 +10,6 @@ Cross-validation comes as plain columns: a frame of means per fold for each syst
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -21,14 +20,14 @@ from rankeval._registry import unknown
 from rankeval.comparison.comparing import compare, with_first_two
 from rankeval.comparison.concluding import conclude
 from rankeval.comparison.design import Design, refuse_undirected
-from rankeval.comparison.fold_scores import FoldScores
+from rankeval.comparison.inputs import refuse_other_conventions
+from rankeval.comparison.record import ComparisonSettings, FoldScores, with_kept, with_notes
 from rankeval.comparison.result import Comparison
-from rankeval.comparison.scores import refuse_other_conventions
 from rankeval.errors import InvalidInput
 from rankeval.evaluation import Evaluation
 from rankeval.evaluation.labels import labels_of
 from rankeval.measures import Measure
-from rankeval.significance.declarations import Alternative, ClaimName, Settings
+from rankeval.significance.declarations import Alternative, ClaimName
 from rankeval.significance.folds import REPEATS_RECOMMENDED, widened
 from rankeval.significance.registry import FOLD_TESTS, corrections_of_p_values
 
@@ -55,7 +54,7 @@ def compare_models(evaluations: Mapping[str, Evaluation], **options: Any) -> Com
     compared = compare(evaluations, **options)
     if any(one.n_folds > 1 for one in evaluations.values()):
         return compared
-    return compared.with_notes("these are the models fitted on one training part, not the algorithms behind them")
+    return with_notes(compared, "these are the models fitted on one training part, not the algorithms behind them")
 
 
 def compare_algorithms(
@@ -114,46 +113,42 @@ def compare_algorithms(
     """
     for name in others:
         raise unknown("option for algorithms", name, OPTIONS)
-    settings = Settings(alternative, alpha, rng=0, claim=claim, margin=margin)
-    _check(list(folds), sizes, test, correction)
-    refuse_undirected(claim, baseline)
-    refuse_other_conventions(evaluations)
-    design = Design(list(folds), _chosen_labels(folds, evaluations, measures), baseline, family)
-    scores = np.stack([frame[design.measures].to_numpy(np.float64) for frame in folds.values()], axis=1)
-    ratio = float(np.mean([n_test / n_train for n_train, n_test in sizes]))
-    n_queries = next(iter(evaluations.values())).n_queries
-    compared = conclude(
-        design,
-        scores,
-        widened(design.differences(scores), ratio),
-        test=test,
-        correction=correction,
-        settings=settings,
-        evaluations=evaluations,
-        n_queries=n_queries,
-        notes=_notes(len(sizes), ratio, sum(n_test for _, n_test in sizes) / n_queries),
-    )
-    compared = replace(compared, folds=FoldScores(tuple(design.systems), tuple(design.measures), scores, ratio))
-    again = partial(compare_algorithms, folds, evaluations, sizes=sizes, test=test, correction="none")
-    return with_first_two(compared, partial(again, alpha=alpha))
-
-
-def _check(systems: list[str], sizes: Sequence[tuple[int, int]], test: str, correction: str) -> None:
     if test not in FOLD_TESTS:
         raise InvalidInput(
             f"algorithms are compared by the {DEFAULT_TEST}, not by test={test!r}: scores of folds overlap and are not "
             "a sample, so that a plain test over them claims a difference in half of the cases without one. Leave "
             'test out, or ask question="models"'
         )
-    if len(systems) < 2:
-        raise InvalidInput(f"a comparison takes at least two estimators, found {len(systems)}")
-    if len(sizes) < 2:
+    if len(folds) < 2 or len(sizes) < 2:
         raise InvalidInput(
-            f'algorithms are compared over at least 2 folds, found {len(sizes)}; for one hold-out ask question="models"'
+            f"algorithms are at least two estimators on at least 2 folds, found {len(folds)} on {len(sizes)}",
+            remedy='for one hold-out ask question="models"',
         )
-    known = corrections_of_p_values()
-    if correction not in known:
+    if correction not in (known := corrections_of_p_values()):
         raise unknown("correction of tests over folds", correction, known)
+    settings = ComparisonSettings(
+        alternative,
+        alpha,
+        rng=0,
+        claim=claim,
+        margin=margin,
+        test=test,
+        correction=correction,
+        family=family,
+        baseline=baseline,
+    )
+    refuse_undirected(claim, baseline)
+    refuse_other_conventions(evaluations)
+    design = Design(list(folds), _chosen_labels(folds, evaluations, measures), baseline, family)
+    scores = np.stack([frame[design.measures].to_numpy(np.float64) for frame in folds.values()], axis=1)
+    ratio = float(np.mean([n_test / n_train for n_train, n_test in sizes]))
+    n_queries = next(iter(evaluations.values())).n_queries
+    notes = _notes(len(sizes), ratio, sum(n_test for _, n_test in sizes) / n_queries)
+    d = widened(design.differences(scores), ratio)
+    compared = conclude(design, scores, d, settings, evaluations=evaluations, n_queries=n_queries, notes=notes)
+    compared = with_kept(compared, folds=FoldScores(design.systems, design.measures, scores, ratio))
+    again = partial(compare_algorithms, folds, evaluations, sizes=sizes, test=test, correction="none", alpha=alpha)
+    return with_first_two(compared, lambda measure, second: again(measures=measure, baseline=second))
 
 
 def _chosen_labels(

@@ -19,7 +19,7 @@ from rankeval._checks import count, few
 from rankeval.collection.convention import get_convention
 from rankeval.collection.data import RankingData
 from rankeval.comparison import Comparison, compare
-from rankeval.comparison.means import comparison_of_one
+from rankeval.comparison.concluding import comparison_of_one
 from rankeval.contamination.fingerprint import Fingerprint, fingerprint
 from rankeval.contamination.matching import match
 from rankeval.contamination.refusal import ContaminationCheck
@@ -225,7 +225,7 @@ def open_test(config: ExperimentConfig, part: TestPart, scores: Mapping[str, NDA
         evaluations = {name: evaluate(part.data.y, one, **options, name=name) for name, one in scores.items()}
         if config.baseline is None:
             (name,) = evaluations
-            alone = comparison_of_one(name, evaluations[name], confidence_level=1 - config.comparison.alpha)
+            alone = comparison_of_one(name, evaluations[name], alpha=config.comparison.alpha)
             return Opened(alone, evaluations, GuardFacts(active=False, reason=part.unguarded))
         comparison = compare(
             evaluations,

@@ -20,8 +20,9 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from rankeval._checks import count
 from rankeval.comparison import Comparison
-from rankeval.comparison.views.headline import named_system
-from rankeval.comparison.views.tables import laid_out
+from rankeval.comparison.headline import named_system
+from rankeval.comparison.result import findings
+from rankeval.comparison.tables import laid_out
 from rankeval.evaluation import Evaluation
 from rankeval.measures import greater_is_better
 from rankeval.render import plots
@@ -55,7 +56,7 @@ def report_for_experiment(facts: ExperimentFacts) -> str:
     return _render(
         "experiment.html.jinja",
         facts=facts,
-        findings=comparison.findings,
+        findings=findings(comparison),
         notes=sorted(summaries.notes_of(facts), key=lambda note: not note.startswith(WARNINGS)),
         warnings=WARNINGS,
         intervals=_image(comparison.plot()),
@@ -145,7 +146,7 @@ def _candidates(facts: ExperimentFacts) -> TextTable:
 def _comparison(comparison: Comparison) -> TextTable:
     """Return the table of the comparison; the page names the measure and the baseline elsewhere."""
     shown = laid_out(comparison, "comparisons", digits=4)
-    if not comparison.has_pairs:
+    if comparison.table.empty:
         return TextTable(list(map(str, shown.frame.columns)), shown.texts(), n_text=2)
     shown = shown.only([name for name in map(str, shown.frame) if name not in ("measure", "against", "its mean")])
     return TextTable(["Ranker", *map(str, shown.frame.columns[1:])], shown.texts())

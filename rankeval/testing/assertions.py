@@ -22,8 +22,8 @@ import numpy as np
 from rankeval._checks import check_number, check_share, shown
 from rankeval.comparison import Comparison, compare
 from rankeval.comparison.design import Design
-from rankeval.comparison.record import PARTED
-from rankeval.comparison.scores import Scores, shared_scores
+from rankeval.comparison.inputs import Scores, shared_scores
+from rankeval.comparison.record import PARTED, gains
 from rankeval.errors import CheckFailed, InvalidInput
 from rankeval.measures import greater_is_better
 from rankeval.significance.columns import deviation, differences
@@ -217,7 +217,7 @@ def _checked(candidate: Scores, baseline: Scores, settings: _Settings, options: 
     table = gain.table[["measure", "n_queries"]].assign(
         baseline=gain.table["mean_baseline"],
         candidate=gain.table["mean_system"],
-        gain=gain.gains,
+        gain=gains(gain),
         ci_low=_least_gain(gain),
         ci_high=-_least_gain(loss),
         margin=settings.margin,
@@ -229,7 +229,7 @@ def _checked(candidate: Scores, baseline: Scores, settings: _Settings, options: 
     )
     worst = {label: worst_queries(shared, label) for label in table["measure"][~table["passed"]]}
     notes = tuple(_PARTED if note == PARTED else note for note in decisive.notes)
-    return Check(settings.claim, table, decisive.test, settings.alpha, worst, notes, settings.unseen)
+    return Check(settings.claim, table, decisive.settings.test, settings.alpha, worst, notes, settings.unseen)
 
 
 def _least_gain(compared: Comparison) -> Floats:
@@ -242,7 +242,7 @@ def _least_gain(compared: Comparison) -> Floats:
 
 def _pass_rate(settings: _Settings, compared: Comparison, n: int, sd: float, loss: float) -> float:
     """Return how often an equal system passes; nan for tests whose power is not that of Student's t."""
-    if not TESTS[compared.test].power_of_t:
+    if not TESTS[compared.settings.test].power_of_t:
         return math.nan
     alpha, margin, unseen = settings.alpha, settings.margin, settings.unseen
     return power_of_no_harm("not_worse", 0.0, sd, n, alpha, margin=margin, unseen=unseen, greatest_loss=loss)

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from rankeval._checks import check_number, count, few, shown
-from rankeval.comparison.scores import Scores, per_query_frame
+from rankeval.comparison.inputs import Scores, per_query_frame
 from rankeval.errors import CheckFailed, InvalidInput
 from rankeval.evaluation import Evaluation
 from rankeval.testing.check import CHECKS

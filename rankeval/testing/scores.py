@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from rankeval._checks import count, shown
-from rankeval.comparison.scores import Scores, SharedScores, per_query_frame
+from rankeval.comparison.inputs import Scores, SharedScores, per_query_frame
 from rankeval.errors import InvalidInput
 from rankeval.evaluation import Evaluation
 from rankeval.evaluation.labels import labels_of

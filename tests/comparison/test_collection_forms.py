@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import rankeval as rk
-from rankeval.comparison.collections import parts_of, pooled_scores
+from rankeval.comparison.inputs import parts_of, pooled_scores
 from rankeval.errors import ConventionMismatch, InvalidInput, QueryIdError, UnknownName
 
 NAMES = ("news", "web")

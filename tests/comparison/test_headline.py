@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 from rankeval.comparison import Comparison, compare
-from rankeval.comparison.views.headline import named_system
+from rankeval.comparison.headline import named_system
 from rankeval.errors import InvalidInput
 
 NUMBER = r"[+-]?(?:\d+\.\d{4}|\d(?:\.\d)?e-\d\d|∞)"

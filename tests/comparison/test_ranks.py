@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rankeval as rk
-from rankeval.comparison.derived.ranks import RANK_COLUMNS
+from rankeval.comparison.derived import RANK_COLUMNS
 from rankeval.errors import InvalidInput, RankevalWarning, UnknownName
 from rankeval.significance import CORRECTIONS
 

@@ -11,7 +11,7 @@ from scipy import stats
 
 import rankeval as rk
 from rankeval.comparison.record import PARTED
-from rankeval.comparison.views.tables import laid_out
+from rankeval.comparison.tables import laid_out
 from rankeval.errors import InvalidInput, UnknownName
 
 GAINS = {"bm25": 0.0, "rm3": 0.05, "ltr": 0.15, "broken": -0.15}

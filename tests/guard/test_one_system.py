@@ -7,7 +7,7 @@ import pytest
 
 import rankeval as rk
 from rankeval.comparison.design import COLUMNS
-from rankeval.comparison.means import comparison_of_one, means_of
+from rankeval.comparison.concluding import comparison_of_one, means_of
 from rankeval.datasets import make_ranking
 from rankeval.errors import InvalidInput
 

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 import rankeval as rk
 import rankeval_mlflow as rkm
-from rankeval.comparison.means import comparison_of_one
+from rankeval.comparison.concluding import comparison_of_one
 from rankeval.contamination import refusal
 from rankeval.errors import ConventionMismatch, InvalidInput
 from rankeval.evaluation import Evaluation
