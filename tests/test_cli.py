@@ -132,7 +132,7 @@ def test_compare_takes_a_claim_with_its_margin(rankeval):
     code, out, _ = rankeval(*arguments, "--claim", "not_worse", "--margin", "0.05", "--format", "json")
     found = rk.Comparison.from_json(out)
     assert code == 0
-    assert (found.claim, found.margin) == ("not_worse", 0.05)
+    assert (found.settings.claim, found.settings.margin) == ("not_worse", 0.05)
     assert found.table["p_value"].iloc[0] == pytest.approx(0.95**2)  # two queries can miss such a loss
     code, out, _ = rankeval(*arguments, "--claim", "not_worse", "--margin", "0.05")
     assert "to show that no loss reaches 0.05" in out

@@ -192,16 +192,14 @@ def print_comparison(compared: Comparison, output: Format) -> None:
 
     A comparison of one system has no differences, so its means are printed.
     """
-    from rankeval.comparison.result import findings
-
     if output is Format.table:
-        tell(as_options("\n".join([*findings(compared), "", str(compared)])))
+        tell(as_options("\n".join([*compared.findings, "", str(compared)])))
     elif output is Format.json:
         typer.echo(compared.to_json())
     else:
         numbers = compared.means if compared.table.empty and compared.means is not None else compared.table
         print_frame(numbers, output)
-        for sentence in (*findings(compared), compared.caption, *compared.notes):
+        for sentence in (*compared.findings, compared.caption, *compared.notes):
             say(as_options(f"note: {sentence}"))
 
 

@@ -451,11 +451,12 @@ def slices_by(by: Any, queries: pd.Index[Any], systems: Mapping[str, Scores]) ->
     counts: dict[str, Ints] = {}
     if isinstance(by, str):
         counts = _common_counts(by, evaluations, queries)
-    elif not (isinstance(by, Mapping) or has_index(by)):
-        # The order of values without ids can only be that of the evaluations.
-        if not any(each.queries.tolist() == queries.tolist() for each in evaluations.values()):
-            problem = "values without query ids go by position, and these systems have no common order of queries"
-            raise InvalidInput(problem, argument="by", remedy="give a Series or mapping by query id")
+    # Values without ids can only be in the order of an evaluation.
+    elif not (isinstance(by, Mapping) or has_index(by)) and not any(
+        each.queries.tolist() == queries.tolist() for each in evaluations.values()
+    ):
+        problem = "values without query ids go by position, and these systems have no common order of queries"
+        raise InvalidInput(problem, argument="by", remedy="give a Series or mapping by query id")
     values, places = slices_of(by, ids, counts)
     if max(map(len, places)) < LEAST_QUERIES:
         raise InvalidInput(

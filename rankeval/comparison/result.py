@@ -113,6 +113,12 @@ class Comparison(ComparisonRecord):
         """
         return headline(self)
 
+    @property
+    def findings(self) -> tuple[str, ...]:
+        """The headline, and beside it the value of choosing the `best`, if it is one of several and known."""
+        known = has_scores(self) or kept(self).choice is not None
+        return (self.headline, str(self.best)) if known and self.best.n_candidates > 1 else (self.headline,)
+
     @cached_property
     def best(self) -> Choice:
         """The system with the best mean by the primary or first measure, and the value of choosing by the best mean.
@@ -484,23 +490,9 @@ class Comparison(ComparisonRecord):
         return "\n\n".join(table.to_text() for table in self._tables)
 
     def _repr_html_(self) -> str:
-        said = "".join(f"<p>{escape(sentence)}</p>" for sentence in findings(self))
+        said = "".join(f"<p>{escape(sentence)}</p>" for sentence in self.findings)
         return said + "".join(table.to_html() for table in self._tables)
 
     @property
     def _tables(self) -> list[Table]:
         return [laid_out(self, "comparisons", digits=4), *unjudged_tables(self)]
-
-
-def findings(compared: Comparison) -> tuple[str, ...]:
-    """Return the headline, and beside it the value of choosing the best, if it is one of several and known.
-
-    Parameters
-    ----------
-    compared : Comparison
-        The comparison.
-    """
-    known = has_scores(compared) or kept(compared).choice is not None
-    if known and compared.best.n_candidates > 1:
-        return (compared.headline, str(compared.best))
-    return (compared.headline,)

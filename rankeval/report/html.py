@@ -21,7 +21,6 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from rankeval._checks import count
 from rankeval.comparison import Comparison
 from rankeval.comparison.headline import named_system
-from rankeval.comparison.result import findings
 from rankeval.comparison.tables import laid_out
 from rankeval.evaluation import Evaluation
 from rankeval.measures import greater_is_better
@@ -56,7 +55,7 @@ def report_for_experiment(facts: ExperimentFacts) -> str:
     return _render(
         "experiment.html.jinja",
         facts=facts,
-        findings=findings(comparison),
+        findings=comparison.findings,
         notes=sorted(summaries.notes_of(facts), key=lambda note: not note.startswith(WARNINGS)),
         warnings=WARNINGS,
         intervals=_image(comparison.plot()),

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from rankeval._checks import count
 from rankeval.collection.convention import COUNTED_AS
 from rankeval.comparison import Comparison
-from rankeval.comparison.result import findings
 from rankeval.evaluation import Evaluation
 from rankeval.guard.opening import summary_of
 from rankeval.render.tables import DASH, Table
@@ -125,7 +124,7 @@ def experiment_text(facts: ExperimentFacts) -> str:
         The experiment.
     """
     said = [
-        "\n".join(findings(facts.comparison)),
+        "\n".join(facts.comparison.findings),
         Table(candidate_frame(facts)).to_text(),
         str(replace(facts.comparison, notes=notes_of(facts))),
         standing(facts),
