@@ -200,17 +200,30 @@ def rank_table(record: ComparisonRecord) -> pd.DataFrame:
     InvalidInput
         A comparison that says nothing on all pairs at once; the message has the reason.
     """
-    _refuse_other_comparisons(record)
+    asked = record.settings
+    correction = CORRECTIONS[chosen("correction", asked.correction, CORRECTIONS)]
+    able = ", ".join(repr(name) for name, one in CORRECTIONS.items() if one.familywise)
+    needs = {
+        "all pairs: compare without baseline=, or call rankeval.rank_intervals": asked.baseline is None,
+        'both directions of each pair: compare with claim="difference" and alternative="two-sided"': (
+            asked.alternative == "two-sided" and asked.claim == "difference"
+        ),
+        f"control of the chance of any false claim: compare with correction= one of {able}": correction.familywise,
+        "adjusted p-values: this comparison has none, and a note of it says why": (
+            record.table["p_adjusted"].notna().any()
+        ),
+    }
+    if lacking := [need for need, is_met in needs.items() if not is_met]:
+        raise InvalidInput(f"ranks need {lacking[0]}")
     leading = list(record.table.columns[: record.table.columns.get_loc("measure")])  # a collection or a slice
     scores: dict[str, Floats] = {}
     if not leading and has_scores(record):
         shared = held_scores(record, record.table["measure"].unique().tolist())
         scores = {measure: shared.scores[:, :, place] for place, measure in enumerate(shared.measures)}
-    settings = record.settings.of_resampling
     table = record.table.assign(gain=gains(record), shown=record.shown)
     parts = []
     for _, rows in table.groupby([*leading, "measure"], sort=False):
-        part = _ranks_of(rows, scores.get(rows["measure"].iloc[0]), settings)
+        part = _ranks_of(rows, scores.get(rows["measure"].iloc[0]), asked.of_resampling)
         parts.append(part.assign(**rows[leading].iloc[0]))
     return pd.concat(parts, ignore_index=True)[[*leading, *RANK_COLUMNS]]
 
@@ -244,29 +257,3 @@ def _shown_better(table: pd.DataFrame, systems: pd.Index[str]) -> np.ndarray[tup
     better[second[up], first[up]] = True
     better[first[down], second[down]] = True
     return better
-
-
-def _refuse_other_comparisons(record: ComparisonRecord) -> None:
-    asked = record.settings
-    if asked.baseline is not None:
-        raise InvalidInput(
-            f"ranks follow from all pairs, and these are comparisons with {asked.baseline!r} only: they say nothing "
-            "on how the others rank among each other. Compare without baseline=, or call rankeval.rank_intervals"
-        )
-    if asked.alternative != "two-sided" or asked.claim != "difference":
-        raise InvalidInput(
-            f"ranks need both directions of each pair, found claim={asked.claim!r} and "
-            f'alternative={asked.alternative!r}; compare with claim="difference" and alternative="two-sided"'
-        )
-    correction = CORRECTIONS[chosen("correction", asked.correction, CORRECTIONS)]
-    if not correction.familywise:
-        able = ", ".join(repr(name) for name, one in CORRECTIONS.items() if one.familywise)
-        raise InvalidInput(
-            f"ranks hold for all systems at once only if the chance of any false claim is controlled, and "
-            f"{asked.correction!r} does not; compare with correction= one of {able}"
-        )
-    if record.table["p_adjusted"].isna().all():
-        raise InvalidInput(
-            "ranks follow from adjusted p-values, and this comparison has none: a note of it says why",
-            remedy="compare on queries that were not looked at before",
-        )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -154,42 +154,30 @@ def _forest(record: ComparisonRecord, rows: pd.DataFrame, cut: list[str]) -> Fig
     return intervals.forest(ordered, xlabel=xlabel, caption=record.caption, digits=digits_for(errors, default=3))
 
 
-def _one_measure(record: ComparisonRecord, measure: str | None) -> tuple[ComparisonRecord, str, str]:
-    """Return the rows over all queries, the measure to draw, and the title, which says both."""
-    chosen_one = measure or main_measure(record)
+def _one_measure(record: ComparisonRecord, measure: str | None) -> tuple[ComparisonRecord, str, dict[str, Any]]:
+    """Return the rows over all queries, the measure to draw, and the caption, title and decimals of the figure."""
+    whole, measure = overall(record), measure or main_measure(record)
     over = {"": "", COLLECTION: ", all collections"}.get(record.settings.grouped, ", all queries")
-    return overall(record), chosen_one, chosen_one + over
+    digits = digits_for(difference_errors(whole.table)[whole.table["measure"] == measure])
+    return whole, measure, {"title": measure + over, "caption": record.caption, "digits": digits}
 
 
 def _matrix(record: ComparisonRecord, measure: str | None) -> Figure:
     if record.settings.baseline is not None:
         raise InvalidInput('kind="matrix" needs all pairs of systems', remedy="compare without baseline=")
-    whole, measure, title = _one_measure(record, measure)
+    whole, measure, options = _one_measure(record, measure)
     means = mean_table(whole)[measure].sort_values(ascending=not greater_is_better(measure), kind="stable")
     claims, claim = ordered_claims(whole), CLAIMS[record.settings.claim]
-    errors = difference_errors(whole.table)[whole.table["measure"] == measure]
-    return matrix.significance_matrix(
-        means,
-        claims[claims["column"] == measure],
-        levels=levels_within(record.alpha),
-        words=[claim.adjective] if claim.hypotheses else [claim.adjective, "worse"],
-        digits=digits_for(errors),
-        title=title,
-        caption=record.caption,
-    )
+    words = [claim.adjective] if claim.hypotheses else [claim.adjective, "worse"]
+    claims = claims[claims["column"] == measure]
+    return matrix.significance_matrix(means, claims, levels=levels_within(record.alpha), words=words, **options)
 
 
 def _ranks(record: ComparisonRecord, measure: str | None) -> Figure:
-    whole, measure, title = _one_measure(record, measure)
+    whole, measure, options = _one_measure(record, measure)
     ranks = rank_table(whole)
-    errors = difference_errors(whole.table)[whole.table["measure"] == measure]
-    return rankings.rank_intervals(
-        ranks[ranks["measure"] == measure],
-        xlabel="rank\nlines: from 1 + the number shown better, to the number of systems - the number shown worse",
-        title=title,
-        caption=record.caption,
-        digits=digits_for(errors),
-    )
+    xlabel = "rank\nlines: from 1 + the number shown better, to the number of systems - the number shown worse"
+    return rankings.rank_intervals(ranks[ranks["measure"] == measure], xlabel=xlabel, **options)
 
 
 def _queries(record: ComparisonRecord, system: str | None, baseline: str | None, measure: str | None) -> Figure:

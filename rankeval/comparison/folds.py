@@ -126,36 +126,10 @@ def compare_algorithms(
         )
     if correction not in (known := corrections_of_p_values()):
         raise unknown("correction of tests over folds", correction, known)
-    settings = ComparisonSettings(
-        alternative,
-        alpha,
-        rng=0,
-        claim=claim,
-        margin=margin,
-        test=test,
-        correction=correction,
-        family=family,
-        baseline=baseline,
-    )
+    asked = {"test": test, "correction": correction, "family": family, "baseline": baseline}
+    settings = ComparisonSettings(alternative, alpha, rng=0, claim=claim, margin=margin, **asked)
     refuse_undirected(claim, baseline)
     refuse_other_conventions(evaluations)
-    design = Design(list(folds), _chosen_labels(folds, evaluations, measures), baseline, family)
-    scores = np.stack([frame[design.measures].to_numpy(np.float64) for frame in folds.values()], axis=1)
-    ratio = float(np.mean([n_test / n_train for n_train, n_test in sizes]))
-    n_queries = next(iter(evaluations.values())).n_queries
-    notes = _notes(len(sizes), ratio, sum(n_test for _, n_test in sizes) / n_queries)
-    d = widened(design.differences(scores), ratio)
-    compared = conclude(design, scores, d, settings, evaluations=evaluations, n_queries=n_queries, notes=notes)
-    compared = with_kept(compared, folds=FoldScores(design.systems, design.measures, scores, ratio))
-    again = partial(compare_algorithms, folds, evaluations, sizes=sizes, test=test, correction="none", alpha=alpha)
-    return with_first_two(compared, lambda measure, second: again(measures=measure, baseline=second))
-
-
-def _chosen_labels(
-    folds: Mapping[str, pd.DataFrame],
-    evaluations: Mapping[str, Evaluation],
-    wanted: str | Measure | Sequence[str | Measure] | None,
-) -> list[str]:
     evaluation = next(iter(evaluations.values()))
     means = [
         str(label)
@@ -164,7 +138,17 @@ def _chosen_labels(
     ]
     if not means:
         raise InvalidInput("no measure here is a mean over queries; folds are compared by such means")
-    return means if wanted is None else labels_of(wanted, means, "measure that is a mean over queries")
+    labels = means if measures is None else labels_of(measures, means, "measure that is a mean over queries")
+    design = Design(list(folds), labels, baseline, family)
+    scores = np.stack([frame[design.measures].to_numpy(np.float64) for frame in folds.values()], axis=1)
+    ratio = float(np.mean([n_test / n_train for n_train, n_test in sizes]))
+    n_queries = evaluation.n_queries
+    notes = _notes(len(sizes), ratio, sum(n_test for _, n_test in sizes) / n_queries)
+    d = widened(design.differences(scores), ratio)
+    compared = conclude(design, scores, d, settings, evaluations=evaluations, n_queries=n_queries, notes=notes)
+    compared = with_kept(compared, folds=FoldScores(design.systems, design.measures, scores, ratio))
+    again = partial(compare_algorithms, folds, evaluations, sizes=sizes, test=test, correction="none", alpha=alpha)
+    return with_first_two(compared, lambda measure, second: again(measures=measure, baseline=second))
 
 
 def _notes(n_folds: int, ratio: float, repeats: float) -> list[str]:

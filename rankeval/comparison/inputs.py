@@ -481,19 +481,20 @@ def _said(value: Any) -> str:
 
 
 def _common_counts(by: str, evaluations: Mapping[str, Evaluation], queries: pd.Index[Any]) -> dict[str, Ints]:
-    """Return the counts of the queries, if they are the same for all systems."""
+    """Return the counts of the queries in the first evaluation, if the one asked for is the same in all."""
     if not evaluations:
         raise InvalidInput(
             f"by={by!r} names a count of an evaluation, and the systems are frames", remedy="give a Series by qid"
         )
-    counts: dict[str, Ints] = {}
+    counts = {}
     for name, each in evaluations.items():
         rows = pd.Index(each.queries, tupleize_cols=False).get_indexer(queries)
-        for key, numbers in each.query_counts.items():
-            if key == by and not np.array_equal(counts.get(key, numbers[rows]), numbers[rows]):
-                raise InvalidInput(
-                    f"by={by!r} differs between {next(iter(evaluations))!r} and {name!r}; a slice is an attribute of "
-                    "the queries, the same for all systems"
-                )
-            counts.setdefault(key, numbers[rows])
-    return counts
+        counts[name] = {key: numbers[rows] for key, numbers in each.query_counts.items()}
+    first = next(iter(counts))
+    for name, own in counts.items():
+        if by in counts[first] and by in own and not np.array_equal(counts[first][by], own[by]):
+            raise InvalidInput(
+                f"by={by!r} differs between {first!r} and {name!r}; a slice is an attribute of the queries, the same "
+                "for all systems"
+            )
+    return counts[first]

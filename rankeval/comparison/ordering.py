@@ -1,6 +1,4 @@
-"""How far orders of systems agree: the result, and the pairs of orders that it is made of.
-
-Orders of systems: the ranks that are left to each, and how far two measures or two collections agree on the order.
+"""Orders of systems: the ranks that are left to each, and how far two measures or two collections agree on the order.
 
 An *order* is a column of means, a row per system. Means come in three forms::
 
@@ -16,6 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import combinations
 from typing import Any
 
@@ -144,7 +143,8 @@ class OrderAgreement(WithTable):
 
     def _laid_out(self) -> Table:
         shown = self.table.rename(columns={"n_systems": "systems", "tau_ap": "tau AP", "tau_b": "tau b"})
-        return Table(shown, {"tau b": _three_digits, "tau AP": _three_digits}, caption=self.caption, notes=self.notes)
+        short = dict.fromkeys(["tau b", "tau AP"], partial(number, digits=3))
+        return Table(shown, short, caption=self.caption, notes=self.notes)
 
     def _key(self, order: str, measure: str | None) -> Key:
         keys = [_key(column) for column in self.means]
@@ -155,41 +155,6 @@ class OrderAgreement(WithTable):
         if measure is None and len(measures) > 1:
             raise InvalidInput(f"the orders are by {len(measures)} measures; name one as measure=: {few(measures)}")
         return (measures[0] if measure is None else chosen("measure of the orders", measure, measures), order)
-
-
-def compared_orders(means: pd.DataFrame, *, truth: str | None, notes: Sequence[str]) -> OrderAgreement:
-    """Compare each two orders, or each with the true one.
-
-    Parameters
-    ----------
-    means : DataFrame
-        A row per system and a column per order. A column is named by its order, or by (measure, collection): then
-        the orders of one measure are compared with each other. Missing if an order lacks a system.
-    truth : str or None
-        The name of an order, or of a collection.
-    notes : sequence of str
-        Notes on the means.
-
-    Returns
-    -------
-    OrderAgreement
-        With the notes on orders in which all systems are tied besides.
-
-    Raises
-    ------
-    InvalidInput
-        There is only one order, or two orders have fewer than two systems in common.
-    UnknownName
-        There is no such truth.
-    """
-    pairs = list(_pairs(means, truth))
-    if not pairs:
-        found = ", ".join(" on ".join(_key(column)) for column in means) or "none"
-        raise InvalidInput(f"agreement takes two orders or more, found {found}; give more measures or collections")
-    rows = [_row(means, one, other, directed=truth is not None) for one, other in pairs]
-    constant = [" on ".join(_key(column)) for column in means if competition_ranks(_gains(means[column])).max() == 1]
-    tied = [f"all systems are tied by {name}: there is no order to agree with" for name in constant]
-    return OrderAgreement(pd.DataFrame(rows), means, truth, (*notes, *tied))
 
 
 def _pairs(means: pd.DataFrame, truth: str | None) -> Iterator[tuple[Key, Key]]:
@@ -242,10 +207,6 @@ def _gains(means: pd.Series[float]) -> Floats:
 
 def _key(column: Any) -> Key:
     return tuple(map(str, column)) if isinstance(column, tuple) else (str(column),)
-
-
-def _three_digits(value: float) -> str:
-    return number(value, digits=3)
 
 
 UNSTEADY = 0.2
@@ -408,7 +369,15 @@ def order_agreement(
             f"the order by {means.columns[place]!r} lacks system {means.index[row]!r}; give all orders the same "
             'systems, or pass unpaired="skip" to compare each two orders on the systems that both have'
         )
-    return compared_orders(means, truth=truth, notes=notes)
+    names = [" on ".join(_key(column)) for column in means]
+    rows = [_row(means, one, other, directed=truth is not None) for one, other in _pairs(means, truth)]
+    if not rows:
+        found = ", ".join(names) or "none"
+        raise InvalidInput(f"agreement takes two orders or more, found {found}; give more measures or collections")
+    for name, column in zip(names, means, strict=True):
+        if competition_ranks(_gains(means[column])).max() == 1:
+            notes.append(f"all systems are tied by {name}: there is no order to agree with")
+    return OrderAgreement(pd.DataFrame(rows), means, truth, tuple(notes))
 
 
 def _means(systems: Any, measures: Measures | None, unpaired: str) -> tuple[pd.DataFrame, list[str]]:

@@ -104,29 +104,22 @@ class Choice:
     confidence_level: float
 
     def __str__(self) -> str:
-        low, value, high = (self._written(one) for one in (self.ci_low, self.estimate, self.ci_high))
-        ends = f"[{100 * self.confidence_level:g}% interval {low} to {high}]"
+        low, value, high = (
+            telling(one, sign=self.baseline is not None) for one in (self.ci_low, self.estimate, self.ci_high)
+        )
+        ends, greater = f"[{100 * self.confidence_level:g}% interval {low} to {high}]", greater_is_better(self.measure)
         if self.n_candidates == 1:
             against = "" if self.baseline is None else f" against {self.baseline}"
             said = f"{self.system}{against}: {value} {self.measure} {ends}."
         else:
-            said = f"{self._subject} {self._verb(value)} {ends}."
+            verb = f"changes {self.measure} (less is better) by about {value} from {self.baseline}"
+            if self.baseline is None:
+                verb = f"leads to a mean of about {value} {self.measure}"
+            elif greater:
+                verb = f"gains about {value} {self.measure} over {self.baseline}"
+            of = f"the {'largest' if greater else 'smallest'} mean of {self.n_candidates} candidates"
+            said = f"Choosing {of}, here {self.system}, {verb} {ends}."
         return " ".join(said.split())
-
-    @property
-    def _subject(self) -> str:
-        extreme = "largest" if greater_is_better(self.measure) else "smallest"
-        return f"Choosing the {extreme} mean of {self.n_candidates} candidates, here {self.system},"
-
-    def _verb(self, value: str) -> str:
-        if self.baseline is None:
-            return f"leads to a mean of about {value} {self.measure}"
-        if greater_is_better(self.measure):
-            return f"gains about {value} {self.measure} over {self.baseline}"
-        return f"changes {self.measure} (less is better) by about {value} from {self.baseline}"
-
-    def _written(self, value: float) -> str:
-        return telling(value, sign=self.baseline is not None)
 
     def _repr_html_(self) -> str:
         return f"<p>{escape(str(self))}</p>"
