@@ -12,11 +12,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from html import escape
 from inspect import Parameter
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike
 
 from rankeval._checks import check_number
@@ -27,9 +29,6 @@ from rankeval.measures import Measure
 from rankeval.measures import measure as find_measure
 from rankeval.measures.aliases import aliased
 from rankeval.measures.family import Family
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 RULES: dict[str, tuple[str, ...]] = {
     "ties": ("expected", "docid", "stable", "best", "worst"),
@@ -100,8 +99,6 @@ class Explanation:
         return self.sentence
 
     def _repr_html_(self) -> str:
-        from html import escape
-
         found = self.table[self.table["matches"] != ""]
         return f"<p>{escape(self.sentence)}</p>{found.to_html(index=False)}"
 
@@ -172,10 +169,11 @@ def explain_difference(
         for (parameters, _), value in zip(able, ev.aggregate().tolist(), strict=True):
             tried.append(_Tried({**parameters, **changed}, value, _presets(asked, parameters, changed)))
     start = {**dict(variants[0][0]), **{rule: getattr(rules, rule) for rule in RULES}}
-    matching = [
-        _matching(tried, value, [tolerance] if tolerance is not None else _tolerances(places))
-        for value, places in zip(wanted, digits, strict=True)
-    ]
+    matching = []
+    for value, places in zip(wanted, digits, strict=True):
+        # A float may have dropped zeros, so it may have four digits: the smallest distance is tried first.
+        usual = [0.5001 * 10.0 ** -max(least, places) for least in (4, 1)]
+        matching.append(_matching(tried, value, usual if tolerance is None else [tolerance]))
     return _explained(asked.name, wanted, matching, tried, start)
 
 
@@ -230,11 +228,6 @@ def _numbers(values: Any) -> tuple[tuple[float, float], tuple[int, int]]:
     texts = [value if isinstance(value, str) else f"{float(value):.12f}".rstrip("0") for value in values]
     places = [0 if "e" in text.lower() else len(text.partition(".")[2]) for text in texts]
     return (found[0], found[1]), (places[0], places[1])
-
-
-def _tolerances(digits: int) -> list[float]:
-    """Return the distances to try, the smallest first: a float may have dropped zeros, so it may have four digits."""
-    return [0.5001 * 10.0 ** -max(least, digits) for least in (4, 1)]
 
 
 def _matching(tried: list[_Tried], wanted: float, tolerances: list[float]) -> list[_Tried]:
@@ -343,8 +336,6 @@ def _explained(
 
 
 def _table(matching: list[list[_Tried]], tried: list[_Tried]) -> pd.DataFrame:
-    import pandas as pd
-
     found = [{id(one) for one in fitting} for fitting in matching]
     return pd.DataFrame(
         [

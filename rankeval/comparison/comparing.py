@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, cast
 
 from rankeval._registry import chosen
 from rankeval.comparison.concluding import conclude, with_parts
 from rankeval.comparison.design import COLLECTION, Design, refuse_undirected
-from rankeval.comparison.inputs import Scores, Systems, collection_notes, shared_scores, slices_by
+from rankeval.comparison.inputs import Measures, Scores, Systems, collection_notes, shared_scores, slices_by
 from rankeval.comparison.record import ComparisonSettings, best_first, main_measure, overall, with_kept
 from rankeval.comparison.result import Comparison
 from rankeval.comparison.unjudged import reading, with_bounds
 from rankeval.errors import InvalidInput, warn
-from rankeval.measures import Measure
-from rankeval.significance.declarations import Alternative, ClaimName, Rng
+from rankeval.significance.declarations import Alternative, ClaimName, Floats, Rng
 from rankeval.significance.families import few_query_notes
+from rankeval.significance.pairs import Pairs
 from rankeval.significance.rates import FEWEST_QUERIES
 from rankeval.significance.registry import CORRECTIONS, TESTS
 from rankeval.significance.running import liberal_notes
 from rankeval.significance.strata import WEIGHTS, Strata, weights_of_collections
-
-Measures = str | Measure | Sequence[str | Measure]
 
 
 def compare(
@@ -140,20 +138,12 @@ def compare(
     >>> print(f"{row.difference:.2f} [{row.ci_low:.2f}, {row.ci_high:.2f}], p = {row.p_adjusted:.3f}")
     0.20 [-0.05, 0.45], p = 0.074
     """
-    settings = ComparisonSettings(
-        alternative,
-        alpha,
-        n_resamples,
-        rng,
-        claim,
-        margin,
-        unseen,
-        test=chosen("test", test, TESTS),
-        correction=chosen("correction", correction, CORRECTIONS),
-        family=family,
-        baseline=baseline,
-        collection_weights=chosen("value of collection_weights", collection_weights, WEIGHTS),
-    )
+    settings = ComparisonSettings(alternative, alpha, n_resamples, rng, claim, margin, unseen)
+    chosen("test", test, TESTS)
+    chosen("value of collection_weights", collection_weights, WEIGHTS)
+    chosen("correction", correction, CORRECTIONS)
+    settings = replace(settings, test=test, correction=correction, family=family, baseline=baseline)
+    settings = replace(settings, collection_weights=collection_weights)
     _check_correction(settings)
     refuse_undirected(claim, baseline)
     compared = _compared(systems, settings, measures, unpaired, by)
@@ -166,8 +156,7 @@ def compare(
     plain = replace(settings, correction="none", claim="difference", margin=0.0, alternative="two-sided")
     by_t = replace(plain, test="t", n_resamples=1, rng=0)
     compared = with_first_two(
-        compared,
-        lambda measure, second: _compared(systems, replace(plain, baseline=second), measure, unpaired),
+        compared, lambda measure, second: _compared(systems, replace(plain, baseline=second), measure, unpaired)
     )
     compared = with_bounds(compared, systems, lambda read, names: _compared(read, by_t, names, unpaired))
     if unjudged is None:
@@ -177,13 +166,11 @@ def compare(
 
 
 def _check_correction(settings: ComparisonSettings) -> None:
-    name = settings.correction
-    if not CORRECTIONS[name].all_pairs_only:
-        return
-    if settings.sides == 1 or settings.claim != "difference":
-        found = f"alternative={settings.alternative!r}" if settings.sides == 1 else f"claim={settings.claim!r}"
+    name, one_sided = settings.correction, settings.sides == 1
+    if CORRECTIONS[name].all_pairs_only and (one_sided or settings.claim != "difference"):
+        found = f"alternative={settings.alternative!r}" if one_sided else f"claim={settings.claim!r}"
         raise InvalidInput(f'{name} is a two-sided test for a difference, found {found}; use correction="max_t"')
-    if settings.baseline is not None:
+    if CORRECTIONS[name].all_pairs_only and settings.baseline is not None:
         raise InvalidInput(
             f"{name} compares all pairs", remedy='leave out baseline=, or use correction="max_t" for one baseline'
         )
@@ -194,33 +181,30 @@ def _compared(
 ) -> Comparison:
     shared = shared_scores(systems, measures, unpaired=unpaired, baseline=settings.baseline)
     design = Design(shared.systems, shared.measures, settings.baseline, settings.family)
-    if not shared.places:
-        plain = replace(settings, collection_weights="")
-        n, d = len(shared.scores), design.columns(shared.scores)
-        compared = conclude(design, shared.scores, d, plain, evaluations=shared.given, n_queries=n, notes=shared.notes)
-        if by is None:
-            return compared
-        name, places = slices_by(by, shared.queries, cast("Mapping[str, Scores]", shared.given))
-        return with_parts(compared, design, shared.scores, places, name)
-    if by is not None:
-        raise InvalidInput(
-            "slices within several collections are not compared, since an attribute may mean another thing in each",
-            argument="by",
-            remedy="compare slices on one collection at a time",
-        )
-    parts = list(shared.places.values())
-    shares = weights_of_collections(settings.collection_weights, shared.scores, parts)
+    scores, places, notes, strata = shared.scores, shared.places, shared.notes, None
+    d: Floats | Pairs = design.columns(scores)
+    if places:
+        if by is not None:
+            raise InvalidInput(
+                "slices within several collections are not compared: an attribute may mean another thing in each",
+                argument="by",
+                remedy="compare slices on one collection at a time",
+            )
+        parts, weights = list(places.values()), settings.collection_weights
+        shares = weights_of_collections(weights, scores, parts)
+        notes, strata = [*collection_notes(places, shares, weights), *notes], Strata.together(parts, shares)
+        d = design.differences(scores)
+    else:
+        settings = replace(settings, collection_weights="")
     compared = conclude(
-        design,
-        shared.scores,
-        design.differences(shared.scores),
-        settings,
-        evaluations=shared.given,
-        n_queries=len(shared.scores),
-        notes=[*collection_notes(shared.places, shares, settings.collection_weights), *shared.notes],
-        strata=Strata.together(parts, shares),
+        design, scores, d, settings, evaluations=shared.given, n_queries=len(scores), notes=notes, strata=strata
     )
-    return with_parts(compared, design, shared.scores, shared.places, COLLECTION)
+    if places:
+        return with_parts(compared, design, scores, places, COLLECTION)
+    if by is None:
+        return compared
+    name, places = slices_by(by, shared.queries, cast("Mapping[str, Scores]", shared.given))
+    return with_parts(compared, design, scores, places, name)
 
 
 def with_first_two(compared: Comparison, again: Callable[[str, str], Comparison]) -> Comparison:

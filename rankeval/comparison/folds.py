@@ -10,6 +10,7 @@ Cross-validation comes as plain columns: a frame of means per fold for each syst
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -20,13 +21,12 @@ from rankeval._registry import unknown
 from rankeval.comparison.comparing import compare, with_first_two
 from rankeval.comparison.concluding import conclude
 from rankeval.comparison.design import Design, refuse_undirected
-from rankeval.comparison.inputs import refuse_other_conventions
+from rankeval.comparison.inputs import Measures, refuse_other_conventions
 from rankeval.comparison.record import ComparisonSettings, FoldScores, with_kept, with_notes
 from rankeval.comparison.result import Comparison
 from rankeval.errors import InvalidInput
 from rankeval.evaluation import Evaluation
 from rankeval.evaluation.labels import labels_of
-from rankeval.measures import Measure
 from rankeval.significance.declarations import Alternative, ClaimName
 from rankeval.significance.folds import REPEATS_RECOMMENDED, widened
 from rankeval.significance.registry import FOLD_TESTS, corrections_of_p_values
@@ -63,7 +63,7 @@ def compare_algorithms(
     *,
     sizes: Sequence[tuple[int, int]],
     baseline: str | None = None,
-    measures: str | Measure | Sequence[str | Measure] | None = None,
+    measures: Measures | None = None,
     test: str = DEFAULT_TEST,
     correction: str = "holm",
     family: str = "all",
@@ -126,8 +126,8 @@ def compare_algorithms(
         )
     if correction not in (known := corrections_of_p_values()):
         raise unknown("correction of tests over folds", correction, known)
-    asked = {"test": test, "correction": correction, "family": family, "baseline": baseline}
-    settings = ComparisonSettings(alternative, alpha, rng=0, claim=claim, margin=margin, **asked)
+    settings = ComparisonSettings(alternative, alpha, rng=0, claim=claim, margin=margin)
+    settings = replace(settings, test=test, correction=correction, family=family, baseline=baseline)
     refuse_undirected(claim, baseline)
     refuse_other_conventions(evaluations)
     evaluation = next(iter(evaluations.values()))

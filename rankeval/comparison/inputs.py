@@ -44,6 +44,9 @@ Scores = Evaluation | pd.DataFrame | Mapping[Any, Mapping[str, float]]
 Systems = Mapping[str, Scores] | Mapping[str, Scores | Mapping[str, Scores]]
 """Name -> scores of each system, on one collection or by collection."""
 
+Measures = str | Measure | Sequence[str | Measure]
+"""Measures by name or as objects, one or several."""
+
 WEIGHT = "weight"
 BESIDE = (*QUERY_COUNTS, WEIGHT)
 """Columns of frames that stand beside scores, as in the scores of Spark."""
@@ -96,11 +99,7 @@ class SharedScores:
 
 
 def shared_scores(
-    systems: Systems,
-    measures: str | Measure | Sequence[str | Measure] | None,
-    *,
-    unpaired: str,
-    baseline: str | None = None,
+    systems: Systems, measures: Measures | None, *, unpaired: str, baseline: str | None = None
 ) -> SharedScores:
     """Check the scores of systems, pair them by query id on each collection, and stack the collections.
 
@@ -226,9 +225,8 @@ def cells_of(given: Given, joint: str = " on ") -> dict[str, Scores]:
     return cells
 
 
-def refuse_other_conventions(systems: Mapping[str, Scores], *, judgments: bool = True) -> None:
+def refuse_other_conventions(evaluations: Mapping[str, Evaluation], *, judgments: bool = True) -> None:
     """Raise `ConventionMismatch` unless all evaluations have the conventions, and the judgments, of the first."""
-    evaluations = {name: each for name, each in systems.items() if isinstance(each, Evaluation)}
     names, why = list(evaluations), differences if judgments else rule_differences
     for name in names[1:]:
         if reasons := why(evaluations[names[0]], evaluations[name]):
@@ -262,9 +260,7 @@ def fold_notes(cells: Mapping[str, Scores]) -> list[str]:
 
 
 def _chosen_measures(
-    systems: Mapping[str, Scores],
-    frames: Mapping[str, pd.DataFrame],
-    wanted: str | Measure | Sequence[str | Measure] | None,
+    cells: Mapping[str, Scores], frames: Mapping[str, pd.DataFrame], wanted: Measures | None
 ) -> tuple[list[str], list[str]]:
     """Return the measures to compare, and a note on each that is left out."""
     columns = {name: [str(label) for label in frame] for name, frame in frames.items()}
@@ -272,7 +268,10 @@ def _chosen_measures(
     everywhere = [label for label in seen if all(label in frame for frame in frames.values())]
     if wanted is not None:
         return labels_of(wanted, everywhere), []
-    aggregates = {label: _aggregate(systems, label) for label in seen}
+    # As the family says, for the first evaluation that has it; columns of frames are means.
+    aggregates = {label: "none" if label in BESIDE else "mean" for label in seen}
+    for one in reversed([one for one in cells.values() if isinstance(one, Evaluation)]):
+        aggregates |= {label: measure.family.aggregate for label, measure in one.by_name.items()}
     labels = [label for label in everywhere if aggregates[label] in ("mean", "gmean")]
     if not labels:
         listed = "; ".join(f"{name!r} has {', '.join(labels)}" for name, labels in columns.items())
@@ -287,14 +286,6 @@ def _chosen_measures(
     if WEIGHT in beside:
         notes.append(f"the tests count every query once, and do not use the column {WEIGHT!r}")
     return labels, notes
-
-
-def _aggregate(systems: Mapping[str, Scores], label: str) -> str:
-    """Return how a measure is aggregated: as its family says; columns of frames by the mean, but for `BESIDE`."""
-    for each in systems.values():
-        if isinstance(each, Evaluation) and label in each.by_name:
-            return each.by_name[label].family.aggregate
-    return "none" if label in BESIDE else "mean"
 
 
 def arranged(systems: Mapping[str, Any], baseline: str | None = None) -> Given:

@@ -12,7 +12,7 @@ Columns are compared as gains, so that for ARP, where less is better, the lowest
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from itertools import combinations
@@ -24,7 +24,15 @@ import pandas as pd
 from rankeval._checks import count, few
 from rankeval._registry import chosen
 from rankeval.comparison.comparing import compare
-from rankeval.comparison.inputs import Given, Scores, arranged, cells_of, check_number_of_systems, shared_scores
+from rankeval.comparison.inputs import (
+    Given,
+    Measures,
+    Scores,
+    arranged,
+    cells_of,
+    check_number_of_systems,
+    shared_scores,
+)
 from rankeval.comparison.result import Comparison
 from rankeval.comparison.tables import WithTable
 from rankeval.errors import InvalidInput, UnknownName, warn
@@ -211,8 +219,6 @@ def _key(column: Any) -> Key:
 
 UNSTEADY = 0.2
 """Resamples are too few if a p-value at alpha has a standard error above this share of alpha."""
-
-Measures = str | Measure | Sequence[str | Measure]
 
 
 def rank_intervals(

@@ -120,30 +120,21 @@ def _means(record: ComparisonRecord, digits: int | None, options: Mapping[str, A
             raise InvalidInput("needs two systems, and this comparison has one", argument=name, remedy="leave it out")
     means = known_means(record)
     places = digits_for((means["ci_high"] - means["ci_low"]) / 4) if digits is None else digits
-    value, low, high = (
-        [number(one, digits=places) for one in means[column]] for column in ("mean", "ci_low", "ci_high")
-    )
-    ends = zip(low, high, means["ci_low"].notna(), strict=True)
-    shown = pd.DataFrame(
-        {
-            "measure": means["measure"],
-            "system": means["system"],
-            "queries": means["n_queries"].astype(str),
-            "mean": value,
-            f"{100 * record.settings.confidence_level:g} % interval": [
-                f"[{one}, {other}]" if known else DASH for one, other, known in ends
-            ],
-        }
-    )
+
+    def written(column: str) -> list[str]:
+        return [number(value, digits=places) for value in means[column]]
+
+    ends = zip(written("ci_low"), written("ci_high"), means["ci_low"].notna(), strict=True)
+    level = f"{100 * record.settings.confidence_level:g} % interval"
+    shown = means[["measure", "system"]].assign(queries=means["n_queries"].astype(str), mean=written("mean"))
+    shown[level] = [f"[{low}, {high}]" if known else DASH for low, high, known in ends]
     return Table(shown, numeric=("queries", "mean"), caption=record.caption, notes=record.notes)
 
 
 def _comparisons(record: ComparisonRecord, *, gain: bool, digits: int | None) -> Table:
     table = record.table
-    if digits is None:
-        places = table["measure"].map(_digits_by_measure(record))
-    else:
-        places = pd.Series(digits, index=table.index)
+    by_measure = _digits_by_measure(record)
+    places = table["measure"].map(lambda measure: by_measure[measure] if digits is None else digits)
     base = table["mean_baseline"].to_numpy(dtype=np.float64)
     percents = _percent(np.asarray(gains(record), dtype=np.float64), base) if gain else None
     drawn = clearest(table, MOST_ROWS)
