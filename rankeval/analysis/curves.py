@@ -234,7 +234,6 @@ def roc(
 
 
 def _queries(joined: Joined) -> list[tuple[Any, Judged, int]]:
-    """Return every query with its chunk and its number there."""
     found = []
     for part, judged, _ in joined.chunks():
         found += [(query, judged, number) for number, query in enumerate(joined.queries[part].tolist())]

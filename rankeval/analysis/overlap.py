@@ -94,7 +94,6 @@ def _refuse_unlike(one: Run, two: Run) -> None:
 
 
 def _lists(run: Run) -> dict[Any, list[Any]]:
-    """Return the documents of each query in rank order."""
     rows = zip(run.qid.to_pylist(), (-run.score).tolist(), run.docid.to_pylist(), strict=True)
     lists: dict[Any, list[tuple[float, Any]]] = {}
     for query, score, document in rows:

@@ -117,7 +117,6 @@ def _gain_signs(design: Design, settings: Settings) -> Floats:
 
 
 def _turned(result: PairedResult, signs: Floats) -> PairedResult:
-    """Turn intervals of gains into intervals of differences."""
     low = np.where(signs > 0, result.ci_low, -result.ci_high)
     return replace(result, ci_low=low, ci_high=np.where(signs > 0, result.ci_high, -result.ci_low))
 
@@ -170,7 +169,6 @@ def with_parts(
 def _tested(
     settings: ComparisonSettings, design: Design, scores: Floats, places: Mapping[str, Ints]
 ) -> tuple[dict[str, pd.DataFrame], list[str]]:
-    """Return the table of each part, corrected over all of them, and notes."""
     test, correction = all_tests()[settings.test], CORRECTIONS[settings.correction]
     parts, pairs, signs = list(places.values()), design.pairs, _gain_signs(design, settings)
     losses, n_unseen = design.greatest_losses(scores), settings.n_unseen
@@ -219,7 +217,6 @@ def _interleaved(results: list[PairedResult], design: Design) -> PairedResult:
 
 
 def _of_part(result: PairedResult, place: int, design: Design, n_parts: int) -> PairedResult:
-    """Return the results of one part: the inverse of `_interleaved`."""
 
     def own(values: Floats) -> Floats:
         return np.reshape(values, (len(design.measures), n_parts, -1))[:, place].ravel()
@@ -244,7 +241,6 @@ def _listed(design: Design, scores: Floats) -> pd.DataFrame:
 
 
 def _interaction(design: Design, scores: Floats, parts: list[Ints], settings: Settings) -> pd.DataFrame:
-    """Return a row per comparison with the test that its difference is the same in all parts."""
     tested, size = interaction(design.differences(scores), parts, settings), design.size
     families = [tested.p_value[start : start + size] for start in range(0, len(tested.p_value), size)]
     found = {

@@ -51,7 +51,11 @@ def held_scores(record: ComparisonRecord, measures: Sequence[str]) -> SharedScor
     InvalidInput
         Over several collections, whose queries are no single sample; of one system; without evaluations.
     """
-    _refuse_several_collections(record)
+    if record.settings.collection_weights:
+        raise InvalidInput(
+            "this is computed from the queries of one collection, and the comparison is over several: compare the "
+            "systems on one of them, {system: parts[collection] for system, parts in evaluations.items()}"
+        )
     if record.table.empty:
         raise InvalidInput("this is computed from differences, and the comparison has one system: compare two")
     if not {*record.table["system"], *record.table["baseline"]} <= set(record.evaluations):
@@ -61,14 +65,6 @@ def held_scores(record: ComparisonRecord, measures: Sequence[str]) -> SharedScor
         )
     # unpaired="skip" compared the common queries only; else all systems have the same ones.
     return shared_scores(cast("Mapping[str, Scores]", record.evaluations), list(measures), unpaired="skip")
-
-
-def _refuse_several_collections(record: ComparisonRecord) -> None:
-    if record.settings.collection_weights:
-        raise InvalidInput(
-            "this is computed from the queries of one collection, and the comparison is over several: compare the "
-            "systems on one of them, {system: parts[collection] for system, parts in evaluations.items()}"
-        )
 
 
 def best_system(record: ComparisonRecord, measure: str) -> Choice:
@@ -97,7 +93,6 @@ def best_system(record: ComparisonRecord, measure: str) -> Choice:
     chosen("measure of the comparison", measure, record.table["measure"].tolist())
     if choice is not None and choice.measure == measure:
         return choice
-    _refuse_several_collections(record)
     if asked.test in FOLD_TESTS:
         raise InvalidInput(
             "the value of the best is estimated from queries, and this comparison is one of folds",
@@ -229,7 +224,6 @@ def rank_table(record: ComparisonRecord) -> pd.DataFrame:
 
 
 def _ranks_of(table: pd.DataFrame, scores: Floats | None, settings: Settings) -> pd.DataFrame:
-    """Rank the systems of some rows: all pairs by one measure, over the same queries."""
     measure = str(table["measure"].iloc[0])
     means = pd.concat([table.set_index(role)[f"mean_{role}"] for role in ("baseline", "system")])
     means = means[~means.index.duplicated()]  # in the order in which the systems were given

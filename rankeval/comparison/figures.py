@@ -80,7 +80,6 @@ def drawn(
 def _chosen_rows(
     record: ComparisonRecord, system: str | None, baseline: str | None, measure: str | None
 ) -> pd.DataFrame:
-    """Return the rows of a system, a baseline and a measure, with all that is drawn of them."""
     table = record.table
     low, high, _ = shown_interval(table)
     ends = {"outer_low": table[low], "outer_high": table[high]}
@@ -133,7 +132,6 @@ def _against(record: ComparisonRecord) -> str:
 
 
 def _on_daggers(rows: pd.DataFrame) -> list[str]:
-    """Explain the daggers, if rows have any."""
     return [f"{PARTED}: adjusted p and interval disagree; the colour goes by p"] if rows["dagger"].any() else []
 
 

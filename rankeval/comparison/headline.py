@@ -117,7 +117,6 @@ def _one_system(record: ComparisonRecord) -> str:
 
 
 def _rows(record: ComparisonRecord) -> pd.DataFrame:
-    """Return the rows of the main measure over all queries; all pairs are turned so that no gain is negative."""
     facts = record.table.assign(gain=gains(record), shown=record.shown, parted=parted(record))
     facts = facts[facts["measure"] == main_measure(record)]
     if grouped := record.settings.grouped:
@@ -146,7 +145,6 @@ def _is_turned(record: ComparisonRecord) -> bool:
 
 
 def _of_pairs(record: ComparisonRecord, rows: pd.DataFrame) -> bool:
-    """Tell whether all pairs of three systems or more were compared for differences."""
     return _is_turned(record) and len(rows) > 1
 
 
@@ -171,7 +169,6 @@ def _named(record: ComparisonRecord, rows: pd.DataFrame) -> _Row:
 
 
 def _picked(record: ComparisonRecord, rows: pd.DataFrame) -> str:
-    """Say how a row that is not shown was picked among several."""
     if len(rows) == 1:
         return ""
     if CLAIMS[record.settings.claim].sides == 2:
@@ -191,7 +188,6 @@ def _nothing_shown(record: ComparisonRecord, row: _Row, pair: str) -> list[str]:
 
 
 def _shown(record: ComparisonRecord, rows: pd.DataFrame, row: _Row) -> list[str]:
-    """Name one row, then the others."""
     claim, n_shown = CLAIMS[record.settings.claim], int(rows["shown"].sum())
     # Equal means are shown to differ only by a test that is not of the mean.
     lost = "is worse than" if row.gain < 0 else "differs from"
@@ -210,7 +206,6 @@ def _shown(record: ComparisonRecord, rows: pd.DataFrame, row: _Row) -> list[str]
 
 
 def _pairs_shown(record: ComparisonRecord, rows: pd.DataFrame, row: _Row) -> list[str]:
-    """Name the system that beats most others, and the nearest of those it beats."""
     n_beaten = int((rows["shown"] & (rows["system"] == row.system) & (rows["gain"] > 0)).sum())
     others = len(best_first(record)) - 1
     of_others = f"all {others}" if n_beaten == others else f"{n_beaten} of the {others}"
@@ -254,7 +249,6 @@ def _others(record: ComparisonRecord, rows: pd.DataFrame, named: _Row) -> list[s
 
 
 def _first_two(record: ComparisonRecord, rows: pd.DataFrame, named: _Row) -> list[str]:
-    """Say whether the two systems with the best means can be told apart, if something was shown of others."""
     found, alone = rows[:0], ""
     if record.settings.baseline is not None:
         table, alone = kept(record).first_two, " for this pair alone"
@@ -289,7 +283,6 @@ def _unjudged(record: ComparisonRecord, named: _Row) -> list[str]:
 
 
 def _scope(record: ComparisonRecord) -> list[str]:
-    """Say which of several measures, collections or slices the sentences speak of."""
     said, part, measures = [], record.settings.grouped, record.table["measure"].nunique()
     if measures > 1 and record.settings.primary is None:
         said.append(f"{main_measure(record)} is the first of {measures} measures.")
@@ -336,7 +329,6 @@ def _p_words(value: float) -> str:
 
 
 def _parting(record: ComparisonRecord, row: _Row) -> list[str]:
-    """Say so if the adjusted p and the adjusted interval do not agree."""
     if not row.parted:
         return []
     is_plain = not CLAIMS[record.settings.claim].hypotheses
@@ -362,7 +354,6 @@ def _detectable(record: ComparisonRecord, row: _Row) -> list[str]:
 
 
 def _lacking(record: ComparisonRecord, row: _Row, unit: str) -> str:
-    """Return what is too few for any data to show a difference."""
     asked = record.settings
     test = TESTS["randomization"] if asked.collection_weights else all_tests().get(asked.test)
     correction = CORRECTIONS.get(asked.correction)

@@ -243,7 +243,6 @@ def check_number_of_systems(systems: Mapping[str, Any]) -> None:
 
 
 def _evaluation_notes(cells: Mapping[str, Scores]) -> list[str]:
-    """Return notes on rankers of constant scores, on chosen parts of the queries, and on pooled folds."""
     evaluations = {name: one for name, one in cells.items() if isinstance(one, Evaluation)}
     constant = {name: one.info.get("constant") for name, one in evaluations.items()}
     notes = [f"{name}: {note}" for name, note in constant.items() if note]
@@ -262,7 +261,6 @@ def fold_notes(cells: Mapping[str, Scores]) -> list[str]:
 def _chosen_measures(
     cells: Mapping[str, Scores], frames: Mapping[str, pd.DataFrame], wanted: Measures | None
 ) -> tuple[list[str], list[str]]:
-    """Return the measures to compare, and a note on each that is left out."""
     columns = {name: [str(label) for label in frame] for name, frame in frames.items()}
     seen = list(dict.fromkeys(label for labels in columns.values() for label in labels))
     everywhere = [label for label in seen if all(label in frame for frame in frames.values())]
@@ -351,7 +349,6 @@ def _is_scores(value: Any) -> bool:
 
 
 def _named(parts: Sequence[tuple[Any, Scores]]) -> dict[str, Scores]:
-    """Return scores by the collection's name as text."""
     named = {str(name): scores for name, scores in parts}
     if len(named) < len(parts):
         raise InvalidInput(f"two collections have the same name as text: {few([name for name, _ in parts])}")
@@ -363,7 +360,6 @@ def _named(parts: Sequence[tuple[Any, Scores]]) -> dict[str, Scores]:
 
 
 def _common_parts(given: Given, unpaired: str) -> tuple[Given, list[str]]:
-    """Return the collections that all systems have, and a note on those that some lack."""
     chosen("value of unpaired", unpaired, UNPAIRED)
     union = list(dict.fromkeys(part for parts in given.values() for part in parts))
     common = [part for part in union if all(part in parts for parts in given.values())]

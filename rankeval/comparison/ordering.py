@@ -201,7 +201,6 @@ def _row(means: pd.DataFrame, one: Key, other: Key, *, directed: bool) -> dict[s
 
 
 def _both(means: pd.DataFrame, one: Key, other: Key) -> tuple[pd.Series[float], pd.Series[float]]:
-    """Return two orders, of the systems that both have."""
     columns = {_key(column): means[column] for column in means}
     first, second = columns[one], columns[other]
     have = first.notna() & second.notna()
@@ -404,7 +403,6 @@ _FORM = "a frame of means has a row per system and a column per order, with one 
 
 
 def _is_measure(label: Any) -> bool:
-    """Say whether a label is that of a measure."""
     try:
         return bool(meanings(str(label)))
     except InvalidInput as error:  # of several meanings, or without a parameter that it needs

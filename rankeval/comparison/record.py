@@ -478,7 +478,6 @@ def _read(found: dict[str, Any]) -> dict[str, Any]:
 
 
 def _plain_part(part: Any) -> Any:
-    """Return a part of a comparison as JSON has it: columns of frames, arrays as lists, fields."""
     if isinstance(part, pd.DataFrame):
         return {name: [_plain(value) for value in part[name]] for name in part}
     if isinstance(part, np.ndarray):

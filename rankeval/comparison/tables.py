@@ -248,7 +248,6 @@ def _gain_texts(record: ComparisonRecord, others: list[str], means: pd.DataFrame
 
 
 def _places(record: ComparisonRecord, digits: int | None) -> dict[str, int]:
-    """Return the decimals of each column of means: as asked for, or by the errors of the differences."""
     by_measure = _digits_by_measure(record)
     return {
         column: by_measure[measure] if digits is None else digits for column, measure in column_measures(record).items()
@@ -256,7 +255,6 @@ def _places(record: ComparisonRecord, digits: int | None) -> dict[str, int]:
 
 
 def _digits_by_measure(record: ComparisonRecord) -> dict[str, int]:
-    """Return the decimals of each measure by the standard errors of its differences, on all collections."""
     errors = difference_errors(record.table)
     return {str(measure): digits_for(part) for measure, part in errors.groupby(record.table["measure"])}
 
@@ -264,7 +262,6 @@ def _digits_by_measure(record: ComparisonRecord) -> dict[str, int]:
 def _spread_texts(
     record: ComparisonRecord, systems: list[str], spread: str, digits: int | None
 ) -> tuple[pd.DataFrame, dict[str, int]]:
-    """Return the text behind each mean, and the decimals of each column."""
     if record.settings.grouped:
         raise InvalidInput("spread= needs one collection: compare on each alone, and print each comparison's table")
     shared = held_scores(record, list(record.table["measure"].unique()))
@@ -283,7 +280,6 @@ def _spread_texts(
 def _legend(
     record: ComparisonRecord, others: list[str], set_marks: pd.DataFrame, letters: dict[str, str] | None
 ) -> str:
-    """Explain the marks in one sentence."""
     levels, verb, confirmatory = marks.levels_within(record.alpha), CLAIMS[record.settings.claim].verb, ""
     if record.settings.primary is not None and len(record.table["measure"].unique()) > 1:
         confirmatory = f"; marks only for {record.settings.primary}, the confirmatory measure"

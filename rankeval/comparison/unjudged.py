@@ -97,7 +97,11 @@ def with_bounds(
     if len(held) < sum(map(len, parts)) or compared.settings.collection_weights == "inverse_variance":
         return compared  # weights that follow the scores would follow the readings
     rows = overall(compared).table
-    measures = [name for name in rows["measure"].unique() if all(_knows(one, name) for one in held)]
+    measures = [
+        name
+        for name in rows["measure"].unique()
+        if all(np.isfinite(one.reading("relevant")[:, one.measure_names.index(name)]).all() for one in held)
+    ]
     rows = rows[rows["measure"].isin(measures)].reset_index(drop=True)
     if rows.empty:
         return compared
@@ -117,10 +121,6 @@ def with_bounds(
         is_bound=rows["measure"].map({name: all(_is_bounded(one, name) for one in held) for name in measures}),
     )[list(BOUNDS)]
     return with_notes(replace(compared, bounds=found), *share_notes(found))
-
-
-def _knows(one: Evaluation, name: str) -> bool:
-    return bool(np.isfinite(one.reading("relevant")[:, one.measure_names.index(name)]).all())
 
 
 def _is_bounded(one: Evaluation, name: str) -> bool:

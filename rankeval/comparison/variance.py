@@ -17,7 +17,7 @@ from rankeval.errors import InvalidInput
 from rankeval.evaluation.labels import labels_of
 from rankeval.measures import Measure
 from rankeval.render.tables import Table, number, p_value
-from rankeval.significance.anova import TwoWay, p_of_f, sphericity, two_way
+from rankeval.significance.anova import Source, TwoWay, p_of_f, sphericity, two_way
 from rankeval.significance.declarations import Floats
 from rankeval.significance.pairing import pair_scores
 
@@ -189,7 +189,10 @@ def anova(
     block = paired.scores.reshape(len(paired.queries), len(names), len(keys))
     found = two_way(block, queries=queries, replicates=replicates)
     epsilon = sphericity(block)
-    corrected = _corrected(found, epsilon)
+    rows = {row.source: row for row in found.sources}
+    system, corrected = rows["system"], np.nan
+    if "query x system" not in rows or system.against != "error":
+        corrected = p_of_f(system.F, system.df * epsilon, rows[system.against].df * epsilon)
     return Anova(
         table=pd.DataFrame([asdict(row) for row in found.sources]),
         components=_components(found),
@@ -202,8 +205,8 @@ def anova(
         epsilon=epsilon,
         p_corrected=corrected,
         notes=(
-            *_design_notes(found, block, queries, replicates),
-            *_value_notes(found, epsilon, corrected),
+            *_design_notes(rows, block, queries, replicates),
+            *_value_notes(found, system, epsilon, corrected),
             *([f"queries that some scores lack were left out: {left_out}"] if (left_out := paired.n_left_out) else []),
             *fold_notes(cells),
         ),
@@ -211,7 +214,6 @@ def anova(
 
 
 def _by_replicate(systems: Replicated) -> Given:
-    """Return system -> replicate -> scores; the replicate is None if there are none."""
     check_number_of_systems(systems)
     given: Given = {}
     for name, each in systems.items():
@@ -254,21 +256,11 @@ def _components(found: TwoWay) -> pd.DataFrame:
     return pd.DataFrame({"source": list(variance), "variance": list(variance.values()), "share": shares})
 
 
-def _corrected(found: TwoWay, epsilon: float) -> float:
-    rows = {row.source: row for row in found.sources}
-    system = rows["system"]
-    if "query x system" in rows and system.against == "error":
-        return np.nan
-    return p_of_f(system.F, system.df * epsilon, rows[system.against].df * epsilon)
-
-
-def _design_notes(found: TwoWay, block: Floats, queries: str, replicates: str) -> list[str]:
-    """Say what is tested against what, which queries the claims are about, and whether replicates are no error."""
+def _design_notes(rows: Mapping[str, Source], block: Floats, queries: str, replicates: str) -> list[str]:
     if block.shape[2] == 1:
         return [
             "one score for each query and system, so query x system is part of the error; replicates tell them apart"
         ]
-    rows = {row.source: row for row in found.sources}
     rivals = "query and system are tested against query x system"
     if replicates == "crossed":
         rivals = (
@@ -289,14 +281,12 @@ def _design_notes(found: TwoWay, block: Floats, queries: str, replicates: str) -
     return notes
 
 
-def _value_notes(found: TwoWay, epsilon: float, corrected: float) -> list[str]:
-    """Return notes on negative variances, an F that is not given, and the corrected p of system."""
+def _value_notes(found: TwoWay, system: Source, epsilon: float, corrected: float) -> list[str]:
     notes = [
         f"the estimated variance of {name} is negative ({value:.2g}) and set to 0"
         for name, value in found.components.items()
         if value < 0
     ]
-    system = next(row for row in found.sources if row.source == "system")
     if np.isnan(system.F):
         notes.append(f"no F is given against a mean square of 0, that of {system.against}")
     elif system.df > 1 and not np.isnan(corrected):

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import rankeval as rk
-from rankeval.comparison.folds import compare_algorithms, compare_models
+from rankeval.comparison.comparing import compare_algorithms, compare_models
 from rankeval.errors import ConventionMismatch, InvalidInput, UnknownName
 from rankeval.significance.effects import effect_interval
 from rankeval.significance.folds import corrected_resampled_t, widened
