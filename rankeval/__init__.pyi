@@ -16,7 +16,7 @@ from rankeval.collection.qrels import Qrels as Qrels
 from rankeval.collection.run import Run as Run
 from rankeval.comparison import Comparison as Comparison
 from rankeval.comparison import compare as compare
-from rankeval.comparison.agreement import OrderAgreement as OrderAgreement
+from rankeval.comparison.ordering import OrderAgreement as OrderAgreement
 from rankeval.comparison.ordering import order_agreement as order_agreement
 from rankeval.comparison.ordering import rank_intervals as rank_intervals
 from rankeval.comparison.variance import Anova as Anova

@@ -26,7 +26,8 @@ import numpy as np
 
 from rankeval._checks import count
 from rankeval.comparison import Comparison
-from rankeval.comparison.views.tables import laid_out, unjudged_tables
+from rankeval.comparison.record import shown_level
+from rankeval.comparison.tables import laid_out, unjudged_tables
 from rankeval.evaluation.result import from_bytes, info_of, left_out_of_worst, worst_first
 from rankeval.render.layouts import interval_name
 from rankeval.render.tables import Table, number
@@ -111,11 +112,11 @@ def comparison_section(comparison: Comparison, *notes: str) -> str:
     """
     shown = laid_out(comparison, "comparisons", digits=4)
     shown = replace(shown, notes=(*shown.notes, *filter(None, notes)))
-    if not comparison.has_pairs:
+    if comparison.table.empty:
         return replace(shown, caption=f"{' '.join(comparison.findings)} {shown.caption}").to_markdown()
-    interval = interval_name(comparison.table, comparison.shown_level)
-    against = ["against"] if comparison.baseline is None else []
-    baseline = f"Against {comparison.baseline}. " if comparison.baseline is not None else ""
+    interval = interval_name(comparison.table, shown_level(comparison))
+    against = ["against"] if comparison.settings.baseline is None else []
+    baseline = f"Against {comparison.settings.baseline}. " if comparison.settings.baseline is not None else ""
     kept = [*shown.frame.columns[: shown.frame.columns.get_loc("measure")], "measure", "system", *against, "mean"]
     shown = shown.only([*kept, "difference", interval, "p adjusted"])
     shown = replace(shown, caption=f"{' '.join(comparison.findings)} {baseline}{shown.caption}")
@@ -310,12 +311,13 @@ def comparison_page(comparison: Comparison) -> bytes:
     comparison : Comparison
         The comparison, with its systems named as the page names them.
     """
+    one = comparison.table.empty
     parts = {
-        "Differences" if comparison.has_pairs else "Means": f'<div class="scroll">{comparison._repr_html_()}</div>',
+        "Means" if one else "Differences": f'<div class="scroll">{comparison._repr_html_()}</div>',
         "Intervals": _svg(comparison.plot()),
     }
-    against = f"against {comparison.baseline}" if comparison.baseline is not None else "all pairs"
-    return page("Comparison", against if comparison.has_pairs else "one system", parts)
+    against = f"against {comparison.settings.baseline}" if comparison.settings.baseline is not None else "all pairs"
+    return page("Comparison", "one system" if one else against, parts)
 
 
 def page(title: str, lead: str, parts: Mapping[str, str]) -> bytes:

@@ -118,7 +118,7 @@ def print_comparison(compared: Comparison, output: Format) -> None:
     elif output is Format.json:
         typer.echo(compared.to_json())
     else:
-        numbers = compared.table if compared.has_pairs or compared.means is None else compared.means
+        numbers = compared.means if compared.table.empty and compared.means is not None else compared.table
         print_frame(numbers, output)
         for sentence in (*compared.findings, compared.caption, *compared.notes):
             say(f"note: {sentence}")

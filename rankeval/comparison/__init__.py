@@ -10,8 +10,8 @@ A comparison is made in these steps; a record of its numbers is all that the oth
 Beside it: folds (algorithms over cross-validation), ordering and agreement (orders of systems), variance (anova).
 """
 
-from rankeval.comparison.choice import Choice
 from rankeval.comparison.comparing import compare
+from rankeval.comparison.record import Choice
 from rankeval.comparison.result import Comparison
 
 __all__ = ["Choice", "Comparison", "compare"]

@@ -19,7 +19,7 @@ from rankeval._checks import count, few
 from rankeval.collection.convention import get_convention
 from rankeval.collection.data import RankingData
 from rankeval.comparison import Comparison, compare
-from rankeval.comparison.means import comparison_of_one
+from rankeval.comparison.concluding import comparison_of_one
 from rankeval.contamination.fingerprint import Fingerprint, fingerprint
 from rankeval.contamination.matching import match
 from rankeval.contamination.refusal import ContaminationCheck
@@ -222,7 +222,7 @@ def open_test(config: ExperimentConfig, part: TestPart, scores: Mapping[str, NDA
         evaluations = {name: evaluate(part.data.y, one, **options, name=name) for name, one in scores.items()}
         if config.baseline is None:
             (name,) = evaluations
-            comparison = comparison_of_one(name, evaluations[name], confidence_level=1 - level)
+            comparison = comparison_of_one(name, evaluations[name], alpha=level)
         else:
             asked |= {"test": config.comparison.test, "correction": config.comparison.correction}
             comparison = compare(evaluations, measures=config.all_measures[:1], **asked)

@@ -138,10 +138,10 @@ def record_of(
         name=config.name,
         params={
             **_settings(config),
-            "comparison.test": facts.comparison.test,
-            "comparison.correction": facts.comparison.correction,
-            "comparison.claim": facts.comparison.claim,
-            "comparison.margin": facts.comparison.margin,
+            "comparison.test": facts.comparison.settings.test,
+            "comparison.correction": facts.comparison.settings.correction,
+            "comparison.claim": facts.comparison.settings.claim,
+            "comparison.margin": facts.comparison.settings.margin,
         },
         tags={
             "rankeval.kind": "experiment",

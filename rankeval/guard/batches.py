@@ -215,16 +215,17 @@ class Batch:
         adjusted : bool
             Whether p-values are adjusted; if not, there are none.
         """
-        from rankeval.comparison.means import comparison_of_one, means_of
+        from rankeval.comparison.concluding import comparison_of_one, means_of
+        from rankeval.comparison.record import with_settings
 
         plan, evaluations = self.scored.plan, self.scored.evaluations
         if len(plan.names) == 1:
             ((name, evaluation),) = evaluations.items()
-            return comparison_of_one(name, evaluation, confidence_level=1 - plan.alpha)
+            return comparison_of_one(name, evaluation, alpha=plan.alpha)
         result = self._adjusted() if adjusted else self._unadjusted()
         means = means_of(evaluations, 1 - plan.alpha)
         own = replace(result, table=_within(result.table, plan), evaluations=dict(evaluations), means=means)
-        return replace(self._with_own(own), primary=self.scored.labels[0])
+        return with_settings(self._with_own(own), primary=self.scored.labels[0])
 
     def _adjusted(self) -> Comparison:
         plan, n = self.scored.plan, self.n_batches
@@ -262,6 +263,7 @@ class Batch:
 
         from rankeval.comparison import compare
         from rankeval.comparison.design import without_adjusted
+        from rankeval.comparison.record import kept, with_kept, with_notes
         from rankeval.comparison.unjudged import share_notes
 
         plan, labels = self.scored.plan, list(self.scored.labels)
@@ -279,8 +281,8 @@ class Batch:
         # Notes on unjudged documents of the batch may name systems of other plans: those of the plan take their place.
         of_batch = share_notes(result.bounds)
         notes = tuple(note for note in result.notes if note not in of_batch)
-        found = replace(result, table=table, bounds=own.bounds, first_two=own.first_two, notes=notes)
-        return found.with_notes(*share_notes(own.bounds))
+        found = replace(result, table=table, bounds=own.bounds, notes=notes)
+        return with_notes(with_kept(found, first_two=kept(own).first_two), *share_notes(own.bounds))
 
     @property
     def _options(self) -> dict[str, Any]:

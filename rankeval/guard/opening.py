@@ -47,6 +47,8 @@ def open_plan(journal: Journal, plan_id: str, collections: Iterable[RegisteredCo
     Comparison
         Its ``opening`` holds the number of looks that were recorded now: none, if another process had opened the plan.
     """
+    from rankeval.comparison.record import with_notes
+
     records = journal.read()
     plan = records.plan(plan_id)
     test = next((one for one in collections if one.digest == plan.digest), None)
@@ -81,7 +83,7 @@ def open_plan(journal: Journal, plan_id: str, collections: Iterable[RegisteredCo
         else:
             scored.check_against(before.body, journal.ledger)
         facts = facts_of(batch, standing, history, ledger=records.where, head=head)
-        return replace(comparison, opening=facts | {"looks_added": n_added}).with_notes(summary_of(facts))
+        return with_notes(replace(comparison, opening=facts | {"looks_added": n_added}), summary_of(facts))
 
     return journal.decide(record, records)
 
@@ -92,6 +94,7 @@ def _scored(records: Records, plan: Plan, loaded: LoadedCollection) -> ScoredPla
 
 
 def _compared(records: Records, scored: ScoredPlan, standing: Standing, history: History) -> tuple[Batch, Comparison]:
+    from rankeval.comparison.record import with_notes
 
     def score(plan: Plan) -> ScoredPlan | None:
         body = records.standings.frozen[plan.id][0].body
@@ -101,7 +104,7 @@ def _compared(records: Records, scored: ScoredPlan, standing: Standing, history:
     others = [records.plan(one) for one in standing.family if one != scored.plan.id]
     batch = Batch.of(scored, others, score)
     comparison = replace(batch.compare(adjusted=standing.is_adjusted), standing=standing.status)
-    return batch, comparison.with_notes(*notes_of(batch, standing, history))
+    return batch, with_notes(comparison, *notes_of(batch, standing, history))
 
 
 _CAUSES = {"decide": "a gate", "exempt": "an exemption", "retire": "a retirement"}

@@ -222,7 +222,7 @@ class CrossValidations(Mapping[str, CrossValidation]):
         InvalidInput, ConventionMismatch, UnknownName
             As in `CrossValidation.compare`.
         """
-        from rankeval.comparison.folds import compare_algorithms, compare_models
+        from rankeval.comparison.comparing import compare_algorithms, compare_models
 
         if question is None:
             asked = " or ".join(f"question={name!r} ({words})" for name, words in QUESTIONS.items())

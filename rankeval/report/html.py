@@ -19,8 +19,8 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from rankeval._checks import count
 from rankeval.comparison import Comparison
-from rankeval.comparison.views.headline import named_system
-from rankeval.comparison.views.tables import laid_out
+from rankeval.comparison.headline import named_system
+from rankeval.comparison.tables import laid_out
 from rankeval.evaluation import Evaluation
 from rankeval.evaluation.result import left_out_of_worst, reading_of, worst_first
 from rankeval.measures import greater_is_better
@@ -134,7 +134,7 @@ def _candidates(facts: ExperimentFacts) -> TextTable:
 
 def _comparison(comparison: Comparison) -> TextTable:
     shown = laid_out(comparison, "comparisons", digits=4)
-    if not comparison.has_pairs:
+    if comparison.table.empty:
         return TextTable(list(map(str, shown.frame.columns)), shown.texts(), n_text=2)
     shown = shown.only([name for name in map(str, shown.frame) if name not in ("measure", "against", "its mean")])
     return TextTable(["Ranker", *map(str, shown.frame.columns[1:])], shown.texts())

@@ -28,8 +28,8 @@ import pandas as pd
 from rankeval._checks import check_number, check_share, count, few, shown
 from rankeval.comparison import Comparison, compare
 from rankeval.comparison.design import Design
-from rankeval.comparison.record import PARTED
-from rankeval.comparison.scores import Scores, SharedScores, per_query_frame, shared_scores
+from rankeval.comparison.inputs import Scores, SharedScores, per_query_frame, shared_scores
+from rankeval.comparison.record import PARTED, gains
 from rankeval.errors import CheckFailed, InvalidInput
 from rankeval.evaluation import Evaluation
 from rankeval.evaluation.choosing import labels_of
@@ -225,7 +225,7 @@ def _checked(candidate: Scores, baseline: Scores, settings: _Settings, options: 
     table = gain.table[["measure", "n_queries"]].assign(
         baseline=gain.table["mean_baseline"],
         candidate=gain.table["mean_system"],
-        gain=gain.gains,
+        gain=gains(gain),
         ci_low=_least_gain(gain),
         ci_high=-_least_gain(loss),
         margin=settings.margin,
@@ -237,7 +237,7 @@ def _checked(candidate: Scores, baseline: Scores, settings: _Settings, options: 
     )
     worst = {label: worst_queries(shared, label) for label in table["measure"][~table["passed"]]}
     notes = tuple(_PARTED if note == PARTED else note for note in decisive.notes)
-    return Check(settings.claim, table, decisive.test, settings.alpha, worst, notes, settings.unseen)
+    return Check(settings.claim, table, decisive.settings.test, settings.alpha, worst, notes, settings.unseen)
 
 
 def _least_gain(compared: Comparison) -> Floats:
@@ -249,7 +249,7 @@ def _least_gain(compared: Comparison) -> Floats:
 
 
 def _pass_rate(settings: _Settings, compared: Comparison, n: int, sd: float, loss: float) -> float:
-    if not TESTS[compared.test].power_of_t:
+    if not TESTS[compared.settings.test].power_of_t:
         return math.nan
     alpha, margin, unseen = settings.alpha, settings.margin, settings.unseen
     return power_of_no_harm("not_worse", 0.0, sd, n, alpha, margin=margin, unseen=unseen, greatest_loss=loss)

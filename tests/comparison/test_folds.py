@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import rankeval as rk
-from rankeval.comparison.folds import compare_algorithms, compare_models
+from rankeval.comparison.comparing import compare_algorithms, compare_models
 from rankeval.errors import ConventionMismatch, InvalidInput, UnknownName
 from rankeval.significance import FOLD_TESTS, Settings
 from rankeval.significance.effects import effect_interval
@@ -62,7 +62,7 @@ def test_the_numbers_are_those_of_the_corrected_t(evaluations):
         assert row.effect_size == pytest.approx(d.mean() / d.std(ddof=1))
         assert row.n_queries == 30
     assert found.evaluations == evaluations
-    assert found.n_comparisons == 4
+    assert found.settings.n_comparisons == 4
     assert "over 6 folds with 0.5 test queries for each training query" in " ".join(found.notes)
     assert "each query was held out 2 times on average" in " ".join(found.notes)
 
@@ -89,7 +89,11 @@ def test_what_a_correction_does_not_promise_is_said_of_folds_too(evaluations):
 def test_bad_use(evaluations):
     columns = folds(evaluations)
     for options, error, words in (
-        ({"sizes": SIZES[:1]}, InvalidInput, 'at least 2 folds, found 1; for one hold-out ask question="models"'),
+        (
+            {"sizes": SIZES[:1]},
+            InvalidInput,
+            '2 folds, found 3 on 1; for one hold-out ask question="models"',
+        ),
         ({"sizes": SIZES, "test": "t"}, InvalidInput, "by the corrected_resampled_t, not by test='t'"),
         ({"sizes": SIZES, "correction": "tukey"}, UnknownName, "correction of tests over folds 'tukey'"),
         ({"sizes": SIZES, "measures": "NumRel"}, UnknownName, "measure that is a mean over queries 'NumRel'"),
@@ -99,7 +103,7 @@ def test_bad_use(evaluations):
         with pytest.raises(error, match=words):
             compare_algorithms(columns, evaluations, **options)
     one = {"weak": columns["weak"]}
-    with pytest.raises(InvalidInput, match="at least two estimators, found 1"):
+    with pytest.raises(InvalidInput, match="at least two estimators on at least 2 folds, found 1 on 6"):
         compare_algorithms(one, evaluations, sizes=SIZES)
 
 
@@ -155,5 +159,5 @@ def test_effects_and_posteriors_are_those_of_folds_and_kept_in_json(evaluations)
             one.bayes(rope=0.01, method="signed_rank")
     pd.testing.assert_frame_equal(back.effects, found.effects)
     broken = found.to_json().replace('"systems": [', '"systems": ["more",')
-    with pytest.raises(InvalidInput, match="scores of folds have shape"):
+    with pytest.raises(InvalidInput, match="no whole comparison"):
         rk.Comparison.from_json(broken)

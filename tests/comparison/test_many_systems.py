@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import rankeval as rk
-from rankeval.comparison.views import figures, tables
+from rankeval.comparison import figures, tables
 from rankeval.significance import Settings
 from rankeval.significance.multiple import value_of_choice
 

@@ -181,7 +181,7 @@ def test_orders_that_cannot_be_compared_are_refused():
         rk.order_agreement({"a": systems["a"]})
     with pytest.raises(InvalidInput, match="mapping of at least two names to their scores, found int"):
         rk.order_agreement(3)
-    with pytest.raises(InvalidInput, match="'b' has no scores by collection"):
+    with pytest.raises(InvalidInput, match="system 'b' has not"):
         rk.order_agreement({"a": {"one": systems["a"]}, "b": systems["b"]})
     with pytest.raises(InvalidInput, match=r"2 systems or more, found \['a'\] on 'two'"):
         rk.order_agreement({"a": {"one": systems["a"], "two": systems["a"]}, "b": {"one": systems["b"]}})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import warnings
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rankeval as rk
-from rankeval.comparison.derived.ranks import RANK_COLUMNS
+from rankeval.comparison.derived import RANK_COLUMNS
+from rankeval.comparison.design import without_adjusted
 from rankeval.errors import InvalidInput, RankevalWarning, UnknownName
 from rankeval.significance import CORRECTIONS
 
@@ -170,7 +172,7 @@ def test_comparisons_that_say_nothing_on_all_pairs_are_refused():
         with pytest.raises(InvalidInput, match=f"'{correction}' does not.*'holm'"):
             rk.rank_intervals(systems, correction=correction)
     with pytest.raises(InvalidInput, match="this comparison has none"):
-        _ = rk.compare(systems).without_adjustment("looked at before").ranks
+        _ = replace(found := rk.compare(systems), table=without_adjusted(found.table)).ranks
     with pytest.raises(UnknownName, match="unknown measure"):
         rk.rank_intervals(systems, measure="nDCG@10")
 

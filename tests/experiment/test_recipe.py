@@ -247,7 +247,7 @@ def test_a_report_that_another_run_writes_meanwhile_does_not_stop_a_run(tmp_path
 def test_without_a_guard_it_runs_and_the_report_says_so(guard, why):
     result = run_experiment(small(guard=guard, comparison={"test": "t", "correction": "holm"}))
     assert (result.guard.active, result.guard.standing, result.looks_added) == (False, "unguarded", 0)
-    assert (result.comparison.test, result.comparison.correction) == ("t", "holm")
+    assert (result.comparison.settings.test, result.comparison.settings.correction) == ("t", "holm")
     page = result.report.read_text()
     assert "Not guarded" in page
     assert why in page
@@ -317,7 +317,7 @@ def test_the_digest_of_data_sees_every_value_and_the_order_of_rows():
 @pytest.mark.usefixtures("ledger")
 def test_a_claim_with_its_margin_is_frozen_in_the_plan():
     result = run_experiment(small(comparison={"claim": "not_worse", "margin": 0.05}))
-    assert (result.comparison.claim, result.comparison.margin) == ("not_worse", 0.05)
+    assert (result.comparison.settings.claim, result.comparison.settings.margin) == ("not_worse", 0.05)
     plan = rk.Guard("small").plan(result.guard.plan)
     assert (plan.claim, plan.margin) == ("not_worse", 0.05)
 

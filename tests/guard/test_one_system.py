@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import rankeval as rk
+from rankeval.comparison.concluding import comparison_of_one, means_of
 from rankeval.comparison.design import COLUMNS
-from rankeval.comparison.means import comparison_of_one, means_of
 from rankeval.datasets import make_ranking
 from rankeval.errors import InvalidInput
 
@@ -41,7 +41,7 @@ def test_its_mean_and_interval_are_those_of_the_evaluation(opened):
 def test_its_table_is_empty_and_has_all_columns(opened):
     assert len(opened.table) == 0
     assert tuple(opened.table.columns) == COLUMNS
-    assert opened.n_comparisons == 0
+    assert opened.settings.n_comparisons == 0
 
 
 def test_it_is_a_look(guard, opened):

@@ -75,7 +75,7 @@ class TestClaims:
         wanted = rk.compare(evaluations, baseline="s0", claim=claim, margin=margin, **options)
         for column in ("p_value", "p_adjusted", "ci_low_adjusted"):
             assert result.table[column].tolist() == pytest.approx(wanted.table[column].tolist())
-        assert (result.claim, result.margin) == (claim, margin)
+        assert (result.settings.claim, result.settings.margin) == (claim, margin)
 
     def test_claim_and_margin_are_part_of_the_plan(self, team, test):
         plans = [

@@ -1015,7 +1015,7 @@ def of_runs(names: list[str], **how: Any) -> object:
     import rankeval_mlflow as rkm
 
     found = rkm.compare_runs([board().get(name, name) for name in names], **how)
-    return [found.table, list(found.evaluations), found.baseline if hasattr(found, "baseline") else None]
+    return [found.table, list(found.evaluations), getattr(getattr(found, "settings", found), "baseline", None)]
 
 
 def leaders(experiment: Any = "Board", **how: Any) -> object:

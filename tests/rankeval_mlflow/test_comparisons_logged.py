@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from html import escape
 from pathlib import Path
 
@@ -14,7 +15,9 @@ from typer.testing import CliRunner
 
 import rankeval as rk
 import rankeval_mlflow as rkm
-from rankeval.comparison.means import comparison_of_one
+from rankeval.comparison.concluding import comparison_of_one
+from rankeval.comparison.design import without_adjusted
+from rankeval.comparison.record import with_notes
 from rankeval.contamination import refusal
 from rankeval.errors import ConventionMismatch, InvalidInput
 from rankeval.evaluation import from_bytes
@@ -28,7 +31,7 @@ def systems(small):
 
 @pytest.fixture
 def comparison(systems):
-    return rk.compare(systems, baseline="bm25").with_notes("exploratory: 3 looks | <i>")
+    return with_notes(rk.compare(systems, baseline="bm25"), "exploratory: 3 looks | <i>")
 
 
 def settings_of(client, run_id, folder):
@@ -63,7 +66,7 @@ def test_differences_and_adjusted_p_values_are_metrics(comparison, client):
 
 def test_one_system_has_its_mean_and_interval_as_metrics(systems, assert_same, client, tmp_path):
     """What a plan of one system opens: no difference, and everything else as for a comparison."""
-    one = comparison_of_one("ltr@2", systems["ltr@2"], notes=("confirmatory",))
+    one = comparison_of_one("ltr@2", systems["ltr@2"])
     run = client.get_run(rkm.log_comparison(one).run_id)
     row = one.means.iloc[0]
     for end in ("mean", "ci_low", "ci_high"):
@@ -77,7 +80,7 @@ def test_one_system_has_its_mean_and_interval_as_metrics(systems, assert_same, c
 
 
 def test_p_values_that_are_not_given_are_not_logged(comparison, client):
-    exploratory = comparison.without_adjustment("exploratory")
+    exploratory = replace(comparison, table=without_adjusted(comparison.table))
     metrics = client.get_run(rkm.log_comparison(exploratory).run_id).data.metrics
     assert not [key for key in metrics if key.endswith("p_adjusted")]
 

@@ -96,7 +96,7 @@ def comparison_node(
     whole = comparison.to_json()
     shown = shown_comparison(whole)
     numbers, left_out = (
-        _differences(comparison, held, name) if comparison.has_pairs else (_means(comparison, held, name), "")
+        (_means(comparison, held, name), "") if comparison.table.empty else _differences(comparison, held, name)
     )
     guard = _guard(comparison)
     return Node(
@@ -156,19 +156,17 @@ def _data(held: list[_Held], role: str, name: LoggedData | str | None) -> list[L
 
 
 def _params(comparison: Comparison, shown: Comparison) -> dict[str, str]:
-    frame = shown.table if shown.has_pairs else shown.means
+    frame, baseline = shown.means if shown.table.empty else shown.table, shown.settings.baseline
     named = [] if frame is None else dict.fromkeys(frame["system"].astype(str))
-    pairs = dict.fromkeys(
-        [*(shown.table["baseline"].astype(str) if shown.has_pairs and shown.baseline is None else ()), *named]
-    )
-    margin = {"margin": repr(comparison.margin)} if comparison.margin else {}
+    pairs = dict.fromkeys([*(shown.table["baseline"].astype(str) if baseline is None else ()), *named])
+    margin = {"margin": repr(comparison.settings.margin)} if comparison.settings.margin else {}
     return {
-        **({"baseline": shown.baseline} if shown.baseline is not None else {}),
+        **({"baseline": baseline} if baseline is not None else {}),
         "systems": param_text(", ".join(pairs)),
         "measures": param_text(", ".join(dict.fromkeys([] if frame is None else frame["measure"].astype(str)))),
-        "test": comparison.test,
-        "correction": comparison.correction,
-        "claim": comparison.claim,
+        "test": comparison.settings.test,
+        "correction": comparison.settings.correction,
+        "claim": comparison.settings.claim,
         **margin,
     }
 
@@ -178,8 +176,10 @@ def _differences(comparison: Comparison, held: list[_Held], name: str) -> tuple[
 
     Rows over all queries come before those of parts, and rows of the best system before others.
     """
-    table, parts = comparison.table, comparison.part_of_row
-    most = MOST_PAIRS if comparison.baseline is None else MOST_AGAINST
+    from rankeval.comparison.record import part_of_row
+
+    table, parts = comparison.table, part_of_row(comparison)
+    most = MOST_PAIRS if comparison.settings.baseline is None else MOST_AGAINST
     places = list(range(len(table)))
     if len(places) > most:
         best = _leader(comparison)
@@ -193,7 +193,7 @@ def _differences(comparison: Comparison, held: list[_Held], name: str) -> tuple[
     values = {}
     for place in places:
         label, baseline, system = rows[place]
-        pair = (system,) if comparison.baseline is not None else (system, baseline)
+        pair = (system,) if comparison.settings.baseline is not None else (system, baseline)
         for sign, column in columns.items():
             values[_path(name, parts[place], pair, keys.get(label, label), sign)] = float(column[place])
     left = len(table) - len(places)
@@ -207,14 +207,15 @@ def _differences(comparison: Comparison, held: list[_Held], name: str) -> tuple[
 
 def _leader(comparison: Comparison) -> str:
     """Return the system with the most by the main measure in any row."""
+    from rankeval.comparison.record import main_measure
     from rankeval.measures import direction
 
-    rows = comparison.table[comparison.table["measure"] == comparison.main_measure]
+    rows = comparison.table[comparison.table["measure"] == main_measure(comparison)]
     means = {
         **dict(zip(rows["baseline"], rows["mean_baseline"], strict=True)),
         **dict(zip(rows["system"], rows["mean_system"], strict=True)),
     }
-    return str(max(means, key=lambda system: direction(comparison.main_measure) * means[system]))
+    return str(max(means, key=lambda system: direction(main_measure(comparison)) * means[system]))
 
 
 def _path(name: str, part: str, pair: tuple[str, ...], key: str, sign: str) -> str:
@@ -271,9 +272,11 @@ def _tag(key: str, name: str) -> str:
 
 def _facts(comparison: Comparison, held: list[_Held], guard: Mapping[str, str], left_out: str) -> dict[str, Any]:
     names = ("baseline", "test", "correction", "family", "alternative", "claim", "margin", "unseen")
-    more = ("confidence_level", "n_comparisons", "n_resamples", "rng", "primary", "grouped", "weights", "notes")
+    asked = comparison.settings
+    more = ("confidence_level", "n_comparisons", "n_resamples", "rng", "primary", "grouped")
+    texts = {"weights": asked.collection_weights, "notes": comparison.notes}
     return {
-        "settings": {key: getattr(comparison, key) for key in (*names, *more)},
+        "settings": {key: getattr(asked, key) for key in (*names, *more)} | texts,
         "evaluations": [{"system": each.system, "part": each.part, "path": each.path} for each in held],
         "guard": {key.removeprefix("rankeval."): value for key, value in guard.items()},
         "left_out": left_out,

@@ -310,7 +310,9 @@ def _ranked(record: RunRecord) -> list[int]:
     """Return the places of the children of an experiment, the best mean by its main measure first; else nothing."""
     if record.comparison is None:
         return []
-    measure = record.comparison.main_measure
+    from rankeval.comparison.record import main_measure
+
+    measure = main_measure(record.comparison)
     last = [list(child.evaluations.values())[-1:] for child in record.children]
     means = [float(found[0].aggregate().get(measure, math.nan)) if found else math.nan for found in last]
     places = [place for place, found in enumerate(last) if found]
@@ -332,7 +334,9 @@ def _best(child: RunRecord, node: Node) -> Node:
 def _table(children: list[RunRecord], record: RunRecord) -> Node:
     import pandas as pd
 
-    measure = record.comparison.main_measure  # type: ignore[union-attr] # there are ranked children
+    from rankeval.comparison.record import main_measure
+
+    measure = main_measure(record.comparison)  # type: ignore[arg-type] # there are ranked children
     means = pd.DataFrame([_means(child, measure) for child in children])
     tuned = pd.DataFrame([{name: param_text(value) for name, value in child.params.items()} for child in children])
     whole = pd.concat([means, tuned[[name for name in tuned if name not in means]]], axis="columns")

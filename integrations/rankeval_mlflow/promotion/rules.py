@@ -26,6 +26,7 @@ from rankeval._checks import check_number, check_share, few, shown
 from rankeval._registry import chosen
 from rankeval.comparison import Comparison, compare
 from rankeval.comparison.design import LEAST_QUERIES, TOGETHER
+from rankeval.comparison.record import directions, gains, part_of_row
 from rankeval.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -121,20 +122,20 @@ def tested_floors(
 
 def _slice_rows(compared: Comparison, floor: float) -> pd.DataFrame:
     table = compared.table
-    low = np.where(compared.directions > 0, table["ci_low"], -table["ci_high"])
+    low = np.where(directions(compared) > 0, table["ci_low"], -table["ci_high"])
     columns = {
-        "slice": compared.part_of_row,
+        "slice": part_of_row(compared),
         "n_queries": table["n_queries"],
         "mean_holder": table["mean_baseline"],
         "mean_candidate": table["mean_system"],
-        "gain": compared.gains,
+        "gain": gains(compared),
         "gain_low": low,
         "floor": floor,
         "p_value": table["p_value"],
         "passes_if_equal": table["detectable_difference"],
         "passed": compared.shown,
     }
-    return pd.DataFrame(columns)[(table[compared.grouped] != TOGETHER).to_numpy()]
+    return pd.DataFrame(columns)[(table[compared.settings.grouped] != TOGETHER).to_numpy()]
 
 
 def _refuse_small(table: pd.DataFrame) -> None:

@@ -13,6 +13,7 @@ from pandas.testing import assert_frame_equal
 
 import rankeval as rk
 import rankeval_mlflow as rkm
+from rankeval.comparison.record import with_notes
 from rankeval.errors import ConventionMismatch, InvalidInput, TrackingError
 from rankeval.tracking import RunRecord, host
 from rankeval_mlflow.packing.evaluation import keys_of
@@ -88,7 +89,7 @@ def test_the_steps_of_a_role_are_on_the_same_data(small, client):
 
 def test_a_comparison_comes_back_with_the_scores_of_every_query(systems, assert_same):
     """So that what is computed from scores is computed again, to the same result."""
-    compared = rk.compare(systems, baseline="bm25").with_notes("exploratory")
+    compared = with_notes(rk.compare(systems, baseline="bm25"), "exploratory")
     back = rkm.load_comparison(rkm.log_comparison(compared, report=False))
     assert_frame_equal(back.table, compared.table)
     assert (back.notes, back.headline, list(back.evaluations)) == (compared.notes, compared.headline, list(systems))

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
 from rankeval._checks import count
 from rankeval._registry import chosen
-from rankeval.comparison.derived.query_scores import held_scores, refuse_without_scores
-from rankeval.comparison.derived.ranks import rank_table
+from rankeval.comparison.derived import held_scores, rank_table
 from rankeval.comparison.design import COLLECTION, TOGETHER
-from rankeval.comparison.record import ComparisonRecord
-from rankeval.comparison.views import reading
-from rankeval.comparison.views.means import figure as figure_of_means
+from rankeval.comparison.record import (
+    ComparisonRecord,
+    gains,
+    known_means,
+    main_measure,
+    overall,
+    part_sizes,
+    parted,
+    shown_level,
+)
+from rankeval.comparison.tables import clearest, difference_errors, left_out, mean_table, ordered_claims
 from rankeval.errors import InvalidInput
 from rankeval.measures import direction, greater_is_better
 from rankeval.render import comparisons, plots
@@ -25,6 +32,7 @@ from rankeval.significance.declarations import CLAIMS
 
 if TYPE_CHECKING:
     from rankeval.render.plots import Figure
+
 
 MOST_DRAWN = 2000
 """Lines in a figure of differences; more are left out, and it says so."""
@@ -44,15 +52,18 @@ def drawn(
     UnknownName
         There is no such kind, system or measure.
     """
-    kind = kind or ("queries" if system is not None else "forest" if record.grouped else "intervals")
+    kind = kind or ("queries" if system is not None else "forest" if record.settings.grouped else "intervals")
     chosen("kind of plot", kind, KINDS)
-    rows = record.table if record.has_pairs or record.means is None else record.means
+    rows = record.table if not record.table.empty else known_means(record)
     if measure is not None:
         chosen("measure of the comparison", measure, list(rows["measure"].unique()))
-    if not record.has_pairs:
+    if record.table.empty:
         if kind != "intervals" or system is not None or baseline is not None:
             raise InvalidInput(f"kind={kind!r} draws differences, and this comparison has one system: leave kind= out")
-        return figure_of_means(record, measure)
+        rows = rows if measure is None else rows[rows["measure"] == measure]
+        lines = rows.assign(label=rows["system"], difference=rows["mean"], group=rows["measure"], better=True)
+        xlabel = f"mean\nline: {100 * record.settings.confidence_level:g} % interval"
+        return comparisons.intervals(lines, xlabel=xlabel, caption=record.caption)
     if kind == "queries":
         return _queries(record, system, baseline, measure)
     if kind in ("matrix", "ranks"):
@@ -60,20 +71,20 @@ def drawn(
             raise InvalidInput(f"kind={kind!r} shows all systems", remedy="leave out system= and baseline=")
         return _matrix(record, measure) if kind == "matrix" else _ranks(record, measure)
     rows = _chosen_rows(record, system, baseline, measure)
-    cut = reading.left_out(rows, MOST_DRAWN)
-    rows = rows[reading.clearest(rows, MOST_DRAWN)]
+    cut = left_out(rows, MOST_DRAWN)
+    rows = rows[clearest(rows, MOST_DRAWN)]
     return _intervals(record, rows, cut) if kind == "intervals" else _forest(record, rows, cut)
 
 
 def _chosen_rows(
     record: ComparisonRecord, system: str | None, baseline: str | None, measure: str | None
 ) -> pd.DataFrame:
-    """Return the rows of a system, a baseline and a measure, with all that is drawn of them."""
     table = record.table
     low, high, _ = shown_interval(table)
     ends = {"outer_low": table[low], "outer_high": table[high]}
-    dagger = np.where(record.parted, PARTED, "")
-    rows = table.assign(pair=_pair_names(record), clear=record.shown, better=record.gains >= 0, dagger=dagger, **ends)
+    dagger = np.where(parted(record), PARTED, "")
+    pair = table["system"] if record.settings.baseline is not None else table["system"] + " - " + table["baseline"]
+    rows = table.assign(pair=pair, clear=record.shown, better=gains(record) >= 0, dagger=dagger, **ends)
     for column, value in (("system", system), ("baseline", baseline), ("measure", measure)):
         if value is not None:
             chosen(f"{column} of the comparison", value, list(rows[column].unique()))
@@ -81,22 +92,18 @@ def _chosen_rows(
     return rows
 
 
-def _pair_names(record: ComparisonRecord) -> pd.Series[str]:
-    table = record.table
-    return table["system"] if record.baseline is not None else table["system"] + " - " + table["baseline"]
-
-
 def _intervals(record: ComparisonRecord, rows: pd.DataFrame, cut: list[str]) -> Figure:
-    group = record.grouped
+    asked, group = record.settings, record.settings.grouped
     label = rows["pair"] + ", " + rows[group].astype(str) if group else rows["pair"]
     rows = rows.assign(label=label + rows["dagger"], group=rows["measure"], band=rows["detectable_difference"])
-    level = f"{100 * record.interval_level:g} % interval"
+    level = f"{100 * asked.interval_level:g} % interval"
     adjusted = shown_interval(record.table)[2] == " (adjusted)"
     if adjusted:
-        by_part = f" (all), {record.family_words(record.n_parts)} (by {group})" if record.n_parts else ""
+        n_parts, level_shown = len(part_sizes(record)), shown_level(record)
+        by_part = f" (all), {asked.family_words(n_parts)} (by {group})" if n_parts else ""
         gap = "\n" if by_part else " "  # one line would be wider than the figure
-        family = f" for {record.family_words(1)}{by_part}"
-        wide = "" if record.shown_level == record.interval_level else f", {100 * record.shown_level:g} %"
+        family = f" for {asked.family_words(1)}{by_part}"
+        wide = "" if level_shown == asked.interval_level else f", {100 * level_shown:g} %"
         lines = f"thick: {level} of each pair alone;{gap}thin: adjusted{family}{wide}"
     else:
         rows = rows.drop(columns=["ci_low", "ci_high"]).rename(columns={"outer_low": "ci_low", "outer_high": "ci_high"})
@@ -105,34 +112,30 @@ def _intervals(record: ComparisonRecord, rows: pd.DataFrame, cut: list[str]) -> 
     queries = count(int(sizes[0]), "query") if len(sizes) == 1 else "so many queries"
     has_band = bool(((rows["band"] > 0) & np.isfinite(rows["band"])).any())
     shaded = [f"shaded: too small for {queries} to detect reliably"] if has_band else []
+    # The places, other than zero, that a gain is compared with.
+    edges = {
+        measure: [factor * asked.margin * direction(measure) for _, factor in CLAIMS[asked.claim]]
+        for measure in map(str, record.table["measure"].unique())
+        if asked.margin > 0
+    }
     return comparisons.intervals(
         rows,
         xlabel="\n".join([_against(record), lines, *shaded, *_on_daggers(rows), *cut]),
         caption=record.caption,
-        edges=_edges(record),
+        edges=edges,
     )
 
 
 def _against(record: ComparisonRecord) -> str:
-    return "difference of means" if record.baseline is None else f"difference from {record.baseline}"
+    return "difference of means" if record.settings.baseline is None else f"difference from {record.settings.baseline}"
 
 
 def _on_daggers(rows: pd.DataFrame) -> list[str]:
-    """Explain the daggers, if rows have any."""
     return [f"{PARTED}: adjusted p and interval disagree; the colour goes by p"] if rows["dagger"].any() else []
 
 
-def _edges(record: ComparisonRecord) -> dict[str, list[float]]:
-    """Return the places that the gain is compared with, other than zero, by measure."""
-    return {
-        measure: [factor * record.margin * direction(measure) for _, factor in CLAIMS[record.claim]]
-        for measure in map(str, record.table["measure"].unique())
-        if record.margin > 0
-    }
-
-
 def _forest(record: ComparisonRecord, rows: pd.DataFrame, cut: list[str]) -> Figure:
-    group = record.grouped
+    group = record.settings.grouped
     if not group:
         raise InvalidInput('kind="forest" needs several collections or slices; give compare() collections or by=')
     _, _, kind = shown_interval(record.table)
@@ -142,60 +145,47 @@ def _forest(record: ComparisonRecord, rows: pd.DataFrame, cut: list[str]) -> Fig
     )  # fmt: skip
     place = {pair: k for k, pair in enumerate(rows["pair"].unique())}
     ordered = ordered.assign(place=ordered["pair"].map(place)).sort_values(["place", "together"], kind="stable")
-    intervals_shown = f"{_against(record)}, {100 * record.shown_level:g} % intervals{kind}"
+    intervals_shown = f"{_against(record)}, {100 * shown_level(record):g} % intervals{kind}"
     xlabel = "\n".join([intervals_shown, *_on_daggers(rows), *cut])
-    errors = reading.difference_errors(record.table)
+    errors = difference_errors(record.table)
     return comparisons.forest(ordered, xlabel=xlabel, caption=record.caption, digits=digits_for(errors, default=3))
 
 
-def _one_measure(record: ComparisonRecord, measure: str | None) -> tuple[ComparisonRecord, str, str]:
-    """Return the rows over all queries, the measure to draw, and the title, which says both."""
-    chosen_one = measure or record.main_measure
-    over = {"": "", COLLECTION: ", all collections"}.get(record.grouped, ", all queries")
-    return record.overall, chosen_one, chosen_one + over
+def _one_measure(record: ComparisonRecord, measure: str | None) -> tuple[ComparisonRecord, str, dict[str, Any]]:
+    """Return the rows over all queries, the measure to draw, and the caption, title and decimals of the figure."""
+    whole, measure = overall(record), measure or main_measure(record)
+    over = {"": "", COLLECTION: ", all collections"}.get(record.settings.grouped, ", all queries")
+    digits = digits_for(difference_errors(whole.table)[whole.table["measure"] == measure])
+    return whole, measure, {"title": measure + over, "caption": record.caption, "digits": digits}
 
 
 def _matrix(record: ComparisonRecord, measure: str | None) -> Figure:
-    if record.baseline is not None:
+    if record.settings.baseline is not None:
         raise InvalidInput('kind="matrix" needs all pairs of systems', remedy="compare without baseline=")
-    whole, measure, title = _one_measure(record, measure)
-    means = reading.means(whole)[measure].sort_values(ascending=not greater_is_better(measure), kind="stable")
-    claims, claim = reading.ordered_claims(whole), CLAIMS[record.claim]
-    errors = reading.difference_errors(whole.table)[whole.table["measure"] == measure]
-    return comparisons.significance_matrix(
-        means,
-        claims[claims["column"] == measure],
-        levels=levels_within(record.alpha),
-        words=[claim.adjective] if claim.hypotheses else [claim.adjective, "worse"],
-        digits=digits_for(errors),
-        title=title,
-        caption=record.caption,
-    )
+    whole, measure, options = _one_measure(record, measure)
+    means = mean_table(whole)[measure].sort_values(ascending=not greater_is_better(measure), kind="stable")
+    claims, claim = ordered_claims(whole), CLAIMS[record.settings.claim]
+    words = [claim.adjective] if claim.hypotheses else [claim.adjective, "worse"]
+    claims = claims[claims["column"] == measure]
+    return comparisons.significance_matrix(means, claims, levels=levels_within(record.alpha), words=words, **options)
 
 
 def _ranks(record: ComparisonRecord, measure: str | None) -> Figure:
-    whole, measure, title = _one_measure(record, measure)
+    whole, measure, options = _one_measure(record, measure)
     ranks = rank_table(whole)
-    errors = reading.difference_errors(whole.table)[whole.table["measure"] == measure]
-    return comparisons.rank_intervals(
-        ranks[ranks["measure"] == measure],
-        xlabel="rank\nlines: from 1 + the number shown better, to the number of systems - the number shown worse",
-        title=title,
-        caption=record.caption,
-        digits=digits_for(errors),
-    )
+    xlabel = "rank\nlines: from 1 + the number shown better, to the number of systems - the number shown worse"
+    return comparisons.rank_intervals(ranks[ranks["measure"] == measure], xlabel=xlabel, **options)
 
 
 def _queries(record: ComparisonRecord, system: str | None, baseline: str | None, measure: str | None) -> Figure:
-    baseline = baseline or record.baseline
+    baseline = baseline or record.settings.baseline
     if system is None or baseline is None:
         lacking = "system=, the system to draw" if system is None else "baseline=, the system to draw differences from"
         raise InvalidInput(f'kind="queries" draws the differences of two systems: give {lacking}')
-    measure = measure or record.main_measure
+    measure = measure or main_measure(record)
     known = sorted({*record.table["system"], *record.table["baseline"]})
     for name in (system, baseline):
         chosen("system of the comparison", name, known)
-    refuse_without_scores(record)
     shared = held_scores(record, [measure])
     one, other = (shared.scores[:, shared.systems.index(name), 0] for name in (system, baseline))
     values = pd.Series(differences(one, other), index=shared.queries)
