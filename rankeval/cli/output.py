@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 import typer
 
 from rankeval.cli.options import as_options
-from rankeval.evaluation.result import aggregates
 from rankeval.render.markup import visible
 
 if TYPE_CHECKING:
@@ -152,6 +151,8 @@ def print_trec(
 
 def print_scores(evaluations: Mapping[str, Evaluation], output: Format, *, per_query: bool) -> None:
     """Print one row per run (and query) and one column per measure, without the slow import of pandas."""
+    from rankeval.evaluation.result import aggregates
+
     labels = next(iter(evaluations.values())).measure_names
     rows: list[tuple[Any, ...]] = []
     for name, evaluation in evaluations.items():
