@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, TextIO
 import typer
 
 from rankeval.cli.options import Format
-from rankeval.evaluation.result import aggregates
 from rankeval.render.tables import visible
 
 if TYPE_CHECKING:
@@ -73,6 +72,8 @@ def show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
 
 def print_scores(evaluations: Mapping[str, Evaluation], output: Format, *, per_query: bool) -> None:
     """Print one row per run (and query) and one column per measure, without the slow import of pandas."""
+    from rankeval.evaluation.result import aggregates
+
     labels = next(iter(evaluations.values())).measure_names
     rows: list[tuple[Any, ...]] = []
     for name, evaluation in evaluations.items():
