@@ -64,7 +64,7 @@ def compare(
     output: OutputFormat = Format.table,
 ) -> None:
     """Compare the evaluations of several runs, paired by query."""
-    from rankeval_mlflow.reading.comparisons import compare_runs
+    from rankeval_mlflow.reading.loading import compare_runs
 
     options: dict[str, Any] = {"measures": measure or None, "test": test, "correction": correction, "alpha": alpha}
     print_comparison(compare_runs(runs, role=role, baseline=baseline, uri=uri, **options), output)

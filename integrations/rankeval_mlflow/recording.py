@@ -21,12 +21,11 @@ from rankeval.tracking import LoggedData, RunRecord, TrackedRun
 from rankeval_mlflow.delivery.addresses import now_ms, run_context, store
 from rankeval_mlflow.delivery.payload import Node, Payload, Target
 from rankeval_mlflow.delivery.sending import deliver
-from rankeval_mlflow.flavours.saving import saved
 from rankeval_mlflow.layout import checked_model_name, safe_name
-from rankeval_mlflow.packing.comparison import comparison_node
-from rankeval_mlflow.packing.evaluation import evaluation_node, judged_data
 from rankeval_mlflow.packing.record import cross_validation_node, record_node, several_node
+from rankeval_mlflow.packing.results import comparison_node, evaluation_node, judged_data
 from rankeval_mlflow.reading.resolving import registered_version
+from rankeval_mlflow.saving import saved
 
 if TYPE_CHECKING:
     from rankeval.collection.data import RankingData

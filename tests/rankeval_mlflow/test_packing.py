@@ -18,9 +18,8 @@ from rankeval.errors import InvalidInput
 from rankeval.evaluation import Evaluation
 from rankeval.tracking import LoggedData, RunRecord
 from rankeval_mlflow.delivery.payload import DatasetUse, Rendering, Scores
-from rankeval_mlflow.packing.comparison import MOST_AGAINST, MOST_PAIRS, comparison_node
-from rankeval_mlflow.packing.evaluation import evaluation_node
 from rankeval_mlflow.packing.record import record_node
+from rankeval_mlflow.packing.results import MOST_AGAINST, MOST_PAIRS, comparison_node, evaluation_node
 
 DATA = LoggedData("letor", "ab" * 32, "dev", 160, 20, "/data/letor.txt")
 
@@ -219,7 +218,7 @@ def test_of_very_many_pairs_the_best_system_has_metrics_and_what_is_left_out_is_
 
 
 def test_rows_over_all_queries_are_metrics_before_those_of_parts(monkeypatch, small):
-    monkeypatch.setattr("rankeval_mlflow.packing.comparison.MOST_AGAINST", 4)
+    monkeypatch.setattr("rankeval_mlflow.packing.results.MOST_AGAINST", 4)
     given = {
         name: {"news": small(name, seed=k), "web": small(name, seed=k + 5, qid=np.arange(100, 120))}
         for k, name in enumerate(("bm25", "ltr"))

@@ -17,7 +17,7 @@ import rankeval as rk
 import rankeval_mlflow as rkm
 from rankeval.errors import InvalidInput, TrackingError
 from rankeval.tracking import LoggedData, RunRecord, host
-from rankeval_mlflow.delivery.completeness import checked_manifest, pieces_of
+from rankeval_mlflow.delivery.payload import checked_manifest, pieces_of
 from rankeval_mlflow.delivery.spool import waiting
 from rankeval_mlflow.layout import COMPLETE, manifest_path
 

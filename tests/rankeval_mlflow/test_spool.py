@@ -18,20 +18,21 @@ from mlflow.exceptions import MlflowException
 import rankeval_mlflow as rkm
 from rankeval.errors import InvalidInput, TrackingError
 from rankeval.tracking import RunRecord, host
-from rankeval_mlflow.delivery.completeness import pieces_of, roles_of
 from rankeval_mlflow.delivery.payload import (
     DatasetUse,
     Node,
     Payload,
     Rendering,
+    SavedModel,
     Scores,
     Target,
     manifest,
+    pieces_of,
+    roles_of,
     walk,
 )
 from rankeval_mlflow.delivery.sending import send
 from rankeval_mlflow.delivery.spool import locked, put, read, spool_directory, waiting
-from rankeval_mlflow.flavours.mlmodel import SavedModel
 from rankeval_mlflow.layout import COMPLETE
 from rankeval_mlflow.packing.record import record_node
 

@@ -46,13 +46,13 @@ from rankeval_mlflow.delivery.payload import (
     Node,
     Payload,
     Rendering,
+    SavedModel,
     Scores,
     Target,
     contents,
     plain,
     walk,
 )
-from rankeval_mlflow.flavours.mlmodel import SavedModel
 from rankeval_mlflow.layout import sha256
 
 # A draft or a remnant this old belongs to a process that is gone.

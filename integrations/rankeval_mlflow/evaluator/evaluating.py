@@ -38,7 +38,7 @@ from rankeval_mlflow.delivery.addresses import now_ms, store
 from rankeval_mlflow.delivery.payload import Node, Payload, Target, manifest
 from rankeval_mlflow.delivery.sending import deliver
 from rankeval_mlflow.layout import ROLE, checked_role, evaluation_path, manifest_path
-from rankeval_mlflow.packing.evaluation import evaluation_node, judged_data
+from rankeval_mlflow.packing.results import evaluation_node, judged_data
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

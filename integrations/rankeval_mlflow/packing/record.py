@@ -45,8 +45,7 @@ from rankeval_mlflow.layout import (
     safe_names,
     short_name,
 )
-from rankeval_mlflow.packing.comparison import comparison_node
-from rankeval_mlflow.packing.evaluation import dataset_use, evaluation_node, keys_of
+from rankeval_mlflow.packing.results import comparison_node, dataset_use, evaluation_node, keys_of
 from rankeval_mlflow.views import RANKERS, REPORT, rankers_section
 
 if TYPE_CHECKING:
@@ -263,7 +262,7 @@ def _with_model(node: Node, record: RunRecord) -> Node:
     """Add the fitted ranker; one that cannot be saved is a warning, and never a lost record."""
     if record.model is None:
         return node
-    from rankeval_mlflow.flavours.saving import saved, unpacked
+    from rankeval_mlflow.saving import saved, unpacked
 
     # MLflow refuses these characters in names of models.
     name = re.sub(r"[/:.%\"']", "_", short_name(record.name))

@@ -30,10 +30,18 @@ from rankeval_mlflow.delivery.addresses import masked, run_context, store
 from rankeval_mlflow.delivery.connection import connected
 from rankeval_mlflow.delivery.spool import held, spool_directory
 from rankeval_mlflow.layout import checked_role, sha256
-from rankeval_mlflow.promotion import record
-from rankeval_mlflow.promotion.deciding import Decided, by_evaluations, by_gate
-from rankeval_mlflow.promotion.registry import Alias, asking, checked_alias
-from rankeval_mlflow.promotion.rules import Floors, OneSided, Rule
+from rankeval_mlflow.promotion.deciding import Floors, OneSided, Rule, by_evaluations, by_gate
+from rankeval_mlflow.promotion.registry import (
+    Alias,
+    Decided,
+    Question,
+    asking,
+    checked_alias,
+    note_outcome,
+    rivals,
+    tag_version,
+    write_record,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -159,11 +167,11 @@ class Attempt:
         number = str(candidate.version)
         if before is None and not first:
             raise self._no_holder()
-        question = record.Question(number, before, self.who, started)
+        question = Question(number, before, self.who, started)
         decided = self.decide(self.alias, number, before)
         if dry_run:
             return self._told(question, decided, "would move" if decided.accepted else "rejected")
-        tracked = record.write(self.alias, question, decided, self._experiment(decided, candidate))
+        tracked = write_record(self.alias, question, decided, self._experiment(decided, candidate))
         outcome, said = self._moved(question, decided, tracked.run_id)
         return self._told(question, decided, outcome, said, run_id=tracked.run_id, where=tracked.where)
 
@@ -182,21 +190,21 @@ class Attempt:
         with asking(self.alias.uri, f"read run {run_id}"):
             return str(self.alias.client.get_run(run_id).info.experiment_id) if run_id else "0"
 
-    def _moved(self, question: record.Question, decided: Decided, run_id: str) -> tuple[Outcome, str]:
+    def _moved(self, question: Question, decided: Decided, run_id: str) -> tuple[Outcome, str]:
         """Tag the version and move the alias. The record says whether both were done, also after an error."""
         try:
-            record.tag_version(self.alias, question, run_id, accepted=decided.accepted)
+            tag_version(self.alias, question, run_id, accepted=decided.accepted)
             outcome, said = self._move(question) if decided.accepted else ("rejected", "")
         except RankevalError as error:
             became = "unknown whether it moved" if isinstance(error, _NotKnown) else "not moved"
-            record.note_outcome(self.alias, run_id, f"{became}: {error}")
+            note_outcome(self.alias, run_id, f"{became}: {error}")
             raise TrackingError(f"{error}. The decision is recorded in run {run_id}") from error
         before = question.before or "none"
         noted = {"moved": f"moved from {before} to {question.version}", "rejected": f"stays with {before}: rejected"}
-        record.note_outcome(self.alias, run_id, " ".join([noted.get(outcome, outcome), said]).strip())
+        note_outcome(self.alias, run_id, " ".join([noted.get(outcome, outcome), said]).strip())
         return outcome, said
 
-    def _move(self, question: record.Question) -> tuple[Outcome, str]:
+    def _move(self, question: Question) -> tuple[Outcome, str]:
         now = self.alias.holder()
         if now != question.before:
             return "overtaken", f"Meanwhile the alias went to {_named_version(now)}. Promote again to compare with it."
@@ -206,12 +214,12 @@ class Attempt:
         except RankevalError as error:  # the alias moved, though its versions cannot be read now
             return "moved", f"Beware: whether another promoter moved it since could not be read: {error}"
 
-    def _looked_again(self, question: record.Question) -> tuple[Outcome, str]:
+    def _looked_again(self, question: Question) -> tuple[Outcome, str]:
         """Read the alias after the move, and look for versions accepted over the same one."""
         now = self.alias.holder()
         if now != question.version:
             return "overtaken", f"It was moved, and then went to {_named_version(now)} by another hand."
-        others = record.rivals(self.alias, question)
+        others = rivals(self.alias, question)
         if not others:
             return "moved", ""
         return "moved", (
@@ -237,9 +245,7 @@ class Attempt:
                 "version has it"
             ) from lost
 
-    def _told(
-        self, question: record.Question, decided: Decided, outcome: Outcome, said: str = "", **logged: str
-    ) -> Promotion:
+    def _told(self, question: Question, decided: Decided, outcome: Outcome, said: str = "", **logged: str) -> Promotion:
         return Promotion(
             model=self.alias.model,
             alias=self.alias.name,

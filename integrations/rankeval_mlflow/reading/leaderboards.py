@@ -21,9 +21,9 @@ from rankeval.errors import InvalidInput, RankevalError
 from rankeval.render.markup import visible
 from rankeval.render.tables import Table
 from rankeval_mlflow.layout import short_digest
-from rankeval_mlflow.packing.evaluation import keys_of
-from rankeval_mlflow.reading.evaluations import evaluation_of
+from rankeval_mlflow.packing.results import keys_of
 from rankeval_mlflow.reading.listing import PAGE, Entry, broke_off, difference, entries_of, of_data, prevailing
+from rankeval_mlflow.reading.loading import evaluation_of
 from rankeval_mlflow.reading.resolving import asking, experiment_ids, pages
 
 if TYPE_CHECKING:

@@ -20,8 +20,8 @@ from rankeval._checks import few, shown
 from rankeval._registry import unknown
 from rankeval.errors import InvalidInput, TrackingError
 from rankeval_mlflow.delivery.addresses import hidden, masked, store
-from rankeval_mlflow.delivery.completeness import pieces_by_role, pieces_of
 from rankeval_mlflow.delivery.connection import connected, reason
+from rankeval_mlflow.delivery.payload import pieces_by_role, pieces_of
 
 _NOT_THERE = {"RESOURCE_DOES_NOT_EXIST", "INVALID_PARAMETER_VALUE", "NOT_FOUND", "BAD_REQUEST"}
 

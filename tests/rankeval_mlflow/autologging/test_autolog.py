@@ -390,7 +390,7 @@ def test_the_best_model_is_registered(data, client):
 
 def test_a_bug_in_logging_does_not_lose_the_search(data, monkeypatch):
     """Whatever logging raises is a warning; silent, not even that."""
-    monkeypatch.setattr("rankeval_mlflow.autologging.autolog.search_node", lambda *_, **__: 1 / 0)
+    monkeypatch.setattr("rankeval_mlflow.autologging.search_node", lambda *_, **__: 1 / 0)
     rkm.autolog(log_models=False)
     with pytest.warns(RankevalWarning, match=r"GridSearchCV\.fit was not logged: ZeroDivisionError"):
         assert _search(Ridge(), {"estimator__alpha": [1.0]}).fit(*data).best_score_ > 0

@@ -11,10 +11,9 @@ from mlflow.exceptions import MlflowException
 import rankeval_mlflow as rkm
 from rankeval.errors import RankevalWarning, TrackingError
 from rankeval_mlflow.delivery import spool as spool_room
-from rankeval_mlflow.delivery.payload import Node, Payload, Target
+from rankeval_mlflow.delivery.payload import Node, Payload, SavedModel, Target
 from rankeval_mlflow.delivery.sending import deliver, send
 from rankeval_mlflow.delivery.spool import waiting
-from rankeval_mlflow.flavours.mlmodel import SavedModel
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ import rankeval as rk
 import rankeval_mlflow as rkm
 from rankeval.errors import ConventionMismatch, InvalidInput, TrackingError
 from rankeval.tracking import RunRecord, host
-from rankeval_mlflow.packing.evaluation import keys_of
+from rankeval_mlflow.packing.results import keys_of
 
 
 @pytest.fixture

@@ -37,13 +37,12 @@ from rankeval.collection.data import RankingData
 from rankeval.errors import InvalidInput, RankevalError, warn
 from rankeval.evaluation import Evaluation
 from rankeval.tracking import TrackedRun
-from rankeval_mlflow.autologging.nodes import Scored, Settings, failed_node, search_node, validation_node
 from rankeval_mlflow.delivery.addresses import now_ms
-from rankeval_mlflow.delivery.payload import DatasetUse, Node
-from rankeval_mlflow.flavours.mlmodel import SavedModel
-from rankeval_mlflow.flavours.saving import saved
-from rankeval_mlflow.packing.evaluation import dataset_use, judged_data
+from rankeval_mlflow.delivery.payload import DatasetUse, Node, SavedModel
+from rankeval_mlflow.packing.results import dataset_use, judged_data
+from rankeval_mlflow.packing.searches import Scored, Settings, failed_node, search_node, validation_node
 from rankeval_mlflow.recording import log_cross_validation, send
+from rankeval_mlflow.saving import saved
 
 _AUTOLOGGING = "mlflow.autologging"
 """MLflow's tag of the runs that its automatic logging made, and will end."""

@@ -26,8 +26,7 @@ from rankeval.model_selection.nesting import last_of
 from rankeval.model_selection.scorers import QueryScorer, make_scorer
 from rankeval.render.markup import markdown
 from rankeval.render.tables import Table
-from rankeval_mlflow.delivery.payload import DatasetUse, Node
-from rankeval_mlflow.flavours.mlmodel import SavedModel
+from rankeval_mlflow.delivery.payload import DatasetUse, Node, SavedModel
 from rankeval_mlflow.layout import FOLD_END, KIND, param_text, safe_names
 
 _SHOWN = 60
