@@ -18,9 +18,11 @@ import os
 import re
 import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Container, Iterator
 from typing import Any
 from urllib.parse import urlsplit
+
+from mlflow.exceptions import InvalidUrlException, MlflowException, RestException
 
 from rankeval_mlflow.delivery.addresses import absolute
 from rankeval_mlflow.delivery.spool import held, spool_directories
@@ -69,6 +71,9 @@ _STATUS = re.compile(r"too many (\d{3}) error responses|failed with error code (
 _TAKEN = re.compile(r"\([\w.]+\).*(unique constraint|duplicate entry|duplicate key)", re.IGNORECASE)
 # Some messages repeat what was sent.
 _LONGEST = 500
+# What a store answers if nothing has a name, or nothing can have it.
+GONE = {"RESOURCE_DOES_NOT_EXIST"}
+NOT_THERE = {*GONE, "INVALID_PARAMETER_VALUE", "NOT_FOUND", "BAD_REQUEST"}
 _FOR_GOOD = {errno.EACCES, errno.EPERM, errno.ENAMETOOLONG, errno.EINVAL}
 
 
@@ -188,6 +193,26 @@ def _replaced(settings: dict[str, str]) -> Iterator[None]:
         os.environ.update(before)
 
 
+def existing(ask: Callable[..., Any], *name: Any, codes: Container[str] = NOT_THERE) -> Any | None:
+    """Return what a store has under a name; None if it answers with one of the codes.
+
+    Parameters
+    ----------
+    ask : callable
+        A method of a client.
+    *name : object
+        Its arguments.
+    codes : container of str
+        `NOT_THERE`, or `GONE` for an id that the store gave itself.
+    """
+    try:
+        return ask(*name)
+    except MlflowException as error:
+        if error.error_code not in codes:
+            raise
+        return None
+
+
 def is_permanent(error: BaseException) -> bool:
     """Return whether another attempt would be refused for the same reason.
 
@@ -214,8 +239,6 @@ def is_overtaken(error: BaseException) -> bool:
     error : BaseException
         What a call of MLflow raised.
     """
-    from mlflow.exceptions import MlflowException
-
     return isinstance(error, MlflowException) and _TAKEN.match(_own_words(error)) is not None
 
 
@@ -230,7 +253,7 @@ def reason(error: BaseException) -> str:
     if innermost := _of_the_network(error):
         return innermost.strerror or str(innermost) or type(innermost).__name__
     status = _status(error)
-    if status in _PLAIN and not _says_why(error):
+    if status in _PLAIN and not isinstance(error, RestException):  # the answer of a proxy, a page of HTML
         return f"{_PLAIN[status]} (HTTP {status})"
     lines = _own_words(error).strip().splitlines()
     said = lines[0] if lines else type(error).__name__
@@ -239,8 +262,6 @@ def reason(error: BaseException) -> str:
 
 def no_such_host(error: BaseException) -> bool:
     """Return whether a call failed because the name of its host does not resolve, or its address is no URL."""
-    from mlflow.exceptions import InvalidUrlException
-
     return isinstance(error, InvalidUrlException) or isinstance(_innermost(error), socket.gaierror | UnicodeError)
 
 
@@ -267,17 +288,8 @@ def _own_words(error: BaseException) -> str:
     return str(answer["message"]) if isinstance(answer, dict) and answer.get("message") else str(error)
 
 
-def _says_why(error: BaseException) -> bool:
-    """Return whether MLflow itself answered with an error in words, not a proxy or a page of HTML."""
-    from mlflow.exceptions import RestException
-
-    return isinstance(error, RestException)
-
-
 def _status(error: BaseException) -> int | None:
     """Return the status by which a store refused, if it answered; the codes of MLflow have one each."""
-    from mlflow.exceptions import MlflowException
-
     for one in _chain(error):
         response = getattr(one, "response", None)
         if response is not None and getattr(response, "status_code", None):

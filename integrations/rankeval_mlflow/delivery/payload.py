@@ -9,10 +9,11 @@ refuse for good must not be found out after a look at a test part, and not at ev
 The file ``MLmodel`` of a saved model has no ids while it waits, and in the store the ids that the store gave: they link
 predictions, traces and ``mlflow.models.evaluate`` to the logged model.
 
-A tag says which pieces a run holds whole, and names their manifests. It reads ``dev:3f2a9c1b7e01aa02 comparison:60303ae22b998861``: for each piece its label, and the first 16 digits of
-the SHA-256 of its manifest. A piece has the evaluation of the role that it is called by. Roles in parentheses say
-otherwise: ``record(dev,test):...`` holds two, ``final():...`` none; so do ``comparison`` and ``record`` without any.
-``dev/step-3`` has the evaluation of the role dev at a step of training.
+A tag says which pieces a run holds whole, and names their manifests: ``dev:3f2a9c1b7e01aa02 record(dev,test):60...``
+has for each piece its label, and the first 16 digits of the SHA-256 of its manifest. A piece has the evaluation of the
+role that it is called by. Roles in parentheses say otherwise: ``record(dev,test):...`` holds two, ``final():...`` none;
+so do ``comparison`` and ``record`` without any. ``dev/step-3`` has the evaluation of the role dev at a step of
+training.
 """
 
 from __future__ import annotations

@@ -43,9 +43,10 @@ from mlflow.entities import (
 )
 from mlflow.exceptions import MlflowException
 
-from rankeval.errors import InvalidInput, RankevalWarning, TrackingError
+from rankeval.errors import InvalidInput, RankevalWarning
 from rankeval.tracking import TrackedRun
 from rankeval_mlflow.delivery.addresses import masked, now_ms, where_to_look
+from rankeval_mlflow.delivery.connection import GONE, existing
 from rankeval_mlflow.delivery.payload import (
     MLMODEL,
     DatasetUse,
@@ -61,7 +62,7 @@ from rankeval_mlflow.delivery.payload import (
     walk,
     with_piece,
 )
-from rankeval_mlflow.delivery.spool import MemoryUpload, PendingUpload
+from rankeval_mlflow.delivery.spool import PendingUpload
 from rankeval_mlflow.layout import (
     COMPLETE,
     INTERVAL_ENDS,
@@ -81,96 +82,15 @@ from rankeval_mlflow.views import merged, with_measures
 _ATTEMPTS = 2
 
 
-def send_files(client: Any, run: Any, files: Mapping[str, bytes], folder: Path | None) -> None:
-    """Send the artifacts of a run.
-
-    Parameters
-    ----------
-    client : MlflowClient
-        The client.
-    run : Run
-        The run.
-    files : mapping of str to bytes
-        The artifacts by path.
-    folder : Path or None
-        A folder that has the same files.
-    """
-    if folder is not None:
-        client.log_artifacts(run.info.run_id, str(folder))
-    else:
-        send_from_memory(client, run.info.artifact_uri, files)
-
-
 @contextlib.contextmanager
-def on_disk(upload: Any, folder: Path | None, files: Mapping[str, bytes]) -> Iterator[Path | None]:
-    """Yield a folder that holds files while they are sent.
-
-    Parameters
-    ----------
-    upload : PendingUpload or MemoryUpload
-        The upload.
-    folder : Path or None
-        Where the spool is to hold them; None if nothing is kept on disk.
-    files : mapping of str to bytes
-        The files by path.
-
-    Yields
-    ------
-    Path or None
-        The folder, or a temporary one if the spool is full; None if that cannot be written either.
-    """
-    with contextlib.ExitStack() as stack:
-        if folder is None:
-            yield None
-            return
-        try:
-            upload.write(folder, files)
-        except OSError:
-            folder = _temporary(upload, stack, files)
-        yield folder
-
-
-def _temporary(upload: Any, stack: contextlib.ExitStack, files: Mapping[str, bytes]) -> Path | None:
-    try:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="rankeval-")))
-        upload.write(folder, files)
-    except OSError:
-        return None
-    return folder
-
-
-def send_from_memory(client: Any, artifact_uri: str, files: Mapping[str, bytes]) -> None:
-    """Send artifacts through a tracking server. MLflow itself can only send files that are on disk.
-
-    Parameters
-    ----------
-    client : MlflowClient
-        The client.
-    artifact_uri : str
-        The place of the artifacts.
-    files : mapping of str to bytes
-        The artifacts by path.
-
-    Raises
-    ------
-    TrackingError
-        If the artifacts do not go through the server.
-    """
-    from mlflow.store.artifact.artifact_repository_registry import get_artifact_repository
-    from mlflow.store.artifact.http_artifact_repo import HttpArtifactRepository
-    from mlflow.utils.credentials import get_default_host_creds
-    from mlflow.utils.rest_utils import augmented_raise_for_status, http_request
-
-    repository = get_artifact_repository(artifact_uri, tracking_uri=client.tracking_uri)
-    if not isinstance(repository, HttpArtifactRepository):
-        raise TrackingError(
-            f"no directory can be written, and the artifacts in {artifact_uri} take only files: set TMPDIR or "
-            "RANKEVAL_SPOOL to a folder that can be written"
-        )
-    credentials = get_default_host_creds(repository.artifact_uri)
-    for path, content in files.items():
-        answer = http_request(credentials, posixpath.join("/", path), "PUT", data=content)
-        augmented_raise_for_status(answer)
+def written(files: Mapping[str, bytes]) -> Iterator[Path]:
+    """Yield a temporary folder that holds files while they are sent; a resend makes them again."""
+    with tempfile.TemporaryDirectory(prefix="rankeval-") as folder:
+        for path, content in files.items():
+            target = Path(folder, path)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(content)
+        yield Path(folder)
 
 
 @dataclass(frozen=True)
@@ -230,7 +150,7 @@ _CONTEXT = "mlflow.data.context"
 class LoggedModels:
     """The logged models of one upload; ``state`` is the upload's memory of what was sent."""
 
-    def __init__(self, client: Any, upload: PendingUpload | MemoryUpload, state: dict[str, Any]) -> None:
+    def __init__(self, client: Any, upload: PendingUpload, state: dict[str, Any]) -> None:
         self.client = client
         self.upload = upload
         self.state = state
@@ -276,15 +196,9 @@ class LoggedModels:
     def _begun(self, known: str | None, experiment_id: str, place: str) -> Any | None:
         """Return the model that an earlier attempt made; None if it did not, or the model was deleted."""
         if known is not None:
-            try:
-                return self.client.get_logged_model(known)
-            except MlflowException as error:
-                if error.error_code != "RESOURCE_DOES_NOT_EXIST":
-                    raise
-                return None
+            return existing(self.client.get_logged_model, known, codes=GONE)
         marked = f"tags.`{RECORD}` = '{self.upload.id}/{place}'"
-        found = self.client.search_logged_models([experiment_id], filter_string=marked, max_results=1)
-        return found[0] if found else None
+        return next(iter(self.client.search_logged_models([experiment_id], filter_string=marked, max_results=1)), None)
 
     def _files(self, place: str, index: int, model: SavedModel, logged: Any, run_id: str) -> None:
         """Send the files of a model; its ``MLmodel`` last, with the ids that the store gave."""
@@ -295,17 +209,9 @@ class LoggedModels:
             artifact_path=logged.artifact_location,
             created_ms=logged.creation_timestamp,
         )
-        if isinstance(self.upload, MemoryUpload):
-            files = {**model.files, MLMODEL: with_ids}
-            send_from_memory(self.client, logged.artifact_location, files)
-            return
         self.client.log_model_artifacts(logged.model_id, str(self.upload.model(place, index)))
-        beside = self.upload.identified(place, index)
-        with on_disk(self.upload, beside, {MLMODEL: with_ids}) as folder:
-            if folder is None:
-                send_from_memory(self.client, logged.artifact_location, {MLMODEL: with_ids})
-            else:
-                self.client.log_model_artifact(logged.model_id, str(folder / MLMODEL))
+        with written({MLMODEL: with_ids}) as folder:
+            self.client.log_model_artifact(logged.model_id, str(folder / MLMODEL))
 
 
 Digests = Mapping[tuple[str, str, str], str]
@@ -363,9 +269,7 @@ _PARENT = "mlflow.parentRunId"
 class Steps:
     """The sending of one upload through one client."""
 
-    def __init__(
-        self, client: Any, upload: PendingUpload | MemoryUpload, payload: Payload, *, aggregates: bool
-    ) -> None:
+    def __init__(self, client: Any, upload: PendingUpload, payload: Payload, *, aggregates: bool) -> None:
         self.client = client
         self.upload = upload
         self.payload = payload
@@ -422,31 +326,24 @@ class Steps:
 
     def _asked(self, what: str, ask: Any, *name: str | None) -> Any | None:
         """Return what the store has under a name; None if no name was given."""
-        if None in name:
-            return None
-        try:
-            return ask(*name)
-        except MlflowException as error:
-            if error.error_code not in {"RESOURCE_DOES_NOT_EXIST", "INVALID_PARAMETER_VALUE"}:
-                raise
+        there = None if None in name else existing(ask, *name)
+        if there is None and None not in name:
             asked = cut(" ".join(map(str, name)), 200)
-            raise InvalidInput(f"there is no {what} {asked} in {masked(self.payload.target.uri)}") from error
+            raise InvalidInput(f"there is no {what} {asked} in {masked(self.payload.target.uri)}")
+        return there
 
     def _experiment(self, name: str | None, experiment_id: str | None) -> tuple[str, Mapping[str, str]]:
         """Return id and tags of the experiment; make the experiment if it does not exist."""
         if name is None:
-            found = self._asked("experiment with the id", self.client.get_experiment, experiment_id)
+            there = self._asked("experiment with the id", self.client.get_experiment, experiment_id)
         else:
-            found = self.client.get_experiment_by_name(name)
-        if found is None:
-            try:
-                return str(self.client.create_experiment(name)), {}
-            except MlflowException as error:
-                if error.error_code != "RESOURCE_ALREADY_EXISTS":
-                    raise
-            found = self.client.get_experiment_by_name(name)  # another process has just made it
-        refuse_deleted(found)
-        return str(found.experiment_id), found.tags
+            there = self.client.get_experiment_by_name(name)
+        if there is None:
+            if made := existing(self.client.create_experiment, name, codes={"RESOURCE_ALREADY_EXISTS"}):
+                return str(made), {}
+            there = self.client.get_experiment_by_name(name)  # another process has just made it
+        refuse_deleted(there)
+        return str(there.experiment_id), there.tags
 
     def _run(
         self, place: str, node: Node, experiment_id: str, *, parent: str | None = None, given: Any | None = None
@@ -458,7 +355,7 @@ class Steps:
         linked = self.payload.model_id if place == "0" and self.payload.model_id else next(iter(model_ids), None)
         digests = shown_digests(run, node.datasets)
         self._inputs(run_id, place, node, digests)
-        self._files(run, place, node)
+        self._files(run_id, place, node)
         note = self._batch(run, node, linked, digests)
         self.models.sent(place, node, run, model_ids)
         children = tuple(
@@ -499,17 +396,11 @@ class Steps:
     def _begun(self, place: str, experiment_id: str, mark: str) -> Any | None:
         """Return the run that an earlier attempt made, unless somebody deleted it."""
         if known := self.state["runs"].get(place):
-            try:
-                run = self.client.get_run(known)
-            except MlflowException as error:
-                if error.error_code != "RESOURCE_DOES_NOT_EXIST":
-                    raise
-                return None
-            return None if run.info.lifecycle_stage == "deleted" else run
+            run = existing(self.client.get_run, known, codes=GONE)
+            return None if run is None or run.info.lifecycle_stage == "deleted" else run
         if place not in self.state["asked"]:
             return None
-        found = self.client.search_runs([experiment_id], f"tags.`{RECORD}` = '{mark}'", max_results=1)
-        return found[0] if found else None
+        return next(iter(self.client.search_runs([experiment_id], f"tags.`{RECORD}` = '{mark}'", max_results=1)), None)
 
     def _inputs(self, run_id: str, place: str, node: Node, digests: Digests) -> None:
         datasets = [dataset_input(use, digests) for use in node.datasets]
@@ -518,16 +409,11 @@ class Steps:
         if datasets or models:
             self.client.log_inputs(run_id, datasets=datasets, models=models)
 
-    def _files(self, run: Any, place: str, node: Node) -> None:
-        last = {manifest_path(node.label): manifest(node)}
-        folder = self.upload.files(place) if isinstance(self.upload, PendingUpload) else None
-        with on_disk(self.upload, folder, last) as held:
-            if held == folder:
-                send_files(self.client, run, {**node.files, **last}, folder)
-                return
-            if node.files:
-                send_files(self.client, run, node.files, folder)
-            send_files(self.client, run, last, held)
+    def _files(self, run_id: str, place: str, node: Node) -> None:
+        if node.files:
+            self.client.log_artifacts(run_id, str(self.upload.files(place)))
+        with written({manifest_path(node.label): manifest(node)}) as folder:
+            self.client.log_artifacts(run_id, str(folder))
 
     def _batch(self, run: Any, node: Node, model_id: str | None, digests: Digests) -> str:
         """Log metrics, parameters and tags in one batch, synchronously; return the description."""
@@ -580,10 +466,9 @@ class Steps:
         if not node.renderings or place in self.state.get("drawn", []):
             return
         drawn = drawn_files(node, self._attempt(place))
-        folder = self.upload.drawn(place) if isinstance(self.upload, PendingUpload) else None
         if drawn.files:
-            with on_disk(self.upload, folder, drawn.files) as held:
-                send_files(self.client, run, drawn.files, held)
+            with written(drawn.files) as folder:
+                self.client.log_artifacts(run.info.run_id, str(folder))
         tags = self._tags_of_drawings(run, node, note, drawn)
         if tags:
             self.client.log_batch(run.info.run_id, tags=[RunTag(*one) for one in tags.items()], synchronous=True)
