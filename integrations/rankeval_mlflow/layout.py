@@ -12,8 +12,9 @@ loses the data of a refused name without a message. So every name and value pass
 from __future__ import annotations
 
 import hashlib
+import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from rankeval._checks import shown
@@ -81,26 +82,6 @@ def short_name(name: str, most: int = MAX_SHOWN) -> str:
     return name if len(name) <= most else f"{name[: most - 12]}...~{sha256(name.encode())[:8]}"
 
 
-def short_names(names: Iterable[str]) -> dict[str, str]:
-    """Return a short name for each of several different names; no two are equal.
-
-    Parameters
-    ----------
-    names : iterable of str
-        Distinct names.
-    """
-    given = list(names)
-    taken = {name for name in given if len(name) <= MAX_SHOWN}
-    chosen = {}
-    for name in given:
-        short = short_name(name)
-        while name != short and short in taken:  # a name that was made to look like the short form of another
-            short = short_name(f"{short}{name}")
-        taken.add(short)
-        chosen[name] = short
-    return chosen
-
-
 def checked_role(role: str, argument: str = "role") -> str:
     """Check a role or another plain word, which becomes part of tag names and paths, and return it.
 
@@ -136,6 +117,18 @@ def param_text(value: Any) -> str:
     """Return the value of a parameter as text; a text that MLflow would cut is cut with a mark."""
     text = str(value)
     return text if len(text) <= MAX_PARAM else f"{text[: MAX_PARAM - 40]}... (cut, {len(text)} characters)"
+
+
+def params_of(values: Mapping[str, Any]) -> dict[str, str]:
+    """Return parameters under names and with values that MLflow accepts."""
+    names = safe_names(str(name) for name in values)
+    return {names[str(name)]: param_text(value) for name, value in values.items()}
+
+
+def metrics_of(values: Mapping[str, float]) -> dict[str, float]:
+    """Return metrics under names that MLflow accepts, without values that it would alter: it makes 0 of nan."""
+    names = safe_names(values)
+    return {names[name]: float(value) for name, value in values.items() if math.isfinite(value)}
 
 
 def short_digest(digest: str) -> str:

@@ -337,26 +337,6 @@ def signature(X: Any, scores: NDArray[np.float64] | None) -> Any:
     return infer_signature(X, scores)
 
 
-def gaps(X: Any) -> str:
-    """Return what to do about whole numbers with missing values, for which MLflow has no type; "" if there are none.
-
-    Parameters
-    ----------
-    X : array, sparse matrix or frame of shape (n_rows, n_features)
-        The rows.
-    """
-    import pandas as pd
-
-    if not hasattr(X, "iloc"):
-        return ""
-    whole = [
-        name for name in X.columns if pd.api.types.is_integer_dtype(X[name]) or pd.api.types.is_bool_dtype(X[name])
-    ]
-    names = [str(name) for name in whole if X[name].isna().any()]
-    told = ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
-    return f". MLflow has no type for whole numbers with missing values: give {told} as float64" if names else ""
-
-
 def saved(ranker: Any, name: str = "ranker", *, X: Any = None) -> SavedModel:
     """Save a fitted ranker as an MLflow model that needs no rankeval.
 
@@ -506,7 +486,7 @@ def _check(path: Path, rows: Any, scores: Any, ranker: Any) -> None:
     try:
         found = np.asarray(mlflow.pyfunc.load_model(str(path), suppress_warnings=True).predict(rows), dtype=np.float64)
     except MlflowException as error:
-        raise InvalidInput(f"X is refused by the saved model: {said(error)}{gaps(rows)}") from error
+        raise InvalidInput(f"X is refused by the saved model: {said(error)}") from error
     finally:
         sys.path[:] = paths
     odd = np.flatnonzero(found.reshape(-1) != scores) if found.size == len(scores) else None

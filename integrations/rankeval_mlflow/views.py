@@ -8,8 +8,7 @@ resend: the numbers are safe on disk by then.
 
 Tables have the layout of `mlflow.log_table`: MLflow shows them beside the artifact tree and across runs. Pages are one
 static HTML file without scripts: MLflow shows artifacts in a sandboxed frame that cannot fetch anything, and names come
-from outside, so everything is escaped and in the file. A name of a system of 10,000 characters fills page, plot and
-description, so people see a short one; the files with the numbers keep it whole.
+from outside, so everything is escaped and in the file.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ import html
 import io
 import json
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -29,7 +28,7 @@ from rankeval.comparison import Comparison
 from rankeval.comparison.views.tables import laid_out, unjudged_tables
 from rankeval.render.layouts import interval_name
 from rankeval.render.tables import Table, number
-from rankeval_mlflow.layout import MAX_TAG, short_name, short_names
+from rankeval_mlflow.layout import MAX_TAG, short_name
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -223,7 +222,7 @@ def query_table(evaluation: Evaluation) -> bytes:
     """
     worst = evaluation.worst_first(evaluation.measure_names[0])[:MOST_QUERIES]
     ids = [str(query) for query in np.asarray(evaluation.queries, dtype=object)[worst]]
-    columns: dict[str, Sequence[Any]] = {"query": list(short_names(dict.fromkeys(ids)).values())}
+    columns: dict[str, Sequence[Any]] = {"query": ids}
     for name, values in zip(evaluation.by_name, evaluation.scores.T, strict=True):
         columns[name] = values[worst].tolist()
     for name, counts in evaluation.query_counts.items():
@@ -263,42 +262,6 @@ def _plain(value: Any) -> Any:
     if not isinstance(value, float):
         return value
     return round(value, _DIGITS) if math.isfinite(value) else None
-
-
-def shown_comparison(content: bytes | str) -> Comparison:
-    """Read a comparison from its JSON, long names of systems shortened visibly.
-
-    Parameters
-    ----------
-    content : bytes or str
-        What `Comparison.to_json` wrote.
-    """
-    fields = json.loads(content)
-    names = short_names(_systems(fields))
-    changed = {name: short for name, short in names.items() if name != short}
-    return Comparison.from_json(json.dumps(_replaced(fields, changed)) if changed else _text(content))
-
-
-def _text(content: bytes | str) -> str:
-    return content if isinstance(content, str) else content.decode()
-
-
-def _systems(fields: dict[str, Any]) -> Iterable[str]:
-    frames = [frame for frame in (fields["table"], fields["means"]) if frame]
-    named = [name for frame in frames for column in ("baseline", "system") for name in frame.get(column, ())]
-    return dict.fromkeys(named)
-
-
-def _replaced(value: Any, names: dict[str, str]) -> Any:
-    """Return plain values with other names: where a text is a name, and where a sentence holds a long one."""
-    if isinstance(value, dict):
-        return {names.get(key, key): _replaced(each, names) for key, each in value.items()}
-    if isinstance(value, list):
-        return [_replaced(each, names) for each in value]
-    if isinstance(value, str):
-        for name, short in sorted(names.items(), key=lambda pair: -len(pair[0])):
-            value = value.replace(name, short)
-    return value
 
 
 def comparison_page(comparison: Comparison) -> bytes:
@@ -379,7 +342,7 @@ def _evaluation(content: bytes, options: Mapping[str, Any]) -> dict[str, bytes]:
 
 
 def _comparison(content: bytes, _options: Mapping[str, Any]) -> dict[str, bytes]:
-    return {REPORT: comparison_page(shown_comparison(content))}
+    return {REPORT: comparison_page(Comparison.from_json(content.decode()))}
 
 
 def _rankers(content: bytes, _options: Mapping[str, Any]) -> dict[str, bytes]:

@@ -24,7 +24,8 @@ from urllib.parse import urlsplit
 
 from mlflow.exceptions import InvalidUrlException, MlflowException, RestException
 
-from rankeval_mlflow.delivery.addresses import absolute
+from rankeval.errors import RankevalError, TrackingError
+from rankeval_mlflow.delivery.addresses import absolute, hidden, masked
 from rankeval_mlflow.delivery.spool import held, spool_directories
 
 # Two retries ride out a hiccup; a server that is gone is reported after about three seconds.
@@ -34,7 +35,7 @@ _PATIENCE = {
     "MLFLOW_HTTP_REQUEST_TIMEOUT": "60",
 }
 # For the first request only, which shows if the server is there.
-_KNOCK = {"MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1", "MLFLOW_HTTP_REQUEST_TIMEOUT": "10"}
+_KNOCK = {**_PATIENCE, "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1", "MLFLOW_HTTP_REQUEST_TIMEOUT": "10"}
 # The seconds that a driver waits for the server of a database, by the driver's own setting.
 _PATIENCE_OF_DRIVERS = 10
 _CONNECT_TIMEOUT = {
@@ -74,6 +75,7 @@ _LONGEST = 500
 # What a store answers if nothing has a name, or nothing can have it.
 GONE = {"RESOURCE_DOES_NOT_EXIST"}
 NOT_THERE = {*GONE, "INVALID_PARAMETER_VALUE", "NOT_FOUND", "BAD_REQUEST"}
+_NO_RIGHT = {"PERMISSION_DENIED", "UNAUTHENTICATED", "CUSTOMER_UNAUTHORIZED"}
 _FOR_GOOD = {errno.EACCES, errno.EPERM, errno.ENAMETOOLONG, errno.EINVAL}
 
 
@@ -127,17 +129,16 @@ def connected(uri: str, registry_uri: str | None = None) -> Iterator[Any]:
     """
     from mlflow import MlflowClient  # the first import sets up the loggers, so import before hushing them
 
-    with environment(_QUIET), environment(_PATIENCE), _hushed():
-        if time.monotonic() - _ANSWERED.get(uri, -_FRESH) < _FRESH:
+    with _hushed():
+        if time.monotonic() - _ANSWERED.get(uri, -_FRESH) >= _FRESH:
+            with environment(_QUIET | _KNOCK):
+                _knock(uri)
+                with _alone(uri):
+                    # The client opens its store, and so makes the tables, when it is made.
+                    MlflowClient(tracking_uri=uri, registry_uri=registry_uri).search_experiments(max_results=1)
+            _ANSWERED[uri] = time.monotonic()
+        with environment(_QUIET | _PATIENCE):
             yield MlflowClient(tracking_uri=uri, registry_uri=registry_uri)
-            return
-        _knock(uri)
-        with _replaced(_KNOCK), _alone(uri):
-            # The client opens its store, and so makes the tables, when it is made.
-            client = MlflowClient(tracking_uri=uri, registry_uri=registry_uri)
-            client.search_experiments(max_results=1)
-        _ANSWERED[uri] = time.monotonic()
-        yield client
 
 
 def _knock(uri: str) -> None:
@@ -182,17 +183,6 @@ def _alone(uri: str) -> Iterator[None]:
         yield
 
 
-@contextlib.contextmanager
-def _replaced(settings: dict[str, str]) -> Iterator[None]:
-    """Replace values of `_PATIENCE`, but not those that the user set."""
-    before = {name: os.environ[name] for name in settings if os.environ.get(name) == _PATIENCE[name]}
-    os.environ.update({name: settings[name] for name in before})
-    try:
-        yield
-    finally:
-        os.environ.update(before)
-
-
 def existing(ask: Callable[..., Any], *name: Any, codes: Container[str] = NOT_THERE) -> Any | None:
     """Return what a store has under a name; None if it answers with one of the codes.
 
@@ -211,6 +201,29 @@ def existing(ask: Callable[..., Any], *name: Any, codes: Container[str] = NOT_TH
         if error.error_code not in codes:
             raise
         return None
+
+
+@contextlib.contextmanager
+def answered(uri: str, to: str, *, gone: type[RankevalError] = TrackingError) -> Iterator[None]:
+    """Raise an error of ours for that of a store that was asked to do something.
+
+    Parameters
+    ----------
+    uri : str
+        The store.
+    to : str
+        What it was asked, for the message: "move the alias".
+    gone : type
+        The class of the error if nothing has the name. What a caller named may be corrected (InvalidInput); the run of
+        an evaluation that was found by the store itself is the store's affair.
+    """
+    try:
+        yield
+    except MlflowException as error:
+        verb = "does not let this user" if error.error_code in _NO_RIGHT else "did not"
+        kind = gone if error.error_code in GONE else TrackingError
+        said = hidden(reason(error), [uri])
+        raise kind(f"the tracking store {masked(uri)} {verb} {to}: {said}") from error
 
 
 def is_permanent(error: BaseException) -> bool:

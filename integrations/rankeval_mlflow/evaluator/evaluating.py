@@ -46,6 +46,9 @@ if TYPE_CHECKING:
     from rankeval.evaluation import Evaluation
 
 
+_CONFIG, _HERE = "evaluator_config", "predictions"
+"""The names that the arguments have in errors."""
+
 NAME = "rankeval"
 """The name of the evaluator, under which a nested ``evaluator_config`` has our keys."""
 
@@ -59,7 +62,9 @@ class Settings(BaseModel):
 
     qid: Any = Field(default="qid", description="column or level of the index with the query of each row, or an array")
     docid: Any = Field(default=None, description="column of the document of each row, or an array")
-    weights: Any = Field(default=None, description="weights of the queries: a column, an array, or a mapping by query")
+    query_weight: Any = Field(
+        default=None, description="weights of the queries: a column, an array, or a mapping by query"
+    )
     qrels: Any = Field(
         default=None,
         description="judgments of a collection, as rankeval.evaluate takes them, instead of targets: for rankings that "
@@ -84,7 +89,7 @@ class Settings(BaseModel):
     report: StrictBool = Field(default=True, description="whether the run gets a report in HTML")
     pass_ids: StrictBool = Field(
         default=False,
-        description="true: the model gets the columns of qid, docid and weights even if its signature lacks them",
+        description="true: the model gets the columns of qid, docid and query_weight even if its signature lacks them",
     )
 
     @classmethod
@@ -107,14 +112,14 @@ class Settings(BaseModel):
         if isinstance(given, Mapping) and set(given) == {NAME}:
             given = given[NAME]
         if not isinstance(given, Mapping):
-            raise InvalidInput(argument="evaluator_config", found=shown(given), expected="a mapping of keys")
+            raise InvalidInput(argument=_CONFIG, found=shown(given), expected="a mapping of keys")
         for key in given:
             if key not in cls.model_fields:
                 raise unknown("key of evaluator_config", key, cls.model_fields)
         try:
             settings = cls(**given)
         except ValidationError as error:
-            raise InvalidInput(_problem(error)) from error
+            raise _refusal(error) from error
         settings.rules()  # a misspelt name is an error before the model predicts
         return settings
 
@@ -147,32 +152,24 @@ class Settings(BaseModel):
         if self.guard is None:
             return
         where = self.guard.ledger if isinstance(self.guard, Guard) else self.guard
-        if not isinstance(where, (str, os.PathLike)):
-            raise InvalidInput(
-                f"evaluator_config: guard is {shown(self.guard)}; expected a Guard, or the place of its ledger"
-            )
-        url = discovery.ledger_url(where)
-        if discovery.default_url() is None:
-            raise InvalidInput(
-                f"evaluator_config: guard names the ledger {shown(where)}, but ledgers are switched off for this "
-                f"process ({discovery.VARIABLE} or pyproject.toml); switch them on, or leave guard out"
-            )
-        if not discovery.may_exist(url):
-            raise InvalidInput(f"evaluator_config: guard names the ledger {shown(where)}, which does not exist")
+        url = discovery.ledger_url(where) if isinstance(where, (str, os.PathLike)) else None
+        expected = "a Guard, or the place of its ledger" if url is None else ""
+        if url is not None and discovery.default_url() is None:
+            expected = f"no ledger, since {discovery.VARIABLE} or pyproject.toml switch ledgers off for this process"
+        elif url is not None and not discovery.may_exist(url):
+            expected = "a ledger that exists"
+        if url is None or expected:
+            raise InvalidInput(where=_CONFIG, argument="guard", found=shown(where), expected=expected)
         discovery.watch(url)
 
 
-def _problem(error: ValidationError) -> str:
-    first, *others = error.errors(include_url=False)
-    key = first["loc"][0]
-    said = first["msg"].removeprefix("Value error, ")
-    more = f" (and {len(others)} more)" if others else ""
-    if first["type"] == "value_error":
-        return f"evaluator_config: {said}{more}"
-    return f"evaluator_config: {key} is {shown(first['input'])}; {said[:1].lower()}{said[1:]}{more}"
-
-
-_HERE = "predictions"
+def _refusal(error: ValidationError) -> InvalidInput:
+    first = error.errors(include_url=False)[0]
+    ours = first.get("ctx", {}).get("error")  # what a validator of `Settings` raised
+    if isinstance(ours, InvalidInput):
+        return ours.having(where=_CONFIG)
+    key, found = str(first["loc"][0]), shown(first["input"])
+    return InvalidInput(f"{first['msg']}, found {found}", where=_CONFIG, argument=key, found=found)
 
 
 @dataclass(frozen=True)
@@ -185,7 +182,7 @@ class Rows:
         Everything but targets and predictions, ids included.
     ids : tuple of str
         The columns of the features that hold ids or weights.
-    qid, docid, weights, relevance : array of shape (n_rows,), optional
+    qid, docid, query_weight, relevance : array of shape (n_rows,), optional
         The columns. Weights may also be a mapping by query.
     """
 
@@ -193,7 +190,7 @@ class Rows:
     ids: tuple[str, ...]
     qid: Any
     docid: Any = None
-    weights: Any = None
+    query_weight: Any = None
     relevance: Any = None
 
     @classmethod
@@ -213,7 +210,7 @@ class Rows:
             If a column is missing, or its length or a value is wrong.
         """
         features = dataset.features_data
-        keys = {"qid": settings.qid, "docid": settings.docid, "weights": settings.weights}
+        keys = {"qid": settings.qid, "docid": settings.docid, "query_weight": settings.query_weight}
         taken = {key: _column(features, key, given) for key, given in keys.items()}
         ids = tuple(given for given in keys.values() if isinstance(given, str) and given in _names(features))
         if settings.qrels is not None:
@@ -256,14 +253,14 @@ def _column(features: Any, key: str, given: Any) -> Any:
         return _named(features, key, given)
     if given is None:
         if key == "qid":
-            raise QueryIdError("qid is None; name the column with the query of each row", argument="evaluator_config")
+            expected = "the column with the query of each row"
+            raise QueryIdError(where=_CONFIG, argument=key, found="None", expected=expected)
         return None
-    if hasattr(given, "items") and key == "weights":
+    if hasattr(given, "items") and key == "query_weight":
         return given  # by query
-    n_rows = len(features)
-    if not hasattr(given, "__len__") or len(given) != n_rows:
-        found = f"{len(given)} values" if hasattr(given, "__len__") else f"a {type(given).__name__}"
-        raise InvalidInput(f"evaluator_config: {key} has {found} for {n_rows} rows of data; give one value a row")
+    if not hasattr(given, "__len__") or len(given) != len(features):
+        expected = f"one value for each of {len(features)} rows of data"
+        raise InvalidInput(where=_CONFIG, argument=key, found=shown(given), expected=expected)
     check_rows(data=features, **{key: given})
     return given.to_numpy() if hasattr(given, "to_numpy") else given
 
@@ -275,7 +272,7 @@ def _named(features: Any, key: str, name: str) -> Any:
     if index is not None and name in index.names:
         return index.get_level_values(name).to_numpy()
     wrong = unknown(f"column (evaluator_config: {key})", name, _names(features), summary="it is not in the data")
-    raise type(wrong)(f"{wrong}. Give {key} as an array if the column is not among the features that MLflow has")
+    raise wrong.having(remedy=f"give {key} as an array if the column is not among the features that MLflow has")
 
 
 def _names(features: Any) -> list[Any]:
@@ -284,15 +281,15 @@ def _names(features: Any) -> list[Any]:
 
 def _refuse_two_truths(dataset: Any, settings: Settings) -> None:
     """Raise unless the judgments come from one place, and the rows say which documents they rank."""
+    why = ""
     if dataset.has_targets:
-        raise InvalidInput(
-            "targets and the key 'qrels' of evaluator_config both give judgments",
-            remedy="leave one of them out: the targets hold no documents that the ranking lacks, qrels does",
-        )
-    if settings.docid is None:
-        raise InvalidInput("qrels needs docid, the column with the document of each row", argument="evaluator_config")
-    if settings.weights is not None and not hasattr(settings.weights, "items"):
-        raise InvalidInput("evaluator_config: with qrels, weights must be a mapping by query: some have no row")
+        why = "the targets give judgments too: leave them out, or qrels, which holds documents that the ranking lacks"
+    elif settings.docid is None:
+        why = "it needs docid, the column with the document of each row"
+    elif settings.query_weight is not None and not hasattr(settings.query_weight, "items"):
+        why = "it needs query_weight as a mapping by query, since some queries have no row"
+    if why:
+        raise InvalidInput(why, where=_CONFIG, argument="qrels")
 
 
 def static_scores(dataset: Any) -> NDArray[Any]:
@@ -484,13 +481,12 @@ def _refuse(rows: Rows, scores: NDArray[Any]) -> None:
 
 
 def _evaluated(rows: Rows, scores: NDArray[Any], settings: Settings, name: str | None) -> Evaluation:
-    rules: dict[str, Any] = {"convention": settings.convention, "query_weight": rows.weights, **settings.single_rules}
+    rules: dict[str, Any] = {"convention": settings.convention, "query_weight": rows.query_weight}
+    rules |= {"measures": settings.measures, "name": name, **settings.single_rules}
     if settings.qrels is not None:
         ranking = Run(rows.qid, rows.docid, scores)
-        return evaluate(settings.qrels, ranking, measures=settings.measures, name=name, **rules)
-    return evaluate(
-        rows.relevance, scores, qid=rows.qid, docid=rows.docid, measures=settings.measures, name=name, **rules
-    )
+        return evaluate(settings.qrels, ranking, **rules)
+    return evaluate(rows.relevance, scores, qid=rows.qid, docid=rows.docid, **rules)
 
 
 def _system(call: Call, settings: Settings) -> str | None:

@@ -40,12 +40,14 @@ from rankeval_mlflow.layout import (
     KIND,
     checked_role,
     folder,
+    metrics_of,
     param_text,
+    params_of,
     safe_name,
     safe_names,
     short_name,
 )
-from rankeval_mlflow.packing.results import comparison_node, dataset_use, evaluation_node, keys_of
+from rankeval_mlflow.packing.results import by_fold, comparison_node, dataset_use, evaluation_node, keys_of
 from rankeval_mlflow.views import RANKERS, REPORT, rankers_section
 
 if TYPE_CHECKING:
@@ -76,12 +78,7 @@ def fold_steps(cv: CrossValidation) -> tuple[tuple[str, float, int], ...]:
         The result.
     """
     names = {label: f"{key}{FOLD_END}" for label, key in keys_of(cv.evaluation).items()} | _FACTS
-    return tuple(
-        (names[label], float(value), step)
-        for label in names
-        for step, value in enumerate(cv.folds[label].to_numpy(dtype=float))
-        if math.isfinite(value)
-    )
+    return by_fold({name: cv.folds[label].to_numpy(dtype=float) for label, name in names.items()})
 
 
 def fold_spread(cv: CrossValidation) -> dict[str, float]:
@@ -92,8 +89,7 @@ def fold_spread(cv: CrossValidation) -> dict[str, float]:
     cv : CrossValidation
         The result.
     """
-    spread = {f"{key}_sd": float(cv.folds[label].std(ddof=1)) for label, key in keys_of(cv.evaluation).items()}
-    return {name: value for name, value in spread.items() if math.isfinite(value)}
+    return metrics_of({f"{key}_sd": cv.folds[label].std(ddof=1) for label, key in keys_of(cv.evaluation).items()})
 
 
 def cross_validation_node(
@@ -167,27 +163,22 @@ def _child(cv: CrossValidation, place: int, ended_ms: int) -> Node:
     """Pack one fold. Its queries are in the parent's evaluation, so it has no file of its own."""
     row = cv.folds.iloc[[place]]
     keys = keys_of(cv.evaluation)
-    values = {key: float(row[label].iloc[0]) for label, key in keys.items()} | {"n_queries": _number(row, "n_queries")}
-    values |= {name: _number(row, name) for name in ("fit_seconds", "score_seconds")}
+    keys |= {name: name for name in _FACTS}
+    values = {key: float(row[label].iloc[0]) for label, key in keys.items()}
     params: dict[str, Any] = {"fold": place}
     if place < len(cv.splits):
         params |= {"train_queries": cv.splits[place].n_train, "test_queries": cv.splits[place].n_test}
     if cv.best_params is not None:
         params |= {str(key): value for key, value in cv.best_params.iloc[place].items()}
-    names = safe_names(params)
     return Node(
         name=f"fold {place}",
         label="fold",
-        params={names[key]: param_text(value) for key, value in params.items()},
-        metrics={key: value for key, value in values.items() if math.isfinite(value)},
+        params=params_of(params),
+        metrics=metrics_of(values),
         tags={KIND: "fold"},
         started_ms=ended_ms - _milliseconds(row),
         ended_ms=ended_ms,
     )
-
-
-def _number(row: pd.DataFrame, name: str) -> float:
-    return float(row[name].iloc[0])
 
 
 def _milliseconds(folds: pd.DataFrame) -> int:
@@ -222,8 +213,8 @@ def record_node(record: RunRecord) -> Node:
     own = Node(
         name=short_name(record.name, most=200),
         label=LABEL,
-        params=_params(record.params),
-        metrics=_finite(record.metrics),
+        params=params_of(record.params),
+        metrics=metrics_of(record.metrics),
         tags=_tags(record.tags),
         facts={LABEL: _facts(record)},
         datasets=tuple(dataset_use(data) for data in record.data),
@@ -324,7 +315,7 @@ def _best(child: RunRecord, node: Node) -> Node:
         for place, scores in enumerate(node.scores)
         for key, value in scores.metrics.items()
     }
-    tuned = _params(child.params)
+    tuned = params_of(child.params)
     params = {name: value for name, value in node.params.items() if name not in tuned}
     return Node(name=node.name, label=LABEL, params={**params, "system": short_name(child.name)}, metrics=metrics)
 
@@ -373,24 +364,12 @@ def _facts(record: RunRecord) -> dict[str, Any]:
     }
 
 
-def _params(params: Mapping[str, Any]) -> dict[str, str]:
-    names = safe_names(params)
-    return {names[name]: param_text(value) for name, value in params.items()}
-
-
 def _long(params: Mapping[str, Any]) -> dict[str, bytes]:
     cut = {name: str(value) for name, value in params.items() if param_text(value) != str(value)}
     return {"rankeval/params.json": json.dumps(cut, indent=1).encode()} if cut else {}
 
 
-def _finite(metrics: Mapping[str, float]) -> dict[str, float]:
-    names = safe_names(metrics)
-    return {names[name]: float(value) for name, value in metrics.items() if math.isfinite(value)}
-
-
 def _tags(tags: Mapping[str, str]) -> dict[str, str]:
     """Return the tags of a record; of those of a guard the two that its ledger is checked by, the facts have all."""
-    names = safe_names(tags)
     shown = (GUARD_LEDGER, GUARD_HEAD) if tags.get(GUARD_HEAD) else ()
-    hidden = [name for name in tags if name.startswith(_GUARD) and name not in shown]
-    return {names[name]: param_text(value) for name, value in tags.items() if name not in hidden}
+    return params_of({name: value for name, value in tags.items() if name in shown or not name.startswith(_GUARD)})

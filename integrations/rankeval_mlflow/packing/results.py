@@ -25,14 +25,14 @@ The layout of a comparison called ``final``::
                rankeval/final/report.html       drawn
     inputs     the data sets of the evaluations
 
-Names of systems may be of any length. Files hold them whole; people see short ones.
+Names of systems may be of any length: those in metrics and paths are cut so that they stay different.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -52,6 +52,7 @@ from rankeval_mlflow.layout import (
     evaluation_path,
     folder,
     label_of,
+    metrics_of,
     param_text,
     safe_name,
     safe_names,
@@ -59,7 +60,7 @@ from rankeval_mlflow.layout import (
     short_digest,
     short_name,
 )
-from rankeval_mlflow.views import QUERIES, comparison_section, evaluation_section, intervals, shown_comparison
+from rankeval_mlflow.views import QUERIES, comparison_section, evaluation_section, intervals
 
 if TYPE_CHECKING:
     from rankeval.comparison import Comparison
@@ -214,6 +215,22 @@ def keys_of(evaluation: Evaluation) -> dict[str, str]:
     return {label: safe[measure.key] for label, measure in evaluation.by_name.items()}
 
 
+def by_fold(folds: Mapping[str, Iterable[float]]) -> tuple[tuple[str, float, int], ...]:
+    """Return metrics with the fold as step; values that are not finite are left out.
+
+    Parameters
+    ----------
+    folds : mapping of str to iterable of float
+        The values of all folds by metric.
+    """
+    return tuple(
+        (key, float(value), step)
+        for key, values in folds.items()
+        for step, value in enumerate(values)
+        if math.isfinite(value)
+    )
+
+
 def _metrics(
     evaluation: Evaluation, values: dict[str, float], limits: dict[str, tuple[float, float]]
 ) -> dict[str, float]:
@@ -224,7 +241,7 @@ def _metrics(
         for side, end in zip(INTERVAL_ENDS, pair, strict=True)
     }
     # MLflow's tables have the order of this mapping. A measure of a user may have the name of an end: it stays.
-    return {key: value for key, value in {**values, **ends, **values}.items() if math.isfinite(value)}
+    return metrics_of({**values, **ends, **values})
 
 
 def _facts(evaluation: Evaluation, data: LoggedData, values: dict[str, float]) -> dict[str, Any]:
@@ -287,7 +304,6 @@ def comparison_node(
     role = checked_role(role or ("test" if comparison.standing else "dev"))
     held = _held(comparison, folder(name))
     whole = comparison.to_json()
-    shown = shown_comparison(whole)
     numbers, left_out = (
         _differences(comparison, held, name) if comparison.has_pairs else (_means(comparison, held, name), "")
     )
@@ -295,9 +311,9 @@ def comparison_node(
     return Node(
         name=name,
         label=name,
-        params=_comparison_params(comparison, shown),
+        params=_comparison_params(comparison),
         metrics=numbers,
-        tags={KIND: "comparison", _tag(HEADLINE, name): param_text(shown.headline), **_guard_tags(guard, name)},
+        tags={KIND: "comparison", _tag(HEADLINE, name): param_text(comparison.headline), **_guard_tags(guard, name)},
         facts={name: _comparison_facts(comparison, held, guard, left_out)},
         datasets=tuple(dataset_use(each) for each in _data(held, role, data)),
         files={
@@ -306,7 +322,7 @@ def comparison_node(
             **{each.path: each.evaluation.to_bytes() for each in held},
         },
         renderings=(Rendering("comparison", f"{folder(name)}/comparison.json", into=folder(name)),) if report else (),
-        sections={name: comparison_section(shown, left_out)},
+        sections={name: comparison_section(comparison, left_out)},
     )
 
 
@@ -344,15 +360,18 @@ def _data(held: list[_Held], role: str, name: LoggedData | str | None) -> list[L
     return list(found.values())
 
 
-def _comparison_params(comparison: Comparison, shown: Comparison) -> dict[str, str]:
-    frame = shown.table if shown.has_pairs else shown.means
+def _comparison_params(comparison: Comparison) -> dict[str, str]:
+    frame = comparison.table if comparison.has_pairs else comparison.means
     named = [] if frame is None else dict.fromkeys(frame["system"].astype(str))
     pairs = dict.fromkeys(
-        [*(shown.table["baseline"].astype(str) if shown.has_pairs and shown.baseline is None else ()), *named]
+        [
+            *(comparison.table["baseline"].astype(str) if comparison.has_pairs and comparison.baseline is None else ()),
+            *named,
+        ]
     )
     margin = {"margin": repr(comparison.margin)} if comparison.margin else {}
     return {
-        **({"baseline": shown.baseline} if shown.baseline is not None else {}),
+        **({"baseline": comparison.baseline} if comparison.baseline is not None else {}),
         "systems": param_text(", ".join(pairs)),
         "measures": param_text(", ".join(dict.fromkeys([] if frame is None else frame["measure"].astype(str)))),
         "test": comparison.test,
@@ -391,7 +410,7 @@ def _differences(comparison: Comparison, held: list[_Held], name: str) -> tuple[
         if not left
         else f"Metrics show {len(places):,} of {len(table):,} rows; table.csv and comparison.json have all."
     )
-    return _finite(values), said
+    return metrics_of(values), said
 
 
 def _leader(comparison: Comparison) -> str:
@@ -427,18 +446,13 @@ def _means(comparison: Comparison, held: list[_Held], name: str) -> dict[str, fl
         return {}
     keys = {label: key for each in held for label, key in keys_of(each.evaluation).items()}
     rows = comparison.means.to_dict("records")
-    return _finite(
+    return metrics_of(
         {
             _path(name, "", (str(row["system"]),), keys.get(row["measure"], row["measure"]), end): float(row[end])
             for row in rows
             for end in ("mean", "ci_low", "ci_high")
         }
     )
-
-
-def _finite(metrics: Mapping[str, float]) -> dict[str, float]:
-    names = safe_names(metrics)
-    return {names[name]: value for name, value in metrics.items() if math.isfinite(value)}
 
 
 def _guard(comparison: Comparison) -> dict[str, str]:

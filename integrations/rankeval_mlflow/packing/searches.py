@@ -27,7 +27,8 @@ from rankeval.model_selection.scorers import QueryScorer, make_scorer
 from rankeval.render.markup import markdown
 from rankeval.render.tables import Table
 from rankeval_mlflow.delivery.payload import DatasetUse, Node, SavedModel
-from rankeval_mlflow.layout import FOLD_END, KIND, param_text, safe_names
+from rankeval_mlflow.layout import FOLD_END, KIND, metrics_of, param_text, params_of, safe_names
+from rankeval_mlflow.packing.results import by_fold
 
 _SHOWN = 60
 """Characters of the name of a nested run."""
@@ -141,34 +142,12 @@ def means(folds: Mapping[str, NDArray[np.float64]]) -> dict[str, float]:
     for key, each in folds.items():
         values[key] = float(np.mean(each))
         values[f"{key}_sd"] = float(np.std(each, ddof=1)) if len(each) > 1 else math.nan
-    return finite(values)
+    return metrics_of(values)
 
 
 def steps(folds: Mapping[str, NDArray[np.float64]]) -> tuple[tuple[str, float, int], ...]:
-    """Return the value of each fold as a step of ``<key>_fold``.
-
-    Parameters
-    ----------
-    folds : mapping of str to ndarray of shape (n_folds,)
-        The values by metric.
-    """
-    return tuple(
-        (f"{key}{FOLD_END}", float(value), step)
-        for key, each in folds.items()
-        for step, value in enumerate(each)
-        if math.isfinite(value)
-    )
-
-
-def finite(values: Mapping[str, float]) -> dict[str, float]:
-    """Return the values that MLflow keeps as they are.
-
-    Parameters
-    ----------
-    values : mapping of str to float
-        The values by metric.
-    """
-    return {key: value for key, value in values.items() if math.isfinite(value)}
+    """Return the value of each fold as a step of ``<key>_fold``."""
+    return by_fold({f"{key}{FOLD_END}": values for key, values in folds.items()})
 
 
 def described(estimator: Any) -> str:
@@ -183,18 +162,6 @@ def described(estimator: Any) -> str:
     if type(estimator).__name__ == "QueryRanker" and inner is not None:
         return described(inner)
     return type(estimator).__name__
-
-
-def texts(values: Mapping[str, Any]) -> dict[str, str]:
-    """Return parameters under names and with values that MLflow accepts.
-
-    Parameters
-    ----------
-    values : mapping
-        The values by name.
-    """
-    names = safe_names({str(name): None for name in values})
-    return {names[str(name)]: param_text(value) for name, value in values.items()}
 
 
 def failed_node(name: str, reason: str, *, started_ms: int, ended_ms: int, label: str) -> Node:
@@ -270,7 +237,7 @@ def search_node(
     return Node(
         name=f"{type(search).__name__} of {described(search.estimator)}",
         label=label,
-        params={**texts(chosen), **texts(facts)},
+        params={**params_of(chosen), **params_of(facts)},
         metrics={} if best is None else results.metrics(best),
         steps=results.steps(best) if best is not None and settings.log_folds else (),
         tags={KIND: "search"},
@@ -341,7 +308,7 @@ class _Results:
 
     def metrics(self, place: int) -> dict[str, float]:
         """Return mean and spread of each measure, and the seconds."""
-        return means(self.folds(place)) | finite(
+        return means(self.folds(place)) | metrics_of(
             {
                 "fit_seconds": float(self.table["mean_fit_time"][place]) * self.n_folds,
                 "score_seconds": float(self.table["mean_score_time"][place]) * self.n_folds,
@@ -360,7 +327,7 @@ class _Results:
         return Node(
             name=text if len(text) <= _SHOWN else f"{text[: _SHOWN - 3]}...",
             label="setting",
-            params=texts(params),
+            params=params_of(params),
             metrics=values,
             steps=self.steps(place) if settings.log_folds else (),
             tags={KIND: "setting"},
@@ -415,8 +382,8 @@ def validation_node(
     return Node(
         name=f"cross-validation of {described(estimator)}",
         label=label,
-        params=texts(facts),
-        metrics=means(folds) | finite({name: float(np.sum(value)) for name, value in seconds.items()}),
+        params=params_of(facts),
+        metrics=means(folds) | metrics_of({name: float(np.sum(value)) for name, value in seconds.items()}),
         steps=steps(folds) if settings.log_folds else (),
         tags={KIND: "cross-validation"},
         files={f"rankeval/{label}/folds.csv": table.to_csv().encode()},
@@ -429,7 +396,7 @@ def validation_node(
                 name=f"fold {place}",
                 label="fold",
                 params={"fold": str(place)},
-                metrics=finite({str(name): float(value) for name, value in row.items()}),
+                metrics=metrics_of({str(name): float(value) for name, value in row.items()}),
                 tags={KIND: "fold"},
                 started_ms=started_ms,
                 ended_ms=started_ms + round(1000 * float(row["fit_seconds"] + row["score_seconds"])),

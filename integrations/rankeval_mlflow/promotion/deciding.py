@@ -38,7 +38,7 @@ from rankeval.guard.gate.gate import Gate
 from rankeval.tracking import LoggedData
 from rankeval_mlflow.delivery.connection import reason
 from rankeval_mlflow.packing.results import judged_data
-from rankeval_mlflow.promotion.registry import Alias, Decided, asking
+from rankeval_mlflow.promotion.registry import Alias, Decided
 from rankeval_mlflow.reading.loading import logged_for
 
 if TYPE_CHECKING:
@@ -50,48 +50,6 @@ Floors = float | Mapping[Any, float]
 
 CLAIMS = ("better", "not_worse")
 """What a promotion can ask for: claims with one side."""
-
-
-def floors_by_slice(floors: Floors | None, slices: Any) -> dict[str, float]:
-    """Return the floors by the text of their value; one for all slices stands under "all".
-
-    Parameters
-    ----------
-    floors : float or mapping of value to float, optional
-        The floors.
-    slices : object, optional
-        The attribute of the queries, which is only asked whether it is there.
-
-    Raises
-    ------
-    InvalidInput
-        If one of the two is missing, or a floor is no number above 0.
-    """
-    if (slices is None) != (floors is None):
-        found, lacking = ("floors", "slices") if slices is None else ("slices", "floors")
-        raise InvalidInput(
-            f"{found} is given without {lacking}: floors are the losses to rule out on slices of the queries, as in "
-            'slices=kind_by_qid, floors={"tail": 0.05}'
-        )
-    if floors is None:
-        return {}
-    given = (
-        {str(value): floor for value, floor in floors.items()} if isinstance(floors, Mapping) else {TOGETHER: floors}
-    )
-    if isinstance(floors, Mapping) and len(given) < len(floors):
-        raise InvalidInput(f"floors names a slice twice: {list(floors)} are the same as text")
-    if not given:
-        raise InvalidInput(
-            "floors is empty; give a loss for each slice that has a floor, or leave out slices and floors"
-        )
-    if isinstance(floors, Mapping) and TOGETHER in given:
-        raise InvalidInput(f"floors has {TOGETHER!r}, which is no slice: claim= and margin= are about all queries")
-    for value, floor in given.items():
-        name = f"floors[{value!r}]" if isinstance(floors, Mapping) else "floors"
-        check_number(name, floor)
-        if floor <= 0:
-            raise InvalidInput(argument=name, found=f"{floor}", expected="the smallest loss to rule out, above 0")
-    return given
 
 
 def tested_floors(
@@ -112,7 +70,7 @@ def tested_floors(
     slices : object
         The attribute of the queries.
     floors : mapping of str to float
-        The result of `floors_by_slice`.
+        `Rule.floors_by_slice`.
     options : mapping
         Options of `rankeval.compare`.
 
@@ -170,7 +128,7 @@ class Rule:
 
     Attributes
     ----------
-    measure : str
+    measure : str or Measure
         The measure that decides.
     claim : {"better", "not_worse"}
         The claim over all queries.
@@ -186,7 +144,7 @@ class Rule:
         The loss that must be ruled out on each slice, or on those named.
     """
 
-    measure: str
+    measure: Any
     claim: OneSided = "better"
     margin: float = 0.0
     alpha: float = 0.025
@@ -211,7 +169,26 @@ class Rule:
     @cached_property
     def floors_by_slice(self) -> dict[str, float]:
         """The floors by the text of their value; one for all slices stands under "all"."""
-        return floors_by_slice(self.floors, self.slices)
+        if (self.slices is None) != (self.floors is None):
+            expected = 'both or neither of slices and floors, as in slices=kind_by_qid, floors={"tail": 0.05}'
+            raise InvalidInput(argument="floors", found=shown(self.floors), expected=expected)
+        if self.floors is None:
+            return {}
+        if not isinstance(self.floors, Mapping):
+            given, names = {TOGETHER: self.floors}, ["floors"]
+        else:
+            given = {str(value): floor for value, floor in self.floors.items()}
+            names = [f"floors[{value!r}]" for value in given]
+            if not given or len(given) < len(self.floors) or TOGETHER in given:
+                expected = (
+                    f"a loss for each slice with a floor, by different names; {TOGETHER!r} is for claim= and margin="
+                )
+                raise InvalidInput(argument="floors", found=shown(self.floors), expected=expected)
+        for name, floor in zip(names, given.values(), strict=True):
+            check_number(name, floor)
+            if floor <= 0:
+                raise InvalidInput(argument=name, found=f"{floor}", expected="the smallest loss to rule out, above 0")
+        return given
 
     @property
     def options(self) -> dict[str, Any]:
@@ -369,7 +346,7 @@ def _facts(rule: Rule, role: str, candidate: Logged, used: Logged | None = None)
 
 def _logged(alias: Alias, version: str, role: str) -> Logged:
     uri = f"models:/{alias.model}/{version}"
-    with _with_remedy(alias, version, role), asking(alias.uri, f"read the evaluation of {uri}"):
+    with _with_remedy(alias, version, role), alias.asking(f"read the evaluation of {uri}"):
         found = alias.client.get_model_version(alias.model, version)
         run, evaluation = logged_for(alias.client, found, role)
         return Logged(version, evaluation, run)

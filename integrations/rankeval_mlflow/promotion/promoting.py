@@ -17,7 +17,7 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from html import escape
@@ -27,7 +27,7 @@ from rankeval._checks import shown
 from rankeval.errors import InvalidInput, RankevalError, TrackingError
 from rankeval.ledger.ledger import WHO
 from rankeval_mlflow.delivery.addresses import masked, run_context, store
-from rankeval_mlflow.delivery.connection import connected
+from rankeval_mlflow.delivery.connection import answered, connected
 from rankeval_mlflow.delivery.spool import held, spool_directory
 from rankeval_mlflow.layout import checked_role, sha256
 from rankeval_mlflow.promotion.deciding import Floors, OneSided, Rule, by_evaluations, by_gate
@@ -35,7 +35,6 @@ from rankeval_mlflow.promotion.registry import (
     Alias,
     Decided,
     Question,
-    asking,
     checked_alias,
     note_outcome,
     rivals,
@@ -159,12 +158,12 @@ class Attempt:
         """Take the steps; the arguments are those of `promote`."""
         started = time.time()
         before = self.alias.holder()
-        number = self.alias.number_of(version)
+        candidate = self.alias.version(version)
+        number = str(candidate.version)
         if number == before:
             said = "Nothing was decided, and nothing written."
             return Promotion(self.alias.model, self.alias.name, number, "in place", said, before)
-        candidate = self.alias.version(number)
-        number = str(candidate.version)
+        self.alias.ready(candidate)
         if before is None and not first:
             raise self._no_holder()
         question = Question(number, before, self.who, started)
@@ -187,7 +186,7 @@ class Attempt:
 
     def _experiment(self, decided: Decided, candidate: Any) -> str:
         run_id = decided.facts.get("candidate_run") or candidate.run_id
-        with asking(self.alias.uri, f"read run {run_id}"):
+        with self.alias.asking(f"read run {run_id}"):
             return str(self.alias.client.get_run(run_id).info.experiment_id) if run_id else "0"
 
     def _moved(self, question: Question, decided: Decided, run_id: str) -> tuple[Outcome, str]:
@@ -371,57 +370,61 @@ def promote(
     2
     """
     checked_role(role)
-    _refuse_conflicts(gate, measure, margin, claim, floors, slices, (candidate, holder), dry_run=dry_run)
+    _refuse_conflicts(
+        gate,
+        {"measure": measure, "margin": margin, "claim": claim},
+        {"candidate": candidate, "holder": holder},
+        {"floors": floors, "slices": slices, "dry_run": dry_run},
+    )
     decide: Callable[[Alias, str, str | None], Decided]
     if gate is not None:
         decide = partial(by_gate, gate=gate, role=role, systems=(candidate, holder))
     else:
-        rule = Rule(_named(measure), claim, margin, alpha, test, slices, floors)
+        rule = Rule(measure, claim, margin, alpha, test, slices, floors)
         decide = partial(by_evaluations, rule=rule, role=role)
     checked_alias(alias)
     where, asker = store(uri), who or os.environ.get(WHO) or run_context().get("mlflow.user", "unknown")
-    with _at(uri), asking(where, "answer"), _one_at_a_time(where, name, alias), connected(where) as client:
+    with _at(uri), answered(where, "answer"), _one_at_a_time(where, name, alias), connected(where) as client:
         attempt = Attempt(Alias(client, where, name, alias), decide, asker)
         return attempt.made(version, first=first, dry_run=dry_run)
 
 
-def _named(measure: Any) -> Any:
-    if measure is None:
-        raise InvalidInput('measure is missing: name the measure that decides, such as measure="nDCG@10"')
-    return measure
-
-
 def _refuse_conflicts(
-    gate: Any,
-    measure: Any,
-    margin: float,
-    claim: str,
-    floors: Any,
-    slices: Any,
-    systems: tuple[Any, Any],
-    *,
-    dry_run: bool,
+    gate: Any, own: Mapping[str, Any], rankings: Mapping[str, Any], others: Mapping[str, Any]
 ) -> None:
+    """Refuse arguments that do not go together: rankings are for a gate only, and a gate has its own rule.
+
+    Parameters
+    ----------
+    gate : Gate or None
+        The gate.
+    own : mapping of str to object
+        The arguments that a gate has as its terms.
+    rankings, others : mapping of str to object
+        The arguments that need a gate, and those that exclude one.
+    """
+    why = "a gate counts its decisions and shows one bit: leave it out"
     if gate is None:
-        if any(one is not None for one in systems):
-            raise InvalidInput("candidate= and holder= are rankings for a gate: give gate= too, or log evaluations")
+        others, why = rankings, "it is a ranking for a gate: give gate= too, or log evaluations"
+        if own["measure"] is None:
+            raise InvalidInput('name the measure that decides, such as measure="nDCG@10"', argument="measure")
+    for name, value in others.items():
+        if value is not None and value is not False:
+            raise InvalidInput(why, argument=name)
+    if gate is None:
         return
     from rankeval.guard.gate.gate import Gate
     from rankeval.measures import measure as parsed
 
     if not isinstance(gate, Gate):
         raise InvalidInput(argument="gate", found=shown(gate), expected="the result of guard.gate")
-    if dry_run:
-        raise InvalidInput("dry_run=True with a gate: a decision of a gate is counted, so it cannot be tried")
-    if floors is not None or slices is not None:
-        raise InvalidInput("floors with a gate: a gate shows one bit, and a floor would show more")
-    terms = gate.terms
-    asked = {"measure": None if measure is None else str(parsed(measure, terms.convention)), "margin": margin or None}
-    asked["claim"] = None if claim == "better" else claim
-    for name, given in asked.items():
-        own = getattr(terms, name)
-        if given not in (None, own):
-            raise InvalidInput(f"{name} is {shown(given)}, but gate {gate.name!r} decides by {own!r}: leave it out")
+    defaults = {"measure": None, "margin": 0, "claim": "better"}
+    for name, given in own.items():
+        term = getattr(gate.terms, name)
+        meant = str(parsed(given, gate.terms.convention)) if name == "measure" and given is not None else given
+        if meant not in (defaults[name], term):
+            expected = f"{term!r}, by which gate {gate.name!r} decides: leave it out"
+            raise InvalidInput(argument=name, found=shown(given), expected=expected)
 
 
 @contextlib.contextmanager

@@ -22,25 +22,21 @@ import contextlib
 import json
 import re
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
-from mlflow.exceptions import MlflowException
-
 import rankeval
-from rankeval._checks import few, shown
-from rankeval._registry import unknown
+from rankeval._checks import shown
 from rankeval.errors import InvalidInput, TrackingError, warn
 from rankeval.tracking import LoggedData, RunRecord, TrackedRun
-from rankeval_mlflow.delivery.addresses import hidden, masked, now_ms, run_context
-from rankeval_mlflow.delivery.connection import reason
+from rankeval_mlflow.delivery.addresses import now_ms, run_context
+from rankeval_mlflow.delivery.connection import answered
 from rankeval_mlflow.delivery.payload import Node, Payload, Target
 from rankeval_mlflow.delivery.sending import deliver
 from rankeval_mlflow.layout import DECISION, HEADLINE, KIND, PROMOTION, REJECTION, param_text
 from rankeval_mlflow.packing.record import record_node
-from rankeval_mlflow.reading.resolving import canonical_number, pages
+from rankeval_mlflow.reading.resolving import aliases_of, version_named, versions_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -50,8 +46,6 @@ if TYPE_CHECKING:
 
 
 _ALIAS = re.compile(r"(?!latest$|v\d+$)[\w\-]{1,200}", re.IGNORECASE)
-_VERSION = re.compile(r"(?:(?:models:/)?(?P<model>[^/@]+)[/@])?(?P<version>[^/@]+)")
-_NO_RIGHT = {"PERMISSION_DENIED", "UNAUTHENTICATED", "CUSTOMER_UNAUTHORIZED"}
 
 
 def checked_alias(alias: Any) -> str:
@@ -62,31 +56,6 @@ def checked_alias(alias: Any) -> str:
             "which MLflow reserves"
         )
     return alias
-
-
-@contextlib.contextmanager
-def asking(uri: str, to: str) -> Iterator[None]:
-    """Raise our errors for those of a store that was asked to do something.
-
-    Parameters
-    ----------
-    uri : str
-        The store.
-    to : str
-        What it was asked, for the message: "move the alias".
-    """
-    try:
-        yield
-    except MlflowException as error:
-        said = hidden(reason(error), [uri])
-        if error.error_code in _NO_RIGHT:
-            raise TrackingError(
-                f"{masked(uri)} does not let this user {to}: {said}. Whoever promotes needs the right to edit the "
-                "registered model, and to write to the experiment of the records"
-            ) from error
-        if error.error_code == "RESOURCE_DOES_NOT_EXIST":
-            raise InvalidInput(f"{masked(uri)} could not {to}: {said}") from error
-        raise TrackingError(f"{masked(uri)} did not {to}: {said}") from error
 
 
 @dataclass(frozen=True)
@@ -111,6 +80,10 @@ class Alias:
     def __str__(self) -> str:
         return f"{self.model}@{self.name}"
 
+    def asking(self, to: str) -> contextlib.AbstractContextManager[None]:
+        """Raise an error of ours for that of the registry; a name that is gone was the caller's."""
+        return answered(self.uri, to, gone=InvalidInput)
+
     def holder(self) -> str | None:
         """Return the version that has the alias now; None if none has it."""
         found = self._aliases().get(self.name)
@@ -121,94 +94,57 @@ class Alias:
         return sorted(set(self._aliases()) - {self.name})
 
     def _aliases(self) -> dict[str, Any]:
-        with asking(self.uri, f"read the aliases of {self.model}"):
-            try:
-                return dict(self.client.get_registered_model(self.model).aliases)
-            except MlflowException as error:
-                if error.error_code != "RESOURCE_DOES_NOT_EXIST":
-                    raise
-                known = [one.name for one in self.client.search_registered_models(max_results=1000)]
-                raise unknown("registered model", self.model, known) from error
+        with self.asking(f"read the aliases of {self.model}"):
+            return aliases_of(self.client, self.model)
 
-    def number_of(self, version: Any) -> str:
-        """Return the number of a version that was given in one of the forms of `promote`.
+    def versions(self) -> list[Any]:
+        """Return all versions of the model."""
+        with self.asking(f"list the versions of {self.model}"):
+            return versions_of(self.client, self.model)
+
+    def version(self, given: Any) -> Any:
+        """Return a version that may be promoted.
+
+        Parameters
+        ----------
+        given : int, str or ModelVersion
+            One of the forms of `promote`.
 
         Raises
         ------
         InvalidInput
             If it is none of them, of another model, or there is no such version.
         """
-        if hasattr(version, "version") and hasattr(version, "name"):
-            version = f"{version.name}/{version.version}"
-        text = str(version).strip()
-        found = _VERSION.fullmatch(text)
-        if found is None or isinstance(version, bool) or not isinstance(version, (Integral, str)):
-            raise InvalidInput(
-                f"version is {shown(version)}; expected a number, 'latest', 'models:/{self.model}/7', "
-                f"'models:/{self.model}@challenger' or a ModelVersion"
-            )
-        if found["model"] not in (None, self.model):
-            raise InvalidInput(f"version is {text!r}, of the model {found['model']!r}, and {self} is asked for")
-        if "@" in text:
-            return self._of_alias(found["version"])
-        if found["version"].lower() == "latest":
-            return self._latest()
-        if not found["version"].isdecimal():
-            raise InvalidInput(f"there is no version {shown(found['version'])} of {self.model}: versions are numbers")
-        return canonical_number(found["version"])
+        is_number = isinstance(given, Integral) and not isinstance(given, bool)
+        if is_number or (isinstance(given, str) and not {"/", "@"} & set(given)):
+            given = f"{self.model}/{str(given).strip()}"
+        with self.asking(f"read the version {given} of {self.model}"):
+            found = version_named(self.client, given, "version")
+        if found.name != self.model:
+            raise InvalidInput(f"version is of the model {found.name!r}, and {self} is asked for")
+        return found
 
-    def _of_alias(self, other: str) -> str:
-        aliases = self._aliases()
-        if other not in aliases:
-            raise unknown(f"alias of {self.model}", other, aliases)
-        return str(aliases[other])
-
-    def _latest(self) -> str:
-        versions = self.versions()
-        if not versions:
-            raise InvalidInput(f"{self.model} has no version yet: register one")
-        return str(max(int(one.version) for one in versions))
-
-    def versions(self) -> list[Any]:
-        """Return all versions of the model."""
-        quote = '"' if "'" in self.model else "'"
-        with asking(self.uri, f"list the versions of {self.model}"):
-            return list(pages(self.client.search_model_versions, f"name={quote}{self.model}{quote}"))
-
-    def version(self, number: str) -> Any:
-        """Return a version that may be promoted.
+    def ready(self, found: Any) -> Any:
+        """Return a version.
 
         Raises
         ------
         InvalidInput
-            If there is no such version, it is not ready, or it was archived.
+            If it is not ready, or it was archived.
         """
-        with asking(self.uri, f"read version {number} of {self.model}"):
-            try:
-                found = self.client.get_model_version(self.model, number)
-            except MlflowException as error:
-                if error.error_code not in {"RESOURCE_DOES_NOT_EXIST", "INVALID_PARAMETER_VALUE"}:
-                    raise
-                there = sorted((int(one.version) for one in self.versions()), reverse=True)
-                raise InvalidInput(
-                    f"{self.model} has no version {number}, or it was deleted; its versions are {few(there) or 'none'}"
-                ) from error
-        if found.status not in {None, "READY"}:
-            raise InvalidInput(f"version {number} of {self.model} is not ready: its status is {found.status}")
-        if found.current_stage == "Archived":
-            raise InvalidInput(
-                f"version {number} of {self.model} is archived: promote another, or take it out of there"
-            )
+        if found.status not in {None, "READY"} or found.current_stage == "Archived":
+            state = "archived" if found.current_stage == "Archived" else f"not ready: its status is {found.status}"
+            raise InvalidInput(f"version {found.version} of {self.model} is {state}", remedy="promote another")
         return found
 
     def tag(self, number: str, key: str, value: str) -> None:
         """Set a tag of a version."""
-        with asking(self.uri, f"tag version {number} of {self.model}"):
+        with self.asking(f"tag version {number} of {self.model}"):
             self.client.set_model_version_tag(self.model, number, key, value)
 
     def move(self, number: str) -> None:
         """Give the alias to a version, whoever has it."""
-        with asking(self.uri, f"move the alias {self}"):
+        with self.asking(f"move the alias {self}"):
             self.client.set_registered_model_alias(self.model, self.name, number)
 
 
@@ -323,7 +259,7 @@ def tag_version(alias: Alias, question: Question, run_id: str, *, accepted: bool
 def note_outcome(alias: Alias, run_id: str, outcome: str) -> None:
     """Set the tag of the run that says what became of the alias; warn if that fails, since nothing hangs on it."""
     try:
-        with asking(alias.uri, f"tag run {run_id}"):
+        with alias.asking(f"tag run {run_id}"):
             alias.client.set_tag(run_id, PROMOTION, param_text(outcome))
     except (TrackingError, ValueError) as error:
         warn(f"run {run_id} does not say what became of {alias} ({outcome}): {error}")

@@ -22,10 +22,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mlflow.exceptions import MlflowException
-
 from rankeval._checks import few, shown
 from rankeval.errors import InvalidInput, TrackingError
+from rankeval_mlflow.delivery.addresses import hidden
 from rankeval_mlflow.delivery.connection import reason
 from rankeval_mlflow.delivery.payload import checked_manifest, pieces_by_role, pieces_of
 from rankeval_mlflow.layout import COMPLETE, KIND, ROLE, evaluation_path, folder, manifest_path, role_of, sha256
@@ -154,10 +153,7 @@ def _not_read(repository: Any, run_id: str, path: str, error: Exception) -> Exce
     if path not in there:
         held = ", ".join(there) or "nothing"
         return InvalidInput(f"run {run_id} no longer has the artifact {path!r}: {folder} holds {held}")
-    if isinstance(error, MlflowException):
-        said: Exception = error
-        return said  # `asking` says which store
-    return TrackingError(f"the artifact {path!r} of run {run_id} cannot be read: {reason(error)}")
+    return TrackingError(f"the artifact {path!r} of run {run_id} cannot be read: {hidden(reason(error))}")
 
 
 def load_evaluation(name: Any, role: str | None = None, *, uri: str | None = None) -> Evaluation:

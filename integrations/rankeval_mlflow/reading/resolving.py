@@ -14,19 +14,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mlflow.exceptions import MlflowException
-
 from rankeval._checks import few, shown
 from rankeval._registry import unknown
-from rankeval.errors import InvalidInput, TrackingError
-from rankeval_mlflow.delivery.addresses import hidden, masked, store
-from rankeval_mlflow.delivery.connection import connected, reason
+from rankeval.errors import InvalidInput
+from rankeval_mlflow.delivery.addresses import store
+from rankeval_mlflow.delivery.connection import answered, connected, existing
 from rankeval_mlflow.delivery.payload import pieces_by_role, pieces_of
-
-_NOT_THERE = {"RESOURCE_DOES_NOT_EXIST", "INVALID_PARAMETER_VALUE", "NOT_FOUND", "BAD_REQUEST"}
-
-MAX_DIGITS = 18
-"""Digits of a number that fits the integers of any store."""
 
 _FORMS = (
     "the id of a run, 'models:/ranker/3', 'models:/ranker/latest', 'models:/ranker@champion', 'models:/m-...', or what "
@@ -34,7 +27,7 @@ _FORMS = (
 )
 _MODEL_ID = re.compile(r"m-[0-9a-f]{32}")
 # A name of MLflow's has no slash, but it may have an @.
-_VERSION = re.compile(r"(?P<name>[^/]+)/(?P<version>\d+)")
+_VERSION = re.compile(r"(?P<name>[^/]+)/(?P<version>\d{1,18})")  # fits the integers of any store
 _ALIAS = re.compile(r"(?P<name>[^/]+)(?:@|/(?=(?i:latest)$))(?P<alias>[^/@]+)")
 _LOGGED_IN = re.compile(r"rankeval\.(?P<role>[^.]+)\.run_id")
 
@@ -63,17 +56,11 @@ def asking(uri: str | None, what: str) -> Iterator[Any]:
     import mlflow
 
     address = store(uri)
-    try:
-        with connected(address, mlflow.get_registry_uri() if uri is None else None) as client:
-            yield client
-    except MlflowException as error:
-        said = hidden(reason(error), [address])
-        raise TrackingError(f"the tracking store {masked(address)} did not give {what}: {said}") from error
-
-
-def is_not_there(error: MlflowException) -> bool:
-    """Return whether a store says that a name is wrong: nothing has it, or nothing can have it."""
-    return error.error_code in _NOT_THERE
+    with (
+        answered(address, f"give {what}"),
+        connected(address, mlflow.get_registry_uri() if uri is None else None) as client,
+    ):
+        yield client
 
 
 def pages(search: Any, *arguments: Any, **options: Any) -> Iterator[Any]:
@@ -173,12 +160,7 @@ def registered_version(name: Any) -> tuple[str, str]:
     TrackingError
         If the registry cannot be reached.
     """
-    parts = _parsed(name)
-    if not parts.registered:
-        raise InvalidInput(
-            f"{shown(name)} is no version of a registered model; expected one such as 'ranker/7', 'ranker/latest' or "
-            "'ranker@champion'"
-        )
+    parts = _registered(name)
     if parts.version:
         return parts.registered, parts.version
     with asking(None, f"models:/{parts.registered}@{parts.alias}") as client:
@@ -186,22 +168,32 @@ def registered_version(name: Any) -> tuple[str, str]:
         return str(found.name), str(found.version)
 
 
-def canonical_number(text: str) -> str:
-    """Return the number of a version in MLflow's spelling, since a store takes "02" for 2; other text as it is.
+def version_named(client: Any, name: Any, argument: str = "name") -> Any:
+    """Return the version that a name means, as MLflow's ModelVersion.
 
     Parameters
     ----------
-    text : str
-        The text.
+    client : MlflowClient
+        A client of the store.
+    name : str or ModelVersion
+        As in `registered_version`.
+    argument : str
+        The argument that has it.
 
     Raises
     ------
     InvalidInput
-        If it has more digits than a store can hold.
+        If the name has no such form, or nothing has this name.
     """
-    if text.isdecimal() and len(text) > MAX_DIGITS:
-        raise InvalidInput(f"there is no version {shown(text)}: a number of a version has at most {MAX_DIGITS} digits")
-    return str(int(text)) if text.isdecimal() else text
+    return _version(client, _registered(name, argument))
+
+
+def _registered(name: Any, argument: str = "name") -> _Name:
+    parts = _parsed(name, argument)
+    if not parts.registered:
+        expected = "a version of a registered model, such as 'ranker/7', 'ranker/latest' or 'ranker@champion'"
+        raise InvalidInput(argument=argument, found=shown(name), expected=expected)
+    return parts
 
 
 def text_of(name: Any) -> str:
@@ -225,14 +217,14 @@ def text_of(name: Any) -> str:
     return parts.run_id or f"models:/{parts.model_id}"
 
 
-def _parsed(name: Any) -> _Name:
+def _parsed(name: Any, argument: str = "name") -> _Name:
     """Take a name apart.
 
     Objects first by the version that they are, then by the run: a ModelInfo of a logged model has a run of its own,
     which made the model and evaluated nothing, so a model's id goes before that.
     """
     if isinstance(name, str):
-        return _parsed_text(name)
+        return _parsed_text(name, argument)
     if getattr(name, "version", None) and isinstance(getattr(name, "name", None), str):
         return _Name(registered=name.name, version=str(name.version))
     for holder in (name, getattr(name, "info", None)):
@@ -240,10 +232,10 @@ def _parsed(name: Any) -> _Name:
             value = getattr(holder, field, None)
             if isinstance(value, str) and value:
                 return _Name(**{field: value})
-    raise InvalidInput(argument="name", found=shown(name), expected=f"{_FORMS}")
+    raise InvalidInput(argument=argument, found=shown(name), expected=_FORMS)
 
 
-def _parsed_text(name: str) -> _Name:
+def _parsed_text(name: str, argument: str) -> _Name:
     rest = name.removeprefix("models:/")
     found = _Name()
     if name.startswith("runs:/"):
@@ -253,11 +245,11 @@ def _parsed_text(name: str) -> _Name:
     elif alias := _ALIAS.fullmatch(rest):
         found = _Name(registered=alias["name"], alias=alias["alias"])
     elif version := _VERSION.fullmatch(rest):
-        found = _Name(registered=version["name"], version=canonical_number(version["version"]))
+        found = _Name(registered=version["name"], version=str(int(version["version"])))  # a store takes "02" for 2
     elif name == rest and "/" not in name and "@" not in name:
         found = _Name(run_id=name)
     if found == _Name():
-        raise InvalidInput(argument="name", found=shown(name), expected=f"{_FORMS}")
+        raise InvalidInput(argument=argument, found=shown(name), expected=_FORMS)
     return found
 
 
@@ -269,14 +261,11 @@ def run_with(client: Any, run_id: str) -> Any:
     InvalidInput
         If there is none, or it was deleted.
     """
-    try:
-        run = client.get_run(run_id)
-    except MlflowException as error:
-        if not is_not_there(error):
-            raise
+    run = existing(client.get_run, run_id)
+    if run is None:
         raise InvalidInput(
             f"there is no run {shown(run_id)} in the store; `rankeval mlflow list` shows the runs that hold evaluations"
-        ) from error
+        )
     if _is_deleted(run):
         raise InvalidInput(
             f"run {run_id} was deleted, so nothing in it counts; `mlflow runs restore --run-id {run_id}` brings it back"
@@ -290,29 +279,36 @@ def _is_deleted(run: Any) -> bool:
 
 
 def _version(client: Any, parts: _Name) -> Any:
-    try:
-        if parts.alias:
-            return client.get_model_version_by_alias(parts.registered, parts.alias)
-        return client.get_model_version(parts.registered, parts.version)
-    except MlflowException as error:
-        if not is_not_there(error):
-            raise
-        raise _no_version(client, parts) from error
+    by_alias = client.get_model_version_by_alias, parts.registered, parts.alias
+    found = existing(*(by_alias if parts.alias else (client.get_model_version, parts.registered, parts.version)))
+    if found is None:
+        aliases, asked = sorted(aliases_of(client, parts.registered)), parts.alias or parts.version
+        there = sorted((int(one.version) for one in versions_of(client, parts.registered)), reverse=True)
+        raise InvalidInput(
+            f"the registered model {parts.registered!r} has no {'alias' if parts.alias else 'version'} {asked!r}; it "
+            f"has the versions {few(there) or 'none'} and the aliases {few(aliases) or 'none'}"
+        )
+    return found
 
 
-def _no_version(client: Any, parts: _Name) -> InvalidInput:
-    """Say what there is: the registered models, or the versions and aliases of this one."""
-    models = {model.name: model for model in pages(client.search_registered_models)}
-    if parts.registered not in models:
-        return InvalidInput(str(unknown("registered model", parts.registered, models, summary="")))
-    quoted = parts.registered.replace("'", "\\'")
-    versions = sorted(int(one.version) for one in pages(client.search_model_versions, f"name='{quoted}'"))
-    asked = f"alias {parts.alias!r}" if parts.alias else f"version {parts.version}"
-    aliases = sorted(models[parts.registered].aliases)
-    return InvalidInput(
-        f"the registered model {parts.registered!r} has no {asked}; it has the versions {few(versions) or 'none'} and "
-        f"the aliases {few(aliases) or 'none'}"
-    )
+def aliases_of(client: Any, model: str) -> dict[str, Any]:
+    """Return the version of each alias of a registered model.
+
+    Raises
+    ------
+    UnknownName
+        If there is no such model.
+    """
+    found = existing(client.get_registered_model, model)
+    if found is None:
+        raise unknown("registered model", model, [one.name for one in pages(client.search_registered_models)])
+    return dict(found.aliases)
+
+
+def versions_of(client: Any, model: str) -> list[Any]:
+    """Return all versions of a registered model."""
+    quote = '"' if "'" in model else "'"
+    return list(pages(client.search_model_versions, f"name={quote}{model}{quote}"))
 
 
 def _of_version(client: Any, version: Any, role: str | None) -> RunOf:
@@ -340,12 +336,9 @@ def model_behind(version: Any) -> str | None:
 
 
 def _of_model(client: Any, model_id: str, role: str | None) -> RunOf:
-    try:
-        model = client.get_logged_model(model_id)
-    except MlflowException as error:
-        if not is_not_there(error):
-            raise
-        raise InvalidInput(f"there is no logged model {model_id} in the store") from error
+    model = existing(client.get_logged_model, model_id)
+    if model is None:
+        raise InvalidInput(f"there is no logged model {model_id} in the store")
     ids = dict.fromkeys([metric.run_id for metric in model.metrics or ()] + [model.source_run_id])
     return RunOf(run_of_model(client, model_id, role, [run_id for run_id in ids if run_id]), model_id)
 
