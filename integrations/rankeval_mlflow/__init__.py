@@ -37,6 +37,7 @@ _HOME_OF = {
     "load_comparison": "rankeval_mlflow.reading.loading",
     "leaderboard": "rankeval_mlflow.reading.leaderboards",
     "promote": "rankeval_mlflow.promotion.promoting",
+    "rollback": "rankeval_mlflow.promotion.promoting",
     "genai_scorer": "rankeval_mlflow.genai",
 }
 

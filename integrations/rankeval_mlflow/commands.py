@@ -1,7 +1,8 @@
 """The commands of ``rankeval mlflow``. Each imports slow things when it is called.
 
 ``list``, ``compare`` and ``leaderboard`` show what the runs of a store hold; ``resend`` and ``discard`` treat uploads
-that a store refused; ``promote`` moves an alias; ``verify-guard`` holds ledgers against the heads that runs name.
+that a store refused; ``promote`` moves an alias and ``rollback`` takes that back; ``verify-guard`` holds ledgers
+against the heads that runs name.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from rankeval_mlflow.delivery.spool import PendingUpload, read, spool_directory,
 if TYPE_CHECKING:
     import pandas as pd
 
+    from rankeval_mlflow.promotion.promoting import Promotion
     from rankeval_mlflow.reading.listing import LoggedRun
 
 
@@ -247,6 +249,28 @@ def promote(
         )
         option = error.argument.replace("floors", "floor").replace("_", "-")
         raise error.having(argument=f"--{option}", remedy=remedy) from error
+    _tell_promotion(done)
+
+
+def rollback(
+    name: Annotated[str, typer.Argument(help="The registered model.")],
+    *,
+    reason: Annotated[str, typer.Option(help="Why, for the record.")],
+    alias: Annotated[str, typer.Option(help="The alias to give back.")] = "champion",
+    who: Annotated[str | None, typer.Option(help="The person or machine, for the record.")] = None,
+    uri: Store = None,
+) -> None:
+    """Give an alias back to the version that had it before the last recorded promotion.
+
+    Exits with 0 if the alias is with that version, with 1 if it went elsewhere meanwhile, and with 2 on bad use or if
+    the store refuses.
+    """
+    from rankeval_mlflow.promotion.promoting import rollback as give_back
+
+    _tell_promotion(give_back(name, alias, reason=reason, who=who, uri=uri))
+
+
+def _tell_promotion(done: Promotion) -> None:
     tell(str(done))
     if done.floors is not None:
         tell(done.floors.to_string(index=False))
@@ -311,4 +335,5 @@ app.command()(leaderboard)
 app.command()(resend)
 app.command()(discard)
 app.command()(promote)
+app.command()(rollback)
 app.command("verify-guard")(verify_guard)

@@ -151,8 +151,8 @@ ROLE = "rankeval.role"
 """The tag with the role whose metrics have bare keys; the metrics of other roles are ``<role>/<key>``."""
 
 KIND = "rankeval.kind"
-"""The tag with the kind of a run: evaluation, comparison, experiment, candidate, cross-validation, fold, promotion; of
-automatic logging also search and setting."""
+"""The tag with the kind of a run: evaluation, comparison, experiment, candidate, cross-validation, fold, promotion,
+rollback; of automatic logging also search and setting."""
 
 CARD = "rankeval.card"
 """The tag with the name of the convention and the start of the digest of its card."""

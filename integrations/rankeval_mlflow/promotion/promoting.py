@@ -1,4 +1,4 @@
-"""Promote a version: decide, record, move the alias, and look again.
+"""Promote a version: decide, record, move the alias, and look again. A rollback takes the same steps back.
 
 MLflow sets an alias without asking which version has it: there is no compare-and-set. So the order of the steps does
 what can be done::
@@ -36,6 +36,7 @@ from rankeval_mlflow.promotion.registry import (
     Decided,
     Question,
     checked_alias,
+    last_promotion,
     note_outcome,
     rivals,
     tag_version,
@@ -64,7 +65,7 @@ _WORDS: dict[str, str] = {
 
 @dataclass(frozen=True, eq=False)
 class Promotion:
-    """The result of `promote`. It is true if the alias is with the version, or would be after a dry run.
+    """The result of `promote` or `rollback`. It is true if the alias is with the version, or would be after a dry run.
 
     Attributes
     ----------
@@ -144,18 +145,25 @@ class Attempt:
     ----------
     alias : Alias
         The alias.
-    decide : callable
-        Decides on the candidate and the version in use; None for the latter if there is none.
     who : str
         The person or machine.
     """
 
     alias: Alias
-    decide: Callable[[Alias, str, str | None], Decided]
     who: str
 
-    def made(self, version: Any, *, first: bool, dry_run: bool) -> Promotion:
-        """Take the steps; the arguments are those of `promote`."""
+    def made(
+        self, version: Any, decide: Callable[[Alias, str, str | None], Decided], *, first: bool, dry_run: bool
+    ) -> Promotion:
+        """Take the steps of `promote`.
+
+        Parameters
+        ----------
+        version, first, dry_run
+            The arguments of `promote`.
+        decide : callable
+            Decides on the candidate and the version in use; None for the latter if there is none.
+        """
         started = time.time()
         before = self.alias.holder()
         candidate = self.alias.version(version)
@@ -167,10 +175,34 @@ class Attempt:
         if before is None and not first:
             raise self._no_holder()
         question = Question(number, before, self.who, started)
-        decided = self.decide(self.alias, number, before)
+        decided = decide(self.alias, number, before)
         if dry_run:
             return self._told(question, decided, "would move" if decided.accepted else "rejected")
-        tracked = write_record(self.alias, question, decided, self._experiment(decided, candidate))
+        return self._recorded(question, decided, decided.facts.get("candidate_run") or candidate.run_id)
+
+    def taken_back(self, reason: str) -> Promotion:
+        """Take the steps of `rollback`, whose decision is the reason of the caller."""
+        started, holder = time.time(), self.alias.holder()
+        version, before, run_id = (holder and last_promotion(self.alias, holder)) or ("", "", "")
+        why = ""
+        if not version:
+            why = "no version has it" if holder is None else f"no recorded promotion gave it to version {holder}"
+        elif version != holder:
+            why = f"it was promoted to version {version}, and went to {_named_version(holder)} by another hand"
+        elif before == "none":
+            why = f"version {holder} was the first to have it"
+        if why:
+            raise InvalidInput(f"{self.alias} cannot be rolled back: {why}", remedy="set the alias yourself")
+        self.alias.ready(self.alias.version(before))
+        facts = {"takes_back": run_id}
+        decided = Decided(True, f"Rolled back: {reason.strip()}", None, facts, takes_back=run_id)
+        return self._recorded(Question(before, holder, self.who, started), decided, run_id)
+
+    def _recorded(self, question: Question, decided: Decided, beside: str | None) -> Promotion:
+        """Write the record to the experiment of another run, and move the alias."""
+        with self.alias.asking(f"read run {beside}"):
+            experiment = str(self.alias.client.get_run(beside).info.experiment_id) if beside else "0"
+        tracked = write_record(self.alias, question, decided, experiment)
         outcome, said = self._moved(question, decided, tracked.run_id)
         return self._told(question, decided, outcome, said, run_id=tracked.run_id, where=tracked.where)
 
@@ -184,16 +216,12 @@ class Attempt:
             remedy="to give it to this version without a comparison: first=True",
         )
 
-    def _experiment(self, decided: Decided, candidate: Any) -> str:
-        run_id = decided.facts.get("candidate_run") or candidate.run_id
-        with self.alias.asking(f"read run {run_id}"):
-            return str(self.alias.client.get_run(run_id).info.experiment_id) if run_id else "0"
-
     def _moved(self, question: Question, decided: Decided, run_id: str) -> tuple[Outcome, str]:
         """Tag the version and move the alias. The record says whether both were done, also after an error."""
         try:
-            tag_version(self.alias, question, run_id, accepted=decided.accepted)
-            outcome, said = self._move(question) if decided.accepted else ("rejected", "")
+            if not decided.takes_back:
+                tag_version(self.alias, question, decided, run_id)
+            outcome, said = self._move(question, decided, run_id) if decided.accepted else ("rejected", "")
         except RankevalError as error:
             became = "unknown whether it moved" if isinstance(error, _NotKnown) else "not moved"
             note_outcome(self.alias, run_id, f"{became}: {error}")
@@ -203,12 +231,14 @@ class Attempt:
         note_outcome(self.alias, run_id, " ".join([noted.get(outcome, outcome), said]).strip())
         return outcome, said
 
-    def _move(self, question: Question) -> tuple[Outcome, str]:
+    def _move(self, question: Question, decided: Decided, run_id: str) -> tuple[Outcome, str]:
         now = self.alias.holder()
         if now != question.before:
             return "overtaken", f"Meanwhile the alias went to {_named_version(now)}. Promote again to compare with it."
         self._set(question.version)
         try:
+            if decided.takes_back:  # not before: a rollback that is killed here can be made again
+                tag_version(self.alias, question, decided, run_id)
             return self._looked_again(question)
         except RankevalError as error:  # the alias moved, though its versions cannot be read now
             return "moved", f"Beware: whether another promoter moved it since could not be read: {error}"
@@ -383,10 +413,71 @@ def promote(
         rule = Rule(measure, claim, margin, alpha, test, slices, floors)
         decide = partial(by_evaluations, rule=rule, role=role)
     checked_alias(alias)
+    with _attempt(name, alias, who, uri) as attempt:
+        return attempt.made(version, decide, first=first, dry_run=dry_run)
+
+
+def rollback(
+    name: str, alias: str = "champion", *, reason: str, who: str | None = None, uri: str | None = None
+) -> Promotion:
+    """Give an alias back to the version that had it before the last recorded promotion.
+
+    No test is asked: a version in use that fails must go at once. The reason is written to a run of its own before the
+    alias moves, and the tag of the version that is taken back leads to it. The next rollback takes back the promotion
+    before that one.
+
+    Parameters
+    ----------
+    name : str
+        The registered model.
+    alias : str, default "champion"
+        The alias.
+    reason : str
+        Why, for the record.
+    who, uri
+        As in `promote`.
+
+    Returns
+    -------
+    Promotion
+        True if the alias is with the earlier version now.
+
+    Raises
+    ------
+    InvalidInput
+        If there is no recorded promotion or no version before it, the alias went elsewhere since by another hand, the
+        earlier version is deleted or archived, or the reason is empty.
+    TrackingError
+        If the store cannot be reached, or does not let this user write. The message says what was done before.
+
+    Examples
+    --------
+    >>> import rankeval as rk
+    >>> import rankeval_mlflow as rkm
+    >>> from mlflow import MlflowClient
+    >>> client = MlflowClient()
+    >>> model = client.create_registered_model("ranker")
+    >>> truth = {f"q{i}": {"a": 1, "b": 0} for i in range(40)}
+    >>> for number, share in enumerate((0.5, 1.0), start=1):  # of the queries that a version ranks right
+    ...     right = {q: {"a": 1, "b": 2 if i >= 40 * share else 0} for i, q in enumerate(truth)}
+    ...     version = client.create_model_version("ranker", "s3://models/ranker")
+    ...     run = rkm.log_evaluation(rk.evaluate(truth, right, measures="RR"), role="test", model_version=version)
+    ...     done = rkm.promote("ranker", number, measure="RR", first=True)
+    >>> print(rollback("ranker", reason="empty pages"))
+    ranker@champion: moved from version 2 to version 1. Rolled back: empty pages
+    """
+    checked_alias(alias)
+    if not isinstance(reason, str) or not reason.strip():
+        raise InvalidInput(argument="reason", found=shown(reason), expected="a sentence for the record")
+    with _attempt(name, alias, who, uri) as attempt:
+        return attempt.taken_back(reason)
+
+
+@contextlib.contextmanager
+def _attempt(name: str, alias: str, who: str | None, uri: str | None) -> Iterator[Attempt]:
     where, asker = store(uri), who or os.environ.get(WHO) or run_context().get("mlflow.user", "unknown")
     with _at(uri), answered(where, "answer"), _one_at_a_time(where, name, alias), connected(where) as client:
-        attempt = Attempt(Alias(client, where, name, alias), decide, asker)
-        return attempt.made(version, first=first, dry_run=dry_run)
+        yield Attempt(Alias(client, where, name, alias), asker)
 
 
 def _refuse_conflicts(

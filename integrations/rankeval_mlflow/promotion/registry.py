@@ -10,7 +10,8 @@ The record is a run with the decision, written before the alias moves, and short
     run        rankeval/promotion/decision.json    who asked what of which versions, and what was decided
                the comparison, unless a gate with a budget decided
                tag rankeval.promotion              what became of the alias, set when that is known
-    version    tag rankeval.promotion.<alias>      "accepted over 3 in <run id>", set before the alias moves
+    version    tag rankeval.promotion.<alias>      "accepted over 3 in <run id>", set before the alias moves; after a
+                                                   rollback "rolled back to 3 in <run id>"
                tag rankeval.rejection.<alias>      "rejected against 3 in <run id>"
 
 A rejection has a tag of its own, so that it never covers the acceptance by which a version came to its alias.
@@ -158,26 +159,32 @@ class Decided:
         Whether the alias may move.
     reason : str
         Why, in a sentence or a few.
-    data : LoggedData
-        The test content.
+    data : LoggedData or None
+        The test content; None for a rollback.
     facts : dict
         The rule, the numbers and the runs, as JSON can hold them.
     comparison, floors, decision
         As in `Promotion`.
+    takes_back : str or None
+        The run of the promotion that a rollback takes back.
     """
 
     accepted: bool
     reason: str
-    data: LoggedData
+    data: LoggedData | None
     facts: dict[str, Any]
     comparison: Comparison | None = None
     floors: pd.DataFrame | None = None
     decision: Decision | None = None
+    takes_back: str | None = None
+
+    @property
+    def verdict(self) -> str:
+        """The decision in a word or two."""
+        return "rolled back" if self.takes_back else "accepted" if self.accepted else "rejected"
 
 
 FORMAT = 1
-
-_ACCEPTED = re.compile(r"accepted over (?P<before>\S+) in (?P<run_id>\S+)")
 
 
 @dataclass(frozen=True)
@@ -212,10 +219,29 @@ def rejection_tag(alias: str) -> str:
     return f"{REJECTION}.{alias}"
 
 
-def accepted_over(value: str) -> str | None:
-    """Return the version that an acceptance names as the one in use; None if the tag is not ours."""
-    found = _ACCEPTED.fullmatch(value)
-    return found["before"] if found else None
+def acceptance(version: Any, alias: str) -> tuple[str, str] | None:
+    """Return the version in use and the run that the acceptance of a version names; None if it has none."""
+    match version.tags.get(acceptance_tag(alias), "").split():
+        case ["accepted", "over", before, "in", run_id]:
+            return before, run_id
+    return None
+
+
+def last_promotion(alias: Alias, holder: str) -> tuple[str, str, str] | None:
+    """Return the version of the last recorded promotion that moved an alias, the version before it, and its run.
+
+    A promoter that was killed, or that nobody answered, leaves an acceptance without an outcome. It has moved the alias
+    if its version is the holder.
+    """
+    found = []
+    for one in alias.versions():
+        if accepted := acceptance(one, alias.name):
+            with alias.asking(f"read run {accepted[1]}"):
+                run = alias.client.get_run(accepted[1])
+            outcome = run.data.tags.get(PROMOTION, "unknown")
+            if outcome.startswith("moved") or (outcome.startswith("unknown") and str(one.version) == holder):
+                found.append((run.info.start_time, str(one.version), *accepted))
+    return max(found)[1:] if found else None
 
 
 def write_record(alias: Alias, question: Question, decided: Decided, experiment_id: str) -> TrackedRun:
@@ -243,14 +269,16 @@ def write_record(alias: Alias, question: Question, decided: Decided, experiment_
     except TrackingError as error:
         raise TrackingError(
             f"the decision could not be recorded, so the alias {alias} stays as it is: {error}\n"
-            "Promote again then: a record that is sent later moves nothing"
+            "Try again then: a record that is sent later moves nothing"
         ) from error
 
 
-def tag_version(alias: Alias, question: Question, run_id: str, *, accepted: bool) -> None:
-    """Set the short tag of the version that leads to its record."""
+def tag_version(alias: Alias, question: Question, decided: Decided, run_id: str) -> None:
+    """Set the short tag of the version that leads to its record; of a rollback, that of the version taken back."""
     before = question.before or "none"
-    if accepted:
+    if decided.takes_back:
+        alias.tag(before, acceptance_tag(alias.name), f"rolled back to {question.version} in {run_id}")
+    elif decided.accepted:
         alias.tag(question.version, acceptance_tag(alias.name), f"accepted over {before} in {run_id}")
     else:
         alias.tag(question.version, rejection_tag(alias.name), f"rejected against {before} in {run_id}")
@@ -271,46 +299,42 @@ def rivals(alias: Alias, question: Question) -> list[str]:
     Whoever moves the alias last is sure to see those who moved it meanwhile: they had tagged their version before they
     moved the alias, and so before this call.
     """
-    key, before = acceptance_tag(alias.name), question.before or "none"
-    return sorted(
-        str(one.version)
-        for one in alias.versions()
-        if str(one.version) != question.version and accepted_over(one.tags.get(key, "")) == before
-    )
+    accepted = {str(one.version): acceptance(one, alias.name) for one in alias.versions()}
+    over = question.before or "none"
+    return sorted(one for one, found in accepted.items() if found and found[0] == over and one != question.version)
 
 
 def _record_of(alias: Alias, question: Question, decided: Decided) -> Node:
-    verdict = "accepted" if decided.accepted else "rejected"
-    content = _decision(alias, question, decided, verdict)
-    rule = decided.facts["rule"]
+    verdict, rule = decided.verdict, decided.facts.get("rule", {})
     params = {
         "model": alias.model,
         "alias": alias.name,
         "version": question.version,
         "holder": question.before or "none",
     }
-    params |= {name: str(rule[name]) for name in ("measure", "claim", "margin", "alpha")}
+    params |= {name: str(rule[name]) for name in ("measure", "claim", "margin", "alpha") if rule}
     name = f"{alias.model} v{question.version} for {alias.name}: {verdict}"
     node = record_node(
         RunRecord(
             name=name,
             params={**params, "decision": verdict},
             comparison=decided.comparison,
-            data=(decided.data,),
-            artifacts={DECISION: json.dumps(content, indent=1).encode()},
+            data=(decided.data,) if decided.data else (),
+            artifacts={DECISION: json.dumps(_decision(alias, question, decided), indent=1).encode()},
             started=question.started,
             seconds=time.time() - question.started,
         )
     )
     said = f"**{name}**\n\n{decided.reason}\n\n{_runs(decided)}".strip()
-    tags = {**node.tags, KIND: "promotion", HEADLINE: param_text(f"{verdict}: {decided.reason}")}
+    kind = "rollback" if decided.takes_back else "promotion"
+    tags = {**node.tags, KIND: kind, HEADLINE: param_text(f"{verdict}: {decided.reason}")}
     return replace(node, tags=tags, sections={"promotion": said, **node.sections})
 
 
-def _decision(alias: Alias, question: Question, decided: Decided, verdict: str) -> dict[str, Any]:
+def _decision(alias: Alias, question: Question, decided: Decided) -> dict[str, Any]:
     return {
         "format": FORMAT,
-        "decision": verdict,
+        "decision": decided.verdict,
         "reason": decided.reason,
         "model": alias.model,
         "alias": alias.name,
@@ -318,7 +342,8 @@ def _decision(alias: Alias, question: Question, decided: Decided, verdict: str) 
         "alias_before": question.before,
         "who": question.who,
         "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(question.started)),
-        "data": {"name": decided.data.name, "digest": decided.data.digest},
+        "data": {"name": decided.data.name, "digest": decided.data.digest} if decided.data else None,
+        "takes_back": decided.takes_back,
         "rankeval": rankeval.__version__,
         **decided.facts,
     }
