@@ -30,8 +30,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from numbers import Real
 from typing import Any
 
@@ -66,6 +66,7 @@ CONTEXT = "expected_retrieved_context"
 FIELDS = ("relevance", CONTEXT)
 """The expectations that may hold judgments, the first that a row has."""
 
+_PLACE = re.compile(r"outputs(\..*[^.\s])?|span( .*[^.\s])?|(first|last) span|all spans", re.DOTALL)
 Retrieved = str | Callable[[Any, Any], Any] | None
 Expected = str | Callable[[Mapping[str, Any]], Any] | None
 
@@ -99,24 +100,8 @@ def query_id(inputs: Any, qid: str | None) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-@dataclass(frozen=True)
-class Ranking:
-    """The documents that one row retrieved.
-
-    Parameters
-    ----------
-    scores : mapping of str to float
-        Score by document, best first.
-    repeated : int
-        Number of documents that the list had again.
-    """
-
-    scores: Mapping[str, float]
-    repeated: int = 0
-
-
-def as_ranking(value: Any, ids: Iterable[str] = IDS) -> Ranking:
-    """Return a list of ids or documents, or scores by id, as a ranking.
+def as_ranking(value: Any, ids: Iterable[str] = IDS) -> dict[str, float]:
+    """Return a list of ids or documents, or scores by id, as scores by document, best first.
 
     Parameters
     ----------
@@ -131,21 +116,19 @@ def as_ranking(value: Any, ids: Iterable[str] = IDS) -> Ranking:
         If it is no ranking, or a document has no id.
     """
     if _is_scores(value):
-        return _by_score(value)
+        scores = {str(one): float(score) for one, score in value.items()}
+        _refuse_same_text(scores, value)
+        return dict(sorted(scores.items(), key=lambda item: -item[1]))
     documents = _listed(value)
     if documents is None:
         raise InvalidInput(f"it is {_described(value)}; expected a list of ids or of documents, or scores by id")
-    named = [str(one) for one in document_ids(documents, ids)]
-    places = dict.fromkeys(named, 0.0)
-    scores = {one: float(len(places) - place) for place, one in enumerate(places)}
-    return Ranking(scores, repeated=len(named) - len(places))
+    places = dict.fromkeys(str(one) for one in document_ids(documents, ids))
+    return {one: float(len(places) - place) for place, one in enumerate(places)}
 
 
-def _by_score(value: Mapping[Any, Any]) -> Ranking:
-    scores = {str(one): float(score) for one, score in value.items()}
-    if len(scores) < len(value):
+def _refuse_same_text(named: Mapping[str, Any], given: Mapping[Any, Any]) -> None:
+    if len(named) < len(given):
         raise InvalidInput("two documents have the same id as text, such as 1 and '1'")
-    return Ranking(dict(sorted(scores.items(), key=lambda item: -item[1])))
 
 
 def document_ids(documents: list[Any], ids: Iterable[str] = IDS) -> list[str | int]:
@@ -186,7 +169,7 @@ def field(value: Any, path: str) -> Any:
     return value
 
 
-def ranking_of_row(outputs: Any, trace: Any, retrieved: Retrieved, ids: Iterable[str] = IDS) -> Ranking:
+def ranking_of_row(outputs: Any, trace: Any, retrieved: Retrieved, ids: Iterable[str] = IDS) -> dict[str, float]:
     """Return the ranking of a row of an evaluation.
 
     Parameters
@@ -212,11 +195,8 @@ def ranking_of_row(outputs: Any, trace: Any, retrieved: Retrieved, ids: Iterable
         except InvalidInput as error:
             raise InvalidInput(f"{place} is no ranking: {error}") from error
     if retrieved == "all spans":
-        together = [document for one in found.values() for document in one.scores]
-        repeated = sum(one.repeated for one in found.values())
-        joined = as_ranking(together)
-        return Ranking(joined.scores, repeated=joined.repeated + repeated)
-    if len({tuple(one.scores) for one in found.values()}) > 1:
+        return as_ranking([document for one in found.values() for document in one])
+    if len({tuple(one) for one in found.values()}) > 1:
         raise InvalidInput(
             f"there are {len(found)} different rankings ({', '.join(found)}): choose one by retrieved=, such as "
             "'outputs', 'last span', 'all spans' or 'span NAME'"
@@ -229,7 +209,12 @@ def _places(outputs: Any, trace: Any, retrieved: Retrieved) -> list[tuple[str, A
         return [("the result of retrieved", retrieved(outputs, trace))]
     if retrieved is None:
         given = [("outputs", outputs)] if _is_scores(outputs) or _listed(outputs) is not None else []
-        return [*given, *_spans(trace)] or _lacking(outputs)
+        if found := [*given, *_spans(trace)]:
+            return found
+        raise InvalidInput(
+            f"no ranking: outputs is {_described(outputs)} and the trace has no RETRIEVER span. Return the ranking, or "
+            "say where it is with retrieved=, such as 'outputs.documents'"
+        )
     if retrieved == "outputs":
         return [("outputs", outputs)]
     if retrieved.startswith("outputs."):
@@ -244,22 +229,11 @@ def check_retrieved(retrieved: Retrieved) -> None:
     """Refuse a place that does not exist, before anything is evaluated."""
     if retrieved is None or callable(retrieved):
         return
-    known = isinstance(retrieved, str) and (
-        retrieved in ("outputs", "span", "first span", "last span", "all spans")
-        or (retrieved.startswith(("outputs.", "span ")) and not retrieved.endswith((".", " ")))
-    )
-    if not known:
+    if not (isinstance(retrieved, str) and _PLACE.fullmatch(retrieved)):
         raise InvalidInput(
             f"retrieved is {shown(retrieved)}; expected 'outputs', 'outputs.FIELD', 'span', 'first span', 'last span', "
             "'all spans', 'span NAME', or a function of outputs and trace"
         )
-
-
-def _lacking(outputs: Any) -> list[tuple[str, Any]]:
-    raise InvalidInput(
-        f"no ranking: outputs is {_described(outputs)} and the trace has no RETRIEVER span. Return the ranking, or say "
-        "where it is with retrieved=, such as 'outputs.documents'"
-    )
 
 
 def _spans(trace: Any, name: str | None = None) -> list[tuple[str, Any]]:
@@ -366,8 +340,7 @@ def judgments_of_row(
         return None
     grades = value if isinstance(value, Mapping) else _grades(name, value, ids)
     named = {str(one): grade for one, grade in grades.items()}
-    if len(named) < len(grades):
-        raise InvalidInput("two documents have the same id as text, such as 1 and '1'", argument=name)
+    _refuse_same_text(named, grades)
     return named or None
 
 
@@ -462,8 +435,8 @@ class RankingScorer(Scorer):  # type: ignore[misc]  # MLflow has no types
                 return self._failed("NOT_JUDGED", why_not_judged(expectations, self._expected))
             if reason := _left_out(ranking, judgments, self._rules):
                 return self._failed("LEFT_OUT", f"left out by the convention: {reason}")
-            code, scores = "INVALID", dict(ranking.scores)
-            found = evaluate({query: judgments}, {query: scores}, measures=self._asked, convention=self._rules)
+            code = "INVALID"
+            found = evaluate({query: judgments}, {query: ranking}, measures=self._asked, convention=self._rules)
             return self._feedbacks(found, _rationale(ranking, judgments))
         except RankevalError as error:
             return self._failed(code, str(error))
@@ -547,11 +520,10 @@ def genai_scorer(
     rules = get_convention(convention)
     asked = _bound(measures, rules)
     check_retrieved(retrieved)
-    for option, value in (("name", name), ("docid", docid), ("qid", qid)):
-        if value is not None and (not isinstance(value, str) or not value):
-            raise InvalidInput(argument=option, found=shown(value), expected="a text")
-    if not (expected is None or callable(expected) or (isinstance(expected, str) and expected)):
-        raise InvalidInput(f"expected is {shown(expected)}; expected the name of an expectation, or a function")
+    for option, value in (("name", name), ("docid", docid), ("qid", qid), ("expected", expected)):
+        text = "a text, or a function of all expectations" if option == "expected" else "a text"
+        if not (value is None or (isinstance(value, str) and value) or (option == "expected" and callable(value))):
+            raise InvalidInput(argument=option, found=shown(value), expected=text)
     columns = _columns(asked, name)
     scorer = RankingScorer(
         name=name or (columns[asked[0].label] if len(asked) == 1 else "retrieval"),
@@ -604,19 +576,18 @@ def _completed(inputs: Any, outputs: Any, expectations: Any, trace: Any) -> tupl
     )
 
 
-def _left_out(ranking: Ranking, judgments: Mapping[str, Any], rules: Convention) -> str:
+def _left_out(ranking: Mapping[str, float], judgments: Mapping[str, Any], rules: Convention) -> str:
     """Return why a convention leaves out a row, or nothing: `score` would warn that no query is left."""
-    if rules.missing == "skip" and not ranking.scores:
+    if rules.missing == "skip" and not ranking:
         return "nothing was retrieved"
     is_barren = all(isinstance(grade, Real) and grade <= 0 for grade in judgments.values())
     return "no relevant document" if rules.no_relevant == "skip" and is_barren else ""
 
 
-def _rationale(ranking: Ranking, judgments: Mapping[str, Any]) -> str:
+def _rationale(ranking: Mapping[str, float], judgments: Mapping[str, Any]) -> str:
     relevant = [one for one, grade in judgments.items() if isinstance(grade, Mapping) or grade > 0]
-    hits = sum(one in ranking.scores for one in relevant)
-    again = f"; {count(ranking.repeated, 'repeated document')} left out" if ranking.repeated else ""
-    return f"{hits} of {count(len(relevant), 'relevant document')} among {len(ranking.scores)} retrieved{again}"
+    hits = sum(one in ranking for one in relevant)
+    return f"{hits} of {count(len(relevant), 'relevant document')} among {len(ranking)} retrieved"
 
 
 def _named(place: Any) -> str | None:

@@ -22,20 +22,10 @@ from rankeval.errors import InvalidInput, RankevalError, RankevalWarning, Tracki
 from rankeval.ledger.discovery import sqlite_path
 from rankeval.ledger.folder import try_writing
 from rankeval.tracking import TrackedRun
+from rankeval_mlflow.delivery import spool
 from rankeval_mlflow.delivery.addresses import absolute, complete, hidden, masked, store
 from rankeval_mlflow.delivery.connection import connected, is_overtaken, is_permanent, no_such_host, reason
 from rankeval_mlflow.delivery.payload import Payload, checked_experiment, fitted
-from rankeval_mlflow.delivery.spool import (
-    PendingUpload,
-    locked,
-    not_written,
-    put,
-    read,
-    spool_directories,
-    spool_directory,
-    tidy,
-    waiting_twin,
-)
 from rankeval_mlflow.delivery.steps import Steps, refuse_deleted
 
 # A report of many queries is drawn within seconds; a process that sends one for longer hangs.
@@ -83,7 +73,7 @@ def deliver(payload: Payload, *, aggregates: bool = True) -> TrackedRun:
 
 
 def send(
-    upload: PendingUpload, *, uri: str | None = None, aggregates: bool = True, patience: float = _PATIENCE
+    upload: spool.PendingUpload, *, uri: str | None = None, aggregates: bool = True, patience: float = _PATIENCE
 ) -> TrackedRun | None:
     """Send a waiting upload, and delete it from the spool once the server has it.
 
@@ -110,12 +100,12 @@ def send(
     InvalidInput
         If the run holds other content under the same name; the upload stays as undeliverable.
     """
-    with locked(upload, patience) as ours:
+    with spool.locked(upload, patience) as ours:
         if not ours:
             raise TrackingError(f"another process is sending the upload {upload.id}", remedy="wait for it")
         if not upload.folder.is_dir():
             return None
-        return _sent(upload, _addressed(read(upload), uri), aggregates=aggregates)
+        return _sent(upload, _addressed(spool.read(upload), uri), aggregates=aggregates)
 
 
 def _addressed(payload: Payload, uri: str | None) -> Payload:
@@ -128,13 +118,13 @@ def _addressed(payload: Payload, uri: str | None) -> Payload:
     return replace(payload, target=replace(target, uri=there, registry_uri=registry))
 
 
-def _twin(payload: Payload, stack: contextlib.ExitStack) -> tuple[PendingUpload, Payload] | None:
+def _twin(payload: Payload, stack: contextlib.ExitStack) -> tuple[spool.PendingUpload, Payload] | None:
     """Return a waiting upload of the same work that nobody sends, locked, and its payload."""
-    upload = waiting_twin(payload)
-    if upload is None or not stack.enter_context(locked(upload)) or not upload.folder.is_dir():
+    upload = spool.waiting_twin(payload)
+    if upload is None or not stack.enter_context(spool.locked(upload)) or not upload.folder.is_dir():
         return None
     try:
-        kept = read(upload)
+        kept = spool.read(upload)
     except RankevalError as error:
         warnings.warn(f"an upload of the same work waits, but cannot be read: {error}", RankevalWarning, stacklevel=4)
         return None
@@ -147,27 +137,27 @@ def _twin(payload: Payload, stack: contextlib.ExitStack) -> tuple[PendingUpload,
     return upload, replace(kept, target=target)
 
 
-def _kept(payload: Payload, stack: contextlib.ExitStack) -> PendingUpload:
+def _kept(payload: Payload, stack: contextlib.ExitStack) -> spool.PendingUpload:
     """Keep a payload where it can be kept, and lock it; warn if that is not the spool."""
     problem = None
-    for spool in spool_directories():
+    for folder in spool.spool_directories():
         try:
-            upload = put(payload, stack, spool)
+            upload = spool.put(payload, stack, folder)
         except OSError as error:
             problem = problem or error
             continue
         if problem is not None:
             warnings.warn(
-                f"the spool {spool_directory()} cannot be written ({problem.strerror or problem}); until it is sent, "
-                f"an upload is kept in {spool}. Set RANKEVAL_SPOOL to a folder that can be written",
+                f"the spool {spool.spool_directory()} cannot be written ({problem.strerror or problem}); until it is "
+                f"sent, an upload is kept in {folder}. Set RANKEVAL_SPOOL to a folder that can be written",
                 RankevalWarning,
                 stacklevel=4,
             )
         return upload
-    raise not_written(problem)
+    raise spool.not_written(problem)
 
 
-def _sent(upload: PendingUpload, payload: Payload, *, aggregates: bool) -> TrackedRun:
+def _sent(upload: spool.PendingUpload, payload: Payload, *, aggregates: bool) -> TrackedRun:
     """Send a locked upload; if it is refused, write down why, and raise."""
     try:
         with connected(payload.target.uri, payload.target.registry_uri) as client:
@@ -186,7 +176,7 @@ def _sent(upload: PendingUpload, payload: Payload, *, aggregates: bool) -> Track
             raise
         raise TrackingError(_message(upload, payload, why, for_good=_for_good(error))) from error
     upload.remove()
-    tidy()
+    spool.tidy()
     return tracked
 
 
@@ -205,7 +195,7 @@ def _for_good(error: Exception) -> bool:
     return isinstance(error, InvalidInput) or (not isinstance(error, RankevalError) and is_permanent(error))
 
 
-def _message(upload: PendingUpload, payload: Payload, why: str, *, for_good: bool) -> str:
+def _message(upload: spool.PendingUpload, payload: Payload, why: str, *, for_good: bool) -> str:
     """Write the message of a refusal: the reason, the place of the upload, the command that sends it again."""
     run_id = upload.sent()["runs"].get("0")
     begun = "" if run_id is None else f" after run {run_id} was begun"
@@ -285,9 +275,9 @@ def _refuse_no_database(where: str) -> None:
 
 def _refuse_no_spool() -> None:
     problem = None
-    for folder in spool_directories():
+    for folder in spool.spool_directories():
         try:
             return try_writing(folder)
         except OSError as error:
             problem = problem or error
-    raise not_written(problem)
+    raise spool.not_written(problem)

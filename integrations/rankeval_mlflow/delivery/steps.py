@@ -30,21 +30,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from mlflow.entities import (
-    Dataset,
-    DatasetInput,
-    InputTag,
-    LoggedModelInput,
-    LoggedModelOutput,
-    LoggedModelStatus,
-    Metric,
-    Param,
-    RunTag,
-)
+from mlflow import entities
 from mlflow.exceptions import MlflowException
 
 from rankeval.errors import InvalidInput, RankevalWarning
 from rankeval.tracking import TrackedRun
+from rankeval_mlflow import layout
 from rankeval_mlflow.delivery.addresses import masked, now_ms, where_to_look
 from rankeval_mlflow.delivery.connection import GONE, existing
 from rankeval_mlflow.delivery.payload import (
@@ -63,19 +54,6 @@ from rankeval_mlflow.delivery.payload import (
     with_piece,
 )
 from rankeval_mlflow.delivery.spool import PendingUpload
-from rankeval_mlflow.layout import (
-    COMPLETE,
-    INTERVAL_ENDS,
-    KIND,
-    NOTE,
-    RECORD,
-    ROLE,
-    TABLES,
-    VIEW,
-    manifest_path,
-    safe_name,
-    short_digest,
-)
 from rankeval_mlflow.views import merged, with_measures
 
 # Drawing that ended two processes, as by too much memory, is not tried a third time.
@@ -166,11 +144,11 @@ class LoggedModels:
         """Send the files of the models, and link the models to their run, which MLflow takes only once."""
         for index, (model, model_id) in enumerate(zip(node.models, model_ids, strict=True)):
             logged = self.client.get_logged_model(model_id)
-            if logged.status != LoggedModelStatus.READY:
+            if logged.status != entities.LoggedModelStatus.READY:
                 self._files(place, index, model, logged, run.info.run_id)
                 self.client.finalize_logged_model(model_id, "READY")
         linked = {output.model_id for output in (run.outputs.model_outputs if run.outputs else ())}
-        if missing := [LoggedModelOutput(model_id, 0) for model_id in model_ids if model_id not in linked]:
+        if missing := [entities.LoggedModelOutput(model_id, 0) for model_id in model_ids if model_id not in linked]:
             self.client.log_outputs(run.info.run_id, missing)
 
     def _id(self, place: str, model: SavedModel, run_id: str, experiment_id: str) -> Any:
@@ -184,7 +162,7 @@ class LoggedModels:
                 experiment_id,
                 name=model.name,
                 source_run_id=run_id,
-                tags={**model.tags, RECORD: f"{self.upload.id}/{place}"},
+                tags={**model.tags, layout.RECORD: f"{self.upload.id}/{place}"},
                 params=dict(model.params),
                 model_type=model.model_type,
             )
@@ -197,7 +175,7 @@ class LoggedModels:
         """Return the model that an earlier attempt made; None if it did not, or the model was deleted."""
         if known is not None:
             return existing(self.client.get_logged_model, known, codes=GONE)
-        marked = f"tags.`{RECORD}` = '{self.upload.id}/{place}'"
+        marked = f"tags.`{layout.RECORD}` = '{self.upload.id}/{place}'"
         return next(iter(self.client.search_logged_models([experiment_id], filter_string=marked, max_results=1)), None)
 
     def _files(self, place: str, index: int, model: SavedModel, logged: Any, run_id: str) -> None:
@@ -234,14 +212,14 @@ def shown_digests(run: Any, uses: Iterable[DatasetUse]) -> Digests:
     }
     chosen = {}
     for use in uses:
-        digest = short_digest(use.digest)
+        digest = layout.short_digest(use.digest)
         if roles.setdefault((use.name, digest), use.role) != use.role:
             digest = f"{digest}-{use.role}"[:_MAX_DIGEST]
         chosen[use.name, use.digest, use.role] = digest
     return chosen
 
 
-def dataset_input(use: DatasetUse, digests: Digests) -> DatasetInput:
+def dataset_input(use: DatasetUse, digests: Digests) -> entities.DatasetInput:
     """Return a data set as MLflow's input.
 
     Parameters
@@ -252,7 +230,7 @@ def dataset_input(use: DatasetUse, digests: Digests) -> DatasetInput:
         The `shown_digests`.
     """
     source: dict[str, Any] = {"uri": use.source} if use.source else {"tags": {}}
-    dataset = Dataset(
+    dataset = entities.Dataset(
         name=use.name,
         digest=digests[use.name, use.digest, use.role],
         source_type="local" if use.source else "code",
@@ -260,7 +238,7 @@ def dataset_input(use: DatasetUse, digests: Digests) -> DatasetInput:
         profile=json.dumps(dict(use.profile)),
     )
     tags = {_CONTEXT: use.role, "rankeval.role": use.role, "rankeval.digest": use.digest}
-    return DatasetInput(dataset, [InputTag(key, value) for key, value in tags.items()])
+    return entities.DatasetInput(dataset, [entities.InputTag(key, value) for key, value in tags.items()])
 
 
 _PARENT = "mlflow.parentRunId"
@@ -289,7 +267,7 @@ class Steps:
             experiment_id = given.info.experiment_id
             tags = self.client.get_experiment(experiment_id).tags
         tracked = self._run("0", self.payload.root, experiment_id, given=given)
-        self._columns(experiment_id, tags, given.data.tags.get(ROLE) if given else None)
+        self._columns(experiment_id, tags, given.data.tags.get(layout.ROLE) if given else None)
         return tracked
 
     def _columns(self, experiment_id: str, tags: Mapping[str, str], headline: str | None) -> None:
@@ -300,10 +278,10 @@ class Steps:
             for scores in node.scores
             for key in scores.metrics
         ]
-        measures = [key for key in dict.fromkeys(keys) if not key.endswith(INTERVAL_ENDS)]
-        if value := with_measures(tags.get(VIEW), measures, self.payload.created_ms):
+        measures = [key for key in dict.fromkeys(keys) if not key.endswith(layout.INTERVAL_ENDS)]
+        if value := with_measures(tags.get(layout.VIEW), measures, self.payload.created_ms):
             with contextlib.suppress(MlflowException):  # who may log runs may lack the right to change the experiment
-                self.client.set_experiment_tag(experiment_id, VIEW, value)
+                self.client.set_experiment_tag(experiment_id, layout.VIEW, value)
 
     def end_failed(self) -> None:
         """End the runs that this upload made: nobody is sending to them any more."""
@@ -367,7 +345,7 @@ class Steps:
         self._drawings(run, place, node, note)
         if given is not None:  # another process may have written to it meanwhile
             complete = with_piece(self.client.get_run(run_id), node)
-        self.client.set_tag(run_id, COMPLETE, complete, synchronous=True)
+        self.client.set_tag(run_id, layout.COMPLETE, complete, synchronous=True)
         if given is None:
             self.client.set_terminated(run_id, node.status, self._ended(node))
         where = where_to_look(self.payload.target.uri, experiment_id, run_id)
@@ -386,7 +364,7 @@ class Steps:
         if run is None:
             self.state["asked"].append(place)
             self.upload.remember(self.state)
-            tags = {**self.payload.context, RECORD: mark, **({_PARENT: parent} if parent else {})}
+            tags = {**self.payload.context, layout.RECORD: mark, **({_PARENT: parent} if parent else {})}
             run = self.client.create_run(experiment_id, start_time=self._started(node), tags=tags, run_name=node.name)
         if self.state["runs"].get(place) != run.info.run_id:
             self.state["runs"][place] = run.info.run_id
@@ -400,43 +378,51 @@ class Steps:
             return None if run is None or run.info.lifecycle_stage == "deleted" else run
         if place not in self.state["asked"]:
             return None
-        return next(iter(self.client.search_runs([experiment_id], f"tags.`{RECORD}` = '{mark}'", max_results=1)), None)
+        return next(
+            iter(self.client.search_runs([experiment_id], f"tags.`{layout.RECORD}` = '{mark}'", max_results=1)), None
+        )
 
     def _inputs(self, run_id: str, place: str, node: Node, digests: Digests) -> None:
         datasets = [dataset_input(use, digests) for use in node.datasets]
         model_id = self.payload.model_id if place == "0" else None
-        models = [LoggedModelInput(model_id)] if model_id else None
+        models = [entities.LoggedModelInput(model_id)] if model_id else None
         if datasets or models:
             self.client.log_inputs(run_id, datasets=datasets, models=models)
 
     def _files(self, run_id: str, place: str, node: Node) -> None:
         if node.files:
             self.client.log_artifacts(run_id, str(self.upload.files(place)))
-        with written({manifest_path(node.label): manifest(node)}) as folder:
+        with written({layout.manifest_path(node.label): manifest(node)}) as folder:
             self.client.log_artifacts(run_id, str(folder))
 
     def _batch(self, run: Any, node: Node, model_id: str | None, digests: Digests) -> str:
         """Log metrics, parameters and tags in one batch, synchronously; return the description."""
-        headline = run.data.tags.get(ROLE) or (node.scores[0].role if node.scores else None)
+        headline = run.data.tags.get(layout.ROLE) or (node.scores[0].role if node.scores else None)
         own = model_id if node.models else None  # the numbers of a run that made a model are those of the model
-        metrics = [Metric(key, value, self.payload.created_ms, 0, model_id=own) for key, value in node.metrics.items()]
-        metrics += [Metric(key, value, self.payload.created_ms, step) for key, value, step in node.steps]
+        metrics = [
+            entities.Metric(key, value, self.payload.created_ms, 0, model_id=own) for key, value in node.metrics.items()
+        ]
+        metrics += [entities.Metric(key, value, self.payload.created_ms, step) for key, value, step in node.steps]
         for scores in node.scores if self.aggregates else ():
             digest = digests.get((scores.dataset_name, scores.dataset_digest, scores.role))
             metrics += self._aggregates(scores, bare=scores.role == headline, model_id=model_id, digest=digest)
         if is_held(run.data.tags, node):
             metrics = [self._again(run, metric) for metric in metrics]
-        note = merged(run.data.tags.get(NOTE, ""), node.sections)
-        tags = {**node.tags, **({ROLE: headline} if headline else {}), **({NOTE: note} if node.sections else {})}
-        if KIND in run.data.tags:  # a run is what it was first
-            tags.pop(KIND, None)
+        note = merged(run.data.tags.get(layout.NOTE, ""), node.sections)
+        tags = {
+            **node.tags,
+            **({layout.ROLE: headline} if headline else {}),
+            **({layout.NOTE: note} if node.sections else {}),
+        }
+        if layout.KIND in run.data.tags:  # a run is what it was first
+            tags.pop(layout.KIND, None)
         if tables := promised_tables(node):  # with the numbers, to save a request: they are drawn next
-            tags[TABLES] = _listed(run, tables)
+            tags[layout.TABLES] = _listed(run, tables)
         self.client.log_batch(
             run.info.run_id,
             metrics=metrics,
-            params=[Param(key, value) for key, value in _params(run.data.params, node).items()],
-            tags=[RunTag(key, value) for key, value in tags.items()],
+            params=[entities.Param(key, value) for key, value in _params(run.data.params, node).items()],
+            tags=[entities.RunTag(key, value) for key, value in tags.items()],
             synchronous=True,
         )
         return note
@@ -444,21 +430,21 @@ class Steps:
     def _aggregates(self, scores: Scores, *, bare: bool, model_id: str | None, digest: str | None) -> Iterable[Any]:
         """Yield the metrics of an evaluation, linked to its data set and to the model if there is one."""
         for key, value in scores.metrics.items():
-            yield Metric(
+            yield entities.Metric(
                 key if bare else f"{scores.role}/{key}",
                 value,
                 self.payload.created_ms,
                 scores.step,
                 model_id=model_id,
                 dataset_name=scores.dataset_name,
-                dataset_digest=digest or short_digest(scores.dataset_digest),
+                dataset_digest=digest or layout.short_digest(scores.dataset_digest),
             )
 
     def _again(self, run: Any, metric: Any) -> Any:
         """Return a metric with the time at which the run got it, if it did: MLflow keeps one of two that agree."""
         for known in self.client.get_metric_history(run.info.run_id, metric.key):
             if (known.value, known.step) == (metric.value, metric.step):
-                return Metric(**{**dict(metric), "timestamp": known.timestamp})
+                return entities.Metric(**{**dict(metric), "timestamp": known.timestamp})
         return metric
 
     def _drawings(self, run: Any, place: str, node: Node, note: str) -> None:
@@ -471,7 +457,9 @@ class Steps:
                 self.client.log_artifacts(run.info.run_id, str(folder))
         tags = self._tags_of_drawings(run, node, note, drawn)
         if tags:
-            self.client.log_batch(run.info.run_id, tags=[RunTag(*one) for one in tags.items()], synchronous=True)
+            self.client.log_batch(
+                run.info.run_id, tags=[entities.RunTag(*one) for one in tags.items()], synchronous=True
+            )
         self.state.setdefault("drawn", []).append(place)
         self.upload.remember(self.state)
 
@@ -486,9 +474,9 @@ class Steps:
         """Return the tags to set right if something could not be drawn: the list of tables, and the description."""
         tags = {}
         if drawn.tables != promised_tables(node):
-            tags[TABLES] = _listed(run, drawn.tables)
+            tags[layout.TABLES] = _listed(run, drawn.tables)
         if drawn.failures:
-            tags[NOTE] = merged(note, {f"{node.label} drawings": " ".join(drawn.failures)})
+            tags[layout.NOTE] = merged(note, {f"{node.label} drawings": " ".join(drawn.failures)})
         return tags
 
     def _model_version(self, name: str, version: str, run_id: str, node: Node) -> None:
@@ -510,7 +498,7 @@ def refuse_deleted(experiment: Any | None) -> None:
 
 def _listed(run: Any, tables: Iterable[str]) -> str:
     """Return the tag by which MLflow finds the tables of a run, with more of them."""
-    before = json.loads(run.data.tags.get(TABLES, "[]"))
+    before = json.loads(run.data.tags.get(layout.TABLES, "[]"))
     ours = [{"path": path, "type": "table"} for path in tables]
     return json.dumps([*before, *(one for one in ours if one not in before)])
 
@@ -529,5 +517,5 @@ def _params(before: Mapping[str, str], node: Node) -> dict[str, str]:
 def _names(label: str, name: str) -> Iterator[str]:
     """Yield the names that a parameter may get, the plain one first."""
     yield name
-    yield safe_name(f"{label}/{name}")
-    yield from (safe_name(f"{label}/{name}-{number}") for number in itertools.count(2))
+    yield layout.safe_name(f"{label}/{name}")
+    yield from (layout.safe_name(f"{label}/{name}-{number}") for number in itertools.count(2))

@@ -31,22 +31,8 @@ from rankeval.measures import direction
 from rankeval.render.markup import markdown
 from rankeval.render.tables import Table
 from rankeval.tracking import LoggedData, RunRecord
+from rankeval_mlflow import layout
 from rankeval_mlflow.delivery.payload import Node, Rendering
-from rankeval_mlflow.layout import (
-    FOLD_END,
-    FOLD_START,
-    GUARD_HEAD,
-    GUARD_LEDGER,
-    KIND,
-    checked_role,
-    folder,
-    metrics_of,
-    param_text,
-    params_of,
-    safe_name,
-    safe_names,
-    short_name,
-)
 from rankeval_mlflow.packing.results import by_fold, comparison_node, dataset_use, evaluation_node, keys_of
 from rankeval_mlflow.views import RANKERS, REPORT, rankers_section
 
@@ -58,14 +44,14 @@ if TYPE_CHECKING:
 
 
 _FACTS = {
-    "n_queries": f"{FOLD_START}queries",
-    "fit_seconds": f"{FOLD_START}fit_seconds",
-    "score_seconds": f"{FOLD_START}score_seconds",
+    "n_queries": f"{layout.FOLD_START}queries",
+    "fit_seconds": f"{layout.FOLD_START}fit_seconds",
+    "score_seconds": f"{layout.FOLD_START}score_seconds",
 }
 """Columns of the table of folds that are no measures, and the names of their metrics."""
 
 LABEL = "record"
-_CSV = f"{folder(LABEL)}/rankers.csv"
+_CSV = f"{layout.folder(LABEL)}/rankers.csv"
 _GUARD = "rankeval.guard."
 
 
@@ -77,7 +63,7 @@ def fold_steps(cv: CrossValidation) -> tuple[tuple[str, float, int], ...]:
     cv : CrossValidation
         The result.
     """
-    names = {label: f"{key}{FOLD_END}" for label, key in keys_of(cv.evaluation).items()} | _FACTS
+    names = {label: f"{key}{layout.FOLD_END}" for label, key in keys_of(cv.evaluation).items()} | _FACTS
     return by_fold({name: cv.folds[label].to_numpy(dtype=float) for label, name in names.items()})
 
 
@@ -89,7 +75,9 @@ def fold_spread(cv: CrossValidation) -> dict[str, float]:
     cv : CrossValidation
         The result.
     """
-    return metrics_of({f"{key}_sd": cv.folds[label].std(ddof=1) for label, key in keys_of(cv.evaluation).items()})
+    return layout.metrics_of(
+        {f"{key}_sd": cv.folds[label].std(ddof=1) for label, key in keys_of(cv.evaluation).items()}
+    )
 
 
 def cross_validation_node(
@@ -119,7 +107,7 @@ def cross_validation_node(
         name=name or cv.evaluation.name or "cross-validation",
         params={**node.params, "n_folds": str(len(cv.folds))},
         metrics={**node.metrics, **fold_spread(cv)},
-        tags={**node.tags, KIND: "cross-validation"},
+        tags={**node.tags, layout.KIND: "cross-validation"},
         steps=(*node.steps, *fold_steps(cv)),
         files={**node.files, f"{folder}/folds.csv": _table_of_folds(cv).to_csv().encode()},
         sections={**node.sections, f"{role} folds": _section(cv)},
@@ -149,7 +137,7 @@ def several_node(nodes: dict[str, Node], tables: pd.DataFrame, *, ended_ms: int,
         name=name,
         label="cross-validation",
         params={"n_systems": str(len(nodes)), "n_folds": next(iter(nodes.values())).params["n_folds"]},
-        tags={KIND: "cross-validation"},
+        tags={layout.KIND: "cross-validation"},
         files={"rankeval/cross-validation/folds.csv": tables.to_csv().encode()},
         sections={"cross-validation": Table(means.reset_index(), caption=caption).to_markdown()},
         started_ms=ended_ms - _milliseconds(tables),
@@ -173,9 +161,9 @@ def _child(cv: CrossValidation, place: int, ended_ms: int) -> Node:
     return Node(
         name=f"fold {place}",
         label="fold",
-        params=params_of(params),
-        metrics=metrics_of(values),
-        tags={KIND: "fold"},
+        params=layout.params_of(params),
+        metrics=layout.metrics_of(values),
+        tags={layout.KIND: "fold"},
         started_ms=ended_ms - _milliseconds(row),
         ended_ms=ended_ms,
     )
@@ -211,15 +199,15 @@ def record_node(record: RunRecord) -> Node:
     ended = None if record.started is None or record.seconds is None else record.started + record.seconds
     children = tuple(record_node(child) for child in record.children)
     own = Node(
-        name=short_name(record.name, most=200),
+        name=layout.short_name(record.name, most=200),
         label=LABEL,
-        params=params_of(record.params),
-        metrics=metrics_of(record.metrics),
+        params=layout.params_of(record.params),
+        metrics=layout.metrics_of(record.metrics),
         tags=_tags(record.tags),
         facts={LABEL: _facts(record)},
         datasets=tuple(dataset_use(data) for data in record.data),
         files={**_long(record.params), **{_place(path): content for path, content in record.artifacts.items()}},
-        sections={LABEL: markdown(param_text(record.reason))} if record.reason else {},
+        sections={LABEL: markdown(layout.param_text(record.reason))} if record.reason else {},
         children=children,
         started_ms=_ms(record.started),
         ended_ms=_ms(ended),
@@ -245,7 +233,7 @@ def _with_folds(node: Node, folds: CrossValidation) -> Node:
         node,
         metrics={**node.metrics, **fold_spread(folds)},
         steps=(*node.steps, *fold_steps(folds)),
-        files={**node.files, f"{folder(LABEL)}/folds.csv": table},
+        files={**node.files, f"{layout.folder(LABEL)}/folds.csv": table},
     )
 
 
@@ -256,7 +244,7 @@ def _with_model(node: Node, record: RunRecord) -> Node:
     from rankeval_mlflow.saving import saved, unpacked
 
     # MLflow refuses these characters in names of models.
-    name = re.sub(r"[/:.%\"']", "_", short_name(record.name))
+    name = re.sub(r"[/:.%\"']", "_", layout.short_name(record.name))
     try:
         packed = isinstance(record.model, bytes)
         model = unpacked(record.model, name) if packed else saved(record.model, name, X=record.rows)
@@ -280,7 +268,7 @@ def _joined(node: Node, pieces: Iterable[Node]) -> Node:
     for part in parts[1:]:
         for name, value in part.params.items():
             if name != "role":
-                params[name if params.get(name, value) == value else safe_name(f"{part.label}/{name}")] = value
+                params[name if params.get(name, value) == value else layout.safe_name(f"{part.label}/{name}")] = value
     if roles:
         params["role"] = ", ".join(dict.fromkeys(roles))
     return replace(
@@ -315,9 +303,11 @@ def _best(child: RunRecord, node: Node) -> Node:
         for place, scores in enumerate(node.scores)
         for key, value in scores.metrics.items()
     }
-    tuned = params_of(child.params)
+    tuned = layout.params_of(child.params)
     params = {name: value for name, value in node.params.items() if name not in tuned}
-    return Node(name=node.name, label=LABEL, params={**params, "system": short_name(child.name)}, metrics=metrics)
+    return Node(
+        name=node.name, label=LABEL, params={**params, "system": layout.short_name(child.name)}, metrics=metrics
+    )
 
 
 def _table(children: list[RunRecord], record: RunRecord) -> Node:
@@ -325,20 +315,22 @@ def _table(children: list[RunRecord], record: RunRecord) -> Node:
 
     measure = record.comparison.main_measure  # type: ignore[union-attr] # there are ranked children
     means = pd.DataFrame([_means(child, measure) for child in children])
-    tuned = pd.DataFrame([{name: param_text(value) for name, value in child.params.items()} for child in children])
+    tuned = pd.DataFrame(
+        [{name: layout.param_text(value) for name, value in child.params.items()} for child in children]
+    )
     whole = pd.concat([means, tuned[[name for name in tuned if name not in means]]], axis="columns")
     return Node(
         name=record.name,
         label=LABEL,
         files={_CSV: whole.to_csv(index=False).encode()},
-        renderings=(Rendering("rankers", _CSV, into=folder(LABEL), tables=(RANKERS,)),),
+        renderings=(Rendering("rankers", _CSV, into=layout.folder(LABEL), tables=(RANKERS,)),),
         sections={"rankers": rankers_section(means, str(means["ranker"].iloc[0]))},
     )
 
 
 def _means(child: RunRecord, measure: str) -> dict[str, Any]:
     """Return a row of the table: the means on the part that was opened last first, and of each the main measure."""
-    row: dict[str, Any] = {"ranker": short_name(child.name)}
+    row: dict[str, Any] = {"ranker": layout.short_name(child.name)}
     for role, evaluation in reversed(list(child.evaluations.items())):
         means = evaluation.aggregate()
         names = sorted(evaluation.measure_names, key=lambda name: name != measure)
@@ -348,28 +340,30 @@ def _means(child: RunRecord, measure: str) -> dict[str, Any]:
 
 def _place(path: str) -> str:
     """Return where an artifact of a record goes: its report to the folder of the piece."""
-    return f"{folder(LABEL)}/{REPORT}" if path == REPORT else path
+    return f"{layout.folder(LABEL)}/{REPORT}" if path == REPORT else path
 
 
 def _facts(record: RunRecord) -> dict[str, Any]:
     """Return what MLflow would alter: metrics that are not finite, names; data sets by role; and the guard."""
     changed: dict[str, str] = {}
     for names in (record.params, record.metrics, record.tags):
-        changed |= {safe: name for name, safe in safe_names(names).items() if safe != name}
+        changed |= {safe: name for name, safe in layout.safe_names(names).items() if safe != name}
     return {
         "not_finite": {name: repr(float(value)) for name, value in record.metrics.items() if not math.isfinite(value)},
         "names": changed,
-        "data": {checked_role(data.role): {"name": data.name, "digest": data.digest} for data in record.data},
+        "data": {layout.checked_role(data.role): {"name": data.name, "digest": data.digest} for data in record.data},
         "guard": {key.removeprefix("rankeval."): value for key, value in record.tags.items() if key.startswith(_GUARD)},
     }
 
 
 def _long(params: Mapping[str, Any]) -> dict[str, bytes]:
-    cut = {name: str(value) for name, value in params.items() if param_text(value) != str(value)}
+    cut = {name: str(value) for name, value in params.items() if layout.param_text(value) != str(value)}
     return {"rankeval/params.json": json.dumps(cut, indent=1).encode()} if cut else {}
 
 
 def _tags(tags: Mapping[str, str]) -> dict[str, str]:
     """Return the tags of a record; of those of a guard the two that its ledger is checked by, the facts have all."""
-    shown = (GUARD_LEDGER, GUARD_HEAD) if tags.get(GUARD_HEAD) else ()
-    return params_of({name: value for name, value in tags.items() if name in shown or not name.startswith(_GUARD)})
+    shown = (layout.GUARD_LEDGER, layout.GUARD_HEAD) if tags.get(layout.GUARD_HEAD) else ()
+    return layout.params_of(
+        {name: value for name, value in tags.items() if name in shown or not name.startswith(_GUARD)}
+    )

@@ -38,28 +38,8 @@ from typing import TYPE_CHECKING, Any
 
 import rankeval
 from rankeval.tracking import LoggedData
+from rankeval_mlflow import layout
 from rankeval_mlflow.delivery.payload import DatasetUse, Node, Rendering, Scores
-from rankeval_mlflow.layout import (
-    CARD,
-    GUARD_HEAD,
-    GUARD_LEDGER,
-    HEADLINE,
-    INTERVAL_ENDS,
-    KIND,
-    MAX_NAME,
-    STANDING,
-    checked_role,
-    evaluation_path,
-    folder,
-    label_of,
-    metrics_of,
-    param_text,
-    safe_name,
-    safe_names,
-    sha256,
-    short_digest,
-    short_name,
-)
 from rankeval_mlflow.views import QUERIES, comparison_section, evaluation_section, intervals
 
 if TYPE_CHECKING:
@@ -85,7 +65,7 @@ def judged_data(evaluation: Evaluation, role: str, name: str | None = None) -> L
     """
     digest = evaluation.judgments_digest
     rows = int(evaluation.query_counts["retrieved"].sum())
-    return LoggedData(name or f"judgments-{short_digest(digest)[:8]}", digest, role, rows, evaluation.n_queries)
+    return LoggedData(name or f"judgments-{layout.short_digest(digest)[:8]}", digest, role, rows, evaluation.n_queries)
 
 
 def dataset_use(data: LoggedData) -> DatasetUse:
@@ -97,7 +77,7 @@ def dataset_use(data: LoggedData) -> DatasetUse:
         The data set.
     """
     profile = {"num_rows": data.n_rows, "num_queries": data.n_queries}
-    return DatasetUse(data.name, data.digest, checked_role(data.role), data.source, profile)
+    return DatasetUse(data.name, data.digest, layout.checked_role(data.role), data.source, profile)
 
 
 def evaluation_node(
@@ -126,7 +106,7 @@ def evaluation_node(
     report : bool
         Whether a report is drawn.
     """
-    label = label_of(role, step)
+    label = layout.label_of(role, step)
     data = data or judged_data(evaluation, role)
     values = aggregates(evaluation)
     limits = intervals(evaluation)
@@ -136,29 +116,27 @@ def evaluation_node(
         metrics=_metrics(evaluation, values, limits),
         dataset_name=data.name,
         dataset_digest=data.digest,
-        evaluation_sha256=sha256(whole),
+        evaluation_sha256=layout.sha256(whole),
         step=step or 0,
     )
-    drawn = _drawings(label, {"role": role, "said": said, "report": report, "table": step is None})
     has_table = step is None and evaluation.n_queries > 0
-    table = f"{folder(label)}/{QUERIES}" if has_table else None
+    table = f"{layout.folder(label)}/{QUERIES}" if has_table else None
+    options = {"role": role, "said": said, "report": report, "table": step is None}
+    tables = (QUERIES,) if has_table else ()
+    drawn = Rendering("evaluation", layout.evaluation_path(label), layout.folder(label), options, tables)
     return Node(
-        name=short_name(evaluation.name, most=200) if evaluation.name else f"{role} evaluation",
+        name=layout.short_name(evaluation.name, most=200) if evaluation.name else f"{role} evaluation",
         label=label,
         params=evaluation_params(evaluation, data, role),
-        tags={KIND: "evaluation", CARD: card_text(evaluation)},
+        tags={layout.KIND: "evaluation", layout.CARD: card_text(evaluation)},
         facts={role: _facts(evaluation, data, values)},
         scores=(scores,),
         datasets=(dataset_use(data),),
-        files={evaluation_path(label): whole},
-        renderings=(Rendering(**drawn, tables=(QUERIES,) if has_table else ()),) if report or has_table else (),
+        files={layout.evaluation_path(label): whole},
+        renderings=(drawn,) if report or has_table else (),
         # A later step takes the place of an earlier one in the description, which has room for few.
         sections={role: evaluation_section(evaluation, role, limits, step=step, table=table)},
     )
-
-
-def _drawings(label: str, options: dict[str, Any]) -> dict[str, Any]:
-    return {"kind": "evaluation", "source": evaluation_path(label), "into": folder(label), "options": options}
 
 
 def evaluation_params(evaluation: Evaluation, data: LoggedData, role: str) -> dict[str, str]:
@@ -173,8 +151,8 @@ def evaluation_params(evaluation: Evaluation, data: LoggedData, role: str) -> di
     role : str
         The role of the data.
     """
-    system = {"system": short_name(evaluation.name)} if evaluation.name else {}
-    first = param_text(evaluation.measure_names[0])
+    system = {"system": layout.short_name(evaluation.name)} if evaluation.name else {}
+    first = layout.param_text(evaluation.measure_names[0])
     return {**system, "measure": first, "convention": evaluation.convention.name, "data": data.name, "role": role}
 
 
@@ -187,7 +165,7 @@ def card_text(evaluation: Evaluation) -> str:
         The evaluation.
     """
     card = json.dumps(evaluation.convention.card(), sort_keys=True)
-    return f"{evaluation.convention.name} {sha256(card.encode())[:12]}"
+    return f"{evaluation.convention.name} {layout.sha256(card.encode())[:12]}"
 
 
 def aggregates(evaluation: Evaluation) -> dict[str, float]:
@@ -211,7 +189,7 @@ def keys_of(evaluation: Evaluation) -> dict[str, str]:
     evaluation : Evaluation
         The evaluation.
     """
-    safe = safe_names(dict.fromkeys(measure.key for measure in evaluation.measures))
+    safe = layout.safe_names(dict.fromkeys(measure.key for measure in evaluation.measures))
     return {label: safe[measure.key] for label, measure in evaluation.by_name.items()}
 
 
@@ -238,10 +216,10 @@ def _metrics(
     ends = {
         f"{keys[label]}{side}": end
         for label, pair in limits.items()
-        for side, end in zip(INTERVAL_ENDS, pair, strict=True)
+        for side, end in zip(layout.INTERVAL_ENDS, pair, strict=True)
     }
     # MLflow's tables have the order of this mapping. A measure of a user may have the name of an end: it stays.
-    return metrics_of({**values, **ends, **values})
+    return layout.metrics_of({**values, **ends, **values})
 
 
 def _facts(evaluation: Evaluation, data: LoggedData, values: dict[str, float]) -> dict[str, Any]:
@@ -300,9 +278,9 @@ def comparison_node(
     report : bool
         Whether a page is drawn.
     """
-    checked_role(name, "name")
-    role = checked_role(role or ("test" if comparison.standing else "dev"))
-    held = _held(comparison, folder(name))
+    layout.checked_role(name, "name")
+    role = layout.checked_role(role or ("test" if comparison.standing else "dev"))
+    held = _held(comparison, layout.folder(name))
     whole = comparison.to_json()
     numbers, left_out = (
         _differences(comparison, held, name) if comparison.has_pairs else (_means(comparison, held, name), "")
@@ -313,15 +291,21 @@ def comparison_node(
         label=name,
         params=_comparison_params(comparison),
         metrics=numbers,
-        tags={KIND: "comparison", _tag(HEADLINE, name): param_text(comparison.headline), **_guard_tags(guard, name)},
+        tags={
+            layout.KIND: "comparison",
+            _tag(layout.HEADLINE, name): layout.param_text(comparison.headline),
+            **_guard_tags(guard, name),
+        },
         facts={name: _comparison_facts(comparison, held, guard, left_out)},
         datasets=tuple(dataset_use(each) for each in _data(held, role, data)),
         files={
-            f"{folder(name)}/comparison.json": whole.encode(),
-            f"{folder(name)}/table.csv": comparison.table.to_csv(index=False).encode(),
+            f"{layout.folder(name)}/comparison.json": whole.encode(),
+            f"{layout.folder(name)}/table.csv": comparison.table.to_csv(index=False).encode(),
             **{each.path: each.evaluation.to_bytes() for each in held},
         },
-        renderings=(Rendering("comparison", f"{folder(name)}/comparison.json", into=folder(name)),) if report else (),
+        renderings=(Rendering("comparison", f"{layout.folder(name)}/comparison.json", into=layout.folder(name)),)
+        if report
+        else (),
         sections={name: comparison_section(comparison, left_out)},
     )
 
@@ -342,9 +326,9 @@ def _file_names(titles: list[str]) -> list[str]:
     """Return a short name of a file for each title; no two are equal, not even where case is ignored."""
     chosen: dict[str, str] = {}
     for title in titles:
-        name = plain = safe_name(short_name(title)).replace("/", "_")
+        name = plain = layout.safe_name(layout.short_name(title)).replace("/", "_")
         while name.lower() in chosen:
-            name = f"{plain}_{sha256(f'{name} {title}'.encode())[:8]}"
+            name = f"{plain}_{layout.sha256(f'{name} {title}'.encode())[:8]}"
         chosen[name.lower()] = name
     return list(chosen.values())
 
@@ -372,8 +356,8 @@ def _comparison_params(comparison: Comparison) -> dict[str, str]:
     margin = {"margin": repr(comparison.margin)} if comparison.margin else {}
     return {
         **({"baseline": comparison.baseline} if comparison.baseline is not None else {}),
-        "systems": param_text(", ".join(pairs)),
-        "measures": param_text(", ".join(dict.fromkeys([] if frame is None else frame["measure"].astype(str)))),
+        "systems": layout.param_text(", ".join(pairs)),
+        "measures": layout.param_text(", ".join(dict.fromkeys([] if frame is None else frame["measure"].astype(str)))),
         "test": comparison.test,
         "correction": comparison.correction,
         "claim": comparison.claim,
@@ -410,7 +394,7 @@ def _differences(comparison: Comparison, held: list[_Held], name: str) -> tuple[
         if not left
         else f"Metrics show {len(places):,} of {len(table):,} rows; table.csv and comparison.json have all."
     )
-    return metrics_of(values), said
+    return layout.metrics_of(values), said
 
 
 def _leader(comparison: Comparison) -> str:
@@ -433,9 +417,9 @@ def _path(name: str, part: str, pair: tuple[str, ...], key: str, sign: str) -> s
     `safe_names` replaces and keeps apart from "_".
     """
     for most in (2 * _SHORT, _SHORT):
-        systems = " vs ".join(short_name(one, most) for one in pair).replace("/", _DIVISION_SLASH)
-        path = "/".join(filter(None, (name, short_name(part, most), f"{systems} {key} {sign}")))
-        if len(path) <= MAX_NAME:
+        systems = " vs ".join(layout.short_name(one, most) for one in pair).replace("/", _DIVISION_SLASH)
+        path = "/".join(filter(None, (name, layout.short_name(part, most), f"{systems} {key} {sign}")))
+        if len(path) <= layout.MAX_NAME:
             break
     return path
 
@@ -446,7 +430,7 @@ def _means(comparison: Comparison, held: list[_Held], name: str) -> dict[str, fl
         return {}
     keys = {label: key for each in held for label, key in keys_of(each.evaluation).items()}
     rows = comparison.means.to_dict("records")
-    return metrics_of(
+    return layout.metrics_of(
         {
             _path(name, "", (str(row["system"]),), keys.get(row["measure"], row["measure"]), end): float(row[end])
             for row in rows
@@ -464,7 +448,11 @@ def _guard(comparison: Comparison) -> dict[str, str]:
 
 
 def _guard_tags(guard: Mapping[str, str], name: str) -> dict[str, str]:
-    return {_tag(key, name): param_text(guard[key]) for key in (STANDING, GUARD_LEDGER, GUARD_HEAD) if key in guard}
+    return {
+        _tag(key, name): layout.param_text(guard[key])
+        for key in (layout.STANDING, layout.GUARD_LEDGER, layout.GUARD_HEAD)
+        if key in guard
+    }
 
 
 def _tag(key: str, name: str) -> str:
