@@ -394,9 +394,23 @@ _UNNAMED = "dataset"
 """MLflow's name for a data set without one."""
 
 
-@dataclass(frozen=True)
-class Call:
-    """The arguments with which MLflow calls an evaluator.
+def refuse_extras(**given: Any) -> None:
+    """Refuse metrics and artifacts of MLflow's own kind."""
+    ways = {
+        "extra_metrics": "they score rows, and a ranking is scored by query: give a measure of your own as "
+        "evaluator_config={'measures': [..., your_measure]}; the guide own_measure.md shows how to write one",
+        "custom_artifacts": "they are not made here: log them to the run yourself (mlflow.log_artifact, "
+        "mlflow.log_figure); result.artifacts['per_query'].content has the scores of the queries",
+    }
+    for name, value in given.items():
+        if value:
+            raise InvalidInput(ways[name], argument=name)
+
+
+def evaluate_ranker(
+    dataset: Any, run_id: str, config: Mapping[str, Any] | None, model: Any, model_id: str | None, column: str | None
+) -> EvaluationResult:
+    """Score a ranking, log the evaluation to the run, and return its metrics and artifacts.
 
     Parameters
     ----------
@@ -404,33 +418,14 @@ class Call:
         The rows.
     run_id : str
         The run to log to.
-    evaluator_config : mapping, optional
+    config : mapping, optional
         The settings.
     model : pyfunc model, optional
         The ranker; None if the data set holds the predictions.
     model_id : str, optional
         The logged model.
-    predictions : str, optional
+    column : str, optional
         The column of the model's output that holds the scores.
-    """
-
-    dataset: Any
-    run_id: str
-    evaluator_config: Mapping[str, Any] | None
-    model: Any = None
-    model_id: str | None = None
-    predictions: str | None = None
-
-
-def evaluate_ranker(call: Call, *, extra_metrics: Any = None, custom_artifacts: Any = None) -> EvaluationResult:
-    """Score a ranking, log the evaluation to the run, and return its metrics and artifacts.
-
-    Parameters
-    ----------
-    call : Call
-        The arguments.
-    extra_metrics, custom_artifacts : None
-        Refused.
 
     Raises
     ------
@@ -441,35 +436,25 @@ def evaluate_ranker(call: Call, *, extra_metrics: Any = None, custom_artifacts: 
     TrackingError
         If the store refuses; the evaluation is kept on disk.
     """
-    _refuse_extras(extra_metrics, custom_artifacts)
-    settings = Settings.of(call.evaluator_config)
+    settings = Settings.of(config)
     settings.respect_guard()
-    rows = Rows.of(call.dataset, settings)
-    scores = (
-        static_scores(call.dataset)
-        if call.model is None
-        else predicted_scores(call.model, rows, call.predictions, pass_ids=settings.pass_ids)
-    )
+    rows = Rows.of(dataset, settings)
+    if model is None:
+        scores, name = static_scores(dataset), str(dataset.predictions_name)
+    else:
+        scores, name = predicted_scores(model, rows, column, pass_ids=settings.pass_ids), None
     if settings.qrels is None:
         _refuse(rows, scores)
-    evaluation = _evaluated(rows, scores, settings, _system(call, settings))
-    data = judged_data(evaluation, settings.role, settings.data or _data_name(call.dataset))
+    if model_id and not settings.name:
+        name = str(mlflow.get_logged_model(model_id).name)
+    evaluation = _evaluated(rows, scores, settings, settings.name or name)
+    named = None if dataset.name in {_UNNAMED, dataset.hash} else str(dataset.name)
+    data = judged_data(evaluation, settings.role, settings.data or named)
     node = evaluation_node(evaluation, settings.role, data, report=settings.report)
-    _log(node, call)
-    return _result(node, evaluation, settings.role, call.run_id)
-
-
-def _refuse_extras(extra_metrics: Any, custom_artifacts: Any) -> None:
-    if extra_metrics:
-        raise InvalidInput(
-            "extra_metrics score rows, and a ranking is scored by query: give a measure of your own as "
-            "evaluator_config={'measures': [..., your_measure]}; the guide own_measure.md shows how to write one"
-        )
-    if custom_artifacts:
-        raise InvalidInput(
-            "custom_artifacts are not made here: log them to the run yourself (mlflow.log_artifact, "
-            "mlflow.log_figure); result.artifacts['per_query'].content has the scores of the queries"
-        )
+    target = Target(uri=store(None), registry_uri=mlflow.get_registry_uri(), run_id=run_id)
+    # MLflow logs what comes back from here for a logged model, and to the run.
+    deliver(Payload(target, node, now_ms(), {}, model_id), aggregates=model_id is None)
+    return _result(node, evaluation, settings.role, run_id)
 
 
 def _refuse(rows: Rows, scores: NDArray[Any]) -> None:
@@ -487,27 +472,6 @@ def _evaluated(rows: Rows, scores: NDArray[Any], settings: Settings, name: str |
         ranking = Run(rows.qid, rows.docid, scores)
         return evaluate(settings.qrels, ranking, **rules)
     return evaluate(rows.relevance, scores, qid=rows.qid, docid=rows.docid, **rules)
-
-
-def _system(call: Call, settings: Settings) -> str | None:
-    """Return the name of the system: as set, else that of the logged model, else of the column of predictions."""
-    if settings.name:
-        return settings.name
-    if call.model_id:
-        return str(mlflow.get_logged_model(call.model_id).name)
-    return str(call.dataset.predictions_name) if call.model is None else None
-
-
-def _data_name(dataset: Any) -> str | None:
-    """Return the name that the user gave to MLflow's data set; None if MLflow made one up."""
-    return None if dataset.name in {_UNNAMED, dataset.hash} else str(dataset.name)
-
-
-def _log(node: Node, call: Call) -> None:
-    """Send the evaluation to the run; its metrics too, unless MLflow logs them for the model."""
-    target = Target(uri=store(None), registry_uri=mlflow.get_registry_uri(), run_id=call.run_id)
-    payload = Payload(target, node, now_ms(), {}, call.model_id)
-    deliver(payload, aggregates=call.model_id is None)
 
 
 def _result(node: Node, evaluation: Evaluation, role: str, run_id: str) -> EvaluationResult:
