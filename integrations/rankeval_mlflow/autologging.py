@@ -27,6 +27,7 @@ from inspect import signature
 from typing import Any
 
 import mlflow
+import mlflow.sklearn
 import sklearn.model_selection
 from mlflow.utils.autologging_utils import disable_autologging
 from sklearn.model_selection import _search, _search_successive_halving, _validation
@@ -44,15 +45,15 @@ from rankeval_mlflow.packing.searches import Scored, Settings, failed_node, sear
 from rankeval_mlflow.recording import log_cross_validation, send
 from rankeval_mlflow.saving import saved
 
+# MLflow's tag of the runs that its automatic logging made, and will end.
 _AUTOLOGGING = "mlflow.autologging"
-"""MLflow's tag of the runs that its automatic logging made, and will end."""
 
+# MLflow's tag with the name of a run.
 _NAME = "mlflow.runName"
-"""MLflow's tag with the name of a run."""
 
 _SKLEARN = "sklearn"
+# What was replaced: the owner, the name, what was there, and what is there now.
 _REPLACED: list[tuple[Any, str, Any, Any]] = []
-"""What was replaced: the owner, the name, what was there, and what is there now."""
 
 
 @dataclass
@@ -212,7 +213,7 @@ class _Call:
         return self.kind if STATE.times[run] == 1 else f"{self.kind}-{STATE.times[run]}"
 
     def _sent(self, node: Node) -> TrackedRun:
-        """Send to the active run or a new one; a run that MLflow made for this call gets our name."""
+        # A run that MLflow made for this call gets our name.
         if _made_by_mlflow():
             return send(replace(node, tags={**node.tags, _NAME: node.name}), None)
         return send(node if mlflow.active_run() is None else _beside_others(node), None)
@@ -233,7 +234,7 @@ class _Call:
 
 
 def _beside_others(node: Node) -> Node:
-    """Put the label before metrics: a run of the caller may hold evaluations and other searches by that measure."""
+    # A run of the caller may hold evaluations and other searches by that measure.
     return replace(
         node,
         metrics={f"{node.label}/{key}": value for key, value in node.metrics.items()},
@@ -242,7 +243,6 @@ def _beside_others(node: Node) -> Node:
 
 
 def _made_by_mlflow() -> bool:
-    """Say whether MLflow's automatic logging made the active run."""
     active = mlflow.active_run()
     return active is not None and _AUTOLOGGING in active.data.tags
 
@@ -279,12 +279,10 @@ def _packed_validation(result: Any, given: Mapping[str, Any], scored: Scored, se
 
 
 def _datasets(evaluation: Evaluation | None) -> tuple[DatasetUse, ...]:
-    """Return the data set of a call as an input, by the digest of its judgments."""
     return () if evaluation is None else (dataset_use(judged_data(evaluation, "dev")),)
 
 
 def _best_model(search: Any, X: Any, settings: Settings, call: _Call) -> SavedModel | None:
-    """Return the best model of a search in files; None, with a warning, if it cannot be saved."""
     if not settings.log_models or not hasattr(search, "best_estimator_"):
         return None
     try:
@@ -360,20 +358,18 @@ def autolog(
 
 
 def _put_in_place() -> None:
-    """Replace the functions of scikit-learn that are watched, and observe our own."""
     for owner in (_search.BaseSearchCV, _search_successive_halving.BaseSuccessiveHalving):
         _replace(owner, "fit", watched_fit(vars(owner)["fit"]))
     validate = watched_validation(_validation.cross_validate)
     for module in (sklearn.model_selection, _validation):
         _replace(module, "cross_validate", validate)
-    sessions = _training_sessions()
-    if sessions is not None:
+    # The class by which MLflow's autologging decides whether to log a call of `fit`.
+    if (sessions := getattr(mlflow.sklearn, "_SklearnTrainingSession", None)) is not None:
         _replace(sessions, "should_log", left_to_us(sessions.should_log))
     rankeval.tracking.OBSERVERS.append(of_cross_validation)
 
 
 def _put_back() -> None:
-    """Put everything back that is still in place."""
     for owner, name, before, now in reversed(_REPLACED):
         if vars(owner).get(name) is now:
             setattr(owner, name, before)
@@ -387,17 +383,8 @@ def _replace(owner: Any, name: str, now: Callable[..., Any]) -> None:
     setattr(owner, name, now)
 
 
-def _training_sessions() -> Any | None:
-    """Return the class by which MLflow's autologging decides whether to log a call of `fit`."""
-    import mlflow.sklearn
-
-    return getattr(mlflow.sklearn, "_SklearnTrainingSession", None)
-
-
 @contextmanager
 def _mlflow_set_aside() -> Iterator[None]:
-    """Switch MLflow's autologging of scikit-learn off inside, and on again with the same settings."""
-    import mlflow.sklearn
     from mlflow.utils.autologging_utils import AUTOLOGGING_INTEGRATIONS
 
     before = dict(AUTOLOGGING_INTEGRATIONS.get(_SKLEARN, {}))

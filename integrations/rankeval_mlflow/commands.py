@@ -134,7 +134,6 @@ def resend(
 
 
 def _resent(upload: PendingUpload, uri: str | None, *, named: bool) -> bool:
-    """Send one upload and say how it went; return whether nothing failed."""
     from rankeval_mlflow.delivery.sending import send
 
     try:
@@ -299,7 +298,6 @@ def _number(text: str, given: str) -> float:
 
 
 def _attribute(given: str) -> pd.Series[Any] | str:
-    """Return the attribute of the queries that a file holds; the name of a count stands for itself."""
     path = Path(given)
     if not path.suffix and not path.exists():
         return given

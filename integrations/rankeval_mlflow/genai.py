@@ -252,7 +252,7 @@ def _is_retriever(span: Any) -> bool:
 
 
 def _is_part(span: Any, by_id: Mapping[str, Any]) -> bool:
-    """Return whether a span lies within another retriever, whose result is the last word."""
+    # The result of the outer retriever is the last word.
     while (span := by_id.get(span.parent_id)) is not None:
         if _is_retriever(span):
             return True
@@ -288,14 +288,12 @@ def _is_number(value: Any) -> bool:
 
 
 def _listed(value: Any) -> list[Any] | None:
-    """Return a list, tuple, array or Series as a list, and None for anything else."""
     if hasattr(value, "tolist") and getattr(value, "ndim", None) == 1:
         return list(value.tolist())
     return list(value) if isinstance(value, (list, tuple)) else None
 
 
 def _without_score(document: Any) -> Any:
-    """Return the document of a pair of a document and its score."""
     is_pair = isinstance(document, (list, tuple)) and len(document) == 2
     return document[0] if is_pair and _is_number(document[1]) else document
 
@@ -450,7 +448,7 @@ class RankingScorer(Scorer):  # type: ignore[misc]  # MLflow has no types
         return found[0] if len(found) == 1 else found
 
     def _failed(self, code: str, message: str) -> Feedback:
-        """Return the error of a row without a value. It is a single one, since MLflow counts only those."""
+        # A single one, since MLflow counts only those.
         return Feedback(name=self.name, error=AssessmentError(error_code=code, error_message=message))
 
 
@@ -563,7 +561,6 @@ def _columns(asked: list[LabelledMeasure], name: str | None) -> dict[str, str]:
 
 
 def _completed(inputs: Any, outputs: Any, expectations: Any, trace: Any) -> tuple[Any, Any, Any]:
-    """Return inputs, outputs and expectations, those of the trace for what is not given."""
     if trace is None:
         return inputs, outputs, expectations
     root = next((span for span in trace.data.spans if span.parent_id is None), None) if trace.data else None
@@ -577,7 +574,7 @@ def _completed(inputs: Any, outputs: Any, expectations: Any, trace: Any) -> tupl
 
 
 def _left_out(ranking: Mapping[str, float], judgments: Mapping[str, Any], rules: Convention) -> str:
-    """Return why a convention leaves out a row, or nothing: `score` would warn that no query is left."""
+    # Asked here, since `evaluate` would warn that no query is left.
     if rules.missing == "skip" and not ranking:
         return "nothing was retrieved"
     is_barren = all(isinstance(grade, Real) and grade <= 0 for grade in judgments.values())

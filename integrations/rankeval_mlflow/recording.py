@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from rankeval.evaluation import Evaluation
 
 
+# Ids that MLflow takes for runs.
 _RUN_ID = re.compile(r"[A-Za-z0-9][\w-]{0,255}")
-"""Ids that MLflow takes for runs."""
 
 
 def send(

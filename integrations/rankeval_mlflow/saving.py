@@ -76,8 +76,8 @@ from rankeval.model_selection.scorers import as_fitted
 from rankeval_mlflow.delivery.payload import MLMODEL, SavedModel, without_ids
 from rankeval_mlflow.layout import param_text, safe_names
 
+# Parameters that `predict` does not read. A fitted estimator keeps our splitters and scorers there.
 _ONLY_FOR_FIT = frozenset({"cv", "scoring"})
-"""Parameters that `predict` does not read. A fitted estimator keeps our splitters and scorers there."""
 
 _OURS = ("rankeval", "rankeval_mlflow")
 # Import names whose package has another name; the others are asked for if they are not packages themselves.
@@ -178,7 +178,7 @@ def _without(value: Any, name: str) -> Any:
 
 
 def _member(ranker: QueryRanker) -> Any:
-    """Return the estimator of a QueryRanker inside an ensemble; the ensemble asks it for `predict`."""
+    # The ensemble asks its members for `predict`.
     if not hasattr(ranker, "estimator_"):
         return _without(ranker.estimator, "estimator")
     inner = bare(ranker.estimator_)
@@ -245,12 +245,11 @@ def pinned(packages: Iterable[str]) -> list[str]:
 
 @cache
 def _distributions() -> Mapping[str, list[str]]:
-    """Map top-level modules to packages; cached, since the file lists of all installed packages are read."""
+    # Cached, since the file lists of all installed packages are read.
     return packages_distributions()
 
 
 def _by_skops(estimator: Any) -> tuple[list[str], set[str]] | None:
-    """Return the types and modules of a file of skops, or None if skops or this MLflow cannot write it."""
     if "skops_trusted_types" not in inspect.signature(mlflow.sklearn.save_model).parameters:
         return None
     import skops.io
@@ -267,7 +266,6 @@ def _by_skops(estimator: Any) -> tuple[list[str], set[str]] | None:
 
 
 def _modules(node: Any) -> Iterator[str]:
-    """Yield the modules that a schema of skops names."""
     if isinstance(node, dict):
         if isinstance(node.get("__module__"), str):
             yield node["__module__"]
@@ -397,7 +395,7 @@ def _files(folder: Path) -> Iterator[Path]:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Keep MLflow from advice that we followed: on pickle, on integer columns, on requirements that are given."""
+    # Advice that we followed: on pickle, on integer columns, on requirements that are given.
     loggers = [logging.getLogger(name) for name in ("mlflow.sklearn", "mlflow.pyfunc", "mlflow.models.model")]
     levels = [logger.level for logger in loggers]
     try:
@@ -438,13 +436,13 @@ def _native(library: str, model: Any, path: Path, schema: Any) -> None:
 
 
 def _predicts_by_its_library(inner: Any) -> bool:
-    """Say whether `predict` is the library's: the file of a booster loses one that a subclass has of its own."""
+    # The file of a booster loses a `predict` that a subclass has of its own.
     predict = getattr(type(inner), "predict", None)
     return getattr(predict, "__module__", "").partition(".")[0] == boosters.library(inner)
 
 
 def _keeps_all(inner: Any) -> bool:
-    """Say whether the file of an XGBoost model holds all that `predict` reads: it has no ``missing``."""
+    # The file of an XGBoost model lacks ``missing``.
     missing = inner.get_params(deep=False).get("missing")
     own = type(inner).__module__.partition(".")[0] == "xgboost"
     return own and (missing is None or (isinstance(missing, float) and math.isnan(missing)))
@@ -465,7 +463,6 @@ def _write_estimator(inner: Any, path: Path, schema: Any) -> None:
 
 
 def _write_classifier(inner: Any, path: Path, schema: Any) -> str:
-    """Save a classifier beside a script that turns its probabilities into scores."""
     with tempfile.TemporaryDirectory() as folder:
         classifier = Path(folder) / "classifier"
         _write_estimator(inner, classifier, None)

@@ -148,19 +148,14 @@ def merged(note: str, sections: Mapping[str, str]) -> str:
         start, end = f"<!-- rankeval {key} -->", f"<!-- /rankeval {key} -->"
         block = f"{start}\n\n{text}\n\n{end}"
         if len(block) > MAX_TAG // 2:
-            block = (
-                f"{start}\n\n{_first_paragraph(text)} The table is long: see the report among the artifacts.\n\n{end}"
-            )
+            first = text.split("\n\n", maxsplit=1)[0][:500]
+            block = f"{start}\n\n{first} The table is long: see the report among the artifacts.\n\n{end}"
         before, found, rest = note.partition(start)
         after = rest.partition(end)[2] if found else ""
         joined = f"{before}{block}{after}" if found else f"{note}\n\n{block}".lstrip()
         if len(joined) <= MAX_TAG:
             note = joined
     return note
-
-
-def _first_paragraph(text: str) -> str:
-    return text.split("\n\n", maxsplit=1)[0][:500]
 
 
 def with_measures(before: str | None, keys: Sequence[str], now_ms: int) -> str | None:
@@ -300,7 +295,7 @@ def page(title: str, lead: str, parts: Mapping[str, str]) -> bytes:
 
 
 def _svg(figure: Figure) -> str:
-    """Return a figure as SVG for a page; equal figures give equal bytes."""
+    # Equal figures give equal bytes.
     from matplotlib import rc_context
 
     buffer = io.StringIO()

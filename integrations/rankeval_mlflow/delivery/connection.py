@@ -99,7 +99,6 @@ def environment(settings: dict[str, str]) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _hushed() -> Iterator[None]:
-    """Keep MLflow's log of runs, migrations and retries off stderr."""
     before = {name: logging.getLogger(name).level for name in _TALKATIVE}
     for name, level in _TALKATIVE.items():
         logger = logging.getLogger(name)
@@ -142,7 +141,7 @@ def connected(uri: str, registry_uri: str | None = None) -> Iterator[Any]:
 
 
 def _knock(uri: str) -> None:
-    """Connect to the server of a database once: MLflow tries that ten times, for more than a minute and a half."""
+    # MLflow tries that ten times, for more than a minute and a half.
     if not _is_database(uri) or uri.startswith("sqlite"):
         return
     import sqlalchemy
@@ -279,7 +278,6 @@ def no_such_host(error: BaseException) -> bool:
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
-    """Yield an error, its cause, the cause of that, ..."""
     deeper: BaseException | None = error
     while deeper is not None:
         yield deeper
@@ -296,7 +294,7 @@ def _of_the_network(error: BaseException) -> OSError | None:
 
 
 def _own_words(error: BaseException) -> str:
-    """Return the message of an error, without the code that MLflow puts before what its server says."""
+    # Without the code that MLflow puts before what its server says.
     answer = getattr(error, "json", None)
     return str(answer["message"]) if isinstance(answer, dict) and answer.get("message") else str(error)
 

@@ -354,8 +354,11 @@ def cut(name: str, longest: int) -> str:
 
 
 def _fitted(node: Node) -> Node:
-    for keys in (node.metrics, node.params, node.tags, [key for key, _, _ in node.steps]):
-        _check_keys(keys)
+    measured = [scores.metrics for scores in node.scores]
+    for keys in (node.metrics, node.params, node.tags, [key for key, _, _ in node.steps], *measured):
+        for key in keys:
+            if safe_name(key) != key:
+                raise InvalidInput(f"MLflow does not take the name {cut(key, 80)!r}; it takes {safe_name(key)[:80]!r}")
     return replace(
         node,
         name=cut(node.name, MAX_NAME),
@@ -363,25 +366,13 @@ def _fitted(node: Node) -> Node:
             key: value if len(value) <= MAX_TAG else f"{value[: MAX_TAG - 12]}... (cut)"
             for key, value in node.tags.items()
         },
-        scores=tuple(_scores(scores) for scores in node.scores),
-        datasets=tuple(_dataset(use) for use in node.datasets),
+        scores=tuple(replace(one, dataset_name=cut(one.dataset_name, MAX_DATASET)) for one in node.scores),
+        datasets=tuple(
+            replace(use, name=cut(use.name, MAX_DATASET), source=use.source and use.source[:_MAX_SOURCE])
+            for use in node.datasets
+        ),
         children=tuple(_fitted(child) for child in node.children),
     )
-
-
-def _check_keys(keys: Iterable[str]) -> None:
-    for key in keys:
-        if safe_name(key) != key:
-            raise InvalidInput(f"MLflow does not take the name {cut(key, 80)!r}; it takes {safe_name(key)[:80]!r}")
-
-
-def _scores(scores: Scores) -> Scores:
-    _check_keys(scores.metrics)
-    return replace(scores, dataset_name=cut(scores.dataset_name, MAX_DATASET))
-
-
-def _dataset(use: DatasetUse) -> DatasetUse:
-    return replace(use, name=cut(use.name, MAX_DATASET), source=use.source and use.source[:_MAX_SOURCE])
 
 
 SHOWN = 16
@@ -493,7 +484,8 @@ def with_piece(run: Any, node: Node) -> str:
             f"run {run_id} already holds {what} with other content",
             remedy="log this one to a run of its own or under another name",
         )
-    tag = f"{tags.get(COMPLETE, '')} {_spelt(node.label, roles)}:{_shown_hash(node)}".lstrip()
+    spelt = node.label if _roles(node.label, None) == tuple(roles) else f"{node.label}({','.join(roles)})"
+    tag = f"{tags.get(COMPLETE, '')} {spelt}:{_shown_hash(node)}".lstrip()
     if len(tag) > MAX_TAG:
         raise InvalidInput(
             f"run {run_id} holds {len(before)} pieces, and MLflow has no room for more names; log to a run of its own"
@@ -512,7 +504,7 @@ def _roles(label: str, roles: str | None) -> tuple[str, ...]:
 
 
 def _refuse_mixed(run: Any, node: Node, role: str, held: str) -> None:
-    """Refuse steps of a role that are not of one kind: its metrics are one curve, and its data is named once."""
+    # The metrics of a role are one curve, and its data is named once.
     run_id, remedy = run.info.run_id, "log it with another role=, or to a run of its own"
     if (step_of(held) < 0) != (step_of(node.label) < 0):
         has, this = ("no step", "one") if step_of(held) < 0 else ("steps", "none")
@@ -536,8 +528,3 @@ def _digests(inputs: Iterable[Iterable[tuple[str, str]]]) -> dict[str, set[str]]
         if "rankeval.digest" in tags:
             found.setdefault(tags.get("rankeval.role", ""), set()).add(tags["rankeval.digest"])
     return found
-
-
-def _spelt(label: str, roles: list[str]) -> str:
-    """Return a label, with its roles unless the label says them."""
-    return label if _roles(label, None) == tuple(roles) else f"{label}({','.join(roles)})"

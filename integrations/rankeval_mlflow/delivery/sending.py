@@ -109,7 +109,6 @@ def send(
 
 
 def _addressed(payload: Payload, uri: str | None) -> Payload:
-    """Return a payload from the spool with the address to send it to, and with the secrets that this process knows."""
     target = payload.target
     there = complete(target.uri) if uri is None else absolute(uri)
     registry = target.registry_uri
@@ -138,7 +137,6 @@ def _twin(payload: Payload, stack: contextlib.ExitStack) -> tuple[spool.PendingU
 
 
 def _kept(payload: Payload, stack: contextlib.ExitStack) -> spool.PendingUpload:
-    """Keep a payload where it can be kept, and lock it; warn if that is not the spool."""
     problem = None
     for folder in spool.spool_directories():
         try:
@@ -158,7 +156,6 @@ def _kept(payload: Payload, stack: contextlib.ExitStack) -> spool.PendingUpload:
 
 
 def _sent(upload: spool.PendingUpload, payload: Payload, *, aggregates: bool) -> TrackedRun:
-    """Send a locked upload; if it is refused, write down why, and raise."""
     try:
         with connected(payload.target.uri, payload.target.registry_uri) as client:
             steps = Steps(client, upload, payload, aggregates=aggregates)
@@ -181,7 +178,7 @@ def _sent(upload: spool.PendingUpload, payload: Payload, *, aggregates: bool) ->
 
 
 def _whole(steps: Steps) -> TrackedRun:
-    """Send all steps; from where they stopped if another process was faster with a row, such as that of a data set."""
+    # Another process may be faster with a row that uploads share, such as that of a data set.
     for _ in range(_OVERTAKEN):
         try:
             return steps.whole()
@@ -196,7 +193,6 @@ def _for_good(error: Exception) -> bool:
 
 
 def _message(upload: spool.PendingUpload, payload: Payload, why: str, *, for_good: bool) -> str:
-    """Write the message of a refusal: the reason, the place of the upload, the command that sends it again."""
     run_id = upload.sent()["runs"].get("0")
     begun = "" if run_id is None else f" after run {run_id} was begun"
     first = f"the tracking store {masked(payload.target.uri)} refused{begun}: {why}"
@@ -260,7 +256,7 @@ def check_store(experiment: str, uri: str | None = None) -> str | None:
 
 
 def _refuse_no_database(where: str) -> None:
-    """Refuse a file of SQLite that cannot be written: it is no server that may be back later."""
+    # A file is no server that may be back later.
     path = sqlite_path(where)
     if not path or path.startswith((":memory:", "file:")):
         return

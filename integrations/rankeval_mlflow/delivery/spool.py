@@ -317,7 +317,6 @@ def _plain(path: Path) -> dict[str, Any]:
 
 
 def _write(path: Path, content: bytes) -> None:
-    """Write a file for its owner; it gets its name when it is on the disk."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     # One name for all attempts: a killed one leaves nothing that would be sent as an artifact.
     with replacing(path, path.with_name(f".{path.name}.draft"), mode=0o600, lasting=True) as file:
@@ -351,7 +350,6 @@ def _without_secrets(target: Target) -> Target:
 
 
 def _as_json(payload: Payload) -> dict[str, Any]:
-    """Return the payload as plain values; a file is its hash."""
     return {
         "format": FORMAT,
         "created_ms": payload.created_ms,
@@ -386,7 +384,6 @@ def _node(upload: PendingUpload, nodes: dict[str, Any], place: str) -> Node:
 
 
 def _files(folder: Path, hashes: dict[str, str]) -> dict[str, bytes]:
-    """Return the bytes of files by path; raise if a hash changed."""
     found = {path: (folder / checked_path(path)).read_bytes() for path in hashes}
     for path, content in found.items():
         if sha256(content) != hashes[path]:
@@ -425,7 +422,6 @@ def held(path: Path, patience: float) -> Iterator[None]:
 
 
 def _locked(path: Path) -> BinaryIO | None:
-    """Lock a file; None if another process holds it, or has just removed it."""
     file = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o600), "r+b")
     try:
         take(file)

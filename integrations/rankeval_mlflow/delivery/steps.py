@@ -26,13 +26,13 @@ import posixpath
 import tempfile
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from mlflow import entities
 from mlflow.exceptions import MlflowException
 
+from rankeval._checks import said
 from rankeval.errors import InvalidInput, RankevalWarning
 from rankeval.tracking import TrackedRun
 from rankeval_mlflow import layout
@@ -43,7 +43,6 @@ from rankeval_mlflow.delivery.payload import (
     DatasetUse,
     Node,
     Payload,
-    Rendering,
     SavedModel,
     Scores,
     cut,
@@ -71,16 +70,7 @@ def written(files: Mapping[str, bytes]) -> Iterator[Path]:
         yield Path(folder)
 
 
-@dataclass(frozen=True)
-class Drawn:
-    """Drawn files by artifact path, the paths that MLflow shows as tables, and a sentence for each failure."""
-
-    files: dict[str, bytes] = field(default_factory=dict)
-    tables: list[str] = field(default_factory=list)
-    failures: list[str] = field(default_factory=list)
-
-
-def drawn_files(node: Node, attempt: int) -> Drawn:
+def drawn_files(node: Node, attempt: int) -> tuple[dict[str, bytes], list[str]]:
     """Draw the files of a node; one that cannot be drawn is a warning, and never a lost record.
 
     Parameters
@@ -89,36 +79,36 @@ def drawn_files(node: Node, attempt: int) -> Drawn:
         The node, with its renderings.
     attempt : int
         How often the files of this node were begun to be drawn, this time included.
+
+    Returns
+    -------
+    files : dict
+        The drawn files by artifact path.
+    failures : list of str
+        A sentence for each drawing that failed.
     """
-    drawn = Drawn()
+    drawn: dict[str, bytes] = {}
+    failures = []
     for rendering in node.renderings:
         if attempt > _ATTEMPTS:
-            drawn.failures.append(f"Not drawn from {rendering.source}: drawing it ended {attempt - 1} processes.")
+            failures.append(f"Not drawn from {rendering.source}: drawing it ended {attempt - 1} processes.")
             continue
         try:
-            files = _drawn(node, rendering)
+            from rankeval_mlflow.views import render
+
+            files = render(rendering.kind, node.files[rendering.source], rendering.options)
         except Exception as error:  # noqa: BLE001 - a drawing library may raise anything, and the scores are safe
-            said = f"Not drawn from {rendering.source}: {type(error).__name__}: {' '.join(str(error).split())[:200]}."
-            warnings.warn(said, RankevalWarning, stacklevel=2)
-            drawn.failures.append(said)
+            why = f"Not drawn from {rendering.source}: {type(error).__name__}: {said(error)[:200]}."
+            warnings.warn(why, RankevalWarning, stacklevel=2)
+            failures.append(why)
             continue
-        drawn.files.update(files)
-        drawn.tables.extend(
-            path for path in (posixpath.join(rendering.into, one) for one in rendering.tables) if path in files
-        )
-    return drawn
+        drawn |= {posixpath.join(rendering.into, path): content for path, content in files.items()}
+    return drawn, failures
 
 
 def promised_tables(node: Node) -> list[str]:
     """Return the artifact paths of the tables that a node is to have."""
     return [posixpath.join(rendering.into, path) for rendering in node.renderings for path in rendering.tables]
-
-
-def _drawn(node: Node, rendering: Rendering) -> dict[str, bytes]:
-    from rankeval_mlflow.views import render
-
-    files = render(rendering.kind, node.files[rendering.source], rendering.options)
-    return {posixpath.join(rendering.into, path): content for path, content in files.items()}
 
 
 _MAX_DIGEST = 36
@@ -172,7 +162,6 @@ class LoggedModels:
         return found
 
     def _begun(self, known: str | None, experiment_id: str, place: str) -> Any | None:
-        """Return the model that an earlier attempt made; None if it did not, or the model was deleted."""
         if known is not None:
             return existing(self.client.get_logged_model, known, codes=GONE)
         marked = f"tags.`{layout.RECORD}` = '{self.upload.id}/{place}'"
@@ -271,7 +260,7 @@ class Steps:
         return tracked
 
     def _columns(self, experiment_id: str, tags: Mapping[str, str], headline: str | None) -> None:
-        """Give the measures columns in MLflow's table of runs."""
+        # Of itself MLflow's table of runs shows no metric.
         keys = [
             key if scores.role == (headline or node.scores[0].role) else f"{scores.role}/{key}"
             for _, node in walk(self.payload.root)
@@ -290,7 +279,6 @@ class Steps:
                 self.client.set_terminated(run_id, "FAILED")
 
     def _there(self) -> Any | None:
-        """Return the given run; raise before anything is written if a run, model or version does not exist."""
         payload = self.payload
         run = self._asked("run", self.client.get_run, payload.target.run_id)
         self._asked("logged model", self.client.get_logged_model, payload.model_id)
@@ -303,7 +291,6 @@ class Steps:
         return run
 
     def _asked(self, what: str, ask: Any, *name: str | None) -> Any | None:
-        """Return what the store has under a name; None if no name was given."""
         there = None if None in name else existing(ask, *name)
         if there is None and None not in name:
             asked = cut(" ".join(map(str, name)), 200)
@@ -311,7 +298,6 @@ class Steps:
         return there
 
     def _experiment(self, name: str | None, experiment_id: str | None) -> tuple[str, Mapping[str, str]]:
-        """Return id and tags of the experiment; make the experiment if it does not exist."""
         if name is None:
             there = self._asked("experiment with the id", self.client.get_experiment, experiment_id)
         else:
@@ -347,16 +333,14 @@ class Steps:
             complete = with_piece(self.client.get_run(run_id), node)
         self.client.set_tag(run_id, layout.COMPLETE, complete, synchronous=True)
         if given is None:
-            self.client.set_terminated(run_id, node.status, self._ended(node))
+            # After the time of its sending, but not after the time that an upload waited.
+            ended = self._started(node) + now_ms() - self.began_ms if node.ended_ms is None else node.ended_ms
+            self.client.set_terminated(run_id, node.status, ended)
         where = where_to_look(self.payload.target.uri, experiment_id, run_id)
         return TrackedRun(run_id, children, where, tuple(model_ids))
 
     def _started(self, node: Node) -> int:
         return self.payload.created_ms if node.started_ms is None else node.started_ms
-
-    def _ended(self, node: Node) -> int:
-        """Return when a run ended: after the time of its sending, but not after the time that an upload waited."""
-        return node.ended_ms if node.ended_ms is not None else self._started(node) + now_ms() - self.began_ms
 
     def _own_run(self, place: str, node: Node, experiment_id: str, parent: str | None) -> Any:
         mark = f"{self.upload.id}/{place}"
@@ -372,7 +356,6 @@ class Steps:
         return run
 
     def _begun(self, place: str, experiment_id: str, mark: str) -> Any | None:
-        """Return the run that an earlier attempt made, unless somebody deleted it."""
         if known := self.state["runs"].get(place):
             run = existing(self.client.get_run, known, codes=GONE)
             return None if run is None or run.info.lifecycle_stage == "deleted" else run
@@ -441,46 +424,35 @@ class Steps:
             )
 
     def _again(self, run: Any, metric: Any) -> Any:
-        """Return a metric with the time at which the run got it, if it did: MLflow keeps one of two that agree."""
+        # MLflow keeps one of two metrics that agree in name, value, step and time.
         for known in self.client.get_metric_history(run.info.run_id, metric.key):
             if (known.value, known.step) == (metric.value, metric.step):
                 return entities.Metric(**{**dict(metric), "timestamp": known.timestamp})
         return metric
 
     def _drawings(self, run: Any, place: str, node: Node, note: str) -> None:
-        """Draw files from the files with the numbers, and send them; say it in the description if that fails."""
         if not node.renderings or place in self.state.get("drawn", []):
             return
-        drawn = drawn_files(node, self._attempt(place))
-        if drawn.files:
-            with written(drawn.files) as folder:
+        attempts = self.state.setdefault("drawings", {})
+        attempts[place] = attempts.get(place, 0) + 1
+        self.upload.remember(self.state)  # drawing must not end process after process
+        drawn, failures = drawn_files(node, attempts[place])
+        if drawn:
+            with written(drawn) as folder:
                 self.client.log_artifacts(run.info.run_id, str(folder))
-        tags = self._tags_of_drawings(run, node, note, drawn)
+        tags, promised = {}, promised_tables(node)
+        tables = [path for path in promised if path in drawn]
+        if tables != promised:
+            tags[layout.TABLES] = _listed(run, tables)
+        if failures:
+            tags[layout.NOTE] = merged(note, {f"{node.label} drawings": " ".join(failures)})
         if tags:
-            self.client.log_batch(
-                run.info.run_id, tags=[entities.RunTag(*one) for one in tags.items()], synchronous=True
-            )
+            listed = [entities.RunTag(*one) for one in tags.items()]
+            self.client.log_batch(run.info.run_id, tags=listed, synchronous=True)
         self.state.setdefault("drawn", []).append(place)
         self.upload.remember(self.state)
 
-    def _attempt(self, place: str) -> int:
-        """Count the attempts to draw the files of a node: drawing must not end process after process."""
-        attempts = self.state.setdefault("drawings", {})
-        attempts[place] = attempts.get(place, 0) + 1
-        self.upload.remember(self.state)
-        return int(attempts[place])
-
-    def _tags_of_drawings(self, run: Any, node: Node, note: str, drawn: Drawn) -> dict[str, str]:
-        """Return the tags to set right if something could not be drawn: the list of tables, and the description."""
-        tags = {}
-        if drawn.tables != promised_tables(node):
-            tags[layout.TABLES] = _listed(run, drawn.tables)
-        if drawn.failures:
-            tags[layout.NOTE] = merged(note, {f"{node.label} drawings": " ".join(drawn.failures)})
-        return tags
-
     def _model_version(self, name: str, version: str, run_id: str, node: Node) -> None:
-        """Tag the model version with the aggregates and the id of their run."""
         for scores in node.scores:
             tags = {f"rankeval.{scores.role}.{key}": repr(value) for key, value in scores.metrics.items()}
             for key, value in {**tags, f"rankeval.{scores.role}.run_id": run_id}.items():
@@ -515,7 +487,6 @@ def _params(before: Mapping[str, str], node: Node) -> dict[str, str]:
 
 
 def _names(label: str, name: str) -> Iterator[str]:
-    """Yield the names that a parameter may get, the plain one first."""
     yield name
     yield layout.safe_name(f"{label}/{name}")
     yield from (layout.safe_name(f"{label}/{name}-{number}") for number in itertools.count(2))

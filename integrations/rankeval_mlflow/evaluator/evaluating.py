@@ -46,8 +46,8 @@ if TYPE_CHECKING:
     from rankeval.evaluation import Evaluation
 
 
+# The names that the arguments have in errors.
 _CONFIG, _HERE = "evaluator_config", "predictions"
-"""The names that the arguments have in errors."""
 
 NAME = "rankeval"
 """The name of the evaluator, under which a nested ``evaluator_config`` has our keys."""
@@ -280,7 +280,6 @@ def _names(features: Any) -> list[Any]:
 
 
 def _refuse_two_truths(dataset: Any, settings: Settings) -> None:
-    """Raise unless the judgments come from one place, and the rows say which documents they rank."""
     why = ""
     if dataset.has_targets:
         why = "the targets give judgments too: leave them out, or qrels, which holds documents that the ranking lacks"
@@ -344,14 +343,13 @@ def predicted_scores(model: Any, rows: Rows, column: str | None, *, pass_ids: bo
 
 
 def _signature(model: Any) -> Iterable[str]:
-    """Return the columns in the signature of a model; a Python function has none."""
+    # A Python function has no signature.
     metadata = getattr(model, "metadata", None)
     schema = None if metadata is None else metadata.get_input_schema()
     return schema.input_names() if schema is not None and schema.has_input_names() else ()
 
 
 def _one_column(output: Any, column: str | None) -> Any:
-    """Return the column of the scores of what a model returned."""
     if isinstance(output, Mapping):
         names, chosen = list(output), column or next(iter(output), None)
     elif hasattr(output, "columns"):
@@ -373,13 +371,11 @@ def _one_column(output: Any, column: str | None) -> Any:
 
 
 def _in_order(index: Any, features: Any) -> bool:
-    """Return whether an index is that of the rows, or only counts them."""
     ours = getattr(features, "index", None)
     return (ours is not None and same_rows(index, ours)) or bool(np.array_equal(index, np.arange(len(index))))
 
 
 def _checked(values: Any, n_rows: int) -> NDArray[Any]:
-    """Return scores; raise unless they are one finite number for each row."""
     if not hasattr(values, "__len__"):
         raise InvalidInput(f"{_HERE}: expected one number a row, found a {type(values).__name__}")
     if len(values) != n_rows:
@@ -390,8 +386,8 @@ def _checked(values: Any, n_rows: int) -> NDArray[Any]:
 
 
 _ACTION = "mlflow.models.evaluate"
+# MLflow's name for a data set without one.
 _UNNAMED = "dataset"
-"""MLflow's name for a data set without one."""
 
 
 def refuse_extras(**given: Any) -> None:
@@ -458,7 +454,7 @@ def evaluate_ranker(
 
 
 def _refuse(rows: Rows, scores: NDArray[Any]) -> None:
-    """Refuse registered test content by its features; `rankeval.evaluate` sees labels and documents only."""
+    # By the features: `rankeval.evaluate` sees labels and documents only.
     features = rows.for_guard() if discovery.active_urls() else None
     if features is not None:
         check = ContaminationCheck.current()

@@ -21,7 +21,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -43,12 +43,12 @@ if TYPE_CHECKING:
     from rankeval.model_selection.results import CrossValidation
 
 
+# Columns of the table of folds that are no measures, and the names of their metrics.
 _FACTS = {
     "n_queries": f"{layout.FOLD_START}queries",
     "fit_seconds": f"{layout.FOLD_START}fit_seconds",
     "score_seconds": f"{layout.FOLD_START}score_seconds",
 }
-"""Columns of the table of folds that are no measures, and the names of their metrics."""
 
 LABEL = "record"
 _CSV = f"{layout.folder(LABEL)}/rankers.csv"
@@ -148,7 +148,7 @@ def several_node(nodes: dict[str, Node], tables: pd.DataFrame, *, ended_ms: int,
 
 
 def _child(cv: CrossValidation, place: int, ended_ms: int) -> Node:
-    """Pack one fold. Its queries are in the parent's evaluation, so it has no file of its own."""
+    # The queries of a fold are in the parent's evaluation, so it has no file of its own.
     row = cv.folds.iloc[[place]]
     keys = keys_of(cv.evaluation)
     keys |= {name: name for name in _FACTS}
@@ -198,15 +198,21 @@ def record_node(record: RunRecord) -> Node:
     ]
     ended = None if record.started is None or record.seconds is None else record.started + record.seconds
     children = tuple(record_node(child) for child in record.children)
+    cut = {name: str(value) for name, value in record.params.items() if layout.param_text(value) != str(value)}
+    long = {"rankeval/params.json": json.dumps(cut, indent=1).encode()} if cut else {}
+    reports = {REPORT: f"{layout.folder(LABEL)}/{REPORT}"}
+    # Of the tags of a guard the run has the two that its ledger is checked by; the facts have all.
+    checked = (layout.GUARD_LEDGER, layout.GUARD_HEAD) if record.tags.get(layout.GUARD_HEAD) else ()
+    tags = {name: value for name, value in record.tags.items() if name in checked or not name.startswith(_GUARD)}
     own = Node(
         name=layout.short_name(record.name, most=200),
         label=LABEL,
         params=layout.params_of(record.params),
         metrics=layout.metrics_of(record.metrics),
-        tags=_tags(record.tags),
+        tags=layout.params_of(tags),
         facts={LABEL: _facts(record)},
         datasets=tuple(dataset_use(data) for data in record.data),
-        files={**_long(record.params), **{_place(path): content for path, content in record.artifacts.items()}},
+        files={**long, **{reports.get(path, path): content for path, content in record.artifacts.items()}},
         sections={LABEL: markdown(layout.param_text(record.reason))} if record.reason else {},
         children=children,
         started_ms=_ms(record.started),
@@ -227,7 +233,6 @@ def _compared(comparison: Comparison) -> Node:
 
 
 def _with_folds(node: Node, folds: CrossValidation) -> Node:
-    """Add the folds of a cross-validation: a step each, their spread, and their table."""
     table = folds.folds.to_csv().encode()
     return replace(
         node,
@@ -238,7 +243,7 @@ def _with_folds(node: Node, folds: CrossValidation) -> Node:
 
 
 def _with_model(node: Node, record: RunRecord) -> Node:
-    """Add the fitted ranker; one that cannot be saved is a warning, and never a lost record."""
+    # A ranker that cannot be saved is a warning, and never a lost record.
     if record.model is None:
         return node
     from rankeval_mlflow.saving import saved, unpacked
@@ -329,7 +334,6 @@ def _table(children: list[RunRecord], record: RunRecord) -> Node:
 
 
 def _means(child: RunRecord, measure: str) -> dict[str, Any]:
-    """Return a row of the table: the means on the part that was opened last first, and of each the main measure."""
     row: dict[str, Any] = {"ranker": layout.short_name(child.name)}
     for role, evaluation in reversed(list(child.evaluations.items())):
         means = evaluation.aggregate()
@@ -338,13 +342,7 @@ def _means(child: RunRecord, measure: str) -> dict[str, Any]:
     return row
 
 
-def _place(path: str) -> str:
-    """Return where an artifact of a record goes: its report to the folder of the piece."""
-    return f"{layout.folder(LABEL)}/{REPORT}" if path == REPORT else path
-
-
 def _facts(record: RunRecord) -> dict[str, Any]:
-    """Return what MLflow would alter: metrics that are not finite, names; data sets by role; and the guard."""
     changed: dict[str, str] = {}
     for names in (record.params, record.metrics, record.tags):
         changed |= {safe: name for name, safe in layout.safe_names(names).items() if safe != name}
@@ -354,16 +352,3 @@ def _facts(record: RunRecord) -> dict[str, Any]:
         "data": {layout.checked_role(data.role): {"name": data.name, "digest": data.digest} for data in record.data},
         "guard": {key.removeprefix("rankeval."): value for key, value in record.tags.items() if key.startswith(_GUARD)},
     }
-
-
-def _long(params: Mapping[str, Any]) -> dict[str, bytes]:
-    cut = {name: str(value) for name, value in params.items() if layout.param_text(value) != str(value)}
-    return {"rankeval/params.json": json.dumps(cut, indent=1).encode()} if cut else {}
-
-
-def _tags(tags: Mapping[str, str]) -> dict[str, str]:
-    """Return the tags of a record; of those of a guard the two that its ledger is checked by, the facts have all."""
-    shown = (layout.GUARD_LEDGER, layout.GUARD_HEAD) if tags.get(layout.GUARD_HEAD) else ()
-    return layout.params_of(
-        {name: value for name, value in tags.items() if name in shown or not name.startswith(_GUARD)}
-    )

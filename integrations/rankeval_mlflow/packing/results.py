@@ -124,11 +124,14 @@ def evaluation_node(
     options = {"role": role, "said": said, "report": report, "table": step is None}
     tables = (QUERIES,) if has_table else ()
     drawn = Rendering("evaluation", layout.evaluation_path(label), layout.folder(label), options, tables)
+    params = {"system": layout.short_name(evaluation.name)} if evaluation.name else {}
+    params |= {"measure": layout.param_text(evaluation.measure_names[0]), "convention": evaluation.convention.name}
+    card = layout.sha256(json.dumps(evaluation.convention.card(), sort_keys=True).encode())[:12]
     return Node(
         name=layout.short_name(evaluation.name, most=200) if evaluation.name else f"{role} evaluation",
         label=label,
-        params=evaluation_params(evaluation, data, role),
-        tags={layout.KIND: "evaluation", layout.CARD: card_text(evaluation)},
+        params={**params, "data": data.name, "role": role},
+        tags={layout.KIND: "evaluation", layout.CARD: f"{evaluation.convention.name} {card}"},
         facts={role: _facts(evaluation, data, values)},
         scores=(scores,),
         datasets=(dataset_use(data),),
@@ -137,35 +140,6 @@ def evaluation_node(
         # A later step takes the place of an earlier one in the description, which has room for few.
         sections={role: evaluation_section(evaluation, role, limits, step=step, table=table)},
     )
-
-
-def evaluation_params(evaluation: Evaluation, data: LoggedData, role: str) -> dict[str, str]:
-    """Return the parameters by which runs are told apart in MLflow's tables and charts.
-
-    Parameters
-    ----------
-    evaluation : Evaluation
-        The evaluation.
-    data : LoggedData
-        Its data set.
-    role : str
-        The role of the data.
-    """
-    system = {"system": layout.short_name(evaluation.name)} if evaluation.name else {}
-    first = layout.param_text(evaluation.measure_names[0])
-    return {**system, "measure": first, "convention": evaluation.convention.name, "data": data.name, "role": role}
-
-
-def card_text(evaluation: Evaluation) -> str:
-    """Return the name of the convention, and the start of the digest of its card.
-
-    Parameters
-    ----------
-    evaluation : Evaluation
-        The evaluation.
-    """
-    card = json.dumps(evaluation.convention.card(), sort_keys=True)
-    return f"{evaluation.convention.name} {layout.sha256(card.encode())[:12]}"
 
 
 def aggregates(evaluation: Evaluation) -> dict[str, float]:
@@ -278,6 +252,8 @@ def comparison_node(
     report : bool
         Whether a page is drawn.
     """
+    from rankeval.report import GuardFacts
+
     layout.checked_role(name, "name")
     role = layout.checked_role(role or ("test" if comparison.standing else "dev"))
     held = _held(comparison, layout.folder(name))
@@ -285,7 +261,9 @@ def comparison_node(
     numbers, left_out = (
         _differences(comparison, held, name) if comparison.has_pairs else (_means(comparison, held, name), "")
     )
-    guard = _guard(comparison)
+    guarded = GuardFacts.of(comparison)
+    guard = {} if guarded is None else guarded.tags()
+    shown = [key for key in (layout.STANDING, layout.GUARD_LEDGER, layout.GUARD_HEAD) if key in guard]
     return Node(
         name=name,
         label=name,
@@ -294,7 +272,7 @@ def comparison_node(
         tags={
             layout.KIND: "comparison",
             _tag(layout.HEADLINE, name): layout.param_text(comparison.headline),
-            **_guard_tags(guard, name),
+            **{_tag(key, name): layout.param_text(guard[key]) for key in shown},
         },
         facts={name: _comparison_facts(comparison, held, guard, left_out)},
         datasets=tuple(dataset_use(each) for each in _data(held, role, data)),
@@ -311,7 +289,6 @@ def comparison_node(
 
 
 def _held(comparison: Comparison, inside: str) -> list[_Held]:
-    """Return the evaluations of a comparison, on each of several collections; systems given as frames have none."""
     from rankeval.evaluation import Evaluation
 
     found = []
@@ -323,7 +300,7 @@ def _held(comparison: Comparison, inside: str) -> list[_Held]:
 
 
 def _file_names(titles: list[str]) -> list[str]:
-    """Return a short name of a file for each title; no two are equal, not even where case is ignored."""
+    # No two are equal, not even where case is ignored.
     chosen: dict[str, str] = {}
     for title in titles:
         name = plain = layout.safe_name(layout.short_name(title)).replace("/", "_")
@@ -334,7 +311,6 @@ def _file_names(titles: list[str]) -> list[str]:
 
 
 def _data(held: list[_Held], role: str, name: LoggedData | str | None) -> list[LoggedData]:
-    """Return each data set that was evaluated, once; those of collections are told apart by them."""
     if isinstance(name, LoggedData):
         return [name]
     found: dict[str, LoggedData] = {}
@@ -398,7 +374,6 @@ def _differences(comparison: Comparison, held: list[_Held], name: str) -> tuple[
 
 
 def _leader(comparison: Comparison) -> str:
-    """Return the system with the most by the main measure in any row."""
     from rankeval.measures import direction
 
     rows = comparison.table[comparison.table["measure"] == comparison.main_measure]
@@ -425,7 +400,6 @@ def _path(name: str, part: str, pair: tuple[str, ...], key: str, sign: str) -> s
 
 
 def _means(comparison: Comparison, held: list[_Held], name: str) -> dict[str, float]:
-    """Return the means of a single system and the ends of their intervals as metrics, without nan."""
     if comparison.means is None:
         return {}
     keys = {label: key for each in held for label, key in keys_of(each.evaluation).items()}
@@ -437,22 +411,6 @@ def _means(comparison: Comparison, held: list[_Held], name: str) -> dict[str, fl
             for end in ("mean", "ci_low", "ci_high")
         }
     )
-
-
-def _guard(comparison: Comparison) -> dict[str, str]:
-    """Return what the notes say of the guard; nothing if no guard opened the comparison."""
-    from rankeval.report import GuardFacts
-
-    facts = GuardFacts.of(comparison)
-    return {} if facts is None else facts.tags()
-
-
-def _guard_tags(guard: Mapping[str, str], name: str) -> dict[str, str]:
-    return {
-        _tag(key, name): layout.param_text(guard[key])
-        for key in (layout.STANDING, layout.GUARD_LEDGER, layout.GUARD_HEAD)
-        if key in guard
-    }
 
 
 def _tag(key: str, name: str) -> str:

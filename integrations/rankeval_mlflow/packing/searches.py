@@ -30,8 +30,8 @@ from rankeval_mlflow.delivery.payload import DatasetUse, Node, SavedModel
 from rankeval_mlflow.layout import FOLD_END, KIND, metrics_of, param_text, params_of, safe_names
 from rankeval_mlflow.packing.results import by_fold
 
+# Characters of the name of a nested run.
 _SHOWN = 60
-"""Characters of the name of a nested run."""
 
 
 @dataclass(frozen=True)
@@ -229,7 +229,7 @@ def search_node(
         "search": type(search).__name__,
         "estimator": described(search.estimator),
         "measure": scored.spelt[results.chosen_by],
-        **({} if search.refit is True else {"refit": described_refit(search.refit)}),
+        **({} if search.refit is True else {"refit": str(getattr(search.refit, "__name__", search.refit))}),
         "convention": scored.scorer.convention.name,
         "n_settings": len(ranked),
         "n_folds": results.n_folds,
@@ -268,11 +268,6 @@ def short_names(names: list[str]) -> dict[str, str]:
     """
     last = [name.rpartition("__")[2] for name in names]
     return {name: short if last.count(short) == 1 else name for name, short in zip(names, last, strict=True)}
-
-
-def described_refit(refit: Any) -> str:
-    """Return how a search chose in words: the name of a score, a function's name, or "False"."""
-    return str(getattr(refit, "__name__", refit))
 
 
 class _Results:

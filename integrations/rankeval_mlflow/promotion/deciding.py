@@ -481,7 +481,6 @@ def scores_of(alias: Alias, version: str, test: RegisteredCollection) -> Any:
 
 
 def _predicted(uri: str, X: Any) -> Any:
-    """Predict with the logged model; columns are named as its signature names them."""
     import mlflow
     import pandas as pd
 

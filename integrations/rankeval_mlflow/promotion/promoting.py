@@ -171,7 +171,7 @@ class Attempt:
         if number == before:
             said = "Nothing was decided, and nothing written."
             return Promotion(self.alias.model, self.alias.name, number, "in place", said, before)
-        self.alias.ready(candidate)
+        self.alias.refuse_unready(candidate)
         if before is None and not first:
             raise self._no_holder()
         question = Question(number, before, self.who, started)
@@ -193,13 +193,12 @@ class Attempt:
             why = f"version {holder} was the first to have it"
         if why:
             raise InvalidInput(f"{self.alias} cannot be rolled back: {why}", remedy="set the alias yourself")
-        self.alias.ready(self.alias.version(before))
+        self.alias.refuse_unready(self.alias.version(before))
         facts = {"takes_back": run_id}
         decided = Decided(True, f"Rolled back: {reason.strip()}", None, facts, takes_back=run_id)
         return self._recorded(Question(before, holder, self.who, started), decided, run_id)
 
     def _recorded(self, question: Question, decided: Decided, beside: str | None) -> Promotion:
-        """Write the record to the experiment of another run, and move the alias."""
         with self.alias.asking(f"read run {beside}"):
             experiment = str(self.alias.client.get_run(beside).info.experiment_id) if beside else "0"
         tracked = write_record(self.alias, question, decided, experiment)
@@ -244,7 +243,6 @@ class Attempt:
             return "moved", f"Beware: whether another promoter moved it since could not be read: {error}"
 
     def _looked_again(self, question: Question) -> tuple[Outcome, str]:
-        """Read the alias after the move, and look for versions accepted over the same one."""
         now = self.alias.holder()
         if now != question.version:
             return "overtaken", f"It was moved, and then went to {_named_version(now)} by another hand."
@@ -257,7 +255,6 @@ class Attempt:
         )
 
     def _set(self, version: str) -> None:
-        """Move the alias; if the answer is lost, look whether it moved."""
         try:
             self.alias.move(version)
         except TrackingError as error:
@@ -265,7 +262,6 @@ class Attempt:
                 raise
 
     def _reread(self, lost: TrackingError) -> str | None:
-        """Return the version that has the alias after an answer was lost; raise if that cannot be read either."""
         try:
             return self.alias.holder()
         except RankevalError as error:
@@ -293,8 +289,8 @@ def _named_version(version: str | None) -> str:
     return "no version" if version is None else f"version {version}"
 
 
+# Seconds to wait for another promoter on this machine: it may have to load two models.
 _PATIENCE = 900.0
-"""Seconds to wait for another promoter on this machine: it may have to load two models."""
 
 
 def promote(

@@ -120,23 +120,13 @@ class Alias:
         if is_number or (isinstance(given, str) and not {"/", "@"} & set(given)):
             given = f"{self.model}/{str(given).strip()}"
         with self.asking(f"read the version {given} of {self.model}"):
-            found = version_named(self.client, given, "version")
-        if found.name != self.model:
-            raise InvalidInput(f"version is of the model {found.name!r}, and {self} is asked for")
-        return found
+            return version_named(self.client, given, "version", self.model)
 
-    def ready(self, found: Any) -> Any:
-        """Return a version.
-
-        Raises
-        ------
-        InvalidInput
-            If it is not ready, or it was archived.
-        """
+    def refuse_unready(self, found: Any) -> None:
+        """Raise InvalidInput if a version is not ready, or was archived."""
         if found.status not in {None, "READY"} or found.current_stage == "Archived":
             state = "archived" if found.current_stage == "Archived" else f"not ready: its status is {found.status}"
             raise InvalidInput(f"version {found.version} of {self.model} is {state}", remedy="promote another")
-        return found
 
     def tag(self, number: str, key: str, value: str) -> None:
         """Set a tag of a version."""
@@ -214,11 +204,6 @@ def acceptance_tag(alias: str) -> str:
     return f"{PROMOTION}.{alias}"
 
 
-def rejection_tag(alias: str) -> str:
-    """Return the tag of a version that was rejected for an alias."""
-    return f"{REJECTION}.{alias}"
-
-
 def acceptance(version: Any, alias: str) -> tuple[str, str] | None:
     """Return the version in use and the run that the acceptance of a version names; None if it has none."""
     match version.tags.get(acceptance_tag(alias), "").split():
@@ -281,7 +266,7 @@ def tag_version(alias: Alias, question: Question, decided: Decided, run_id: str)
     elif decided.accepted:
         alias.tag(question.version, acceptance_tag(alias.name), f"accepted over {before} in {run_id}")
     else:
-        alias.tag(question.version, rejection_tag(alias.name), f"rejected against {before} in {run_id}")
+        alias.tag(question.version, f"{REJECTION}.{alias.name}", f"rejected against {before} in {run_id}")
 
 
 def note_outcome(alias: Alias, run_id: str, outcome: str) -> None:

@@ -144,7 +144,7 @@ def artifact(client: Any, run: Any, path: str) -> bytes:
 
 
 def _not_read(repository: Any, run_id: str, path: str, error: Exception) -> Exception:
-    """Tell an artifact that is gone from a store that does not answer: a store that answers lists what it has."""
+    # A store that answers lists what it has: so what is gone is told from a store that does not answer.
     folder = posixpath.dirname(path)
     try:
         there = [found.path for found in repository.list_artifacts(folder)]
@@ -286,7 +286,6 @@ def _values_of_tags(tags: Mapping[str, str], role: str) -> dict[str, float]:
 
 
 def _of_model(client: Any, model_id: str, role: str) -> tuple[Any, dict[str, float]]:
-    """Return the run whose evaluation of a role was logged for a model, and the aggregates that the model has."""
     linked: dict[str, dict[str, float]] = {}
     for metric in client.get_logged_model(model_id).metrics or ():
         if metric.dataset_digest and metric.run_id:  # others are no aggregates of evaluations
@@ -305,7 +304,6 @@ def _of_model(client: Any, model_id: str, role: str) -> tuple[Any, dict[str, flo
 
 
 def _agree(said: Mapping[str, float], held: Mapping[str, float]) -> bool:
-    """Return whether there is a value of each finite measure, and all are those of the evaluation."""
     finite = {key: value for key, value in held.items() if math.isfinite(value)}
     return bool(finite) and all(
         key in said and math.isclose(said[key], value, rel_tol=CLOSE, abs_tol=CLOSE) for key, value in finite.items()
@@ -366,7 +364,6 @@ def load_comparison(name: Any, label: str = "comparison", *, uri: str | None = N
 
 
 def _holder(client: Any, run: Any, label: str) -> dict[str, Any]:
-    """Return the manifest of the piece that holds a comparison: its own, or that of the record of an experiment."""
     held: list[str] = []
     for piece in sorted(labels_of(run), key=lambda piece: piece != label):
         manifest = manifest_of(client, run, piece)
@@ -477,7 +474,6 @@ def _among(client: Any, baseline: Any, loaded: dict[str, tuple[str, Evaluation]]
 
 
 def _called(evaluations: Mapping[str, Evaluation]) -> dict[str, str]:
-    """Return the name of each system: that of its evaluation if no other has it."""
     names = [evaluation.name for evaluation in evaluations.values()]
     return {
         given: evaluation.name if evaluation.name and names.count(evaluation.name) == 1 else given
@@ -486,7 +482,7 @@ def _called(evaluations: Mapping[str, Evaluation]) -> dict[str, str]:
 
 
 def _refuse_repeated(spelt: list[str], ids: list[str]) -> None:
-    """Refuse two names of one run: its scores would be compared with themselves."""
+    # The scores of a run would be compared with themselves.
     first: dict[str, str] = {}
     for name, run_id in zip(spelt, ids, strict=True):
         if run_id in first:

@@ -25,6 +25,7 @@ _FORMS = (
     "the id of a run, 'models:/ranker/3', 'models:/ranker/latest', 'models:/ranker@champion', 'models:/m-...', or what "
     "log_evaluation or MLflow returned"
 )
+_VERSIONS = "a version of a registered model: 'ranker/7', 'ranker/latest', 'ranker@champion' or a ModelVersion"
 _MODEL_ID = re.compile(r"m-[0-9a-f]{32}")
 # A name of MLflow's has no slash, but it may have an @.
 _VERSION = re.compile(r"(?P<name>[^/]+)/(?P<version>\d{1,18})")  # fits the integers of any store
@@ -168,7 +169,7 @@ def registered_version(name: Any) -> tuple[str, str]:
         return str(found.name), str(found.version)
 
 
-def version_named(client: Any, name: Any, argument: str = "name") -> Any:
+def version_named(client: Any, name: Any, argument: str, model: str) -> Any:
     """Return the version that a name means, as MLflow's ModelVersion.
 
     Parameters
@@ -179,20 +180,23 @@ def version_named(client: Any, name: Any, argument: str = "name") -> Any:
         As in `registered_version`.
     argument : str
         The argument that has it.
+    model : str
+        The registered model.
 
     Raises
     ------
     InvalidInput
-        If the name has no such form, or nothing has this name.
+        If the name has no such form, is of another model, or nothing has this name.
     """
-    return _version(client, _registered(name, argument))
+    return _version(client, _registered(name, argument, model))
 
 
-def _registered(name: Any, argument: str = "name") -> _Name:
-    parts = _parsed(name, argument)
-    if not parts.registered:
-        expected = "a version of a registered model, such as 'ranker/7', 'ranker/latest' or 'ranker@champion'"
-        raise InvalidInput(argument=argument, found=shown(name), expected=expected)
+def _registered(name: Any, argument: str = "name", model: str | None = None) -> _Name:
+    parts = _parsed(name, argument, _VERSIONS)
+    if not parts.registered or (model is not None and parts.registered != model):
+        raise InvalidInput(
+            argument=argument, found=shown(name), expected=_VERSIONS if model is None else f"one of {model}"
+        )
     return parts
 
 
@@ -217,14 +221,16 @@ def text_of(name: Any) -> str:
     return parts.run_id or f"models:/{parts.model_id}"
 
 
-def _parsed(name: Any, argument: str = "name") -> _Name:
+def _parsed(name: Any, argument: str = "name", expected: str = _FORMS) -> _Name:
     """Take a name apart.
 
     Objects first by the version that they are, then by the run: a ModelInfo of a logged model has a run of its own,
     which made the model and evaluated nothing, so a model's id goes before that.
     """
     if isinstance(name, str):
-        return _parsed_text(name, argument)
+        if (found := _parsed_text(name)) != _Name():
+            return found
+        raise InvalidInput(argument=argument, found=shown(name), expected=expected)
     if getattr(name, "version", None) and isinstance(getattr(name, "name", None), str):
         return _Name(registered=name.name, version=str(name.version))
     for holder in (name, getattr(name, "info", None)):
@@ -232,25 +238,20 @@ def _parsed(name: Any, argument: str = "name") -> _Name:
             value = getattr(holder, field, None)
             if isinstance(value, str) and value:
                 return _Name(**{field: value})
-    raise InvalidInput(argument=argument, found=shown(name), expected=_FORMS)
+    raise InvalidInput(argument=argument, found=shown(name), expected=expected)
 
 
-def _parsed_text(name: str, argument: str) -> _Name:
+def _parsed_text(name: str) -> _Name:
     rest = name.removeprefix("models:/")
-    found = _Name()
     if name.startswith("runs:/"):
-        found = _Name(run_id=name.removeprefix("runs:/").partition("/")[0])
-    elif _MODEL_ID.fullmatch(rest):
-        found = _Name(model_id=rest)
-    elif alias := _ALIAS.fullmatch(rest):
-        found = _Name(registered=alias["name"], alias=alias["alias"])
-    elif version := _VERSION.fullmatch(rest):
-        found = _Name(registered=version["name"], version=str(int(version["version"])))  # a store takes "02" for 2
-    elif name == rest and "/" not in name and "@" not in name:
-        found = _Name(run_id=name)
-    if found == _Name():
-        raise InvalidInput(argument=argument, found=shown(name), expected=_FORMS)
-    return found
+        return _Name(run_id=name.removeprefix("runs:/").partition("/")[0])
+    if _MODEL_ID.fullmatch(rest):
+        return _Name(model_id=rest)
+    if alias := _ALIAS.fullmatch(rest):
+        return _Name(registered=alias["name"], alias=alias["alias"])
+    if version := _VERSION.fullmatch(rest):
+        return _Name(registered=version["name"], version=str(int(version["version"])))  # a store takes "02" for 2
+    return _Name(run_id="" if name != rest or {"/", "@"} & set(name) else name)
 
 
 def run_with(client: Any, run_id: str) -> Any:
@@ -274,7 +275,7 @@ def run_with(client: Any, run_id: str) -> Any:
 
 
 def _is_deleted(run: Any) -> bool:
-    """Return whether a run was deleted: MLflow still gives it to whoever asks by its id."""
+    # MLflow still gives a deleted run to whoever asks by its id.
     return bool(run.info.lifecycle_stage == "deleted")
 
 
@@ -282,11 +283,13 @@ def _version(client: Any, parts: _Name) -> Any:
     by_alias = client.get_model_version_by_alias, parts.registered, parts.alias
     found = existing(*(by_alias if parts.alias else (client.get_model_version, parts.registered, parts.version)))
     if found is None:
-        aliases, asked = sorted(aliases_of(client, parts.registered)), parts.alias or parts.version
+        aliases = aliases_of(client, parts.registered)
+        if parts.alias:
+            raise unknown(f"alias of {parts.registered}", parts.alias, aliases)
         there = sorted((int(one.version) for one in versions_of(client, parts.registered)), reverse=True)
         raise InvalidInput(
-            f"the registered model {parts.registered!r} has no {'alias' if parts.alias else 'version'} {asked!r}; it "
-            f"has the versions {few(there) or 'none'} and the aliases {few(aliases) or 'none'}"
+            f"{parts.registered} has no version {parts.version}, or it was deleted; its versions are "
+            f"{few(there) or 'none'}"
         )
     return found
 
