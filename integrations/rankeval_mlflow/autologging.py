@@ -189,9 +189,9 @@ class _Call:
 
     def log(self, pack: Callable[[Settings], Node]) -> None:
         """Pack what the call found, and send it."""
-        settings = STATE.settings
+        settings, ended = STATE.settings, now_ms()
         if settings is not None:
-            self.guarded(lambda: self._registered(self._sent(pack(settings)), settings))
+            self.guarded(lambda: self._registered(self._sent(pack(settings), ended), settings))
 
     def guarded(self, log: Callable[[], Any]) -> None:
         """Log; an error becomes a warning, because nobody wants to lose a search to its log."""
@@ -212,7 +212,8 @@ class _Call:
         STATE.times[run] = STATE.times.get(run, 0) + 1
         return self.kind if STATE.times[run] == 1 else f"{self.kind}-{STATE.times[run]}"
 
-    def _sent(self, node: Node) -> TrackedRun:
+    def _sent(self, node: Node, ended_ms: int) -> TrackedRun:
+        node = replace(node, started_ms=self.started_ms, ended_ms=ended_ms)
         # A run that MLflow made for this call gets our name.
         if _made_by_mlflow():
             return send(replace(node, tags={**node.tags, _NAME: node.name}), None)
@@ -222,7 +223,7 @@ class _Call:
         """Log what the call raised."""
         reason = f"{type(error).__name__}: {error}"
         try:
-            self._sent(failed_node(self.name, reason, started_ms=self.started_ms, ended_ms=now_ms(), label=self.label))
+            self._sent(failed_node(self.name, reason, self.label), now_ms())
         finally:
             if _made_by_mlflow() and not isinstance(error, Exception):
                 # MLflow ends its runs after an Exception, and leaves them open after a refusal.
@@ -251,46 +252,26 @@ def _packed_search(search: Any, X: Any, y: Any, params: Mapping[str, Any], setti
     scored = Scored.of(search.scoring, search.estimator)
     if scored is None:
         raise InvalidInput("scoring changed while the search was fitted")
-    ended = now_ms()
-    return search_node(
-        search,
-        scored,
-        settings,
-        started_ms=call.started_ms,
-        ended_ms=ended,
-        label=call.label,
-        datasets=_datasets(scored.data(X, y, params)),
-        model=_best_model(search, X, settings, call),
-    )
+    node = search_node(search, scored, settings, call.label, call.started_ms)
+    return replace(node, datasets=_datasets(scored.data(X, y, params)), models=_best_models(search, X, settings, call))
 
 
 def _packed_validation(result: Any, given: Mapping[str, Any], scored: Scored, settings: Settings, call: _Call) -> Node:
-    routed = given.get("params") or {}
-    return validation_node(
-        result,
-        given["estimator"],
-        scored,
-        settings,
-        started_ms=call.started_ms,
-        ended_ms=now_ms(),
-        label=call.label,
-        datasets=_datasets(scored.data(given["X"], given.get("y"), routed)),
-    )
+    node = validation_node(result, given["estimator"], scored, settings, call.label, call.started_ms)
+    return replace(node, datasets=_datasets(scored.data(given["X"], given.get("y"), given.get("params") or {})))
 
 
 def _datasets(evaluation: Evaluation | None) -> tuple[DatasetUse, ...]:
     return () if evaluation is None else (dataset_use(judged_data(evaluation, "dev")),)
 
 
-def _best_model(search: Any, X: Any, settings: Settings, call: _Call) -> SavedModel | None:
-    if not settings.log_models or not hasattr(search, "best_estimator_"):
-        return None
+def _best_models(search: Any, X: Any, settings: Settings, call: _Call) -> tuple[SavedModel, ...]:
     try:
-        return saved(search, X=X)
+        return (saved(search, X=X),) if settings.log_models and hasattr(search, "best_estimator_") else ()
     except InvalidInput as error:
         if not settings.silent:
             warn(f"the best model of {call.name} was not logged: {error}")
-        return None
+        return ()
 
 
 def autolog(

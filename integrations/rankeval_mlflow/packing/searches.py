@@ -26,7 +26,7 @@ from rankeval.model_selection.nesting import last_of
 from rankeval.model_selection.scorers import QueryScorer, make_scorer
 from rankeval.render.markup import markdown
 from rankeval.render.tables import Table
-from rankeval_mlflow.delivery.payload import DatasetUse, Node, SavedModel
+from rankeval_mlflow.delivery.payload import Node
 from rankeval_mlflow.layout import FOLD_END, KIND, metrics_of, param_text, params_of, safe_names
 from rankeval_mlflow.packing.results import by_fold
 
@@ -164,7 +164,7 @@ def described(estimator: Any) -> str:
     return type(estimator).__name__
 
 
-def failed_node(name: str, reason: str, *, started_ms: int, ended_ms: int, label: str) -> Node:
+def failed_node(name: str, reason: str, label: str) -> Node:
     """Pack a call that failed: a FAILED run that says why.
 
     Parameters
@@ -173,8 +173,6 @@ def failed_node(name: str, reason: str, *, started_ms: int, ended_ms: int, label
         Name of the run.
     reason : str
         The error.
-    started_ms, ended_ms : int
-        When the call began and ended.
     label : str
         Name of this content in the run.
     """
@@ -185,22 +183,10 @@ def failed_node(name: str, reason: str, *, started_ms: int, ended_ms: int, label
         sections={label: f"**Failed.** {markdown(param_text(reason))}"},
         files={f"rankeval/{label}/error.txt": reason.encode()},
         status="FAILED",
-        started_ms=started_ms,
-        ended_ms=ended_ms,
     )
 
 
-def search_node(
-    search: Any,
-    scored: Scored,
-    settings: Settings,
-    *,
-    started_ms: int,
-    ended_ms: int,
-    label: str,
-    datasets: tuple[DatasetUse, ...],
-    model: SavedModel | None,
-) -> Node:
+def search_node(search: Any, scored: Scored, settings: Settings, label: str, started_ms: int) -> Node:
     """Pack a fitted search: the best setting, and a nested run of each setting.
 
     Parameters
@@ -211,14 +197,10 @@ def search_node(
         Its measures.
     settings : Settings
         What to log.
-    started_ms, ended_ms : int
-        When `fit` began and ended.
     label : str
         Name of this content in the run.
-    datasets : tuple of DatasetUse
-        The data.
-    model : SavedModel, optional
-        The best model.
+    started_ms : int
+        When `fit` began.
     """
     results = _Results(search, scored)
     best = int(search.best_index_) if hasattr(search, "best_index_") else None
@@ -239,14 +221,10 @@ def search_node(
         label=label,
         params={**params_of(chosen), **params_of(facts)},
         metrics={} if best is None else results.metrics(best),
-        steps=results.steps(best) if best is not None and settings.log_folds else (),
+        steps=steps(results.folds(best)) if best is not None and settings.log_folds else (),
         tags={KIND: "search"},
         files={f"rankeval/{label}/cv_results.csv": pd.DataFrame(search.cv_results_).to_csv(index=False).encode()},
         sections={label: results.section(ranked)},
-        datasets=datasets,
-        started_ms=started_ms,
-        ended_ms=ended_ms,
-        models=() if model is None else (model,),
         children=tuple(results.child(place, settings, started_ms) for place in shown),
     )
 
@@ -310,10 +288,6 @@ class _Results:
             }
         )
 
-    def steps(self, place: int) -> tuple[tuple[str, float, int], ...]:
-        """Return the value of each fold as a step."""
-        return steps(self.folds(place))
-
     def child(self, place: int, settings: Settings, started_ms: int) -> Node:
         """Pack one setting."""
         params, values = self.params(place), self.metrics(place)
@@ -324,7 +298,7 @@ class _Results:
             label="setting",
             params=params_of(params),
             metrics=values,
-            steps=self.steps(place) if settings.log_folds else (),
+            steps=steps(self.folds(place)) if settings.log_folds else (),
             tags={KIND: "setting"},
             started_ms=started_ms,
             ended_ms=started_ms + round(1000 * seconds),
@@ -342,15 +316,7 @@ class _Results:
 
 
 def validation_node(
-    result: Mapping[str, Any],
-    estimator: Any,
-    scored: Scored,
-    settings: Settings,
-    *,
-    started_ms: int,
-    ended_ms: int,
-    label: str,
-    datasets: tuple[DatasetUse, ...],
+    result: Mapping[str, Any], estimator: Any, scored: Scored, settings: Settings, label: str, started_ms: int
 ) -> Node:
     """Pack a cross-validation of scikit-learn.
 
@@ -360,7 +326,7 @@ def validation_node(
         The result of ``sklearn.model_selection.cross_validate``.
     estimator : object
         The estimator.
-    scored, settings, started_ms, ended_ms, label, datasets
+    scored, settings, label, started_ms
         As in `search_node`.
     """
     folds = {
@@ -383,9 +349,6 @@ def validation_node(
         tags={KIND: "cross-validation"},
         files={f"rankeval/{label}/folds.csv": table.to_csv().encode()},
         sections={label: Table(table.reset_index(), caption="Folds.").to_markdown()},
-        datasets=datasets,
-        started_ms=started_ms,
-        ended_ms=ended_ms,
         children=tuple(
             Node(
                 name=f"fold {place}",

@@ -29,7 +29,15 @@ from rankeval_mlflow.delivery.connection import reason
 from rankeval_mlflow.delivery.payload import checked_manifest, pieces_by_role, pieces_of
 from rankeval_mlflow.layout import COMPLETE, KIND, ROLE, evaluation_path, folder, manifest_path, role_of, sha256
 from rankeval_mlflow.packing.results import CLOSE, aggregates
-from rankeval_mlflow.reading.resolving import asking, model_behind, resolve, run_of_model, run_with, text_of
+from rankeval_mlflow.reading.resolving import (
+    asking,
+    chosen_role,
+    model_behind,
+    resolve,
+    run_of_model,
+    run_with,
+    text_of,
+)
 
 if TYPE_CHECKING:
     from rankeval.comparison import Comparison
@@ -226,16 +234,10 @@ def evaluation_of(client: Any, run: Any, role: str | None) -> Evaluation:
 
 def _chosen(run: Any, role: str | None) -> tuple[str, str]:
     labels_of(run)
-    run_id = run.info.run_id
     held = pieces_by_role(run.data.tags)
     if role is not None and role != role_of(role) and role in pieces_of(run.data.tags):
         return role, role  # one step of several: "dev/step-3"
-    if not held or (role is not None and role not in held):
-        what = f"no evaluation of role {role!r}" if role else "no evaluation"
-        raise InvalidInput(f"run {run_id} holds {what}; {held_instead(run)}")
-    if role is None and len(held) > 1:
-        raise InvalidInput(f"run {run_id} holds evaluations of the roles {sorted(held)}; choose one with role=")
-    chosen = role or next(iter(held))
+    chosen = chosen_role(f"run {run.info.run_id}", held, role, held_instead(run))
     return chosen, held[chosen]
 
 

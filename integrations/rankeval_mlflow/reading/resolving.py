@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -320,14 +320,14 @@ def _of_version(client: Any, version: Any, role: str | None) -> RunOf:
     model_id = model_behind(version)
     if not logged and model_id:
         return RunOf(_of_model(client, model_id, role).run, model_id, called)
-    wanted = {logged[role]} if role in logged else set(logged.values())
-    if len(wanted) > 1:
-        raise InvalidInput(_several_roles(f"models:/{called[0]}/{called[1]}", logged))
-    run_id = next(iter(wanted), version.run_id)
+    spelt = f"{called[0]}/{called[1]}"
+    if role not in logged and len(set(logged.values())) > 1:
+        chosen_role(f"models:/{spelt}", logged, role, f"it has {sorted(logged)}")
+    run_id = logged.get(role or "") or next(iter(logged.values()), version.run_id)
     if not run_id:
         raise InvalidInput(
-            f"no run of models:/{called[0]}/{called[1]} is known: nothing was evaluated with log_evaluation(ev, "
-            f"model_version='{called[0]}/{called[1]}'); give the id of the run that holds its evaluation"
+            f"no run of models:/{spelt} is known: nothing was evaluated with log_evaluation(ev, "
+            f"model_version='{spelt}'); give the id of the run that holds its evaluation"
         )
     return RunOf(run_with(client, run_id), model_id, called)
 
@@ -361,20 +361,37 @@ def run_of_model(client: Any, model_id: str, role: str | None, ids: Sequence[str
 def _only(name: str, runs: Sequence[Any], role: str | None) -> Any:
     held = [(run, pieces_by_role(run.data.tags)) for run in runs]
     roles = sorted({each for _, labels in held for each in labels})
-    if role is None and len(roles) > 1:
-        raise InvalidInput(_several_roles(name, roles))
-    wanted = role or next(iter(roles), None)
+    instead = f"it has {roles or 'none'}. log_evaluation(ev, model_id=...) logs one for a model"
+    wanted = chosen_role(name, roles, role, instead)
     found = [(run, pieces_of(run.data.tags)[labels[wanted]]) for run, labels in held if wanted in labels]
-    if not found:
-        what = f"no evaluation of role {role!r}" if role else "no evaluation"
-        raise InvalidInput(
-            f"{name} has {what}; it has {roles or 'none'}. log_evaluation(ev, model_id=...) logs one for a model"
-        )
     if len({content for _, content in found}) > 1:
         ids = few([run.info.run_id for run, _ in found])
         raise InvalidInput(f"{name} has several evaluations of role {wanted!r}; give the id of one of the runs {ids}")
     return max((run for run, _ in found), key=lambda run: run.info.start_time)
 
 
-def _several_roles(name: str, roles: Any) -> str:
-    return f"{name} has evaluations of the roles {sorted(roles)}; choose one with role="
+def chosen_role(name: str, roles: Collection[str], role: str | None, instead: str) -> str:
+    """Return the role of the evaluation that is meant: the one asked for, or the only one.
+
+    Parameters
+    ----------
+    name : str
+        What holds the evaluations.
+    roles : collection of str
+        Their roles.
+    role : str or None
+        The role asked for.
+    instead : str
+        What there is instead, for the message.
+
+    Raises
+    ------
+    InvalidInput
+        If there is none of this role, or several and none was asked for.
+    """
+    if role is None and len(roles) > 1:
+        raise InvalidInput(f"{name} has evaluations of the roles {sorted(roles)}; choose one with role=")
+    wanted = role or next(iter(roles), None)
+    if wanted is None or wanted not in roles:
+        raise InvalidInput(f"{name} has no evaluation{f' of role {role!r}' if role else ''}; {instead}")
+    return wanted
