@@ -158,16 +158,6 @@ def test_a_refusal_ends_the_run_as_failed(order, data, client):
     assert sorted(run.info.status for run in _runs(client)[0]) == ["FAILED", "FINISHED"]
 
 
-@pytest.mark.usefixtures("guarded")
-def test_a_refusal_in_a_worker_does_too(data, client):
-    """Only the parent process logs."""
-    rkm.autolog()
-    with pytest.raises(GuardRefusal):
-        _search(n_jobs=2).fit(*data)
-    (run,), _ = _runs(client)
-    assert run.info.status == "FAILED"
-
-
 @pytest.mark.parametrize("order", ["alone", "mlflow first"])
 def test_an_error_ends_the_run_as_failed(order, data, client):
     """It reaches the caller unchanged."""
@@ -338,16 +328,6 @@ def test_cross_validate_of_ours(data, client):
     assert parent.data.metrics["AP"] == rkm.load_evaluation(parent.info.run_id).aggregate()["AP"]
     assert len(children) == 3
     assert {run.data.tags["rankeval.kind"] for run in children} == {"fold"}
-
-
-@pytest.mark.usefixtures("guarded")
-def test_a_refused_cross_validation_is_failed(data, client):
-    """As a search."""
-    rkm.autolog()
-    with pytest.raises(GuardRefusal):
-        rk.cross_validate(Ridge(), *data, cv=3)
-    (run,), _ = _runs(client)
-    assert run.info.status == "FAILED"
 
 
 def test_a_store_that_is_away_does_not_lose_the_search(data, monkeypatch):

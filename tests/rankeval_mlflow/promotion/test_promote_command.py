@@ -81,8 +81,8 @@ def test_floors_by_the_slices_of_a_file(ranker, tmp_path, suffix):
             ("--floor", "0.1", "--slices", "two.csv"),
             "expected a column qid and one more, the attribute; found qid, a, b",
         ),
-        (("--floor", "0.1"), "floors is given without slices"),
-        (("--claim", "best"), "claim is 'best'"),
+        (("--floor", "0.1"), "--floor is 0.1; expected both or neither of slices and floors"),
+        (("--claim", "best"), "--claim is 'best'"),
         (("--uri", "nowhere:/x"), "nowhere"),
     ],
 )

@@ -87,9 +87,3 @@ def test_the_evaluation_of_a_deleted_run_does_not_decide(ranker, client):
         rkm.load_evaluation(ranker.runs[version])
     client.restore_run(ranker.runs[version])
     assert rkm.promote("ranker", version, measure="nDCG@10").moved
-
-
-def test_floors_that_name_a_slice_twice_are_refused(ranker):
-    version = ranker.add(0.1)
-    with pytest.raises(InvalidInput, match="floors names a slice twice"):
-        rkm.promote("ranker", version, measure="nDCG@10", slices="relevant", floors={1: 0.05, "1": 5.0})

@@ -13,7 +13,7 @@ from pandas.testing import assert_frame_equal
 
 import rankeval as rk
 import rankeval_mlflow as rkm
-from rankeval.errors import ConventionMismatch, InvalidInput, TrackingError
+from rankeval.errors import InvalidInput, TrackingError
 from rankeval.tracking import RunRecord, host
 from rankeval_mlflow.packing.results import keys_of
 
@@ -165,19 +165,6 @@ def test_the_baseline_of_runs_may_have_any_spelling_and_may_stand_apart(systems,
     assert_frame_equal(apart.table, expected)
     with pytest.raises(InvalidInput, match="there is no run 'BM25'"):
         rkm.compare_runs(runs, baseline="BM25")
-
-
-def test_one_run_under_two_names_is_no_comparison(small):
-    run = rkm.log_evaluation(small(), report=False)
-    with pytest.raises(InvalidInput, match="names one run twice"):
-        rkm.compare_runs([run, f"runs:/{run.run_id}"])
-
-
-def test_other_conventions_and_judgments_are_refused_by_the_names_of_the_systems(small):
-    one = rkm.log_evaluation(small("one"), report=False)
-    two = rkm.log_evaluation(small("two").subset(range(7)), report=False)
-    with pytest.raises(ConventionMismatch, match="'one' and 'two' must not be compared: the judgments differ"):
-        rkm.compare_runs([one, two])
 
 
 @pytest.mark.usefixtures("somewhere")
