@@ -56,6 +56,9 @@ _SKLEARN = "sklearn"
 _REPLACED: list[tuple[Any, str, Any, Any]] = []
 
 
+_within: ContextVar[bool] = ContextVar("within", default=False)
+
+
 @dataclass
 class State:
     """What is switched on, and how often an active run was written to."""
@@ -65,8 +68,6 @@ class State:
 
 
 STATE = State()
-
-_within: ContextVar[bool] = ContextVar("within", default=False)
 
 
 def is_ours(search: Any) -> bool:

@@ -32,6 +32,15 @@ Alpha = Annotated[float, typer.Option(help="Level of the tests.")]
 OutputFormat = Annotated[Format, typer.Option("--format", help="How to print it.")]
 
 
+app: typer.Typer = typer.Typer(
+    cls=OwnAnswers,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help="List, compare and rank evaluations in MLflow, send pending uploads, promote models, check ledgers.",
+)
+
+
 def list_all(
     experiment: Annotated[str | None, typer.Option(help="Only runs of this experiment.")] = None,
     uri: Store = None,
@@ -318,14 +327,6 @@ def _attribute(given: str) -> pd.Series[Any] | str:
     both: pd.Series[Any] = pd.concat([texts, numbers.set_axis(pd.Index(list(map(int, numbers.index)), dtype=object))])
     return both
 
-
-app: typer.Typer = typer.Typer(
-    cls=OwnAnswers,
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-    help="List, compare and rank evaluations in MLflow, send pending uploads, promote models, check ledgers.",
-)
 
 app.command("list")(list_all)
 app.command()(compare)

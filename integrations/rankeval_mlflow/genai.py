@@ -71,6 +71,9 @@ Retrieved = str | Callable[[Any, Any], Any] | None
 Expected = str | Callable[[Mapping[str, Any]], Any] | None
 
 
+Specs = str | Measure | Iterable[str | Measure]
+
+
 def query_id(inputs: Any, qid: str | None) -> str:
     """Return the id of a row's query.
 
@@ -374,9 +377,6 @@ def _grades(name: str, value: Any, ids: Iterable[str]) -> dict[Any, Any]:
         if grades.setdefault(one, grade) != grade:
             raise InvalidInput(f"the document {shown(one)} has the grades {grades[one]} and {grade}", argument=name)
     return grades
-
-
-Specs = str | Measure | Iterable[str | Measure]
 
 
 class RankingScorer(Scorer):  # type: ignore[misc]  # MLflow has no types

@@ -33,6 +33,62 @@ _MODEL = re.compile("[^/:.%\"']+")  # MLflow checks this when the run has begun
 _ROLE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_\-]{0,63}")
 
 
+COMPLETE = "rankeval.complete"
+"""The tag that is written last: the pieces that the run holds whole, as `delivery.payload` writes them."""
+
+RECORD = "rankeval.record"
+"""The tag by which an upload finds the run that it made before it broke off."""
+
+ROLE = "rankeval.role"
+"""The tag with the role whose metrics have bare keys; the metrics of other roles are ``<role>/<key>``."""
+
+KIND = "rankeval.kind"
+"""The tag with the kind of a run: evaluation, comparison, experiment, candidate, cross-validation, fold, promotion,
+rollback; of automatic logging also search and setting."""
+
+CARD = "rankeval.card"
+"""The tag with the name of the convention and the start of the digest of its card."""
+
+HEADLINE = "rankeval.headline"
+"""The tag with the result of a run's only comparison; named comparisons have ``rankeval.NAME.headline``."""
+
+STANDING = "rankeval.standing"
+"""The tag with the standing of an experiment: confirmatory or exploratory."""
+
+GUARD_LEDGER, GUARD_HEAD = "rankeval.guard.ledger", "rankeval.guard.head"
+"""The tags with the place of the ledger, and its head when the run was logged."""
+
+PROMOTION = "rankeval.promotion"
+"""The tag of a promotion's run that says what became of the alias; a version has ``rankeval.promotion.<alias>``."""
+
+REJECTION = "rankeval.rejection"
+"""The start of the tag of a version that was rejected for an alias: ``rankeval.rejection.<alias>``."""
+
+DECISION = "rankeval/promotion/decision.json"
+"""The artifact with the decision of a promotion."""
+
+NOTE = "mlflow.note.content"
+"""MLflow's own tag with the description of a run."""
+
+TABLES = "mlflow.loggedArtifacts"
+"""MLflow's own tag with the artifacts that it shows as tables."""
+
+VIEW = "mlflow.sharedViewState.rankeval"
+"""The tag of an experiment with a view of its runs, as MLflow saves views: with columns for the measures."""
+
+VIEW_ADDRESS = "viewStateShareKey=rankeval"
+"""The part of an address that opens the view."""
+
+INTERVAL_ENDS = ("_ci_low", "_ci_high")
+"""The ends of the names of metrics that are ends of intervals."""
+
+FOLD_END, FOLD_START = "_fold", "fold_"
+"""The end of the names of metrics with a measure's value in each fold, and the start of those of other facts of folds;
+the fold is the step."""
+
+_STEP = "/step-"
+
+
 def safe_name(name: str) -> str:
     """Return a name that MLflow accepts: the same if possible, else with punctuation replaced.
 
@@ -139,62 +195,6 @@ def short_digest(digest: str) -> str:
 def sha256(content: bytes) -> str:
     """Return the SHA-256 of some bytes, in hexadecimal."""
     return hashlib.sha256(content).hexdigest()
-
-
-COMPLETE = "rankeval.complete"
-"""The tag that is written last: the pieces that the run holds whole, as `delivery.completeness` writes them."""
-
-RECORD = "rankeval.record"
-"""The tag by which an upload finds the run that it made before it broke off."""
-
-ROLE = "rankeval.role"
-"""The tag with the role whose metrics have bare keys; the metrics of other roles are ``<role>/<key>``."""
-
-KIND = "rankeval.kind"
-"""The tag with the kind of a run: evaluation, comparison, experiment, candidate, cross-validation, fold, promotion,
-rollback; of automatic logging also search and setting."""
-
-CARD = "rankeval.card"
-"""The tag with the name of the convention and the start of the digest of its card."""
-
-HEADLINE = "rankeval.headline"
-"""The tag with the result of a run's only comparison; named comparisons have ``rankeval.NAME.headline``."""
-
-STANDING = "rankeval.standing"
-"""The tag with the standing of an experiment: confirmatory or exploratory."""
-
-GUARD_LEDGER, GUARD_HEAD = "rankeval.guard.ledger", "rankeval.guard.head"
-"""The tags with the place of the ledger, and its head when the run was logged."""
-
-PROMOTION = "rankeval.promotion"
-"""The tag of a promotion's run that says what became of the alias; a version has ``rankeval.promotion.<alias>``."""
-
-REJECTION = "rankeval.rejection"
-"""The start of the tag of a version that was rejected for an alias: ``rankeval.rejection.<alias>``."""
-
-DECISION = "rankeval/promotion/decision.json"
-"""The artifact with the decision of a promotion."""
-
-NOTE = "mlflow.note.content"
-"""MLflow's own tag with the description of a run."""
-
-TABLES = "mlflow.loggedArtifacts"
-"""MLflow's own tag with the artifacts that it shows as tables."""
-
-VIEW = "mlflow.sharedViewState.rankeval"
-"""The tag of an experiment with a view of its runs, as MLflow saves views: with columns for the measures."""
-
-VIEW_ADDRESS = "viewStateShareKey=rankeval"
-"""The part of an address that opens the view."""
-
-INTERVAL_ENDS = ("_ci_low", "_ci_high")
-"""The ends of the names of metrics that are ends of intervals."""
-
-FOLD_END, FOLD_START = "_fold", "fold_"
-"""The end of the names of metrics with a measure's value in each fold, and the start of those of other facts of folds;
-the fold is the step."""
-
-_STEP = "/step-"
 
 
 def label_of(role: str, step: int | None = None) -> str:

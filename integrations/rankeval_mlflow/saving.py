@@ -84,6 +84,15 @@ _OURS = ("rankeval", "rankeval_mlflow")
 _PACKAGES = {"sklearn": "scikit-learn"}
 
 
+CHECKED_ROWS = 1000
+"""Rows of X from which the signature is inferred, and for which the saved model must give the scores of the ranker."""
+
+_LOADER = Path(__file__).with_name("scores_of_classes.py")  # it is copied into models, and never imported from here
+_FACTS, _MODEL = "saved.json", "model/"
+MODEL_TYPE = "ranker"
+"""The type of all models that we log, as in ``mlflow.models.evaluate(model_type="ranker")``."""
+
+
 def bare(ranker: Any) -> Any:
     """Return a fitted estimator that predicts as the ranker does and has no part of rankeval.
 
@@ -285,15 +294,6 @@ def _by_cloudpickle(estimator: Any) -> set[str]:
     # A class is named by two texts, its module and its name; a module that a function uses is named by one.
     texts = [str(arg) for _, arg, _ in pickletools.genops(content) if isinstance(arg, str)]
     return {text for text in texts if text in sys.modules}
-
-
-CHECKED_ROWS = 1000
-"""Rows of X from which the signature is inferred, and for which the saved model must give the scores of the ranker."""
-
-_LOADER = Path(__file__).with_name("scores_of_classes.py")  # it is copied into models, and never imported from here
-_FACTS, _MODEL = "saved.json", "model/"
-MODEL_TYPE = "ranker"
-"""The type of all models that we log, as in ``mlflow.models.evaluate(model_type="ranker")``."""
 
 
 def features(estimator: Any, X: Any) -> Any:

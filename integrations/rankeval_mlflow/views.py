@@ -45,6 +45,24 @@ _LONGEST = 100
 _OTHERS = ("params.`system`", "attributes.`Dataset`", "attributes.`Models`")
 
 
+MOST_QUERIES = 1000
+"""Rows of a table of queries; the evaluation among the artifacts has all."""
+
+_DIGITS = 6
+_STYLE = """
+body{font:15px/1.5 system-ui,-apple-system,"Segoe UI",Roboto,sans-serif;margin:0 auto;padding:24px;max-width:1100px;
+color:#1b1f24;background:#fff}
+h1{font-size:22px;margin:0 0 4px}h2{font-size:16px;margin:28px 0 8px}p.lead{color:#57606a;margin:0 0 12px}
+.scroll{overflow-x:auto}.scroll td:not(.num){white-space:normal;overflow-wrap:anywhere;min-width:14ch}
+svg{display:block;max-width:100%;height:auto}
+"""
+
+REPORT = "report.html"
+QUERIES = "queries.json"
+RANKERS = "rankers.json"
+Drawing = Callable[[bytes, Mapping[str, Any]], dict[str, bytes]]
+
+
 def intervals(evaluation: Evaluation) -> dict[str, tuple[float, float]]:
     """Return the 95 % interval of the mean of each measure by its label; none of weighted means, which have none.
 
@@ -189,24 +207,6 @@ def _columns(value: str) -> list[str]:
     return [str(column) for column in state["selectedColumns"]]
 
 
-MOST_QUERIES = 1000
-"""Rows of a table of queries; the evaluation among the artifacts has all."""
-
-_DIGITS = 6
-
-_STYLE = """
-body{font:15px/1.5 system-ui,-apple-system,"Segoe UI",Roboto,sans-serif;margin:0 auto;padding:24px;max-width:1100px;
-color:#1b1f24;background:#fff}
-h1{font-size:22px;margin:0 0 4px}h2{font-size:16px;margin:28px 0 8px}p.lead{color:#57606a;margin:0 0 12px}
-.scroll{overflow-x:auto}.scroll td:not(.num){white-space:normal;overflow-wrap:anywhere;min-width:14ch}
-svg{display:block;max-width:100%;height:auto}
-"""
-
-REPORT = "report.html"
-QUERIES = "queries.json"
-RANKERS = "rankers.json"
-
-
 def query_table(evaluation: Evaluation) -> bytes:
     """Return the queries that a ranking can change, with all scores, the worst first, at most `MOST_QUERIES`.
 
@@ -302,9 +302,6 @@ def _svg(figure: Figure) -> str:
     with rc_context({"svg.hashsalt": "rankeval", "svg.fonttype": "path"}):
         figure.savefig(buffer, format="svg", metadata={"Date": None}, bbox_inches="tight")
     return buffer.getvalue()[buffer.getvalue().index("<svg") :]
-
-
-Drawing = Callable[[bytes, Mapping[str, Any]], dict[str, bytes]]
 
 
 def render(kind: str, content: bytes, options: Mapping[str, Any]) -> dict[str, bytes]:

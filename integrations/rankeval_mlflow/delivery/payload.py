@@ -33,6 +33,15 @@ from rankeval_mlflow.layout import COMPLETE, MAX_NAME, MAX_TAG, ROLE, role_of, s
 MLMODEL = "MLmodel"
 
 
+FORMAT = 2
+# Not sealed: the same content may be logged again at another time, and drawn files change with a version.
+_UNSEALED = ("started_ms", "ended_ms", "renderings")
+MAX_EXPERIMENT, MAX_DATASET, _MAX_SOURCE = 500, 500, 60_000
+SHOWN = 16
+_WITHOUT_EVALUATIONS = ("comparison", "record")
+_PIECE = re.compile(r"(?P<label>[^\s():]+)(?:\((?P<roles>[^\s():]*)\))?:(?P<hash>[0-9a-f]{16})")
+
+
 @dataclass(frozen=True)
 class SavedModel:
     """A fitted model as files (``MLmodel`` at the root), which becomes a logged model of a run.
@@ -117,13 +126,6 @@ def identified(content: bytes, *, model_id: str, run_id: str | None, artifact_pa
 
 def _yaml(values: dict[str, Any]) -> bytes:
     return yaml.safe_dump(values, default_flow_style=False).encode()
-
-
-FORMAT = 2
-
-# Not sealed: the same content may be logged again at another time, and drawn files change with a version.
-_UNSEALED = ("started_ms", "ended_ms", "renderings")
-MAX_EXPERIMENT, MAX_DATASET, _MAX_SOURCE = 500, 500, 60_000
 
 
 @dataclass(frozen=True)
@@ -373,12 +375,6 @@ def _fitted(node: Node) -> Node:
         ),
         children=tuple(_fitted(child) for child in node.children),
     )
-
-
-SHOWN = 16
-
-_WITHOUT_EVALUATIONS = ("comparison", "record")
-_PIECE = re.compile(r"(?P<label>[^\s():]+)(?:\((?P<roles>[^\s():]*)\))?:(?P<hash>[0-9a-f]{16})")
 
 
 def pieces_of(tags: Mapping[str, str]) -> dict[str, str]:

@@ -59,6 +59,14 @@ from rankeval_mlflow.views import merged, with_measures
 _ATTEMPTS = 2
 
 
+_MAX_DIGEST = 36
+_CONTEXT = "mlflow.data.context"
+Digests = Mapping[tuple[str, str, str], str]
+"""(name, full digest, role) -> the digest that MLflow shows."""
+
+_PARENT = "mlflow.parentRunId"
+
+
 @contextlib.contextmanager
 def written(files: Mapping[str, bytes]) -> Iterator[Path]:
     """Yield a temporary folder that holds files while they are sent; a resend makes them again."""
@@ -109,10 +117,6 @@ def drawn_files(node: Node, attempt: int) -> tuple[dict[str, bytes], list[str]]:
 def promised_tables(node: Node) -> list[str]:
     """Return the artifact paths of the tables that a node is to have."""
     return [posixpath.join(rendering.into, path) for rendering in node.renderings for path in rendering.tables]
-
-
-_MAX_DIGEST = 36
-_CONTEXT = "mlflow.data.context"
 
 
 class LoggedModels:
@@ -181,10 +185,6 @@ class LoggedModels:
             self.client.log_model_artifact(logged.model_id, str(folder / MLMODEL))
 
 
-Digests = Mapping[tuple[str, str, str], str]
-"""(name, full digest, role) -> the digest that MLflow shows."""
-
-
 def shown_digests(run: Any, uses: Iterable[DatasetUse]) -> Digests:
     """Return the digest that MLflow shows of each data set.
 
@@ -228,9 +228,6 @@ def dataset_input(use: DatasetUse, digests: Digests) -> entities.DatasetInput:
     )
     tags = {_CONTEXT: use.role, "rankeval.role": use.role, "rankeval.digest": use.digest}
     return entities.DatasetInput(dataset, [entities.InputTag(key, value) for key, value in tags.items()])
-
-
-_PARENT = "mlflow.parentRunId"
 
 
 class Steps:

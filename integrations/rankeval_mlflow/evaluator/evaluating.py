@@ -55,6 +55,11 @@ NAME = "rankeval"
 _RULES = ("ties", "missing", "no_relevant", "judgments")
 
 
+_ACTION = "mlflow.models.evaluate"
+# MLflow's name for a data set without one.
+_UNNAMED = "dataset"
+
+
 class Settings(BaseModel):
     """The settings of an evaluation, checked before the model predicts."""
 
@@ -383,11 +388,6 @@ def _checked(values: Any, n_rows: int) -> NDArray[Any]:
     scores = columns.scores(values, _HERE)
     columns.refuse_unbounded(scores, _HERE)
     return scores
-
-
-_ACTION = "mlflow.models.evaluate"
-# MLflow's name for a data set without one.
-_UNNAMED = "dataset"
 
 
 def refuse_extras(**given: Any) -> None:

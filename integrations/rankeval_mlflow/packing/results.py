@@ -51,6 +51,14 @@ CLOSE = 1e-9
 """Difference that a store's columns and JSON may leave in an aggregate."""
 
 
+MOST_AGAINST, MOST_PAIRS = 2500, 250
+"""Rows of the table whose numbers become metrics, against a baseline and of all pairs: four metrics each."""
+
+_SIGNS = ("difference", "p_adjusted", "ci_low_adjusted", "ci_high_adjusted")
+_SHORT = 40
+_DIVISION_SLASH = "\u2215"
+
+
 def judged_data(evaluation: Evaluation, role: str, name: str | None = None) -> LoggedData:
     """Describe the data set of an evaluation by the evaluation alone.
 
@@ -209,14 +217,6 @@ def _facts(evaluation: Evaluation, data: LoggedData, values: dict[str, float]) -
         "not_finite": {key: repr(value) for key, value in values.items() if not math.isfinite(value)},
         "rankeval": rankeval.__version__,
     }
-
-
-MOST_AGAINST, MOST_PAIRS = 2500, 250
-"""Rows of the table whose numbers become metrics, against a baseline and of all pairs: four metrics each."""
-
-_SIGNS = ("difference", "p_adjusted", "ci_low_adjusted", "ci_high_adjusted")
-_SHORT = 40
-_DIVISION_SLASH = "\u2215"
 
 
 @dataclass(frozen=True)

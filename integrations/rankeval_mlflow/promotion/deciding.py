@@ -52,6 +52,9 @@ CLAIMS = ("better", "not_worse")
 """What a promotion can ask for: claims with one side."""
 
 
+OneSided = Literal["better", "not_worse"]
+
+
 def tested_floors(
     systems: Mapping[str, Evaluation],
     baseline: str,
@@ -117,9 +120,6 @@ def _refuse_small(table: pd.DataFrame) -> None:
             f"slices with a floor need {LEAST_QUERIES} queries or more, found {found}: make larger slices, or name "
             'those that have a floor, as in floors={"tail": 0.05}'
         )
-
-
-OneSided = Literal["better", "not_worse"]
 
 
 @dataclass(frozen=True)

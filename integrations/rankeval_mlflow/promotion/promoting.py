@@ -63,6 +63,10 @@ _WORDS: dict[str, str] = {
 }
 
 
+# Seconds to wait for another promoter on this machine: it may have to load two models.
+_PATIENCE = 900.0
+
+
 @dataclass(frozen=True, eq=False)
 class Promotion:
     """The result of `promote` or `rollback`. It is true if the alias is with the version, or would be after a dry run.
@@ -287,10 +291,6 @@ class Attempt:
 
 def _named_version(version: str | None) -> str:
     return "no version" if version is None else f"version {version}"
-
-
-# Seconds to wait for another promoter on this machine: it may have to load two models.
-_PATIENCE = 900.0
 
 
 def promote(

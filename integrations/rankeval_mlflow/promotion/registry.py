@@ -49,6 +49,9 @@ if TYPE_CHECKING:
 _ALIAS = re.compile(r"(?!latest$|v\d+$)[\w\-]{1,200}", re.IGNORECASE)
 
 
+FORMAT = 1
+
+
 def checked_alias(alias: Any) -> str:
     """Return an alias that MLflow accepts; raise InvalidInput for another one."""
     if not isinstance(alias, str) or not _ALIAS.fullmatch(alias):
@@ -172,9 +175,6 @@ class Decided:
     def verdict(self) -> str:
         """The decision in a word or two."""
         return "rolled back" if self.takes_back else "accepted" if self.accepted else "rejected"
-
-
-FORMAT = 1
 
 
 @dataclass(frozen=True)

@@ -41,6 +41,17 @@ _SAME = 1e-9
 _AT_ONCE = 8
 
 
+COLUMNS = ("rank", "system", "run_id", "value", "ci_low", "ci_high", "group", "n_queries", "logged_at")
+_TESTED = (
+    'group: "below" is shown to differ from the first (paired t test over queries, alpha {alpha:g}{corrected}); '
+    '"tied" is not'
+)
+_CORRECTED = (
+    "; the first was chosen by the same scores, so Holm's correction is over all {pairs} pairs of the {rows} rows shown"
+)
+NOT_WHOLE = "not whole: its upload has not ended"
+
+
 @dataclass(frozen=True)
 class Chosen:
     """The measure of a ranking: its metric in MLflow, and its name."""
@@ -216,19 +227,6 @@ def _name(key: str) -> str:
         return str(measure_from_key(key))
     except RankevalError:
         return key
-
-
-COLUMNS = ("rank", "system", "run_id", "value", "ci_low", "ci_high", "group", "n_queries", "logged_at")
-
-_TESTED = (
-    'group: "below" is shown to differ from the first (paired t test over queries, alpha {alpha:g}{corrected}); '
-    '"tied" is not'
-)
-_CORRECTED = (
-    "; the first was chosen by the same scores, so Holm's correction is over all {pairs} pairs of the {rows} rows shown"
-)
-
-NOT_WHOLE = "not whole: its upload has not ended"
 
 
 @dataclass(frozen=True, eq=False)

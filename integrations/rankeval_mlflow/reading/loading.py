@@ -47,6 +47,9 @@ if TYPE_CHECKING:
 _COMPARED = {"comparison": "a comparison", "experiment": "the comparison of an experiment"}
 
 
+_NUMBERS = "comparison.json"
+
+
 def labels_of(run: Any) -> tuple[str, ...]:
     """Return the labels of the whole pieces of a run.
 
@@ -310,9 +313,6 @@ def _agree(said: Mapping[str, float], held: Mapping[str, float]) -> bool:
     return bool(finite) and all(
         key in said and math.isclose(said[key], value, rel_tol=CLOSE, abs_tol=CLOSE) for key, value in finite.items()
     )
-
-
-_NUMBERS = "comparison.json"
 
 
 def load_comparison(name: Any, label: str = "comparison", *, uri: str | None = None) -> Comparison:
