@@ -289,21 +289,17 @@ def _tell_promotion(done: Promotion) -> None:
 
 
 def _floors(given: list[str]) -> float | dict[str, float] | None:
-    if not given:
-        return None
-    named = {value: _number(text, one) for one in given for value, _, text in [one.rpartition("=")]}
-    if "" in named and len(given) > 1:
-        raise InvalidInput("--floor without a slice is for all slices: give it alone, or name each slice")
-    if len(named) < len(given):
-        raise InvalidInput("--floor names a slice twice")
-    return named.get("", named)
-
-
-def _number(text: str, given: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        raise InvalidInput(f"--floor is {given!r}; expected a loss such as 0.05, or tail=0.05") from None
+    named, found = dict[str, float](), " ".join(given)
+    for value, _, text in (one.rpartition("=") for one in given):
+        try:
+            named[value] = float(text)
+        except ValueError:
+            raise InvalidInput(argument="--floor", found=found, expected="a loss such as 0.05, or tail=0.05") from None
+    if len(named) < len(given) or ("" in named and len(given) > 1):
+        raise InvalidInput(
+            argument="--floor", found=found, expected="each slice once, or one loss alone for all slices"
+        )
+    return named.get("", named) if named else None
 
 
 def _attribute(given: str) -> pd.Series[Any] | str:

@@ -355,17 +355,15 @@ def _signature(model: Any) -> Iterable[str]:
 
 
 def _one_column(output: Any, column: str | None) -> Any:
-    if isinstance(output, Mapping):
-        names, chosen = list(output), column or next(iter(output), None)
-    elif hasattr(output, "columns"):
-        names, chosen = list(output.columns), column or next(iter(output.columns), None)
-    elif column is not None and getattr(output, "name", None) != column:
-        raise InvalidInput(
-            f"predictions={column!r} names a column of the model's output, but the model returned a "
-            f"{type(output).__name__} without columns; leave predictions= out"
-        )
-    else:
+    if not isinstance(output, Mapping) and not hasattr(output, "columns"):
+        if column is not None and getattr(output, "name", None) != column:
+            raise InvalidInput(
+                f"predictions={column!r} names a column of the model's output, but the model returned a "
+                f"{type(output).__name__} without columns; leave predictions= out"
+            )
         return columns.as_column(output)
+    names = list(getattr(output, "columns", output))
+    chosen = column or next(iter(names), None)
     if column is None and len(names) != 1:
         raise InvalidInput(
             f"{_HERE}: the model returned {len(names)} columns ({few(names)})", remedy="choose one with predictions="

@@ -18,8 +18,7 @@ level (intersection-union test: Berger, 1982, doi:10.1080/00401706.1982.10487790
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
@@ -316,7 +315,10 @@ def by_evaluations(alias: Alias, version: str, holder: str | None, rule: Rule, r
     try:
         verdict = decide(candidate.evaluation, used.evaluation, rule, names)
     except (ConventionMismatch, QueryIdError) as error:
-        raise type(error)(f"{error}. {_remedy(alias, role)}") from error
+        each = f'rankeval_mlflow.log_evaluation(ev, role="{role}", model_version="{alias.model}/VERSION")'
+        raise error.having(
+            remedy=f"evaluate both versions on the same frozen content by the same rules, and log each with {each}"
+        ) from error
     facts = _facts(rule, role, candidate, used)
     facts["numbers"] = _plain(verdict.comparison.table)[0]
     if verdict.floors is not None:
@@ -345,17 +347,11 @@ def _facts(rule: Rule, role: str, candidate: Logged, used: Logged | None = None)
 
 
 def _logged(alias: Alias, version: str, role: str) -> Logged:
-    uri = f"models:/{alias.model}/{version}"
-    with _with_remedy(alias, version, role), alias.asking(f"read the evaluation of {uri}"):
-        found = alias.client.get_model_version(alias.model, version)
-        run, evaluation = logged_for(alias.client, found, role)
-        return Logged(version, evaluation, run)
-
-
-@contextlib.contextmanager
-def _with_remedy(alias: Alias, version: str, role: str) -> Iterator[None]:
     try:
-        yield
+        with alias.asking(f"read the evaluation of models:/{alias.model}/{version}"):
+            found = alias.client.get_model_version(alias.model, version)
+            run, evaluation = logged_for(alias.client, found, role)
+            return Logged(version, evaluation, run)
     except InvalidInput as error:
         raise InvalidInput(
             f"version {version} of {alias.model} has no evaluation of role {role!r} to decide by ({error}). "
@@ -370,13 +366,6 @@ def _data(logged: Logged, role: str) -> LoggedData:
         if tags.get("rankeval.role") == role and tags.get("rankeval.digest"):
             return LoggedData(used.dataset.name, tags["rankeval.digest"], role, described.n_rows, described.n_queries)
     return described
-
-
-def _remedy(alias: Alias, role: str) -> str:
-    return (
-        "Versions are compared on the same frozen content only: evaluate both on it by the same rules, and log each "
-        f'with rankeval_mlflow.log_evaluation(ev, role="{role}", model_version="{alias.model}/VERSION")'
-    )
 
 
 def _plain(table: pd.DataFrame) -> list[dict[str, Any]]:
@@ -463,21 +452,16 @@ def scores_of(alias: Alias, version: str, test: RegisteredCollection) -> Any:
             f"{test.name!r} was registered without features, so no model can score it: give the rankings by candidate= "
             "and holder="
         )
-    uri = f"models:/{alias.model}/{version}"
+    uri, cause = f"models:/{alias.model}/{version}", None
     try:
         predicted = np.asarray(_predicted(uri, X), dtype=np.float64)
-    except Exception as error:  # a model raises whatever its own library raises
-        raise InvalidInput(
-            f"{uri} gives no scores for {test.name!r} ({type(error).__name__}: {reason(error)}): give its scores, one "
-            "a row, by candidate= or holder="
-        ) from error
-    scores = predicted[:, 0] if predicted.ndim == 2 and predicted.shape[1] == 1 else predicted
-    if scores.shape != (test.n_rows,):
-        raise InvalidInput(
-            f"{uri} predicts an array of shape {predicted.shape} for the {count(test.n_rows, 'row')} of {test.name!r}: "
-            "give its scores, one a row, by candidate= or holder="
-        )
-    return scores
+        scores = predicted[:, 0] if predicted.ndim == 2 and predicted.shape[1] == 1 else predicted
+        if scores.shape == (test.n_rows,):
+            return scores
+        why = f"predicts an array of shape {predicted.shape} for the {count(test.n_rows, 'row')} of {test.name!r}"
+    except Exception as error:  # noqa: BLE001 - a model raises whatever its own library raises
+        why, cause = f"gives no scores for {test.name!r} ({type(error).__name__}: {reason(error)})", error
+    raise InvalidInput(f"{uri} {why}", remedy="give its scores, one a row, by candidate= or holder=") from cause
 
 
 def _predicted(uri: str, X: Any) -> Any:

@@ -177,7 +177,14 @@ class Attempt:
             return Promotion(self.alias.model, self.alias.name, number, "in place", said, before)
         self.alias.refuse_unready(candidate)
         if before is None and not first:
-            raise self._no_holder()
+            others = self.alias.others()
+            known = f"{self.alias.model} has the aliases {', '.join(others)}" if others else "it has no alias at all"
+            raise InvalidInput(
+                f"no version of {self.alias.model} has the alias {self.alias.name!r} ({known}), so there is none to "
+                "compare with",
+                argument="first",
+                remedy="to give it to this version without a comparison: first=True",
+            )
         question = Question(number, before, self.who, started)
         decided = decide(self.alias, number, before)
         if dry_run:
@@ -208,16 +215,6 @@ class Attempt:
         tracked = write_record(self.alias, question, decided, experiment)
         outcome, said = self._moved(question, decided, tracked.run_id)
         return self._told(question, decided, outcome, said, run_id=tracked.run_id, where=tracked.where)
-
-    def _no_holder(self) -> InvalidInput:
-        others = self.alias.others()
-        known = f"{self.alias.model} has the aliases {', '.join(others)}" if others else "it has no alias at all"
-        return InvalidInput(
-            f"no version of {self.alias.model} has the alias {self.alias.name!r} ({known}), so there is none to "
-            "compare with",
-            argument="first",
-            remedy="to give it to this version without a comparison: first=True",
-        )
 
     def _moved(self, question: Question, decided: Decided, run_id: str) -> tuple[Outcome, str]:
         """Tag the version and move the alias. The record says whether both were done, also after an error."""
@@ -261,18 +258,16 @@ class Attempt:
     def _set(self, version: str) -> None:
         try:
             self.alias.move(version)
-        except TrackingError as error:
-            if self._reread(error) != version:
+        except TrackingError as lost:  # the answer may be, and not the move: look which version has the alias
+            try:
+                now = self.alias.holder()
+            except RankevalError as error:
+                raise _NotKnown(
+                    f"{lost}. Whether {self.alias} moved is not known, since it cannot be read again ({error})",
+                    remedy="look which version has it",
+                ) from lost
+            if now != version:
                 raise
-
-    def _reread(self, lost: TrackingError) -> str | None:
-        try:
-            return self.alias.holder()
-        except RankevalError as error:
-            raise _NotKnown(
-                f"{lost}. Whether {self.alias} moved is not known, since it cannot be read again ({error}): look which "
-                "version has it"
-            ) from lost
 
     def _told(self, question: Question, decided: Decided, outcome: Outcome, said: str = "", **logged: str) -> Promotion:
         return Promotion(

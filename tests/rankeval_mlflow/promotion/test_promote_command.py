@@ -73,9 +73,9 @@ def test_floors_by_the_slices_of_a_file(ranker, tmp_path, suffix):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--floor", "x=y"), "--floor is 'x=y'; expected a loss such as 0.05, or tail=0.05"),
-        (("--floor", "0.1", "--floor", "a=0.1"), "give it alone"),
-        (("--floor", "a=0.2", "--floor", "a=0.1"), "names a slice twice"),
+        (("--floor", "x=y"), "--floor is x=y; expected a loss such as 0.05, or tail=0.05"),
+        (("--floor", "0.1", "--floor", "a=0.1"), "--floor is 0.1 a=0.1; expected each slice once"),
+        (("--floor", "a=0.2", "--floor", "a=0.1"), "--floor is a=0.2 a=0.1; expected each slice once"),
         (("--floor", "0.1", "--slices", "gone.csv"), "--slices gone.csv: .*No such file"),
         (
             ("--floor", "0.1", "--slices", "two.csv"),
