@@ -106,8 +106,9 @@ def described(ev: Evaluation, role: str, data: LoggedData | RankingData | str | 
     if data is None or isinstance(data, str):
         return judged_data(ev, role, data)
     if not isinstance(data, RankingData):
-        found = f"of type {type(data).__name__}"
-        raise InvalidInput(argument="data", found=found, expected="its name, RankingData or LoggedData")
+        raise InvalidInput(
+            argument="data", found=f"of type {type(data).__name__}", expected="its name, RankingData or LoggedData"
+        )
     return LoggedData(data.name or "data", ev.judgments_digest, role, len(data), data.n_queries)
 
 
@@ -257,8 +258,7 @@ def log_comparison(
     if not isinstance(cmp, Comparison):
         raise InvalidInput(f"cmp is of type {type(cmp).__name__}; expected the result of rankeval.compare")
     if not (data is None or isinstance(data, str | LoggedData)):
-        found = f"of type {type(data).__name__}"
-        raise InvalidInput(argument="data", found=found, expected="its name or LoggedData")
+        raise InvalidInput(argument="data", found=f"of type {type(data).__name__}", expected="its name or LoggedData")
     return send(comparison_node(cmp, name, role=role, data=data, report=report), run_id, None, None)
 
 
