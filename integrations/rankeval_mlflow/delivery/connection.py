@@ -72,9 +72,12 @@ _STATUS = re.compile(r"too many (\d{3}) error responses|failed with error code (
 _TAKEN = re.compile(r"\([\w.]+\).*(unique constraint|duplicate entry|duplicate key)", re.IGNORECASE)
 # Some messages repeat what was sent.
 _LONGEST = 500
-# What a store answers if nothing has a name, or nothing can have it.
+# What a store answers if nothing has an id, and if nothing has a name or can have it.
 GONE = {"RESOURCE_DOES_NOT_EXIST"}
-NOT_THERE = {*GONE, "INVALID_PARAMETER_VALUE", "NOT_FOUND", "BAD_REQUEST"}
+NOT_THERE = {*GONE, "INVALID_PARAMETER_VALUE"}
+# For an odd name the router of a server may answer instead. So may a proxy for any name: believed where nothing is sent,
+# since an upload to a run that does not exist is not kept.
+NOT_READ = {*NOT_THERE, "NOT_FOUND", "BAD_REQUEST"}
 _NO_RIGHT = {"PERMISSION_DENIED", "UNAUTHENTICATED", "CUSTOMER_UNAUTHORIZED"}
 _FOR_GOOD = {errno.EACCES, errno.EPERM, errno.ENAMETOOLONG, errno.EINVAL}
 
@@ -192,7 +195,7 @@ def existing(ask: Callable[..., Any], *name: Any, codes: Container[str] = NOT_TH
     *name : object
         Its arguments.
     codes : container of str
-        `NOT_THERE`, or `GONE` for an id that the store gave itself.
+        `NOT_THERE`; `GONE` for an id that the store gave itself; `NOT_READ` to read.
     """
     try:
         return ask(*name)

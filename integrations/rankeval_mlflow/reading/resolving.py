@@ -18,7 +18,7 @@ from rankeval._checks import few, shown
 from rankeval._registry import unknown
 from rankeval.errors import InvalidInput
 from rankeval_mlflow.delivery.addresses import store
-from rankeval_mlflow.delivery.connection import answered, connected, existing
+from rankeval_mlflow.delivery.connection import NOT_READ, answered, connected, existing
 from rankeval_mlflow.delivery.payload import pieces_by_role, pieces_of
 
 _FORMS = (
@@ -262,7 +262,7 @@ def run_with(client: Any, run_id: str) -> Any:
     InvalidInput
         If there is none, or it was deleted.
     """
-    run = existing(client.get_run, run_id)
+    run = existing(client.get_run, run_id, codes=NOT_READ)
     if run is None:
         raise InvalidInput(
             f"there is no run {shown(run_id)} in the store; `rankeval mlflow list` shows the runs that hold evaluations"
@@ -281,7 +281,8 @@ def _is_deleted(run: Any) -> bool:
 
 def _version(client: Any, parts: _Name) -> Any:
     by_alias = client.get_model_version_by_alias, parts.registered, parts.alias
-    found = existing(*(by_alias if parts.alias else (client.get_model_version, parts.registered, parts.version)))
+    by_number = client.get_model_version, parts.registered, parts.version
+    found = existing(*(by_alias if parts.alias else by_number), codes=NOT_READ)
     if found is None:
         aliases = aliases_of(client, parts.registered)
         if parts.alias:
@@ -302,7 +303,7 @@ def aliases_of(client: Any, model: str) -> dict[str, Any]:
     UnknownName
         If there is no such model.
     """
-    found = existing(client.get_registered_model, model)
+    found = existing(client.get_registered_model, model, codes=NOT_READ)
     if found is None:
         raise unknown("registered model", model, [one.name for one in pages(client.search_registered_models)])
     return dict(found.aliases)
@@ -339,7 +340,7 @@ def model_behind(version: Any) -> str | None:
 
 
 def _of_model(client: Any, model_id: str, role: str | None) -> RunOf:
-    model = existing(client.get_logged_model, model_id)
+    model = existing(client.get_logged_model, model_id, codes=NOT_READ)
     if model is None:
         raise InvalidInput(f"there is no logged model {model_id} in the store")
     ids = dict.fromkeys([metric.run_id for metric in model.metrics or ()] + [model.source_run_id])
