@@ -217,7 +217,7 @@ def query_table(evaluation: Evaluation) -> bytes:
     """
     worst = evaluation.worst_first(evaluation.measure_names[0])[:MOST_QUERIES]
     ids = [str(query) for query in np.asarray(evaluation.queries, dtype=object)[worst]]
-    columns: dict[str, Sequence[Any]] = {"query": ids}
+    columns: dict[str, Sequence[Any]] = {"query": [short_name(one) for one in ids]}
     for name, values in zip(evaluation.by_name, evaluation.scores.T, strict=True):
         columns[name] = values[worst].tolist()
     for name, counts in evaluation.query_counts.items():

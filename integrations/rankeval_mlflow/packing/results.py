@@ -331,8 +331,8 @@ def _comparison_params(comparison: Comparison) -> dict[str, str]:
     )
     margin = {"margin": repr(comparison.margin)} if comparison.margin else {}
     return {
-        **({"baseline": comparison.baseline} if comparison.baseline is not None else {}),
-        "systems": layout.param_text(", ".join(pairs)),
+        **({"baseline": layout.short_name(comparison.baseline)} if comparison.baseline is not None else {}),
+        "systems": layout.param_text(", ".join(map(layout.short_name, pairs))),
         "measures": layout.param_text(", ".join(dict.fromkeys([] if frame is None else frame["measure"].astype(str)))),
         "test": comparison.test,
         "correction": comparison.correction,
