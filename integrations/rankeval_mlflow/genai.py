@@ -233,10 +233,9 @@ def check_retrieved(retrieved: Retrieved) -> None:
     if retrieved is None or callable(retrieved):
         return
     if not (isinstance(retrieved, str) and _PLACE.fullmatch(retrieved)):
-        raise InvalidInput(
-            f"retrieved is {shown(retrieved)}; expected 'outputs', 'outputs.FIELD', 'span', 'first span', 'last span', "
-            "'all spans', 'span NAME', or a function of outputs and trace"
-        )
+        places = "'outputs', 'outputs.FIELD', 'span', 'first span', 'last span', 'all spans', 'span NAME'"
+        expected = f"{places}, or a function of outputs and trace"
+        raise InvalidInput(argument="retrieved", found=shown(retrieved), expected=expected)
 
 
 def _spans(trace: Any, name: str | None = None) -> list[tuple[str, Any]]:

@@ -59,7 +59,8 @@ def send(
     import mlflow
 
     if run_id is not None and not (isinstance(run_id, str) and _RUN_ID.fullmatch(run_id)):
-        raise InvalidInput(f"run_id is {shown(run_id)}; expected the id of a run, such as .run_id of a TrackedRun")
+        expected = "the id of a run, such as .run_id of a TrackedRun"
+        raise InvalidInput(argument="run_id", found=shown(run_id), expected=expected)
     active = mlflow.active_run()
     run_id = run_id or (active.info.run_id if active else None)
     experiment_id, experiment_name = (None, None) if run_id else _experiment()
@@ -196,7 +197,8 @@ def _step(step: Any) -> int | None:
     if step is None:
         return None
     if isinstance(step, bool) or not isinstance(step, Integral) or not 0 <= int(step) < 2**31:
-        raise InvalidInput(f"step is {shown(step)}; expected a whole number such as the epoch, 0 or greater")
+        expected = "a whole number such as the epoch, 0 or greater"
+        raise InvalidInput(argument="step", found=shown(step), expected=expected)
     return int(step)
 
 

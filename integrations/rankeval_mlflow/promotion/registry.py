@@ -55,10 +55,8 @@ FORMAT = 1
 def checked_alias(alias: Any) -> str:
     """Return an alias that MLflow accepts; raise InvalidInput for another one."""
     if not isinstance(alias, str) or not _ALIAS.fullmatch(alias):
-        raise InvalidInput(
-            f"alias is {shown(alias)}; expected letters, digits, _ and -, and neither 'latest' nor 'v' with a number, "
-            "which MLflow reserves"
-        )
+        expected = "letters, digits, _ and -, and neither 'latest' nor 'v' with a number, which MLflow reserves"
+        raise InvalidInput(argument="alias", found=shown(alias), expected=expected)
     return alias
 
 
