@@ -29,26 +29,8 @@ def comparison(systems):
     return rk.compare(systems, baseline="bm25").with_notes("exploratory: 3 looks | <i>")
 
 
-def settings_of(client, run_id, folder):
-    """Return the settings of a comparison, from the manifest."""
-    return json.loads(artifact(client, run_id, "rankeval/comparison/manifest.json", folder))["facts"]["comparison"][
-        "settings"
-    ]
-
-
 def artifact(client, run_id, path, tmp_path):
     return Path(client.download_artifacts(run_id, path, str(tmp_path))).read_bytes()
-
-
-def test_a_comparison_and_its_evaluations_come_back(comparison, systems, assert_same, client, tmp_path):
-    run_id = rkm.log_comparison(comparison).run_id
-    back = rk.Comparison.from_json(artifact(client, run_id, "rankeval/comparison/comparison.json", tmp_path).decode())
-    assert_frame_equal(back.table, comparison.table)
-    assert back.notes == comparison.notes
-    content = artifact(client, run_id, "rankeval/comparison/evaluations/ltr_at_2.parquet", tmp_path)
-    assert_same(Evaluation.from_bytes(content), systems["ltr@2"])
-    settings = settings_of(client, run_id, tmp_path)
-    assert (settings["test"], settings["correction"], settings["n_comparisons"]) == ("t", "holm", 6)
 
 
 def test_one_system_has_its_mean_and_interval_as_metrics(systems, assert_same, client, tmp_path):
@@ -128,26 +110,6 @@ def test_runs_under_different_conventions_are_not_compared(small):
     ]
     with pytest.raises(ConventionMismatch, match="must not be compared"):
         rkm.compare_runs(runs)
-
-
-def test_a_comparison_over_collections_logs_every_evaluation_and_row(small, assert_same, client, tmp_path):
-    """Rows over all under the plain names, those of collections under theirs; evaluations of each collection."""
-    given = {
-        name: {"news": small(name, seed=k), "web": small(name, seed=k + 5)} for k, name in enumerate(("bm25", "ltr"))
-    }
-    web = {name: parts["web"].subset(parts["web"].queries[1:]) for name, parts in given.items()}
-    given = {name: {"news": parts["news"], "web": web[name]} for name, parts in given.items()}
-    compared = rk.compare(given, baseline="bm25", n_resamples=99)
-    run_id = rkm.log_comparison(compared).run_id
-    metrics = client.get_run(run_id).data.metrics
-    for part, folder in (("all", "comparison"), ("news", "comparison/news"), ("web", "comparison/web")):
-        row = compared.table.set_index(["collection", "measure"]).loc[(part, "nDCG@10")]
-        assert metrics[f"{folder}/ltr nDCG_at_10 difference"] == row["difference"]
-    content = artifact(client, run_id, "rankeval/comparison/evaluations/ltr on web.parquet", tmp_path)
-    assert_same(Evaluation.from_bytes(content), web["ltr"])
-    back = rk.Comparison.from_json(artifact(client, run_id, "rankeval/comparison/comparison.json", tmp_path).decode())
-    assert_frame_equal(back.table, compared.table)
-    assert settings_of(client, run_id, tmp_path)["weights"] == "collections"
 
 
 @pytest.fixture

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-
 import mlflow
 import pytest
 
@@ -36,43 +33,6 @@ def record(**changes) -> RunRecord:
 @pytest.fixture
 def tracker():
     return host("mlflow").tracker()
-
-
-def test_everything_of_a_record_is_in_its_run(tracker, client, store, tmp_path):
-    tracked = tracker.log(record(), experiment="letor")
-    run = client.get_run(tracked.run_id)
-    assert run.info.run_name == "parent"
-    assert run.info.status == "FINISHED"
-    assert client.get_experiment(run.info.experiment_id).name == "letor"
-    assert run.data.params == {"seed": "0", "grid_alpha_": "[1, 2]", "note": "None"}
-    assert run.data.metrics == {"seconds": 1.5, "nDCG_at_10": 0.5}
-    assert run.data.tags["plan"] == "abc"
-    assert run.data.tags["rankeval.complete"].startswith("record:")
-    assert tracked.where == f"mlflow ui --backend-store-uri {store}"
-    folder = client.download_artifacts(tracked.run_id, "", str(tmp_path))
-    facts = json.loads((tmp_path / "rankeval" / "record" / "manifest.json").read_text())["facts"]["record"]
-    assert facts["names"] == {"grid_alpha_": "grid(alpha)", "nDCG_at_10": "nDCG@10"}
-    assert (tmp_path / "rankeval" / "record" / "report.html").read_bytes() == b"<p>report</p>"
-    assert (tmp_path / "plots" / "curve.svg").read_bytes() == b"<svg/>", folder
-
-
-def facts_of(client, run_id, folder):
-    """Return the facts of a record's run."""
-    path = client.download_artifacts(run_id, "rankeval/record/manifest.json", str(folder))
-    return json.loads(Path(path).read_text("utf-8"))["facts"]["record"]
-
-
-def test_children_are_nested_under_their_parents(tracker, client):
-    tracked = tracker.log(record(), experiment="letor")
-    ridge, trees = tracked.children
-    parents = {
-        run.run_id: client.get_run(run.run_id).data.tags["mlflow.parentRunId"]
-        for run in (ridge, trees, trees.children[0])
-    }
-    assert list(parents.values()) == [tracked.run_id, tracked.run_id, trees.run_id]
-    assert client.get_run(ridge.run_id).data.params == {"alpha": "1.0"}
-    assert [file.path for file in client.list_artifacts(ridge.run_id)] == ["model.txt", "rankeval"]
-    assert client.get_run(trees.run_id).info.status == "FINISHED"
 
 
 def test_the_completeness_tag_is_written_last_and_parents_after_their_children(tracker, monkeypatch):

@@ -8,7 +8,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import mlflow
 import numpy as np
 import pandas as pd
 import pytest
@@ -47,14 +46,6 @@ def test_one_that_was_overtaken_exits_with_1(ranker, meanwhile):
     result = run("ranker", "--version", better, "-m", "nDCG@10")
     assert (result.exit_code, ranker.holder()) == (1, other)
     assert "Meanwhile the alias went to version 3" in result.stdout
-
-
-def test_a_dry_run_and_another_store(ranker, store):
-    better = ranker.add(0.1)
-    mlflow.set_tracking_uri("sqlite:////nowhere/at/all.db")
-    result = run("ranker", "--version", better, "-m", "nDCG@10", "--dry-run", "--uri", store)
-    assert (result.exit_code, ranker.holder()) == (0, "1"), result.output
-    assert "would move from version 1 to version 2" in result.stdout
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])

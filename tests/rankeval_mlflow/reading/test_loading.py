@@ -111,14 +111,6 @@ def test_comparisons_over_collections_and_of_records_come_back(small, systems, a
     assert_same(rkm.load_comparison(tracked).evaluations["a_b"], systems["a_b"])
 
 
-def test_frames_have_no_evaluations_to_load(systems):
-    compared = rk.compare({name: evaluation.per_query for name, evaluation in systems.items()}, baseline="bm25")
-    back = rkm.load_comparison(rkm.log_comparison(compared, report=False))
-    assert_frame_equal(back.table, compared.table)
-    assert back.evaluations == {}
-    assert back.best == compared.best, "it was logged"
-
-
 def test_a_comparison_that_is_not_there_is_answered_with_those_that_are(systems, small):
     run = rkm.log_comparison(rk.compare(systems, baseline="bm25"), name="final", report=False)
     with pytest.raises(InvalidInput, match="holds no comparison 'comparison'; it holds 'final'"):
