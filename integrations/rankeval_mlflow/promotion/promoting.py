@@ -447,15 +447,15 @@ def rollback(
     >>> import rankeval_mlflow as rkm
     >>> from mlflow import MlflowClient
     >>> client = MlflowClient()
-    >>> model = client.create_registered_model("ranker")
+    >>> model = client.create_registered_model("reranker")
     >>> truth = {f"q{i}": {"a": 1, "b": 0} for i in range(40)}
     >>> for number, share in enumerate((0.5, 1.0), start=1):  # of the queries that a version ranks right
     ...     right = {q: {"a": 1, "b": 2 if i >= 40 * share else 0} for i, q in enumerate(truth)}
-    ...     version = client.create_model_version("ranker", "s3://models/ranker")
+    ...     version = client.create_model_version("reranker", "s3://models/ranker")
     ...     run = rkm.log_evaluation(rk.evaluate(truth, right, measures="RR"), role="test", model_version=version)
-    ...     done = rkm.promote("ranker", number, measure="RR", first=True)
-    >>> print(rollback("ranker", reason="empty pages"))
-    ranker@champion: moved from version 2 to version 1. Rolled back: empty pages
+    ...     done = rkm.promote("reranker", number, measure="RR", first=True)
+    >>> print(rollback("reranker", reason="empty pages"))
+    reranker@champion: moved from version 2 to version 1. Rolled back: empty pages
     """
     checked_alias(alias)
     if not isinstance(reason, str) or not reason.strip():

@@ -161,7 +161,7 @@ def registered_version(name: Any) -> tuple[str, str]:
     TrackingError
         If the registry cannot be reached.
     """
-    parts = _registered(name)
+    parts = _registered(name, "model_version")
     if parts.version:
         return parts.registered, parts.version
     with asking(None, f"models:/{parts.registered}@{parts.alias}") as client:
@@ -191,7 +191,7 @@ def version_named(client: Any, name: Any, argument: str, model: str) -> Any:
     return _version(client, _registered(name, argument, model))
 
 
-def _registered(name: Any, argument: str = "name", model: str | None = None) -> _Name:
+def _registered(name: Any, argument: str, model: str | None = None) -> _Name:
     parts = _parsed(name, argument, _VERSIONS)
     if not parts.registered or (model is not None and parts.registered != model):
         raise InvalidInput(
