@@ -71,7 +71,7 @@ def test_without_an_earlier_version_nothing_moves(ranker, client):
         rkm.rollback("ranker", "canary", reason="x")
     assert rkm.promote("ranker", ranker.add(0.1), measure="nDCG@10").moved
     client.delete_model_version("ranker", "1")
-    with pytest.raises(InvalidInput, match="no version '1'"):
+    with pytest.raises(InvalidInput, match="ranker has no version 1, or it was deleted"):
         rkm.rollback("ranker", reason="x")
     assert ranker.holder() == "2"
 

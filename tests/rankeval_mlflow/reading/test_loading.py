@@ -117,7 +117,7 @@ def test_a_comparison_that_is_not_there_is_answered_with_those_that_are(systems,
         rkm.load_comparison(run)
     with pytest.raises(InvalidInput, match=r"'evaluation', and holds evaluations of the roles dev: load_evaluation"):
         rkm.load_comparison(rkm.log_evaluation(small(), report=False))
-    with pytest.raises(InvalidInput, match=r"holds no evaluation; .* 'comparison', and holds a comparison: load_comp"):
+    with pytest.raises(InvalidInput, match=r"has no evaluation; .* 'comparison', and holds a comparison: load_comp"):
         rkm.load_evaluation(run)
     with pytest.raises(InvalidInput, match="label is 3; expected"):
         rkm.load_comparison(run, 3)
