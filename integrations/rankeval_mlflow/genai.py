@@ -48,23 +48,23 @@ from rankeval.measures import LabelledMeasure, Measure
 from rankeval.measures import measures as parse_measures
 from rankeval_mlflow.layout import safe_names
 
+# The inputs that may hold the query's id.
 QUERY_IDS = ("qid", "query_id", "id")
-"""The inputs that may hold the query's id."""
 
+# A single text among the inputs is the query's id, up to this length.
 LONGEST_QUESTION = 200
-"""A single text among the inputs is the query's id, up to this length."""
 
+# The fields that may hold the id of a document; the first that all documents of a row have is read.
 IDS = (
     "doc_id", "docid", "docno", "document_id", "id", "node_id",
     "metadata.doc_id", "metadata.docid", "metadata.document_id", "metadata.id", "doc_uri", "metadata.doc_uri",
 )  # fmt: skip
-"""The fields that may hold the id of a document; the first that all documents of a row have is read."""
 
+# MLflow's name for the documents that should be retrieved; its documents are named by their ``doc_uri``.
 CONTEXT = "expected_retrieved_context"
-"""MLflow's name for the documents that should be retrieved; its documents are named by their ``doc_uri``."""
 
+# The expectations that may hold judgments, the first that a row has.
 FIELDS = ("relevance", CONTEXT)
-"""The expectations that may hold judgments, the first that a row has."""
 
 _PLACE = re.compile(r"outputs(\..*[^.\s])?|span( .*[^.\s])?|(first|last) span|all spans", re.DOTALL)
 Retrieved = str | Callable[[Any, Any], Any] | None

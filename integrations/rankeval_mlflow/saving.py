@@ -84,13 +84,13 @@ _OURS = ("rankeval", "rankeval_mlflow")
 _PACKAGES = {"sklearn": "scikit-learn"}
 
 
+# Rows of X from which the signature is inferred, and for which the saved model must give the scores of the ranker.
 CHECKED_ROWS = 1000
-"""Rows of X from which the signature is inferred, and for which the saved model must give the scores of the ranker."""
 
 _LOADER = Path(__file__).with_name("scores_of_classes.py")  # it is copied into models, and never imported from here
 _FACTS, _MODEL = "saved.json", "model/"
+# The type of all models that we log, as in ``mlflow.models.evaluate(model_type="ranker")``.
 MODEL_TYPE = "ranker"
-"""The type of all models that we log, as in ``mlflow.models.evaluate(model_type="ranker")``."""
 
 
 def bare(ranker: Any) -> Any:

@@ -38,15 +38,15 @@ if TYPE_CHECKING:
 
 
 NAME = "Rankings"
+# Measures that have a column. A tag of an experiment holds 5,000 characters.
 MOST = 12
-"""Measures that have a column. A tag of an experiment holds 5,000 characters."""
 
 _LONGEST = 100
 _OTHERS = ("params.`system`", "attributes.`Dataset`", "attributes.`Models`")
 
 
+# Rows of a table of queries; the evaluation among the artifacts has all.
 MOST_QUERIES = 1000
-"""Rows of a table of queries; the evaluation among the artifacts has all."""
 
 _DIGITS = 6
 _STYLE = """
@@ -344,5 +344,5 @@ def _rankers(content: bytes, _options: Mapping[str, Any]) -> dict[str, bytes]:
     return {RANKERS: log_table({str(name): frame[name].tolist() for name in frame})}
 
 
+# What can be drawn: by kind, the function of content and options.
 KINDS: dict[str, Drawing] = {"evaluation": _evaluation, "comparison": _comparison, "rankers": _rankers}
-"""What can be drawn: by kind, the function of content and options."""

@@ -49,8 +49,8 @@ if TYPE_CHECKING:
 # The names that the arguments have in errors.
 _CONFIG, _HERE = "evaluator_config", "predictions"
 
+# The name of the evaluator, under which a nested ``evaluator_config`` has our keys.
 NAME = "rankeval"
-"""The name of the evaluator, under which a nested ``evaluator_config`` has our keys."""
 
 _RULES = ("ties", "missing", "no_relevant", "judgments")
 

@@ -47,12 +47,12 @@ if TYPE_CHECKING:
     from rankeval.evaluation import Evaluation
 
 
+# Difference that a store's columns and JSON may leave in an aggregate.
 CLOSE = 1e-9
-"""Difference that a store's columns and JSON may leave in an aggregate."""
 
 
+# Rows of the table whose numbers become metrics, against a baseline and of all pairs: four metrics each.
 MOST_AGAINST, MOST_PAIRS = 2500, 250
-"""Rows of the table whose numbers become metrics, against a baseline and of all pairs: four metrics each."""
 
 _SIGNS = ("difference", "p_adjusted", "ci_low_adjusted", "ci_high_adjusted")
 _SHORT = 40

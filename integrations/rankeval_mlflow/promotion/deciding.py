@@ -47,8 +47,8 @@ if TYPE_CHECKING:
 
 Floors = float | Mapping[Any, float]
 
+# What a promotion can ask for: claims with one side.
 CLAIMS = ("better", "not_worse")
-"""What a promotion can ask for: claims with one side."""
 
 
 OneSided = Literal["better", "not_worse"]

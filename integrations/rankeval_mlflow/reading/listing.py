@@ -17,8 +17,8 @@ from rankeval_mlflow.reading.resolving import asking, experiment_ids, pages, res
 # The end of the tags that hold the head of a ledger.
 _HEAD = ".guard.head"
 
+# Runs to a page, as `mlflow.search_runs` asks for: a store makes the whole search again for each page.
 PAGE = 10_000
-"""Runs to a page, as `mlflow.search_runs` asks for: a store makes the whole search again for each page."""
 
 
 @dataclass(frozen=True)
