@@ -8,8 +8,7 @@ resend: the numbers are safe on disk by then.
 
 Tables have the layout of `mlflow.log_table`: MLflow shows them beside the artifact tree and across runs. Pages are one
 static HTML file without scripts: MLflow shows artifacts in a sandboxed frame that cannot fetch anything, and names come
-from outside, so everything is escaped and in the file. A name of a system of 10,000 characters fills page, plot and
-description, so people see a short one; the files with the numbers keep it whole.
+from outside, so everything is escaped and in the file.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ import html
 import io
 import json
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -31,7 +30,7 @@ from rankeval.comparison.tables import laid_out, unjudged_tables
 from rankeval.evaluation.result import from_bytes, info_of, left_out_of_worst, worst_first
 from rankeval.render.layouts import interval_name
 from rankeval.render.tables import Table, number
-from rankeval_mlflow.layout import MAX_TAG, short_name, short_names
+from rankeval_mlflow.layout import MAX_TAG, short_name
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -41,11 +40,29 @@ if TYPE_CHECKING:
 
 
 NAME = "Rankings"
+# Measures that have a column. A tag of an experiment holds 5,000 characters.
 MOST = 12
-"""Measures that have a column. A tag of an experiment holds 5,000 characters."""
 
 _LONGEST = 100
 _OTHERS = ("params.`system`", "attributes.`Dataset`", "attributes.`Models`")
+
+
+# Rows of a table of queries; the evaluation among the artifacts has all.
+MOST_QUERIES = 1000
+
+_DIGITS = 6
+_STYLE = """
+body{font:15px/1.5 system-ui,-apple-system,"Segoe UI",Roboto,sans-serif;margin:0 auto;padding:24px;max-width:1100px;
+color:#1b1f24;background:#fff}
+h1{font-size:22px;margin:0 0 4px}h2{font-size:16px;margin:28px 0 8px}p.lead{color:#57606a;margin:0 0 12px}
+.scroll{overflow-x:auto}.scroll td:not(.num){white-space:normal;overflow-wrap:anywhere;min-width:14ch}
+svg{display:block;max-width:100%;height:auto}
+"""
+
+REPORT = "report.html"
+QUERIES = "queries.json"
+RANKERS = "rankers.json"
+Drawing = Callable[[bytes, Mapping[str, Any]], dict[str, bytes]]
 
 
 def intervals(evaluation: Evaluation) -> dict[str, tuple[float, float]]:
@@ -151,19 +168,14 @@ def merged(note: str, sections: Mapping[str, str]) -> str:
         start, end = f"<!-- rankeval {key} -->", f"<!-- /rankeval {key} -->"
         block = f"{start}\n\n{text}\n\n{end}"
         if len(block) > MAX_TAG // 2:
-            block = (
-                f"{start}\n\n{_first_paragraph(text)} The table is long: see the report among the artifacts.\n\n{end}"
-            )
+            first = text.split("\n\n", maxsplit=1)[0][:500]
+            block = f"{start}\n\n{first} The table is long: see the report among the artifacts.\n\n{end}"
         before, found, rest = note.partition(start)
         after = rest.partition(end)[2] if found else ""
         joined = f"{before}{block}{after}" if found else f"{note}\n\n{block}".lstrip()
         if len(joined) <= MAX_TAG:
             note = joined
     return note
-
-
-def _first_paragraph(text: str) -> str:
-    return text.split("\n\n", maxsplit=1)[0][:500]
 
 
 def with_measures(before: str | None, keys: Sequence[str], now_ms: int) -> str | None:
@@ -197,24 +209,6 @@ def _columns(value: str) -> list[str]:
     return [str(column) for column in state["selectedColumns"]]
 
 
-MOST_QUERIES = 1000
-"""Rows of a table of queries; the evaluation among the artifacts has all."""
-
-_DIGITS = 6
-
-_STYLE = """
-body{font:15px/1.5 system-ui,-apple-system,"Segoe UI",Roboto,sans-serif;margin:0 auto;padding:24px;max-width:1100px;
-color:#1b1f24;background:#fff}
-h1{font-size:22px;margin:0 0 4px}h2{font-size:16px;margin:28px 0 8px}p.lead{color:#57606a;margin:0 0 12px}
-.scroll{overflow-x:auto}.scroll td:not(.num){white-space:normal;overflow-wrap:anywhere;min-width:14ch}
-svg{display:block;max-width:100%;height:auto}
-"""
-
-REPORT = "report.html"
-QUERIES = "queries.json"
-RANKERS = "rankers.json"
-
-
 def query_table(evaluation: Evaluation) -> bytes:
     """Return the queries that a ranking can change, with all scores, the worst first, at most `MOST_QUERIES`.
 
@@ -225,7 +219,7 @@ def query_table(evaluation: Evaluation) -> bytes:
     """
     worst = worst_first(evaluation, evaluation.measure_names[0])[:MOST_QUERIES]
     ids = [str(query) for query in np.asarray(evaluation.queries, dtype=object)[worst]]
-    columns: dict[str, Sequence[Any]] = {"query": list(short_names(dict.fromkeys(ids)).values())}
+    columns: dict[str, Sequence[Any]] = {"query": [short_name(one) for one in ids]}
     for name, values in zip(evaluation.measure_names, evaluation.scores.T, strict=True):
         columns[name] = values[worst].tolist()
     for name, counts in evaluation.facts.query_counts.items():
@@ -267,42 +261,6 @@ def _plain(value: Any) -> Any:
     return round(value, _DIGITS) if math.isfinite(value) else None
 
 
-def shown_comparison(content: bytes | str) -> Comparison:
-    """Read a comparison from its JSON, long names of systems shortened visibly.
-
-    Parameters
-    ----------
-    content : bytes or str
-        What `Comparison.to_json` wrote.
-    """
-    fields = json.loads(content)
-    names = short_names(_systems(fields))
-    changed = {name: short for name, short in names.items() if name != short}
-    return Comparison.from_json(json.dumps(_replaced(fields, changed)) if changed else _text(content))
-
-
-def _text(content: bytes | str) -> str:
-    return content if isinstance(content, str) else content.decode()
-
-
-def _systems(fields: dict[str, Any]) -> Iterable[str]:
-    frames = [frame for frame in (fields["table"], fields["means"]) if frame]
-    named = [name for frame in frames for column in ("baseline", "system") for name in frame.get(column, ())]
-    return dict.fromkeys(named)
-
-
-def _replaced(value: Any, names: dict[str, str]) -> Any:
-    """Return plain values with other names: where a text is a name, and where a sentence holds a long one."""
-    if isinstance(value, dict):
-        return {names.get(key, key): _replaced(each, names) for key, each in value.items()}
-    if isinstance(value, list):
-        return [_replaced(each, names) for each in value]
-    if isinstance(value, str):
-        for name, short in sorted(names.items(), key=lambda pair: -len(pair[0])):
-            value = value.replace(name, short)
-    return value
-
-
 def comparison_page(comparison: Comparison) -> bytes:
     """Return a comparison as an HTML page: its findings, table, caption and notes, and a plot of the intervals.
 
@@ -340,16 +298,13 @@ def page(title: str, lead: str, parts: Mapping[str, str]) -> bytes:
 
 
 def _svg(figure: Figure) -> str:
-    """Return a figure as SVG for a page; equal figures give equal bytes."""
+    # Equal figures give equal bytes.
     from matplotlib import rc_context
 
     buffer = io.StringIO()
     with rc_context({"svg.hashsalt": "rankeval", "svg.fonttype": "path"}):
         figure.savefig(buffer, format="svg", metadata={"Date": None}, bbox_inches="tight")
     return buffer.getvalue()[buffer.getvalue().index("<svg") :]
-
-
-Drawing = Callable[[bytes, Mapping[str, Any]], dict[str, bytes]]
 
 
 def render(kind: str, content: bytes, options: Mapping[str, Any]) -> dict[str, bytes]:
@@ -381,7 +336,7 @@ def _evaluation(content: bytes, options: Mapping[str, Any]) -> dict[str, bytes]:
 
 
 def _comparison(content: bytes, _options: Mapping[str, Any]) -> dict[str, bytes]:
-    return {REPORT: comparison_page(shown_comparison(content))}
+    return {REPORT: comparison_page(Comparison.from_json(content.decode()))}
 
 
 def _rankers(content: bytes, _options: Mapping[str, Any]) -> dict[str, bytes]:
@@ -391,5 +346,5 @@ def _rankers(content: bytes, _options: Mapping[str, Any]) -> dict[str, bytes]:
     return {RANKERS: log_table({str(name): frame[name].tolist() for name in frame})}
 
 
+# What can be drawn: by kind, the function of content and options.
 KINDS: dict[str, Drawing] = {"evaluation": _evaluation, "comparison": _comparison, "rankers": _rankers}
-"""What can be drawn: by kind, the function of content and options."""

@@ -42,6 +42,7 @@ from rankeval.comparison.unjudged import reading, with_bounds
 from rankeval.errors import InvalidInput, warn
 from rankeval.evaluation import Evaluation
 from rankeval.evaluation.choosing import labels_of
+from rankeval.evaluation.result import by_name
 from rankeval.significance.catalogue import FEWEST_QUERIES
 from rankeval.significance.declarations import (
     CORRECTIONS,
@@ -284,7 +285,7 @@ def compare_models(evaluations: Mapping[str, Evaluation], **options: Any) -> Com
         With a note on what it is about if there is one fold; `rankeval.compare` notes pooled ones.
     """
     compared = compare(evaluations, **options)
-    if any(one.n_folds > 1 for one in evaluations.values()):
+    if any(one.facts.n_folds > 1 for one in evaluations.values()):
         return compared
     return with_notes(compared, "these are the models fitted on one training part, not the algorithms behind them")
 
@@ -365,7 +366,7 @@ def compare_algorithms(
     evaluation = next(iter(evaluations.values()))
     means = [
         str(label)
-        for label, one in evaluation.by_name.items()
+        for label, one in by_name(evaluation).items()
         if one.family.aggregate == "mean" and all(label in frame for frame in folds.values())
     ]
     if not means:

@@ -246,7 +246,7 @@ class Batch:
 
         result = self._compared(self.scored.plan.alpha, correction="none")
         # The standing says that there is no adjusted p, and says it better.
-        of_correction = CORRECTIONS["none"].note.format(size=result.n_comparisons)
+        of_correction = CORRECTIONS["none"].note.format(size=result.settings.n_comparisons)
         notes = tuple(note for note in result.notes if note != of_correction)
         return replace(result, table=without_adjusted(result.table), notes=notes)
 

@@ -222,7 +222,7 @@ def test_a_model_that_no_earlier_run_kept_is_told(tmp_path):
 
 
 def test_a_ranker_that_cannot_be_saved_is_a_warning_and_the_run_is_whole(tmp_path, monkeypatch):
-    monkeypatch.setattr("rankeval_mlflow.flavours.saving._write", _refuse)
+    monkeypatch.setattr("rankeval_mlflow.saving._write", _refuse)
     with pytest.warns(RankevalWarning, match="The ranker was not saved: ValueError: not in this flavour"):
         result = rivals(tmp_path)
     client, (parent, *children) = logged(result)

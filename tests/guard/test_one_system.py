@@ -163,7 +163,7 @@ def test_the_command_line_prints_it(opened, capsys):
 
 def test_it_is_logged_to_mlflow(opened):
     """Means and intervals as metrics, the sentence as a tag, table and figure on the page."""
-    from rankeval_mlflow.packing.comparison import comparison_node
+    from rankeval_mlflow.packing.results import comparison_node
     from rankeval_mlflow.views import render
 
     node = comparison_node(opened)

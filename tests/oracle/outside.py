@@ -920,6 +920,10 @@ def models_evaluate(config: dict[str, Any], **how: Any) -> object:
     """Call MLflow's own evaluation with our evaluator."""
     import mlflow
 
+    from rankeval_mlflow.evaluator.evaluating import Settings
+
+    if "query_weight" in Settings.model_fields:  # its name now; the calls have the old one
+        config = {"query_weight" if name == "weights" else name: value for name, value in config.items()}
     store()
     rows = judged_rows().drop(columns="first")
     options = {"targets": "relevance", "predictions": "bm25", "model_type": "ranker", "evaluators": "rankeval"}

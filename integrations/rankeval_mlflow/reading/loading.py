@@ -1,4 +1,4 @@
-"""Load evaluations from MLflow: the same that were logged, or an error.
+"""Load evaluations and comparisons from MLflow, the same that were logged, or an error; compare runs.
 
 A run holds pieces: the completeness tag names their manifests, and files are held against the hashes of these.
 
@@ -17,25 +17,38 @@ from __future__ import annotations
 import math
 import posixpath
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mlflow.exceptions import MlflowException
-
+from rankeval._checks import few, shown
 from rankeval.errors import InvalidInput, TrackingError
 from rankeval.evaluation.result import from_bytes
-from rankeval_mlflow.delivery.completeness import checked_manifest, pieces_by_role, pieces_of
+from rankeval_mlflow.delivery.addresses import hidden
 from rankeval_mlflow.delivery.connection import reason
-from rankeval_mlflow.layout import COMPLETE, KIND, ROLE, evaluation_path, manifest_path, role_of, sha256
-from rankeval_mlflow.packing.evaluation import CLOSE, aggregates
-from rankeval_mlflow.reading.resolving import asking, model_behind, resolve, run_of_model, run_with, text_of
+from rankeval_mlflow.delivery.payload import checked_manifest, pieces_by_role, pieces_of
+from rankeval_mlflow.layout import COMPLETE, KIND, ROLE, evaluation_path, folder, manifest_path, role_of, sha256
+from rankeval_mlflow.packing.results import CLOSE, aggregates
+from rankeval_mlflow.reading.resolving import (
+    asking,
+    chosen_role,
+    model_behind,
+    resolve,
+    run_of_model,
+    run_with,
+    text_of,
+)
 
 if TYPE_CHECKING:
+    from rankeval.comparison import Comparison
     from rankeval.evaluation import Evaluation
 
 
 _COMPARED = {"comparison": "a comparison", "experiment": "the comparison of an experiment"}
+
+
+_NUMBERS = "comparison.json"
 
 
 def labels_of(run: Any) -> tuple[str, ...]:
@@ -143,7 +156,7 @@ def artifact(client: Any, run: Any, path: str) -> bytes:
 
 
 def _not_read(repository: Any, run_id: str, path: str, error: Exception) -> Exception:
-    """Tell an artifact that is gone from a store that does not answer: a store that answers lists what it has."""
+    # A store that answers lists what it has: so what is gone is told from a store that does not answer.
     folder = posixpath.dirname(path)
     try:
         there = [found.path for found in repository.list_artifacts(folder)]
@@ -152,10 +165,7 @@ def _not_read(repository: Any, run_id: str, path: str, error: Exception) -> Exce
     if path not in there:
         held = ", ".join(there) or "nothing"
         return InvalidInput(f"run {run_id} no longer has the artifact {path!r}: {folder} holds {held}")
-    if isinstance(error, MlflowException):
-        said: Exception = error
-        return said  # `asking` says which store
-    return TrackingError(f"the artifact {path!r} of run {run_id} cannot be read: {reason(error)}")
+    return TrackingError(f"the artifact {path!r} of run {run_id} cannot be read: {hidden(reason(error))}")
 
 
 def load_evaluation(name: Any, role: str | None = None, *, uri: str | None = None) -> Evaluation:
@@ -226,16 +236,10 @@ def evaluation_of(client: Any, run: Any, role: str | None) -> Evaluation:
 
 def _chosen(run: Any, role: str | None) -> tuple[str, str]:
     labels_of(run)
-    run_id = run.info.run_id
     held = pieces_by_role(run.data.tags)
     if role is not None and role != role_of(role) and role in pieces_of(run.data.tags):
         return role, role  # one step of several: "dev/step-3"
-    if not held or (role is not None and role not in held):
-        what = f"no evaluation of role {role!r}" if role else "no evaluation"
-        raise InvalidInput(f"run {run_id} holds {what}; {held_instead(run)}")
-    if role is None and len(held) > 1:
-        raise InvalidInput(f"run {run_id} holds evaluations of the roles {sorted(held)}; choose one with role=")
-    chosen = role or next(iter(held))
+    chosen = chosen_role(f"run {run.info.run_id}", held, role, held_instead(run))
     return chosen, held[chosen]
 
 
@@ -286,7 +290,6 @@ def _values_of_tags(tags: Mapping[str, str], role: str) -> dict[str, float]:
 
 
 def _of_model(client: Any, model_id: str, role: str) -> tuple[Any, dict[str, float]]:
-    """Return the run whose evaluation of a role was logged for a model, and the aggregates that the model has."""
     linked: dict[str, dict[str, float]] = {}
     for metric in client.get_logged_model(model_id).metrics or ():
         if metric.dataset_digest and metric.run_id:  # others are no aggregates of evaluations
@@ -305,8 +308,183 @@ def _of_model(client: Any, model_id: str, role: str) -> tuple[Any, dict[str, flo
 
 
 def _agree(said: Mapping[str, float], held: Mapping[str, float]) -> bool:
-    """Return whether there is a value of each finite measure, and all are those of the evaluation."""
     finite = {key: value for key, value in held.items() if math.isfinite(value)}
     return bool(finite) and all(
         key in said and math.isclose(said[key], value, rel_tol=CLOSE, abs_tol=CLOSE) for key, value in finite.items()
     )
+
+
+def load_comparison(name: Any, label: str = "comparison", *, uri: str | None = None) -> Comparison:
+    """Load a comparison that `log_comparison` or an experiment wrote, with its evaluations.
+
+    Parameters
+    ----------
+    name : str or object
+        A run or a model, as in `load_evaluation`.
+    label : str, default "comparison"
+        The name that the comparison was logged under.
+    uri : str, optional
+        The tracking store, with its model registry; by default MLflow's own setting.
+
+    Returns
+    -------
+    Comparison
+        The logged numbers, bit for bit, and the evaluations by which figures, ``best`` and the like are computed.
+        Systems that were compared as frames of scores have none.
+
+    Raises
+    ------
+    InvalidInput
+        If nothing has this name, the run holds no comparison of this label, or an artifact is gone. The message says
+        what there is.
+    TrackingError
+        If the store cannot be reached, or an artifact was altered.
+
+    Examples
+    --------
+    >>> import rankeval as rk
+    >>> from rankeval_mlflow import log_comparison
+    >>> labels, qid = [1, 0, 0, 1], ["a", "a", "b", "b"]
+    >>> scores = {"bm25": [2, 1, 2, 1], "ltr": [2, 1, 1, 2]}
+    >>> systems = {name: rk.evaluate(labels, one, qid=qid, measures="RR") for name, one in scores.items()}
+    >>> run = log_comparison(rk.compare(systems, baseline="bm25"))
+    >>> back = load_comparison(run)
+    >>> back.table["difference"].tolist(), list(back.evaluations)
+    ([0.25], ['bm25', 'ltr'])
+    """
+    from rankeval.comparison import Comparison
+
+    if not isinstance(label, str):
+        raise InvalidInput(argument="label", found=shown(label), expected="the name that a comparison was logged under")
+    with asking(uri, text_of(name)) as client:
+        run = resolve(client, name).run
+        manifest = _holder(client, run, label)
+        path, what = f"{folder(label)}/{_NUMBERS}", f"the comparison {label!r}"
+        numbers = Comparison.from_json(checked_file(client, run, manifest, path, what).decode())
+        return replace(numbers, evaluations=_evaluations(client, run, manifest, label))
+
+
+def _holder(client: Any, run: Any, label: str) -> dict[str, Any]:
+    held: list[str] = []
+    for piece in sorted(labels_of(run), key=lambda piece: piece != label):
+        manifest = manifest_of(client, run, piece)
+        paths = [posixpath.split(path) for path in manifest["files"]]
+        found = [posixpath.basename(where) for where, name in paths if name == _NUMBERS]
+        if label in found:
+            return manifest
+        held += found
+    instead = f"it holds {few(sorted(held))}" if held else held_instead(run)
+    raise InvalidInput(f"run {run.info.run_id} holds no comparison {label!r}; {instead}")
+
+
+def _evaluations(client: Any, run: Any, manifest: dict[str, Any], label: str) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for held in manifest["facts"][label]["evaluations"]:
+        what = f"the evaluation of {held['system']!r}"
+        evaluation = from_bytes(checked_file(client, run, manifest, held["path"], what))
+        if held["part"]:
+            found.setdefault(held["system"], {})[held["part"]] = evaluation
+        else:
+            found[held["system"]] = evaluation
+    return found
+
+
+def compare_runs(
+    runs: Iterable[Any], *, role: str | None = None, baseline: Any | None = None, uri: str | None = None, **options: Any
+) -> Comparison:
+    """Compare the evaluations of several runs, paired by query.
+
+    Parameters
+    ----------
+    runs : iterable of str or object
+        Runs or models, each as in `load_evaluation`.
+    role : str, optional
+        The role of the evaluation in each run.
+    baseline : str or object, optional
+        The run that the others are compared with, in any spelling of `load_evaluation`, or the name of its evaluation;
+        by default all pairs are compared. A baseline that is not among the runs is added to them.
+    uri : str, optional
+        The tracking store; by default MLflow's own setting.
+    **options
+        Options of `rankeval.compare`.
+
+    Returns
+    -------
+    Comparison
+        A system has the name of its evaluation, or the name under which its run was given if names are missing or
+        equal.
+
+    Raises
+    ------
+    ConventionMismatch
+        If conventions or judgments differ.
+    InvalidInput
+        If an evaluation cannot be loaded, two names mean the same run, or `rankeval.compare` refuses an option.
+    UnknownName
+        If a setting of `rankeval.compare` does not exist.
+    TrackingError
+        If the store cannot be reached, or an artifact was altered.
+
+    Examples
+    --------
+    >>> import rankeval as rk
+    >>> from rankeval_mlflow import log_evaluation
+    >>> labels, qid = [1, 0, 0, 1], ["a", "a", "b", "b"]
+    >>> scores = {"bm25": [2, 1, 2, 1], "ltr": [2, 1, 1, 2]}
+    >>> evaluations = [rk.evaluate(labels, one, qid=qid, measures="RR", name=name) for name, one in scores.items()]
+    >>> runs = [log_evaluation(ev).run_id for ev in evaluations]
+    >>> compare_runs(runs, baseline="bm25").table[["baseline", "system", "difference"]].values.tolist()
+    [['bm25', 'ltr', 0.25]]
+    """
+    from rankeval.comparison import compare
+
+    if isinstance(runs, (str, bytes)) or not isinstance(runs, Iterable):
+        raise InvalidInput(argument="runs", found=shown(runs), expected="several runs, each by its id or as a model")
+    given = list(runs)
+    spelt = [text_of(one) for one in given]
+    with asking(uri, few(spelt)) as client:
+        found = [resolve(client, one, role).run for one in given]
+        _refuse_repeated(spelt, [run.info.run_id for run in found])
+        loaded = {
+            name: (run.info.run_id, evaluation_of(client, run, role)) for name, run in zip(spelt, found, strict=True)
+        }
+        reference = _among(client, baseline, loaded, role) if baseline is not None else None
+    called = _called({name: evaluation for name, (_, evaluation) in loaded.items()})
+    systems = {called[name]: evaluation for name, (_, evaluation) in loaded.items()}
+    return compare(systems, baseline=None if reference is None else called[reference], **options)
+
+
+def _among(client: Any, baseline: Any, loaded: dict[str, tuple[str, Evaluation]], role: str | None) -> str:
+    """Return the name of the baseline among the loaded runs; load it if it is a run besides them."""
+    names = [name for name, (_, evaluation) in loaded.items() if evaluation.name == baseline]
+    if len(names) == 1:
+        return names[0]
+    spelt = text_of(baseline)
+    if spelt in loaded:
+        return spelt
+    if len(names) > 1:
+        raise InvalidInput(f"baseline {shown(baseline)} is the name of several evaluations; give the id of its run")
+    run = resolve(client, baseline, role).run
+    for name, (run_id, _) in loaded.items():
+        if run_id == run.info.run_id:
+            return name
+    loaded[spelt] = (run.info.run_id, evaluation_of(client, run, role))
+    return spelt
+
+
+def _called(evaluations: Mapping[str, Evaluation]) -> dict[str, str]:
+    names = [evaluation.name for evaluation in evaluations.values()]
+    return {
+        given: evaluation.name if evaluation.name and names.count(evaluation.name) == 1 else given
+        for given, evaluation in evaluations.items()
+    }
+
+
+def _refuse_repeated(spelt: list[str], ids: list[str]) -> None:
+    # The scores of a run would be compared with themselves.
+    first: dict[str, str] = {}
+    for name, run_id in zip(spelt, ids, strict=True):
+        if run_id in first:
+            also = "" if name == first[run_id] else f" and {name}"
+            raise InvalidInput(f"runs names one run twice: {first[run_id]}{also}", remedy="give each run once")
+        first[run_id] = name

@@ -18,27 +18,51 @@ again before it is logged, and must give the same scores for rows of X, bit for 
 
 `packed` makes one file of a saved ranker, so that an experiment keeps it beside a cached result: a ZIP archive of
 ``saved.json`` with the name of the flavour and the parameters, and the files of the MLflow model below ``model/``.
+
+First, `bare` takes rankeval's classes out of the ranker, so that what is left can be loaded without rankeval::
+
+    QueryRanker(LGBMRanker())                        the fitted LGBMRanker
+    QueryRanker(Pipeline([scale, LGBMRanker()]))     the fitted Pipeline
+    Pipeline([scale, QueryRanker(LGBMRanker())])     a Pipeline of the same steps with the fitted LGBMRanker
+    GridSearchCV(QueryRanker(Ridge()))               the fitted Ridge of the best parameters
+    VotingRegressor([("a", QueryRanker(Ridge()))])   a VotingRegressor of the fitted Ridges
+
+Nothing is fitted again and no array is copied. The parts that change are shallow copies; the ranker stays as it is.
+
+The packages that the estimator needs are read from its file, never guessed, and pinned to the installed versions.
+MLflow would load the model in a new process and note every package that is imported, which takes seconds and finds
+rankeval if the environment imports it.
 """
 
 from __future__ import annotations
 
+import copy
+import inspect
 import io
 import json
 import logging
 import math
+import pickletools
 import sys
 import tempfile
 import warnings
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import cache
+from importlib.metadata import PackageNotFoundError, packages_distributions, version
 from pathlib import Path
 from typing import Any
 
+import cloudpickle
 import mlflow
+import mlflow.sklearn
 import numpy as np
 from mlflow.exceptions import MlflowException
 from numpy.typing import NDArray
+from sklearn.exceptions import NotFittedError
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import check_is_fitted
 
 from rankeval import QueryRanker
 from rankeval._checks import said
@@ -49,18 +73,227 @@ from rankeval.model_selection import boosters
 from rankeval.model_selection.nesting import features_for
 from rankeval.model_selection.query_ids import n_rows
 from rankeval.model_selection.scorers import as_fitted
-from rankeval_mlflow.flavours import mlmodel
-from rankeval_mlflow.flavours.bare import bare, gives_classes, pinned, way_of
-from rankeval_mlflow.flavours.mlmodel import SavedModel
+from rankeval_mlflow.delivery.payload import MLMODEL, SavedModel, without_ids
 from rankeval_mlflow.layout import param_text, safe_names
 
+# Parameters that `predict` does not read. A fitted estimator keeps our splitters and scorers there.
+_ONLY_FOR_FIT = frozenset({"cv", "scoring"})
+
+_OURS = ("rankeval", "rankeval_mlflow")
+# Import names whose package has another name; the others are asked for if they are not packages themselves.
+_PACKAGES = {"sklearn": "scikit-learn"}
+
+
+# Rows of X from which the signature is inferred, and for which the saved model must give the scores of the ranker.
 CHECKED_ROWS = 1000
-"""Rows of X from which the signature is inferred, and for which the saved model must give the scores of the ranker."""
 
 _LOADER = Path(__file__).with_name("scores_of_classes.py")  # it is copied into models, and never imported from here
 _FACTS, _MODEL = "saved.json", "model/"
+# The type of all models that we log, as in ``mlflow.models.evaluate(model_type="ranker")``.
 MODEL_TYPE = "ranker"
-"""The type of all models that we log, as in ``mlflow.models.evaluate(model_type="ranker")``."""
+
+
+def bare(ranker: Any) -> Any:
+    """Return a fitted estimator that predicts as the ranker does and has no part of rankeval.
+
+    Parameters
+    ----------
+    ranker : object
+        A fitted QueryRanker, a Pipeline or search around one, or any other fitted estimator.
+
+    Raises
+    ------
+    InvalidInput
+        If it is no fitted estimator, or a QueryRanker of a classifier is a member of an ensemble.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import Ridge
+    >>> bare(QueryRanker(Ridge()).fit([[0.0], [1.0]], [0, 1], qid=["a", "a"]))
+    Ridge()
+    """
+    if isinstance(ranker, type) or not hasattr(ranker, "predict"):
+        raise InvalidInput(f"ranker is {ranker!r}; give a fitted estimator, such as QueryRanker(...).fit(...)")
+    if isinstance(ranker, QueryRanker):
+        _check_fitted(ranker)
+        return bare(ranker.estimator_)
+    if hasattr(ranker, "best_estimator_"):
+        return bare(ranker.best_estimator_)
+    if hasattr(ranker, "best_params_") or hasattr(ranker, "param_distributions") or hasattr(ranker, "param_grid"):
+        raise InvalidInput(
+            f"ranker is a {type(ranker).__name__} without best_estimator_: fit it, with refit=True or the name of a "
+            "measure"
+        )
+    if isinstance(ranker, Pipeline):
+        pipeline = copy.copy(ranker)
+        *head, (name, last) = ranker.steps
+        pipeline.steps = [*((step, _without(one, "step")) for step, one in head), (name, bare(last))]
+        return pipeline
+    if not hasattr(ranker, "get_params"):
+        return ranker
+    _check_fitted(ranker)
+    return ranker if boosters.library(ranker) else _without(ranker, "ranker")
+
+
+def gives_classes(estimator: Any) -> bool:
+    """Say whether `predict` gives labels, so that scores come from another method.
+
+    Parameters
+    ----------
+    estimator : object
+        A fitted estimator. CatBoost's rankers have an empty ``classes_``, and only `predict`.
+    """
+    return hasattr(estimator, "classes_") and (
+        hasattr(estimator, "predict_proba") or hasattr(estimator, "decision_function")
+    )
+
+
+def _check_fitted(estimator: Any) -> None:
+    try:
+        # CatBoost's estimators know it themselves, and nobody else does.
+        fitted = estimator.is_fitted() if hasattr(estimator, "is_fitted") else check_is_fitted(estimator) is None
+    except NotFittedError:
+        fitted = False
+    if not fitted:
+        raise InvalidInput(f"ranker is {estimator!r}, which is not fitted: call fit first")
+
+
+def _without(value: Any, name: str) -> Any:
+    """Return a value in which fitted and unfitted QueryRankers are replaced by their estimators; itself if none is."""
+    if isinstance(value, QueryRanker):
+        return _member(value)
+    if type(value) in (list, tuple):
+        parts = [_without(one, name) for one in value]
+        return value if _same(parts, value) else type(value)(parts)
+    if isinstance(value, dict):  # also scikit-learn's Bunch
+        changed = {key: _without(one, str(key)) for key, one in value.items()}
+        if _same(changed.values(), value.values()):
+            return value
+        copied = copy.copy(value)
+        copied.update(changed)
+        return copied
+    if name in _ONLY_FOR_FIT and type(value).__module__.partition(".")[0] == "rankeval":
+        return None
+    if isinstance(value, type) or not (hasattr(value, "get_params") and hasattr(value, "__dict__")):
+        return value
+    if boosters.library(value):
+        return value
+    state = {key: _without(one, key) for key, one in vars(value).items()}
+    if _same(state.values(), vars(value).values()):
+        return value
+    changed_one = copy.copy(value)
+    vars(changed_one).update(state)
+    return changed_one
+
+
+def _member(ranker: QueryRanker) -> Any:
+    # The ensemble asks its members for `predict`.
+    if not hasattr(ranker, "estimator_"):
+        return _without(ranker.estimator, "estimator")
+    inner = bare(ranker.estimator_)
+    if gives_classes(inner):
+        raise InvalidInput(
+            f"ranker has a member {ranker!r}, whose score is a probability, and {type(inner).__name__}.predict gives "
+            "labels: it cannot be saved without rankeval; use a regressor or a ranker there"
+        )
+    return inner
+
+
+def _same(new: Iterable[Any], old: Iterable[Any]) -> bool:
+    return all(one is other for one, other in zip(new, old, strict=True))
+
+
+def way_of(estimator: Any) -> tuple[dict[str, Any], set[str]]:
+    """Return how `mlflow.sklearn` is to write an estimator, and the modules that the file names.
+
+    skops first: it loads no class that the model does not list. cloudpickle takes what skops cannot, such as functions
+    and classes of a notebook.
+
+    Parameters
+    ----------
+    estimator : object
+        A fitted estimator.
+
+    Raises
+    ------
+    InvalidInput
+        If the file would need rankeval, or neither can write it.
+    """
+    by_skops = _by_skops(estimator)
+    if by_skops is not None and "__main__" not in by_skops[1]:
+        types, modules = by_skops
+        way: dict[str, Any] = {"serialization_format": "skops", "skops_trusted_types": types}
+    else:
+        modules, way = _by_cloudpickle(estimator), {"serialization_format": "cloudpickle"}
+    if ours := sorted(name for name in modules if name.partition(".")[0] in _OURS):
+        raise InvalidInput(
+            f"ranker cannot be saved without rankeval: it holds something of {ours[0]}. Take that out, or log it by "
+            "mlflow.sklearn.log_model(..., serialization_format='cloudpickle') and load it where rankeval is installed"
+        )
+    return way, modules
+
+
+def pinned(packages: Iterable[str]) -> list[str]:
+    """Return pip requirements with the installed versions; a module of no package or of Python's own is left out.
+
+    Parameters
+    ----------
+    packages : iterable of str
+        Import names of packages.
+    """
+    found = {}
+    for name in set(packages) - sys.stdlib_module_names:
+        package = _PACKAGES.get(name, name)
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            for other in _distributions().get(name, [])[:1]:
+                found[other] = version(other)
+    return [f"{package}=={number.partition('+')[0]}" for package, number in sorted(found.items())]
+
+
+@cache
+def _distributions() -> Mapping[str, list[str]]:
+    # Cached, since the file lists of all installed packages are read.
+    return packages_distributions()
+
+
+def _by_skops(estimator: Any) -> tuple[list[str], set[str]] | None:
+    if "skops_trusted_types" not in inspect.signature(mlflow.sklearn.save_model).parameters:
+        return None
+    import skops.io
+
+    try:
+        content = skops.io.dumps(estimator)
+        # The types that skops does not know itself. They are those of the user's own model.
+        types = sorted(skops.io.get_untrusted_types(data=content))
+        skops.io.loads(content, trusted=types)
+    except Exception:  # noqa: BLE001 - skops raises whatever the state of a foreign class raises, RecursionError too
+        return None
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        return types, set(_modules(json.loads(archive.read("schema.json"))))
+
+
+def _modules(node: Any) -> Iterator[str]:
+    if isinstance(node, dict):
+        if isinstance(node.get("__module__"), str):
+            yield node["__module__"]
+        for part in node.values():
+            yield from _modules(part)
+    elif isinstance(node, list):
+        for part in node:
+            yield from _modules(part)
+
+
+def _by_cloudpickle(estimator: Any) -> set[str]:
+    """Return the modules of a pickle: of its classes and functions, and those that its own functions import."""
+    try:
+        content = cloudpickle.dumps(estimator)
+    except Exception as error:  # a foreign class raises whatever it likes
+        raise InvalidInput(f"ranker cannot be saved: {type(error).__name__}: {error}") from error
+    # A class is named by two texts, its module and its name; a module that a function uses is named by one.
+    texts = [str(arg) for _, arg, _ in pickletools.genops(content) if isinstance(arg, str)]
+    return {text for text in texts if text in sys.modules}
 
 
 def features(estimator: Any, X: Any) -> Any:
@@ -102,26 +335,6 @@ def signature(X: Any, scores: NDArray[np.float64] | None) -> Any:
     return infer_signature(X, scores)
 
 
-def gaps(X: Any) -> str:
-    """Return what to do about whole numbers with missing values, for which MLflow has no type; "" if there are none.
-
-    Parameters
-    ----------
-    X : array, sparse matrix or frame of shape (n_rows, n_features)
-        The rows.
-    """
-    import pandas as pd
-
-    if not hasattr(X, "iloc"):
-        return ""
-    whole = [
-        name for name in X.columns if pd.api.types.is_integer_dtype(X[name]) or pd.api.types.is_bool_dtype(X[name])
-    ]
-    names = [str(name) for name in whole if X[name].isna().any()]
-    told = ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
-    return f". MLflow has no type for whole numbers with missing values: give {told} as float64" if names else ""
-
-
 def saved(ranker: Any, name: str = "ranker", *, X: Any = None) -> SavedModel:
     """Save a fitted ranker as an MLflow model that needs no rankeval.
 
@@ -154,7 +367,7 @@ def saved(ranker: Any, name: str = "ranker", *, X: Any = None) -> SavedModel:
         if few is not None:
             _check(path, few, scores, ranker)
         files = {file.relative_to(path).as_posix(): file.read_bytes() for file in _files(path)}
-    files[mlmodel.FILE] = mlmodel.without_ids(files[mlmodel.FILE])
+    files[MLMODEL] = without_ids(files[MLMODEL])
     return SavedModel(name, files, parameters(ranker), flavor=flavor, model_type=MODEL_TYPE)
 
 
@@ -182,7 +395,7 @@ def _files(folder: Path) -> Iterator[Path]:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Keep MLflow from advice that we followed: on pickle, on integer columns, on requirements that are given."""
+    # Advice that we followed: on pickle, on integer columns, on requirements that are given.
     loggers = [logging.getLogger(name) for name in ("mlflow.sklearn", "mlflow.pyfunc", "mlflow.models.model")]
     levels = [logger.level for logger in loggers]
     try:
@@ -223,13 +436,13 @@ def _native(library: str, model: Any, path: Path, schema: Any) -> None:
 
 
 def _predicts_by_its_library(inner: Any) -> bool:
-    """Say whether `predict` is the library's: the file of a booster loses one that a subclass has of its own."""
+    # The file of a booster loses a `predict` that a subclass has of its own.
     predict = getattr(type(inner), "predict", None)
     return getattr(predict, "__module__", "").partition(".")[0] == boosters.library(inner)
 
 
 def _keeps_all(inner: Any) -> bool:
-    """Say whether the file of an XGBoost model holds all that `predict` reads: it has no ``missing``."""
+    # The file of an XGBoost model lacks ``missing``.
     missing = inner.get_params(deep=False).get("missing")
     own = type(inner).__module__.partition(".")[0] == "xgboost"
     return own and (missing is None or (isinstance(missing, float) and math.isnan(missing)))
@@ -250,7 +463,6 @@ def _write_estimator(inner: Any, path: Path, schema: Any) -> None:
 
 
 def _write_classifier(inner: Any, path: Path, schema: Any) -> str:
-    """Save a classifier beside a script that turns its probabilities into scores."""
     with tempfile.TemporaryDirectory() as folder:
         classifier = Path(folder) / "classifier"
         _write_estimator(inner, classifier, None)
@@ -271,7 +483,7 @@ def _check(path: Path, rows: Any, scores: Any, ranker: Any) -> None:
     try:
         found = np.asarray(mlflow.pyfunc.load_model(str(path), suppress_warnings=True).predict(rows), dtype=np.float64)
     except MlflowException as error:
-        raise InvalidInput(f"X is refused by the saved model: {said(error)}{gaps(rows)}") from error
+        raise InvalidInput(f"X is refused by the saved model: {said(error)}") from error
     finally:
         sys.path[:] = paths
     odd = np.flatnonzero(found.reshape(-1) != scores) if found.size == len(scores) else None
@@ -317,7 +529,7 @@ def unpacked(content: bytes, name: str) -> SavedModel:
     --------
     >>> from sklearn.linear_model import Ridge
     >>> from rankeval import QueryRanker
-    >>> from rankeval_mlflow.flavours.saving import saved
+    >>> from rankeval_mlflow.saving import saved
     >>> ranker = QueryRanker(Ridge()).fit([[0.0], [1.0]], [0, 1], qid=["a", "a"])
     >>> model = unpacked(packed(saved(ranker)), "ridge")
     >>> model.name, model.flavor, "MLmodel" in model.files

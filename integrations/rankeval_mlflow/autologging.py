@@ -27,6 +27,7 @@ from inspect import signature
 from typing import Any
 
 import mlflow
+import mlflow.sklearn
 import sklearn.model_selection
 from mlflow.utils.autologging_utils import disable_autologging
 from sklearn.model_selection import _search, _search_successive_halving, _validation
@@ -37,23 +38,25 @@ from rankeval.collection.data import RankingData
 from rankeval.errors import InvalidInput, RankevalError, warn
 from rankeval.evaluation import Evaluation
 from rankeval.tracking import TrackedRun
-from rankeval_mlflow.autologging.nodes import Scored, Settings, failed_node, search_node, validation_node
 from rankeval_mlflow.delivery.addresses import now_ms
-from rankeval_mlflow.delivery.payload import DatasetUse, Node
-from rankeval_mlflow.flavours.mlmodel import SavedModel
-from rankeval_mlflow.flavours.saving import saved
-from rankeval_mlflow.packing.evaluation import dataset_use, judged_data
+from rankeval_mlflow.delivery.payload import DatasetUse, Node, SavedModel
+from rankeval_mlflow.packing.results import dataset_use, judged_data
+from rankeval_mlflow.packing.searches import Scored, Settings, failed_node, search_node, validation_node
 from rankeval_mlflow.recording import log_cross_validation, send
+from rankeval_mlflow.saving import saved
 
+# MLflow's tag of the runs that its automatic logging made, and will end.
 _AUTOLOGGING = "mlflow.autologging"
-"""MLflow's tag of the runs that its automatic logging made, and will end."""
 
+# MLflow's tag with the name of a run.
 _NAME = "mlflow.runName"
-"""MLflow's tag with the name of a run."""
 
 _SKLEARN = "sklearn"
+# What was replaced: the owner, the name, what was there, and what is there now.
 _REPLACED: list[tuple[Any, str, Any, Any]] = []
-"""What was replaced: the owner, the name, what was there, and what is there now."""
+
+
+_within: ContextVar[bool] = ContextVar("within", default=False)
 
 
 @dataclass
@@ -65,8 +68,6 @@ class State:
 
 
 STATE = State()
-
-_within: ContextVar[bool] = ContextVar("within", default=False)
 
 
 def is_ours(search: Any) -> bool:
@@ -189,9 +190,9 @@ class _Call:
 
     def log(self, pack: Callable[[Settings], Node]) -> None:
         """Pack what the call found, and send it."""
-        settings = STATE.settings
+        settings, ended = STATE.settings, now_ms()
         if settings is not None:
-            self.guarded(lambda: self._registered(self._sent(pack(settings)), settings))
+            self.guarded(lambda: self._registered(self._sent(pack(settings), ended), settings))
 
     def guarded(self, log: Callable[[], Any]) -> None:
         """Log; an error becomes a warning, because nobody wants to lose a search to its log."""
@@ -212,8 +213,9 @@ class _Call:
         STATE.times[run] = STATE.times.get(run, 0) + 1
         return self.kind if STATE.times[run] == 1 else f"{self.kind}-{STATE.times[run]}"
 
-    def _sent(self, node: Node) -> TrackedRun:
-        """Send to the active run or a new one; a run that MLflow made for this call gets our name."""
+    def _sent(self, node: Node, ended_ms: int) -> TrackedRun:
+        node = replace(node, started_ms=self.started_ms, ended_ms=ended_ms)
+        # A run that MLflow made for this call gets our name.
         if _made_by_mlflow():
             return send(replace(node, tags={**node.tags, _NAME: node.name}), None)
         return send(node if mlflow.active_run() is None else _beside_others(node), None)
@@ -222,7 +224,7 @@ class _Call:
         """Log what the call raised."""
         reason = f"{type(error).__name__}: {error}"
         try:
-            self._sent(failed_node(self.name, reason, started_ms=self.started_ms, ended_ms=now_ms(), label=self.label))
+            self._sent(failed_node(self.name, reason, self.label), now_ms())
         finally:
             if _made_by_mlflow() and not isinstance(error, Exception):
                 # MLflow ends its runs after an Exception, and leaves them open after a refusal.
@@ -234,7 +236,7 @@ class _Call:
 
 
 def _beside_others(node: Node) -> Node:
-    """Put the label before metrics: a run of the caller may hold evaluations and other searches by that measure."""
+    # A run of the caller may hold evaluations and other searches by that measure.
     return replace(
         node,
         metrics={f"{node.label}/{key}": value for key, value in node.metrics.items()},
@@ -243,7 +245,6 @@ def _beside_others(node: Node) -> Node:
 
 
 def _made_by_mlflow() -> bool:
-    """Say whether MLflow's automatic logging made the active run."""
     active = mlflow.active_run()
     return active is not None and _AUTOLOGGING in active.data.tags
 
@@ -252,48 +253,26 @@ def _packed_search(search: Any, X: Any, y: Any, params: Mapping[str, Any], setti
     scored = Scored.of(search.scoring, search.estimator)
     if scored is None:
         raise InvalidInput("scoring changed while the search was fitted")
-    ended = now_ms()
-    return search_node(
-        search,
-        scored,
-        settings,
-        started_ms=call.started_ms,
-        ended_ms=ended,
-        label=call.label,
-        datasets=_datasets(scored.data(X, y, params)),
-        model=_best_model(search, X, settings, call),
-    )
+    node = search_node(search, scored, settings, call.label, call.started_ms)
+    return replace(node, datasets=_datasets(scored.data(X, y, params)), models=_best_models(search, X, settings, call))
 
 
 def _packed_validation(result: Any, given: Mapping[str, Any], scored: Scored, settings: Settings, call: _Call) -> Node:
-    routed = given.get("params") or {}
-    return validation_node(
-        result,
-        given["estimator"],
-        scored,
-        settings,
-        started_ms=call.started_ms,
-        ended_ms=now_ms(),
-        label=call.label,
-        datasets=_datasets(scored.data(given["X"], given.get("y"), routed)),
-    )
+    node = validation_node(result, given["estimator"], scored, settings, call.label, call.started_ms)
+    return replace(node, datasets=_datasets(scored.data(given["X"], given.get("y"), given.get("params") or {})))
 
 
 def _datasets(evaluation: Evaluation | None) -> tuple[DatasetUse, ...]:
-    """Return the data set of a call as an input, by the digest of its judgments."""
     return () if evaluation is None else (dataset_use(judged_data(evaluation, "dev")),)
 
 
-def _best_model(search: Any, X: Any, settings: Settings, call: _Call) -> SavedModel | None:
-    """Return the best model of a search in files; None, with a warning, if it cannot be saved."""
-    if not settings.log_models or not hasattr(search, "best_estimator_"):
-        return None
+def _best_models(search: Any, X: Any, settings: Settings, call: _Call) -> tuple[SavedModel, ...]:
     try:
-        return saved(search, X=X)
+        return (saved(search, X=X),) if settings.log_models and hasattr(search, "best_estimator_") else ()
     except InvalidInput as error:
         if not settings.silent:
             warn(f"the best model of {call.name} was not logged: {error}")
-        return None
+        return ()
 
 
 def autolog(
@@ -361,20 +340,18 @@ def autolog(
 
 
 def _put_in_place() -> None:
-    """Replace the functions of scikit-learn that are watched, and observe our own."""
     for owner in (_search.BaseSearchCV, _search_successive_halving.BaseSuccessiveHalving):
         _replace(owner, "fit", watched_fit(vars(owner)["fit"]))
     validate = watched_validation(_validation.cross_validate)
     for module in (sklearn.model_selection, _validation):
         _replace(module, "cross_validate", validate)
-    sessions = _training_sessions()
-    if sessions is not None:
+    # The class by which MLflow's autologging decides whether to log a call of `fit`.
+    if (sessions := getattr(mlflow.sklearn, "_SklearnTrainingSession", None)) is not None:
         _replace(sessions, "should_log", left_to_us(sessions.should_log))
     rankeval.tracking.OBSERVERS.append(of_cross_validation)
 
 
 def _put_back() -> None:
-    """Put everything back that is still in place."""
     for owner, name, before, now in reversed(_REPLACED):
         if vars(owner).get(name) is now:
             setattr(owner, name, before)
@@ -388,17 +365,8 @@ def _replace(owner: Any, name: str, now: Callable[..., Any]) -> None:
     setattr(owner, name, now)
 
 
-def _training_sessions() -> Any | None:
-    """Return the class by which MLflow's autologging decides whether to log a call of `fit`."""
-    import mlflow.sklearn
-
-    return getattr(mlflow.sklearn, "_SklearnTrainingSession", None)
-
-
 @contextmanager
 def _mlflow_set_aside() -> Iterator[None]:
-    """Switch MLflow's autologging of scikit-learn off inside, and on again with the same settings."""
-    import mlflow.sklearn
     from mlflow.utils.autologging_utils import AUTOLOGGING_INTEGRATIONS
 
     before = dict(AUTOLOGGING_INTEGRATIONS.get(_SKLEARN, {}))

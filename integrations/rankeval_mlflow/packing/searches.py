@@ -25,12 +25,12 @@ from rankeval.model_selection.held_out import SCORE
 from rankeval.model_selection.nesting import last_of
 from rankeval.model_selection.scorers import QueryScorer, make_scorer
 from rankeval.render.tables import Table, markdown
-from rankeval_mlflow.delivery.payload import DatasetUse, Node
-from rankeval_mlflow.flavours.mlmodel import SavedModel
-from rankeval_mlflow.layout import FOLD_END, KIND, param_text, safe_names
+from rankeval_mlflow.delivery.payload import Node
+from rankeval_mlflow.layout import FOLD_END, KIND, metrics_of, param_text, params_of, safe_names
+from rankeval_mlflow.packing.results import by_fold
 
+# Characters of the name of a nested run.
 _SHOWN = 60
-"""Characters of the name of a nested run."""
 
 
 @dataclass(frozen=True)
@@ -141,34 +141,12 @@ def means(folds: Mapping[str, NDArray[np.float64]]) -> dict[str, float]:
     for key, each in folds.items():
         values[key] = float(np.mean(each))
         values[f"{key}_sd"] = float(np.std(each, ddof=1)) if len(each) > 1 else math.nan
-    return finite(values)
+    return metrics_of(values)
 
 
 def steps(folds: Mapping[str, NDArray[np.float64]]) -> tuple[tuple[str, float, int], ...]:
-    """Return the value of each fold as a step of ``<key>_fold``.
-
-    Parameters
-    ----------
-    folds : mapping of str to ndarray of shape (n_folds,)
-        The values by metric.
-    """
-    return tuple(
-        (f"{key}{FOLD_END}", float(value), step)
-        for key, each in folds.items()
-        for step, value in enumerate(each)
-        if math.isfinite(value)
-    )
-
-
-def finite(values: Mapping[str, float]) -> dict[str, float]:
-    """Return the values that MLflow keeps as they are.
-
-    Parameters
-    ----------
-    values : mapping of str to float
-        The values by metric.
-    """
-    return {key: value for key, value in values.items() if math.isfinite(value)}
+    """Return the value of each fold as a step of ``<key>_fold``."""
+    return by_fold({f"{key}{FOLD_END}": values for key, values in folds.items()})
 
 
 def described(estimator: Any) -> str:
@@ -185,19 +163,7 @@ def described(estimator: Any) -> str:
     return type(estimator).__name__
 
 
-def texts(values: Mapping[str, Any]) -> dict[str, str]:
-    """Return parameters under names and with values that MLflow accepts.
-
-    Parameters
-    ----------
-    values : mapping
-        The values by name.
-    """
-    names = safe_names({str(name): None for name in values})
-    return {names[str(name)]: param_text(value) for name, value in values.items()}
-
-
-def failed_node(name: str, reason: str, *, started_ms: int, ended_ms: int, label: str) -> Node:
+def failed_node(name: str, reason: str, label: str) -> Node:
     """Pack a call that failed: a FAILED run that says why.
 
     Parameters
@@ -206,8 +172,6 @@ def failed_node(name: str, reason: str, *, started_ms: int, ended_ms: int, label
         Name of the run.
     reason : str
         The error.
-    started_ms, ended_ms : int
-        When the call began and ended.
     label : str
         Name of this content in the run.
     """
@@ -218,22 +182,10 @@ def failed_node(name: str, reason: str, *, started_ms: int, ended_ms: int, label
         sections={label: f"**Failed.** {markdown(param_text(reason))}"},
         files={f"rankeval/{label}/error.txt": reason.encode()},
         status="FAILED",
-        started_ms=started_ms,
-        ended_ms=ended_ms,
     )
 
 
-def search_node(
-    search: Any,
-    scored: Scored,
-    settings: Settings,
-    *,
-    started_ms: int,
-    ended_ms: int,
-    label: str,
-    datasets: tuple[DatasetUse, ...],
-    model: SavedModel | None,
-) -> Node:
+def search_node(search: Any, scored: Scored, settings: Settings, label: str, started_ms: int) -> Node:
     """Pack a fitted search: the best setting, and a nested run of each setting.
 
     Parameters
@@ -244,14 +196,10 @@ def search_node(
         Its measures.
     settings : Settings
         What to log.
-    started_ms, ended_ms : int
-        When `fit` began and ended.
     label : str
         Name of this content in the run.
-    datasets : tuple of DatasetUse
-        The data.
-    model : SavedModel, optional
-        The best model.
+    started_ms : int
+        When `fit` began.
     """
     results = _Results(search, scored)
     best = int(search.best_index_) if hasattr(search, "best_index_") else None
@@ -262,7 +210,7 @@ def search_node(
         "search": type(search).__name__,
         "estimator": described(search.estimator),
         "measure": scored.spelt[results.chosen_by],
-        **({} if search.refit is True else {"refit": described_refit(search.refit)}),
+        **({} if search.refit is True else {"refit": str(getattr(search.refit, "__name__", search.refit))}),
         "convention": scored.scorer.convention.name,
         "n_settings": len(ranked),
         "n_folds": results.n_folds,
@@ -270,16 +218,12 @@ def search_node(
     return Node(
         name=f"{type(search).__name__} of {described(search.estimator)}",
         label=label,
-        params={**texts(chosen), **texts(facts)},
+        params={**params_of(chosen), **params_of(facts)},
         metrics={} if best is None else results.metrics(best),
-        steps=results.steps(best) if best is not None and settings.log_folds else (),
+        steps=steps(results.folds(best)) if best is not None and settings.log_folds else (),
         tags={KIND: "search"},
         files={f"rankeval/{label}/cv_results.csv": pd.DataFrame(search.cv_results_).to_csv(index=False).encode()},
         sections={label: results.section(ranked)},
-        datasets=datasets,
-        started_ms=started_ms,
-        ended_ms=ended_ms,
-        models=() if model is None else (model,),
         children=tuple(results.child(place, settings, started_ms) for place in shown),
     )
 
@@ -301,11 +245,6 @@ def short_names(names: list[str]) -> dict[str, str]:
     """
     last = [name.rpartition("__")[2] for name in names]
     return {name: short if last.count(short) == 1 else name for name, short in zip(names, last, strict=True)}
-
-
-def described_refit(refit: Any) -> str:
-    """Return how a search chose in words: the name of a score, a function's name, or "False"."""
-    return str(getattr(refit, "__name__", refit))
 
 
 class _Results:
@@ -341,16 +280,12 @@ class _Results:
 
     def metrics(self, place: int) -> dict[str, float]:
         """Return mean and spread of each measure, and the seconds."""
-        return means(self.folds(place)) | finite(
+        return means(self.folds(place)) | metrics_of(
             {
                 "fit_seconds": float(self.table["mean_fit_time"][place]) * self.n_folds,
                 "score_seconds": float(self.table["mean_score_time"][place]) * self.n_folds,
             }
         )
-
-    def steps(self, place: int) -> tuple[tuple[str, float, int], ...]:
-        """Return the value of each fold as a step."""
-        return steps(self.folds(place))
 
     def child(self, place: int, settings: Settings, started_ms: int) -> Node:
         """Pack one setting."""
@@ -360,9 +295,9 @@ class _Results:
         return Node(
             name=text if len(text) <= _SHOWN else f"{text[: _SHOWN - 3]}...",
             label="setting",
-            params=texts(params),
+            params=params_of(params),
             metrics=values,
-            steps=self.steps(place) if settings.log_folds else (),
+            steps=steps(self.folds(place)) if settings.log_folds else (),
             tags={KIND: "setting"},
             started_ms=started_ms,
             ended_ms=started_ms + round(1000 * seconds),
@@ -380,15 +315,7 @@ class _Results:
 
 
 def validation_node(
-    result: Mapping[str, Any],
-    estimator: Any,
-    scored: Scored,
-    settings: Settings,
-    *,
-    started_ms: int,
-    ended_ms: int,
-    label: str,
-    datasets: tuple[DatasetUse, ...],
+    result: Mapping[str, Any], estimator: Any, scored: Scored, settings: Settings, label: str, started_ms: int
 ) -> Node:
     """Pack a cross-validation of scikit-learn.
 
@@ -398,7 +325,7 @@ def validation_node(
         The result of ``sklearn.model_selection.cross_validate``.
     estimator : object
         The estimator.
-    scored, settings, started_ms, ended_ms, label, datasets
+    scored, settings, label, started_ms
         As in `search_node`.
     """
     folds = {
@@ -415,21 +342,18 @@ def validation_node(
     return Node(
         name=f"cross-validation of {described(estimator)}",
         label=label,
-        params=texts(facts),
-        metrics=means(folds) | finite({name: float(np.sum(value)) for name, value in seconds.items()}),
+        params=params_of(facts),
+        metrics=means(folds) | metrics_of({name: float(np.sum(value)) for name, value in seconds.items()}),
         steps=steps(folds) if settings.log_folds else (),
         tags={KIND: "cross-validation"},
         files={f"rankeval/{label}/folds.csv": table.to_csv().encode()},
         sections={label: Table(table.reset_index(), caption="Folds.").to_markdown()},
-        datasets=datasets,
-        started_ms=started_ms,
-        ended_ms=ended_ms,
         children=tuple(
             Node(
                 name=f"fold {place}",
                 label="fold",
                 params={"fold": str(place)},
-                metrics=finite({str(name): float(value) for name, value in row.items()}),
+                metrics=metrics_of({str(name): float(value) for name, value in row.items()}),
                 tags={KIND: "fold"},
                 started_ms=started_ms,
                 ended_ms=started_ms + round(1000 * float(row["fit_seconds"] + row["score_seconds"])),
