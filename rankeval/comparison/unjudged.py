@@ -2,7 +2,7 @@
 
 A document without a judgment counts as not relevant. A system that ranks documents which nobody pooled therefore loses,
 whatever they are worth. Evaluations keep the share that is judged, and their scores if the others were relevant or left
-out (`rankeval.evaluation.unjudged`). Comparing these in place of the scores gives all that a reader needs:
+out (`rankeval.evaluation.scoring`). Comparing these in place of the scores gives all that a reader needs:
 
     shares judged, tested                          judged_baseline, judged_system, shares_differ
     the others relevant for both                   all_relevant

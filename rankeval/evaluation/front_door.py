@@ -1,7 +1,7 @@
 """evaluate: refuse, join, score, wrap; and `Given`, truth and ranking as a caller gives them.
 
-`Given` is the one way into a join, and past the guard: everything that shows a caller something about the effectiveness
-of a ranking goes through `Given.refuse_or_join`.
+`Given` is the one way into a join. `Given.refuse_or_join` asks the guard first. Cross-validation asks it once for all
+folds before it joins, and the guard itself joins what it opens.
 """
 
 from __future__ import annotations

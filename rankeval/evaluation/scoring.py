@@ -10,7 +10,7 @@ queries out are settled at the end, over all chunks, in that order.
 
 A run that nobody pooled has many documents without a judgment, which count as not relevant. So it may lose for having
 found others, and two systems with unlike shares are not compared fairly. Whoever compares needs to know the share, and
-the scores if these documents were relevant or were not there (`rankeval.join.unjudged`). Both follow from the ranked
+the scores if these documents were relevant or were not there (`rankeval.join.readings`). Both follow from the ranked
 chunk that is scored anyway, and cannot be had from scores later.
 """
 
@@ -230,7 +230,7 @@ def bound_measures(measures: Iterable[Measure], convention: Convention) -> tuple
 
 
 def _zero_gains(one: Measure) -> bool:
-    # Such a document is worth more than an unjudged one, which the join would take for the same.
+    # True if documents of grade 0 can have a gain: then the unjudged ones need a level of their own below them.
     given = {**one.family.defaults, **dict(one.parameters)}
     gain = given.get("gain")
     return (

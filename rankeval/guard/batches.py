@@ -245,7 +245,7 @@ class Batch:
         from rankeval.significance.declarations import CORRECTIONS
 
         result = self._compared(self.scored.plan.alpha, correction="none")
-        # The standing says that there is no adjusted p, and says it better.
+        # The note on the standing says already that there is no adjusted p.
         of_correction = CORRECTIONS["none"].note.format(size=result.settings.n_comparisons)
         notes = tuple(note for note in result.notes if note != of_correction)
         return replace(result, table=without_adjusted(result.table), notes=notes)

@@ -222,7 +222,7 @@ def exposes(entry: Entry, project: str) -> bool:
     entry : Entry
         Any entry.
     project : str
-        The project that asks. What was free in it is no exposure; what was free in another one is.
+        The project that asks. Its own free first baseline exposes nothing to it; that of another project does.
     """
     by_others = entry.kind == "open" and entry.project != project
     return by_others or entry.kind in {"decide", "exempt", "retire"} or is_look(entry)

@@ -185,7 +185,7 @@ def _notes(records: Records, plan: Plan, *, fresh: bool) -> tuple[str, ...]:
 
 
 _MOST = 0.5
-"""If at least this share of the queries that were found have the same ids, or rows, the others would have had too."""
+"""If this share of the recognised queries kept their ids, or rows, the rest would have kept them too."""
 
 
 def untold(records: Records, registration: str) -> NDArray[np.bool_]:

@@ -142,7 +142,7 @@ class Plan:
         ledger, head : str
             The ledger and its head.
         """
-        content = body["content"]  # no copy: it says so when it lacks a key
+        content = body["content"]  # no copy: this mapping names a key that it lacks
         values = {name: content[name] for name in _HASHED if name != "unseen"}
         values |= {"unseen": content.get("unseen", 0), "convention": Convention.from_card(content["convention"])}
         beside = {name: body[name] for name in ("collection", "registration")}

@@ -75,8 +75,8 @@ _LONGEST = 500
 # What a store answers if nothing has an id, and if nothing has a name or can have it.
 GONE = {"RESOURCE_DOES_NOT_EXIST"}
 NOT_THERE = {*GONE, "INVALID_PARAMETER_VALUE"}
-# For an odd name the router of a server may answer instead. So may a proxy for any name: that is believed only where
-# nothing is sent, since an upload to a run that does not exist is not kept.
+# A router or a proxy may answer in place of the store. It is believed only when something is read: an upload to a run
+# that does not exist would be dropped.
 NOT_READ = {*NOT_THERE, "NOT_FOUND", "BAD_REQUEST"}
 _NO_RIGHT = {"PERMISSION_DENIED", "UNAUTHENTICATED", "CUSTOMER_UNAUTHORIZED"}
 _FOR_GOOD = {errno.EACCES, errno.EPERM, errno.ENAMETOOLONG, errno.EINVAL}

@@ -3,8 +3,7 @@
 A refusal is passing or permanent (`connection`). After a passing one the upload waits for ``rankeval mlflow resend``.
 After a permanent one its runs end as FAILED, and it waits as undeliverable: it is sent again only if it is named.
 
-A store is tried before an experiment (`check_store`): what can never be logged there must not cost a look at the test
-part.
+An experiment tries the store first (`check_store`), so that no look at the test part is spent on what cannot be logged.
 """
 
 from __future__ import annotations

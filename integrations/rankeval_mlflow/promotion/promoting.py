@@ -35,9 +35,10 @@ from rankeval_mlflow.promotion.registry import (
     Alias,
     Decided,
     Question,
+    acceptance,
     checked_alias,
-    last_promotion,
     note_outcome,
+    promoted_from,
     rivals,
     tag_version,
     write_record,
@@ -194,12 +195,15 @@ class Attempt:
     def taken_back(self, reason: str) -> Promotion:
         """Take the steps of `rollback`, whose decision is the reason of the caller."""
         started, holder = time.time(), self.alias.holder()
-        version, before, run_id = (holder and last_promotion(self.alias, holder)) or ("", "", "")
+        before, run_id = (holder and acceptance(self.alias.version(holder), self.alias.name)) or ("", "")
         why = ""
-        if not version:
-            why = "no version has it" if holder is None else f"no recorded promotion gave it to version {holder}"
-        elif version != holder:
-            why = f"it was promoted to version {version}, and went to {_named_version(holder)} by another hand"
+        if holder is None:
+            why = "no version has it"
+        elif after := promoted_from(self.alias, holder):
+            why = f"it was promoted from {_named_version(holder)} to version {after[0]}, and came back by another hand"
+            why += ", or by a rollback that stopped half way"
+        elif not before:
+            why = f"no recorded promotion gave it to version {holder}"
         elif before == "none":
             why = f"version {holder} was the first to have it"
         if why:
@@ -234,14 +238,15 @@ class Attempt:
     def _move(self, question: Question, decided: Decided, run_id: str) -> tuple[Outcome, str]:
         now = self.alias.holder()
         if now != question.before:
-            return "overtaken", f"Meanwhile the alias went to {_named_version(now)}. Promote again to compare with it."
+            ways = "Roll back again if it must go too." if decided.takes_back else "Promote again to compare with it."
+            return "overtaken", f"Meanwhile the alias went to {_named_version(now)}. {ways}"
         self._set(question.version)
         try:
             if decided.takes_back:  # not before: a rollback that is killed here can be made again
                 tag_version(self.alias, question, decided, run_id)
             return self._looked_again(question)
         except RankevalError as error:  # the alias moved, though its versions cannot be read now
-            return "moved", f"Beware: whether another promoter moved it since could not be read: {error}"
+            return "moved", f"Beware: whether another promoter moved it since is not known: {error}"
 
     def _looked_again(self, question: Question) -> tuple[Outcome, str]:
         now = self.alias.holder()
@@ -413,9 +418,9 @@ def rollback(
 ) -> Promotion:
     """Give an alias back to the version that had it before the last recorded promotion.
 
-    No test is asked: a version in use that fails must go at once. The reason is written to a run of its own before the
-    alias moves, and the tag of the version that is taken back leads to it. The next rollback takes back the promotion
-    before that one.
+    No test is asked. A rollback waits for a promotion that runs on this machine. The reason is written to a run of its
+    own before the alias moves, and the tag of the version that is taken back leads to it. The next rollback takes back
+    the promotion before that one.
 
     Parameters
     ----------

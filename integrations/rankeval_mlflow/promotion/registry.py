@@ -210,21 +210,24 @@ def acceptance(version: Any, alias: str) -> tuple[str, str] | None:
     return None
 
 
-def last_promotion(alias: Alias, holder: str) -> tuple[str, str, str] | None:
-    """Return the version of the last recorded promotion that moved an alias, the version before it, and its run.
+def promoted_from(alias: Alias, holder: str) -> list[str]:
+    """Return the versions to which a recorded promotion moved an alias from its holder, and no rollback back.
 
-    A promoter that was killed, or that nobody answered, leaves an acceptance without an outcome. It has moved the alias
-    if its version is the holder.
+    Versions that had the alias before the holder do not count: tags lead from each to the one before it. So no clock
+    is asked, and the run of an acceptance only if its version is none of these.
     """
+    accepted = {str(one.version): acceptance(one, alias.name) for one in alias.versions()}
+    earlier, last = set(), accepted.get(holder)
+    while last and last[0] not in earlier:
+        earlier.add(last[0])
+        last = accepted.get(last[0])
     found = []
-    for one in alias.versions():
-        if accepted := acceptance(one, alias.name):
-            with alias.asking(f"read run {accepted[1]}"):
-                run = alias.client.get_run(accepted[1])
-            outcome = run.data.tags.get(PROMOTION, "unknown")
-            if outcome.startswith("moved") or (outcome.startswith("unknown") and str(one.version) == holder):
-                found.append((run.info.start_time, str(one.version), *accepted))
-    return max(found)[1:] if found else None
+    for version, acceptance_ in accepted.items():
+        if acceptance_ and acceptance_[0] == holder and version not in earlier:
+            with alias.asking(f"read run {acceptance_[1]}"):
+                outcome = alias.client.get_run(acceptance_[1]).data.tags.get(PROMOTION, "unknown")
+            found += [version] if outcome.startswith("moved") else []
+    return found
 
 
 def write_record(alias: Alias, question: Question, decided: Decided, experiment_id: str) -> TrackedRun:
@@ -268,7 +271,7 @@ def tag_version(alias: Alias, question: Question, decided: Decided, run_id: str)
 
 
 def note_outcome(alias: Alias, run_id: str, outcome: str) -> None:
-    """Set the tag of the run that says what became of the alias; warn if that fails, since nothing hangs on it."""
+    """Set the tag of the run that says what became of the alias; warn if that fails, since the alias is where it is."""
     try:
         with alias.asking(f"tag run {run_id}"):
             alias.client.set_tag(run_id, PROMOTION, param_text(outcome))
@@ -279,8 +282,8 @@ def note_outcome(alias: Alias, run_id: str, outcome: str) -> None:
 def rivals(alias: Alias, question: Question) -> list[str]:
     """Return the other versions that were accepted over the same version in use.
 
-    Whoever moves the alias last is sure to see those who moved it meanwhile: they had tagged their version before they
-    moved the alias, and so before this call.
+    A promoter tags its version before it moves the alias. So whoever moves it last sees the promoters that moved it
+    meanwhile. A rollback tags after its move: it is seen from its own side, as it looks again after the tag.
     """
     accepted = {str(one.version): acceptance(one, alias.name) for one in alias.versions()}
     over = question.before or "none"

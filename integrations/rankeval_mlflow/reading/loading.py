@@ -230,6 +230,7 @@ def evaluation_of(client: Any, run: Any, role: str | None) -> Evaluation:
     """
     role, label = _chosen(run, role)
     manifest = manifest_of(client, run, label)
+    # A record of an experiment keeps its evaluations by role and not under its own label.
     path = evaluation_path(label if role_of(label) == role_of(role) else role)
     return from_bytes(checked_file(client, run, manifest, path, f"the evaluation of role {role!r}"))
 

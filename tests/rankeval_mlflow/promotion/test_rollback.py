@@ -54,11 +54,26 @@ def test_what_was_rolled_back_can_be_promoted_again():
 
 
 def test_a_move_by_another_hand_is_not_taken_back(champions):
-    for version in ("1", "2"):  # one without and one with a promotion of its own
+    for version, after in (("1", "2"), ("2", "3")):  # one without and one with a promotion of its own
         champions.put(version)
-        with pytest.raises(InvalidInput, match=f"promoted to version 3, and went to version {version} by another"):
+        with pytest.raises(InvalidInput, match=f"from version {version} to version {after}, and came back by another"):
             rkm.rollback("ranker", reason="x")
         assert champions.holder() == version
+
+
+def test_a_version_that_returned_by_promotion_is_rolled_back_to_the_one_before(champions):
+    """2 over 1, 3 over 2, and 2 over 3: the acceptance of 3 over 2 is history, and not a move by another hand."""
+    champions.put("3")
+    assert rkm.promote("ranker", 2, measure="nDCG@10", claim="not_worse", margin=1.0).moved
+    assert rkm.rollback("ranker", reason="x").version == champions.holder() == "3"
+
+
+def test_a_promoter_that_was_killed_before_its_move_is_no_hindrance(champions, client):
+    """It left an acceptance over the version in use, and a run that says nothing of the alias."""
+    run_id = client.create_run("0").info.run_id
+    version = champions.add(0.5)
+    client.set_model_version_tag("ranker", version, "rankeval.promotion.champion", f"accepted over 3 in {run_id}")
+    assert rkm.rollback("ranker", reason="x").version == "2"
 
 
 def test_without_an_earlier_version_nothing_moves(ranker, client):
