@@ -437,7 +437,7 @@ def from_json(text: str) -> dict[str, Any]:
         return _read(found)
     except (LookupError, TypeError, ValueError, AttributeError) as error:
         raise InvalidInput(
-            f"this is no whole comparison ({said(error)})", remedy="pass the output of to_json"
+            f"this is no whole comparison ({type(error).__name__}: {said(error)})", remedy="pass the output of to_json"
         ) from error
 
 
