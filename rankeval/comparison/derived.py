@@ -167,12 +167,13 @@ def effects_of(record: ComparisonRecord) -> pd.DataFrame:
 
 def posteriors_of(record: ComparisonRecord, rope: float, *, method: str, n_samples: int, rng: Rng) -> pd.DataFrame:
     """Return the table of posterior probabilities, as `rankeval.Comparison.bayes` documents it."""
-    folds, seed, rows = kept(record).folds, seed_of(rng), []
+    folds, rows = kept(record).folds, []
     if chosen("method", method, METHODS) == "signed_rank" and folds:
         raise InvalidInput(
             'the signed rank test takes independent gains, and folds overlap: use method="t", the correlated t, or '
             'compare the queries with question="models"'
         )
+    seed = seed_of(rng)
     for row in _scores_by_row(record):
         if method == "signed_rank":
             found = signed_rank(row.gains, rope, n_samples=n_samples, rng=seed)

@@ -163,13 +163,13 @@ def test_ranks_survive_json_but_for_the_shares():
 
 def test_comparisons_that_say_nothing_on_all_pairs_are_refused():
     systems = drawn(1)
-    with pytest.raises(InvalidInput, match=r"comparisons with 'a' only.*rank_intervals"):
+    with pytest.raises(InvalidInput, match=r"need all pairs.*rank_intervals"):
         _ = rk.compare(systems, baseline="a").ranks
     for options in ({"alternative": "greater"}, {"claim": "equivalent", "margin": 0.1}):
-        with pytest.raises(InvalidInput, match="both directions of each pair, found claim="):
+        with pytest.raises(InvalidInput, match="both directions of each pair"):
             _ = rk.compare(systems, **options).ranks
     for correction in ("bh", "none"):
-        with pytest.raises(InvalidInput, match=f"'{correction}' does not.*'holm'"):
+        with pytest.raises(InvalidInput, match=r"any false claim.*'holm'"):
             rk.rank_intervals(systems, correction=correction)
     with pytest.raises(InvalidInput, match="this comparison has none"):
         _ = replace(found := rk.compare(systems), table=without_adjusted(found.table)).ranks

@@ -110,7 +110,7 @@ def test_the_best_is_the_only_one(opened):
     ],
 )
 def test_what_needs_a_difference_says_so(opened, ask):
-    with pytest.raises(InvalidInput, match=r"one system|two systems|ranks hold"):
+    with pytest.raises(InvalidInput, match=r"one system|two systems|ranks need"):
         ask(opened)
 
 
