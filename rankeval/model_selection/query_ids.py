@@ -136,19 +136,23 @@ def encode(ids: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[Any]]:
     return codes.astype(np.int64), ids[first]
 
 
-def ascending(units: NDArray[Any]) -> NDArray[np.intp]:
-    """Return the places of distinct ids in ascending order.
+def by_id(ids: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[Any]]:
+    """Return numbers for distinct ids in their ascending order, and the ids by number.
 
     Parameters
     ----------
-    units : ndarray of shape (n_units,)
-        Ids of any type.
+    ids : ndarray of shape (n_rows,)
+        As for `encode`.
     """
+    codes, queries = encode(ids)
     try:
-        return np.argsort(units, kind="stable")
+        order = np.argsort(queries, kind="stable")
     except TypeError:
         # Ids of several types have no order of their own; their spelling has.
-        return np.argsort(np.array([f"{type(unit).__name__} {unit}" for unit in units.tolist()]), kind="stable")
+        order = np.argsort(np.array([f"{type(one).__name__} {one}" for one in queries.tolist()]), kind="stable")
+    place = np.empty(len(queries), dtype=np.int64)
+    place[order] = np.arange(len(queries))
+    return place[codes], queries[order]
 
 
 def same_queries(left: NDArray[Any], right: NDArray[Any]) -> bool:

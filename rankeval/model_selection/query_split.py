@@ -28,7 +28,7 @@ from rankeval._registry import chosen
 from rankeval.collection.rows import check_rows, index_of
 from rankeval.errors import InvalidInput, QueryIdError
 from rankeval.io.columns import as_column, labels
-from rankeval.model_selection.query_ids import ascending, encode, find, n_rows, per_query, require
+from rankeval.model_selection.query_ids import by_id, encode, find, n_rows, per_query, require
 
 Rows = NDArray[np.intp]
 
@@ -119,11 +119,7 @@ class QuerySplit:
         """
         by_row = self.key if index_of(self.key) is not None and len(self.key) == n_rows(X) else None
         check_rows(X=X, y=y, groups=groups, qid=qid, key=by_row)
-        codes, units = encode(self._units(X, y, groups, qid, group))
-        rank = ascending(units) if self.order == "id" else np.arange(len(units))
-        place = np.empty_like(rank)
-        place[rank] = np.arange(len(rank))
-        codes, units = place[codes], units[rank]
+        codes, units = (by_id if self.order == "id" else encode)(self._units(X, y, groups, qid, group))
         folds = getattr(self.splitter, "test_fold", None)  # of scikit-learn's PredefinedSplit
         if folds is not None and len(folds) != len(units):
             raise InvalidInput(

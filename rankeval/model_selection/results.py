@@ -229,12 +229,6 @@ class CrossValidations(Mapping[str, CrossValidation]):
             raise InvalidInput(f"compare needs the question to answer: give {asked}")
         if chosen("question", question, QUESTIONS) == "models":
             return compare_models(self.evaluations, baseline=baseline, **options)
-        self._refuse_other_folds()
-        folds = {name: result.folds for name, result in self.results.items()}
-        sizes = [(split.n_train, split.n_test) for split in next(iter(self.results.values())).splits]
-        return compare_algorithms(folds, self.evaluations, sizes=sizes, baseline=baseline, **options)
-
-    def _refuse_other_folds(self) -> None:
         (name, first), *others = self.results.items()
         for other, result in others:
             if [split.digest for split in first.splits] != [split.digest for split in result.splits]:
@@ -242,6 +236,9 @@ class CrossValidations(Mapping[str, CrossValidation]):
                     f"{name!r} and {other!r} were cross-validated on different folds: give both the same splitter with "
                     "a random_state, or cross_validate a mapping of both"
                 )
+        folds = {name: result.folds for name, result in self.results.items()}
+        sizes = [(split.n_train, split.n_test) for split in first.splits]
+        return compare_algorithms(folds, self.evaluations, sizes=sizes, baseline=baseline, **options)
 
     def __repr__(self) -> str:
         return f"CrossValidations({', '.join(f'{name}: {result!r}' for name, result in self.results.items())})"

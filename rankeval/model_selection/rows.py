@@ -15,7 +15,7 @@ from rankeval.evaluation import Evaluation, Given, query_weights, score
 from rankeval.io.columns import labels
 from rankeval.join.joined import Joined
 from rankeval.measures import Measure
-from rankeval.model_selection.query_ids import ascending, encode, id_array, per_query
+from rankeval.model_selection.query_ids import by_id, encode, id_array, per_query
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +41,7 @@ class TrainingRows:
         CatBoost, and every estimator that samples, learns another model from another order of queries. This order is
         that of the usual loop by hand, and does not depend on the order in which queries come.
         """
-        return cls(X, y, ids, numbered(ids), **beside)
+        return cls(X, y, ids, by_id(ids)[0], **beside)
 
     def take(self, rows: NDArray[Any]) -> TrainingRows:
         """Return these rows, in this order."""
@@ -69,20 +69,6 @@ class TrainingRows:
     def sizes(self) -> NDArray[np.intp]:
         """Rows per query; rows must be in blocks."""
         return np.diff(self.starts, append=len(self.codes))
-
-
-def numbered(ids: NDArray[Any]) -> NDArray[np.int64]:
-    """Return the number of each row's query, by ascending id.
-
-    Parameters
-    ----------
-    ids : ndarray of shape (n_rows,)
-        The query of each row.
-    """
-    codes, queries = encode(ids)
-    place = np.empty(len(queries), dtype=np.int64)
-    place[ascending(queries)] = np.arange(len(queries))
-    return place[codes]
 
 
 def as_arguments(X: Any, y: NDArray[Any], ids: NDArray[Any]) -> dict[str, Any]:

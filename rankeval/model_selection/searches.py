@@ -219,17 +219,10 @@ def check_fold(estimator: Any, X: Any, y: NDArray[Any], ids: NDArray[Any]) -> No
 
 def _warn_once(message: str) -> None:
     """Warn at the line that called the search around this call, once per search."""
-    outermost = next(frame for frame in reversed(list(callers())) if is_of(frame, "sklearn.", "rankeval."))
-    frame = outermost.f_back or outermost
-    notes = _OF_WORKER if is_of(frame, "joblib.") else outermost.f_locals
-    if NOTE in notes:
-        return
-    notes[NOTE] = True
-    warnings.warn_explicit(
-        message,
-        QueryCutWarning,
-        frame.f_code.co_filename,
-        frame.f_lineno,
-        module=frame.f_globals.get("__name__", "<string>"),
-        registry=frame.f_globals.setdefault("__warningregistry__", {}),
-    )
+    frames = list(callers())
+    place = max(place for place, frame in enumerate(frames) if is_of(frame, "sklearn.", "rankeval."))
+    caller = min(place + 1, len(frames) - 1)
+    notes = _OF_WORKER if is_of(frames[caller], "joblib.") else frames[place].f_locals
+    if NOTE not in notes:
+        notes[NOTE] = True
+        warnings.warn(message, QueryCutWarning, stacklevel=caller + 1)

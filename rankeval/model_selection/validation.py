@@ -16,9 +16,9 @@ from rankeval._registry import chosen
 from rankeval.collection.convention import Convention, rules_of_call
 from rankeval.model_selection.checks import check_measures
 from rankeval.model_selection.fitting import FittedFold, FoldScoring, Task, fold_table, run_folds
+from rankeval.model_selection.query_ids import by_id
 from rankeval.model_selection.ranker import as_ranker
 from rankeval.model_selection.results import CrossValidation, CrossValidations, Split
-from rankeval.model_selection.rows import numbered
 from rankeval.model_selection.splitters import Folds
 from rankeval.render.progress import Progress
 from rankeval.significance.columns import FOLD
@@ -352,7 +352,7 @@ def learning_curve(
     rows = {"qid": qid, "group": group, "docid": docid, "unit": unit, "sample_weight": sample_weight}
     told = {"query_weight": query_weight, "eval_set": eval_set, "eval_qid": eval_qid}
     task = Task.of([ranker], X, y, **rows, **told, who="learning_curve")
-    codes = numbered(task.data.qid)
+    codes, _ = by_id(task.data.qid)
     folds = task.folds(cv)
     seed = seed_of(rng)
     generator = np.random.default_rng(seed)
