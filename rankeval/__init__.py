@@ -53,8 +53,7 @@ _HOMES = {
     "significance.catalogue": ("list_tests",),
     "significance.power": ("topics_needed",),
     "guard": ("Guard",),
-    "model_selection.scorers": ("make_scorer",),
-    "model_selection.training_metrics": ("lightgbm_feval", "xgboost_metric"),
+    "model_selection.scorers": ("lightgbm_feval", "make_scorer", "xgboost_metric"),
     "model_selection.query_split": ("QuerySplit",),
     "model_selection.splitters": (
         "PredefinedFolds",

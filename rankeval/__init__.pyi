@@ -35,15 +35,15 @@ from rankeval.model_selection.query_split import QuerySplit as QuerySplit
 from rankeval.model_selection.ranker import QueryRanker as QueryRanker
 from rankeval.model_selection.results import CrossValidation as CrossValidation
 from rankeval.model_selection.results import CrossValidations as CrossValidations
+from rankeval.model_selection.scorers import lightgbm_feval as lightgbm_feval
 from rankeval.model_selection.scorers import make_scorer as make_scorer
+from rankeval.model_selection.scorers import xgboost_metric as xgboost_metric
 from rankeval.model_selection.splitters import PredefinedFolds as PredefinedFolds
 from rankeval.model_selection.splitters import QueryKFold as QueryKFold
 from rankeval.model_selection.splitters import QueryShuffleSplit as QueryShuffleSplit
 from rankeval.model_selection.splitters import QueryTimeSplit as QueryTimeSplit
 from rankeval.model_selection.splitters import RepeatedQueryKFold as RepeatedQueryKFold
 from rankeval.model_selection.splitters import StratifiedQueryKFold as StratifiedQueryKFold
-from rankeval.model_selection.training_metrics import lightgbm_feval as lightgbm_feval
-from rankeval.model_selection.training_metrics import xgboost_metric as xgboost_metric
 from rankeval.model_selection.trials import OptunaObjective as OptunaObjective
 from rankeval.model_selection.trials import optuna_objective as optuna_objective
 from rankeval.model_selection.validation import LearningCurve as LearningCurve

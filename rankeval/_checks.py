@@ -10,11 +10,11 @@ from typing import Any
 from rankeval.errors import InvalidInput
 
 
-def refuse(*cases: tuple[bool, str]) -> None:
+def refuse(*cases: tuple[bool, str], kind: type[InvalidInput] = InvalidInput) -> None:
     """Raise for the first case that holds: a table of what must not be, and what to say of it."""
     for wrong, problem in cases:
         if wrong:
-            raise InvalidInput(problem)
+            raise kind(problem)
 
 
 def check_count(name: str, value: Any, *, least: int = 1) -> None:

@@ -104,8 +104,7 @@ class Baselines:
         return self.folder / f"{quoted}.parquet"
 
     def _renewed(self, candidate: Evaluation, path: Path) -> Evaluation:
-        """Write the baseline if it is another one, and say how its means change."""
-        content, exists = candidate.to_bytes(), path.exists()
+            content, exists = candidate.to_bytes(), path.exists()
         unchanged = exists and path.read_bytes() == content
         old = _aggregates(path) if exists and not unchanged else {}
         if not unchanged:
@@ -141,7 +140,6 @@ def _aggregates(path: Path) -> dict[str, float]:
 
 
 def _relative(path: Path, node: pytest.Item) -> str:
-    """Return a path as seen from where pytest was called."""
     try:
         return os.path.relpath(path, node.config.invocation_params.dir)
     except ValueError:  # another drive

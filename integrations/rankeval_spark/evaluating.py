@@ -365,7 +365,6 @@ def _refuse_order_of_rows(rules: Convention) -> None:
 def _refuse(
     notes: Sequence[Note], names: Mapping[str, str | None], rules: Convention, bound: Sequence[Measure]
 ) -> None:
-    """Raise the error that the rows of all parts together call for."""
     if not notes:
         raise InvalidInput("the DataFrame is empty: give a row for each ranked document")
     if other := {note["version"] for note in notes} - {__version__}:
@@ -379,6 +378,6 @@ def _refuse(
             raise as_raised(note)
     if not any(note["weighs"] for note in notes):
         refuse_unusable(np.zeros(1))
-    grades = np.unique([grade for note in notes for grade in note.get("grades", ())])
+    grades = np.unique([grade for note in notes for grade in note["grades"]])
     for one in bound:
         one.refuse_falling_gains(rules.ties, grades)

@@ -106,9 +106,8 @@ class PartScoring:
         joined = join_arrays(y, score, qid, docid=docid, convention=self.convention)
         weights = part_weights(columns["query_weight"], joined) if "query_weight" in columns else None
         evaluation = score_part(joined, self.asked, weights=weights, name=self.name)
-        note: Note = {"weighs": weights is None or bool((weights > 0).any())}
-        if self.needs_grades:
-            note["grades"] = np.unique(joined.relevance).astype(np.float64).tolist()
+        grades = np.unique(joined.relevance).astype(np.float64).tolist() if self.needs_grades else []
+        note: Note = {"weighs": weights is None or bool((weights > 0).any()), "grades": grades}
         evidence = None if self.watch is None else self.watch.value.evidence(y, qid, docid=docid, score=score)
         return note, None if evidence is None else pickle.dumps(evidence), evaluation.to_bytes()
 

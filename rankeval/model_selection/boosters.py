@@ -73,10 +73,8 @@ def own_rounds(estimator: Any) -> int | None:
     if name == "lightgbm":
         given = [rounds for rounds in given if rounds > 0]  # 0 and below switch it off
     if name == "catboost":
-        if params.get("od_pval"):
-            raise InvalidInput(
-                "CatBoost's od_pval cannot be honoured: give QueryRanker early_stopping_rounds, or CatBoost od_wait"
-            )
+        way = "give QueryRanker early_stopping_rounds, or CatBoost od_wait"
+        refuse((bool(params.get("od_pval")), f"CatBoost's od_pval cannot be honoured: {way}"))
         if params.get("od_type") == "IncToDec":
             return None  # without od_pval this never stops
         if params.get("od_type") == "Iter":
@@ -130,11 +128,9 @@ def fit(estimator: Any, rows: TrainingRows, watch: EarlyStopping | None = None) 
         If the estimator cannot stop early.
     """
     name = library(estimator)
-    if watch is not None and not name:
-        raise InvalidInput(
-            f"only LightGBM, XGBoost and CatBoost can stop early, found {type(estimator).__name__}: leave "
-            "early_stopping_rounds out"
-        )
+    kind = type(estimator).__name__
+    other = f"only LightGBM, XGBoost and CatBoost can stop early, found {kind}: leave early_stopping_rounds out"
+    refuse((watch is not None and not name, other))
     takes = set(signature(estimator.fit).parameters)
     return _FITS.get(name, _fit_plainly)(estimator, rows.in_blocks() if takes & _TOLD else rows, watch, takes)
 
@@ -184,13 +180,9 @@ def _fit_lightgbm(estimator: Any, rows: TrainingRows, watch: EarlyStopping | Non
     before = estimator.get_params()
     theirs = {name: before[name] for name in _OWN_ROUNDS["lightgbm"] if name in before}
     estimator.set_params(metric="None", **dict.fromkeys(theirs))
-    estimator.fit(
-        rows.X,
-        rows.y,
-        eval_metric=lambda _, score: (str(watch.measure), watch.value(score), watch.greater_is_better),
-        callbacks=[lightgbm.early_stopping(watch.rounds, verbose=False)],
-        **told,
-    )
+    told["eval_metric"] = lambda _, score: (str(watch.measure), watch.value(score), watch.greater_is_better)
+    told["callbacks"] = [lightgbm.early_stopping(watch.rounds, verbose=False)]
+    estimator.fit(rows.X, rows.y, **told)
     # An empty text is LightGBM's default; set_params cannot take a parameter away.
     estimator.set_params(**theirs, metric=before.get("metric", ""))
     watch.best = float(estimator.best_score_["valid_0"][str(watch.measure)])
@@ -211,13 +203,8 @@ def _fit_xgboost(estimator: Any, rows: TrainingRows, watch: EarlyStopping | None
         return None
     import xgboost
 
-    matrix = xgboost.DMatrix(
-        watch.held_out.X,
-        missing=estimator.missing,
-        nthread=estimator.n_jobs,
-        enable_categorical=estimator.enable_categorical,
-        feature_types=estimator.feature_types,
-    )
+    read = {name: getattr(estimator, name) for name in ("missing", "enable_categorical", "feature_types")}
+    matrix = xgboost.DMatrix(watch.held_out.X, nthread=estimator.n_jobs, **read)
 
     class Stop(xgboost.callback.TrainingCallback):  # type: ignore[misc]
         """Checks after each iteration. XGBoost caches predictions of a matrix, so only the new tree is evaluated."""

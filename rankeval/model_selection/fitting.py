@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.parallel import Parallel, delayed
 
-from rankeval._checks import shown, whole_number
+from rankeval._checks import refuse, shown, whole_number
 from rankeval.collection.convention import Convention
 from rankeval.collection.data import RankingData
 from rankeval.contamination.fingerprint import fingerprint
@@ -103,10 +103,8 @@ class Task:
         check.refuse(data.X, data.y, data.qid, action=action)
         part = validation_part(eval_set, eval_qid)
         if part is not None:
-            if not any(stops_early(ranker) for ranker in rankers):
-                raise InvalidInput(
-                    "eval_set has rows to stop training on, and no ranker stops: give early_stopping_rounds too"
-                )
+            useless = "eval_set has rows to stop training on, and no ranker stops: give early_stopping_rounds too"
+            refuse((not any(stops_early(ranker) for ranker in rankers), useless))
             check.refuse(part.X, part.y, part.qid, action=f"{action} with this eval_set")
         unit, weight = row_units(columns["unit"], data.qid), row_weights(columns["sample_weight"], len(data))
         return cls(data, unit, weight, query_weight_of_rows(query_weight, data.qid, X=X, y=y, qid=columns["qid"]), part)
@@ -177,10 +175,6 @@ class FoldScoring:
 
     def evaluate(self, rows: Rows, predicted: NDArray[np.float64], name: str | None = None) -> Evaluation:
         """Evaluate the scores of these rows, which are all rows of some queries."""
-        joined = self._only(rows, predicted)
-        return score(joined, self.asked, weights=query_weights(self.weight, joined), name=name)
-
-    def _only(self, rows: Rows, predicted: NDArray[np.float64]) -> Joined:
         whole = self.joined
         values, inside = np.full(len(whole.score), np.nan), np.zeros(len(whole.score), dtype=bool)
         values[rows], inside[rows] = predicted, True
@@ -188,7 +182,7 @@ class FoldScoring:
         sizes, held_out = np.diff(whole.offsets), inside[order[whole.offsets[:-1]]]
         order = order[np.repeat(held_out, sizes)]
         all_judged = whole.judged is None or whole.judged[order].all()
-        return replace(
+        joined = replace(
             whole,
             queries=whole.queries[held_out],
             offsets=offsets_of(sizes[held_out]),
@@ -196,6 +190,7 @@ class FoldScoring:
             score=values,
             judged=None if all_judged else whole.judged,
         )
+        return score(joined, self.asked, weights=query_weights(self.weight, joined), name=name)
 
 
 @dataclass(frozen=True, eq=False)
@@ -240,9 +235,9 @@ def run_folds(
 
 
 def _parallel(n_jobs: int | None) -> Parallel:
-    """Return what runs folds; it sends scikit-learn's configuration along, such as the output of transformers."""
     if n_jobs is not None and whole_number(n_jobs) is None:  # joblib waits for ever for an array of one number
         raise InvalidInput(argument="n_jobs", found=shown(n_jobs), expected="a whole number, or -1 for all cores")
+    # scikit-learn's Parallel sends its configuration along, such as the output of transformers.
     try:
         return Parallel(n_jobs=n_jobs, return_as="generator")
     except ValueError:  # of a backend that returns all results at once, such as "multiprocessing"
@@ -277,12 +272,6 @@ def fold_table(scoring: FoldScoring, tests: Sequence[Rows], done: list[FittedFol
     for test, fold in zip(tests, done, strict=True):
         started = time.perf_counter()
         evaluation = scoring.evaluate(test, fold.score)
-        table.append(
-            {
-                "n_queries": evaluation.n_queries,
-                **evaluation.aggregates(),
-                "fit_seconds": fold.fit_seconds,
-                "score_seconds": fold.score_seconds + time.perf_counter() - started,
-            }
-        )
+        row = {"n_queries": evaluation.n_queries, **evaluation.aggregates(), "fit_seconds": fold.fit_seconds}
+        table.append(row | {"score_seconds": fold.score_seconds + time.perf_counter() - started})
     return pd.DataFrame(table, index=pd.RangeIndex(len(table), name=FOLD))

@@ -163,7 +163,6 @@ def validation_part(
 
 
 def _only(eval_set: Any) -> Any:
-    """Take the pair out of a list or tuple that holds one."""
     while isinstance(eval_set, (list, tuple)) and len(eval_set) == 1:
         eval_set = eval_set[0]
     return eval_set

@@ -16,6 +16,7 @@ from sklearn import config_context
 from sklearn.pipeline import Pipeline
 from sklearn.utils.metadata_routing import MetadataRequest, get_routing_for_object
 
+from rankeval._checks import refuse
 from rankeval.collection.rows import check_rows
 from rankeval.errors import InvalidInput
 from rankeval.model_selection import boosters
@@ -59,14 +60,12 @@ def check_estimator(estimator: Any) -> None:
     params = outer.get_params(deep=False)
     inner = last_of(params.get("estimator"))
     name = type(outer).__name__
-    if boosters.is_ranker(inner) and not _consumes(inner, "qid"):
-        kind = type(inner).__name__
-        raise InvalidInput(
-            f"{name} cannot tell {kind} the queries: wrap the ranker, {name}(QueryRanker({kind}(...)), "
-            "{'estimator__...': ...})"
-        )
-    if params.get("refit", True) is False:
-        raise InvalidInput(f"{name}(refit=False) keeps no estimator to predict with: leave refit out or name a measure")
+    kind = type(inner).__name__
+    way = f"wrap the ranker, {name}(QueryRanker({kind}(...)), {{'estimator__...': ...}})"
+    is_untold = boosters.is_ranker(inner) and not _consumes(inner, "qid")
+    refuse((is_untold, f"{name} cannot tell {kind} the queries: {way}"))
+    no_model = f"{name}(refit=False) keeps no estimator to predict with: leave refit out or name a measure"
+    refuse((params.get("refit", True) is False, no_model))
     for one in (outer, inner):
         _check_final(one)
 
@@ -162,10 +161,8 @@ def _consumes(estimator: Any, param: str) -> bool:
 
 
 def _fitted_by_routing(estimator: Any, rows: TrainingRows, watch: EarlyStopping | None) -> Any:
-    if watch is not None:
-        raise InvalidInput(
-            f"early stopping belongs inside {type(estimator).__name__}: leave it out of the QueryRanker around it"
-        )
+    kind = type(estimator).__name__
+    refuse((watch is not None, f"early stopping belongs inside {kind}: leave it out of the QueryRanker around it"))
     told: dict[str, Any] = {"qid": rows.ids}
     if rows.weight is not None:
         _ask_for_weights(estimator)
@@ -201,7 +198,6 @@ def _ask_for_weights(estimator: Any, *, fit: bool = True) -> None:
 
 
 def _inside(estimator: Any) -> Iterator[Any]:
-    """Yield the estimators among the parameters of an estimator, alone or in named lists."""
     params = estimator.get_params(deep=False) if hasattr(estimator, "get_params") else {}
     for value in params.values():
         listed = isinstance(value, list) and all(isinstance(one, tuple) and len(one) > 1 for one in value)
@@ -266,7 +262,6 @@ def features_for(estimator: Any, X: Any) -> Any:
 
 
 def _check_shape(shape: tuple[int, ...]) -> None:
-    """Raise unless X is a table with rows and columns, in scikit-learn's words."""
     if len(shape) != 2:
         raise InvalidInput(
             f"Expected 2D array, got X of shape {shape}. Reshape your data with X.reshape(-1, 1) if it has a single "

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import column_or_1d
 
+from rankeval._checks import refuse
 from rankeval.collection.rows import check_rows, index_of, same_rows
 from rankeval.errors import InvalidInput, QueryIdError, UnusableQueryIdsError
 from rankeval.io.columns import refuse_masked
@@ -80,10 +81,8 @@ def id_array(ids: Any, rows: int, source: str) -> NDArray[Any]:
     column = as_typed(ids)
     if column.ndim == 2 and column.shape[1] == 1:
         column = column[:, 0]
-    if column.shape != (rows,):
-        raise UnusableQueryIdsError(
-            f"{source} has shape {column.shape}, but there are {rows} rows: give the query id of each row"
-        )
+    unlike = f"{source} has shape {column.shape}, but there are {rows} rows: give the query id of each row"
+    refuse((column.shape != (rows,), unlike), kind=UnusableQueryIdsError)
     if column.dtype.kind == "O" and pd.api.types.infer_dtype(column, skipna=False) == "string":
         return column  # five times faster than a search for missing ids
     missing = pd.isna(column)
@@ -248,30 +247,29 @@ class BoundIds:
         return ids
 
     def _positions(self, X: Any, y: Any) -> NDArray[np.intp]:
-        rows, known, doubt = n_rows(X), index_of(self.ids), ""
+        rows, known = n_rows(X), index_of(self.ids)
         labels = next((index for index in map(index_of, (y, X)) if index is not None), None)
         if known is None or labels is None:
-            if rows != len(self.ids):
-                raise UnusableQueryIdsError(
-                    f"{len(self.ids)} ids are bound, which cannot be matched to {rows} rows without an index: bind a "
-                    "pandas Series on the index of X, and give X or y with that index"
-                )
+            unlike = (
+                f"{len(self.ids)} ids are bound, and no index matches them to {rows} rows: bind a Series on that of X"
+            )
+            refuse((rows != len(self.ids), unlike), kind=UnusableQueryIdsError)
             doubt = "there is no index"
         elif known.inferred_type == labels.inferred_type == "integer" and np.array_equal(labels, np.arange(rows)):
             doubt = f"the labels 0 to {rows - 1} may come from reset_index"
+        else:
+            doubt = ""
         if doubt and self.y is None:
-            raise UnusableQueryIdsError(
-                f"{doubt}, so that the bound qid may be that of other rows: bind y with the ids to have that checked, "
-                "make_scorer(..., qid=qid, y=y), or pass qid with the call"
-            )
+            way = "bind y with the ids to have that checked, make_scorer(..., qid=qid, y=y), or pass qid with the call"
+            raise UnusableQueryIdsError(f"{doubt}, so that the bound qid may be that of other rows: {way}")
         if known is None or labels is None or same_rows(known, labels):
             return np.arange(rows)
-        if not known.is_unique:
-            raise UnusableQueryIdsError("the index of the bound qid has duplicates, so that rows cannot be found in it")
+        again = "the index of the bound qid has duplicates, so that rows cannot be found in it"
+        refuse((not known.is_unique, again), kind=UnusableQueryIdsError)
         positions: NDArray[np.intp] = known.get_indexer(labels)
-        if (positions < 0).any():
-            lost = labels.tolist()[int(np.argmin(positions))]
-            raise UnusableQueryIdsError(f"the bound qid has no row {lost!r}, which is in the index of the data")
+        lost = labels[positions < 0].tolist()[:1]
+        in_data = f"the bound qid has no row {lost}, which is in the index of the data"
+        refuse((bool(lost), in_data), kind=UnusableQueryIdsError)
         return positions
 
 

@@ -122,10 +122,9 @@ class QuerySplit:
         codes, units = (by_id if self.order == "id" else encode)(self._units(X, y, groups, qid, group))
         folds = getattr(self.splitter, "test_fold", None)  # of scikit-learn's PredefinedSplit
         if folds is not None and len(folds) != len(units):
-            raise InvalidInput(
-                f"test_fold of {type(self.splitter).__name__} has {len(folds)} entries, but there are {len(units)} "
-                "queries: give one per query, in the order of their ids; or rankeval.PredefinedFolds(ids by fold)"
-            )
+            entries = f"test_fold has {len(folds)} entries, but there are {len(units)} queries"
+            way = "give one per query, in the order of their ids; or rankeval.PredefinedFolds(ids by fold)"
+            raise InvalidInput(f"{entries}: {way}")
         targets = self._targets(X, y, codes, units)
         wants_groups = hasattr(self.splitter, "get_metadata_routing") and (
             self.splitter.get_metadata_routing().split.requests.get("groups") is True
@@ -148,9 +147,7 @@ class QuerySplit:
             try:
                 per_query(encode(units)[0], encode(ids)[0], "groups")
             except InvalidInput as error:
-                raise QueryIdError(
-                    "groups puts rows of one query into two groups: give every row of a query the same group"
-                ) from error
+                raise QueryIdError(**error.fields) from error
         return units
 
     def _targets(self, _X: Any, y: Any, codes: NDArray[np.int64], units: NDArray[Any]) -> NDArray[Any] | None:
@@ -332,10 +329,8 @@ def of_key(key: Any, queries: NDArray[Any], codes: NDArray[np.int64], name: str 
         known = dict(key.items())
         lacking = [query for query in queries.tolist() if query not in known]
         if lacking:
-            raise InvalidInput(
-                f"{name} has no value for query {lacking[0]!r} ({len(lacking)} such of {len(queries)}): give one for "
-                f"each query, or one for each of the {len(codes)} rows"
-            )
+            way = f"give one for each query, or one for each of the {len(codes)} rows"
+            raise InvalidInput(f"{name} has no value for query {lacking[0]!r} ({len(lacking)} such): {way}")
         values = [known[query] for query in queries.tolist()]
     else:
         values = list(per_query(key, codes, name))

@@ -317,33 +317,29 @@ class QueryRanker(BaseEstimator):  # type: ignore[misc]
             raise InvalidInput("weighs rows in fitting", argument="sample_weight", remedy="give query_weight for means")
         if self.single_query and find(X, y, qid=qid, group=group) is None:
             qid = np.zeros(n_rows(X), dtype=np.int64)
-        value: float = make_scorer(SCORE)(self, X, y, qid=qid, group=group, query_weight=query_weight)  # type: ignore[assignment]
-        return value
+        scorer = make_scorer(SCORE)
+        return scorer(self, X, y, qid=qid, group=group, query_weight=query_weight)  # type: ignore[return-value]
 
     @property
-    def feature_importances_(self) -> NDArray[np.float64]:
+    def feature_importances_(self) -> Any:
         """The feature importances of the fitted estimator, if it has them."""
         last = nesting.last_of(self.estimator_)
         if boosters.library(last) == "catboost":
             # CatBoost's own attribute needs the training data for rankers, and is None without.
             return np.asarray(last.get_feature_importance(type="PredictionValuesChange"))
-        found: NDArray[np.float64] = last.feature_importances_
-        return found
+        return last.feature_importances_
 
     @property
-    def coef_(self) -> NDArray[np.float64]:
+    def coef_(self) -> Any:
         """The coefficients of the fitted estimator, if it has them."""
-        found: NDArray[np.float64] = nesting.last_of(self.estimator_).coef_
-        return found
+        return nesting.last_of(self.estimator_).coef_
 
     @property
-    def classes_(self) -> NDArray[Any]:
+    def classes_(self) -> Any:
         """The classes of the fitted estimator, if it has them."""
-        found: NDArray[Any] = self.estimator_.classes_
-        return found
+        return self.estimator_.classes_
 
     def _response(self, X: Any, method: str) -> NDArray[np.float64]:
-        """Return what a method of the fitted estimator says of X."""
         check_is_fitted(self, "estimator_")
         features = self._features(X, reset=False)
         with threads.few(self.estimator_, features):
@@ -363,7 +359,6 @@ class QueryRanker(BaseEstimator):  # type: ignore[misc]
             return require(X, y, who="QueryRanker.fit", qid=qid, group=group)
 
     def _validation(self, trained: Any, eval_set: Any, eval_qid: Any, eval_X: Any, eval_y: Any) -> TrainingRows | None:
-        """Return the validation part, with the columns of X."""
         with stopping():
             part = validation_part(eval_set, eval_qid, eval_X=eval_X, eval_y=eval_y, single_query=self.single_query)
             if eval_X is not None and in_search():

@@ -232,10 +232,8 @@ class CrossValidations(Mapping[str, CrossValidation]):
         (name, first), *others = self.results.items()
         for other, result in others:
             if [split.digest for split in first.splits] != [split.digest for split in result.splits]:
-                raise InvalidInput(
-                    f"{name!r} and {other!r} were cross-validated on different folds: give both the same splitter with "
-                    "a random_state, or cross_validate a mapping of both"
-                )
+                way = "give both the same splitter with a random_state, or cross_validate a mapping of both"
+                raise InvalidInput(f"{name!r} and {other!r} were cross-validated on different folds: {way}")
         folds = {name: result.folds for name, result in self.results.items()}
         sizes = [(split.n_train, split.n_test) for split in first.splits]
         return compare_algorithms(folds, self.evaluations, sizes=sizes, baseline=baseline, **options)

@@ -63,7 +63,7 @@ class QueryKFold(QuerySplit):
     """
 
     def __init__(self, n_splits: int = 5, *, shuffle: bool = False, random_state: Any = None) -> None:
-        check_folds(n_splits)
+        check_count("n_splits", n_splits, least=2)
         super().__init__(KFold(n_splits, shuffle=shuffle, random_state=random_state))
 
 
@@ -91,7 +91,7 @@ class RepeatedQueryKFold(QuerySplit):
     """
 
     def __init__(self, n_splits: int = 5, *, n_repeats: int = 10, random_state: Any = None) -> None:
-        check_folds(n_splits)
+        check_count("n_splits", n_splits, least=2)
         check_count("n_repeats", n_repeats)
         super().__init__(RepeatedKFold(n_splits=n_splits, n_repeats=n_repeats, random_state=random_state))
 
@@ -136,7 +136,7 @@ class StratifiedQueryKFold(QuerySplit):
         shuffle: bool = False,
         random_state: Any = None,
     ) -> None:
-        check_folds(n_splits)
+        check_count("n_splits", n_splits, least=2)
         splitter = StratifiedKFold(n_splits, shuffle=shuffle, random_state=random_state)
         super().__init__(splitter, stratum=stratum, key=key)
 
@@ -226,7 +226,7 @@ class QueryTimeSplit(QuerySplit):
         max_train_size: int | None = None,
         test_size: int | None = None,
     ) -> None:
-        check_folds(n_splits)
+        check_count("n_splits", n_splits, least=2)
         kind, order = (TimeSeriesSplit, "row") if times is None else (_ByTime, "id")
         super().__init__(kind(n_splits, max_train_size=max_train_size, test_size=test_size, gap=gap), order=order)
         self.times = times
@@ -257,24 +257,6 @@ class _ByTime(TimeSeriesSplit):  # type: ignore[misc]
             yield before, test
 
 
-def check_folds(n_splits: Any) -> None:
-    """Check a number of folds.
-
-    Parameters
-    ----------
-    n_splits : object
-        The argument.
-
-    Raises
-    ------
-    InvalidInput
-        If it is no whole number of 2 or more.
-    """
-    check_count("n_splits", n_splits)
-    if n_splits < 2:
-        raise InvalidInput(f"n_splits is {n_splits}; expected 2 or more, since one part is held out at a time")
-
-
 FORMS = "numbers, dates, times of NumPy, pandas or Python, or text such as '2024-05-31'; without a time zone, UTC"
 
 
@@ -303,17 +285,14 @@ def query_times(times: Any, X: Any, y: Any, codes: NDArray[np.int64], queries: N
     if isinstance(times, str):
         levels = (level for _, level in index_levels(X, y, times))
         column = X[times] if times in list(getattr(X, "columns", ())) else next(levels, None)
-        if column is None:
-            raise InvalidInput(f"times is {times!r}, neither a column of X nor a level of the index of X or y")
+        refuse((column is None, f"times is {times!r}, neither a column of X nor a level of the index of X or y"))
     if is_by_query(column, len(codes)):
         return moments(of_key(column, queries, codes, "times"), "times")
     check_rows(X=X, y=y, times=column)
     found = moments(column, "times")
-    if len(found) != len(codes):
-        raise InvalidInput(
-            f"times has {len(found)} values, but there are {len(codes)} rows: a search splits its training part again, "
-            "so give the name of a column of X or of an index level, or a mapping of query ids to times"
-        )
+    unlike = f"times has {len(found)} values, but there are {len(codes)} rows: a search splits its training part again"
+    way = "so give the name of a column of X or of an index level, or a mapping of query ids to times"
+    refuse((len(found) != len(codes), f"{unlike}, {way}"))
     order = np.argsort(found, kind="stable")
     latest = np.empty(len(queries), dtype=found.dtype)
     latest[codes[order]] = found[order]  # the last one written is the latest
@@ -437,10 +416,9 @@ class _ByIds:
         for number, fold in enumerate(self.folds):
             for side in fold:
                 if absent := side - known:
-                    raise QueryIdError(
-                        f"fold {number} has {count(len(absent), 'query')} that the data lacks, such as "
-                        f"{min(absent)!r}: give all of the data, such as train, vali and test of one fold together"
-                    )
+                    lacking = f"{count(len(absent), 'query')} that the data lacks, such as {min(absent)!r}"
+                    way = "give all of the data, such as train, vali and test of one fold together"
+                    raise QueryIdError(f"fold {number} has {lacking}: {way}")
             train, test = (np.flatnonzero([query in side for query in spelled]) for side in fold)
             yield train, test
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rankeval._checks import refuse, shown
 from rankeval.collection.convention import Convention, rules_of_call
-from rankeval.errors import InvalidInput, Refusal
+from rankeval.errors import Refusal
 from rankeval.model_selection import boosters
 from rankeval.model_selection.checks import check_measures, check_names
 from rankeval.model_selection.fitting import FoldScoring, Task
@@ -90,20 +90,25 @@ class OptunaObjective:
         import optuna
 
         study = getattr(trial, "study", None)
-        if study is not None and [one.name.lower() for one in study.directions] != [self.direction]:
-            raise InvalidInput(
-                f'{self.measure} is to be {self.direction}d: optuna.create_study(direction="{self.direction}")'
-            )
+        is_other = study is not None and [one.name.lower() for one in study.directions] != [self.direction]
+        way = f'optuna.create_study(direction="{self.direction}")'
+        refuse((is_other, f"{self.measure} is to be {self.direction}d: {way}"))
         try:
             ranker = self.ranker(trial)
             values: list[float] = []
             for step, (train, test) in enumerate(self.folds):
-                values.append(self._value(ranker, train, test))
+                score = self.task.fit(ranker, train).predict(self.task.data.take(test).X)
+                values += self.scoring.evaluate(test, score).aggregates().values()
                 trial.report(values[-1], step)
                 if trial.should_prune() and step + 1 < len(self.folds):
                     raise optuna.TrialPruned(f"after {step + 1} of {len(self.folds)} folds")
         except Refusal as refusal:
-            _end(study, trial, refusal)
+            # Optuna marks no trial as failed for a BaseException. `study.stop` would hide the refusal with several
+            # jobs: Optuna then ignores errors of the other threads.
+            if study is not None:
+                trial.set_user_attr("refused", str(refusal))
+                study.tell(trial, state=optuna.trial.TrialState.FAIL)
+            raise
         trial.set_user_attr("measure", str(self.measure))
         trial.set_user_attr("folds", values)
         return float(np.mean(values))
@@ -120,10 +125,6 @@ class OptunaObjective:
         if callable(self.space):
             check_names(self.estimator, params, where="space")
         return as_ranker(boosters.cloned(self.estimator).set_params(**params))
-
-    def _value(self, ranker: QueryRanker, train: Rows, test: Rows) -> float:
-        score = self.task.fit(ranker, train).predict(self.task.data.take(test).X)
-        return next(iter(self.scoring.evaluate(test, score).aggregates().values()))
 
     def __repr__(self) -> str:
         return f"OptunaObjective({self.estimator!r}, {self.measure} over {len(self.folds)} folds)"
@@ -253,16 +254,3 @@ def _suggested(trial: Any, space: Mapping[str, Any]) -> dict[str, Any]:
             suggest = trial.suggest_float if isinstance(wanted, FloatDistribution) else trial.suggest_int
             params[name] = suggest(name, wanted.low, wanted.high, step=wanted.step, log=wanted.log)
     return params
-
-
-def _end(study: Any, trial: Any, refusal: Refusal) -> NoReturn:
-    """Mark the trial as failed, which Optuna does not do for a BaseException, and raise, which ends the study.
-
-    `study.stop` would hide the refusal with several jobs: Optuna then ignores errors of the other threads.
-    """
-    if study is not None:
-        import optuna
-
-        trial.set_user_attr("refused", str(refusal))
-        study.tell(trial, state=optuna.trial.TrialState.FAIL)
-    raise refusal

@@ -9,14 +9,17 @@ Both make one-sided claims of `rankeval.compare` about the gain of the candidate
 so a candidate between the two limits passes the first and fails the second. The interval that is printed has both
 limits, each at the level 1 - alpha: it is the one of level 1 - 2 alpha, and agrees with either check.
 
-Assert that two evaluations are the same: queries, measures, conventions, and scores within a tolerance.
+`assert_evaluations_equal` compares queries, measures, conventions, and scores within a tolerance. The sides of all
+three assertions are evaluations, frames or saved files.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+import os
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -26,16 +29,18 @@ from rankeval._checks import check_number, check_share, count, few, shown
 from rankeval.comparison import Comparison, compare
 from rankeval.comparison.design import Design
 from rankeval.comparison.record import PARTED
-from rankeval.comparison.scores import Scores, per_query_frame, shared_scores
+from rankeval.comparison.scores import Scores, SharedScores, per_query_frame, shared_scores
 from rankeval.errors import CheckFailed, InvalidInput
 from rankeval.evaluation import Evaluation
-from rankeval.measures import greater_is_better
+from rankeval.evaluation.labels import labels_of
+from rankeval.measures import Measure, direction, greater_is_better
+from rankeval.render.tables import Table, signed
 from rankeval.significance.columns import deviation, differences
 from rankeval.significance.declarations import ClaimName, Floats, Rng
+from rankeval.significance.effects import outcomes
 from rankeval.significance.power import power_of_no_harm
 from rankeval.significance.registry import TESTS
 from rankeval.testing.check import CHECKS, Check, Claim, record
-from rankeval.testing.scores import N_WORST, Given, Measures, measures_of, query_table, scores_of, worst_queries
 
 _PARTED = "p steps down over the measures (Holm), and the intervals do not: where the two disagree, p decides"
 
@@ -170,7 +175,6 @@ def assert_not_worse(
 
 
 def _passed(check: Check) -> Check:
-    """Return a check, or raise its failure."""
     __tracebackhide__ = True
     record(check)
     if not check.passed:
@@ -245,7 +249,6 @@ def _least_gain(compared: Comparison) -> Floats:
 
 
 def _pass_rate(settings: _Settings, compared: Comparison, n: int, sd: float, loss: float) -> float:
-    """Return how often an equal system passes; nan for tests whose power is not that of Student's t."""
     if not TESTS[compared.test].power_of_t:
         return math.nan
     alpha, margin, unseen = settings.alpha, settings.margin, settings.unseen
@@ -298,7 +301,6 @@ def assert_evaluations_equal(candidate: Given, baseline: Given, *, atol: float =
 
 
 def _structure(new: pd.DataFrame, old: pd.DataFrame) -> list[str]:
-    """Return a sentence on each kind of queries or measures that only one side has."""
     reasons = []
     for things, one, other in (("measure", new.columns, old.columns), ("query", new.index, old.index)):
         for side, labels, others in (("candidate", one, other), ("baseline", other, one)):
@@ -311,7 +313,6 @@ def _structure(new: pd.DataFrame, old: pd.DataFrame) -> list[str]:
 
 
 def _rules(one: Scores, other: Scores) -> list[str]:
-    """Return a sentence for each rule, set of judgments or weights in which two evaluations differ."""
     if not (isinstance(one, Evaluation) and isinstance(other, Evaluation)):
         return []
     reasons = one.differs_from(other)
@@ -351,3 +352,87 @@ def _record(new: pd.DataFrame, old: pd.DataFrame, differ: bool) -> None:
     shared = ", ".join(str(label) for label in new.columns if label in old.columns)
     verdict = "differs from the baseline" if differ else "equal to the baseline"
     CHECKS.append({"measure": shared, "queries": f"{len(new):,}", "gain": "", "interval": "", "verdict": verdict})
+
+
+Given = Scores | str | os.PathLike[str]
+Measures = str | Measure | Sequence[str | Measure]
+
+N_WORST = 10
+"""Queries in the table of those that lost most."""
+
+
+def scores_of(given: Given) -> Scores:
+    """Return scores as they are, or those of the Evaluation that was saved at a path.
+
+    Raises
+    ------
+    InvalidInput
+        If there is no such file, or it is another one, such as a run.
+    """
+    if not isinstance(given, str | os.PathLike):
+        return given
+    path = Path(given)
+    try:
+        return Evaluation.load(path)
+    except InvalidInput as error:
+        if not path.is_file():
+            raise
+        raise InvalidInput(f"{error}", remedy="score a run first: rk.evaluate(qrels, run)") from error
+
+
+def measures_of(candidate: Scores, baseline: Scores, wanted: Measures | None) -> list[str]:
+    """Return the names of the measures to check: those asked for, or the only one that both sides have.
+
+    Raises
+    ------
+    InvalidInput
+        If none is named, and the two sides share several or none.
+    UnknownName
+        If one side lacks a measure.
+    """
+    one, other = ([str(label) for label in per_query_frame(side)] for side in (candidate, baseline))
+    shared = [label for label in one if label in other]
+    if wanted is not None:
+        return labels_of(wanted, shared, "measure of both candidate and baseline")
+    if len(shared) == 1:
+        return shared
+    if not shared:
+        raise InvalidInput(
+            f"candidate and baseline share no measure: candidate has {', '.join(one)}; baseline has {', '.join(other)}"
+        )
+    raise InvalidInput(f"measure= is needed, since there are several: name one or a list of {', '.join(shared)}")
+
+
+def worst_queries(shared: SharedScores, measure: str) -> str:
+    """Return a table of the queries that lost most by a measure, the greatest loss first.
+
+    Parameters
+    ----------
+    shared : SharedScores
+        Of the candidate and the baseline, in this order.
+    measure : str
+        Its name. If less is better by it, a query loses where the candidate's score is the greater one.
+    """
+    new, old = shared.scores[:, :, shared.measures.index(measure)].T
+    d = differences(new, old)
+    gains = direction(measure) * d
+    counts = outcomes(gains)
+    lost = np.argsort(gains, kind="stable")[: min(N_WORST, int(counts.losses))]
+    turned = "" if greater_is_better(measure) else " (less is better)"
+    said = (
+        f"by {measure}{turned} the candidate is worse on {int(counts.losses)} of "
+        f"{count(len(d), 'query')}, equal on {int(counts.ties)}, better on {int(counts.wins)}"
+    )
+    rows = pd.DataFrame({"qid": shared.queries, "baseline": old, "candidate": new, "difference": d})
+    return query_table(rows.iloc[lost], f"{said}; the greatest losses:") if len(lost) else said
+
+
+def query_table(rows: pd.DataFrame, caption: str) -> str:
+    """Return rows of qid, baseline, candidate and difference as text under a caption."""
+    shown_rows = rows.assign(qid=[_id(query) for query in rows["qid"]])
+    return Table(shown_rows, formats={"difference": signed}, caption=caption).to_text()
+
+
+def _id(query: Any) -> str:
+    text = str(query)
+    return text if text.isprintable() and len(text) <= 60 else shown(query)

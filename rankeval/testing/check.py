@@ -133,8 +133,7 @@ class Check:
         )
 
     def _advice(self) -> list[str]:
-        """Say how many queries are needed if an equal system fails too often."""
-        if self.claim == "no regression":
+            if self.claim == "no regression":
             return []
         return [
             f"{row['measure']}: an equal system passes only {_percent(row['rate'])} of the time; for 80 % take "
