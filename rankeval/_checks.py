@@ -66,8 +66,8 @@ def shown(value: Any) -> str:
     """Return a value as messages show it: in one line of at most 80 characters."""
     try:
         text = " ".join(repr(value).split())
-    except ValueError:  # Python writes no whole number of more than 4,300 digits
-        text = f"a {type(value).__name__} of very many digits"
+    except (ValueError, RecursionError):  # Python writes no whole number of 4,300 digits, and no list 1,000 deep
+        text = f"a {type(value).__name__} that is too long to write"
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 

@@ -104,7 +104,7 @@ class Baselines:
         return self.folder / f"{quoted}.parquet"
 
     def _renewed(self, candidate: Evaluation, path: Path) -> Evaluation:
-            content, exists = candidate.to_bytes(), path.exists()
+        content, exists = candidate.to_bytes(), path.exists()
         unchanged = exists and path.read_bytes() == content
         old = _aggregates(path) if exists and not unchanged else {}
         if not unchanged:

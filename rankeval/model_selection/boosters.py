@@ -176,16 +176,20 @@ def _fit_lightgbm(estimator: Any, rows: TrainingRows, watch: EarlyStopping | Non
     pair = held_out.X, held_out.y
     told |= dict(zip(("eval_X", "eval_y"), pair, strict=True)) if "eval_X" in takes else {"eval_set": [pair]}
     told |= {"eval_group": [held_out.sizes]} if ranks else {}
-    # Without this, its own metric or patience could stop the training before ours does.
+    name = str(watch.measure)
+
+    def stop(env: Any) -> None:
+        # lightgbm.early_stopping looks at all metrics, those of its own too.
+        value = next(found[2] for found in env.evaluation_result_list if found[1] == name)
+        if watch.noted(env.iteration, value) or env.iteration + 1 == env.end_iteration:
+            raise lightgbm.EarlyStopException(watch.best_iteration, env.evaluation_result_list)
+
+    told["eval_metric"] = lambda _, score: (name, watch.value(score), watch.greater_is_better)
+    # Its own patience could stop the training before ours does.
     before = estimator.get_params()
-    theirs = {name: before[name] for name in _OWN_ROUNDS["lightgbm"] if name in before}
-    estimator.set_params(metric="None", **dict.fromkeys(theirs))
-    told["eval_metric"] = lambda _, score: (str(watch.measure), watch.value(score), watch.greater_is_better)
-    told["callbacks"] = [lightgbm.early_stopping(watch.rounds, verbose=False)]
-    estimator.fit(rows.X, rows.y, **told)
-    # An empty text is LightGBM's default; set_params cannot take a parameter away.
-    estimator.set_params(**theirs, metric=before.get("metric", ""))
-    watch.best = float(estimator.best_score_["valid_0"][str(watch.measure)])
+    theirs = {rounds: before[rounds] for rounds in _OWN_ROUNDS["lightgbm"] if rounds in before}
+    estimator.set_params(**dict.fromkeys(theirs)).fit(rows.X, rows.y, callbacks=[stop], **told)
+    estimator.set_params(**theirs)
     return int(estimator.best_iteration_)
 
 

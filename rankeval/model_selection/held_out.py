@@ -132,7 +132,7 @@ def validation_part(
         If the query of each row is not known.
     """
     parts = [part for part in (eval_X, eval_y) if part is not None]
-    eval_set, eval_qid = _only(eval_set), _only_ids(eval_qid)
+    found: Any = _only(eval_set)
     refuse(
         (bool(parts) and eval_set is not None, "eval_set and eval_X, eval_y are the same rows twice: leave one out"),
         (len(parts) == 1, "one of eval_X and eval_y is missing: give both, or eval_set=(Xv, yv)"),
@@ -141,23 +141,26 @@ def validation_part(
             "eval_qid has the queries of eval_set, which is missing: give eval_set=(Xv, yv) too",
         ),
         (
-            isinstance(eval_set, RankingData) and eval_qid is not None,
+            isinstance(found, RankingData) and eval_qid is not None,
             "eval_set is a RankingData, which has query ids: leave eval_qid out",
         ),
     )
-    eval_set = tuple(parts) if parts else eval_set
-    if eval_set is None or isinstance(eval_set, RankingData):
-        return eval_set
-    n_parts = len(eval_set) if isinstance(eval_set, (list, tuple)) else 1
-    two = n_parts == 2 and all(isinstance(part, (tuple, RankingData)) for part in eval_set)
+    if isinstance(found, RankingData):
+        return found
+    if eval_set is None and not parts:
+        return None
+    found = tuple(parts) if parts else found
+    n_parts = len(found) if isinstance(found, (list, tuple)) else 1
+    two = n_parts == 2 and all(isinstance(part, (tuple, RankingData)) for part in found)
     forms = "give (Xv, yv), a list that holds one such pair, or a RankingData"
     refuse(
-        (n_parts != 2, f"eval_set is a {type(eval_set).__name__} of {count(n_parts, 'part')}: {forms}"),
+        (n_parts != 2, f"eval_set is a {type(found).__name__} of {count(n_parts, 'part')}: {forms}"),
         (two, "eval_set holds 2 validation parts, and training stops on one: give one of them"),
     )
-    X, y = eval_set
+    X, y = found
     try:
-        return _checked(X if hasattr(X, "shape") else np.asarray(X), y, eval_qid, single_query=single_query)
+        X = X if hasattr(X, "shape") else np.asarray(X)
+        return _checked(X, y, _only_ids(eval_qid), single_query=single_query)
     except InvalidInput as error:
         raise error.having(where="eval_set") from error.__cause__
 

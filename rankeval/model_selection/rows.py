@@ -220,8 +220,11 @@ class EarlyStopping:
         return self.evaluation(predicted).aggregates()[str(self.measure)]
 
     def after(self, iteration: int, predicted: Any) -> bool:
-        """Take note of an iteration; return whether to stop."""
-        value = self.value(predicted)
+        """Take note of the scores after an iteration; return whether to stop."""
+        return self.noted(iteration, self.value(predicted))
+
+    def noted(self, iteration: int, value: float) -> bool:
+        """Take note of the value after an iteration; return whether to stop."""
         if self.best is None or (value > self.best if self.greater_is_better else value < self.best):
             self.best, self.best_iteration = value, iteration
         return iteration - self.best_iteration >= self.rounds

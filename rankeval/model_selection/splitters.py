@@ -448,7 +448,7 @@ def by_query(cv: Any) -> QuerySplit | None:
     """
     if cv is None or isinstance(cv, Integral):
         return QueryKFold(5 if cv is None else int(cv))
-    if isinstance(cv, (QuerySplit, str)):
+    if isinstance(cv, (QuerySplit, str, bytes)):
         return cv if isinstance(cv, QuerySplit) else None
     return QuerySplit(cv) if hasattr(cv, "split") else None
 

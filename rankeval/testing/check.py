@@ -133,7 +133,7 @@ class Check:
         )
 
     def _advice(self) -> list[str]:
-            if self.claim == "no regression":
+        if self.claim == "no regression":
             return []
         return [
             f"{row['measure']}: an equal system passes only {_percent(row['rate'])} of the time; for 80 % take "

@@ -61,14 +61,6 @@ def test_several_estimators_stand_on_the_same_folds(rivals, ltr):
         rivals["frist"]
 
 
-def test_progress_counts_the_fits_of_all(ltr):
-    seen = []
-    rk.cross_validate(
-        {"a": Ridge(), "b": Ridge()}, ltr.X, ltr.y, qid=ltr.qid, cv=2, progress=lambda done, of: seen.append((done, of))
-    )
-    assert seen == [(1, 4), (2, 4), (3, 4), (4, 4)]
-
-
 def test_algorithms_are_compared_over_folds(rivals):
     """The numbers are those of the corrected resampled t; sums over queries such as NumRel are left out."""
     result = rivals["last"].compare(rivals["first"], question="algorithms")

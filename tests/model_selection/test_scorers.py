@@ -63,11 +63,6 @@ def by_hand(y, score, qid):
     return np.mean([ndcg_score([y[qid == query]], [score[qid == query]], k=10) for query in np.unique(qid)])
 
 
-def test_the_value_is_that_of_a_loop_over_queries(ltr, ridge):
-    expected = by_hand(ltr.y, ridge.predict(ltr.X), ltr.qid)
-    assert rk.make_scorer("nDCG@10")(ridge, ltr.X, ltr.y, qid=ltr.qid) == pytest.approx(expected, abs=1e-12)
-
-
 def test_ids_come_by_every_way_to_the_same_value(ltr, ridge):
     scorer = rk.make_scorer("AP")
     expected = scorer(ridge, ltr.X, ltr.y, qid=ltr.qid)
@@ -110,10 +105,6 @@ def test_less_is_better_is_turned_round(ltr, ridge):
             Counting(), {"sign": [-1, 1]}, scoring=rk.make_scorer(scoring), refit="ARP", cv=QueryKFold(3)
         )
         assert search.fit(ltr.X, ltr.y_indexed).best_params_ == {"sign": 1}
-
-
-def test_a_list_of_one_is_a_dict_too(ltr, ridge):
-    assert list(rk.make_scorer(["AP"])(ridge, ltr.X, ltr.y, qid=ltr.qid)) == ["AP"]
 
 
 @pytest.mark.parametrize(

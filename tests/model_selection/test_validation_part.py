@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from catboost import CatBoostRanker
-from lightgbm import LGBMRanker, LGBMRegressor
+from lightgbm import LGBMRanker
 from sklearn.base import clone
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import GridSearchCV
@@ -151,18 +151,6 @@ def test_every_form_of_a_validation_part_is_the_same(train, vali):
     assert fits[0].n_iterations_ < MOST
 
 
-def test_the_order_of_validation_rows_changes_nothing(train, vali):
-    order = np.random.default_rng(1).permutation(len(vali.y))
-    ranker = rk.QueryRanker(LGBM, early_stopping_rounds=ROUNDS)
-    fits = [
-        clone(ranker).fit(
-            train.X, train.y, qid=train.qid, eval_set=(vali.X[rows], vali.y[rows]), eval_qid=vali.qid[rows]
-        )
-        for rows in (np.arange(len(order)), order)
-    ]
-    assert fits[0].n_iterations_ == fits[1].n_iterations_
-
-
 @pytest.mark.parametrize("name", list(BOOSTERS))
 def test_a_pickle_of_the_ranker_has_no_validation_rows(name, train, vali):
     marked = vali.X.copy()
@@ -173,13 +161,6 @@ def test_a_pickle_of_the_ranker_has_no_validation_rows(name, train, vali):
     assert marked[3, 4].tobytes() not in packed
     assert marked[:, 4].astype(np.float32)[3].tobytes() not in packed
     assert pickle.loads(packed).predict(vali.X).tolist() == ranker.predict(vali.X).tolist()
-
-
-def test_a_regressor_stops_on_it_too(train, vali):
-    ranker = rk.QueryRanker(LGBMRegressor(n_estimators=MOST, n_jobs=1, verbose=-1), early_stopping_rounds=ROUNDS)
-    ranker.fit(train.X, train.y, qid=train.qid, eval_set=(vali.X, vali.y), eval_qid=vali.qid)
-    value = rk.evaluate(vali.y, ranker.predict(vali.X), qid=vali.qid, measures=MEASURE).aggregate()[MEASURE]
-    assert value == pytest.approx(ranker.validation_score_, abs=1e-12)
 
 
 def test_rows_without_ids_are_one_query_if_asked_for(train, vali):

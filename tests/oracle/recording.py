@@ -142,6 +142,6 @@ def today(function: Callable[..., Any], *given: Any, **arguments: Any) -> Any:
     if "query_weight" in known and ("sample_weight" not in known or function.__name__ == "score"):
         arguments["query_weight"] = arguments.pop("sample_weight", None)
     elif "query_weight" in known and isinstance(weights, np.ndarray) and weights.shape == np.shape(qid):
-        pairs = set(zip(map(str, qid), weights.tolist(), strict=True))
+        pairs = set(zip(map(str, qid), map(str, weights), strict=True))
         arguments["query_weight"] = weights if len(pairs) == len(set(map(str, qid))) else None  # else of rows
     return function(*given, **arguments)
