@@ -9,7 +9,7 @@ A validation part comes as `eval_set` and its ids, in the forms that the booster
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,15 +27,12 @@ from rankeval.model_selection.query_ids import encode, find, id_array, n_rows, w
 from rankeval.model_selection.rows import EarlyStopping, TrainingRows
 from rankeval.model_selection.searches import in_search
 
-if TYPE_CHECKING:
-    from rankeval.model_selection.ranker import QueryRanker
-
 SCORE = "nDCG@10"
 """The measure of `QueryRanker.score`, and the default of `eval_measure`."""
 
 
 def hold_out(
-    ranker: QueryRanker, rows: TrainingRows, validation: TrainingRows | None = None
+    ranker: Any, rows: TrainingRows, validation: TrainingRows | None = None
 ) -> tuple[TrainingRows, EarlyStopping | None]:
     """Return the rows to fit and those to watch: the validation part, or queries held out of all rows.
 

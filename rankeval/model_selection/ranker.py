@@ -363,13 +363,10 @@ class QueryRanker(BaseEstimator):  # type: ignore[misc]
             part = validation_part(eval_set, eval_qid, eval_X=eval_X, eval_y=eval_y, single_query=self.single_query)
             if eval_X is not None and in_search():
                 refuse_cut(eval_X, trained)
-        if part is None:
-            return None
         try:
-            features = self._features(part.X, reset=False)
+            return None if part is None else TrainingRows.of(self._features(part.X, reset=False), part.y, part.qid)
         except ValueError as error:
             raise InvalidInput(f"the features do not fit those of X: {said(error)}", where="eval_set") from error
-        return TrainingRows.of(features, part.y, part.qid)
 
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = super().__getstate__()

@@ -67,23 +67,6 @@ def test_folds_tell_queries_means_and_seconds(ltr):
     assert pickle.loads(pickle.dumps(result)).folds.equals(result.folds)
 
 
-@pytest.mark.parametrize("carrier", ["index", "y", "column", "sizes", "data"])
-def test_ids_come_by_every_way_to_the_same_value(carrier, ltr):
-    order = np.argsort(ltr.qid, kind="stable")
-    sizes = np.unique(ltr.qid, return_counts=True)[1]
-    X, y, told = {
-        "index": (ltr.indexed, ltr.y, {}),
-        "y": (ltr.X, ltr.y_indexed, {}),
-        "column": (ltr.frame.assign(qid=ltr.qid), ltr.y, {}),
-        "sizes": (ltr.X[order], ltr.y[order], {"group": sizes}),
-        "data": (rk.RankingData(ltr.X, ltr.y, ltr.qid), None, {}),
-    }[carrier]
-    value = rk.cross_validate(Ridge(), X, y, cv=3, measures="AP", **told).evaluation.aggregate()["AP"]
-    expected = rk.cross_validate(Ridge(), ltr.X, ltr.y, qid=ltr.qid, cv=3, measures="AP").evaluation.aggregate()["AP"]
-    # Sizes number the queries anew, so that they fall into other folds.
-    assert value == pytest.approx(expected, abs=0.05 if carrier == "sizes" else 1e-15)
-
-
 @pytest.mark.parametrize("on", [True, False], ids=["routing", "no routing"])
 def test_routing_changes_nothing(on, ltr):
     import sklearn
