@@ -6,7 +6,6 @@ import difflib
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from rankeval._checks import shown
 from rankeval.errors import UnknownName
 
 
@@ -52,13 +51,13 @@ def unknown(
     """
     names = sorted(set(map(str, known)))
     lowered = {candidate.lower(): candidate for candidate in names}
-    asked = (name if isinstance(name, str) else shown(name)).lower()
+    asked = str(name).lower()
     alike = difflib.get_close_matches(asked, lowered, n=3, cutoff=0.6)
     near = [lowered[match] for match in alike if _may_be_meant(asked, match)]
     listed = f"known are: {', '.join(names)}" if names else "there is none"
     hint = f"did you mean {' or '.join(repr(write(one)) for one in near)}?" if near else summary or listed
-    written = " ".join(repr(write(name)).split()) if isinstance(name, str) else shown(name)
-    return UnknownName(f"unknown {kind} {written if len(written) < 200 else f'{written[:197]}...'}; {hint}")
+    shown = " ".join(repr(write(name) if isinstance(name, str) else name).split())
+    return UnknownName(f"unknown {kind} {shown if len(shown) < 200 else f'{shown[:197]}...'}; {hint}")
 
 
 def _may_be_meant(asked: str, known: str) -> bool:
