@@ -267,9 +267,8 @@ class BoundIds:
         again = "the index of the bound qid has duplicates, so that rows cannot be found in it"
         refuse((not known.is_unique, again), kind=UnusableQueryIdsError)
         positions: NDArray[np.intp] = known.get_indexer(labels)
-        lost = labels[positions < 0].tolist()[:1]
-        in_data = f"the bound qid has no row {lost}, which is in the index of the data"
-        refuse((bool(lost), in_data), kind=UnusableQueryIdsError)
+        if lost := labels[positions < 0].tolist():
+            raise UnusableQueryIdsError(f"the bound qid has no row {lost[0]!r}, which is in the index of the data")
         return positions
 
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from rankeval._checks import refuse
 from rankeval.collection.convention import Convention, get_convention
 from rankeval.collection.data import take_rows
+from rankeval.errors import InvalidInput
 from rankeval.evaluation import Evaluation, Given, query_weights, score
 from rankeval.io.columns import labels
 from rankeval.join.joined import Joined
@@ -132,11 +133,10 @@ def row_weights(sample_weight: Any, rows: int) -> NDArray[np.float64] | None:
     weights = labels(sample_weight, "sample_weight").astype(np.float64)
     fits = weights.shape == (rows,)
     refuse((not fits, f"sample_weight has shape {weights.shape}, but there are {rows} rows: give one per row"))
-    bad = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))[:1].tolist()
-    refuse(
-        (bool(bad), f"sample_weight is {weights[bad]} in row {bad}: give finite weights, none below 0"),
-        (not weights.any(), "sample_weight is zero in every row: nothing would be learnt"),
-    )
+    bad = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
+    if len(bad):
+        raise InvalidInput(f"sample_weight is {weights[bad[0]]} in row {bad[0]}: give finite weights, none below 0")
+    refuse((not weights.any(), "sample_weight is zero in every row: nothing would be learnt"))
     return weights
 
 
