@@ -13,7 +13,7 @@ Below it stand the same measures for the training loops of LightGBM and XGBoost.
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -149,9 +149,11 @@ class QueryScorer:
         self.measures: str | Measure | tuple[str | Measure, ...]
         self.measures = measures if isinstance(measures, (str, Measure)) else tuple(measures)
         self._given = {"convention": convention, **single}
-        is_one = response_method is None or isinstance(response_method, str)
-        self.response_method: Any = response_method if is_one else tuple(response_method or ())
-        self._methods = (response_method,) if isinstance(response_method, str) else self.response_method
+        self.response_method: Any = response_method
+        if isinstance(response_method, Iterable) and not isinstance(response_method, str):
+            self.response_method = tuple(response_method)
+        given = self.response_method
+        self._methods = given if given is None or isinstance(given, tuple) else (given,)
         self.name = name
         for method in self._methods or ():
             chosen("response method", method, RESPONSES)

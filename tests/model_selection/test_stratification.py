@@ -136,7 +136,7 @@ def test_labels_are_needed_where_they_are_balanced(ltr):
 def test_predefined_folds_are_of_queries(ltr):
     assert len(held_out(rk.QuerySplit(PredefinedSplit(np.arange(30) % 3)), ltr)) == 3
     for size in (360, 29):
-        with pytest.raises(InvalidInput, match=f"test_fold of PredefinedSplit has {size} entries.*30 queries"):
+        with pytest.raises(InvalidInput, match=f"test_fold has {size} entries.*30 queries"):
             held_out(rk.QuerySplit(PredefinedSplit(np.arange(size) % 3)), ltr)
 
 
