@@ -273,12 +273,6 @@ def fold_table(scoring: FoldScoring, tests: Sequence[Rows], done: list[FittedFol
     for test, fold in zip(tests, done, strict=True):
         started = time.perf_counter()
         evaluation = scoring.evaluate(test, fold.score)
-        table.append(
-            {
-                "n_queries": evaluation.n_queries,
-                **aggregates(evaluation),
-                "fit_seconds": fold.fit_seconds,
-                "score_seconds": fold.score_seconds + time.perf_counter() - started,
-            }
-        )
+        row = {"n_queries": evaluation.n_queries, **aggregates(evaluation), "fit_seconds": fold.fit_seconds}
+        table.append(row | {"score_seconds": fold.score_seconds + time.perf_counter() - started})
     return pd.DataFrame(table, index=pd.RangeIndex(len(table), name=FOLD))
