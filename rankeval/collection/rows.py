@@ -212,7 +212,6 @@ class Rows:
         return pa.table({name: pa.array(column) for name, column in self._parts().items()})
 
     def _parts(self) -> dict[str, Any]:
-        """Return the columns that are there, in the order of frames and tables."""
         parts = {name: getattr(self, name) for name in ("qid", "docid", self._value, *self._ids[2:])}
         return {name: column for name, column in parts.items() if column is not None}
 

@@ -296,10 +296,8 @@ def split_table(
         found = f"{count(n_rows, 'row')} in no part: {shown}{', ...' if len(strangers) > _SHOWN else ''}"
         if others == "error":
             known = ", ".join(part_of)
-            raise InvalidInput(
-                f"{where}: found {found}; the known values are {known}: name the values of train, validation and "
-                "test, or leave such rows out (others: drop)"
-            )
+            remedy = "name the values of train, validation and test, or leave such rows out (others: drop)"
+            raise InvalidInput(f"found {found}; the known values are {known}", where=where, remedy=remedy)
         notes.append(f"left out {found}")
     row_part = np.array([of_value[value] or "" for value in values], dtype=object)
     whole = as_data(table, name)
@@ -329,7 +327,6 @@ def _named(words: Mapping[str, Values | None]) -> Iterator[tuple[str, object, st
 
 
 def _refuse_absent(words: Mapping[str, Values | None], found: Iterable[str | None], where: str) -> None:
-    """Raise if no row has a value that the caller names: a part would be smaller than meant, or not there at all."""
     in_table = [value for value in found if value is not None]
     for part, value, word in _named(words):
         if word not in in_table:

@@ -80,7 +80,7 @@ def _generator(rng: Any) -> np.random.Generator:
 def _candidates(
     digits: NDArray[np.int64], query: int, n_candidates: int, generator: np.random.Generator
 ) -> NDArray[np.int64]:
-    """Draw images other than the query's, again until one of them is relevant."""
+    # Drawn again until one of them is relevant.
     while True:
         drawn = generator.choice(len(digits) - 1, n_candidates, replace=False)
         drawn += drawn >= query
@@ -91,7 +91,6 @@ def _candidates(
 def _pair_features(
     left: NDArray[np.float64], right: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], tuple[str, ...]]:
-    """Describe pairs of 8 x 8 images, given as rows of 64."""
     difference = (left - right).reshape(-1, 8, 8)
     norms = np.linalg.norm(left, axis=1) * np.linalg.norm(right, axis=1)
     columns = {

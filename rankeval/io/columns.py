@@ -106,7 +106,6 @@ def id_column(values: Any, name: str) -> pa.Array:
 
 
 def _as_arrow(values: Any, name: str) -> pa.Array:
-    """Return one plain Arrow array: in one piece, without a dictionary, with pandas' NaN as null."""
     if not isinstance(values, (pa.Array, pa.ChunkedArray)):
         try:
             values = pa.array(values, from_pandas=True)
@@ -133,11 +132,9 @@ def without_view(kind: pa.DataType) -> pa.DataType:
 
 def combined(column: pa.Array | pa.ChunkedArray) -> pa.Array:
     """Return the column in one piece, text as string, or as large_string if string cannot hold it."""
-    if pa.types.is_string_view(column.type):
-        column = column.cast(pa.large_string())
-    if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
-        fits = column.nbytes < _MOST_BYTES
-        column = column.cast(pa.string() if fits else pa.large_string())
+    of_text = pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view
+    if any(of_kind(column.type) for of_kind in of_text):
+        column = column.cast(pa.string() if column.nbytes < _MOST_BYTES else pa.large_string())
     return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
 
 
@@ -281,7 +278,7 @@ def _as_array(values: Any, name: str) -> NDArray[Any]:
 
 
 def _from_arrow(values: pa.Array | pa.ChunkedArray, name: str) -> NDArray[Any]:
-    """Return an Arrow column of numbers as an array; refuse nulls, which NumPy would turn into NaN."""
+    # NumPy would turn nulls into NaN.
     if values.null_count:
         row = pc.index(pc.is_null(values), True).as_py()
         raise InvalidInput(f"row {row} has no number (found null)", argument=name, remedy="drop such rows or fill them")
@@ -300,7 +297,7 @@ def _from_arrow(values: pa.Array | pa.ChunkedArray, name: str) -> NDArray[Any]:
 
 
 def _may_be_rounded(values: Any, column: NDArray[Any]) -> bool:
-    """Say whether NumPy may have made floats of whole numbers in a list that floats cannot hold."""
+    # NumPy makes floats of a list with one float, also of whole numbers beyond 2**53.
     if column.dtype.kind != "f" or not isinstance(values, (list, tuple)):
         return False
     with np.errstate(invalid="ignore"):
@@ -308,7 +305,7 @@ def _may_be_rounded(values: Any, column: NDArray[Any]) -> bool:
 
 
 def _from_objects(cells: Any, name: str) -> NDArray[Any]:
-    """Return Python's own numbers as the narrowest of int64, uint64 and float64 that holds each of them."""
+    # The narrowest type that holds each number: int64, else uint64, else float64.
     if set(map(type, cells)) == {float}:
         return np.array(cells, dtype=np.float64)
     found = [_number(cell, row, name) for row, cell in enumerate(cells)]
@@ -326,7 +323,7 @@ def _from_objects(cells: Any, name: str) -> NDArray[Any]:
 
 
 def _number(cell: Any, row: int, name: str) -> int | float:
-    """Return a whole number as int, another number as the nearest float."""
+    # A whole number stays an int, so that float64 cannot round it unseen.
     if isinstance(cell, (bool, int, np.bool_, np.integer)):
         return int(cell)
     if isinstance(cell, (float, np.floating)) and (type(cell) is not np.longdouble or not np.isfinite(cell)):
@@ -410,11 +407,8 @@ def _plain(column: Any, what: str) -> tuple[NDArray[Any], NDArray[Any] | None]:
     kinds = list(dict.fromkeys(map(type, ids.tolist())))
     if len(kinds) > 1:
         row = next(row for row, one in enumerate(ids.tolist()) if type(one) is kinds[1])
-        raise _wrong(
-            what,
-            f"ids of several types are mixed ({', '.join(sorted(kind.__name__ for kind in kinds))}): row 0 has "
-            f"{ids[0]!r}, row {row} has {ids[row]!r}; make them all strings",
-        )
+        mixed = f"ids of several types are mixed ({', '.join(sorted(kind.__name__ for kind in kinds))})"
+        raise _wrong(what, f"{mixed}: row 0 has {ids[0]!r}, row {row} has {ids[row]!r}; make them all strings")
     try:
         names, number = np.unique(ids, return_inverse=True)
     except TypeError as error:
@@ -423,7 +417,6 @@ def _plain(column: Any, what: str) -> tuple[NDArray[Any], NDArray[Any] | None]:
 
 
 def _coded_texts(ids: Any, what: str) -> pa.DictionaryArray | None:
-    """Return the ids as numbers of distinct texts if all of them are texts, else None."""
     coded = ids
     if isinstance(coded, pa.ChunkedArray) and pa.types.is_dictionary(coded.type):
         coded = coded.combine_chunks()
@@ -440,7 +433,6 @@ def _coded_texts(ids: Any, what: str) -> pa.DictionaryArray | None:
 
 
 def _texts(ids: Any, what: str) -> pa.Array | None:
-    """Return the ids as an Arrow array if all of them are texts, else None."""
     if not isinstance(ids, (pa.Array, pa.ChunkedArray)):
         kind = getattr(getattr(ids, "dtype", None), "kind", "O")
         if kind not in "OT" or getattr(ids, "ndim", 1) != 1:

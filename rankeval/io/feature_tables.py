@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from rankeval._checks import shown
 from rankeval._registry import unknown
-from rankeval.errors import FileFormatError, InvalidInput, UnknownName
+from rankeval.errors import FileFormatError, InvalidInput
 from rankeval.io.columns import combined, id_column, numbers_of, value_column, whole
 from rankeval.io.frames import LAST, SPELLINGS
 from rankeval.io.opening import WHOLE, Limits, numbers_of_texts, reading
@@ -122,28 +122,19 @@ def read_feature_table(
 
 def _asked(source: TableSource, roles: Mapping[str, str], features: Sequence[str] | None) -> list[str]:
     """Return the columns that may be features; raise if a column that was named does not exist."""
+    asked: dict[str, str] = {}
     for argument, name in (*roles.items(), *(("features", name) for name in features or ())):
         if name not in source.kinds:
-            raise UnknownName(f"{source.path}, {argument}: {unknown('column', name, source.kinds)}")
-    taken = {name: argument for argument, name in roles.items()}
-    for argument, name in roles.items():
-        if taken[name] != argument:
-            raise InvalidInput(f"{argument} and {taken[name]} are both {name!r}: name a column for each")
-    if features is None:
-        return [name for name in source.kinds if name not in taken]
-    for name in features:
-        if name in taken:
-            raise InvalidInput(f"features names {name!r}, which is the column of {taken[name]}: leave it out")
-    if len(set(features)) < len(features):
-        twice = next(name for name in features if list(features).count(name) > 1)
-        raise InvalidInput(f"features names {twice!r} twice")
-    if not features:
+            raise unknown("column", name, source.kinds).having(where=f"{source.path}, {argument}")
+        if name in asked:
+            raise InvalidInput(f"{argument} and {asked[name]} are both {name!r}: name a column for each")
+        asked[name] = argument
+    if features is not None and not features:
         raise InvalidInput("features is empty: name columns, or leave it out to take all that are numbers")
-    return list(features)
+    return list(features or [name for name in source.kinds if name not in asked])
 
 
 def _left_out(source: TableSource, names: Sequence[str]) -> dict[str, str]:
-    """Return the columns that are no features by their name or type, and why."""
     reasons = {}
     for name in names:
         kind = source.kinds[name]
@@ -185,7 +176,6 @@ def _feature(column: pa.ChunkedArray, source: TableSource) -> Numbers | str:
 
 
 def _with_nan(column: pa.ChunkedArray) -> Numbers:
-    """Return the numbers of a column, NaN where there is none."""
     if column.null_count:
         if not pa.types.is_floating(column.type):
             column = column.cast(pa.float64(), safe=False)
@@ -217,7 +207,6 @@ def _cast(cells: pa.ChunkedArray, kind: pa.DataType) -> Numbers | None:
 
 
 def _ids(table: pa.Table, name: str, source: TableSource) -> NDArray[Any]:
-    """Return ids as int64 or as texts."""
     column = table.column(name)
     refuse_bad_ids(column, swallowed(source.delimiter), source.path, name, source.place)
     ids = _named(source, partial(id_column, column, name))
@@ -238,10 +227,8 @@ def _labels(table: pa.Table, name: str, source: TableSource) -> NDArray[Any]:
     finite = np.isfinite(found)
     if not finite.all():
         row = int(np.argmin(finite))
-        raise FileFormatError(
-            f"expected a label, a finite number, found {shown(column[row].as_py())}",
-            where=f"{source.path}, {source.place(row)}, column {name}",
-        )
+        place = f"{source.path}, {source.place(row)}, column {name}"
+        raise FileFormatError(f"expected a label, a finite number, found {shown(column[row].as_py())}", where=place)
     if source.delimiter and (np.abs(found) >= WHOLE).any():  # whole numbers that Arrow has rounded
         found = numbers_of_texts(pc.utf8_trim_whitespace(column).to_pylist())
     return whole(_named(source, partial(value_column, found, name)))
@@ -256,6 +243,5 @@ def _named(source: TableSource, read: Callable[[], Any]) -> Any:
 
 
 def _texts(column: pa.ChunkedArray) -> list[str | None]:
-    """Return the cells as text."""
     values = combined(column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column)
     return [None if value is None else str(value) for value in values.to_pylist()]

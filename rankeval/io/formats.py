@@ -309,7 +309,6 @@ def _wrong_cell(columns: Columns, value: str) -> tuple[int, str, Any] | None:
 
 
 def _is_refused(cells: Any, column: str, value: str, last: int) -> bool:
-    """Say whether a column is refused as far as this row."""
     cells = cells[: last + 1]
     try:
         value_column(_parsed(cells), column, value) if column == value else id_column(cells, column)

@@ -124,10 +124,8 @@ def refuse_other_pairs(
     except InvalidInput:
         is_number = False
     if is_number is False or pa.types.is_integer(id_column(docno, "docno").type):
-        raise error(
-            f"{where} has the columns 'docno' and 'docid', and they are not as in PyTerrier, where 'docno' is text and "
-            f"'docid' a number in the index: either could be the document's id; {advice.format(part='docid')}"
-        )
+        as_there = "as in PyTerrier, where 'docno' is text and 'docid' a number in the index"
+        raise error(f"{where} has the columns 'docno' and 'docid', not {as_there}; {advice.format(part='docid')}")
 
 
 # Methods of datasets of ir_datasets, and attributes of objects of ranx, that give the rows.
@@ -153,7 +151,6 @@ def from_dict(mapping: Mapping[Any, Mapping[Any, Any]], value: str) -> Columns:
 
 
 def _from_nested(mapping: Mapping[Any, Mapping[Any, Any]]) -> Columns:
-    """Flatten ``{qid: {docid: {aspect: grade}}}``."""
     rows = []
     for query, documents in mapping.items():
         for document, by_aspect in documents.items():
@@ -214,7 +211,6 @@ def from_records(thing: Any, value: str) -> Columns:
 
 
 def _columns(cells: dict[str, Any], parts: Mapping[str, str], value: str, where: str, advice: str) -> Columns:
-    """Return the columns of a table or of records, unless a name was taken for another thing than it is."""
     if NUMBER_IN_INDEX in cells:
         refuse_other_pairs(cells["docid"], cells.pop(NUMBER_IN_INDEX), where, advice)
     cells.pop("name", None)
@@ -308,7 +304,6 @@ def _is_pandas(thing: Any) -> bool:
 
 
 def _table(frame: Any) -> Any:
-    """Return a pandas frame (its index levels as columns) or an Arrow table."""
     if _is_pandas(frame):
         levels = [name for name in frame.index.names if name is not None]
         return frame.reset_index(level=[name for name in levels if name not in frame.columns]) if levels else frame

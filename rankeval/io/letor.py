@@ -147,7 +147,7 @@ _Read = tuple[Any, NDArray[np.float64], NDArray[Any] | None]
 
 
 def _by_sklearn(text: bytes, limits: Limits) -> _Read | None:
-    """Return cells, labels and queries; None if scikit-learn refuses the text, or reads it otherwise than we do."""
+    # None wherever scikit-learn refuses the text, or reads it otherwise than `_line_by_line`.
     from sklearn.datasets import load_svmlight_file
 
     if any(one.search(text) for one in _LOOSE):  # one by one, because Python searches for an alternation slowly
@@ -216,14 +216,13 @@ def _feature(index: str, where: str, limits: Limits) -> int:
 
 
 def _query_ids(qids: list[str]) -> NDArray[Any]:
-    """Return int64 if all are integers that fit and would be written the same again, else str."""
+    # Numbers only if they would be written the same again: 007 and 7 are two queries.
     if all(re.fullmatch(r"0|-?[1-9][0-9]{0,17}", qid) for qid in qids):
         return np.array([int(qid) for qid in qids], np.int64)
     return np.array(qids)
 
 
 def _docids(data: bytes, n_rows: int, where: str) -> NDArray[Any] | None:
-    """Return the ``#docid = D`` of each row; None if no row has one."""
     if b"docid" not in data:
         return None
     try:
@@ -233,10 +232,8 @@ def _docids(data: bytes, n_rows: int, where: str) -> NDArray[Any] | None:
     if found and len(found) != n_rows:
         lines = enumerate(data.split(b"\n"), start=1)
         is_row = (number for number, line in lines if line.partition(b"#")[0].strip() and not _DOCID.search(line))
-        raise FileFormatError(
-            f"expected a '#docid = D' comment in all rows or in none, found {len(found)} in {count(n_rows, 'row')}",
-            where=f"{where}, line {next(is_row, 1)}",
-        )
+        problem = f"expected '#docid = D' in all rows or in none, found {len(found)} in {count(n_rows, 'row')}"
+        raise FileFormatError(problem, where=f"{where}, line {next(is_row, 1)}")
     return np.array(found) if found else None
 
 
@@ -327,7 +324,6 @@ def _assemble(
     sparse: bool | None,
     limits: Limits,
 ) -> list[dict[str, Any]]:
-    """Return the fields of data sets with the same columns."""
     cells = [rows.X.indices for _, rows, _ in loaded if rows.X.nnz]
     base = min([1, *(int(index.min()) for index in cells)])  # features count from 1, unless there is a feature 0
     titles = _feature_names(loaded[0][0].parent, limits)

@@ -238,7 +238,6 @@ class TextCheck:
         self._open = end - 1 - last if last >= 0 else self._open + end - start
 
     def _lines(self) -> int:
-        """Return the number of lines that ended in earlier blocks."""
         if self._source is None:
             return self._counted
         self._source.seek(0)
@@ -359,7 +358,7 @@ def _open(where: Path, limits: Limits) -> pa.NativeFile:
 
 
 def _streamed(where: Path, limits: Limits) -> pa.Buffer:
-    """Read a pipe or a device to its end; text is checked on the way, so that /dev/zero is refused at once."""
+    # Text is checked on the way, so that /dev/zero is refused at once.
     sink, total = pa.BufferOutputStream(), 0
     check = TextCheck(str(where), limits)
     is_binary = None
@@ -376,7 +375,7 @@ def _streamed(where: Path, limits: Limits) -> pa.Buffer:
 
 
 def _unpacked(source: pa.NativeFile, name: str, where: Path, limits: Limits) -> pa.Buffer:
-    """Unpack a file piece by piece, so that one without end is refused early."""
+    # Piece by piece, so that a file without end is refused early.
     sink, total = pa.BufferOutputStream(), 0
     try:
         with pa.CompressedInputStream(source, name) as stream:

@@ -155,7 +155,7 @@ def _open_text(file: pa.NativeFile, path: str, limits: Limits, delimiter: str) -
 
 
 def _cells(data: bytes, delimiter: str, width: int, places: Sequence[int]) -> pa.Table:
-    """Read the texts of some columns, by their places: a name may stand twice in the header, or be empty."""
+    # By places, because a name may stand twice in the header, or be empty.
     names = [str(place) for place in range(width)]
     table = pacsv.read_csv(
         pa.BufferReader(data),
@@ -171,7 +171,6 @@ def _cells(data: bytes, delimiter: str, width: int, places: Sequence[int]) -> pa
 
 
 def _parts(names: Sequence[str], value: str, where: str) -> dict[str, str]:
-    """Return part -> column, as `columns_of` finds them."""
     said = f"{where}: expected columns called qid, docid and {value}; the table"
     return columns_of(names, value, where=said, advice=_ADVICE, error=FileFormatError)
 
@@ -200,11 +199,9 @@ def refuse_bad_ids(cells: Any, bad: str, path: str, column: str, place: Callable
         return
     row = pc.index(pc.match_substring_regex(texts, bad), True).as_py()
     if row >= 0:
-        raise FileFormatError(
-            f"found {texts[row].as_py()[:80]!r}; an id holds no NUL, and no rows between two quotes: is a quote too "
-            "many?",
-            where=f"{path}, {place(row)}, column {column}",
-        )
+        remedy = "an id holds no NUL, and no rows between two quotes: is a quote too many?"
+        place_found = f"{path}, {place(row)}, column {column}"
+        raise FileFormatError(f"found {texts[row].as_py()[:80]!r}", where=place_found, remedy=remedy)
 
 
 def swallowed(delimiter: str) -> str:
@@ -228,11 +225,9 @@ def _records(data: bytes, delimiter: str, where: str) -> Iterator[tuple[int, lis
         for fields in reader:
             header = header or fields
             if fields and len(fields) != len(header):
-                raise FileFormatError(
-                    f"expected {count(len(header), 'column')} ({', '.join(header)[:80]}), found {len(fields)}: "
-                    f"{delimiter.join(fields)[:80]!r}",
-                    where=f"{where}, line {begin}",
-                )
+                expected = f"{count(len(header), 'column')} ({', '.join(header)[:80]})"
+                problem = f"expected {expected}, found {len(fields)}: {delimiter.join(fields)[:80]!r}"
+                raise FileFormatError(problem, where=f"{where}, line {begin}")
             if fields:
                 yield begin, fields
             begin = reader.line_num + 1
@@ -247,7 +242,6 @@ def csv_lines(delimiter: str, data: bytes) -> list[int]:
 
 
 def _is_csv(delimiter: str, start: bytes) -> bool:
-    """Say whether the first line is a header with names for query and document."""
     first = start.removeprefix(BOM).lstrip().split(b"\n", 1)[0]
     if delimiter.encode() not in first:
         return False
@@ -287,7 +281,7 @@ def _read_jsonl(given: OpenFile) -> Columns:
 
 
 def _is_jsonl(start: bytes) -> bool:
-    """Say whether the first line is a JSON object, perhaps a broken one; a query of TREC text may be called { too."""
+    # The object may be a broken one; but a query of TREC text may be called { too.
     first = start.removeprefix(BOM).lstrip().split(b"\n", 1)[0].rstrip()
     is_object = first.endswith(b"}") or len(first) > _LONG or len(first.split()) < 4
     return is_object and _OBJECT.match(first) is not None
@@ -373,7 +367,7 @@ def parquet_table(source: pa.NativeFile, where: str, limits: Limits, columns: Se
 
 
 def _most_bytes(source: pa.NativeFile, names: list[str]) -> int:
-    """Return how many bytes texts may take at most: each row might have the longest."""
+    # Each row might have the longest text of its dictionary.
     import pyarrow.parquet as pq
 
     source.seek(0)

@@ -96,7 +96,6 @@ def read_trec(source: pa.NativeFile | bytes, layout: Layout, where: str, limits:
 
 
 def _read_regular(source: pa.NativeFile, layout: Layout, check: TextCheck | None = None) -> Columns | None:
-    """Read a regular file, or return None for any other."""
     spacing = _spacing(source, check)
     if spacing is None:
         return None
@@ -170,7 +169,6 @@ def _spacing(source: pa.NativeFile, check: TextCheck | None) -> tuple[bytes, int
 
 
 def _values(column: pa.ChunkedArray) -> NDArray[Any] | None:
-    """Return scores as they are, labels from their dictionary; None if a label is no number."""
     numbers = column.unify_dictionaries().combine_chunks()
     if not pa.types.is_dictionary(numbers.type):
         return numbers_of(numbers)
@@ -190,7 +188,6 @@ def _made_regular(data: bytes) -> bytes:
 
 
 def _read_lines(data: bytes, layout: Layout, where: str) -> Columns:
-    """Read line by line, and name the line that is wrong."""
     ids: dict[str, list[str]] = {name: [] for name in layout.ids}
     values: list[str] = []
     tag = None
@@ -209,7 +206,6 @@ def _read_lines(data: bytes, layout: Layout, where: str) -> Columns:
 
 
 def _lines(data: bytes, layout: Layout, where: str) -> Iterator[tuple[int, list[str]]]:
-    """Yield line number and fields of every line that is neither blank nor a comment."""
     width = len(layout.fields)
     # As in the regular reader, other cells need not be UTF-8; nor must a tag but the first.
     read = {layout.fields.index(name) for name in [*layout.ids, layout.value]}
@@ -218,56 +214,57 @@ def _lines(data: bytes, layout: Layout, where: str) -> Iterator[tuple[int, list[
         cells = line.split(None, width - 1) if layout.tag else line.split()
         if not cells:
             continue
+        at = f"{where}, line {number}"
         if cells[0].startswith(b"#"):
-            _check_comment(line.split(), layout, f"{where}, line {number}")
+            _check_comment(line.split(), layout, at)
             continue
         try:
             fields = [
                 cell.decode(errors="strict" if place in read | tags else "replace") for place, cell in enumerate(cells)
             ]
         except UnicodeDecodeError as error:
-            raise FileFormatError(f"{where}, line {number}: expected UTF-8 text, found {line[:80]!r}") from error
+            raise FileFormatError(f"expected UTF-8 text, found {line[:80]!r}", where=at) from error
         if len(fields) != width:
             other = next((one.kind for one in (QRELS, RUN) if len(one.fields) == len(cells)), None)
-            raise FileFormatError(
-                f"{where}, line {number}: expected {layout}, found {len(line.split())}: {' '.join(fields)[:80]!r}"
-                + (f"; this looks like a {other} file" if other else "")
-            )
+            problem = f"expected {layout}, found {len(line.split())}: {' '.join(fields)[:80]!r}"
+            raise FileFormatError(problem, where=at, remedy=other and f"this looks like a {other} file")
         if layout.tag:
-            _check_tag(fields, f"{where}, line {number}", layout)
+            _check_tag(fields, at, layout)
         tags = set()
         yield number, fields
 
 
 def _check_comment(cells: list[bytes], layout: Layout, where: str) -> None:
-    """Refuse a comment that is a row whose query begins with #, because trec_eval would count it."""
+    # trec_eval would count a row whose query begins with #.
     value = layout.fields.index(layout.value)
     if len(cells) != len(layout.fields) or len(cells[0]) == 1 or not re.fullmatch(rb"[Qq]?\d+", cells[1]):
         return
     if NUMBER.fullmatch(cells[value].decode(errors="replace")):
-        raise FileFormatError(
-            f"{where}: found a row whose query begins with #, where # starts a comment: rename the query, or put a "
-            f"blank after # if the row should not count; found {b' '.join(cells)[:80]!r}"
-        )
+        problem = f"found a row whose query begins with #, where # starts a comment: {b' '.join(cells)[:80]!r}"
+        remedy = "rename the query, or put a blank after # if the row should not count"
+        raise FileFormatError(problem, where=where, remedy=remedy)
 
 
 def _check_tag(fields: list[str], where: str, layout: Layout) -> None:
-    """Refuse further columns that are no tag with blanks: a docid with a blank would shift the rank into the score."""
+    # A docid with a blank would shift the rank into the score.
     fields[-1] = fields[-1].rstrip(_SPACE)
     words = [word for word in re.split(f"[{_SPACE}]", fields[-1]) if word]
     if len(words) < 2:
         return
-    found = f"{where}: expected {layout}, found {len(fields) - 1 + len(words)}: {' '.join(fields)[:80]!r}"
+    remedy = None
     if _holds_row(words):
-        raise FileFormatError(f"{found}; the tag holds another row: is a line end missing?")
-    if len(words) > _TAG_WORDS:
-        raise FileFormatError(f"{found}; a tag has {_TAG_WORDS} words at most")
-    if not fields[3].isdigit() or NUMBER.fullmatch(words[0]):
-        raise FileFormatError(f"{found}; ids must not hold blanks")
+        remedy = "the tag holds another row: is a line end missing?"
+    elif len(words) > _TAG_WORDS:
+        remedy = f"a tag has {_TAG_WORDS} words at most"
+    elif not fields[3].isdigit() or NUMBER.fullmatch(words[0]):
+        remedy = "ids must not hold blanks"
+    if remedy:
+        found = f"{len(fields) - 1 + len(words)}: {' '.join(fields)[:80]!r}"
+        raise FileFormatError(f"expected {layout}, found {found}", where=where, remedy=remedy)
 
 
 def _holds_row(words: list[str]) -> bool:
-    """Say whether a tag holds ``word Q0 word rank score``; the first word may be glued to the tag before it."""
+    # Looks for ``word Q0 word rank score``, whose first word may be glued to the tag before it.
     # The rank of another row is the fourth word or a later one: "a 1 2" is a tag.
     ranked = (word.isdigit() and NUMBER.fullmatch(score) for word, score in pairwise(words[3:]))
     return any(ranked) or "Q0" in words

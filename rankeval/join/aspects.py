@@ -181,7 +181,7 @@ def fold_aspects(qrels: Qrels) -> tuple[Qrels, AspectTable]:
 
 
 def _ranks(column: pa.Array) -> Ints:
-    """Return the place of each value in the order of the values; a text of digits counts as a number."""
+    # A text of digits counts as a number, so that aspect 10 comes behind 9.
     coded = column.dictionary_encode()
     names = coded.dictionary.to_pylist()
     order = sorted(range(len(names)), key=lambda at: _natural(names[at]))

@@ -124,7 +124,6 @@ class ByRank:
         return (self.code >= first).view(np.uint8)
 
     def _number(self, flags: NDArray[np.bool_]) -> Table:
-        """Return the number of true flags of each query."""
         number: Table = np.add.reduce(flags.view(np.uint8), axis=0, dtype=np.min_scalar_type(len(flags)))
         return number
 
@@ -184,7 +183,7 @@ def discounted_gains(code: NDArray[np.uint8], gain: Floats, discount: Floats) ->
 
 
 def _added(part: Callable[[slice, Floats], None], n_ranks: int, n_queries: int) -> Floats:
-    """Return the sum of parts by rank, one after the other; NumPy's own sum may take another order."""
+    # NumPy's own sum may take another order, and the values would differ in the last bit.
     total, height = np.zeros(n_queries), max(1, _CELLS // max(n_queries, 1))
     buffer = np.empty((height, n_queries))
     for first in range(0, n_ranks, height):  # parts of many ranks in one call (bench_arrays A)
@@ -237,7 +236,6 @@ def ideal_sums(counts: Ints, gain: Floats, discount: Floats, cutoff: int | None)
 
 @lru_cache(maxsize=16)
 def _sums_of_kinds(gains: bytes, discount: bytes) -> Floats:
-    """Return the sums of all kinds of queries."""
     gain, factor = np.frombuffer(gains), np.frombuffer(discount)
     digits = np.indices((len(factor) + 1,) * len(gain)).reshape(len(gain), -1)
     return _rank_by_rank(digits.T, gain, factor)

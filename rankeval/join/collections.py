@@ -97,7 +97,9 @@ def join_collection(qrels: Qrels, run: Run, *, convention: Convention) -> Joined
     if table is not None:
         judgment = np.full(len(run), -1)
         judgment[run_row] = np.where(judged[run_row], truth_row, -1)
-        aspects = JoinedAspects(table, judgment, rest, rest_offsets, _skips_below(convention))
+        lowest = 0.0 if convention.negative == "unjudged" else -np.inf  # a grade below it is no judgment
+        skips_below = lowest if convention.unjudged == "skip" else None
+        aspects = JoinedAspects(table, judgment, rest, rest_offsets, skips_below)
     return Joined(
         queries=_numpy(queries)[numbers],
         offsets=ranked.offsets if rows is ranked.rows else _offsets(of_run.of_rows()[rows], len(queries), numbers),
@@ -148,7 +150,6 @@ class _Stretches(NamedTuple):
 
 
 def _numbered(qrels: Qrels, run: Run, excluded: dict[str, tuple[Any, ...]]) -> tuple[pa.Array, _Stretches, _Stretches]:
-    """Return the judged queries, ascending, and the rows of each, those of other queries excluded."""
     truth_ids, truth_start, truth_size = _stretches(qrels.qid)
     run_ids, run_start, run_size = _stretches(run.qid)
     queries = _ascending(pc.unique(truth_ids))
@@ -159,27 +160,22 @@ def _numbered(qrels: Qrels, run: Run, excluded: dict[str, tuple[Any, ...]]) -> t
         unknown = _ascending(pc.unique(run_ids.take(places_of(np.flatnonzero(others)))))
         excluded["no judgments"] = tuple(unknown.to_pylist())
         if others.all():
-            raise InvalidInput(
-                f"run and qrels have no query in common: the run has {few(unknown.to_pylist())}, "
-                f"the qrels have {few(queries.to_pylist())}"
-            )
+            found = f"the run has {few(unknown.to_pylist())}, the qrels have {few(queries.to_pylist())}"
+            raise InvalidInput(f"run and qrels have no query in common: {found}")
     return queries, truth, ranked
 
 
 def _counted(
     queries: pa.Array, retrieved: NDArray[np.bool_], convention: Convention, excluded: dict[str, tuple[Any, ...]]
 ) -> NDArray[np.bool_]:
-    """Say which queries count by the convention's rule on missing ones."""
     if retrieved.all() or convention.missing in ("empty", "zero"):
         return np.ones(len(queries), dtype=bool)
     missing = queries.take(places_of(np.flatnonzero(~retrieved))).to_pylist()
     if convention.missing == "error":
-        raise InvalidInput(
-            f"the run lacks {len(missing)} of {len(queries)} judged queries ({few(missing)}), which the convention "
-            f"{convention.name!r} refuses",
-            argument="missing",
-            remedy="missing='empty' scores empty rankings there, missing='skip' leaves them out",
-        )
+        lacking = f"the run lacks {len(missing)} of {len(queries)} judged queries ({few(missing)})"
+        remedy = "missing='empty' scores empty rankings there, missing='skip' leaves them out"
+        problem = f"{lacking}, which the convention {convention.name!r} refuses"
+        raise InvalidInput(problem, argument="missing", remedy=remedy)
     excluded["missing from the run"] = tuple(missing)
     return retrieved
 
@@ -225,22 +221,14 @@ def _side(table: Qrels | Run, of: _Stretches, n_queries: int, name: str) -> Side
 
 
 def _offsets(query: Numbers, n_queries: int, some: slice | Ints = slice(None)) -> Ints:
-    """Return where the rows of each query begin, or of some queries."""
     return offsets_of(np.bincount(query, minlength=n_queries)[some])
 
 
 def _narrow(labels: NDArray[Any]) -> NDArray[Any]:
-    """Return whole labels from -128 to 127 in a byte each, as those of nearly all files are, and others as they are."""
+    # Nearly all files have labels that fit a byte; an eighth of the memory is moved then.
     if labels.dtype.kind == "f" or not -128 <= labels.min() <= labels.max() <= 127:
         return labels
     return labels.astype(np.int8)
-
-
-def _skips_below(convention: Convention) -> float | None:
-    """Return the grade below which a judgment by aspect is none, where the convention skips unjudged documents."""
-    if convention.unjudged != "skip":
-        return None
-    return 0.0 if convention.negative == "unjudged" else -np.inf
 
 
 def _numpy(values: pa.Array) -> NDArray[Any]:

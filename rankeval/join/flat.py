@@ -137,9 +137,8 @@ def sizes_to_ids(group: ArrayLike, n_rows: int) -> Ints:
         raise QueryIdError(f"group is {found}: expected the sizes of consecutive queries; ids of rows go to qid=")
     if (counts < 1).any():
         place = int(np.argmax(counts < 1))
-        raise QueryIdError(
-            f"group has the size {counts[place]} at {place}: sizes are positive", remedy="leave empty queries out"
-        )
+        problem = f"group has the size {counts[place]} at {place}: sizes are positive"
+        raise QueryIdError(problem, remedy="leave empty queries out")
     total = sum(counts.tolist())  # Python's integers do not wrap
     if total != n_rows:
         hint = "; these look like ids of rows, which go to qid=" if len(counts) == n_rows else ""
@@ -208,7 +207,6 @@ def ascend(ids: NDArray[Any]) -> bool:
 
 
 def _starts(ids: NDArray[Any]) -> Ints:
-    """Return where each run of equal ids begins."""
     return _behind(ids[1:] != ids[:-1])[: len(ids)]
 
 

@@ -229,18 +229,16 @@ class Joined:
                 return np.arange(highest + 1), labels
         lowest, highest = labels.min(initial=0), labels.max(initial=0)
         if lowest < 0 and self.convention.negative == "error":
-            raise InvalidInput(
-                f"found {count(int((labels < 0).sum()), 'label')} below zero (down to {lowest}), which the convention "
-                f"{self.convention.name!r} refuses; set them to 0 or choose a convention with negative='zero'",
-                argument="relevance",
-            )
+            found = f"found {count(int((labels < 0).sum()), 'label')} below zero (down to {lowest})"
+            problem = f"{found}, which the convention {self.convention.name!r} refuses"
+            remedy = "set them to 0 or choose a convention with negative='zero'"
+            raise InvalidInput(problem, argument="relevance", remedy=remedy)
         if labels.dtype.kind != "f" and int(highest) - int(lowest) < _FEW_LABELS:
             return np.arange(lowest, highest + 1), labels - lowest
         levels, code = np.unique(np.append(labels, labels.dtype.type(0)), return_inverse=True)
         return levels, code[:-1]
 
     def _ranked(self, rows: slice | Ints, code: Ints, offsets: Ints, n_levels: int) -> Ranked:
-        """Return the codes in rank order, the row of the chunk at each rank if needed, and the tied rows."""
         ties = self.convention.ties
         score = np.asarray(_taken(self.score, rows), dtype=np.float64)
         if self.convention.score_dtype == "float32":
@@ -259,9 +257,8 @@ class Joined:
         )
         if ties == "docid" and len(found.ties.start):
             if self.docid is None:
-                raise InvalidInput(
-                    "ties='docid' needs docid=, one document id for each row; or choose another rule for ties"
-                )
+                problem = "ties='docid' needs docid=, one document id for each row"
+                raise InvalidInput(problem, remedy="or choose another rule for ties")
             assert found.row is not None
             # Ids are read for tied rows alone: a column of text is slow to read.
             order_tied(found.row, found.ties, lambda tied: self._byte_ranks(rows, tied))
@@ -304,7 +301,6 @@ def digest_of_queries(ids: NDArray[Any]) -> Any:
 def _count_labels(
     code: NDArray[np.uint8] | Ints, offsets: Ints, n_levels: int, judged: NDArray[np.bool_] | None
 ) -> Ints:
-    """Return how many rows of each query have each label."""
     lengths = np.diff(offsets)
     if judged is None and n_levels <= _FEW_LEVELS and len(lengths) * _LONG <= len(code):  # (bench_arrays C)
         lists = [code[begin:end] for begin, end in zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True)]
@@ -376,7 +372,6 @@ def join_arrays(
 
 
 def _refuse_repeats(documents: NDArray[Any], names: NDArray[Any] | None, grouping: Grouping) -> None:
-    """Raise if a document stands twice in a query, as for the files of a collection."""
     rows = np.arange(len(documents)) if grouping.order is None else grouping.order
     query = np.repeat(np.arange(len(grouping.queries)), np.diff(grouping.offsets))
 
@@ -391,5 +386,5 @@ def _refuse_repeats(documents: NDArray[Any], names: NDArray[Any] | None, groupin
 
 
 def _taken(column: NDArray[Any], rows: slice | Ints) -> NDArray[Any]:
-    """Return some rows of a column; numbers within it need no check, which is a fifth of the time (bench_arrays A)."""
+    # Numbers within a column need no check, which is a fifth of the time (bench_arrays A).
     return column[rows] if isinstance(rows, slice) else column.take(rows, mode="clip")

@@ -391,7 +391,7 @@ class Judged:
         return self.once(("rows of", wanted.tobytes()), find)
 
     def _discounted_head(self, gain: Floats, discount: Floats, cutoff: int) -> Floats:
-        """Add rank by rank: only the first rows of each query are read."""
+        # Rank by rank: only the first rows of each query are read.
         rank = np.arange(cutoff)[:, None]
         row = self.offsets[:-1] + rank
         short = None if self.n_retrieved.min(initial=cutoff) >= cutoff else rank >= self.n_retrieved

@@ -87,7 +87,7 @@ def hash_ids(ids: pa.Array) -> Hashes:
 
 
 def _hash_even(text: NDArray[np.uint8], size: int, n_ids: int) -> Hashes:
-    """Return the hashes of ids of one length: they stand at even steps, which halves the time (bench_files)."""
+    # Ids of one length stand at even steps, which halves the time (bench_files).
     words = _words(text)
     found: Any = np.uint64(size * int(_GOLDEN) % 2**64)
     for place in range(0, size, _WORD):
@@ -115,12 +115,12 @@ def _hash_block(text: NDArray[np.uint8], begin: Ints, length: Ints) -> Hashes:
 
 
 def _words(text: NDArray[np.uint8]) -> Hashes:
-    """Return overlapping words: word i is the eight bytes that begin at byte i, wherever an id begins."""
+    # Word i is the eight bytes that begin at byte i, wherever an id begins: they overlap.
     return np.ndarray(shape=(len(text) - _WORD + 1,), dtype="<u8", buffer=text.data, strides=(1,))
 
 
 def _stirred(word: Hashes, found: Any) -> Hashes:
-    """Return the hash of the words before mixed into the next word."""
+    # The hash so far goes into the next word, so that the order of words counts.
     word = word ^ found
     word *= _SPREAD
     word ^= word >> np.uint64(32)
@@ -230,13 +230,11 @@ def _match_block(truth: Side, ranked: Side, queries: slice) -> tuple[Ints, Ints]
 
 
 def _same_ids(one: pa.Array, one_rows: Ints, other: pa.Array, other_rows: Ints) -> bool:
-    """Say whether the ids of these rows are the same on both sides, byte for byte."""
     mine, theirs = _of_one_type(one.take(places_of(one_rows)), other.take(places_of(other_rows)))
     return bool(mine.equals(theirs))
 
 
 def _of_one_type(one: pa.Array, other: pa.Array) -> tuple[pa.Array, pa.Array]:
-    """Return both columns of text as large_string if one of them is."""
     return (one, other) if one.type == other.type else (one.cast(pa.large_string()), other.cast(pa.large_string()))
 
 

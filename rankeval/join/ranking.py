@@ -187,7 +187,6 @@ def sorted_blocks(score: Floats, code: Ints | None, offsets: Ints, cut: Ints, la
 
 
 def _keys(score: Floats, code: Ints | None, layout: Layout, out: Ints) -> Ints:
-    """Return a key for each row, without its position, in the memory of ``out``."""
     for begin in range(0, len(score), _BLOCK):  # longer lists come alone
         rows = slice(begin, min(begin + _BLOCK, len(score)))
         key = out[rows]
@@ -213,7 +212,7 @@ def _same(key: Ints, low_bits: int, spare: Ints, flags: NDArray[np.bool_]) -> ND
 
 
 def _sort(key: Ints) -> None:
-    """Sort keys along the last axis, in place, as the floats that they are: a third quicker than as integers."""
+    # As the floats that the keys are: a third quicker than as integers.
     if _SMALLEST > 0.0:
         key.view(np.float64).sort()
     else:  # the keys of the score 0 are subnormal
@@ -425,7 +424,6 @@ def _sorted_in_blocks(
     with_rows: bool,
     with_table: bool,
 ) -> Ranked:
-    """Sort the rows of each query, block by block."""
     by_rank = ByRank.empty(offsets) if with_table else None
     ranked = None if code is None or by_rank is not None else np.empty(len(score), dtype=np.uint8)
     row = np.empty(len(score), dtype=np.int64) if with_rows else None
@@ -470,14 +468,13 @@ def order_tied(row: Ints, ties: Groups, key_of: Callable[[Ints], NDArray[Any]]) 
 
 
 def _inside(flags: NDArray[np.bool_], offsets: Ints) -> Ints:
-    """Return the rows flagged, but the first of a query; flags are of rows 1, 2 ..."""
     rows = np.flatnonzero(flags) + 1
     found: Ints = rows[rows > offsets[np.searchsorted(offsets, rows, side="right") - 1]]
     return found
 
 
 def _falls(score: Floats, offsets: Ints) -> bool:
-    """Say whether the rows of each query already stand in descending order of score, as in most files."""
+    # True for most files: their rows stand in descending order of score already.
     # The first rows settle it for most arrays; for files a sort is spared (bench_files).
     heads = (score[:256], score)
     return not any(len(_inside(head[1:] > head[:-1], offsets)) for head in heads)

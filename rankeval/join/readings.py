@@ -142,10 +142,8 @@ def _parts(whole: Judged, skips_below: float | None) -> Parts:
     block = whole.aspects
     assert block is not None
     if block.table.group is not None:
-        raise InvalidInput(
-            "judgments by sub-group say which documents are preferred to which within one: only measures of "
-            "preferences read them (Prefs, PrefsR, NumPrefs, NumPrefsFul); give Qrels without subgroup= for others"
-        )
+        problem = "only Prefs, PrefsR, NumPrefs and NumPrefsFul read judgments by sub-group"
+        raise InvalidInput(problem, remedy="give Qrels without subgroup= for others")
     of, known = block.table.entries(block.known)
     n_aspects = int(block.table.aspect.max(initial=0)) + 1
     pair, part = np.unique(block.known_query[of] * n_aspects + known.aspect, return_inverse=True)

@@ -204,7 +204,7 @@ BAD = {
     "a line without qid": ("1 qid:1 1:1\n1 1:1\n", "train.txt, line 2: expected 'label qid:id index:value ...' in all"),
     "a line with qid": ("1 1:1\n1 qid:1 1:1\n", "train.txt, line 2: expected 'label qid:id index:value ...' in all"),
     "an empty qid": ("1 qid: 1:1\n", "train.txt, line 1: expected 'label qid:id"),
-    "docid not everywhere": (FILE.replace("#docid = B", "# B"), "train.txt, line 2: expected a '#docid = D' comment"),
+    "docid not everywhere": (FILE.replace("#docid = B", "# B"), "train.txt, line 2: expected '#docid = D' in all rows"),
     "Latin-1 in a docid": (
         "1 qid:1 1:1 #docid = \xe4\n".encode("latin-1"),
         "expected document ids in UTF-8, found b'\\xe4'",
