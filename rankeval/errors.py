@@ -11,7 +11,6 @@ over data that it must not see.
 
 from __future__ import annotations
 
-import copy
 import inspect
 import warnings
 from typing import Any, Self
@@ -59,8 +58,9 @@ class _Composed(BaseException):
 
     def having(self, **fields: str | None) -> Self:
         """Return the same error with other fields, such as the argument's name in a caller that has another."""
-        other = copy.copy(self)
-        vars(other).update(fields)
+        # `copy` would ask tblib, which dask and skops install for all exceptions, and share the fields with this error.
+        other = type(self).__new__(type(self))
+        vars(other).update(vars(self) | fields)
         other.args = (_message(other),)
         return other
 

@@ -64,7 +64,10 @@ def test_a_data_set_is_evaluated_where_it_lies(rankeval, tmp_path):
     assert (tmp_path / "scores" / "part-00000.parquet").exists()
     for arguments, said in (
         (("log.parquet", *columns, "--score", "sore"), "score='sore' is not in the data set"),
-        (("log.parquet", *columns, "--folder", "s3://bucket/x"), "folder= is a URL of s3"),
+        (
+            ("log.parquet", *columns, "--folder", "s3://bucket/x"),
+            "expected a folder here (a URL of s3",
+        ),
     ):
         code, _, err = rankeval("evaluate-dataset", *arguments)
         assert (code, said in err, err.count("\n")) == (2, True, 1), err

@@ -277,7 +277,7 @@ def test_bad_use_is_one_line_on_stderr_and_exit_code_2(rankeval, arguments, said
     ("text", "said"),
     [
         ("1.0\nx\n", "scores.txt, line 2: expected a score, found 'x'"),
-        ("1.0\n2.0\n", "'a' has 2 scores for 200 rows"),
+        ("1.0\n2.0\n", "'a': has 2 scores for 200 rows"),
         ("doc,value\nd1,1\n", "expected one score a line, or a table with a column 'score'; found the columns"),
         ("doc,score\nd1,x\n", "line 2: expected a score, found 'x'"),
     ],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copyreg
 import pickle
 
 import pytest
@@ -50,3 +51,11 @@ def test_a_wrong_argument_is_named_in_a_field():
     with pytest.raises(InvalidInput) as caught:
         evaluation.worst(0)
     assert (caught.value.argument, caught.value.found) == ("n", "0")
+
+
+def test_fields_are_not_shared_where_tblib_copies_exceptions(monkeypatch):
+    """As dask and skops install it: what `copy` makes of an exception shares its fields with the first one."""
+    monkeypatch.setitem(copyreg.dispatch_table, InvalidInput, lambda one: (lambda: one, ()))
+    error = InvalidInput("is wrong", argument="a", where="here")
+    other = error.having(where="there")
+    assert (error.where, other.where, str(other)) == ("here", "there", "there: a: is wrong")

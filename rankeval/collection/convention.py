@@ -106,8 +106,8 @@ class Convention:
         if not isinstance(self.bind, Mapping) or not all(isinstance(bound, Mapping) for bound in self.bind.values()):
             raise InvalidInput(f"bind is {self.bind!r}; expected parameters of families: {{'nDCG': {{'gain': 'exp'}}}}")
         if self.depth is not None and self.ties == "expected":
-            problem = "depth cuts a ranking, which needs an order of tied rows"
-            raise InvalidInput(problem, remedy="choose ties='docid' or 'stable' with it")
+            problem, remedy = "a cut needs an order of tied rows", "choose ties='docid' or ties='stable' with it"
+            raise InvalidInput(problem, argument="depth", remedy=remedy)
         # Copied and frozen, so that nobody changes the rules behind the name.
         frozen = {family: MappingProxyType(dict(bound)) for family, bound in self.bind.items()}
         object.__setattr__(self, "bind", MappingProxyType(frozen))

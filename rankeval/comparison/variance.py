@@ -221,9 +221,10 @@ def _by_replicate(systems: Replicated) -> Given:
     (first, expected), *others = given.items()
     for name, other in others:
         if set(other) != set(expected):
+            known, lacking = (few([one for one in each if one is not None]) or "none" for each in (expected, other))
             raise InvalidInput(
-                f"the design is not balanced: {first!r} has the replicates {few(list(expected))}, {name!r} has "
-                f"{few(list(other))}; keep those that all systems have, or give the mean of each system's replicates"
+                f"the design is not balanced: {first!r} has the replicates {known}, {name!r} has {lacking}",
+                remedy="keep those that all systems have, or give the mean of each system's replicates",
             )
     return {name: {key: other[key] for key in expected} for name, other in given.items()}
 

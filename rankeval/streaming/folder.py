@@ -190,7 +190,7 @@ def _path_of(scores: Any) -> Path:
         return _local(text)
     except (ValueError, RuntimeError) as error:  # the latter of the home of an unknown user
         url = masked(re.sub(":/+", "://", text, count=1))  # `Path` makes one slash of two, and secrets were not seen
-        raise InvalidInput(f"folder={url!r} is no folder of this machine ({error})") from error
+        raise InvalidInput(argument="folder", found=repr(url), expected=f"a folder here ({error})") from error
 
 
 def _local(text: str) -> Path:

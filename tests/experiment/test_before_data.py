@@ -60,7 +60,7 @@ WRONG = [
     ({"comparison": {"test": "tt"}}, "comparison"),
     ({"comparison": {"correction": "hom"}}, "comparison"),
     ({"comparison": {"correction": "tukey"}}, "comparison.correction"),
-    ({"comparison": {"claim": "equivalent"}}, "comparison"),
+    ({"comparison": {"claim": "equivalent"}}, "comparison.margin"),
     ({"comparison": {"test": "t"}, "guard": {"ledger": "ledger.db"}}, "comparison"),
     ({"data": {"loader": "loads:lod"}}, "data.loader"),
     ({"data": {"loader": "no_such_module:load"}}, "data.loader"),

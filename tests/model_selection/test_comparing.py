@@ -12,8 +12,8 @@ from sklearn.model_selection import GridSearchCV
 import rankeval as rk
 from rankeval.errors import ConventionMismatch, InvalidInput, UnknownName
 from rankeval.model_selection.splitters import QueryKFold, QueryShuffleSplit, RepeatedQueryKFold
-from rankeval.significance import paired_test
-from rankeval.significance.paired import corrected_resampled_t
+from rankeval.significance import Settings, paired_test
+from rankeval.significance.paired import corrected_resampled_t, widened
 
 CV = RepeatedQueryKFold(3, n_repeats=10, random_state=0)
 
@@ -66,9 +66,9 @@ def test_algorithms_are_compared_over_folds(rivals):
     result = rivals["last"].compare(rivals["first"], question="algorithms")
     row = result.table.set_index("measure").loc["AP"]
     d = rivals["first"].folds["AP"].to_numpy() - rivals["last"].folds["AP"].to_numpy()
-    expected = corrected_resampled_t(d, 10 / 20)
+    expected = corrected_resampled_t(widened(d, 10 / 20), Settings())
     assert row["difference"] == pytest.approx(d.mean(), abs=1e-12)
-    assert (row["p_value"], row["ci_low"]) == pytest.approx((expected.p_value, expected.ci_low), abs=1e-12)
+    assert (row["p_value"], row["ci_low"]) == pytest.approx((float(expected.p_value), float(expected.ci_low)), abs=1e-12)
     assert result.table["measure"].tolist() == ["AP", "nDCG@10"]
     assert (row["baseline"], row["system"], row["n_queries"]) == ("last", "first", 30)
     assert row["wins"] + row["ties"] + row["losses"] == 30
@@ -92,10 +92,10 @@ def test_the_result_is_a_comparison_like_any_other(rivals):
 
 def test_all_pairs_and_a_baseline_are_corrected_for(rivals):
     pairs = rivals.compare(question="algorithms", measures="AP")
-    assert len(pairs.table) == pairs.n_comparisons == 3
+    assert len(pairs.table) == pairs.settings.n_comparisons == 3
     against = rivals.compare(question="algorithms", baseline="last", measures=["AP", "nDCG@10"], family="measure")
     assert against.table["system"].tolist() == ["first", "all"] * 2
-    assert against.n_comparisons == 2
+    assert against.settings.n_comparisons == 2
     assert (against.table["p_adjusted"] >= against.table["p_value"]).all()
 
 
@@ -187,7 +187,7 @@ def test_fold_scores_are_known_without_their_index(rivals):
 def test_a_plain_test_of_algorithms_is_refused_and_says_why(test, rivals):
     with pytest.raises(InvalidInput, match=f"not by test='{test}': scores of folds overlap"):
         rivals.compare(question="algorithms", test=test)
-    assert rivals["last"].compare(rivals["first"], question="models", test=test).test == test
+    assert rivals["last"].compare(rivals["first"], question="models", test=test).settings.test == test
 
 
 def test_bad_mappings(ltr):

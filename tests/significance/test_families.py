@@ -104,19 +104,19 @@ def test_a_correction_that_was_not_measured_has_no_rates_of_its_own():
         ("t", "holm", 1000, 5, 9, None),
         ("randomization", "holm", 10, 50, 1999, None),  # 1/2000 is .05/100
         ("randomization", "holm", 10, 50, 199, None),  # 1/200 is just .05/10
-        ("randomization", "holm", 10, 50, 198, "n_resamples=199 or more"),
-        ("randomization", "holm", 10, 50, 99, "n_resamples=199 or more"),
+        ("randomization", "holm", 10, 50, 198, "199 resamples or more"),
+        ("randomization", "holm", 10, 50, 99, "199 resamples or more"),
         ("randomization", "bh", 10, 50, 19, None),
         ("randomization", "max_t", 10, 50, 19, None),
-        ("randomization", "max_t", 10, 50, 18, "n_resamples=19 or more"),
+        ("randomization", "max_t", 10, 50, 18, "19 resamples or more"),
         ("randomization", "none", 10, 6, 9999, None),  # 2/64 is below .05
         ("randomization", "none", 10, 5, 9999, "more queries are needed"),
         ("randomization", "bonferroni", 2, 6, 9999, "more queries are needed"),
-        ("t", "tukey", 3, 50, 18, "n_resamples=19 or more"),
+        ("t", "tukey", 3, 50, 18, "19 resamples or more"),
         ("t", "max_t", 3, 5, 9999, "more queries are needed"),
         ("sign", "max_t", 3, 5, 9999, "more queries are needed"),
         ("sign", "tukey", 3, 6, 9999, None),
-        ("bootstrap_percentile", "holm", 1, 50, 38, "n_resamples=39 or more"),
+        ("bootstrap_percentile", "holm", 1, 50, 38, "39 resamples or more"),
         ("bootstrap_percentile", "holm", 1, 50, 39, None),
     ],
 )
