@@ -10,6 +10,13 @@ from typing import Any
 from rankeval.errors import InvalidInput
 
 
+def refuse(*cases: tuple[bool, str], kind: type[InvalidInput] = InvalidInput) -> None:
+    """Raise for the first case that holds: a table of what must not be, and what to say of it."""
+    for wrong, problem in cases:
+        if wrong:
+            raise kind(problem)
+
+
 def check_count(name: str, value: Any, *, least: int = 1) -> None:
     """Refuse anything but a whole number from ``least`` to 2**63 - 1, such as a rank; ``name`` is the argument's."""
     if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
@@ -23,10 +30,11 @@ def whole_number(value: Any) -> int | None:
     return None if isinstance(value, bool) or not isinstance(value, Integral) else int(value)
 
 
-def check_number(name: str, value: Any) -> None:
-    """Refuse anything but a finite number; ``name`` is the argument's."""
-    if not _is_real(value) or not -float_info.max <= value <= float_info.max:
-        raise InvalidInput(argument=name, found=shown(value), expected="a number")
+def check_number(name: str, value: Any, *, least: float = -float_info.max) -> None:
+    """Refuse anything but a finite number from ``least`` on; ``name`` is the argument's."""
+    if not _is_real(value) or not least <= value <= float_info.max:
+        expected = "a number" if least < 0 else f"a number, {least:g} or greater"
+        raise InvalidInput(argument=name, found=shown(value), expected=expected)
 
 
 def check_share(name: str, value: Any, *, least: float = 0.0) -> None:
@@ -59,8 +67,8 @@ def shown(value: Any) -> str:
     """Return a value as messages show it: in one line of at most 80 characters."""
     try:
         text = " ".join(repr(value).split())
-    except ValueError:  # Python writes no whole number of more than 4,300 digits
-        text = f"a {type(value).__name__} of very many digits"
+    except (ValueError, RecursionError):  # Python writes no whole number of 4,300 digits, and no list 1,000 deep
+        text = f"a {type(value).__name__} that is too long to write"
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 

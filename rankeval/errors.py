@@ -52,6 +52,11 @@ class _Composed(BaseException):
         self.remedy: str | None = remedy
         super().__init__(_message(self))
 
+    @property
+    def fields(self) -> dict[str, Any]:
+        """The fields by name, to make an error of another class of them."""
+        return {name: getattr(self, name) for name in ("problem", "argument", "found", "expected", "where", "remedy")}
+
     def having(self, **fields: str | None) -> Self:
         """Return the same error with other fields, such as the argument's name in a caller that has another."""
         other = copy.copy(self)
@@ -95,7 +100,15 @@ class FileFormatError(InvalidInput):
 
 
 class LimitExceeded(FileFormatError):
-    """A file exceeds a limit: names the limit and how to raise it."""
+    """A file exceeds a limit: names the limit and how to raise it.
+
+    Attributes
+    ----------
+    limit : str or None
+        Name of the limit.
+    """
+
+    limit: str | None = None
 
 
 class UnknownName(InvalidInput):

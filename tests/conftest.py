@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import gc
 import os
+import sys
 import tomllib
+import warnings
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from shutil import which
@@ -168,6 +170,27 @@ def _own_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # `mlflow.set_experiment` leaves the id in the environment, where the next test's programs would find it.
     monkeypatch.setenv("MLFLOW_EXPERIMENT_ID", "")
     monkeypatch.delenv("MLFLOW_EXPERIMENT_ID")
+
+
+@pytest.fixture
+def rankeval(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Callable[..., tuple[int, str, str]]]:
+    """Return a function that runs the command line in this process and gives exit code, stdout and stderr."""
+    from rankeval import cli
+    from rankeval.contamination import refusal
+
+    def run(*arguments: object) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["rankeval", *map(str, arguments)])
+        monkeypatch.setattr(warnings, "showwarning", warnings.showwarning)
+        with pytest.raises(SystemExit) as stop:
+            cli.main()
+        out, err = capsys.readouterr()
+        return int(stop.value.code or 0), out, err
+
+    refusal.forget()
+    yield run
+    refusal.forget()
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from functools import partial
+from inspect import signature
 
 import numpy as np
 import pandas as pd
@@ -14,6 +15,7 @@ from sklearn.linear_model import Ridge
 import rankeval as rk
 from rankeval._checks import count
 from rankeval.errors import InvalidInput, RankevalError
+from rankeval.evaluation import from_bytes, to_bytes
 from rankeval.significance.power import detectable_difference
 
 ODD = [
@@ -114,7 +116,7 @@ CALLS = {
     "test_size": lambda value: rk.dev_test_split(**ROWS, test_size=value),
     **{f"n_splits of {make.__name__}": partial(split, make) for make in SPLITTERS},
     "cv": cross_validate,
-    "from_bytes": rk.Evaluation.from_bytes,
+    "from_bytes": from_bytes,
     "from_json": rk.Comparison.from_json,
     **{f"explain_difference, {name}": partial(explain, name) for name in ("tolerance", "values", "measure")},
     "measure": rk.measure,
@@ -155,6 +157,21 @@ def test_odd_arguments_are_taken_or_refused_in_one_line(call):
         assert len(said) < 2000
 
 
+def test_groups_never_stand_beside_group():
+    """Sizes of queries and units of queries are told apart by more than a letter, but where scikit-learn names one."""
+    public = {name: getattr(rk, name) for name in rk.__all__ if callable(getattr(rk, name))}
+    made = [(name, one) for name, one in public.items() if isinstance(one, type)]
+    public |= {
+        f"{name}.{method}": getattr(one, method) for name, one in made for method in dir(one) if method[0] != "_"
+    }
+    both = {
+        name.rpartition(".")[2]
+        for name, one in public.items()
+        if callable(one) and not isinstance(one, type) and {"group", "groups"} <= set(signature(one).parameters)
+    }
+    assert both == {"split", "get_n_splits"}
+
+
 def test_differences_that_no_number_of_queries_shows_are_refused():
     """A search for 10^23 queries ended in an error of SciPy's."""
     with pytest.raises(InvalidInput, match=r"difference is 1e-12, 1e-11 of the standard deviation 0.1: hundreds of"):
@@ -164,14 +181,14 @@ def test_differences_that_no_number_of_queries_shows_are_refused():
     assert rk.topics_needed(1.0, 0.0) == 6  # by the sign flips
 
 
-BYTES = EVALUATION.to_bytes()
+BYTES = to_bytes(EVALUATION)
 
 
 @pytest.mark.parametrize("content", [b"", b"PAR1", b"x" * 100, BYTES[:-50], BYTES[:200] + BYTES[300:]])
 def test_bytes_that_are_no_evaluation_are_refused(content):
     """In one line, whatever is wrong with them."""
     with pytest.raises(InvalidInput, match=r"expected a Parquet file that Evaluation.save of this version wrote"):
-        rk.Evaluation.from_bytes(content)
+        from_bytes(content)
 
 
 JSON = rk.compare(SYSTEMS).to_json()

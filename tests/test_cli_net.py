@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from rankeval import cli
-from rankeval.render.markup import visible
+from rankeval.render.tables import visible
 
 QRELS = "q1 0 a 1\nq1 0 b 0\nq2 0 a 1\n"
 RUN = "q1 Q0 a 1 9 t\nq1 Q0 b 2 8 t\nq2 Q0 a 1 8 t\n"
@@ -26,20 +26,6 @@ def files() -> None:
     """Put a small collection into the working directory."""
     Path("qrels").write_text(QRELS)
     Path("run").write_text(RUN)
-
-
-@pytest.fixture
-def rankeval(capsys, monkeypatch):
-    """Return a function that runs the command line in this process and gives exit code, stdout and stderr."""
-
-    def run(*arguments: str) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["rankeval", *map(str, arguments)])
-        with pytest.raises(SystemExit) as stop:
-            cli.main()
-        out, err = capsys.readouterr()
-        return stop.value.code or 0, out, err
-
-    return run
 
 
 @pytest.mark.parametrize(

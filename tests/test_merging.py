@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 
 import rankeval as rk
 from rankeval.errors import InvalidInput
+from rankeval.evaluation import to_bytes
 from rankeval.evaluation.merging import merged
+from rankeval.evaluation.result import aggregates
 
 MEASURES = ["nDCG@10", "AP", "RR", "P@5", "gm_AP", "nDCG(gain={1: 3})@5", "NumRel", "ERR(max_rel=3)"]
 
@@ -38,10 +40,10 @@ def test_parts_give_the_whole_bit_for_bit(no_relevant, seed, parts, ids):
     numbers = np.unique(qid, return_inverse=True)[1]
     part = np.random.default_rng(seed).integers(0, parts, numbers.max() + 1)[numbers]
     again = merged(cut(y, score, qid, part, **how))
-    assert again.to_bytes() == whole.to_bytes()
-    assert again.aggregates() == whole.aggregates()
-    assert (again.rule_counts, again.excluded, again.undefined, again.notes) == (
-        whole.rule_counts,
+    assert to_bytes(again) == to_bytes(whole)
+    assert aggregates(again) == aggregates(whole)
+    assert (again.facts.totals(), again.excluded, again.undefined, again.notes) == (
+        whole.facts.totals(),
         whole.excluded,
         whole.undefined,
         whole.notes,
@@ -54,17 +56,17 @@ def test_errors_of_drawn_orders_and_weights_are_kept():
     score[qid == 1] = np.arange(20)  # this query is exact, alone in its part or not
     how = {"measures": ["SquaredAP", "P@1"], "query_weight": {one: 1.0 + one % 3 for one in range(100)}}
     whole = rk.evaluate(y, score, qid=qid, **how)
-    assert (whole.errors[:, 0] > 0).sum() == 9
-    assert merged(cut(y, score, qid, qid == 1, **how)).to_bytes() == whole.to_bytes()
-    assert merged(cut(y, score, qid, qid % 5, **how)).to_bytes() == whole.to_bytes()
+    assert (whole.facts.errors[:, 0] > 0).sum() == 9
+    assert to_bytes(merged(cut(y, score, qid, qid == 1, **how))) == to_bytes(whole)
+    assert to_bytes(merged(cut(y, score, qid, qid % 5, **how))) == to_bytes(whole)
 
 
 def test_parts_that_do_not_belong_together_are_refused():
     one = rk.evaluate([1, 0], [2, 1], qid=[1, 1], measures="RR")
     for other, said in (
         (rk.evaluate([1, 0], [2, 1], qid=[1, 1], measures="RR"), r"1 queries stand twice \(1\)"),
-        (rk.evaluate([1, 0], [2, 1], qid=[2, 2], measures="AP"), "measure names of part 1"),
-        (rk.evaluate([1, 0], [2, 1], qid=[2, 2], measures="RR", ties="worst"), "convention of part 1"),
+        (rk.evaluate([1, 0], [2, 1], qid=[2, 2], measures="AP"), "part 1 and part 0 differ in measures"),
+        (rk.evaluate([1, 0], [2, 1], qid=[2, 2], measures="RR", ties="worst"), "in the convention"),
         (rk.evaluate([1, 0], [2, 1], qid=[2, 2], measures="RR", query_weight={2: 1.0}), "have weights"),
         (rk.evaluate([1, 0], [2, 1], qid=["2", "2"], measures="RR"), "texts in some parts"),
         (rk.evaluate([1, 0], [2, 1], qid=[2, 3], measures="RR").subset([2]), "is a subset"),

@@ -8,6 +8,7 @@ import pytest
 import rankeval as rk
 from rankeval.evaluation.facts import READINGS
 from rankeval.evaluation.merging import merged
+from rankeval.evaluation.result import reading_of
 from rankeval.measures.family import FAMILIES
 
 NEEDED = {"max_rel": 3, "collection_size": 1000, "cutoff": 4, "recall": 0.5, "p": 0.8, "multiple": 0.4}
@@ -61,9 +62,9 @@ def test_readings_are_what_other_judgments_and_the_rule_for_condensed_lists_give
         whole = completed(qrels, run, rk.measure(name).cutoff)
         expected = rk.evaluate(whole, run, measures=name, ties=ties)
         skipping = rk.Convention(unjudged="skip", ties=ties)
-        np.testing.assert_array_equal(found.reading("relevant"), expected.scores)
+        np.testing.assert_array_equal(reading_of(found, "relevant"), expected.scores)
         skipped = rk.evaluate(qrels, run, measures=name, convention=skipping)
-        np.testing.assert_array_equal(found.reading("skipped"), skipped.scores)
+        np.testing.assert_array_equal(reading_of(found, "skipped"), skipped.scores)
 
 
 def test_the_share_judged_is_that_of_the_documents_within_the_cut_off_of_each_measure():
@@ -73,10 +74,10 @@ def test_the_share_judged_is_that_of_the_documents_within_the_cut_off_of_each_me
         known = rk.Qrels.from_dict(qrels) if seed else rk.Qrels.from_frame(_with_aspects(qrels))
         found = rk.evaluate(known, rk.Run.from_dict(run), measures=names)
         expected = rk.evaluate(qrels, run, measures=["Judged@2", "Judged@5", "Judged", "Judged@3"][: len(names)])
-        np.testing.assert_array_equal(found.reading("judged"), expected.scores)
+        np.testing.assert_array_equal(reading_of(found, "judged"), expected.scores)
         if not seed:  # a document may be relevant for one aspect and not for another
-            assert np.isnan(found.reading("relevant")[:, 3]).all()
-            assert not np.isnan(found.reading("skipped")[:, :3]).any()
+            assert np.isnan(reading_of(found, "relevant")[:, 3]).all()
+            assert not np.isnan(reading_of(found, "skipped")[:, :3]).any()
 
 
 def _with_aspects(qrels):
@@ -89,8 +90,8 @@ def _with_aspects(qrels):
 def test_a_query_without_ranked_documents_has_no_unjudged_ones():
     qrels, run = {"a": {"x": 1}, "b": {"x": 1}}, {"a": {"x": 0.4, "y": 0.5}}
     found = rk.evaluate(qrels, run, measures="RR")
-    assert found.reading("judged").tolist() == [[0.5], [1.0]]
-    assert found.reading("relevant").tolist() == [[1.0], [0.0]]
+    assert reading_of(found, "judged").tolist() == [[0.5], [1.0]]
+    assert reading_of(found, "relevant").tolist() == [[1.0], [0.0]]
 
 
 def test_where_all_documents_are_judged_nothing_is_kept():
@@ -98,23 +99,23 @@ def test_where_all_documents_are_judged_nothing_is_kept():
     listed = rk.evaluate({"q": {"x": 1, "y": 0}}, {"q": {"x": 0.4, "y": 0.5}}, measures="RR")
     for found in (rows, listed):
         assert found.facts.readings == {}
-        assert found.reading("judged").tolist() == [[1.0]]
+        assert reading_of(found, "judged").tolist() == [[1.0]]
         for reading in READINGS[1:]:
-            np.testing.assert_array_equal(found.reading(reading), found.scores)
+            np.testing.assert_array_equal(reading_of(found, reading), found.scores)
 
 
 def test_unjudged_rows_of_arrays_are_not_read():
     """A label below zero under the rules of trec_eval: no other documents are known, nor how good they may be."""
     found = rk.evaluate([1, -1], [0.2, 0.5], qid=[1, 1], docid=["x", "y"], measures="RR", convention="trec_eval-9.0.8")
     assert found.judged_share == 0.5
-    assert all(np.isnan(found.reading(reading)).all() for reading in READINGS)
+    assert all(np.isnan(reading_of(found, reading)).all() for reading in READINGS)
 
 
 def test_readings_survive_files_subsets_and_merging(tmp_path):
     qrels, run = collection(1)
     names = ["nDCG@3", "P@2"]
     whole = rk.evaluate(qrels, run, measures=names)
-    assert 0 < whole.reading("judged").mean() < 1
+    assert 0 < reading_of(whole, "judged").mean() < 1
     whole.save(tmp_path / "kept.parquet")
     kept = rk.Evaluation.load(tmp_path / "kept.parquet")
     some = whole.subset(["q1", "q4"])
@@ -125,8 +126,8 @@ def test_readings_survive_files_subsets_and_merging(tmp_path):
     ]
     together = merged([*parts, rk.evaluate({"q5": dict.fromkeys(run["q5"], 1)}, {"q5": run["q5"]}, measures=names)])
     for reading in READINGS:
-        np.testing.assert_array_equal(kept.reading(reading), whole.reading(reading))
-        np.testing.assert_array_equal(some.reading(reading), whole.reading(reading)[[1, 4]])
-        np.testing.assert_array_equal(together.reading(reading)[:5], whole.reading(reading)[:5])
-    np.testing.assert_array_equal(together.reading("judged")[5], [1.0, 1.0])
-    np.testing.assert_array_equal(together.reading("relevant")[5], together.scores[5])
+        np.testing.assert_array_equal(reading_of(kept, reading), reading_of(whole, reading))
+        np.testing.assert_array_equal(reading_of(some, reading), reading_of(whole, reading)[[1, 4]])
+        np.testing.assert_array_equal(reading_of(together, reading)[:5], reading_of(whole, reading)[:5])
+    np.testing.assert_array_equal(reading_of(together, "judged")[5], [1.0, 1.0])
+    np.testing.assert_array_equal(reading_of(together, "relevant")[5], together.scores[5])

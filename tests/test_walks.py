@@ -14,6 +14,7 @@ import pytest
 from sklearn.linear_model import Ridge
 
 import rankeval as rk
+from rankeval.evaluation.result import aggregates
 
 ROOT = Path(__file__).parents[1]
 MEASURES = ["nDCG@10", "ndcg_cut_5", "AP"]
@@ -84,7 +85,7 @@ def test_one_grouping_gives_the_numbers_of_each_fold_on_its_own(data):
     for rules in ("rankeval", "trec_eval-9.0.8", rk.Convention("one", no_relevant="one", ties="best")):
         asked = {"measures": ["nDCG@5", "gm_AP", "NumRel"], "convention": rules}
         found = rk.cross_validate(
-            Ridge(), np.round(data.X), y, qid=data.qid, docid=docid, sample_weight=weight, cv=3, **asked
+            Ridge(), np.round(data.X), y, qid=data.qid, docid=docid, query_weight=weight, cv=3, **asked
         )
         whole = rk.evaluate(y, found.predictions, qid=data.qid, docid=docid, query_weight=weight, **asked)
         assert found.evaluation.scores.tolist() == whole.scores.tolist()
@@ -99,7 +100,7 @@ def test_one_grouping_gives_the_numbers_of_each_fold_on_its_own(data):
                 query_weight=weight[test],
                 **asked,
             )
-            for name, value in alone.aggregates().items():
+            for name, value in aggregates(alone).items():
                 assert found.folds.loc[fold, name] == value
 
 

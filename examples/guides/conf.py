@@ -78,8 +78,8 @@ EXTENDING = {
         "rankeval.significance.Correction",
         "rankeval.significance.Settings",
         "rankeval.significance.PairedResult",
-        "rankeval.significance.registry.TESTS",
-        "rankeval.significance.registry.CORRECTIONS",
+        "rankeval.significance.declarations.TESTS",
+        "rankeval.significance.declarations.CORRECTIONS",
     ],
     "Extending: a file format": [
         "rankeval.io.formats.Format",

@@ -10,6 +10,22 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
+_HOME_OF = {
+    "autolog": "rankeval_mlflow.autologging",
+    "log_ranker": "rankeval_mlflow.recording",
+    "log_cross_validation": "rankeval_mlflow.recording",
+    "log_evaluation": "rankeval_mlflow.recording",
+    "log_comparison": "rankeval_mlflow.recording",
+    "load_evaluation": "rankeval_mlflow.reading.loading",
+    "compare_runs": "rankeval_mlflow.reading.loading",
+    "load_comparison": "rankeval_mlflow.reading.loading",
+    "leaderboard": "rankeval_mlflow.reading.leaderboards",
+    "promote": "rankeval_mlflow.promotion.promoting",
+    "rollback": "rankeval_mlflow.promotion.promoting",
+    "genai_scorer": "rankeval_mlflow.genai",
+}
+__all__ = sorted(_HOME_OF)  # noqa: PLE0605 - strings all, the keys of the table above
+
 
 def _lacks_the_library() -> bool:
     """Return whether the package rankeval is missing here, or is another project's."""
@@ -25,34 +41,6 @@ if _lacks_the_library():
         "the package rankeval that is installed here is another project with the same import name: "
         "pip uninstall rankeval, then pip install --force-reinstall rankeval-mlflow"
     )
-
-_HOME_OF = {
-    "autolog": "rankeval_mlflow.autologging.autolog",
-    "log_ranker": "rankeval_mlflow.recording",
-    "log_cross_validation": "rankeval_mlflow.recording",
-    "log_evaluation": "rankeval_mlflow.recording",
-    "log_comparison": "rankeval_mlflow.recording",
-    "load_evaluation": "rankeval_mlflow.reading.evaluations",
-    "compare_runs": "rankeval_mlflow.reading.comparisons",
-    "load_comparison": "rankeval_mlflow.reading.comparisons",
-    "leaderboard": "rankeval_mlflow.reading.leaderboards",
-    "promote": "rankeval_mlflow.promotion.promoting",
-    "genai_scorer": "rankeval_mlflow.genai",
-}
-
-__all__ = [
-    "autolog",
-    "compare_runs",
-    "genai_scorer",
-    "leaderboard",
-    "load_comparison",
-    "load_evaluation",
-    "log_comparison",
-    "log_cross_validation",
-    "log_evaluation",
-    "log_ranker",
-    "promote",
-]
 
 
 def __getattr__(name: str) -> Any:

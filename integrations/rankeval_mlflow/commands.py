@@ -1,7 +1,8 @@
 """The commands of ``rankeval mlflow``. Each imports slow things when it is called.
 
 ``list``, ``compare`` and ``leaderboard`` show what the runs of a store hold; ``resend`` and ``discard`` treat uploads
-that a store refused; ``promote`` moves an alias; ``verify-guard`` holds ledgers against the heads that runs name.
+that a store refused; ``promote`` moves an alias and ``rollback`` takes that back; ``verify-guard`` holds ledgers
+against the heads that runs name.
 """
 
 from __future__ import annotations
@@ -14,13 +15,15 @@ import typer
 
 from rankeval._registry import unknown
 from rankeval.cli.net import OwnAnswers
-from rankeval.cli.output import Format, print_comparison, print_frame, print_rows, tell
+from rankeval.cli.options import Format
+from rankeval.cli.output import print_comparison, print_frame, print_rows, tell
 from rankeval.errors import GuardRefusal, InvalidInput, RankevalError
 from rankeval_mlflow.delivery.spool import PendingUpload, read, spool_directory, waiting
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from rankeval_mlflow.promotion.promoting import Promotion
     from rankeval_mlflow.reading.listing import LoggedRun
 
 
@@ -28,6 +31,15 @@ Store = Annotated[str | None, typer.Option("--uri", help="The tracking store; by
 Role = Annotated[str | None, typer.Option(help="The role of the evaluations.")]
 Alpha = Annotated[float, typer.Option(help="Level of the tests.")]
 OutputFormat = Annotated[Format, typer.Option("--format", help="How to print it.")]
+
+
+app: typer.Typer = typer.Typer(
+    cls=OwnAnswers,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help="List, compare and rank evaluations in MLflow, send pending uploads, promote models, check ledgers.",
+)
 
 
 def list_all(
@@ -64,7 +76,7 @@ def compare(
     output: OutputFormat = Format.table,
 ) -> None:
     """Compare the evaluations of several runs, paired by query."""
-    from rankeval_mlflow.reading.comparisons import compare_runs
+    from rankeval_mlflow.reading.loading import compare_runs
 
     options: dict[str, Any] = {"measures": measure or None, "test": test, "correction": correction, "alpha": alpha}
     print_comparison(compare_runs(runs, role=role, baseline=baseline, uri=uri, **options), output)
@@ -132,7 +144,6 @@ def resend(
 
 
 def _resent(upload: PendingUpload, uri: str | None, *, named: bool) -> bool:
-    """Send one upload and say how it went; return whether nothing failed."""
     from rankeval_mlflow.delivery.sending import send
 
     try:
@@ -217,9 +228,11 @@ def promote(
         str | None,
         typer.Option(help="CSV or Parquet file with qid and an attribute of the queries, or a count such as relevant."),
     ] = None,
-    floor: Annotated[
+    floors: Annotated[
         list[str] | None,
-        typer.Option(help="Loss that must be ruled out on a slice, as in tail=0.05; 0.05 for all slices. Repeatable."),
+        typer.Option(
+            "--floor", help="Loss that must be ruled out on a slice, as in tail=0.05; 0.05 for all slices. Repeatable."
+        ),
     ] = None,
     role: Annotated[str, typer.Option(help="The role of the evaluations.")] = "test",
     first: Annotated[bool, typer.Option("--first", help="Give an alias that no version has, undecided.")] = False,
@@ -235,18 +248,31 @@ def promote(
     from rankeval_mlflow.promotion.promoting import promote as move
 
     options: dict[str, Any] = {"claim": claim, "alpha": alpha, "test": test, "role": role, "who": who, "uri": uri}
-    options |= {"first": first, "dry_run": dry_run, "floors": _floors(floor or [])}
+    options |= {"first": first, "dry_run": dry_run, "floors": _floors(floors or [])}
     options["slices"] = None if slices is None else _attribute(slices)
-    try:
-        done = move(name, version, alias, measure, margin, **options)
-    except InvalidInput as error:
-        if error.argument not in {"alias", "version", "measure", "margin", *options}:
-            raise
-        remedy = (
-            "to give it to this version without a comparison: --first" if error.argument == "first" else error.remedy
-        )
-        option = error.argument.replace("floors", "floor").replace("_", "-")
-        raise error.having(argument=f"--{option}", remedy=remedy) from error
+    done = move(name, version, alias, measure, margin, **options)
+    _tell_promotion(done)
+
+
+def rollback(
+    name: Annotated[str, typer.Argument(help="The registered model.")],
+    *,
+    reason: Annotated[str, typer.Option(help="Why, for the record.")],
+    alias: Annotated[str, typer.Option(help="The alias to give back.")] = "champion",
+    who: Annotated[str | None, typer.Option(help="The person or machine, for the record.")] = None,
+    uri: Store = None,
+) -> None:
+    """Give an alias back to the version that had it before the last recorded promotion.
+
+    Exits with 0 if the alias is with that version, with 1 if it went elsewhere meanwhile, and with 2 on bad use or if
+    the store refuses.
+    """
+    from rankeval_mlflow.promotion.promoting import rollback as give_back
+
+    _tell_promotion(give_back(name, alias, reason=reason, who=who, uri=uri))
+
+
+def _tell_promotion(done: Promotion) -> None:
     tell(str(done))
     if done.floors is not None:
         tell(done.floors.to_string(index=False))
@@ -257,25 +283,20 @@ def promote(
 
 
 def _floors(given: list[str]) -> float | dict[str, float] | None:
-    if not given:
-        return None
-    named = {value: _number(text, one) for one in given for value, _, text in [one.rpartition("=")]}
-    if "" in named and len(given) > 1:
-        raise InvalidInput("--floor without a slice is for all slices: give it alone, or name each slice")
-    if len(named) < len(given):
-        raise InvalidInput("--floor names a slice twice")
-    return named.get("", named)
-
-
-def _number(text: str, given: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        raise InvalidInput(f"--floor is {given!r}; expected a loss such as 0.05, or tail=0.05") from None
+    named, found = dict[str, float](), " ".join(given)
+    for value, _, text in (one.rpartition("=") for one in given):
+        try:
+            named[value] = float(text)
+        except ValueError:
+            raise InvalidInput(argument="--floor", found=found, expected="a loss such as 0.05, or tail=0.05") from None
+    if len(named) < len(given) or ("" in named and len(given) > 1):
+        raise InvalidInput(
+            argument="--floor", found=found, expected="each slice once, or one loss alone for all slices"
+        )
+    return named.get("", named) if named else None
 
 
 def _attribute(given: str) -> pd.Series[Any] | str:
-    """Return the attribute of the queries that a file holds; the name of a count stands for itself."""
     path = Path(given)
     if not path.suffix and not path.exists():
         return given
@@ -297,18 +318,11 @@ def _attribute(given: str) -> pd.Series[Any] | str:
     return both
 
 
-app: typer.Typer = typer.Typer(
-    cls=OwnAnswers,
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-    help="List, compare and rank evaluations in MLflow, send pending uploads, promote models, check ledgers.",
-)
-
 app.command("list")(list_all)
 app.command()(compare)
 app.command()(leaderboard)
 app.command()(resend)
 app.command()(discard)
 app.command()(promote)
+app.command()(rollback)
 app.command("verify-guard")(verify_guard)

@@ -30,8 +30,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from numbers import Real
 from typing import Any
 
@@ -48,26 +48,30 @@ from rankeval.measures import LabelledMeasure, Measure
 from rankeval.measures import measures as parse_measures
 from rankeval_mlflow.layout import safe_names
 
+# The inputs that may hold the query's id.
 QUERY_IDS = ("qid", "query_id", "id")
-"""The inputs that may hold the query's id."""
 
+# A single text among the inputs is the query's id, up to this length.
 LONGEST_QUESTION = 200
-"""A single text among the inputs is the query's id, up to this length."""
 
+# The fields that may hold the id of a document; the first that all documents of a row have is read.
 IDS = (
     "doc_id", "docid", "docno", "document_id", "id", "node_id",
     "metadata.doc_id", "metadata.docid", "metadata.document_id", "metadata.id", "doc_uri", "metadata.doc_uri",
 )  # fmt: skip
-"""The fields that may hold the id of a document; the first that all documents of a row have is read."""
 
+# MLflow's name for the documents that should be retrieved; its documents are named by their ``doc_uri``.
 CONTEXT = "expected_retrieved_context"
-"""MLflow's name for the documents that should be retrieved; its documents are named by their ``doc_uri``."""
 
+# The expectations that may hold judgments, the first that a row has.
 FIELDS = ("relevance", CONTEXT)
-"""The expectations that may hold judgments, the first that a row has."""
 
+_PLACE = re.compile(r"outputs(\..*[^.\s])?|span( .*[^.\s])?|(first|last) span|all spans", re.DOTALL)
 Retrieved = str | Callable[[Any, Any], Any] | None
 Expected = str | Callable[[Mapping[str, Any]], Any] | None
+
+
+Specs = str | Measure | Iterable[str | Measure]
 
 
 def query_id(inputs: Any, qid: str | None) -> str:
@@ -99,24 +103,8 @@ def query_id(inputs: Any, qid: str | None) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-@dataclass(frozen=True)
-class Ranking:
-    """The documents that one row retrieved.
-
-    Parameters
-    ----------
-    scores : mapping of str to float
-        Score by document, best first.
-    repeated : int
-        Number of documents that the list had again.
-    """
-
-    scores: Mapping[str, float]
-    repeated: int = 0
-
-
-def as_ranking(value: Any, ids: Iterable[str] = IDS) -> Ranking:
-    """Return a list of ids or documents, or scores by id, as a ranking.
+def as_ranking(value: Any, ids: Iterable[str] = IDS) -> dict[str, float]:
+    """Return a list of ids or documents, or scores by id, as scores by document, best first.
 
     Parameters
     ----------
@@ -131,21 +119,19 @@ def as_ranking(value: Any, ids: Iterable[str] = IDS) -> Ranking:
         If it is no ranking, or a document has no id.
     """
     if _is_scores(value):
-        return _by_score(value)
+        scores = {str(one): float(score) for one, score in value.items()}
+        _refuse_same_text(scores, value)
+        return dict(sorted(scores.items(), key=lambda item: -item[1]))
     documents = _listed(value)
     if documents is None:
         raise InvalidInput(f"it is {_described(value)}; expected a list of ids or of documents, or scores by id")
-    named = [str(one) for one in document_ids(documents, ids)]
-    places = dict.fromkeys(named, 0.0)
-    scores = {one: float(len(places) - place) for place, one in enumerate(places)}
-    return Ranking(scores, repeated=len(named) - len(places))
+    places = dict.fromkeys(str(one) for one in document_ids(documents, ids))
+    return {one: float(len(places) - place) for place, one in enumerate(places)}
 
 
-def _by_score(value: Mapping[Any, Any]) -> Ranking:
-    scores = {str(one): float(score) for one, score in value.items()}
-    if len(scores) < len(value):
+def _refuse_same_text(named: Mapping[str, Any], given: Mapping[Any, Any]) -> None:
+    if len(named) < len(given):
         raise InvalidInput("two documents have the same id as text, such as 1 and '1'")
-    return Ranking(dict(sorted(scores.items(), key=lambda item: -item[1])))
 
 
 def document_ids(documents: list[Any], ids: Iterable[str] = IDS) -> list[str | int]:
@@ -186,7 +172,7 @@ def field(value: Any, path: str) -> Any:
     return value
 
 
-def ranking_of_row(outputs: Any, trace: Any, retrieved: Retrieved, ids: Iterable[str] = IDS) -> Ranking:
+def ranking_of_row(outputs: Any, trace: Any, retrieved: Retrieved, ids: Iterable[str] = IDS) -> dict[str, float]:
     """Return the ranking of a row of an evaluation.
 
     Parameters
@@ -212,11 +198,8 @@ def ranking_of_row(outputs: Any, trace: Any, retrieved: Retrieved, ids: Iterable
         except InvalidInput as error:
             raise InvalidInput(f"{place} is no ranking: {error}") from error
     if retrieved == "all spans":
-        together = [document for one in found.values() for document in one.scores]
-        repeated = sum(one.repeated for one in found.values())
-        joined = as_ranking(together)
-        return Ranking(joined.scores, repeated=joined.repeated + repeated)
-    if len({tuple(one.scores) for one in found.values()}) > 1:
+        return as_ranking([document for one in found.values() for document in one])
+    if len({tuple(one) for one in found.values()}) > 1:
         raise InvalidInput(
             f"there are {len(found)} different rankings ({', '.join(found)}): choose one by retrieved=, such as "
             "'outputs', 'last span', 'all spans' or 'span NAME'"
@@ -229,7 +212,12 @@ def _places(outputs: Any, trace: Any, retrieved: Retrieved) -> list[tuple[str, A
         return [("the result of retrieved", retrieved(outputs, trace))]
     if retrieved is None:
         given = [("outputs", outputs)] if _is_scores(outputs) or _listed(outputs) is not None else []
-        return [*given, *_spans(trace)] or _lacking(outputs)
+        if found := [*given, *_spans(trace)]:
+            return found
+        raise InvalidInput(
+            f"no ranking: outputs is {_described(outputs)} and the trace has no RETRIEVER span. Return the ranking, or "
+            "say where it is with retrieved=, such as 'outputs.documents'"
+        )
     if retrieved == "outputs":
         return [("outputs", outputs)]
     if retrieved.startswith("outputs."):
@@ -244,22 +232,10 @@ def check_retrieved(retrieved: Retrieved) -> None:
     """Refuse a place that does not exist, before anything is evaluated."""
     if retrieved is None or callable(retrieved):
         return
-    known = isinstance(retrieved, str) and (
-        retrieved in ("outputs", "span", "first span", "last span", "all spans")
-        or (retrieved.startswith(("outputs.", "span ")) and not retrieved.endswith((".", " ")))
-    )
-    if not known:
-        raise InvalidInput(
-            f"retrieved is {shown(retrieved)}; expected 'outputs', 'outputs.FIELD', 'span', 'first span', 'last span', "
-            "'all spans', 'span NAME', or a function of outputs and trace"
-        )
-
-
-def _lacking(outputs: Any) -> list[tuple[str, Any]]:
-    raise InvalidInput(
-        f"no ranking: outputs is {_described(outputs)} and the trace has no RETRIEVER span. Return the ranking, or say "
-        "where it is with retrieved=, such as 'outputs.documents'"
-    )
+    if not (isinstance(retrieved, str) and _PLACE.fullmatch(retrieved)):
+        places = "'outputs', 'outputs.FIELD', 'span', 'first span', 'last span', 'all spans', 'span NAME'"
+        expected = f"{places}, or a function of outputs and trace"
+        raise InvalidInput(argument="retrieved", found=shown(retrieved), expected=expected)
 
 
 def _spans(trace: Any, name: str | None = None) -> list[tuple[str, Any]]:
@@ -278,7 +254,7 @@ def _is_retriever(span: Any) -> bool:
 
 
 def _is_part(span: Any, by_id: Mapping[str, Any]) -> bool:
-    """Return whether a span lies within another retriever, whose result is the last word."""
+    # The result of the outer retriever is the last word.
     while (span := by_id.get(span.parent_id)) is not None:
         if _is_retriever(span):
             return True
@@ -314,14 +290,12 @@ def _is_number(value: Any) -> bool:
 
 
 def _listed(value: Any) -> list[Any] | None:
-    """Return a list, tuple, array or Series as a list, and None for anything else."""
     if hasattr(value, "tolist") and getattr(value, "ndim", None) == 1:
         return list(value.tolist())
     return list(value) if isinstance(value, (list, tuple)) else None
 
 
 def _without_score(document: Any) -> Any:
-    """Return the document of a pair of a document and its score."""
     is_pair = isinstance(document, (list, tuple)) and len(document) == 2
     return document[0] if is_pair and _is_number(document[1]) else document
 
@@ -366,8 +340,7 @@ def judgments_of_row(
         return None
     grades = value if isinstance(value, Mapping) else _grades(name, value, ids)
     named = {str(one): grade for one, grade in grades.items()}
-    if len(named) < len(grades):
-        raise InvalidInput("two documents have the same id as text, such as 1 and '1'", argument=name)
+    _refuse_same_text(named, grades)
     return named or None
 
 
@@ -403,9 +376,6 @@ def _grades(name: str, value: Any, ids: Iterable[str]) -> dict[Any, Any]:
         if grades.setdefault(one, grade) != grade:
             raise InvalidInput(f"the document {shown(one)} has the grades {grades[one]} and {grade}", argument=name)
     return grades
-
-
-Specs = str | Measure | Iterable[str | Measure]
 
 
 class RankingScorer(Scorer):  # type: ignore[misc]  # MLflow has no types
@@ -462,8 +432,8 @@ class RankingScorer(Scorer):  # type: ignore[misc]  # MLflow has no types
                 return self._failed("NOT_JUDGED", why_not_judged(expectations, self._expected))
             if reason := _left_out(ranking, judgments, self._rules):
                 return self._failed("LEFT_OUT", f"left out by the convention: {reason}")
-            code, scores = "INVALID", dict(ranking.scores)
-            found = evaluate({query: judgments}, {query: scores}, measures=self._asked, convention=self._rules)
+            code = "INVALID"
+            found = evaluate({query: judgments}, {query: ranking}, measures=self._asked, convention=self._rules)
             return self._feedbacks(found, _rationale(ranking, judgments))
         except RankevalError as error:
             return self._failed(code, str(error))
@@ -477,7 +447,7 @@ class RankingScorer(Scorer):  # type: ignore[misc]  # MLflow has no types
         return found[0] if len(found) == 1 else found
 
     def _failed(self, code: str, message: str) -> Feedback:
-        """Return the error of a row without a value. It is a single one, since MLflow counts only those."""
+        # A single one, since MLflow counts only those.
         return Feedback(name=self.name, error=AssessmentError(error_code=code, error_message=message))
 
 
@@ -547,11 +517,10 @@ def genai_scorer(
     rules = get_convention(convention)
     asked = _bound(measures, rules)
     check_retrieved(retrieved)
-    for option, value in (("name", name), ("docid", docid), ("qid", qid)):
-        if value is not None and (not isinstance(value, str) or not value):
-            raise InvalidInput(argument=option, found=shown(value), expected="a text")
-    if not (expected is None or callable(expected) or (isinstance(expected, str) and expected)):
-        raise InvalidInput(f"expected is {shown(expected)}; expected the name of an expectation, or a function")
+    for option, value in (("name", name), ("docid", docid), ("qid", qid), ("expected", expected)):
+        text = "a text, or a function of all expectations" if option == "expected" else "a text"
+        if not (value is None or (isinstance(value, str) and value) or (option == "expected" and callable(value))):
+            raise InvalidInput(argument=option, found=shown(value), expected=text)
     columns = _columns(asked, name)
     scorer = RankingScorer(
         name=name or (columns[asked[0].label] if len(asked) == 1 else "retrieval"),
@@ -591,7 +560,6 @@ def _columns(asked: list[LabelledMeasure], name: str | None) -> dict[str, str]:
 
 
 def _completed(inputs: Any, outputs: Any, expectations: Any, trace: Any) -> tuple[Any, Any, Any]:
-    """Return inputs, outputs and expectations, those of the trace for what is not given."""
     if trace is None:
         return inputs, outputs, expectations
     root = next((span for span in trace.data.spans if span.parent_id is None), None) if trace.data else None
@@ -604,19 +572,18 @@ def _completed(inputs: Any, outputs: Any, expectations: Any, trace: Any) -> tupl
     )
 
 
-def _left_out(ranking: Ranking, judgments: Mapping[str, Any], rules: Convention) -> str:
-    """Return why a convention leaves out a row, or nothing: `score` would warn that no query is left."""
-    if rules.missing == "skip" and not ranking.scores:
+def _left_out(ranking: Mapping[str, float], judgments: Mapping[str, Any], rules: Convention) -> str:
+    # Asked here, since `evaluate` would warn that no query is left.
+    if rules.missing == "skip" and not ranking:
         return "nothing was retrieved"
     is_barren = all(isinstance(grade, Real) and grade <= 0 for grade in judgments.values())
     return "no relevant document" if rules.no_relevant == "skip" and is_barren else ""
 
 
-def _rationale(ranking: Ranking, judgments: Mapping[str, Any]) -> str:
+def _rationale(ranking: Mapping[str, float], judgments: Mapping[str, Any]) -> str:
     relevant = [one for one, grade in judgments.items() if isinstance(grade, Mapping) or grade > 0]
-    hits = sum(one in ranking.scores for one in relevant)
-    again = f"; {count(ranking.repeated, 'repeated document')} left out" if ranking.repeated else ""
-    return f"{hits} of {count(len(relevant), 'relevant document')} among {len(ranking.scores)} retrieved{again}"
+    hits = sum(one in ranking for one in relevant)
+    return f"{hits} of {count(len(relevant), 'relevant document')} among {len(ranking)} retrieved"
 
 
 def _named(place: Any) -> str | None:

@@ -32,7 +32,7 @@ def _check(experiment: str, uri: str | None) -> str | None:
 
 
 def _pack(ranker: Any, rows: Any) -> bytes:
-    from rankeval_mlflow.flavours.saving import packed, saved
+    from rankeval_mlflow.saving import packed, saved
 
     return packed(saved(ranker, X=rows))
 

@@ -12,8 +12,9 @@ loses the data of a refused name without a message. So every name and value pass
 from __future__ import annotations
 
 import hashlib
+import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from rankeval._checks import shown
@@ -30,6 +31,62 @@ SHOWN_DIGEST = 16
 _REFUSED = re.compile(r"[^A-Za-z0-9_.\- /]")
 _MODEL = re.compile("[^/:.%\"']+")  # MLflow checks this when the run has begun
 _ROLE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_\-]{0,63}")
+
+
+COMPLETE = "rankeval.complete"
+"""The tag that is written last: the pieces that the run holds whole, as `delivery.payload` writes them."""
+
+RECORD = "rankeval.record"
+"""The tag by which an upload finds the run that it made before it broke off."""
+
+ROLE = "rankeval.role"
+"""The tag with the role whose metrics have bare keys; the metrics of other roles are ``<role>/<key>``."""
+
+KIND = "rankeval.kind"
+"""The tag with the kind of a run: evaluation, comparison, experiment, candidate, cross-validation, fold, promotion,
+rollback; of automatic logging also search and setting."""
+
+CARD = "rankeval.card"
+"""The tag with the name of the convention and the start of the digest of its card."""
+
+HEADLINE = "rankeval.headline"
+"""The tag with the result of a run's only comparison; named comparisons have ``rankeval.NAME.headline``."""
+
+STANDING = "rankeval.standing"
+"""The tag with the standing of an experiment: confirmatory or exploratory."""
+
+GUARD_LEDGER, GUARD_HEAD = "rankeval.guard.ledger", "rankeval.guard.head"
+"""The tags with the place of the ledger, and its head when the run was logged."""
+
+PROMOTION = "rankeval.promotion"
+"""The tag of a promotion's run that says what became of the alias; a version has ``rankeval.promotion.<alias>``."""
+
+REJECTION = "rankeval.rejection"
+"""The start of the tag of a version that was rejected for an alias: ``rankeval.rejection.<alias>``."""
+
+DECISION = "rankeval/promotion/decision.json"
+"""The artifact with the decision of a promotion."""
+
+NOTE = "mlflow.note.content"
+"""MLflow's own tag with the description of a run."""
+
+TABLES = "mlflow.loggedArtifacts"
+"""MLflow's own tag with the artifacts that it shows as tables."""
+
+VIEW = "mlflow.sharedViewState.rankeval"
+"""The tag of an experiment with a view of its runs, as MLflow saves views: with columns for the measures."""
+
+VIEW_ADDRESS = "viewStateShareKey=rankeval"
+"""The part of an address that opens the view."""
+
+INTERVAL_ENDS = ("_ci_low", "_ci_high")
+"""The ends of the names of metrics that are ends of intervals."""
+
+FOLD_END, FOLD_START = "_fold", "fold_"
+"""The end of the names of metrics with a measure's value in each fold, and the start of those of other facts of folds;
+the fold is the step."""
+
+_STEP = "/step-"
 
 
 def safe_name(name: str) -> str:
@@ -81,26 +138,6 @@ def short_name(name: str, most: int = MAX_SHOWN) -> str:
     return name if len(name) <= most else f"{name[: most - 12]}...~{sha256(name.encode())[:8]}"
 
 
-def short_names(names: Iterable[str]) -> dict[str, str]:
-    """Return a short name for each of several different names; no two are equal.
-
-    Parameters
-    ----------
-    names : iterable of str
-        Distinct names.
-    """
-    given = list(names)
-    taken = {name for name in given if len(name) <= MAX_SHOWN}
-    chosen = {}
-    for name in given:
-        short = short_name(name)
-        while name != short and short in taken:  # a name that was made to look like the short form of another
-            short = short_name(f"{short}{name}")
-        taken.add(short)
-        chosen[name] = short
-    return chosen
-
-
 def checked_role(role: str, argument: str = "role") -> str:
     """Check a role or another plain word, which becomes part of tag names and paths, and return it.
 
@@ -138,6 +175,18 @@ def param_text(value: Any) -> str:
     return text if len(text) <= MAX_PARAM else f"{text[: MAX_PARAM - 40]}... (cut, {len(text)} characters)"
 
 
+def params_of(values: Mapping[str, Any]) -> dict[str, str]:
+    """Return parameters under names and with values that MLflow accepts."""
+    names = safe_names(str(name) for name in values)
+    return {names[str(name)]: param_text(value) for name, value in values.items()}
+
+
+def metrics_of(values: Mapping[str, float]) -> dict[str, float]:
+    """Return metrics under names that MLflow accepts, without values that it would alter: it makes 0 of nan."""
+    names = safe_names(values)
+    return {names[name]: float(value) for name, value in values.items() if math.isfinite(value)}
+
+
 def short_digest(digest: str) -> str:
     """Return the start of a digest for MLflow's own field; a tag holds the whole."""
     return digest.removeprefix("sha256:")[:SHOWN_DIGEST]
@@ -146,62 +195,6 @@ def short_digest(digest: str) -> str:
 def sha256(content: bytes) -> str:
     """Return the SHA-256 of some bytes, in hexadecimal."""
     return hashlib.sha256(content).hexdigest()
-
-
-COMPLETE = "rankeval.complete"
-"""The tag that is written last: the pieces that the run holds whole, as `delivery.completeness` writes them."""
-
-RECORD = "rankeval.record"
-"""The tag by which an upload finds the run that it made before it broke off."""
-
-ROLE = "rankeval.role"
-"""The tag with the role whose metrics have bare keys; the metrics of other roles are ``<role>/<key>``."""
-
-KIND = "rankeval.kind"
-"""The tag with the kind of a run: evaluation, comparison, experiment, candidate, cross-validation, fold, promotion; of
-automatic logging also search and setting."""
-
-CARD = "rankeval.card"
-"""The tag with the name of the convention and the start of the digest of its card."""
-
-HEADLINE = "rankeval.headline"
-"""The tag with the result of a run's only comparison; named comparisons have ``rankeval.NAME.headline``."""
-
-STANDING = "rankeval.standing"
-"""The tag with the standing of an experiment: confirmatory or exploratory."""
-
-GUARD_LEDGER, GUARD_HEAD = "rankeval.guard.ledger", "rankeval.guard.head"
-"""The tags with the place of the ledger, and its head when the run was logged."""
-
-PROMOTION = "rankeval.promotion"
-"""The tag of a promotion's run that says what became of the alias; a version has ``rankeval.promotion.<alias>``."""
-
-REJECTION = "rankeval.rejection"
-"""The start of the tag of a version that was rejected for an alias: ``rankeval.rejection.<alias>``."""
-
-DECISION = "rankeval/promotion/decision.json"
-"""The artifact with the decision of a promotion."""
-
-NOTE = "mlflow.note.content"
-"""MLflow's own tag with the description of a run."""
-
-TABLES = "mlflow.loggedArtifacts"
-"""MLflow's own tag with the artifacts that it shows as tables."""
-
-VIEW = "mlflow.sharedViewState.rankeval"
-"""The tag of an experiment with a view of its runs, as MLflow saves views: with columns for the measures."""
-
-VIEW_ADDRESS = "viewStateShareKey=rankeval"
-"""The part of an address that opens the view."""
-
-INTERVAL_ENDS = ("_ci_low", "_ci_high")
-"""The ends of the names of metrics that are ends of intervals."""
-
-FOLD_END, FOLD_START = "_fold", "fold_"
-"""The end of the names of metrics with a measure's value in each fold, and the start of those of other facts of folds;
-the fold is the step."""
-
-_STEP = "/step-"
 
 
 def label_of(role: str, step: int | None = None) -> str:

@@ -21,12 +21,11 @@ from rankeval.tracking import LoggedData, RunRecord, TrackedRun
 from rankeval_mlflow.delivery.addresses import now_ms, run_context, store
 from rankeval_mlflow.delivery.payload import Node, Payload, Target
 from rankeval_mlflow.delivery.sending import deliver
-from rankeval_mlflow.flavours.saving import saved
 from rankeval_mlflow.layout import checked_model_name, safe_name
-from rankeval_mlflow.packing.comparison import comparison_node
-from rankeval_mlflow.packing.evaluation import evaluation_node, judged_data
 from rankeval_mlflow.packing.record import cross_validation_node, record_node, several_node
+from rankeval_mlflow.packing.results import comparison_node, evaluation_node, judged_data
 from rankeval_mlflow.reading.resolving import registered_version
+from rankeval_mlflow.saving import saved
 
 if TYPE_CHECKING:
     from rankeval.collection.data import RankingData
@@ -34,8 +33,8 @@ if TYPE_CHECKING:
     from rankeval.evaluation import Evaluation
 
 
+# Ids that MLflow takes for runs.
 _RUN_ID = re.compile(r"[A-Za-z0-9][\w-]{0,255}")
-"""Ids that MLflow takes for runs."""
 
 
 def send(
@@ -60,7 +59,8 @@ def send(
     import mlflow
 
     if run_id is not None and not (isinstance(run_id, str) and _RUN_ID.fullmatch(run_id)):
-        raise InvalidInput(f"run_id is {shown(run_id)}; expected the id of a run, such as .run_id of a TrackedRun")
+        expected = "the id of a run, such as .run_id of a TrackedRun"
+        raise InvalidInput(argument="run_id", found=shown(run_id), expected=expected)
     active = mlflow.active_run()
     run_id = run_id or (active.info.run_id if active else None)
     experiment_id, experiment_name = (None, None) if run_id else _experiment()
@@ -107,14 +107,10 @@ def described(ev: Evaluation, role: str, data: LoggedData | RankingData | str | 
     if data is None or isinstance(data, str):
         return judged_data(ev, role, data)
     if not isinstance(data, RankingData):
-        raise _no_data_set(data, "RankingData or LoggedData")
+        raise InvalidInput(
+            argument="data", found=f"of type {type(data).__name__}", expected="its name, RankingData or LoggedData"
+        )
     return LoggedData(data.name or "data", ev.judgments_digest, role, len(data), data.n_queries)
-
-
-def _no_data_set(data: Any, others: str) -> InvalidInput:
-    return InvalidInput(
-        argument="data", found=f"of type {type(data).__name__}", expected=f"its name, {others}".replace(", or", " or")
-    )
 
 
 def log_evaluation(
@@ -201,7 +197,8 @@ def _step(step: Any) -> int | None:
     if step is None:
         return None
     if isinstance(step, bool) or not isinstance(step, Integral) or not 0 <= int(step) < 2**31:
-        raise InvalidInput(f"step is {shown(step)}; expected a whole number such as the epoch, 0 or greater")
+        expected = "a whole number such as the epoch, 0 or greater"
+        raise InvalidInput(argument="step", found=shown(step), expected=expected)
     return int(step)
 
 
@@ -263,7 +260,7 @@ def log_comparison(
     if not isinstance(cmp, Comparison):
         raise InvalidInput(f"cmp is of type {type(cmp).__name__}; expected the result of rankeval.compare")
     if not (data is None or isinstance(data, str | LoggedData)):
-        raise _no_data_set(data, "or LoggedData")
+        raise InvalidInput(argument="data", found=f"of type {type(data).__name__}", expected="its name or LoggedData")
     return send(comparison_node(cmp, name, role=role, data=data, report=report), run_id, None, None)
 
 

@@ -8,8 +8,7 @@ resend: the numbers are safe on disk by then.
 
 Tables have the layout of `mlflow.log_table`: MLflow shows them beside the artifact tree and across runs. Pages are one
 static HTML file without scripts: MLflow shows artifacts in a sandboxed frame that cannot fetch anything, and names come
-from outside, so everything is escaped and in the file. A name of a system of 10,000 characters fills page, plot and
-description, so people see a short one; the files with the numbers keep it whole.
+from outside, so everything is escaped and in the file.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ import html
 import io
 import json
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -26,10 +25,12 @@ import numpy as np
 
 from rankeval._checks import count
 from rankeval.comparison import Comparison
-from rankeval.comparison.views.tables import laid_out, unjudged_tables
+from rankeval.comparison.record import shown_level
+from rankeval.comparison.tables import laid_out, unjudged_tables
+from rankeval.evaluation.result import from_bytes, info_of, left_out_of_worst, worst_first
 from rankeval.render.layouts import interval_name
 from rankeval.render.tables import Table, number
-from rankeval_mlflow.layout import MAX_TAG, short_name, short_names
+from rankeval_mlflow.layout import MAX_TAG, short_name
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -39,11 +40,29 @@ if TYPE_CHECKING:
 
 
 NAME = "Rankings"
+# Measures that have a column. A tag of an experiment holds 5,000 characters.
 MOST = 12
-"""Measures that have a column. A tag of an experiment holds 5,000 characters."""
 
 _LONGEST = 100
 _OTHERS = ("params.`system`", "attributes.`Dataset`", "attributes.`Models`")
+
+
+# Rows of a table of queries; the evaluation among the artifacts has all.
+MOST_QUERIES = 1000
+
+_DIGITS = 6
+_STYLE = """
+body{font:15px/1.5 system-ui,-apple-system,"Segoe UI",Roboto,sans-serif;margin:0 auto;padding:24px;max-width:1100px;
+color:#1b1f24;background:#fff}
+h1{font-size:22px;margin:0 0 4px}h2{font-size:16px;margin:28px 0 8px}p.lead{color:#57606a;margin:0 0 12px}
+.scroll{overflow-x:auto}.scroll td:not(.num){white-space:normal;overflow-wrap:anywhere;min-width:14ch}
+svg{display:block;max-width:100%;height:auto}
+"""
+
+REPORT = "report.html"
+QUERIES = "queries.json"
+RANKERS = "rankers.json"
+Drawing = Callable[[bytes, Mapping[str, Any]], dict[str, bytes]]
 
 
 def intervals(evaluation: Evaluation) -> dict[str, tuple[float, float]]:
@@ -94,7 +113,7 @@ def evaluation_section(
     at = "" if step is None else f" at step {step}"
     queries = count(evaluation.n_queries, "query")
     caption = f"{system}{role}{at}: {queries}, convention {evaluation.convention.name}"
-    notes = [*evaluation.info.values(), *([query_table_note(evaluation, table)] if table else [])]
+    notes = [*info_of(evaluation).values(), *([query_table_note(evaluation, table)] if table else [])]
     return Table(frame, caption=caption, notes=tuple(notes)).to_markdown()
 
 
@@ -110,11 +129,11 @@ def comparison_section(comparison: Comparison, *notes: str) -> str:
     """
     shown = laid_out(comparison, "comparisons", digits=4)
     shown = replace(shown, notes=(*shown.notes, *filter(None, notes)))
-    if not comparison.has_pairs:
+    if comparison.table.empty:
         return replace(shown, caption=f"{' '.join(comparison.findings)} {shown.caption}").to_markdown()
-    interval = interval_name(comparison.table, comparison.shown_level)
-    against = ["against"] if comparison.baseline is None else []
-    baseline = f"Against {comparison.baseline}. " if comparison.baseline is not None else ""
+    interval = interval_name(comparison.table, shown_level(comparison))
+    against = ["against"] if comparison.settings.baseline is None else []
+    baseline = f"Against {comparison.settings.baseline}. " if comparison.settings.baseline is not None else ""
     kept = [*shown.frame.columns[: shown.frame.columns.get_loc("measure")], "measure", "system", *against, "mean"]
     shown = shown.only([*kept, "difference", interval, "p adjusted"])
     shown = replace(shown, caption=f"{' '.join(comparison.findings)} {baseline}{shown.caption}")
@@ -149,19 +168,14 @@ def merged(note: str, sections: Mapping[str, str]) -> str:
         start, end = f"<!-- rankeval {key} -->", f"<!-- /rankeval {key} -->"
         block = f"{start}\n\n{text}\n\n{end}"
         if len(block) > MAX_TAG // 2:
-            block = (
-                f"{start}\n\n{_first_paragraph(text)} The table is long: see the report among the artifacts.\n\n{end}"
-            )
+            first = text.split("\n\n", maxsplit=1)[0][:500]
+            block = f"{start}\n\n{first} The table is long: see the report among the artifacts.\n\n{end}"
         before, found, rest = note.partition(start)
         after = rest.partition(end)[2] if found else ""
         joined = f"{before}{block}{after}" if found else f"{note}\n\n{block}".lstrip()
         if len(joined) <= MAX_TAG:
             note = joined
     return note
-
-
-def _first_paragraph(text: str) -> str:
-    return text.split("\n\n", maxsplit=1)[0][:500]
 
 
 def with_measures(before: str | None, keys: Sequence[str], now_ms: int) -> str | None:
@@ -195,24 +209,6 @@ def _columns(value: str) -> list[str]:
     return [str(column) for column in state["selectedColumns"]]
 
 
-MOST_QUERIES = 1000
-"""Rows of a table of queries; the evaluation among the artifacts has all."""
-
-_DIGITS = 6
-
-_STYLE = """
-body{font:15px/1.5 system-ui,-apple-system,"Segoe UI",Roboto,sans-serif;margin:0 auto;padding:24px;max-width:1100px;
-color:#1b1f24;background:#fff}
-h1{font-size:22px;margin:0 0 4px}h2{font-size:16px;margin:28px 0 8px}p.lead{color:#57606a;margin:0 0 12px}
-.scroll{overflow-x:auto}.scroll td:not(.num){white-space:normal;overflow-wrap:anywhere;min-width:14ch}
-svg{display:block;max-width:100%;height:auto}
-"""
-
-REPORT = "report.html"
-QUERIES = "queries.json"
-RANKERS = "rankers.json"
-
-
 def query_table(evaluation: Evaluation) -> bytes:
     """Return the queries that a ranking can change, with all scores, the worst first, at most `MOST_QUERIES`.
 
@@ -221,12 +217,12 @@ def query_table(evaluation: Evaluation) -> bytes:
     evaluation : Evaluation
         An evaluation with at least one query.
     """
-    worst = evaluation.worst_first(evaluation.measure_names[0])[:MOST_QUERIES]
+    worst = worst_first(evaluation, evaluation.measure_names[0])[:MOST_QUERIES]
     ids = [str(query) for query in np.asarray(evaluation.queries, dtype=object)[worst]]
-    columns: dict[str, Sequence[Any]] = {"query": list(short_names(dict.fromkeys(ids)).values())}
-    for name, values in zip(evaluation.by_name, evaluation.scores.T, strict=True):
+    columns: dict[str, Sequence[Any]] = {"query": [short_name(one) for one in ids]}
+    for name, values in zip(evaluation.measure_names, evaluation.scores.T, strict=True):
         columns[name] = values[worst].tolist()
-    for name, counts in evaluation.query_counts.items():
+    for name, counts in evaluation.facts.query_counts.items():
         columns[name] = counts[worst].tolist()
     return log_table(columns)
 
@@ -242,7 +238,7 @@ def query_table_note(evaluation: Evaluation, path: str) -> str:
         The table among the artifacts.
     """
     label = evaluation.measure_names[0]
-    n_queries, left_out = len(evaluation.worst_first(label)), evaluation.left_out_of_worst(label)
+    n_queries, left_out = len(worst_first(evaluation, label)), left_out_of_worst(evaluation, label)
     some = "The queries, the worst first" if n_queries <= MOST_QUERIES else f"The {MOST_QUERIES:,} worst queries"
     return f"{some}: {path} among the artifacts; evaluation.parquet beside it has all. {left_out}".strip()
 
@@ -265,42 +261,6 @@ def _plain(value: Any) -> Any:
     return round(value, _DIGITS) if math.isfinite(value) else None
 
 
-def shown_comparison(content: bytes | str) -> Comparison:
-    """Read a comparison from its JSON, long names of systems shortened visibly.
-
-    Parameters
-    ----------
-    content : bytes or str
-        What `Comparison.to_json` wrote.
-    """
-    fields = json.loads(content)
-    names = short_names(_systems(fields))
-    changed = {name: short for name, short in names.items() if name != short}
-    return Comparison.from_json(json.dumps(_replaced(fields, changed)) if changed else _text(content))
-
-
-def _text(content: bytes | str) -> str:
-    return content if isinstance(content, str) else content.decode()
-
-
-def _systems(fields: dict[str, Any]) -> Iterable[str]:
-    frames = [frame for frame in (fields["table"], fields["means"]) if frame]
-    named = [name for frame in frames for column in ("baseline", "system") for name in frame.get(column, ())]
-    return dict.fromkeys(named)
-
-
-def _replaced(value: Any, names: dict[str, str]) -> Any:
-    """Return plain values with other names: where a text is a name, and where a sentence holds a long one."""
-    if isinstance(value, dict):
-        return {names.get(key, key): _replaced(each, names) for key, each in value.items()}
-    if isinstance(value, list):
-        return [_replaced(each, names) for each in value]
-    if isinstance(value, str):
-        for name, short in sorted(names.items(), key=lambda pair: -len(pair[0])):
-            value = value.replace(name, short)
-    return value
-
-
 def comparison_page(comparison: Comparison) -> bytes:
     """Return a comparison as an HTML page: its findings, table, caption and notes, and a plot of the intervals.
 
@@ -309,12 +269,13 @@ def comparison_page(comparison: Comparison) -> bytes:
     comparison : Comparison
         The comparison, with its systems named as the page names them.
     """
+    one = comparison.table.empty
     parts = {
-        "Differences" if comparison.has_pairs else "Means": f'<div class="scroll">{comparison._repr_html_()}</div>',
+        "Means" if one else "Differences": f'<div class="scroll">{comparison._repr_html_()}</div>',
         "Intervals": _svg(comparison.plot()),
     }
-    against = f"against {comparison.baseline}" if comparison.baseline is not None else "all pairs"
-    return page("Comparison", against if comparison.has_pairs else "one system", parts)
+    against = f"against {comparison.settings.baseline}" if comparison.settings.baseline is not None else "all pairs"
+    return page("Comparison", "one system" if one else against, parts)
 
 
 def page(title: str, lead: str, parts: Mapping[str, str]) -> bytes:
@@ -337,16 +298,13 @@ def page(title: str, lead: str, parts: Mapping[str, str]) -> bytes:
 
 
 def _svg(figure: Figure) -> str:
-    """Return a figure as SVG for a page; equal figures give equal bytes."""
+    # Equal figures give equal bytes.
     from matplotlib import rc_context
 
     buffer = io.StringIO()
     with rc_context({"svg.hashsalt": "rankeval", "svg.fonttype": "path"}):
         figure.savefig(buffer, format="svg", metadata={"Date": None}, bbox_inches="tight")
     return buffer.getvalue()[buffer.getvalue().index("<svg") :]
-
-
-Drawing = Callable[[bytes, Mapping[str, Any]], dict[str, bytes]]
 
 
 def render(kind: str, content: bytes, options: Mapping[str, Any]) -> dict[str, bytes]:
@@ -365,10 +323,9 @@ def render(kind: str, content: bytes, options: Mapping[str, Any]) -> dict[str, b
 
 
 def _evaluation(content: bytes, options: Mapping[str, Any]) -> dict[str, bytes]:
-    from rankeval.evaluation import Evaluation
     from rankeval.report import report_for_evaluation
 
-    evaluation = Evaluation.from_bytes(content)
+    evaluation = from_bytes(content)
     if not evaluation.n_queries:
         return {}
     drawn = {QUERIES: query_table(evaluation)} if options.get("table", True) else {}
@@ -379,7 +336,7 @@ def _evaluation(content: bytes, options: Mapping[str, Any]) -> dict[str, bytes]:
 
 
 def _comparison(content: bytes, _options: Mapping[str, Any]) -> dict[str, bytes]:
-    return {REPORT: comparison_page(shown_comparison(content))}
+    return {REPORT: comparison_page(Comparison.from_json(content.decode()))}
 
 
 def _rankers(content: bytes, _options: Mapping[str, Any]) -> dict[str, bytes]:
@@ -389,5 +346,5 @@ def _rankers(content: bytes, _options: Mapping[str, Any]) -> dict[str, bytes]:
     return {RANKERS: log_table({str(name): frame[name].tolist() for name in frame})}
 
 
+# What can be drawn: by kind, the function of content and options.
 KINDS: dict[str, Drawing] = {"evaluation": _evaluation, "comparison": _comparison, "rankers": _rankers}
-"""What can be drawn: by kind, the function of content and options."""

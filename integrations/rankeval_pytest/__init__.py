@@ -117,7 +117,6 @@ class _Summary:
 
 
 def _drawn(rows: list[dict[str, str]]) -> list[str]:
-    """Return the lines of a table; numbers stand at the right."""
     if not rows:
         return []
     cells = [_COLUMNS, *([row[column] for column in _COLUMNS] for row in rows)]

@@ -21,6 +21,8 @@ import pytest
 
 from rankeval.errors import InvalidInput
 from rankeval.evaluation import Evaluation
+from rankeval.evaluation.merging import differences
+from rankeval.evaluation.result import aggregates, size_of, to_bytes
 
 _LONGEST = 200
 """Bytes in the name of a file; file systems take 255."""
@@ -104,8 +106,7 @@ class Baselines:
         return self.folder / f"{quoted}.parquet"
 
     def _renewed(self, candidate: Evaluation, path: Path) -> Evaluation:
-        """Write the baseline if it is another one, and say how its means change."""
-        content, exists = candidate.to_bytes(), path.exists()
+        content, exists = to_bytes(candidate), path.exists()
         unchanged = exists and path.read_bytes() == content
         old = _aggregates(path) if exists and not unchanged else {}
         if not unchanged:
@@ -113,10 +114,10 @@ class Baselines:
             candidate.save(path)
         means = [
             f"{measure} {f'{old[measure]:.4f} -> ' if measure in old else ''}{value:.4f}"
-            for measure, value in candidate.aggregates().items()
+            for measure, value in aggregates(candidate).items()
         ]
         words = "unchanged" if unchanged else "renewed" if exists else "new"
-        self._said(f"{words} baseline {_relative(path, self._node)}: {', '.join(means)} ({candidate.size})")
+        self._said(f"{words} baseline {_relative(path, self._node)}: {', '.join(means)} ({size_of(candidate)})")
         return candidate
 
     def _remedy(self) -> str:
@@ -129,19 +130,18 @@ def _reasons(candidate: Evaluation, baseline: Evaluation) -> list[str]:
     """Say why a baseline does not fit; new measures and other rules ask for a new one."""
     lacking = [measure for measure in candidate.measure_names if measure not in baseline.measure_names]
     said = [f"the baseline has no {', '.join(lacking)}"] if lacking else []
-    return [*said, *candidate.differs_from(baseline)]
+    return [*said, *differences(candidate, baseline)]
 
 
 def _aggregates(path: Path) -> dict[str, float]:
     """Return the means of a baseline; none of a file that is no Evaluation, which a new one may replace."""
     try:
-        return Evaluation.load(path).aggregates()
+        return aggregates(Evaluation.load(path))
     except InvalidInput:
         return {}
 
 
 def _relative(path: Path, node: pytest.Item) -> str:
-    """Return a path as seen from where pytest was called."""
     try:
         return os.path.relpath(path, node.config.invocation_params.dir)
     except ValueError:  # another drive

@@ -35,7 +35,7 @@ from rankeval.contamination.streamed import StreamedCheck
 from rankeval.errors import InvalidInput
 from rankeval.evaluation import DEFAULT_MEASURES
 from rankeval.evaluation.merging import merged
-from rankeval.evaluation.result import Evaluation
+from rankeval.evaluation.result import Evaluation, from_bytes
 from rankeval.evaluation.scoring import bound_measures, warned_if_empty
 from rankeval.evaluation.weights import refuse_unusable
 from rankeval.measures import Measure
@@ -118,7 +118,7 @@ class SparkEvaluation:
         It holds about 100 bytes a query and 8 a score.
         """
         found = self._kept.select("part").toArrow()["part"]
-        return warned_if_empty(merged(Evaluation.from_bytes(part.as_py()) for part in found))
+        return warned_if_empty(merged(from_bytes(part.as_py()) for part in found))
 
     @property
     def _kept(self) -> DataFrame:
@@ -365,7 +365,6 @@ def _refuse_order_of_rows(rules: Convention) -> None:
 def _refuse(
     notes: Sequence[Note], names: Mapping[str, str | None], rules: Convention, bound: Sequence[Measure]
 ) -> None:
-    """Raise the error that the rows of all parts together call for."""
     if not notes:
         raise InvalidInput("the DataFrame is empty: give a row for each ranked document")
     if other := {note["version"] for note in notes} - {__version__}:
@@ -379,6 +378,6 @@ def _refuse(
             raise as_raised(note)
     if not any(note["weighs"] for note in notes):
         refuse_unusable(np.zeros(1))
-    grades = np.unique([grade for note in notes for grade in note.get("grades", ())])
+    grades = np.unique([grade for note in notes for grade in note["grades"]])
     for one in bound:
         one.refuse_falling_gains(rules.ties, grades)

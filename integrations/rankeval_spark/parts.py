@@ -25,6 +25,7 @@ import pyarrow.parquet as pq
 from rankeval import __version__, errors
 from rankeval.collection.convention import Convention
 from rankeval.errors import RankevalError
+from rankeval.evaluation.result import to_bytes
 from rankeval.evaluation.scoring import score_part
 from rankeval.evaluation.weights import part_weights
 from rankeval.join.joined import join_arrays
@@ -36,7 +37,6 @@ PART = "note string, evidence binary, part binary"
 
 _SCHEMA = pa.schema([("note", pa.string()), ("evidence", pa.binary()), ("part", pa.binary())])
 _ARGUMENTS = {"y_true": "relevance", "y_score": "score"}  # those of the kernel, and ours
-_FIELDS = ("problem", "argument", "found", "expected", "where", "remedy")  # of an error, by name
 _BATCH = 1 << 16
 
 
@@ -98,9 +98,8 @@ class PartScoring:
         try:
             return self._scored(table)
         except RankevalError as error:
-            fields = {name: getattr(error, name) for name in _FIELDS}
-            argument = None if error.argument is None else _ARGUMENTS.get(error.argument, error.argument)
-            return {"error": (type(error).__name__, fields | {"argument": argument})}, None, None
+            error = error.having(argument=_ARGUMENTS.get(error.argument or "", error.argument))
+            return {"error": (type(error).__name__, error.fields)}, None, None
 
     def _scored(self, table: pa.Table) -> tuple[Note, bytes | None, bytes]:
         columns = {name: table[name] for name in table.column_names}
@@ -108,11 +107,10 @@ class PartScoring:
         joined = join_arrays(y, score, qid, docid=docid, convention=self.convention)
         weights = part_weights(columns["query_weight"], joined) if "query_weight" in columns else None
         evaluation = score_part(joined, self.asked, weights=weights, name=self.name)
-        note: Note = {"weighs": weights is None or bool((weights > 0).any())}
-        if self.needs_grades:
-            note["grades"] = np.unique(joined.relevance).astype(np.float64).tolist()
+        grades = np.unique(joined.relevance).astype(np.float64).tolist() if self.needs_grades else []
+        note: Note = {"weighs": weights is None or bool((weights > 0).any()), "grades": grades}
         evidence = None if self.watch is None else self.watch.value.evidence(y, qid, docid=docid, score=score)
-        return note, None if evidence is None else pickle.dumps(evidence), evaluation.to_bytes()
+        return note, None if evidence is None else pickle.dumps(evidence), to_bytes(evaluation)
 
 
 def as_raised(note: Note) -> RankevalError:
@@ -139,7 +137,7 @@ def score_columns(names: Iterable[str], weighted: bool) -> dict[str, str]:
     weighted : bool
         Whether queries have weights.
     """
-    from rankeval.evaluation.storage import QUERY_COUNTS
+    from rankeval.evaluation.facts import QUERY_COUNTS
 
     columns = {"qid": "qid"} | {f"measure:{name}": name for name in names}
     columns |= {f"count:{name}": name for name in QUERY_COUNTS}

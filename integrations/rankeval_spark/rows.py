@@ -30,7 +30,7 @@ import pyarrow.compute as pc
 from rankeval._checks import count
 from rankeval._registry import chosen
 from rankeval.errors import InvalidInput, QueryIdError
-from rankeval.streaming.buckets import RUN, by_bucket
+from rankeval.streaming.queries import RUN, by_bucket
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike
 
 from rankeval._checks import check_count, check_number
 from rankeval.collection.convention import Convention, get_convention
 from rankeval.errors import InvalidInput
 from rankeval.evaluation import Given
-from rankeval.measures.contingency import false_and_missed
-
-if TYPE_CHECKING:
-    import pandas as pd
+from rankeval.measures.set_based import false_and_missed
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,8 +76,6 @@ def _rates(table: pd.DataFrame, beta: float) -> pd.DataFrame:
     }
     if "true_negatives" in table:
         rates["accuracy"] = (hits + table["true_negatives"]) / table.sum(axis=1)
-    import pandas as pd
-
     return pd.DataFrame(rates).fillna(0.0)
 
 
@@ -127,8 +123,6 @@ def contingency_table(
     >>> table.micro()["precision"].round(4), table.macro()["precision"]
     (np.float64(0.6667), np.float64(0.75))
     """
-    import pandas as pd
-
     check_number("rel", rel)
     for name, value in (("cutoff", cutoff), ("collection_size", collection_size)):
         if value is not None:

@@ -8,22 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+import pandas as pd
+from numpy.typing import ArrayLike
 
 from rankeval._checks import check_count, check_number
 from rankeval.collection.convention import Convention, get_convention
 from rankeval.errors import InvalidInput
 from rankeval.evaluation import Given
+from rankeval.join.flat import Floats
 from rankeval.join.joined import Joined
 from rankeval.join.judged import Judged
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-Floats = NDArray[np.float64]
 
 LEVELS = tuple(level / 10 for level in range(11))
 """The eleven standard levels of recall."""
@@ -127,8 +124,6 @@ def precision_recall(
     >>> round(float(curve.eleven_point_average.iloc[0]), 4)
     0.9091
     """
-    import pandas as pd
-
     check_number("rel", rel)
     given = Given.of(truth, ranking, qid=qid, group=group)
     joined = given.refuse_or_join(get_convention(convention), action="curve")
@@ -197,8 +192,6 @@ def roc(
     >>> float(roc([0, 1, 0, 0, 1, 0], [6, 5, 4, 3, 2, 1], qid=[0] * 6).auc.iloc[0])
     0.5
     """
-    import pandas as pd
-
     check_number("rel", rel)
     if collection_size is not None:
         check_count("collection_size", collection_size)
@@ -241,7 +234,6 @@ def roc(
 
 
 def _queries(joined: Joined) -> list[tuple[Any, Judged, int]]:
-    """Return every query with its chunk and its number there."""
     found = []
     for part, judged, _ in joined.chunks():
         found += [(query, judged, number) for number, query in enumerate(joined.queries[part].tolist())]

@@ -12,11 +12,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from html import escape
 from inspect import Parameter
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike
 
 from rankeval._checks import check_number
@@ -25,11 +27,8 @@ from rankeval.errors import AmbiguousName, InvalidInput
 from rankeval.evaluation import Evaluation, Given, score
 from rankeval.measures import Measure
 from rankeval.measures import measure as find_measure
-from rankeval.measures.aliases import aliased
 from rankeval.measures.family import Family
-
-if TYPE_CHECKING:
-    import pandas as pd
+from rankeval.measures.names import aliased
 
 RULES: dict[str, tuple[str, ...]] = {
     "ties": ("expected", "docid", "stable", "best", "worst"),
@@ -100,8 +99,6 @@ class Explanation:
         return self.sentence
 
     def _repr_html_(self) -> str:
-        from html import escape
-
         found = self.table[self.table["matches"] != ""]
         return f"<p>{escape(self.sentence)}</p>{found.to_html(index=False)}"
 
@@ -172,10 +169,11 @@ def explain_difference(
         for (parameters, _), value in zip(able, ev.aggregate().tolist(), strict=True):
             tried.append(_Tried({**parameters, **changed}, value, _presets(asked, parameters, changed)))
     start = {**dict(variants[0][0]), **{rule: getattr(rules, rule) for rule in RULES}}
-    matching = [
-        _matching(tried, value, [tolerance] if tolerance is not None else _tolerances(places))
-        for value, places in zip(wanted, digits, strict=True)
-    ]
+    matching = []
+    for value, places in zip(wanted, digits, strict=True):
+        # A float may have dropped zeros, so it may have four digits: the smallest distance is tried first.
+        usual = [0.5001 * 10.0 ** -max(least, places) for least in (4, 1)]
+        matching.append(_matching(tried, value, usual if tolerance is None else [tolerance]))
     return _explained(asked.name, wanted, matching, tried, start)
 
 
@@ -232,11 +230,6 @@ def _numbers(values: Any) -> tuple[tuple[float, float], tuple[int, int]]:
     return (found[0], found[1]), (places[0], places[1])
 
 
-def _tolerances(digits: int) -> list[float]:
-    """Return the distances to try, the smallest first: a float may have dropped zeros, so it may have four digits."""
-    return [0.5001 * 10.0 ** -max(least, digits) for least in (4, 1)]
-
-
 def _matching(tried: list[_Tried], wanted: float, tolerances: list[float]) -> list[_Tried]:
     """Return the settings that give the number most closely, and presets that agree with it in the digits given."""
     widest = tolerances[-1] if tolerances[-1] < _VAGUE else 0.0
@@ -275,14 +268,15 @@ def _can_be(one: Measure, given: Given, rules: Convention) -> bool:
 
 
 def _settings(given: Given, rules: Convention, one: Measure) -> list[dict[str, str]]:
-    """Return every choice of the rules that affect something in this data."""
     collection = given.qid is None
     start = rules.with_rules(missing="empty", ties="stable", no_relevant="zero")
     ev = _scored(given, [one], start)
-    affected = {rule for rule, number in ev.rule_counts.items() if number}
+    affected = {rule for rule, number in ev.facts.totals().items() if number}
     choices: dict[str, tuple[str, ...]] = {}
+    # One rule on ties needs documents.
+    ties = tuple(rule for rule in RULES["ties"] if rule != "docid" or collection or given.docid is not None)
     if "ties" in affected or ev.tied_share:
-        choices["ties"] = _ties(collection or given.docid is not None)
+        choices["ties"] = ties
     choices |= {rule: RULES[rule] for rule in ("judgments", "missing", "unjudged") if collection and rule in affected}
     if "missing" in choices:  # for most measures an empty ranking is worth 0
         filled = _scored(given, [one], start.with_rules(missing="zero"))
@@ -293,25 +287,17 @@ def _settings(given: Given, rules: Convention, one: Measure) -> list[dict[str, s
     narrow = _scored(given, [one], start.with_rules(score_dtype="float32"))
     if narrow.tied_share != ev.tied_share or narrow.ranking_digest != ev.ranking_digest:
         choices["score_dtype"] = RULES["score_dtype"]
-        choices.setdefault("ties", _ties(collection or given.docid is not None))
+        choices.setdefault("ties", ties)
     return [dict(zip(choices, chosen, strict=True)) for chosen in product(*choices.values())]
 
 
-def _ties(documents: bool) -> tuple[str, ...]:
-    """Return the rules on ties that can be tried; one of them needs documents."""
-    return tuple(rule for rule in RULES["ties"] if documents or rule != "docid")
-
-
 def _presets(asked: _Asked, parameters: Mapping[str, Any], rules: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the presets with these parameters and rules; others were not varied."""
-    fitting = []
+    fitting, family = [], asked.family
     for name, preset in PRESETS.items():
-        bound = preset.bind.get(asked.family.name, {})
-        fits = all(
-            (getattr(preset, rule) if getattr(preset, rule) != "given" else "qrels") == value
-            for rule, value in rules.items()
-        )
-        if fits and all(bound.get(one, asked.family.defaults[one]) == value for one, value in parameters.items()):
+        own = {rule: getattr(preset, rule) for rule in rules}
+        own = {rule: "qrels" if value == "given" else value for rule, value in own.items()}
+        bound = preset.bind.get(family.name, {})
+        if {**own, **{one: bound.get(one, family.defaults[one]) for one in parameters}} == {**rules, **parameters}:
             fitting.append(name)
     return tuple(fitting)
 
@@ -323,7 +309,12 @@ def _explained(
     tried: list[_Tried],
     start: Mapping[str, Any],
 ) -> Explanation:
-    table = _table(matching, tried)
+    found = [{id(one) for one in fitting} for fitting in matching]
+    rows = []
+    for one in tried:
+        matches = "".join(letter for letter, ids in zip("ab", found, strict=True) if id(one) in ids)
+        rows.append({**one.setting, "convention": ", ".join(one.presets), "value": one.value, "matches": matches})
+    table = pd.DataFrame(rows)
     if not all(matching):
         return Explanation(measure, values, table, (), _not_found(measure, values, matching, tried))
     (first, second), *rest = _fewest(matching, start)
@@ -340,23 +331,6 @@ def _explained(
     if alike:
         parts.append(f"Alike: {alike}")
     return Explanation(measure, values, table, differences, f"{'. '.join(parts)}.", others)
-
-
-def _table(matching: list[list[_Tried]], tried: list[_Tried]) -> pd.DataFrame:
-    import pandas as pd
-
-    found = [{id(one) for one in fitting} for fitting in matching]
-    return pd.DataFrame(
-        [
-            {
-                **one.setting,
-                "convention": ", ".join(one.presets),
-                "value": one.value,
-                "matches": "".join(letter for letter, ids in zip("ab", found, strict=True) if id(one) in ids),
-            }
-            for one in tried
-        ]
-    )
 
 
 def _fewest(matching: list[list[_Tried]], start: Mapping[str, Any]) -> list[tuple[_Tried, _Tried]]:
@@ -378,7 +352,6 @@ def _fewest(matching: list[list[_Tried]], start: Mapping[str, Any]) -> list[tupl
 
 
 def _differences(one: _Tried, two: _Tried) -> tuple[str, ...]:
-    """Return the parameters and rules in which two settings differ, a sentence each."""
     return tuple(
         f"{name}={value!r} in one and {two.setting[name]!r} in the other"
         for name, value in one.setting.items()

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 
 from rankeval._checks import count
 from rankeval.collection.run import Run, as_run
 from rankeval.errors import InvalidInput
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,8 +69,6 @@ def rank_biased_overlap(run: Any, other: Any, *, p: float = 0.9) -> Overlap:
     >>> float(same.per_query.at["q", "rbo"])
     1.0
     """
-    import pandas as pd
-
     if not isinstance(p, (float, int, np.number)) or not 0 < p < 1:
         raise InvalidInput(f"p, the chance to look at the next rank, is a number above 0 and below 1 (found {p!r})")
     one, two = as_run(run), as_run(other)
@@ -98,7 +94,6 @@ def _refuse_unlike(one: Run, two: Run) -> None:
 
 
 def _lists(run: Run) -> dict[Any, list[Any]]:
-    """Return the documents of each query in rank order."""
     rows = zip(run.qid.to_pylist(), (-run.score).tolist(), run.docid.to_pylist(), strict=True)
     lists: dict[Any, list[tuple[float, Any]]] = {}
     for query, score, document in rows:

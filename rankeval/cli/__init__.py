@@ -1,11 +1,12 @@
 """The command line: parse, call, print.
 
 Exit codes: 0 done, 1 a gate or the guard said no, 2 bad use or bad input (one line to stderr); see `net`. Each command
-imports what is slow to import.
+imports what is slow to import. Its options stand in the table of `options`.
 """
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Iterator
 from functools import partial
@@ -16,34 +17,25 @@ import typer
 
 from rankeval import errors
 from rankeval import tracking as hosts
-from rankeval.cli.commands import DISTRIBUTION, doctor, list_declared, run
-from rankeval.cli.dataset import evaluate_dataset
+from rankeval._checks import count
 from rankeval.cli.guard import guard_app
 from rankeval.cli.net import OwnAnswers, caught
-from rankeval.cli.options import FormatsInHelp, sized
-from rankeval.cli.output import (
+from rankeval.cli.options import (
     DEFAULT_MEASURES,
-    MEASURE_HELP,
-    CollectionSize,
-    ConventionName,
-    Depth,
     EvaluationFormat,
     Format,
-    Level,
-    LimitOptions,
+    KeysFormat,
     ListFormat,
-    Measures,
-    Missing,
-    NoRelevant,
-    OutputFormat,
-    PerQuery,
-    ScoreType,
-    Ties,
     ending_with,
+    options,
+    sized,
+)
+from rankeval.cli.output import (
     print_comparison,
     print_frame,
     print_scores,
-    print_trec,
+    say,
+    show_progress,
     show_warning,
     tell,
 )
@@ -52,6 +44,13 @@ if TYPE_CHECKING:
     from rankeval.collection.convention import Convention
     from rankeval.evaluation import Evaluation
     from rankeval.io.opening import Limits
+
+SAID = ("name", "kind", "words", "title", "two_sided", "one_sided", "note")
+RATES = ("name", "test", "world", "n", "comparisons", "sides", "quantity", "rate", "standard_error", "replications")
+DISTRIBUTION = "rankeval-mlflow"
+SHOWN_VERSIONS = ("numpy", "scipy", "pandas", "pyarrow", "scikit-learn", "mlflow", "lightgbm", "xgboost", "catboost")
+
+Runs = Annotated[list[Path], typer.Argument(metavar="RUN...", help="Rankings, one file each.")]
 
 
 class _WithHosts(OwnAnswers):
@@ -101,83 +100,193 @@ def _options(
     """Honest experiments with ranking models: evaluate, compare, guard the test set, log to MLflow."""
 
 
-app.command()(run)
-app.command("tests")(list_declared)
-app.command()(doctor)
+@app.command()
+@options("settings keys output", output=KeysFormat.text)
+def run(
+    config: Annotated[
+        str | None,
+        typer.Argument(metavar="CONFIG", help="An experiment file, or a shipped one by name: quickstart, letor."),
+    ] = None,
+    *,
+    settings: list[str] | None,
+    keys: bool,
+    output: KeysFormat,
+) -> None:
+    """Run an experiment: tune on the training part, freeze, open the test part once, compare, report, log.
+
+    An experiment file names functions and classes, which are imported and called: trust it as you would trust a script.
+    """
+    if keys:
+        from rankeval.experiment.keys import keys_markdown, keys_text
+
+        if output is KeysFormat.markdown:
+            typer.echo(keys_markdown(), nl=False)
+        else:
+            tell(keys_text())
+        return
+    if config is None:
+        raise errors.InvalidInput("name an experiment file, or a shipped one: quickstart, letor; --keys lists its keys")
+    from rankeval.experiment.config import load_config
+
+    checked = load_config(config, settings or ())  # before the slow imports, to answer a misspelt key at once
+    from rankeval.experiment import run_experiment
+    from rankeval.experiment.recipe import NOT_LOGGED
+
+    with warnings.catch_warnings(), show_progress() as progress:
+        warnings.filterwarnings("ignore", NOT_LOGGED, errors.RankevalWarning)  # printed below, as an error
+        result = run_experiment(checked, progress=progress)
+    from rankeval.report.summaries import experiment_text
+
+    tell(f"{experiment_text(result.facts)}\nReport:  {result.report}")
+    if result.tracked:
+        tell(f"MLflow:  {result.tracked.where}")
+    if result.tracking_error:
+        say(f"error: {result.tracking_error}")
+        raise typer.Exit(2)
 
 
-app.command("evaluate-dataset")(evaluate_dataset)
+@app.command("tests")
+@options("output")
+def list_declared(
+    name: Annotated[
+        str | None, typer.Argument(help="A part of a name or of its words: print all that was measured of these.")
+    ] = None,
+    *,
+    output: Format,
+) -> None:
+    """List the significance tests, corrections and claims with their measured error rates."""
+    from rankeval.significance.catalogue import list_tests, rates_found
+
+    listed = list_tests(name).reset_index()
+    if output is not Format.table:
+        print_frame(listed if name is None else rates_found(name), output)
+    elif name is None:
+        print_frame(listed[["name", "kind", "words", "title"]], Format.table)
+    else:
+        for row in listed.to_dict("records"):
+            tell("\n".join(f"{topic:<10} {row[topic]}" for topic in SAID if row[topic]) + "\n")
+        if len(found := rates_found(name)):
+            print_frame(found[[*RATES]], Format.table)
 
 
-@app.command(cls=FormatsInHelp)
+@app.command()
+def doctor() -> None:
+    """Show versions, hosts and the ledger in force: its head, whether it is whole, and the name in new entries."""
+    import platform
+    from importlib import metadata
+
+    def version(name: str) -> str:
+        try:
+            return metadata.version(name)
+        except metadata.PackageNotFoundError:
+            return "not installed"
+
+    facts = {"python": platform.python_version(), "rankeval": str(Path(__file__).parents[2])}
+    facts |= {name: version(name) for name in (DISTRIBUTION, *SHOWN_VERSIONS)}
+    facts |= {f"host {name}": hosts.title_of(name) for name in hosts.host_names()}
+    facts |= dict(_ledger())
+    for topic, said in facts.items():
+        tell(f"{topic:<16} {said}")
+    # The plain name belongs to an older package with the same import name: one would overwrite files of the other.
+    if version("rankeval") != "not installed":
+        raise errors.InvalidInput(
+            f"the distribution rankeval {version('rankeval')}, another project, is installed into the same folder: "
+            f"pip uninstall rankeval, then pip install --force-reinstall {DISTRIBUTION}"
+        )
+
+
+@app.command()
+@options(
+    "docid query_weight measures convention per_query level depth collection_size ties missing no_relevant "
+    "score_dtype memory n_jobs folder output"
+)
+def evaluate_dataset(
+    data: Annotated[
+        str,
+        typer.Argument(
+            metavar="DATA",
+            help="A Parquet data set of scored rows: a file, a folder or a URL (s3://...). It may be larger than "
+            "memory.",
+        ),
+    ],
+    qid: Annotated[str, typer.Option(metavar="COLUMN", help="The column of the query.")],
+    relevance: Annotated[str, typer.Option(metavar="COLUMN", help="The column of the relevance.")],
+    score: Annotated[str, typer.Option(metavar="COLUMN", help="The column of the score.")],
+    *,
+    measures: list[str],
+    collection_size: int | None,
+    per_query: bool,
+    output: Format,
+    **given: Any,
+) -> None:
+    """Score the rows of a Parquet data set."""
+    from rankeval.streaming import evaluate_dataset as evaluate
+    from rankeval.streaming.source import name_of
+
+    rules = _rules(given, collection_size=collection_size)
+    measures = [sized(spec, collection_size) for spec in measures]
+    name = name_of(data)
+    with show_progress() as show:
+        shown = None if show is None else lambda done, total: show(done, total, f"{done:,} of {total:,} rows")
+        given |= {"measures": measures, "convention": rules, "name": name, "progress": shown}
+        found = evaluate(data, qid=qid, relevance=relevance, score=score, **given)
+    print_scores({name: found}, output, per_query=per_query)
+
+
+def _declared_formats() -> Iterator[str]:
+    from rankeval.io.formats import format_list
+
+    yield f"Formats: {format_list('relevance')}."
+
+
+@app.command(cls=ending_with(_declared_formats))
+@options(
+    "measures convention per_query no_summary complete level depth judged_only collection_size zscores ties missing "
+    "no_relevant score_dtype qrels_format limit output",
+    measures=None,
+    convention=None,
+    output=EvaluationFormat.table,
+)
 def evaluate(
     qrels: Annotated[
-        Path,
-        typer.Argument(metavar="QRELS", help="Judgments in any of the formats below (-R), also .gz and .zst."),
+        Path, typer.Argument(metavar="QRELS", help="Judgments in any of the formats below (-R), also .gz and .zst.")
     ],
-    runs: Annotated[list[Path], typer.Argument(help="Rankings, one file each.", metavar="RUN...")],
-    measures: Annotated[list[str] | None, typer.Option("--measure", "-m", help=MEASURE_HELP)] = None,
-    convention: Annotated[
-        str | None,
-        typer.Option(help="How judgments and ranking are joined: rankeval, trec_eval-9.0.8 (for --format trec), ..."),
-    ] = None,
-    per_query: PerQuery = False,
-    no_summary: Annotated[bool, typer.Option("--no-summary", "-n", help="Print queries only (trec).")] = False,
-    complete: Annotated[
-        bool,
-        typer.Option(
-            "--complete", "-c", help="Queries that a run lacks count: as 0 in trec_eval 9, else as empty rankings."
-        ),
-    ] = False,
-    level: Level = 1,
-    depth: Depth = None,
-    judged_only: Annotated[bool, typer.Option("--judged-only", "-J", help="Take unjudged documents out.")] = False,
-    collection_size: CollectionSize = None,
-    zscores: Annotated[
-        Path | None, typer.Option("--zscores", "-Z", help="Print deviations from these reference scores (trec).")
-    ] = None,
-    ties: Ties = None,
-    missing: Missing = None,
-    no_relevant: NoRelevant = None,
-    score_dtype: ScoreType = None,
-    qrels_format: Annotated[
-        str | None,
-        typer.Option(
-            "--qrels-format",
-            "-R",
-            help="Format of QRELS; by default its content and suffix decide: {formats}.",
-        ),
-    ] = None,
-    limit: LimitOptions = None,
-    output: Annotated[
-        EvaluationFormat, typer.Option("--format", help="How to print it; trec: as trec_eval does.")
-    ] = EvaluationFormat.table,
+    runs: Runs,
+    *,
+    measures: list[str] | None,
+    convention: str | None,
+    per_query: bool,
+    no_summary: bool,
+    collection_size: int | None,
+    zscores: Path | None,
+    qrels_format: str | None,
+    limit: list[str] | None,
+    output: EvaluationFormat,
+    **given: Any,
 ) -> None:
     """Score rankings against judgments."""
     from rankeval.collection.convention import get_convention
     from rankeval.collection.qrels import Qrels
+    from rankeval.collection.run import Run
     from rankeval.io.opening import limits_of
-    from rankeval.trec_eval.output import counted_with_c, trec_rules
+    from rankeval.trec_eval.output import counted_with_c, read_zscores, trec_text
 
     limits = limits_of(limit or ())
     is_trec = output is EvaluationFormat.trec
     preset = get_convention(convention or ("trec_eval-9.0.8" if is_trec else "rankeval"))
-    if complete and missing not in (None, counted_with_c(preset)):
+    if given["complete"] and given["missing"] not in (None, counted_with_c(preset)):
         raise errors.InvalidInput(
-            f"-c is --missing {counted_with_c(preset)} with {preset.name}, not --missing {missing}: give one of them"
+            f"-c is --missing {counted_with_c(preset)} with {preset.name}, not --missing {given['missing']}: give one "
+            "of them"
         )
-    rules = trec_rules(
-        preset.with_rules(ties=ties, missing=missing, no_relevant=no_relevant, score_dtype=score_dtype),
-        complete=complete,
-        level=level,
-        depth=depth,
-        judged_only=judged_only,
-        collection_size=collection_size,
-    )
+    rules = _rules({"convention": preset, **given}, collection_size=collection_size)
     if is_trec:
-        wanted = measures or ["official"]
         judgments = Qrels.read(qrels, qrels_format, limits=limits)
-        print_trec(judgments, runs, wanted, rules, zscores, limits, per_query=per_query, summary=not no_summary)
+        reference = None if zscores is None else read_zscores(zscores, limits=limits)
+        how: dict[str, Any] = {"per_query": per_query, "summary": not no_summary, "zscores": reference}
+        for path in runs:
+            ranking = Run.read(path, limits=limits)
+            sys.stdout.write(trec_text(judgments, ranking, measures=measures or ["official"], convention=rules, **how))
         return
     if no_summary or zscores is not None:
         raise errors.InvalidInput("-n and -Z change what trec_eval prints: they go with --format trec")
@@ -187,63 +296,51 @@ def evaluate(
 
 
 @app.command(cls=ending_with(_declared_tests))
+@options(
+    "measures convention ties missing no_relevant baseline test correction claim margin family alpha unjudged "
+    "n_resamples rng limit output"
+)
 def compare(
     qrels: Annotated[Path, typer.Argument(metavar="QRELS", help="Judgments.")],
     runs: Annotated[list[Path], typer.Argument(help="Two rankings or more, one file each.", metavar="RUN RUN...")],
-    measures: Measures = DEFAULT_MEASURES,
-    convention: ConventionName = "rankeval",
-    ties: Ties = None,
-    missing: Missing = None,
-    no_relevant: NoRelevant = None,
-    baseline: Annotated[str | None, typer.Option(help="Name of the run to hold the others against.")] = None,
-    test: Annotated[str, typer.Option(help="Significance test, by its name below.")] = "t",
-    correction: Annotated[str, typer.Option(help="Correction for many comparisons, by its name below.")] = "holm",
-    claim: Annotated[
-        str, typer.Option(help="What to show, by its name below; better and not_worse need --baseline.")
-    ] = "difference",
-    margin: Annotated[float, typer.Option(help="Margin of the claim, in units of the measure.")] = 0.0,
-    family: Annotated[
-        str, typer.Option(help="The comparisons to correct for together: all, or those within one measure (measure).")
-    ] = "all",
-    alpha: Annotated[float, typer.Option(help="Level of the tests; the intervals have the level 1 - alpha.")] = 0.05,
-    unjudged: Annotated[
-        str | None, typer.Option(help="skip: a second table, of the rankings without their unjudged documents.")
-    ] = None,
-    resamples: Annotated[
-        int, typer.Option(help="Number of resamples, for tests and corrections that resample.")
-    ] = 9999,
-    seed: Annotated[int, typer.Option(help="Seed of the resamples.")] = 0,
-    limit: LimitOptions = None,
-    output: OutputFormat = Format.table,
+    *,
+    measures: list[str],
+    limit: list[str] | None,
+    output: Format,
+    **given: Any,
 ) -> None:
     """Compare rankings query by query: intervals, p-values, effect sizes.
 
     The exit code is 0 whether or not a claim is shown; for a gate, use rk.testing in a test. --format json prints all
     that rk.Comparison.from_json reads, and the headline; csv prints the table, with headline and notes on stderr.
     """
-    from rankeval.collection.convention import get_convention
     from rankeval.comparison import compare as compare_systems
     from rankeval.io.opening import limits_of
 
     if len(runs) < 2:
         raise errors.InvalidInput(f"a comparison needs two runs or more, found {len(runs)}")
-    rules = get_convention(convention).with_rules(ties=ties, missing=missing, no_relevant=no_relevant)
-    evaluations = _evaluations(qrels, runs, measures, rules, limits_of(limit or ()))
-    asked: dict[str, Any] = {"test": test, "correction": correction, "claim": claim, "margin": margin}
-    asked |= {"family": family, "alpha": alpha, "n_resamples": resamples, "rng": seed}
-    asked |= {"unjudged": unjudged}
-    result = compare_systems(evaluations, baseline=baseline, **asked)
-    print_comparison(result, output)
+    evaluations = _evaluations(qrels, runs, measures, _rules(given), limits_of(limit or ()))
+    print_comparison(compare_systems(evaluations, **given), output)
+
+
+def _rules(given: dict[str, Any], *, collection_size: int | None = None) -> Convention:
+    from rankeval.collection.convention import get_convention
+    from rankeval.trec_eval.output import trec_rules
+
+    preset = get_convention(given.pop("convention"))
+    rules = {rule: given.pop(rule, None) for rule in ("ties", "missing", "no_relevant", "score_dtype")}
+    of_trec_eval = {name: given.pop(name) for name in ("complete", "level", "depth", "judged_only") if name in given}
+    return trec_rules(preset.with_rules(**rules), **of_trec_eval, collection_size=collection_size)
 
 
 @app.command("measures")
+@options("output", output=ListFormat.table)
 def list_all(
     name: Annotated[
         str | None, typer.Argument(help="A part of a name, title or name in another tool; all measures if not given.")
     ] = None,
-    output: Annotated[
-        ListFormat, typer.Option("--format", help="How to print it; markdown: with who uses what.")
-    ] = ListFormat.table,
+    *,
+    output: ListFormat,
 ) -> None:
     """List the measures with their parameters."""
     from rankeval.measures import list_measures, measures_markdown
@@ -260,6 +357,33 @@ def list_all(
     print_frame(frame, Format(output.value))
 
 
+def _ledger() -> Iterator[tuple[str, str]]:
+    # A broken ledger is described and not raised: a doctor must not fall ill.
+    from rankeval.guard.records import why_lost
+    from rankeval.ledger import discovery
+    from rankeval.ledger.ledger import Ledger
+
+    try:
+        url = discovery.default_url()
+        if url is None:
+            yield "ledger", "switched off"
+            return
+        ledger = Ledger(url)
+        if not discovery.may_exist(url):
+            yield "ledger", f"{ledger.where} (not there yet)"
+        else:
+            yield "ledger", ledger.where
+            faults = ledger.problems()
+            yield "its state", "; ".join(faults) if faults else f"whole, {count(len(ledger.read().entries), 'entry')}"
+            if not faults:
+                yield "its head", ledger.read().head
+        yield "you are", ledger.who
+        if lost := why_lost(url):
+            yield "warning", lost
+    except errors.RankevalError as error:
+        yield "ledger", str(error)
+
+
 def main() -> None:
     """Run the command line and exit with its code."""
     warnings.showwarning = show_warning
@@ -267,7 +391,7 @@ def main() -> None:
 
 
 def _host_command(name: str) -> Any:
-    """Make a command that imports the host when it runs and hands its arguments on."""
+    # The host is imported when its command runs, and gets the arguments as they are.
     stub = typer.Typer(add_completion=False)
 
     @stub.command(
@@ -292,7 +416,7 @@ def _evaluations(
     limits: Limits,
     qrels_format: str | None = None,
 ) -> dict[str, Evaluation]:
-    """Evaluate each run under the name of its file, since several files may share a tag."""
+    # Each run has the name of its file, since several files may share a tag.
     from rankeval.collection.qrels import Qrels
     from rankeval.collection.run import Run
     from rankeval.evaluation import evaluate as evaluate_run

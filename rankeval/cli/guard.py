@@ -2,6 +2,8 @@
 
 A step that says yes exits with 0. If the guard says no, the exit code is 1: `status` of data that would be refused,
 `verify` of a ledger that is not whole, a refusal. What scripts read stands alone on stdout, and the words on stderr.
+
+A test collection is given as files: judgments, or rows with labels. They must be those that it was registered from.
 """
 
 from __future__ import annotations
@@ -9,6 +11,8 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,24 +20,16 @@ import typer
 
 from rankeval import errors
 from rankeval._checks import count, few
-from rankeval.cli.collection import CollectionFiles, with_collection
 from rankeval.cli.net import OwnAnswers, steps
-from rankeval.cli.output import (
-    ConventionName,
-    Format,
-    OutputFormat,
-    ending_with,
-    print_comparison,
-    print_frame,
-    print_rows,
-    say,
-    tell,
-)
+from rankeval.cli.options import COLLECTION, Format, ending_with, options
+from rankeval.cli.output import print_comparison, print_frame, print_rows, say, tell
 
 if TYPE_CHECKING:
+    from rankeval.collection.data import RankingData
     from rankeval.guard import Guard
     from rankeval.guard.collection import RegisteredCollection
     from rankeval.guard.releasing import Status
+    from rankeval.io.opening import Limits
     from rankeval.ledger.entry import Entry
 
 
@@ -45,9 +41,7 @@ guard_app: typer.Typer = typer.Typer(
 
 Project = Annotated[str, typer.Argument(help="The guard's project.")]
 Test = Annotated[str, typer.Argument(metavar="TEST", help="Name of the registered collection.")]
-Ledger = Annotated[
-    str | None, typer.Option(help="Folder, file or SQLAlchemy URL of the ledger; else the one in force here.")
-]
+Reason = Annotated[str, typer.Argument(help="The reason, which goes on record.")]
 Systems = Annotated[
     list[str],
     typer.Argument(
@@ -57,6 +51,122 @@ Systems = Annotated[
 ]
 
 
+_SCORE = "score"
+"""The column of a table of scores, as in the predictions of an experiment."""
+
+
+@dataclass(frozen=True)
+class CollectionFiles:
+    """A test collection as the options of a command name it: judgments, or rows with labels.
+
+    Attributes
+    ----------
+    qrels, texts : Path, optional
+        A file of judgments, and one of the queries' texts.
+    data : Path, optional
+        A file of rows, or a folder of LETOR.
+    qid, label, docid, features, part
+        Columns of a table.
+    input_format : str, optional
+        Format of the judgments or of the table.
+    limit : list of str, optional
+        Limits to raise.
+    """
+
+    qrels: Path | None
+    texts: Path | None
+    data: Path | None
+    qid: str | None
+    label: str | None
+    docid: str | None
+    features: list[str] | None
+    part: str | None
+    input_format: str | None
+    limit: list[str] | None
+
+    @classmethod
+    def taken(cls, given: dict[str, Any]) -> CollectionFiles:
+        """Take the options of a collection out of those that a command was given."""
+        return cls(**{name: given.pop(name) for name in COLLECTION.split()})
+
+    @property
+    def limits(self) -> Limits:
+        """The limits on files."""
+        from rankeval.io.opening import limits_of
+
+        return limits_of(self.limit or ())
+
+    def load(self) -> dict[str, Any]:
+        """Return the collection as arguments of `Guard.register`.
+
+        Raises
+        ------
+        InvalidInput
+            If the options name no collection or two, or a file cannot be read.
+        """
+        if (self.qrels is None) == (self.data is None):
+            raise errors.InvalidInput("name the test collection: judgments (--qrels) or rows with labels (--data)")
+        if self.qrels is None:
+            if self.texts is not None:
+                raise errors.InvalidInput("--texts goes with --qrels")
+            return {"X": self._rows(self.data or Path())}
+        of_table = {"--qid": self.qid, "--label": self.label, "--docid": self.docid, "--feature": self.features}
+        if unread := [option for option, given in (*of_table.items(), ("--part", self.part)) if given]:
+            raise errors.InvalidInput(f"{', '.join(unread)} name columns of --data: leave them out with --qrels")
+        from rankeval.collection.qrels import Qrels
+
+        texts = None if self.texts is None else _texts(self.texts, self.limits)
+        return {"qrels": Qrels.read(self.qrels, self.input_format, limits=self.limits), "queries": texts}
+
+    def systems(self, given: Iterable[str]) -> dict[str, Any]:
+        """Return the rankings of systems: runs for judgments, scores for rows.
+
+        Parameters
+        ----------
+        given : iterable of str
+            ``NAME=PATH`` each.
+
+        Raises
+        ------
+        InvalidInput
+            If a name is missing or stands twice, or a file cannot be read.
+        """
+        from rankeval.collection.run import Run
+
+        found: dict[str, Any] = {}
+        for one in given:
+            name, equals, path = one.partition("=")
+            if not (name and equals and path):
+                raise errors.InvalidInput(f"the system {one!r} is not NAME=PATH, such as bm25=bm25.run")
+            if name in found:
+                raise errors.InvalidInput(f"two systems are called {name!r}")
+            by_judgments = self.qrels is not None
+            found[name] = Run.read(path, limits=self.limits) if by_judgments else _scores(Path(path), self.limits)
+        return found
+
+    def _rows(self, path: Path) -> RankingData:
+        from rankeval import datasets
+
+        if self.qid is None and self.label is None:
+            if unread := [
+                f"--{name.replace('_', '-')}" for name in ("docid", "part", "input_format") if getattr(self, name)
+            ]:
+                raise errors.InvalidInput(f"{', '.join(unread)} need --qid and --label, the columns of a table")
+            if not path.is_dir():
+                return datasets.load_letor(path, limits=self.limits)
+            parts = datasets.load_letor_parts(path, limits=self.limits)
+            return _test_part(parts, str(path))
+        if self.qid is None or self.label is None:
+            raise errors.InvalidInput("a table needs --qid and --label, the columns of the query and of the relevance")
+        columns: dict[str, Any] = {"qid": self.qid, "label": self.label, "docid": self.docid, "limits": self.limits}
+        columns |= {"features": self.features or None, "format": self.input_format}
+        if self.part is None:
+            return datasets.load_table(path, **columns)
+        column, _, value = self.part.partition("=")
+        parts = datasets.load_table_parts(path, part=column, test=value or None, others="drop", **columns)
+        return _test_part(parts, f"{path}, column {column}")
+
+
 def _declared_checks() -> Iterator[str]:
     from rankeval.guard import list_checks
 
@@ -64,27 +174,21 @@ def _declared_checks() -> Iterator[str]:
 
 
 @guard_app.command(cls=ending_with(_declared_checks))
-@with_collection
+@options(f"supersedes effect sd ledger {COLLECTION}")
 def register(
     project: Project,
     name: Annotated[str, typer.Argument(help="A name for the collection.")],
     *,
-    files: CollectionFiles,
-    supersedes: Annotated[
-        str | None, typer.Option(help="The registered collection that this one extends or relabels.")
-    ] = None,
-    effect: Annotated[
-        float | None, typer.Option(help="The difference that you hope to find, to check the size.")
-    ] = None,
-    sd: Annotated[float | None, typer.Option(help="Standard deviation of differences between systems.")] = None,
-    ledger: Ledger = None,
+    ledger: str | None,
+    **given: Any,
 ) -> None:
     """Register a test collection: from now on it is refused for tuning.
 
     These checks are made:
     """
     guard = guard_of(project, ledger)
-    found = guard.register(name, **files.load(), **_given(supersedes=supersedes, effect=effect, sd=sd))
+    files = CollectionFiles.taken(given)
+    found = guard.register(name, **files.load(), **{key: one for key, one in given.items() if one is not None})
     tell(
         f"{found.name}: {count(found.n_queries, 'query')}, {count(found.n_rows, 'row')}; {found.n_identifiable} of the "
         f"queries can be recognised; digest {found.digest}"
@@ -96,76 +200,47 @@ def register(
 
 
 @guard_app.command()
-@with_collection
+@options(f"baseline measure secondary convention claim margin fresh alpha n_resamples rng ledger {COLLECTION}")
 def freeze(
-    project: Project,
-    test: Test,
-    systems: Systems,
-    *,
-    files: CollectionFiles,
-    baseline: Annotated[str | None, typer.Option(help="The system that the others are compared with.")] = None,
-    measure: Annotated[str, typer.Option("--measure", "-m", help="The measure that decides.")] = "nDCG@10",
-    secondary: Annotated[list[str] | None, typer.Option(help="A measure to show besides; several times.")] = None,
-    convention: ConventionName = "rankeval",
-    claim: Annotated[
-        str | None, typer.Option(help="What to show: difference, better, not_worse or equivalent.")
-    ] = None,
-    margin: Annotated[float | None, typer.Option(help="Margin of the claim, in units of the measure.")] = None,
-    fresh: Annotated[
-        bool, typer.Option("--fresh", help="Test on the queries that nobody has looked at; else on all.")
-    ] = False,
-    alpha: Annotated[float, typer.Option(help="Level of the test.")] = 0.05,
-    resamples: Annotated[int, typer.Option(help="Number of resamples.")] = 9999,
-    seed: Annotated[int, typer.Option(help="Seed of the resamples.")] = 0,
-    ledger: Ledger = None,
+    project: Project, test: Test, systems: Systems, *, secondary: list[str] | None, ledger: str | None, **given: Any
 ) -> None:
     """Fix systems and test before any score is seen, and print the id of the plan, alone on stdout."""
-    guard = guard_of(project, ledger)
-    plan = guard.freeze(
-        _at_hand(guard, test, files, _registered(project, test, ledger)),
-        systems=files.systems(systems),
-        baseline=baseline,
-        measure=measure,
-        secondary=secondary or (),
-        convention=convention,
-        alpha=alpha,
-        n_resamples=resamples,
-        rng=seed,
-        fresh=fresh,
-        **_given(claim=claim, margin=margin),
-    )
+    guard, files = guard_of(project, ledger), CollectionFiles.taken(given)
+    registered = _at_hand(guard, test, files, _registered_digests(project, test, ledger))
+    plan = guard.freeze(registered, systems=files.systems(systems), secondary=secondary or (), **given)
     say(f"frozen: {plan!r}")
     say(f"open it with: rankeval guard open {project} {plan.id}, and the same files of the collection")
     typer.echo(plan.id)
 
 
 @guard_app.command("open")
-@with_collection
+@options(f"ledger output {COLLECTION}")
 def open_plan(
     project: Project,
     plan: Annotated[str, typer.Argument(metavar="PLAN_ID", help="The id that freeze printed, or its beginning.")],
     *,
-    files: CollectionFiles,
-    ledger: Ledger = None,
-    output: OutputFormat = Format.table,
+    ledger: str | None,
+    output: Format,
+    **given: Any,
 ) -> None:
     """Score all systems of a plan at once, record the looks, and print the comparison."""
     guard = guard_of(project, ledger)
     frozen = guard.plan(plan)
-    test = _at_hand(guard, frozen.collection, files, {frozen.digest})
+    test = _at_hand(guard, frozen.collection, CollectionFiles.taken(given), {frozen.digest})
     print_comparison(guard.open(frozen, test), output)
 
 
 @guard_app.command()
+@options("everybody ledger output")
 def looks(
     project: Project,
     test: Annotated[
         str | None, typer.Argument(metavar="TEST", help="Name of a registered collection; all of the project if none.")
     ] = None,
     *,
-    everybody: Annotated[bool, typer.Option("--all-projects", help="List the looks of other projects too.")] = False,
-    ledger: Ledger = None,
-    output: OutputFormat = Format.table,
+    everybody: bool,
+    ledger: str | None,
+    output: Format,
 ) -> None:
     """List the looks at a registered collection, or of a project."""
     frame = guard_of(project, ledger).looks(test, projects="all" if everybody else "own")
@@ -178,16 +253,10 @@ def looks(
 
 
 @guard_app.command()
-@with_collection
-def status(
-    project: Project,
-    *,
-    files: CollectionFiles,
-    ledger: Ledger = None,
-    output: OutputFormat = Format.table,
-) -> None:
+@options(f"ledger output {COLLECTION}")
+def status(project: Project, *, ledger: str | None, output: Format, **given: Any) -> None:
     """Say whether some data would be refused, why, and which of its queries are registered; exit with 1 if refused."""
-    found = guard_of(project, ledger).status(**files.load())
+    found = guard_of(project, ledger).status(**CollectionFiles.taken(given).load())
     _tell_status(found, output)
     if found.refused and found.project is not None and found.collection is not None:
         say(steps(found.project, found.collection, ledger))
@@ -196,7 +265,7 @@ def status(
 
 
 @guard_app.command()
-@with_collection
+@options(f"baseline budget measure claim margin alpha convention name ledger {COLLECTION}", claim="better")
 def gate(
     project: Project,
     test: Test,
@@ -204,29 +273,19 @@ def gate(
         str | None, typer.Argument(metavar="NAME=PATH", help="The candidate; without one, the gate is declared only.")
     ] = None,
     *,
-    files: CollectionFiles,
-    baseline: Annotated[
-        Path | None, typer.Option(help="Ranking of the system in use; needed once, when the gate is declared.")
-    ] = None,
-    budget: Annotated[int, typer.Option(help="Number of decisions.")] = 20,
-    measure: Annotated[str, typer.Option("--measure", "-m", help="The measure that decides.")] = "nDCG@10",
-    claim: Annotated[str, typer.Option(help="What must be shown of a candidate: better or not_worse.")] = "better",
-    margin: Annotated[float, typer.Option(help="Margin of the claim, in units of the measure.")] = 0.0,
-    alpha: Annotated[float, typer.Option(help="Level of all decisions together.")] = 0.05,
-    convention: ConventionName = "rankeval",
-    name: Annotated[str, typer.Option(help="Name of the gate.")] = "gate",
-    ledger: Ledger = None,
+    baseline: str | None,
+    ledger: str | None,
+    **given: Any,
 ) -> None:
     """Accept or reject one candidate after the other within a budget; exit with 1 if it is rejected.
 
     A gate is declared by its first call, and later calls repeat its options.
     """
-    guard = guard_of(project, ledger)
+    guard, files = guard_of(project, ledger), CollectionFiles.taken(given)
     systems = files.systems(filter(None, [candidate]))
     standard = None if baseline is None else files.systems([f"baseline={baseline}"])["baseline"]
-    terms: dict[str, Any] = {"measure": measure, "claim": claim, "margin": margin, "alpha": alpha}
-    terms |= {"budget": budget, "convention": convention, "name": name}
-    declared = guard.gate(_at_hand(guard, test, files, _registered(project, test, ledger)), baseline=standard, **terms)
+    registered = _at_hand(guard, test, files, _registered_digests(project, test, ledger))
+    declared = guard.gate(registered, baseline=standard, **given)
     if candidate is None:
         tell(str(declared))
         return
@@ -238,7 +297,8 @@ def gate(
 
 
 @guard_app.command(cls=ending_with(_declared_checks))
-def checks(output: OutputFormat = Format.table) -> None:
+@options("output")
+def checks(*, output: Format) -> None:
     """List the checks that the guard makes when a collection is registered."""
     from rankeval.guard import list_checks
 
@@ -246,26 +306,21 @@ def checks(output: OutputFormat = Format.table) -> None:
 
 
 @guard_app.command()
+@options("ledger head report other")
 def verify(
-    project: Project,
-    ledger: Ledger = None,
-    head: Annotated[
-        list[str] | None, typer.Option(help="A head noted earlier: finds entries that were cut off since.")
-    ] = None,
-    report: Annotated[
-        list[Path] | None, typer.Option(help="A report or another file, whose heads the ledger must still hold.")
-    ] = None,
-    other: Annotated[
-        str | None, typer.Option(help="Another copy of the ledger, whose entries this one must hold.")
-    ] = None,
+    project: Project, *, ledger: str | None, head: list[str] | None, report: list[Path] | None, other: str | None
 ) -> None:
     """Check that no entry of the ledger was altered, and that none is missing; exit with 1 otherwise."""
     from rankeval.ledger import discovery
+    from rankeval.ledger.graph import heads_in
 
     guard = guard_of(project, ledger)
     if not discovery.may_exist(discovery.ledger_url(guard.ledger)):
         raise errors.InvalidInput(f"there is no ledger {guard.ledger}: nothing was verified")
-    noted = "+".join([*(head or ()), *_heads_of(report or ())])
+    heads = {path: heads_in(path) for path in report or ()}
+    if nameless := [path for path, found in heads.items() if not found]:
+        raise errors.InvalidInput(f"{nameless[0]} names no head of a ledger: is it a report of a guarded test part?")
+    noted = "+".join(chain(head or (), *heads.values()))
     try:
         guard.verify(noted or None, other=other, strict=True)
     except errors.LedgerError as error:
@@ -279,10 +334,12 @@ def verify(
 
 
 @guard_app.command()
+@options("ledger")
 def merge(
     project: Project,
     other: Annotated[str, typer.Argument(help="Folder, file or SQLAlchemy URL of the other ledger.")],
-    ledger: Ledger = None,
+    *,
+    ledger: str | None,
 ) -> None:
     """Add all entries of another ledger to this one; nothing is lost, and the other one stays as it is."""
     guard = guard_of(project, ledger)
@@ -291,10 +348,12 @@ def merge(
 
 
 @guard_app.command()
+@options("ledger")
 def export(
     project: Project,
     target: Annotated[str, typer.Argument(help="Folder, file or SQLAlchemy URL of a ledger, which may be new.")],
-    ledger: Ledger = None,
+    *,
+    ledger: str | None,
 ) -> None:
     """Add all entries of the ledger to another one: from a folder to a database, or back."""
     guard = guard_of(project, ledger)
@@ -302,34 +361,28 @@ def export(
 
 
 @guard_app.command()
-@with_collection
+@options(f"query ledger {COLLECTION}")
 def exempt(
     project: Project,
     test: Annotated[
         str,
         typer.Argument(metavar="TEST", help="Name of the collection; PROJECT/NAME if another project registered it."),
     ],
-    reason: Annotated[str, typer.Argument(help="The reason, which goes on record.")],
+    reason: Reason,
     *,
-    files: CollectionFiles,
-    query: Annotated[
-        list[str] | None, typer.Option(help="A query by the id under which it was registered; several times.")
-    ] = None,
-    ledger: Ledger = None,
+    query: list[str] | None,
+    ledger: str | None,
+    **given: Any,
 ) -> None:
     """Release some queries of a collection: those given by --query, or those found in some data."""
     guard = guard_of(project, ledger)
-    released = guard.exempt(test, query or guard.status(**files.load()), reason)
+    released = guard.exempt(test, query or guard.status(**CollectionFiles.taken(given).load()), reason)
     tell(f"{count(released, 'query')} of {test} exempted; ledger {guard.ledger}, head {guard.head}")
 
 
 @guard_app.command()
-def retire(
-    project: Project,
-    test: Test,
-    reason: Annotated[str, typer.Argument(help="The reason, which goes on record.")],
-    ledger: Ledger = None,
-) -> None:
+@options("ledger")
+def retire(project: Project, test: Test, reason: Reason, *, ledger: str | None) -> None:
     """Give a test collection up for good: its content may be fitted on from now on."""
     guard = guard_of(project, ledger)
     guard.retire(test, reason)
@@ -352,13 +405,7 @@ def entries_of(ledger: str | None) -> tuple[Entry, ...]:
     return Ledger(url).read().entries if url else ()
 
 
-def _given(**options: Any) -> dict[str, Any]:
-    """Return the options that were given; the defaults of the others stand in the library."""
-    return {name: value for name, value in options.items() if value is not None}
-
-
 def _tell_status(found: Status, output: Format) -> None:
-    """Print a status in words, or its fields with all queries."""
     if output is Format.table:
         tell(found.words)
         return
@@ -370,8 +417,7 @@ def _tell_status(found: Status, output: Format) -> None:
         print_rows(list(fields), [list(fields.values())], output)
 
 
-def _registered(project: str, name: str, ledger: str | None) -> set[str]:
-    """Return the digests of the contents that the project registered by a name."""
+def _registered_digests(project: str, name: str, ledger: str | None) -> set[str]:
     own = [one.body for one in entries_of(ledger) if one.kind == "register" and one.project == project]
     if not any(body["name"] == name for body in own):
         known = ", ".join(dict.fromkeys(repr(body["name"]) for body in own)) or "none"
@@ -380,7 +426,7 @@ def _registered(project: str, name: str, ledger: str | None) -> set[str]:
 
 
 def _at_hand(guard: Guard, name: str, files: CollectionFiles, digests: set[str]) -> RegisteredCollection:
-    """Return a collection that is on record, with its data; other data is not registered instead of it."""
+    # Data of another content is not registered in place of a collection that is on record.
     from rankeval.guard.collection import load_collection
 
     data = files.load()
@@ -395,12 +441,56 @@ def _at_hand(guard: Guard, name: str, files: CollectionFiles, digests: set[str])
     return guard.register(name, **data)
 
 
-def _heads_of(reports: Iterable[Path]) -> list[str]:
-    """Return the heads that reports name; raises InvalidInput for a file without one."""
-    from rankeval.ledger.noted import heads_in
+def _test_part(parts: dict[str, RankingData], where: str) -> RankingData:
+    if "test" not in parts:
+        raise errors.InvalidInput(f"{where} has no test part; it has: {', '.join(parts) or 'none'}")
+    return parts["test"]
 
-    found = {path: heads_in(path) for path in reports}
-    for path, heads in found.items():
-        if not heads:
-            raise errors.InvalidInput(f"{path} names no head of a ledger: is it a report of a guarded test part?")
-    return [head for heads in found.values() for head in heads]
+
+def _texts(path: Path, limits: Limits) -> dict[str, str]:
+    from rankeval.io.opening import read_text
+
+    found = {}
+    for number, line in enumerate(read_text(path, limits).decode().splitlines(), start=1):
+        name, tab, text = line.partition("\t")
+        if not (name and tab):
+            raise errors.FileFormatError(
+                f"{path}, line {number}: expected a query, a tab and its text, found {line[:80]!r}"
+            )
+        found[name] = text
+    return found
+
+
+def _scores(path: Path, limits: Limits) -> list[float]:
+    """Read the scores of rows in their order: one number a line, or the column ``score`` of a table."""
+    from rankeval.io.opening import PARQUET, read_bytes, read_text, reading
+    from rankeval.io.tables import open_table
+
+    start = read_bytes(path, limits)[:1024]
+    first = start.partition(b"\n")[0].strip()
+    if not start.startswith(PARQUET) and _number(first.decode(errors="replace")) is not None:
+        lines = read_text(path, limits).decode().splitlines()
+        return [_checked(line, f"{path}, line {number}") for number, line in enumerate(lines, start=1)]
+    with reading(path, limits) as file:
+        source = open_table(file, str(path), None, limits)
+        if _SCORE not in source.kinds:
+            raise errors.FileFormatError(
+                f"{path}: expected one score a line, or a table with a column {_SCORE!r}; found the columns "
+                f"{', '.join(map(repr, source.kinds))}"
+            )
+        column = source.columns([_SCORE]).column(_SCORE).to_pylist()
+    return [_checked(value, f"{path}, {source.place(row)}") for row, value in enumerate(column)]
+
+
+def _checked(value: Any, where: str) -> float:
+    found = _number(value)
+    if found is None:
+        raise errors.FileFormatError(f"expected a score, found {str(value)[:80]!r}", where=where)
+    return found
+
+
+def _number(value: Any) -> float | None:
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return None

@@ -19,7 +19,7 @@ from typing import Any, NoReturn
 from typer.core import TyperGroup
 
 from rankeval import errors
-from rankeval.cli.options import as_options
+from rankeval.cli.options import in_options
 from rankeval.cli.output import tell
 from rankeval.errors import GuardRefusal
 
@@ -93,7 +93,7 @@ class _Escaped(Exception):
 
 
 class OwnAnswers(TyperGroup):
-    """Commands that leave interrupts and closed pipes to `caught`."""
+    """Commands that leave interrupts and closed pipes to `caught`, and whose errors name their options."""
 
     def invoke(self, ctx: Any) -> Any:
         """Run the chosen command."""
@@ -101,6 +101,8 @@ class OwnAnswers(TyperGroup):
             return super().invoke(ctx)
         except (KeyboardInterrupt, EOFError, OSError) as error:
             raise _Escaped from error
+        except errors.RankevalError as error:
+            raise in_options(error, self.get_command(ctx, str(ctx.invoked_subcommand))) from error
 
 
 def caught(app: Callable[[], object]) -> NoReturn:
@@ -132,7 +134,6 @@ def caught(app: Callable[[], object]) -> NoReturn:
 
 
 def _answer(error: BaseException) -> NoReturn:
-    """Print the error and exit."""
     if isinstance(error, KeyboardInterrupt):
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # a second Ctrl-C would show a traceback
         tell("interrupted", to_stderr=True)
@@ -143,7 +144,6 @@ def _answer(error: BaseException) -> NoReturn:
 
 
 def _fail(error: BaseException, code: int) -> NoReturn:
-    """Print the error in one line and exit; RANKEVAL_TRACEBACK=1 shows the traceback."""
     if os.environ.get("RANKEVAL_TRACEBACK"):
         raise error
     tell(f"{'refused' if code == 1 else 'error'}: {_one_line(error)}", to_stderr=True)
@@ -158,14 +158,14 @@ def _one_line(error: BaseException) -> str:
     if len(text) > _LONGEST:
         text = f"{text[:_LONGEST]} ..."
     if isinstance(error, (errors.RankevalError, errors.Refusal)):
-        return as_options(text) or type(error).__name__
+        return text or type(error).__name__
     # A foreign error: its class says more than its message, and its notes name the file.
     said = [type(error).__name__, text, *getattr(error, "__notes__", ())]
     return f"{': '.join(filter(None, said))} {_HINT}"
 
 
 def _die(name: str, code: int) -> NoReturn:
-    """End by the signal itself, so that a loop of the shell around this program ends too."""
+    # By the signal itself, so that a loop of the shell around this program ends too.
     _abandon_output()
     if os.name == "posix":
         number = getattr(signal, name)
@@ -175,7 +175,7 @@ def _die(name: str, code: int) -> NoReturn:
 
 
 def _abandon_output() -> None:
-    """Print the rest if possible, else drop it: Python would report it at exit."""
+    # Python would report at exit what cannot be printed.
     try:
         if sys.stdout is not None:
             sys.stdout.flush()

@@ -1,49 +1,212 @@
-"""Translate keywords of Python into options of the shell."""
+"""The options of all commands: one table, so that an option means the same and has the same default everywhere.
+
+An option has the name of the argument of Python that it becomes, also where its flag is another word (``rng`` is
+``--seed``). So a command hands its options on as they are, and `in_options` finds the option that an error is about by
+the error's argument. The defaults are those of Python; they stand here again because help must not import NumPy.
+"""
 
 from __future__ import annotations
 
-import re
-import sys
-from typing import Any
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any, TypeVar, get_origin, get_type_hints
 
+import typer
 from typer.core import TyperCommand, TyperOption
 
-_RULES = re.compile(r"\b(ties|missing|no_relevant|score_dtype)='([^']+)'")
-_LIMIT = re.compile(r"limits=Limits\((\w+)=\.\.\.\)")
-_COMMANDS = {"evaluate", "compare", "guard"}
-_SETTINGS = {"n_resamples": "--resamples", "alpha": "--alpha", "rng is": "--seed is"}
-_SETTING = re.compile(rf"\b({'|'.join(_SETTINGS)})(=?)")
+from rankeval.errors import LimitExceeded, RankevalError
+
+_Command = TypeVar("_Command", bound=Callable[..., None])
 
 
-class FormatsInHelp(TyperCommand):
-    """A command whose help lists the formats of files; they are imported only for that."""
+# Classes and not calls of StrEnum: Pyright, and so a user's program, knows the members of no other form.
+class Format(StrEnum):
+    """The forms of a table."""
 
-    def format_help(self, ctx: Any, formatter: Any) -> None:
-        """Put the declared formats into the help, and print it."""
-        from rankeval.io.formats import format_list
-
-        for param in self.params:
-            if isinstance(param, TyperOption) and param.help:
-                param.help = param.help.replace("{formats}", format_list("relevance"))
-        super().format_help(ctx, formatter)
+    table, json, csv = "table", "json", "csv"
 
 
-def as_options(message: str) -> str:
-    """Replace the keywords in a message by options of the command line.
+class EvaluationFormat(StrEnum):
+    """The forms of scores."""
+
+    table, json, csv, trec = "table", "json", "csv", "trec"
+
+
+class ListFormat(StrEnum):
+    """The forms of a list; markdown is the guide to what it lists."""
+
+    table, json, csv, markdown = "table", "json", "csv", "markdown"
+
+
+class KeysFormat(StrEnum):
+    """The forms of the reference of keys."""
+
+    text, markdown = "text", "markdown"
+
+
+TEXT, TEXTS, FILE = str | None, list[str] | None, Path | None
+DEFAULT_MEASURES = ["nDCG@10", "AP", "RR"]
+COLLECTION = "qrels texts data qid label docid features part input_format limit"
+"""Options that name a test collection: see `guard.CollectionFiles`."""
+
+# name: (type, default, help, flags); the flag is the name if none is given.
+OPTIONS: dict[str, tuple[Any, ...]] = {
+    "measures": (
+        list[str],
+        DEFAULT_MEASURES,
+        "A measure, such as nDCG@10; may be given several times.",
+        "--measure -m",
+    ),
+    "measure": (str, "nDCG@10", "The measure that decides.", "--measure -m"),
+    "secondary": (TEXTS, None, "A measure to show besides; several times."),
+    # How rankings are scored.
+    "convention": (str, "rankeval", "How judgments and ranking are joined: rankeval, trec_eval-9.0.8, ..."),
+    "ties": (TEXT, None, "Rows of equal score: expected, docid, stable, best, worst; else by the convention."),
+    "missing": (TEXT, None, "Queries that a run lacks: empty, zero, skip or error; else by the convention."),
+    "no_relevant": (TEXT, None, "Queries without a relevant document: zero, one, skip; else by the convention."),
+    "score_dtype": (TEXT, None, "Precision in which scores are compared: float64, float32; else by the convention."),
+    "complete": (bool, False, "Count queries that a run lacks: as 0 in trec_eval 9, else as empty.", "--complete -c"),
+    "level": (int, 1, "Lowest label that is relevant.", "--level -l"),
+    "depth": (int | None, None, "Cut rankings off at this rank.", "--depth -M"),
+    "judged_only": (bool, False, "Take unjudged documents out.", "--judged-only -J"),
+    "collection_size": (int | None, None, "Number of documents in the collection.", "--collection-size -N"),
+    # How rankings are compared.
+    "baseline": (TEXT, None, "The system that the others are compared with; a run has the name of its file."),
+    "test": (str, "t", "Significance test, by its name below."),
+    "correction": (str, "holm", "Correction for many comparisons, by its name below."),
+    "claim": (str, "difference", "What to show: difference, better, not_worse or equivalent."),
+    "margin": (float, 0.0, "Margin of the claim, in units of the measure."),
+    "family": (str, "all", "The comparisons to correct for together: all, or those within one measure (measure)."),
+    "alpha": (float, 0.05, "Level of the tests; the intervals have the level 1 - alpha."),
+    "unjudged": (TEXT, None, "skip: a second table, of the rankings without their unjudged documents."),
+    "n_resamples": (int, 9999, "Number of resamples, for tests and corrections that resample.", "--resamples"),
+    "rng": (int, 0, "Seed of the resamples.", "--seed"),
+    # The guard.
+    "ledger": (TEXT, None, "Folder, file or SQLAlchemy URL of the ledger; else the one in force here."),
+    "supersedes": (TEXT, None, "The registered collection that this one extends or relabels."),
+    "effect": (float | None, None, "The difference that you hope to find, to check the size."),
+    "sd": (float | None, None, "Standard deviation of differences between systems."),
+    "fresh": (bool, False, "Test on the queries that nobody has looked at; else on all.", "--fresh"),
+    "budget": (int, 20, "Number of decisions."),
+    "name": (str, "gate", "Name of the gate."),
+    "everybody": (bool, False, "List the looks of other projects too.", "--all-projects"),
+    "head": (TEXTS, None, "A head noted earlier: finds entries that were cut off since."),
+    "report": (list[Path] | None, None, "A report or another file, whose heads the ledger must still hold."),
+    "other": (TEXT, None, "Another copy of the ledger, whose entries this one must hold."),
+    "query": (TEXTS, None, "A query by the id under which it was registered; several times."),
+    # A test collection in files.
+    "qrels": (FILE, None, "Judgments, in any format that rankeval evaluate reads."),
+    "texts": (FILE, None, "With --qrels: the texts of the queries, one line QUERY<tab>TEXT each."),
+    "data": (
+        FILE,
+        None,
+        "Rows with labels: a table (--qid, --label), a LETOR file, or a folder whose test part counts.",
+    ),
+    "qid": (TEXT, None, "Column of the query, in a table."),
+    "label": (TEXT, None, "Column of the relevance, in a table."),
+    "docid": (TEXT, None, "Column of the document, in a table."),
+    "features": (TEXTS, None, "A column to be a feature; all columns of numbers if none.", "--feature"),
+    "part": (TEXT, None, "Take the rows of a table whose column says test, or VALUE."),
+    "input_format": (TEXT, None, "Format of the judgments or of the table; else content and suffix decide."),
+    # What is read and printed, and how.
+    "qrels_format": (TEXT, None, "Format of QRELS, named below; else content and suffix decide.", "--qrels-format -R"),
+    "limit": (TEXTS, None, "Raise a limit for a large file that is sound: expansion, ..."),
+    "per_query": (bool, False, "Print every query too.", "--per-query -q"),
+    "no_summary": (bool, False, "Print queries only (trec).", "--no-summary -n"),
+    "zscores": (FILE, None, "Print deviations from these reference scores (trec).", "--zscores -Z"),
+    "query_weight": (TEXT, None, "A column of weights, constant within a query."),
+    "memory": (TEXT, None, "What all processes may take together, such as 1GB."),
+    "n_jobs": (int, 1, "Number of processes; -1 for all cores."),
+    "folder": (TEXT, None, "Write the scores of each query there, as Parquet. The same command goes on after a kill."),
+    "settings": (TEXTS, None, "Replace a setting, as in --set cv.n_splits=10.", "--set"),
+    "keys": (bool, False, "Print all keys of an experiment file, and run nothing.", "--keys"),
+    "output": (Format, Format.table, "How to print it.", "--format"),
+}
+_METAVARS = {"limit": "NAME=VALUE", "part": "COLUMN[=VALUE]", "settings": "KEY=VALUE", "query_weight": "COLUMN"}
+
+_REMEDIES = {
+    "depth": "choose --ties docid or --ties stable with it",
+    "missing": "--missing empty scores empty rankings there, --missing skip leaves them out",
+    "collection_size": "give the size by -N, or write it with the measure, as in 'Accuracy(collection_size=1000)'",
+    "ties": "choose --ties docid",
+    "first": "to give it to this version without a comparison: --first",
+}
+"""Argument of an error -> what to do about it in a shell, where the library's own words are Python."""
+
+
+def options(names: str, **changed: Any) -> Callable[[_Command], _Command]:
+    """Give a command options of the table, after its own parameters that are annotated for Typer.
 
     Parameters
     ----------
-    message : str
-        The message of an error, or notes on a result.
+    names : str
+        The options in the order of the help. The command takes them as keywords.
+    **changed
+        Other defaults, by option; the type of an enumeration is that of its default.
     """
-    if sys.argv[1:2] == ["run"]:
-        return _LIMIT.sub(r"data.limits.\1 in the experiment file", message)
-    if not _COMMANDS & set(sys.argv[1:2]):
-        return message
-    message = _LIMIT.sub(r"--limit \1=...", message)
-    message = _SETTING.sub(lambda found: _SETTINGS[found[1]] + " " * len(found[2]), message)
-    message = _RULES.sub(lambda found: f"--{found[1].replace('_', '-')} {found[2]}", message)
-    return f"{message}; or give the size by -N" if "needs collection_size" in message else message
+
+    def given(command: _Command) -> _Command:
+        hints = get_type_hints(command, include_extras=True)
+        own = inspect.signature(command).parameters.values()
+        made = [one.replace(annotation=hints[one.name]) for one in own if get_origin(hints[one.name]) is Annotated]
+        made += [_parameter(name, changed) for name in names.split()]
+        command.__signature__ = inspect.Signature(made)  # type: ignore[attr-defined] # what Typer reads
+        command.__annotations__ = {one.name: one.annotation for one in made}
+        return command
+
+    return given
+
+
+def _parameter(name: str, changed: Mapping[str, Any]) -> inspect.Parameter:
+    kind, default, said, *flags = OPTIONS[name]
+    default = changed.get(name, default)
+    if isinstance(default, StrEnum):
+        kind = type(default)
+    option = typer.Option(*"".join(flags).split(), help=said, metavar=_METAVARS.get(name))
+    typed = Annotated[kind if default is not None else kind | None, option]  # type: ignore[valid-type] # made for Typer
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=typed)
+
+
+def in_options(error: RankevalError, command: Any) -> RankevalError:
+    """Return an error of a command with the option in place of the argument, and a remedy for a shell.
+
+    Parameters
+    ----------
+    error : RankevalError
+        What a call of Python raised.
+    command : click command
+        The command that called.
+    """
+    flags = {one.name: one.opts[0] for one in command.params if isinstance(one, TyperOption)}
+    if isinstance(error, LimitExceeded) and ("limit" in flags or command.name == "run"):
+        key = f"data.limits.{error.limit} in the experiment file"
+        to = f"--limit {error.limit}=..." if "limit" in flags else key
+        return error.having(remedy=f"if the file is sound, raise it: {to}")
+    name, bracket, key = (error.argument or "").partition("[")
+    if name not in flags:
+        return error
+    return error.having(
+        argument=f"{flags[name]}{bracket}{key}", remedy=error.remedy and _REMEDIES.get(name, error.remedy)
+    )
+
+
+def ending_with(lines: Callable[[], Iterable[str]]) -> type[TyperCommand]:
+    """Make a class of commands whose help ends with lines that are found only when somebody asks for help.
+
+    Parameters
+    ----------
+    lines : callable
+        Returns the lines.
+    """
+
+    class Listing(TyperCommand):
+        def format_help(self, ctx: Any, formatter: Any) -> None:
+            self.epilog = "\n\n".join(lines())
+            super().format_help(ctx, formatter)
+
+    return Listing
 
 
 def sized(spec: str, collection_size: int | None) -> str:
@@ -56,15 +219,16 @@ def sized(spec: str, collection_size: int | None) -> str:
     collection_size : int, optional
         The size as given by ``-N``.
     """
-    from inspect import Parameter
-
     from rankeval.measures.family import FAMILIES
+    from rankeval.measures.grammar import taken_apart
 
-    written = re.fullmatch(r"\s*(?P<head>\w+)\s*(?:\((?P<inside>.*)\))?\s*(?P<at>@[0-9]+)?\s*", spec)
-    if collection_size is None or written is None or "collection_size" in spec:
+    written = taken_apart(spec)
+    if collection_size is None or written is None or "collection_size" in written.given:
         return spec
     for name, family in FAMILIES.items():
-        if name.lower() == written["head"].lower() and family.defaults.get("collection_size") is Parameter.empty:
-            inside = ", ".join(filter(None, (written["inside"], f"collection_size={collection_size}")))
-            return f"{name}({inside}){written['at'] or ''}"
+        if name.lower() == written.head.lower() and "collection_size" in family.required:
+            inside = ", ".join(
+                f"{one}={value!r}" for one, value in {**written.given, "collection_size": collection_size}.items()
+            )
+            return f"{name}({inside})" + (f"@{written.at}" if written.at else "")
     return spec

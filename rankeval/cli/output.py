@@ -1,33 +1,26 @@
-"""Print scores, tables, progress and warnings; arguments and options that several commands share.
+"""Print scores, tables, progress and warnings.
 
-Control characters are escaped in texts for people, and so are letters that the terminal cannot show. Help is made only
-when somebody asks for it.
+Control characters are escaped in texts for people, and so are letters that the terminal cannot show.
 """
 
 from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from enum import StrEnum
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 import typer
 
-from rankeval.cli.options import as_options
-from rankeval.render.markup import visible
+from rankeval.cli.options import Format
+from rankeval.render.tables import visible
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from rankeval.collection.convention import Convention
-    from rankeval.collection.qrels import Qrels
     from rankeval.comparison import Comparison
     from rankeval.evaluation import Evaluation
-    from rankeval.experiment import ExperimentResult
-    from rankeval.io.opening import Limits
 
 CARD = ("ties", "judgments", "missing", "no_relevant")
 """The rules that change numbers most; printed below every table."""
@@ -37,8 +30,6 @@ SELDOM = ("unjudged", "depth", "score_dtype")
 
 _FORMULA = ("=", "+", "-", "@")
 """Spreadsheets take a text that begins so for a formula (OWASP, CSV injection)."""
-
-MEASURE_HELP = "A measure, such as nDCG@10; may be given several times."
 
 
 def tell(text: str, *, to_stderr: bool = False) -> None:
@@ -69,93 +60,24 @@ def encodable(text: str, stream: TextIO | None) -> str:
     return text.encode(encoding, "backslashreplace").decode(encoding)
 
 
-class Format(StrEnum):
-    """The forms of a table."""
-
-    table = "table"
-    json = "json"
-    csv = "csv"
-
-
-class EvaluationFormat(StrEnum):
-    """The forms of scores."""
-
-    table = "table"
-    json = "json"
-    csv = "csv"
-    trec = "trec"
-
-
-class ListFormat(StrEnum):
-    """The forms of the list of measures; markdown is the guide to them."""
-
-    table = "table"
-    json = "json"
-    csv = "csv"
-    markdown = "markdown"
-
-
-class KeysFormat(StrEnum):
-    """The forms of the reference of keys."""
-
-    text = "text"
-    markdown = "markdown"
-
-
 def say(message: str) -> None:
     """Print a line to stderr."""
     tell(message, to_stderr=True)
 
 
-def show_warning(
-    message: Warning | str,
-    category: type[Warning],
-    filename: str,
-    lineno: int,
-    file: TextIO | None = None,
-    line: str | None = None,
-) -> None:
+def show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
     """Print a warning as one line."""
-    del category, filename, lineno, file, line
     say(f"warning: {' '.join(str(message).split())}")
-
-
-def print_trec(
-    judgments: Qrels,
-    runs: list[Path],
-    measures: list[str],
-    rules: Convention,
-    zscores: Path | None,
-    limits: Limits,
-    *,
-    per_query: bool,
-    summary: bool,
-) -> None:
-    """Print the output of trec_eval for each run."""
-    from rankeval.collection.run import Run
-    from rankeval.trec_eval.output import trec_text
-    from rankeval.trec_eval.zscores import read_zscores
-
-    reference = None if zscores is None else read_zscores(zscores, limits=limits)
-    for path in runs:
-        text = trec_text(
-            judgments,
-            Run.read(path, limits=limits),
-            measures=measures,
-            convention=rules,
-            per_query=per_query,
-            summary=summary,
-            zscores=reference,
-        )
-        sys.stdout.write(text)
 
 
 def print_scores(evaluations: Mapping[str, Evaluation], output: Format, *, per_query: bool) -> None:
     """Print one row per run (and query) and one column per measure, without the slow import of pandas."""
+    from rankeval.evaluation.result import aggregates
+
     labels = next(iter(evaluations.values())).measure_names
     rows: list[tuple[Any, ...]] = []
     for name, evaluation in evaluations.items():
-        total = evaluation.aggregates().values()
+        total = aggregates(evaluation).values()
         if per_query:
             queries = zip(evaluation.queries.tolist(), evaluation.scores.tolist(), strict=True)
             rows += [(name, query, *scores) for query, scores in queries]
@@ -193,14 +115,14 @@ def print_comparison(compared: Comparison, output: Format) -> None:
     A comparison of one system has no differences, so its means are printed.
     """
     if output is Format.table:
-        tell(as_options("\n".join([*compared.findings, "", str(compared)])))
+        tell("\n".join([*compared.findings, "", str(compared)]))
     elif output is Format.json:
         typer.echo(compared.to_json())
     else:
-        numbers = compared.table if compared.has_pairs or compared.means is None else compared.means
+        numbers = compared.means if compared.table.empty and compared.means is not None else compared.table
         print_frame(numbers, output)
         for sentence in (*compared.findings, compared.caption, *compared.notes):
-            say(as_options(f"note: {sentence}"))
+            say(f"note: {sentence}")
 
 
 def print_frame(frame: pd.DataFrame, output: Format) -> None:
@@ -233,12 +155,11 @@ def print_rows(header: Sequence[str], rows: Sequence[Sequence[Any]], output: For
 
 
 def _shown(value: Any) -> Any:
-    """Return a cell for people, with control characters of names and ids escaped."""
     return visible(value) if isinstance(value, str) else value
 
 
 def _cell(text: str) -> str:
-    """Return a text as csv holds it: control characters as escapes, and ' before a text that would be a formula."""
+    # Control characters as escapes, and ' before a text that a spreadsheet would take for a formula.
     text = visible(text)
     return f"'{text}" if text.startswith(_FORMULA) else text
 
@@ -248,7 +169,6 @@ def _is_not_finite(value: float) -> bool:
 
 
 def _plain(value: Any, unknown: Callable[[float], bool]) -> Any:
-    """Return a value as plain Python, None for floats that are unknown in the form printed."""
     value = value.item() if hasattr(value, "item") else value
     if isinstance(value, float) and unknown(value):
         return None
@@ -272,61 +192,3 @@ def show_progress() -> Iterator[Callable[[int, int, str], None] | None]:
             bar.update(task, completed=done, total=total, description=doing)
 
         yield show
-
-
-def print_result(result: ExperimentResult) -> None:
-    """Print the result, and the places of its report and run."""
-    from rankeval.report.summaries import experiment_text
-
-    tell(experiment_text(result.facts))
-    tell(f"Report:  {result.report}")
-    if result.tracked:
-        tell(f"MLflow:  {result.tracked.where}")
-
-
-Measures = Annotated[list[str], typer.Option("--measure", "-m", help=MEASURE_HELP)]
-ConventionName = Annotated[
-    str, typer.Option("--convention", help="How judgments and ranking are joined: rankeval, trec_eval-9.0.8, ...")
-]
-Ties = Annotated[
-    str | None, typer.Option(help="Rows of equal score: expected, docid, stable, best, worst; else by the convention.")
-]
-Missing = Annotated[
-    str | None,
-    typer.Option(help="Queries that a run lacks: empty (an empty ranking), zero, skip, error; else by the convention."),
-]
-NoRelevant = Annotated[
-    str | None, typer.Option(help="Queries without a relevant document: zero, one, skip; else by the convention.")
-]
-ScoreType = Annotated[
-    str | None, typer.Option(help="Precision in which scores are compared: float64, float32; else by the convention.")
-]
-PerQuery = Annotated[bool, typer.Option("--per-query", "-q", help="Print every query too.")]
-Level = Annotated[int, typer.Option("--level", "-l", help="Lowest label that is relevant.")]
-Depth = Annotated[int | None, typer.Option("--depth", "-M", help="Cut rankings off at this rank.")]
-CollectionSize = Annotated[
-    int | None, typer.Option("--collection-size", "-N", help="Number of documents in the collection.")
-]
-DEFAULT_MEASURES = ["nDCG@10", "AP", "RR"]
-LimitOptions = Annotated[
-    list[str] | None,
-    typer.Option("--limit", metavar="NAME=VALUE", help="Raise a limit for a large file that is sound: expansion, ..."),
-]
-OutputFormat = Annotated[Format, typer.Option("--format", help="How to print it.")]
-
-
-def ending_with(lines: Callable[[], Iterable[str]]) -> type[typer.core.TyperCommand]:
-    """Make a class of commands whose help ends with lines that are found only when somebody asks for help.
-
-    Parameters
-    ----------
-    lines : callable
-        Returns the lines.
-    """
-
-    class Listing(typer.core.TyperCommand):
-        def format_help(self, ctx: Any, formatter: Any) -> None:
-            self.epilog = "\n\n".join(lines())
-            super().format_help(ctx, formatter)
-
-    return Listing

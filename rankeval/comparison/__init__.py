@@ -2,16 +2,20 @@
 
 A comparison is made in these steps; a record of its numbers is all that the other files read::
 
-    comparing    scores -> design -> concluding -> (grouping, for collections and slices) -> Comparison
-    record       the fields of a Comparison
-    derived/     what follows from it when asked: best, effects and posteriors, ranks
-    views/       how it is read: headline, tables, figures
+    inputs       scores of systems, plain or by collection -> paired scores
+    comparing    compare, and the same for algorithms over the folds of a cross-validation
+    design       the comparisons that are made, and the rows of the table
+    concluding   test, correct, wrap: over all queries, and for collections and slices
+    unjudged     what documents without a judgment could change
+    record       settings, numbers and notes, also as JSON; result has the Comparison itself
+    derived      what follows when asked: best, effects and posteriors, ranks
+    headline, tables, figures: how it is read
 
-Beside it: folds (algorithms over cross-validation), ordering and agreement (orders of systems), variance (anova).
+Beside it: ordering (orders of systems and their agreement) and variance (anova).
 """
 
-from rankeval.comparison.choice import Choice
 from rankeval.comparison.comparing import compare
+from rankeval.comparison.record import Choice
 from rankeval.comparison.result import Comparison
 
 __all__ = ["Choice", "Comparison", "compare"]

@@ -1,49 +1,70 @@
-"""Compare systems query by query: check, pair, test, correct, wrap."""
+"""Compare systems query by query: check, pair, test, correct, wrap; and estimators over the folds they were fitted on.
+
+Two questions about cross-validated estimators have a test each. Which *algorithm* gives better rankers? Training and
+test queries vary from fold to fold, but folds overlap: the corrected resampled t test. Which fitted *model* ranks
+better? Queries vary, the models are given: a paired test over queries, that of `compare`. Cross-validation comes as
+plain columns: a frame of means per fold for each system, and the sizes of the folds.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple, cast
+from functools import partial
+from typing import Any, cast
 
-from rankeval._registry import chosen
-from rankeval.comparison.collections import PooledScores, collection_notes, pooled_scores
-from rankeval.comparison.concluding import conclude
+import numpy as np
+import pandas as pd
+
+from rankeval._registry import chosen, unknown
+from rankeval.comparison.concluding import conclude, with_parts
 from rankeval.comparison.design import COLLECTION, Design, refuse_undirected
-from rankeval.comparison.grouping import with_parts
+from rankeval.comparison.inputs import (
+    Measures,
+    Scores,
+    Systems,
+    collection_notes,
+    refuse_other_conventions,
+    shared_scores,
+    slices_by,
+)
+from rankeval.comparison.record import (
+    ComparisonSettings,
+    FoldScores,
+    best_first,
+    main_measure,
+    overall,
+    with_kept,
+    with_notes,
+)
 from rankeval.comparison.result import Comparison
-from rankeval.comparison.scores import Scores, Systems, shared_scores
-from rankeval.comparison.slices import slices_by
 from rankeval.comparison.unjudged import reading, with_bounds
 from rankeval.errors import InvalidInput, warn
-from rankeval.measures import Measure
-from rankeval.significance.declarations import Alternative, ClaimName, Rng, Settings, seed_of
-from rankeval.significance.families import few_query_notes
-from rankeval.significance.rates import FEWEST_QUERIES
-from rankeval.significance.registry import CORRECTIONS, TESTS
-from rankeval.significance.running import liberal_notes
+from rankeval.evaluation import Evaluation
+from rankeval.evaluation.choosing import labels_of
+from rankeval.evaluation.result import by_name
+from rankeval.significance.catalogue import FEWEST_QUERIES
+from rankeval.significance.declarations import (
+    CORRECTIONS,
+    FOLD_TESTS,
+    TESTS,
+    Alternative,
+    ClaimName,
+    Floats,
+    Rng,
+    corrections_of_p_values,
+)
+from rankeval.significance.paired import REPEATS_RECOMMENDED, widened
+from rankeval.significance.pairs import Pairs
+from rankeval.significance.running import few_query_notes, liberal_notes
 from rankeval.significance.strata import WEIGHTS, Strata, weights_of_collections
-
-
-class _Asked(NamedTuple):
-    """What is compared, and by which test, correction and settings."""
-
-    measures: str | Measure | Sequence[str | Measure] | None
-    baseline: str | None
-    family: str
-    by: Any
-    weights: str
-    unpaired: str
-    test: str
-    correction: str
-    settings: Settings
 
 
 def compare(
     systems: Systems,
     *,
     baseline: str | None = None,
-    measures: str | Measure | Sequence[str | Measure] | None = None,
+    measures: Measures | None = None,
     test: str = "t",
     correction: str = "holm",
     family: str = "all",
@@ -154,31 +175,76 @@ def compare(
     >>> print(f"{row.difference:.2f} [{row.ci_low:.2f}, {row.ci_high:.2f}], p = {row.p_adjusted:.3f}")
     0.20 [-0.05, 0.45], p = 0.074
     """
-    settings = Settings(alternative, alpha, n_resamples, seed_of(rng), claim, margin, unseen)
+    settings = ComparisonSettings(alternative, alpha, n_resamples, rng, claim, margin, unseen)
     chosen("test", test, TESTS)
     chosen("value of collection_weights", collection_weights, WEIGHTS)
-    _check_correction(correction, baseline, settings)
+    chosen("correction", correction, CORRECTIONS)
+    settings = replace(settings, test=test, correction=correction, family=family, baseline=baseline)
+    settings = replace(settings, collection_weights=collection_weights)
+    _check_correction(settings)
     refuse_undirected(claim, baseline)
-    asked = _Asked(measures, baseline, family, by, collection_weights, unpaired, test, correction, settings)
-    compared = _compared(systems, asked)
+    compared = _compared(systems, settings, measures, unpaired, by)
     # Of collections each is tested, so the smallest counts; the note stays with the result.
-    rows = compared.table if compared.weights else compared.overall.table
+    rows = compared.table if compared.settings.collection_weights else overall(compared).table
     n, declared = int(rows["n_queries"].min()), CORRECTIONS[correction]
-    promised = compared.n_comparisons if n < FEWEST_QUERIES and declared.familywise else 1
+    promised = compared.settings.n_comparisons if n < FEWEST_QUERIES and declared.familywise else 1
     for note in (*liberal_notes(TESTS[test], n), *few_query_notes(declared, promised, n, settings)):
         warn(note)
-    plain = asked._replace(by=None, correction="none")
-    two_sided = replace(settings, claim="difference", margin=0.0, alternative="two-sided")
-    compared = with_first_two(compared, lambda **which: _compared(systems, plain._replace(settings=two_sided, **which)))
-    by_t = plain._replace(test="t", settings=Settings("two-sided", alpha, 1, 0))
-    compared = with_bounds(compared, systems, lambda read, **which: _compared(read, by_t._replace(**which)))
+    plain = replace(settings, correction="none", claim="difference", margin=0.0, alternative="two-sided")
+    by_t = replace(plain, test="t", n_resamples=1, rng=0)
+    compared = with_first_two(
+        compared, lambda measure, second: _compared(systems, replace(plain, baseline=second), measure, unpaired)
+    )
+    compared = with_bounds(compared, systems, lambda read, names: _compared(read, by_t, names, unpaired))
     if unjudged is None:
         return compared
     chosen("value of unjudged", unjudged, ("skip",))
-    return replace(compared, condensed=_compared(reading(systems, "skipped"), asked).table)
+    return replace(compared, condensed=_compared(reading(systems, "skipped"), settings, measures, unpaired, by).table)
 
 
-def with_first_two(compared: Comparison, again: Callable[..., Comparison]) -> Comparison:
+def _check_correction(settings: ComparisonSettings) -> None:
+    name, one_sided = settings.correction, settings.sides == 1
+    if CORRECTIONS[name].all_pairs_only and (one_sided or settings.claim != "difference"):
+        found = f"alternative={settings.alternative!r}" if one_sided else f"claim={settings.claim!r}"
+        raise InvalidInput(f'{name} is a two-sided test for a difference, found {found}; use correction="max_t"')
+    if CORRECTIONS[name].all_pairs_only and settings.baseline is not None:
+        raise InvalidInput(
+            f"{name} compares all pairs", remedy='leave out baseline=, or use correction="max_t" for one baseline'
+        )
+
+
+def _compared(
+    systems: Systems, settings: ComparisonSettings, measures: Measures | None, unpaired: str, by: Any = None
+) -> Comparison:
+    shared = shared_scores(systems, measures, unpaired=unpaired, baseline=settings.baseline)
+    design = Design(shared.systems, shared.measures, settings.baseline, settings.family)
+    scores, places, notes, strata = shared.scores, shared.places, shared.notes, None
+    d: Floats | Pairs = design.columns(scores)
+    if places:
+        if by is not None:
+            raise InvalidInput(
+                "slices within several collections are not compared: an attribute may mean another thing in each",
+                argument="by",
+                remedy="compare slices on one collection at a time",
+            )
+        parts, weights = list(places.values()), settings.collection_weights
+        shares = weights_of_collections(weights, scores, parts)
+        notes, strata = [*collection_notes(places, shares, weights), *notes], Strata.together(parts, shares)
+        d = design.differences(scores)
+    else:
+        settings = replace(settings, collection_weights="")
+    compared = conclude(
+        design, scores, d, settings, evaluations=shared.given, n_queries=len(scores), notes=notes, strata=strata
+    )
+    if places:
+        return with_parts(compared, design, scores, places, COLLECTION)
+    if by is None:
+        return compared
+    name, places = slices_by(by, shared.queries, cast("Mapping[str, Scores]", shared.given))
+    return with_parts(compared, design, scores, places, name)
+
+
+def with_first_two(compared: Comparison, again: Callable[[str, str], Comparison]) -> Comparison:
     """Add the row of the two systems with the best means to a comparison with one baseline that is neither of them.
 
     That a pair is chosen by its means makes no false claim more likely: systems whose means lie beside each other
@@ -189,70 +255,141 @@ def with_first_two(compared: Comparison, again: Callable[..., Comparison]) -> Co
     compared : Comparison
         The comparison.
     again : callable
-        Compares the systems by the measures and with the baseline that it is given.
+        Compares the systems by the measure and with the baseline that it is given.
     """
-    first, second = list(compared.best_first)[:2]
-    if compared.baseline in (None, first, second):
+    first, second = list(best_first(compared))[:2]
+    if compared.settings.baseline in (None, first, second):
         return compared
-    rows = again(measures=[compared.main_measure], baseline=second).overall.table
-    return replace(compared, first_two=rows[rows["system"] == first].reset_index(drop=True))
+    rows = overall(again(main_measure(compared), second)).table
+    return with_kept(compared, first_two=rows[rows["system"] == first].reset_index(drop=True))
 
 
-def _compared(systems: Systems, asked: _Asked) -> Comparison:
-    if pooled := pooled_scores(systems, asked.measures, baseline=asked.baseline, unpaired=asked.unpaired):
-        if asked.by is not None:
-            raise InvalidInput(
-                "by: slices within several collections are not compared, since an attribute may mean another thing in "
-                "each; compare slices on one collection at a time"
-            )
-        return _over_collections(pooled, asked)
-    plain = cast("Mapping[str, Scores]", systems)
-    shared = shared_scores(plain, asked.measures, unpaired=asked.unpaired)
-    design = Design(shared.systems, shared.measures, asked.baseline, asked.family)
-    compared = conclude(
-        design,
-        shared.scores,
-        design.columns(shared.scores),
-        test=asked.test,
-        correction=asked.correction,
-        settings=asked.settings,
-        evaluations=dict(zip(shared.systems, plain.values(), strict=True)),
-        n_queries=len(shared.scores),
-        notes=shared.notes,
-    )
-    if asked.by is None:
+DEFAULT_TEST = "corrected_resampled_t"
+OPTIONS = ("baseline", "measures", "test", "correction", "family", "alpha", "alternative", "claim", "margin")
+"""The options of a comparison of algorithms."""
+
+
+def compare_models(evaluations: Mapping[str, Evaluation], **options: Any) -> Comparison:
+    """Compare fitted models by the queries they held out.
+
+    Parameters
+    ----------
+    evaluations : mapping of str to Evaluation
+        Out-of-fold scores of the same queries.
+    **options
+        As in `rankeval.compare`.
+
+    Returns
+    -------
+    Comparison
+        With a note on what it is about if there is one fold; `rankeval.compare` notes pooled ones.
+    """
+    compared = compare(evaluations, **options)
+    if any(one.facts.n_folds > 1 for one in evaluations.values()):
         return compared
-    name, places = slices_by(asked.by, shared.queries, plain)
-    return with_parts(compared, design, shared.scores, places, name, asked.settings)
+    return with_notes(compared, "these are the models fitted on one training part, not the algorithms behind them")
 
 
-def _over_collections(pooled: PooledScores, asked: _Asked) -> Comparison:
-    """Compare on each collection and over all."""
-    parts, design = list(pooled.places.values()), Design(pooled.systems, pooled.measures, asked.baseline, asked.family)
-    shares = weights_of_collections(asked.weights, pooled.scores, parts)
-    compared = conclude(
-        design,
-        pooled.scores,
-        design.differences(pooled.scores),
-        test=asked.test,
-        correction=asked.correction,
-        settings=asked.settings,
-        evaluations=pooled.given,
-        n_queries=len(pooled.scores),
-        notes=[*collection_notes(pooled.places, shares, asked.weights), *pooled.notes],
-        strata=Strata.together(parts, shares),
-    )
-    compared = replace(compared, weights=asked.weights)
-    return with_parts(compared, design, pooled.scores, pooled.places, COLLECTION, asked.settings)
+def compare_algorithms(
+    folds: Mapping[str, pd.DataFrame],
+    evaluations: Mapping[str, Evaluation],
+    *,
+    sizes: Sequence[tuple[int, int]],
+    baseline: str | None = None,
+    measures: Measures | None = None,
+    test: str = DEFAULT_TEST,
+    correction: str = "holm",
+    family: str = "all",
+    alpha: float = 0.05,
+    alternative: Alternative = "two-sided",
+    claim: ClaimName = "difference",
+    margin: float = 0.0,
+    **others: Any,
+) -> Comparison:
+    """Compare algorithms by the corrected resampled t test over the same folds.
 
+    Parameters
+    ----------
+    folds : mapping of str to DataFrame
+        System -> a row per fold, a column per measure. The folds are the same for all systems.
+    evaluations : mapping of str to Evaluation
+        System -> out-of-fold scores, for the conventions and for the result.
+    sizes : sequence of (int, int)
+        Numbers of training and test queries of each fold.
+    baseline : str, optional
+        By default all pairs are compared.
+    measures : str, Measure or sequence of them, optional
+        By default all that are means over queries.
+    test : str, default "corrected_resampled_t"
+        A test over folds.
+    correction : str, default "holm"
+        "holm", "bonferroni", "bh", "by", "none": those that need p-values only.
+    family, alpha, alternative, claim, margin
+        As in `rankeval.compare`.
+    **others
+        None: other options of `rankeval.compare` are about queries, and are refused.
 
-def _check_correction(correction: str, baseline: str | None, settings: Settings) -> None:
-    if not CORRECTIONS[chosen("correction", correction, CORRECTIONS)].all_pairs_only:
-        return
-    if settings.sides == 1 or settings.claim != "difference":
-        found = f"alternative={settings.alternative!r}" if settings.sides == 1 else f"claim={settings.claim!r}"
-        raise InvalidInput(f'{correction} is a two-sided test for a difference, found {found}; use correction="max_t"')
-    if baseline is not None:
+    Returns
+    -------
+    Comparison
+        Means, differences, effect sizes, wins, ties and losses are those of folds.
+
+    Raises
+    ------
+    InvalidInput
+        Fewer than two folds or systems, a measure that is no mean over queries, a test over queries, or a
+        claim that has a direction without a baseline.
+    ConventionMismatch
+        Evaluations whose conventions or judgments differ.
+    UnknownName
+        A baseline, measure, setting or option that does not exist.
+    """
+    for name in others:
+        raise unknown("option for algorithms", name, OPTIONS)
+    if test not in FOLD_TESTS:
         raise InvalidInput(
-            f"{correction} compares all pairs", remedy='leave out baseline=, or use correction="max_t" for one baseline'
+            f"algorithms are compared by the {DEFAULT_TEST}, not by test={test!r}: scores of folds overlap and are not "
+            "a sample, so that a plain test over them claims a difference in half of the cases without one. Leave "
+            'test out, or ask question="models"'
         )
+    if len(folds) < 2 or len(sizes) < 2:
+        raise InvalidInput(
+            f"algorithms are at least two estimators on at least 2 folds, found {len(folds)} on {len(sizes)}",
+            remedy='for one hold-out ask question="models"',
+        )
+    if correction not in (known := corrections_of_p_values()):
+        raise unknown("correction of tests over folds", correction, known)
+    settings = ComparisonSettings(alternative, alpha, rng=0, claim=claim, margin=margin)
+    settings = replace(settings, test=test, correction=correction, family=family, baseline=baseline)
+    refuse_undirected(claim, baseline)
+    refuse_other_conventions(evaluations)
+    evaluation = next(iter(evaluations.values()))
+    means = [
+        str(label)
+        for label, one in by_name(evaluation).items()
+        if one.family.aggregate == "mean" and all(label in frame for frame in folds.values())
+    ]
+    if not means:
+        raise InvalidInput("no measure here is a mean over queries; folds are compared by such means")
+    labels = means if measures is None else labels_of(measures, means, "measure that is a mean over queries")
+    design = Design(list(folds), labels, baseline, family)
+    scores = np.stack([frame[design.measures].to_numpy(np.float64) for frame in folds.values()], axis=1)
+    ratio = float(np.mean([n_test / n_train for n_train, n_test in sizes]))
+    n_queries = evaluation.n_queries
+    notes = _notes(len(sizes), ratio, sum(n_test for _, n_test in sizes) / n_queries)
+    d = widened(design.differences(scores), ratio)
+    compared = conclude(design, scores, d, settings, evaluations=evaluations, n_queries=n_queries, notes=notes)
+    compared = with_kept(compared, folds=FoldScores(design.systems, design.measures, scores, ratio))
+    again = partial(compare_algorithms, folds, evaluations, sizes=sizes, test=test, correction="none", alpha=alpha)
+    return with_first_two(compared, lambda measure, second: again(measures=measure, baseline=second))
+
+
+def _notes(n_folds: int, ratio: float, repeats: float) -> list[str]:
+    about = f"over {n_folds} folds with {ratio:.3g} test queries for each training query"
+    notes = [f"{about}; means, effect sizes, wins, ties and losses are those of folds"]
+    if repeats < REPEATS_RECOMMENDED:
+        notes.append(
+            f"each query was held out {repeats:.3g} times on average: {REPEATS_RECOMMENDED} repeats or more are "
+            "recommended, RepeatedQueryKFold(5, n_repeats=10), since with fewer the test misses differences"
+        )
+    return notes

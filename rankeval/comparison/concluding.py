@@ -1,40 +1,59 @@
-"""Test, correct and wrap: the last steps of every comparison."""
+"""Test, correct and wrap: the last steps of every comparison, over all queries and for parts of them.
+
+Parts are collections or slices. The rows over all queries are the primary question and a family of their own. The rows
+of the parts are a second family, whichever part they are of: who reads ten slices makes ten comparisons. So neither
+makes the other's harder::
+
+    collection   system    family
+    all          ltr       1        together
+    all          bert      1
+    news         ltr       2        each by itself
+    news         bert      2
+    web          ltr       2
+    web          bert      2
+
+At the end stands the comparison of a single system, which has nothing to test.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 
-from rankeval.comparison.design import Design
-from rankeval.comparison.record import PARTED
+from rankeval._checks import count
+from rankeval.comparison.design import COLUMNS, CROSSED, LEAST_QUERIES, MEANS, TOGETHER, Design, table_without_rows
+from rankeval.comparison.inputs import Systems
+from rankeval.comparison.record import PARTED, ComparisonSettings, parted, with_notes, with_settings
 from rankeval.comparison.result import Comparison
-from rankeval.comparison.scores import Systems
+from rankeval.errors import InvalidInput
+from rankeval.evaluation import Evaluation
+from rankeval.join.flat import Ints
 from rankeval.significance.columns import deviation
-from rankeval.significance.declarations import Floats, PairedResult, Settings, seed_of
-from rankeval.significance.families import (
+from rankeval.significance.declarations import CORRECTIONS, Floats, PairedResult, Settings, all_tests
+from rankeval.significance.multiple import holm
+from rankeval.significance.pairs import Pairs, as_pairs
+from rankeval.significance.running import (
     adjust_by_family,
     family_detectable,
     family_notes,
     few_query_notes,
     resolution_notes,
+    run,
     with_family_level,
+    with_unseen,
 )
-from rankeval.significance.pairs import Pairs, as_pairs
-from rankeval.significance.registry import CORRECTIONS, all_tests
-from rankeval.significance.running import run, with_unseen
-from rankeval.significance.strata import Strata, stratified, stratified_test
+from rankeval.significance.strata import Strata, apart, interaction, stratified, stratified_test
 
 
 def conclude(
     design: Design,
     scores: Floats,
     d: Floats | Pairs,
+    settings: ComparisonSettings,
     *,
-    test: str,
-    correction: str,
-    settings: Settings,
     evaluations: Systems,
     n_queries: int,
     notes: Sequence[str],
@@ -50,10 +69,8 @@ def conclude(
         Scores by query or by fold.
     d : ndarray of shape (n_rows, n_comparisons), or Pairs
         The columns to test: the differences of the scores, for folds widened by their overlap.
-    test, correction : str
-        Declared names.
-    settings : Settings
-        Alternative, level and resamples; rng is the seed.
+    settings : ComparisonSettings
+        Test, correction, claim, level and resamples.
     evaluations : mapping of str to Evaluation or DataFrame
         The systems, for the result.
     n_queries : int
@@ -69,53 +86,230 @@ def conclude(
         With the notes of the test and the correction besides.
     """
     size, n_pairs = design.size, len(design.pairs)
-    declared, corrected, weighed = all_tests()[test], CORRECTIONS[correction], scores
+    test, correction, weighed = all_tests()[settings.test], CORRECTIONS[settings.correction], scores
     if strata is not None:
         tried = strata.with_unseen(settings.n_unseen)
-        declared, corrected = stratified_test(tried), stratified(tried, corrected, n_pairs)
+        test, correction = stratified_test(tried), stratified(tried, correction, n_pairs)
         weighed = scores * strata.weights[:, None]
-    signs, losses = gain_signs(design, settings), design.greatest_losses(scores)
+    signs, losses = _gain_signs(design, settings), design.greatest_losses(scores)
     gains = with_unseen(as_pairs(d).turned(signs), losses, settings, n_strata=len(strata.parts) if strata else 1)
-    tested = run(declared, gains, with_family_level(settings, corrected, size))
-    adjusted = adjust_by_family(corrected, tested, gains, scores, design.pairs, size, settings)
-    spread = _spread(gains) if strata is None else strata.error(np.asarray(d), n_pairs) * np.sqrt(len(d))
-    detectable = family_detectable(declared, corrected, size, len(d), spread, settings, losses)
-    table = design.table(weighed, n_queries, turned(tested, signs), turned(adjusted, signs), detectable)
+    tested = run(test, gains, with_family_level(settings, correction, size))
+    adjusted = adjust_by_family(correction, tested, gains, scores, design.pairs, size, settings)
+    if strata is None:
+        (spread,) = gains.summed(lambda columns: (deviation(columns),))
+    else:
+        spread = strata.error(np.asarray(d), n_pairs) * np.sqrt(len(d))
+    detectable = family_detectable(test, correction, size, len(d), np.asarray(spread), settings, losses)
+    table = design.table(weighed, n_queries, _turned(tested, signs), _turned(adjusted, signs), detectable)
     if strata is not None:
         table = table.assign(effect_size=strata.effect(np.asarray(d)))
-    few = few_query_notes(corrected, size, n_queries, settings)
-    said = [*tested.notes, *few, *notes, *family_notes(declared, corrected, size)]
-    compared = Comparison(
-        table=table,
-        evaluations=evaluations,
-        baseline=design.baseline,
-        test=test,
-        correction=correction,
-        family=design.family,
-        confidence_level=settings.confidence_level,
-        rng=seed_of(settings.rng),
-        n_comparisons=size,
-        notes=(*said, *resolution_notes(declared, corrected, size, len(d), settings)),
-        alternative=settings.alternative,
-        n_resamples=int(settings.n_resamples),
-        claim=settings.claim,
-        margin=float(settings.margin),
-        unseen=settings.n_unseen,
-    )
-    return compared.with_notes(PARTED) if compared.parted.any() else compared
+    said = [*tested.notes, *few_query_notes(correction, size, n_queries, settings), *notes]
+    said += family_notes(test, correction, size)
+    said += resolution_notes(test, correction, size, len(d), settings)
+    compared = Comparison(table, evaluations, replace(settings, n_comparisons=size), tuple(said))
+    return with_notes(compared, PARTED) if parted(compared).any() else compared
 
 
-def _spread(columns: Pairs) -> Floats:
-    (spread,) = columns.summed(lambda d: (deviation(d),))
-    return np.asarray(spread)
-
-
-def gain_signs(design: Design, settings: Settings) -> Floats:
+def _gain_signs(design: Design, settings: Settings) -> Floats:
     """Return the sign of each column: claims are about gains; without one, "greater" is of the mean as it is."""
     return np.ones(design.directions.shape) if settings.claim == "difference" else design.directions
 
 
-def turned(result: PairedResult, signs: Floats) -> PairedResult:
-    """Turn intervals of gains into intervals of differences."""
+def _turned(result: PairedResult, signs: Floats) -> PairedResult:
     low = np.where(signs > 0, result.ci_low, -result.ci_high)
     return replace(result, ci_low=low, ci_high=np.where(signs > 0, result.ci_high, -result.ci_low))
+
+
+def with_parts(
+    compared: Comparison, design: Design, scores: Floats, places: Mapping[str, Ints], name: str
+) -> Comparison:
+    """Add rows for each part to a comparison over all queries, and test whether the parts differ.
+
+    Parameters
+    ----------
+    compared : Comparison
+        The comparison over all queries.
+    design : Design
+        Its comparisons.
+    scores : ndarray of shape (n_queries, n_systems, n_measures)
+        Scores of all queries.
+    places : mapping of str to ndarray of int
+        Part -> the places of its queries.
+    name : str
+        The name of the parts, and of the first column.
+
+    Returns
+    -------
+    Comparison
+        With the interaction, unless fewer than two parts are tested.
+    """
+    # In the order of the queries: which patterns are drawn for a part must not depend on its name.
+    by_place = sorted(places.items(), key=lambda item: int(item[1][0]))
+    large = {part: rows for part, rows in by_place if len(rows) >= LEAST_QUERIES}
+    tables, said = _tested(compared.settings, design, scores, large) if large else ({}, [])
+    said = [f"by {name}: {note}" for note in said if note not in compared.notes]
+    tables |= {part: _listed(design, scores[rows]) for part, rows in places.items() if part not in large}
+    rows = {TOGETHER: compared.table, **{part: tables[part] for part in places}}
+    table = pd.concat([rows[part].assign(**{name: part}) for part in rows], ignore_index=True)[[name, *COLUMNS]]
+    notes: list[str] = []
+    crossed = None
+    if len(large) > 1:
+        crossed = _interaction(design, scores, list(large.values()), compared.settings)
+        n_shown = int((crossed["p_adjusted"] <= compared.alpha).sum())
+        note = f"that a difference depends on the {name} is shown for {n_shown} of {count(len(crossed), 'comparison')}"
+        rest = "" if n_shown == len(crossed) else f"; elsewhere, rows that differ by {name} may differ by chance"
+        notes.append(f"{note} (Welch's statistic under permuted labels, Holm){rest}")
+    if small := ", ".join(f"{part} ({count(len(places[part]), 'query')})" for part in places if part not in large):
+        notes.append(f"listed by {name} and not tested, with fewer than {LEAST_QUERIES} queries: {small}")
+    found = replace(with_settings(compared, grouped=name), table=table, interaction=crossed)
+    return with_notes(found, *notes, *said, *([PARTED] if parted(found).any() else []))
+
+
+def _tested(
+    settings: ComparisonSettings, design: Design, scores: Floats, places: Mapping[str, Ints]
+) -> tuple[dict[str, pd.DataFrame], list[str]]:
+    test, correction = all_tests()[settings.test], CORRECTIONS[settings.correction]
+    parts, pairs, signs = list(places.values()), design.pairs, _gain_signs(design, settings)
+    losses, n_unseen = design.greatest_losses(scores), settings.n_unseen
+    gains = [with_unseen(as_pairs(design.differences(scores[rows]) * signs), losses, settings) for rows in parts]
+
+    block, size = apart(scores, parts), design.size * len(parts)
+    strata = Strata.side_by_side([len(rows) for rows in parts]).with_unseen(n_unseen)
+    joint = stratified(strata, correction, len(pairs))
+    columns = with_unseen(
+        as_pairs(design.differences(block) * _across(signs, design, len(parts))),
+        _across(losses, design, len(parts)),
+        settings,
+        n_strata=len(parts),
+        seen=_interleaved([PairedResult(*np.full((3, len(signs)), len(rows))) for rows in parts], design).p_value,
+    )
+    results = [run(test, d, with_family_level(settings, joint, size)) for d in gains]
+    # The notes are those of the smallest part.
+    smallest = int(np.argmin([len(rows) for rows in parts]))
+    tested, least = _interleaved(results, design), len(parts[smallest])
+    adjusted = adjust_by_family(joint, tested, columns, block, pairs, size, settings)
+    tables = {}
+    for place, (part, rows) in enumerate(places.items()):
+        raw, family = (_turned(_of_part(result, place, design, len(parts)), signs) for result in (tested, adjusted))
+        spread = deviation(gains[place][:])
+        detectable = family_detectable(test, correction, size, len(rows), spread, settings, losses)
+        tables[part] = design.table(scores[rows], len(rows), raw, family, detectable)
+    notes = [*results[smallest].notes, *family_notes(test, correction, size)]
+    notes += resolution_notes(test, correction, size, least, settings)
+    return tables, [*notes, *few_query_notes(correction, size, least, settings)]
+
+
+def _interleaved(results: list[PairedResult], design: Design) -> PairedResult:
+    """Join results of parts: (parts, measures, pairs) -> (measures, parts, pairs)."""
+
+    def joined(values: list[Floats]) -> Floats:
+        stacked = np.reshape(values, (len(values), len(design.measures), -1))
+        return stacked.transpose(1, 0, 2).ravel()
+
+    ends = [each.family for each in results if each.family is not None]
+    return PairedResult(
+        joined([each.p_value for each in results]),
+        joined([each.ci_low for each in results]),
+        joined([each.ci_high for each in results]),
+        family=(joined([low for low, _ in ends]), joined([high for _, high in ends])) if ends else None,
+    )
+
+
+def _of_part(result: PairedResult, place: int, design: Design, n_parts: int) -> PairedResult:
+
+    def own(values: Floats) -> Floats:
+        return np.reshape(values, (len(design.measures), n_parts, -1))[:, place].ravel()
+
+    return PairedResult(own(result.p_value), own(result.ci_low), own(result.ci_high))
+
+
+def _across(signs: Floats, design: Design, n_parts: int) -> Floats:
+    """Repeat the sign of each measure for all parts."""
+    by_measure = signs.reshape(len(design.measures), -1)
+    return np.tile(by_measure, n_parts).ravel()
+
+
+def _listed(design: Design, scores: Floats) -> pd.DataFrame:
+    """Return the rows of a part with too few queries to be tested: means and counts, and nan."""
+    doubled = np.concatenate([scores, scores])  # a table takes two queries or more
+    nothing = np.full(design.directions.shape, np.nan)
+    untested = PairedResult(nothing, nothing, nothing)
+    table = design.table(doubled, len(scores), untested, untested, nothing)
+    halved = {column: table[column] // 2 for column in ("wins", "ties", "losses")}
+    return table.assign(effect_size=np.nan, **halved)
+
+
+def _interaction(design: Design, scores: Floats, parts: list[Ints], settings: Settings) -> pd.DataFrame:
+    tested, size = interaction(design.differences(scores), parts, settings), design.size
+    families = [tested.p_value[start : start + size] for start in range(0, len(tested.p_value), size)]
+    found = {
+        **design.names,
+        "statistic": tested.statistic,
+        "p_value": tested.p_value,
+        "p_adjusted": np.concatenate([holm(family) for family in families]),
+    }
+    return pd.DataFrame(found, columns=CROSSED)
+
+
+def means_of(evaluations: Mapping[str, Evaluation], level: float = 0.95) -> pd.DataFrame:
+    """Return the aggregate of each measure and system, with Student's interval over queries if it is a mean.
+
+    Parameters
+    ----------
+    evaluations : mapping of str to Evaluation
+        The systems, by the same measures.
+    level : float
+        Of the intervals.
+
+    Returns
+    -------
+    DataFrame of shape (n_measures * n_systems, 6)
+        Columns: measure, system, n_queries, mean, ci_low, ci_high, as `rankeval.Evaluation.ci` gives them. A measure
+        with another aggregate, such as gm_AP, has that instead of the mean, and nan limits.
+
+    Examples
+    --------
+    >>> import rankeval as rk
+    >>> ev = rk.evaluate([1, 0, 0, 1, 1, 0], [2, 1, 2, 1, 2, 1], qid=[1, 1, 2, 2, 3, 3], measures="RR")
+    >>> means_of({"final": ev}).round(2).values.tolist()
+    [['RR', 'final', 3, 0.83, 0.12, 1.55]]
+    """
+    rows = []
+    for system, evaluation in evaluations.items():
+        values, known = evaluation.aggregate(), evaluation.ci(level)
+        limits = known[["ci_low", "ci_high"]].reindex(list(evaluation.measure_names)).to_numpy(dtype=np.float64)
+        for place, label in enumerate(evaluation.measure_names):
+            rows.append((place, label, system, evaluation.n_queries, float(values[label]), *limits[place].tolist()))
+    table = pd.DataFrame(rows, columns=["place", *MEANS])
+    return table.sort_values("place", kind="stable", ignore_index=True).drop(columns="place")
+
+
+def comparison_of_one(name: str, evaluation: Evaluation, *, alpha: float = 0.05) -> Comparison:
+    """Return one system as a comparison without pairs: an empty table, and its mean with an interval.
+
+    Parameters
+    ----------
+    name : str
+        The system.
+    evaluation : Evaluation
+        Its scores, by the primary measure first.
+    alpha : float
+        1 less the level of the intervals.
+
+    Raises
+    ------
+    InvalidInput
+        If no query was scored.
+
+    Examples
+    --------
+    >>> import rankeval as rk
+    >>> ev = rk.evaluate([1, 0, 0, 1, 1, 0], [2, 1, 2, 1, 2, 1], qid=[1, 1, 2, 2, 3, 3], measures="RR")
+    >>> comparison_of_one("final", ev).headline
+    'final: RR 0.8333 [95% interval 0.1162 to 1.5504], on 3 queries.'
+    """
+    if not evaluation.n_queries:
+        raise InvalidInput(f"{name!r} has no scored query, so it has no mean")
+    settings = ComparisonSettings(alpha=alpha, rng=0, correction="none", primary=evaluation.measure_names[0])
+    means = means_of({name: evaluation}, 1 - alpha)
+    return Comparison(table_without_rows(), {name: evaluation}, settings, means=means)

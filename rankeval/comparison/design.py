@@ -24,8 +24,7 @@ from rankeval._registry import chosen
 from rankeval.errors import InvalidInput
 from rankeval.measures import direction, greatest_loss
 from rankeval.significance import PairedResult
-from rankeval.significance.claims import CLAIMS
-from rankeval.significance.declarations import Floats
+from rankeval.significance.declarations import CLAIMS, Floats
 from rankeval.significance.effects import outcomes, standardised_effect
 from rankeval.significance.pairs import Pairs
 

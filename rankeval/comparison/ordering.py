@@ -12,32 +12,211 @@ Columns are compared as gains, so that for ARP, where less is better, the lowest
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from itertools import combinations
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from rankeval._checks import few
+from rankeval._checks import count, few
 from rankeval._registry import chosen
-from rankeval.comparison.agreement import OrderAgreement, compared_orders
-from rankeval.comparison.collections import parts_of, refuse_unlike_collections
 from rankeval.comparison.comparing import compare
+from rankeval.comparison.inputs import (
+    Given,
+    Measures,
+    Scores,
+    arranged,
+    cells_of,
+    check_number_of_systems,
+    shared_scores,
+)
 from rankeval.comparison.result import Comparison
-from rankeval.comparison.scores import Scores, check_number_of_systems, shared_scores
+from rankeval.comparison.tables import WithTable
 from rankeval.errors import InvalidInput, UnknownName, warn
-from rankeval.evaluation.labels import labels_of
-from rankeval.measures import Measure
+from rankeval.evaluation.choosing import labels_of
+from rankeval.measures import Measure, direction
 from rankeval.measures.names import meanings
-from rankeval.significance.declarations import Rng
-from rankeval.significance.families import NOTHING_POSSIBLE
-from rankeval.significance.pairing import UNPAIRED
-from rankeval.significance.registry import CORRECTIONS, TESTS
+from rankeval.render.tables import Table, number
+from rankeval.significance.columns import UNPAIRED
+from rankeval.significance.declarations import CORRECTIONS, TESTS, Floats, Rng
+from rankeval.significance.orders import competition_ranks, swaps_and_ties, tau_ap_a, tau_ap_b, tau_b
+from rankeval.significance.running import NOTHING_POSSIBLE
+
+Key = tuple[str, ...]
+"""The label of an order: ``(name,)``, or ``(measure, collection)``."""
+
+
+@dataclass(frozen=True, eq=False)
+class OrderAgreement(WithTable):
+    """The agreement of each two orders of systems.
+
+    Attributes
+    ----------
+    table : DataFrame
+        A row for each two orders. Columns: measure (only if a and b are collections); a and b, the orders; n_systems,
+        the systems that both have; tau_b, Kendall's tau-b; tau_ap, which weights the top of the orders more: the
+        symmetric tau_AP,b of Urbano and Marrero (2017) if ``truth`` is None, else the directed tau_AP,a of b against
+        the truth a, the mean over all ways to break ties; swaps, the pairs of systems in other order; ties, the pairs
+        tied in a, in b or in both. Both taus are 1 for equal orders and -1 for reversed ones.
+    means : DataFrame
+        A row per system and a column per order: the means that the orders are made of. Columns are (measure,
+        collection) if a and b are collections.
+    truth : str or None
+        The order that the others are compared with.
+    notes : tuple of str
+        Sentences that a reader of the numbers must see.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> import rankeval as rk
+    >>> means = pd.DataFrame({"AP": [0.3, 0.2, 0.1], "RR": [0.5, 0.6, 0.4]}, index=["a", "b", "c"])
+    >>> print(rk.order_agreement(means).to_markdown().splitlines()[4])
+    | AP | RR | 3 | 0.333 | 0.000 | 1 | 0 |
+    """
+
+    table: pd.DataFrame
+    means: pd.DataFrame
+    truth: str | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def caption(self) -> str:
+        """The orders and the form of tau_AP in one line."""
+        about = f"Agreement of {count(self.means.shape[1], 'order')} of {count(len(self.means), 'system')}"
+        if self.truth is None:
+            return f"{about}; tau_AP is symmetric (tau_AP,b)"
+        return f"{about} with that by {self.truth}; tau_AP is directed, the mean over tie breakings (tau_AP,a)"
+
+    @property
+    def ranks(self) -> pd.DataFrame:
+        """The rank of each system in each order, the best one 1; tied systems share the best of their ranks.
+
+        Returns
+        -------
+        DataFrame
+            Shaped like ``means``; missing if an order lacks a system.
+        """
+        ranks = self.means.copy()
+        for column in self.means:
+            ranks.loc[self.means[column].notna(), column] = competition_ranks(_gains(self.means[column]))
+        return ranks.astype("Int64")
+
+    def swaps(self, a: str, b: str, *, measure: str | None = None) -> pd.DataFrame:
+        """List the pairs of systems that two orders have in other order.
+
+        Parameters
+        ----------
+        a, b : str
+            Two orders, as in the table.
+        measure : str, optional
+            If a and b are collections, the measure; by default the only one.
+
+        Returns
+        -------
+        DataFrame
+            A row per pair: above_in_a, above_in_b (systems), difference_in_a, difference_in_b (the mean of the system
+            that is above there less the mean of the other one).
+
+        Raises
+        ------
+        UnknownName
+            If there is no such order or measure.
+        InvalidInput
+            If a and b are collections with orders by several measures, and none is named.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> import rankeval as rk
+        >>> means = pd.DataFrame({"AP": [0.3, 0.2, 0.1], "RR": [0.5, 0.6, 0.4]}, index=["a", "b", "c"])
+        >>> rk.order_agreement(means).swaps("AP", "RR").round(2)
+          above_in_a above_in_b  difference_in_a  difference_in_b
+        0          a          b              0.1              0.1
+        """
+        one, other = _both(self.means, self._key(a, measure), self._key(b, measure))
+        first, second = np.nonzero(swaps_and_ties(_gains(one), _gains(other))[0])
+        return pd.DataFrame(
+            {
+                "above_in_a": one.index[first],
+                "above_in_b": one.index[second],
+                "difference_in_a": one.to_numpy()[first] - one.to_numpy()[second],
+                "difference_in_b": other.to_numpy()[second] - other.to_numpy()[first],
+            }
+        )
+
+    def _laid_out(self) -> Table:
+        shown = self.table.rename(columns={"n_systems": "systems", "tau_ap": "tau AP", "tau_b": "tau b"})
+        short = dict.fromkeys(["tau b", "tau AP"], partial(number, digits=3))
+        return Table(shown, short, caption=self.caption, notes=self.notes)
+
+    def _key(self, order: str, measure: str | None) -> Key:
+        keys = [_key(column) for column in self.means]
+        chosen("order", order, [key[-1] for key in keys])
+        if "measure" not in self.table:
+            return (order,)
+        measures = list(dict.fromkeys(key[0] for key in keys))
+        if measure is None and len(measures) > 1:
+            raise InvalidInput(f"the orders are by {len(measures)} measures; name one as measure=: {few(measures)}")
+        return (measures[0] if measure is None else chosen("measure of the orders", measure, measures), order)
+
+
+def _pairs(means: pd.DataFrame, truth: str | None) -> Iterator[tuple[Key, Key]]:
+    """Yield the orders to compare: of one measure if they are those of collections, with the true one first."""
+    keys = [_key(column) for column in means]
+    if truth is not None:
+        chosen("order to take as truth", truth, [key[-1] for key in keys])
+    for one, other in combinations(keys, 2):
+        if one[:-1] != other[:-1]:
+            continue
+        if truth is None or one[-1] == truth:
+            yield one, other
+        elif other[-1] == truth:
+            yield other, one
+
+
+def _row(means: pd.DataFrame, one: Key, other: Key, *, directed: bool) -> dict[str, Any]:
+    first, second = _both(means, one, other)
+    if len(first) < 2:
+        raise InvalidInput(
+            f"the orders {one[-1]!r} and {other[-1]!r} have {count(len(first), 'system')} in common; an order takes at "
+            "least 2"
+        )
+    gains = _gains(first), _gains(second)
+    swaps, ties = swaps_and_ties(*gains)
+    of_measure = {"measure": one[0]} if len(one) > 1 else {}
+    return of_measure | {
+        "a": one[-1],
+        "b": other[-1],
+        "n_systems": len(first),
+        "tau_b": tau_b(*gains),
+        "tau_ap": tau_ap_a(*gains) if directed else tau_ap_b(*gains),
+        "swaps": int(swaps.sum()),
+        "ties": int(ties.sum()),
+    }
+
+
+def _both(means: pd.DataFrame, one: Key, other: Key) -> tuple[pd.Series[float], pd.Series[float]]:
+    columns = {_key(column): means[column] for column in means}
+    first, second = columns[one], columns[other]
+    have = first.notna() & second.notna()
+    return first[have], second[have]
+
+
+def _gains(means: pd.Series[float]) -> Floats:
+    """Return means so that the greater ones are better, of the systems that there are."""
+    return np.asarray(direction(_key(means.name)[0]) * means.dropna(), dtype=np.float64)
+
+
+def _key(column: Any) -> Key:
+    return tuple(map(str, column)) if isinstance(column, tuple) else (str(column),)
+
 
 UNSTEADY = 0.2
 """Resamples are too few if a p-value at alpha has a standard error above this share of alpha."""
-
-Measures = str | Measure | Sequence[str | Measure]
 
 
 def rank_intervals(
@@ -119,7 +298,7 @@ def rank_intervals(
 
 def _warn_of_few_resamples(compared: Comparison) -> None:
     """Warn if the table would be another one with another seed, or if no range could be narrower than all ranks."""
-    n, alpha, drawn = int(compared.table["n_queries"].max()), compared.alpha, compared.n_resamples
+    n, alpha, drawn = int(compared.table["n_queries"].max()), compared.alpha, compared.settings.n_resamples
     for note in compared.notes:
         if note.startswith(NOTHING_POSSIBLE):
             warn(note)
@@ -127,7 +306,7 @@ def _warn_of_few_resamples(compared: Comparison) -> None:
     if drawn >= needed:
         return
     error = math.sqrt(alpha * (1 - alpha) / drawn)
-    by_chance = TESTS[compared.test].is_random(n) or CORRECTIONS[compared.correction].is_random(n)
+    by_chance = TESTS[compared.settings.test].is_random(n) or CORRECTIONS[compared.settings.correction].is_random(n)
     ranges = f"a p-value near {alpha:g} has a standard error of {error:.2g}, so ranges change with the seed, and "
     warn(
         f"n_resamples={drawn}: {ranges if by_chance else ''}share_first has a standard error of up to "
@@ -194,7 +373,15 @@ def order_agreement(
             f"the order by {means.columns[place]!r} lacks system {means.index[row]!r}; give all orders the same "
             'systems, or pass unpaired="skip" to compare each two orders on the systems that both have'
         )
-    return compared_orders(means, truth=truth, notes=notes)
+    names = [" on ".join(_key(column)) for column in means]
+    rows = [_row(means, one, other, directed=truth is not None) for one, other in _pairs(means, truth)]
+    if not rows:
+        found = ", ".join(names) or "none"
+        raise InvalidInput(f"agreement takes two orders or more, found {found}; give more measures or collections")
+    for name, column in zip(names, means, strict=True):
+        if competition_ranks(_gains(means[column])).max() == 1:
+            notes.append(f"all systems are tied by {name}: there is no order to agree with")
+    return OrderAgreement(pd.DataFrame(rows), means, truth, tuple(notes))
 
 
 def _means(systems: Any, measures: Measures | None, unpaired: str) -> tuple[pd.DataFrame, list[str]]:
@@ -204,9 +391,9 @@ def _means(systems: Any, measures: Measures | None, unpaired: str) -> tuple[pd.D
     if isinstance(frame, pd.DataFrame):
         return _given_means(frame, measures), []
     check_number_of_systems(systems)
-    by_collection = {str(name): parts_of(scores) for name, scores in systems.items()}
-    if any(parts is not None for parts in by_collection.values()):
-        return _means_on_collections(by_collection, measures, unpaired)
+    given = arranged(systems)
+    if all(None not in parts for parts in given.values()):
+        return _means_on_collections(given, measures, unpaired)
     shared = shared_scores(systems, measures, unpaired=unpaired)
     return pd.DataFrame(shared.scores.mean(axis=0), index=shared.systems, columns=shared.measures), shared.notes
 
@@ -215,14 +402,10 @@ _FORM = "a frame of means has a row per system and a column per order, with one 
 
 
 def _is_measure(label: Any) -> bool:
-    """Say whether a label is that of a measure."""
     try:
-        meanings(str(label))
-    except UnknownName:
-        return False
-    except InvalidInput:  # of several meanings, or without a parameter that it needs
-        return True
-    return True
+        return bool(meanings(str(label)))
+    except InvalidInput as error:  # of several meanings, or without a parameter that it needs
+        return not isinstance(error, UnknownName)
 
 
 def _given_means(frame: pd.DataFrame, measures: Measures | None) -> pd.DataFrame:
@@ -243,16 +426,9 @@ def _given_means(frame: pd.DataFrame, measures: Measures | None) -> pd.DataFrame
     return means.astype(np.float64)
 
 
-def _means_on_collections(
-    systems: Mapping[str, Mapping[str, Scores] | None], measures: Measures | None, unpaired: str
-) -> tuple[pd.DataFrame, list[str]]:
-    given = {name: parts for name, parts in systems.items() if parts is not None}
-    if plain := [name for name in systems if name not in given]:
-        raise InvalidInput(
-            f"system {plain[0]!r} has no scores by collection, and others have; give each as {{collection: scores}}"
-        )
-    refuse_unlike_collections(given)
-    collections = list(dict.fromkeys(str(collection) for each in given.values() for collection in each))
+def _means_on_collections(given: Given, measures: Measures | None, unpaired: str) -> tuple[pd.DataFrame, list[str]]:
+    cells_of(given)  # collections may differ in their systems; what is unlike is refused before any is scored
+    collections = list(dict.fromkeys(collection for each in given.values() for collection in each))
     orders, notes = {}, []
     for collection in collections:
         part = {name: each[collection] for name, each in given.items() if collection in each}

@@ -1,24 +1,36 @@
-"""The numbers of a comparison and how they came about; what is said and drawn of them reads this."""
+"""The numbers of a comparison and how they came about; what is said and drawn of them reads this.
+
+::
+
+    ComparisonSettings    what was asked: test, correction, claim, level, seed
+    Kept                  what was computed beside the table: choice, scores of folds, the first two
+    ComparisonRecord      the table, the settings, what is kept, notes
+
+Functions of a record follow the classes: what each row shows, gains, means in their order. At the end, a comparison is
+written as JSON and read back, numbers to the last bit: Python writes a float by the shortest decimal that reads back to
+the same bits. JSON has neither nan nor infinity: these are written as words, and turned back in columns of numbers.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Any, Self
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from html import escape
+from typing import Any, TypeVar
 
 import numpy as np
 import pandas as pd
 
-from rankeval._checks import count
-from rankeval.comparison.choice import Choice
-from rankeval.comparison.design import TOGETHER
-from rankeval.comparison.fold_scores import FoldScores
-from rankeval.comparison.scores import Systems
-from rankeval.measures import direction
-from rankeval.significance.claims import CLAIMS
-from rankeval.significance.declarations import ClaimName, Floats
-from rankeval.significance.families import adjusted_level
-from rankeval.significance.registry import CORRECTIONS, TESTS, all_tests
+from rankeval._checks import count, said
+from rankeval.comparison.design import BOUNDS, COLUMNS, CROSSED, MEANS, TEXTS, TOGETHER, table_without_rows
+from rankeval.comparison.inputs import Systems
+from rankeval.errors import InvalidInput
+from rankeval.measures import direction, greater_is_better
+from rankeval.render.tables import telling
+from rankeval.significance.declarations import CLAIMS, CORRECTIONS, TESTS, Floats, Settings, all_tests, seed_of
+from rankeval.significance.running import adjusted_level
 from rankeval.significance.strata import STRATIFIED
 
 MOST_LISTED = 5
@@ -35,118 +47,179 @@ PARTED = (
     "other does not. The p-value steps down over the family or comes from another test than the interval; claims go by "
     "it"
 )
-"""Note on the rows of `ComparisonRecord.parted`."""
+"""Note on the rows of `parted`."""
+
+JSON_FORMAT = "rankeval.comparison/5"
+KEYS = (
+    "table", "baseline", "test", "correction", "family", "confidence_level", "rng", "n_comparisons", "notes", "primary",
+    "alternative", "n_resamples", "claim", "margin", "unseen", "choice", "folds", "grouped", "weights", "interaction",
+    "means", "bounds", "condensed", "first_two", "standing", "opening",
+)  # fmt: skip
+"""Keys of the JSON, in their order."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The system with the best mean, and the value of choosing by the best mean.
+
+    The value is one of the procedure: on other queries it would choose other systems too. With systems of very unlike
+    variance it differs from the named system's own gain. It is lower if some noisy systems are worse in truth: these
+    would often be chosen. The headline speaks of the named system, this value of the choice.
+
+    Attributes
+    ----------
+    system : str
+        The candidate with the best mean; the first of equal ones.
+    measure : str
+        The measure it was chosen by.
+    baseline : str or None
+        The system it is compared with, which is no candidate. None: every system is one.
+    estimate : float
+        Its difference from the baseline, system minus baseline as in the table, or its mean if there is no baseline;
+        if there are several candidates, that of those chosen on other queries.
+    ci_low, ci_high : float
+        Interval of the system's true difference or mean, which holds although it was chosen. The end on the worse side
+        is stretched where necessary, so that the interval holds the estimate too.
+    n_candidates : int
+        The number of systems it was chosen from.
+    confidence_level : float
+        Of the interval.
+
+    Examples
+    --------
+    >>> best = Choice("v3", "AP", "v0", 0.02, -0.01, 0.05, n_candidates=9, confidence_level=0.95)
+    >>> print(str(best).partition(" [")[0])
+    Choosing the largest mean of 9 candidates, here v3, gains about +0.0200 AP over v0
+    """
+
+    system: str
+    measure: str
+    baseline: str | None
+    estimate: float
+    ci_low: float
+    ci_high: float
+    n_candidates: int
+    confidence_level: float
+
+    def __str__(self) -> str:
+        low, value, high = (
+            telling(one, sign=self.baseline is not None) for one in (self.ci_low, self.estimate, self.ci_high)
+        )
+        ends, greater = f"[{100 * self.confidence_level:g}% interval {low} to {high}]", greater_is_better(self.measure)
+        if self.n_candidates == 1:
+            against = "" if self.baseline is None else f" against {self.baseline}"
+            said = f"{self.system}{against}: {value} {self.measure} {ends}."
+        else:
+            verb = f"changes {self.measure} (less is better) by about {value} from {self.baseline}"
+            if self.baseline is None:
+                verb = f"leads to a mean of about {value} {self.measure}"
+            elif greater:
+                verb = f"gains about {value} {self.measure} over {self.baseline}"
+            of = f"the {'largest' if greater else 'smallest'} mean of {self.n_candidates} candidates"
+            said = f"Choosing {of}, here {self.system}, {verb} {ends}."
+        return " ".join(said.split())
+
+    def _repr_html_(self) -> str:
+        return f"<p>{escape(str(self))}</p>"
 
 
 @dataclass(frozen=True, eq=False)
-class ComparisonRecord:
-    """The fields of a `rankeval.Comparison`, which documents them, and what follows from them row by row."""
+class FoldScores:
+    """Means by fold, from which effects and posteriors are computed after a comparison of algorithms.
 
-    table: pd.DataFrame
-    evaluations: Systems
-    baseline: str | None
-    test: str
-    correction: str
-    family: str
-    confidence_level: float
-    rng: int
-    n_comparisons: int
-    notes: tuple[str, ...] = ()
-    primary: str | None = None
-    alternative: str = "two-sided"
-    n_resamples: int = 9999
-    claim: ClaimName = "difference"
-    margin: float = 0.0
-    unseen: int = 0
+    Attributes
+    ----------
+    systems, measures : sequence of str
+        Names, in the order of the scores.
+    scores : ndarray of shape (n_folds, n_systems, n_measures)
+        The mean of each fold.
+    ratio : float
+        Queries in the test part by queries in the training part, the mean over folds.
+    """
+
+    systems: Sequence[str]
+    measures: Sequence[str]
+    scores: Floats
+    ratio: float
+
+
+@dataclass(frozen=True, eq=False)
+class Kept:
+    """What a comparison keeps of the scores that its table does not show.
+
+    Attributes
+    ----------
+    choice : Choice or None
+        The value of the best system as `Comparison.to_json` kept it; `Comparison.best` returns it if there are no
+        scores.
+    folds : FoldScores or None
+        The scores by fold of a comparison of algorithms; None for one over queries.
+    first_two : DataFrame or None
+        The row of the two systems with the best means by the main measure, the second as baseline, tested for a
+        difference without any correction; None if one of them is the baseline or all pairs were compared, since
+        ``table`` has that row. The headline says whether the two can be told apart.
+    """
+
     choice: Choice | None = None
     folds: FoldScores | None = None
-    grouped: str = ""
-    weights: str = ""
-    interaction: pd.DataFrame | None = None
-    means: pd.DataFrame | None = None
-    bounds: pd.DataFrame | None = None
-    condensed: pd.DataFrame | None = None
     first_two: pd.DataFrame | None = None
-    standing: str = ""
-    opening: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True)
+class ComparisonSettings(Settings):
+    """What was asked of a comparison, as in `rankeval.compare`, and the families that follow.
+
+    Attributes
+    ----------
+    test, correction, family : str
+        As in `rankeval.compare`.
+    alternative, claim : str
+        What was to be shown.
+    alpha, margin : float
+        The level, and the margin of the claim.
+    unseen : int
+        Number of unseen queries that the claim counts, each with the greatest loss possible; 0 for "difference" and
+        "better", and for comparisons of folds.
+    n_resamples, rng : int
+        The number of resamples and the seed, for tests that resample.
+    baseline : str or None
+        The system that the others are compared with; None for all pairs.
+    primary : str or None
+        The only confirmatory measure, if one was fixed beforehand. Other measures get no stars.
+    n_comparisons : int
+        The size of the family that p_adjusted accounts for, in rows over all queries. The rows of collections or slices
+        are a family of their own, as many times larger as there are parts that are tested.
+    grouped : str
+        The name of the first column if there are rows for collections or slices, else "".
+    collection_weights : str
+        How collections are weighed in the rows over all; "" for one collection.
+    """
+
+    test: str = "t"
+    correction: str = "holm"
+    family: str = "all"
+    baseline: str | None = None
+    primary: str | None = None
+    n_comparisons: int = 0
+    grouped: str = ""
+    collection_weights: str = ""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        # JSON takes Python's numbers only, and a generator cannot be written: its seed is.
+        plain = {"margin": float(self.margin), "n_resamples": int(self.n_resamples), "rng": seed_of(self.rng)}
+        vars(self).update(plain, unseen=self.n_unseen)
 
     @property
-    def has_pairs(self) -> bool:
-        """Whether systems were compared; a plan of one system has its mean only."""
-        return len(self.table) > 0
-
-    @property
-    def caption(self) -> str:
-        """The settings in one line: test, number of queries, family, level, seed."""
-        if not self.has_pairs:
-            return self._caption_of_means
-        n = int(self.table["n_queries"].iloc[0])
-        # A saved result may name a test that is not declared here: then its key stands for the words.
-        test, correction = all_tests().get(self.test), CORRECTIONS.get(self.correction)
-        own = test.words if test else self.test
-        words = STRATIFIED if self.weights else own
-        side = "" if self.alternative == "two-sided" else f", one-sided ({self.alternative})"
-        claim = CLAIMS[self.claim]
-        side += f", {claim.caption.format(margin=self.margin)}," if claim.caption else ""
-        side += f" with {count(self.unseen, 'unseen query')}," if self.unseen else ""
-        corrected = f"{self.correction_words} over"
-        weighted = f", {WEIGHTED[self.weights]}" if self.weights else ""
-        parts = f"; by {self.grouped}: {own} over {self._parts}; {corrected} {self.family_words(self.n_parts)}"
-        tests = (TESTS["randomization"] if self.weights else test, test, correction)
-        random = any(declared.is_random(n) for declared in tests if declared)
-        resampled = f", {self.n_resamples:,} resamples, seed {self.rng}" if random else ""
-        other = self.shown_level != self.interval_level
-        adjusted = f", {100 * self.shown_level:g} % adjusted ones" if other else ""
-        return (
-            f"{words[0].upper()}{words[1:]}{side} over {count(n, 'query')}{weighted}; "
-            f"{corrected} {self.family_words(1)}{parts if self.n_parts else ''}; "
-            f"{100 * self.interval_level:g} % intervals{adjusted}{resampled}"
-        )
-
-    @property
-    def _caption_of_means(self) -> str:
-        sizes = "" if self.means is None else f" over {count(int(self.means['n_queries'].iloc[0]), 'query')}"
-        return f"Means{sizes}; {100 * self.confidence_level:g} % intervals by Student's t; no comparison"
+    def of_resampling(self) -> Settings:
+        """The level, number of resamples and seed alone, for what is computed of scores without a claim."""
+        return Settings(alpha=self.alpha, n_resamples=self.n_resamples, rng=self.rng)
 
     @property
     def correction_words(self) -> str:
         """The correction by its name in sentences; its key, if it was saved and is not declared here."""
         correction = CORRECTIONS.get(self.correction)
         return correction.words if correction else self.correction
-
-    @property
-    def overall(self) -> Self:
-        """The comparison over all queries alone, without the rows of collections or slices."""
-        if not self.grouped:
-            return self
-        rows = self.table[self.table[self.grouped] == TOGETHER].drop(columns=self.grouped).reset_index(drop=True)
-        return replace(self, table=rows, grouped="")
-
-    @property
-    def part_of_row(self) -> list[str]:
-        """The collection or slice of each row; "" for rows over all queries."""
-        if not self.grouped:
-            return [""] * len(self.table)
-        return ["" if part == TOGETHER else str(part) for part in self.table[self.grouped]]
-
-    @property
-    def n_parts(self) -> int:
-        """Number of collections or slices that were tested each by itself."""
-        return len(self._part_sizes())
-
-    def _part_sizes(self) -> pd.Series[int]:
-        """Return the number of queries of each part that was tested."""
-        if not self.grouped:
-            return pd.Series(dtype=int)
-        rows = self.table[(self.table[self.grouped] != TOGETHER) & self.table["p_value"].notna()]
-        return rows.groupby(self.grouped, sort=False)["n_queries"].first()
-
-    @property
-    def _parts(self) -> str:
-        sizes = self._part_sizes()
-        if len(sizes) > MOST_LISTED:
-            return f"{sizes.min():,} to {sizes.max():,} queries in each of {len(sizes)}"
-        return ", ".join(f"{count(size, 'query')} ({part})" for part, size in sizes.items())
 
     def family_words(self, n_parts: int) -> str:
         """Return the size of a family in words: that of the rows over all, or of those of so many parts."""
@@ -166,57 +239,262 @@ class ComparisonRecord:
             return self.interval_level
         return adjusted_level(self.alpha, correction, CLAIMS[self.claim], self.n_comparisons)
 
-    @property
-    def shown_level(self) -> float:
-        """Level of the intervals that tables show: the adjusted ones, if the correction has any."""
-        bare = self.table[["ci_low_adjusted", "ci_high_adjusted"]].isna().all(axis=None)
-        return self.interval_level if bare else self.adjusted_level
 
-    @property
-    def parted(self) -> pd.Series[bool]:
-        """A mask of the rows: True where adjusted p-value and interval disagree, so that only one shows the claim."""
-        sign = self.directions if CLAIMS[self.claim].hypotheses else np.ones(len(self.table))
-        ends = self.table[["ci_low_adjusted", "ci_high_adjusted"]].to_numpy(np.float64) * sign[:, None]
-        within = CLAIMS[self.claim].is_within(ends.min(axis=1), ends.max(axis=1), self.margin)
-        # An interval without ends belongs to differences without variance: it says nothing.
-        known = np.isfinite(ends).any(axis=1) & self.table["p_adjusted"].notna().to_numpy()
-        by_p = (self.table["p_adjusted"] <= self.alpha).to_numpy()
-        return pd.Series(known & (within != by_p), index=self.table.index)
+@dataclass(frozen=True, eq=False)
+class ComparisonRecord:
+    """The fields of a `rankeval.Comparison`, which documents them."""
+
+    table: pd.DataFrame
+    evaluations: Systems
+    settings: ComparisonSettings
+    notes: tuple[str, ...] = ()
+    interaction: pd.DataFrame | None = None
+    means: pd.DataFrame | None = None
+    bounds: pd.DataFrame | None = None
+    condensed: pd.DataFrame | None = None
+    standing: str = ""
+    opening: Mapping[str, Any] | None = None
+    _kept: Kept = field(default_factory=Kept, repr=False)
 
     @property
     def alpha(self) -> float:
-        """Level of the tests, 1 less the confidence level."""
-        # Rounded, since 1 - .95 is a little more than .05.
-        return round(1 - self.confidence_level, 12)
-
-    @property
-    def main_measure(self) -> str:
-        """The measure that sentences speak of: the primary one, else the first."""
-        return self.primary or str(self.table["measure"].iloc[0])
-
-    @property
-    def best_first(self) -> dict[str, float]:
-        """The mean of every system by the main measure over all queries, turned so that more is better, best first."""
-        rows, sign = self.overall.table, direction(self.main_measure)
-        rows = rows[rows["measure"] == self.main_measure]
-        means = dict(zip(rows["baseline"], sign * rows["mean_baseline"], strict=True))
-        means |= dict(zip(rows["system"], sign * rows["mean_system"], strict=True))
-        return dict(sorted(means.items(), key=lambda one: -one[1]))
+        """The level of the tests; the intervals have the level 1 - alpha."""
+        return self.settings.alpha
 
     @property
     def shown(self) -> pd.Series[bool]:
         """A mask of the rows: True where the claim is shown, confirmatory and with an adjusted p of at most alpha."""
-        within = self.table["p_adjusted"] <= self.alpha
-        return within if self.primary is None else within & (self.table["measure"] == self.primary)
+        within, primary = self.table["p_adjusted"] <= self.alpha, self.settings.primary
+        return within if primary is None else within & (self.table["measure"] == primary)
 
     @property
-    def gains(self) -> pd.Series[float]:
-        """The differences as gains: positive if the system is better, also if less is better by the measure."""
-        gains: pd.Series[float] = self.table["difference"] * self.directions
-        return gains
+    def caption(self) -> str:
+        """The settings in one line: test, number of queries, family, level, seed."""
+        asked = self.settings
+        if self.table.empty:
+            over = "" if self.means is None else f" over {count(int(self.means['n_queries'].iloc[0]), 'query')}"
+            return f"Means{over}; {100 * asked.confidence_level:g} % intervals by Student's t; no comparison"
+        n = int(self.table["n_queries"].iloc[0])
+        # A saved result may name a test that is not declared here: then its key stands for the words.
+        test, correction = all_tests().get(asked.test), CORRECTIONS.get(asked.correction)
+        own = test.words if test else asked.test
+        words = STRATIFIED if asked.collection_weights else own
+        side = "" if asked.alternative == "two-sided" else f", one-sided ({asked.alternative})"
+        claim = CLAIMS[asked.claim]
+        side += f", {claim.caption.format(margin=asked.margin)}," if claim.caption else ""
+        side += f" with {count(asked.unseen, 'unseen query')}," if asked.unseen else ""
+        corrected = f"{asked.correction_words} over"
+        weighted = f", {WEIGHTED[asked.collection_weights]}" if asked.collection_weights else ""
+        sizes = part_sizes(self)
+        listed = ", ".join(f"{count(size, 'query')} ({part})" for part, size in sizes.items())
+        if len(sizes) > MOST_LISTED:
+            listed = f"{sizes.min():,} to {sizes.max():,} queries in each of {len(sizes)}"
+        parts = f"; by {asked.grouped}: {own} over {listed}; {corrected} {asked.family_words(len(sizes))}"
+        tests = (TESTS["randomization"] if asked.collection_weights else test, test, correction)
+        random = any(declared.is_random(n) for declared in tests if declared)
+        resampled = f", {asked.n_resamples:,} resamples, seed {asked.rng}" if random else ""
+        level = shown_level(self)
+        adjusted = f", {100 * level:g} % adjusted ones" if level != asked.interval_level else ""
+        return (
+            f"{words[0].upper()}{words[1:]}{side} over {count(n, 'query')}{weighted}; "
+            f"{corrected} {asked.family_words(1)}{parts if len(sizes) else ''}; "
+            f"{100 * asked.interval_level:g} % intervals{adjusted}{resampled}"
+        )
 
-    @property
-    def directions(self) -> Floats:
-        """Return 1 or -1 for each row: -1 if less is better by its measure."""
-        places, measures = pd.factorize(self.table["measure"])
-        return np.array([direction(measure) for measure in measures], dtype=np.float64)[places]
+
+Record = TypeVar("Record", bound=ComparisonRecord)
+
+
+def with_notes(record: Record, *notes: str) -> Record:
+    """Return the comparison with more notes; a repeated one is kept once."""
+    return replace(record, notes=tuple(dict.fromkeys([*record.notes, *notes])))
+
+
+def with_settings(record: Record, **changed: Any) -> Record:
+    """Return the comparison with other settings."""
+    return replace(record, settings=replace(record.settings, **changed))
+
+
+def kept(record: ComparisonRecord) -> Kept:
+    """Return what a comparison keeps besides its public fields."""
+    return record._kept  # noqa: SLF001 - machinery, so no attribute of the public class
+
+
+def with_kept(record: Record, **changed: Any) -> Record:
+    """Return the comparison with more that is kept."""
+    return replace(record, _kept=replace(kept(record), **changed))
+
+
+def overall(record: Record) -> Record:
+    """Return the comparison over all queries alone, without the rows of collections or slices."""
+    if not (grouped := record.settings.grouped):
+        return record
+    rows = record.table[record.table[grouped] == TOGETHER].drop(columns=grouped).reset_index(drop=True)
+    return replace(with_settings(record, grouped=""), table=rows)
+
+
+def part_of_row(record: ComparisonRecord) -> list[str]:
+    """Return the collection or slice of each row; "" for rows over all queries."""
+    if not (grouped := record.settings.grouped):
+        return [""] * len(record.table)
+    return ["" if part == TOGETHER else str(part) for part in record.table[grouped]]
+
+
+def part_sizes(record: ComparisonRecord) -> pd.Series[int]:
+    """Return the number of queries of each collection or slice that was tested by itself."""
+    if not (grouped := record.settings.grouped):
+        return pd.Series(dtype=int)
+    rows = record.table[(record.table[grouped] != TOGETHER) & record.table["p_value"].notna()]
+    return rows.groupby(grouped, sort=False)["n_queries"].first()
+
+
+def shown_level(record: ComparisonRecord) -> float:
+    """Return the level of the intervals that tables show: the adjusted ones, if the correction has any."""
+    bare = record.table[["ci_low_adjusted", "ci_high_adjusted"]].isna().all(axis=None)
+    return record.settings.interval_level if bare else record.settings.adjusted_level
+
+
+def parted(record: ComparisonRecord) -> pd.Series[bool]:
+    """Return a mask of the rows: True if adjusted p-value and interval disagree, so that only one shows the claim."""
+    claim, table = CLAIMS[record.settings.claim], record.table
+    sign = directions(record) if claim.hypotheses else np.ones(len(table))
+    ends = table[["ci_low_adjusted", "ci_high_adjusted"]].to_numpy(np.float64) * sign[:, None]
+    within = claim.is_within(ends.min(axis=1), ends.max(axis=1), record.settings.margin)
+    # An interval without ends belongs to differences without variance: it says nothing.
+    known = np.isfinite(ends).any(axis=1) & table["p_adjusted"].notna().to_numpy()
+    by_p = (table["p_adjusted"] <= record.alpha).to_numpy()
+    return pd.Series(known & (within != by_p), index=table.index)
+
+
+def main_measure(record: ComparisonRecord) -> str:
+    """Return the measure that sentences speak of: the primary one, else the first."""
+    return record.settings.primary or str(record.table["measure"].iloc[0])
+
+
+def best_first(record: ComparisonRecord) -> dict[str, float]:
+    """Return the mean of every system by the main measure over all queries, more being better, the best first."""
+    rows, measure = overall(record).table, main_measure(record)
+    rows, sign = rows[rows["measure"] == measure], direction(measure)
+    means = dict(zip(rows["baseline"], sign * rows["mean_baseline"], strict=True))
+    means |= dict(zip(rows["system"], sign * rows["mean_system"], strict=True))
+    return dict(sorted(means.items(), key=lambda one: -one[1]))
+
+
+def directions(record: ComparisonRecord) -> Floats:
+    """Return 1 or -1 for each row: -1 if less is better by its measure."""
+    places, measures = pd.factorize(record.table["measure"])
+    return np.array([direction(measure) for measure in measures], dtype=np.float64)[places]
+
+
+def gains(record: ComparisonRecord) -> pd.Series[float]:
+    """Return the differences as gains: positive if the system is better, also if less is better by the measure."""
+    found: pd.Series[float] = record.table["difference"] * directions(record)
+    return found
+
+
+def known_means(record: ComparisonRecord) -> pd.DataFrame:
+    """Return the means of a comparison without pairs.
+
+    Raises
+    ------
+    InvalidInput
+        If there are none.
+    """
+    if record.means is None or record.means.empty:
+        raise InvalidInput("the comparison has neither pairs nor means", remedy="compare two systems")
+    return record.means
+
+
+def to_json(record: ComparisonRecord, headline: str, choice: Choice | None) -> str:
+    """Write a comparison without its evaluations, with the headline for other readers."""
+    asked = record.settings
+    renamed = {"confidence_level": asked.confidence_level, "weights": asked.collection_weights, "choice": choice}
+    known = {**vars(record), **vars(asked), **vars(kept(record)), **renamed}
+    written = {"format": JSON_FORMAT, "headline": headline} | {key: known[key] for key in KEYS}
+    return json.dumps(written, indent=1, allow_nan=False, default=_plain_part)
+
+
+def from_json(text: str) -> dict[str, Any]:
+    """Return the fields of a `ComparisonRecord` that `to_json` wrote.
+
+    Raises
+    ------
+    InvalidInput
+        Text of another kind, or fields that are missing or unknown.
+    """
+    try:
+        found = json.loads(text)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidInput(f"this is no comparison: it is no JSON ({error}); pass the output of to_json") from error
+    version = found.pop("format", None) if isinstance(found, dict) else None
+    if version != JSON_FORMAT:
+        known = isinstance(version, str) and version.startswith(JSON_FORMAT.partition("/")[0] + "/")
+        raise InvalidInput(
+            f"this is no comparison of this version: its format is {version!r} and not {JSON_FORMAT!r}",
+            remedy="another version wrote it: compare the systems again" if known else "pass the output of to_json",
+        )
+    try:
+        return _read(found)
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        raise InvalidInput(
+            f"this is no whole comparison ({type(error).__name__}: {said(error)})", remedy="pass the output of to_json"
+        ) from error
+
+
+def _read(found: dict[str, Any]) -> dict[str, Any]:
+    found.pop("headline", None)  # it follows from the numbers
+    if unlike := found.keys() ^ set(KEYS):
+        raise KeyError(*sorted(unlike))
+    grouped = [found["grouped"]] if found["grouped"] else []
+    rows = [*grouped, *COLUMNS]
+    table = _frame(found["table"], rows, grouped)
+    columns = {"interaction": CROSSED, "means": MEANS, "bounds": BOUNDS, "condensed": rows, "first_two": COLUMNS}
+    frames = {name: found[name] and _frame(found[name], names, grouped) for name, names in columns.items()}
+    choice, folds = found["choice"], found["folds"]
+    if choice:
+        ends = {name: float(choice[name]) for name in ("estimate", "ci_low", "ci_high")}
+        choice = Choice(**choice | ends)
+    if folds:
+        block = np.asarray(folds["scores"], dtype=np.float64)
+        block = block.reshape(-1, len(folds["systems"]), len(folds["measures"]))
+        folds = FoldScores(**folds | {"scores": block, "ratio": float(folds["ratio"])})
+    names = {one.name for one in fields(ComparisonSettings)} & found.keys()
+    asked = ComparisonSettings(
+        **{name: found[name] for name in names},
+        alpha=round(1 - found["confidence_level"], 12),  # 1 - .95 is a little more than .05
+        collection_weights=found["weights"],
+    )
+    return {
+        "table": table if len(table) else table_without_rows(),
+        "settings": asked,
+        "notes": tuple(found["notes"]),
+        "_kept": Kept(choice, folds, frames.pop("first_two")),
+        "standing": found["standing"],
+        "opening": found["opening"],
+        **frames,
+    }
+
+
+def _plain_part(part: Any) -> Any:
+    if isinstance(part, pd.DataFrame):
+        return {name: [_plain(value) for value in part[name]] for name in part}
+    if isinstance(part, np.ndarray):
+        return part.tolist()
+    return {name: _plain(value) for name, value in vars(part).items()}
+
+
+def _frame(columns: Mapping[str, Any], names: Sequence[str], texts: Sequence[str]) -> pd.DataFrame:
+    """Return the frame of plain columns; in columns of numbers, words are those of nan and infinity."""
+    return pd.DataFrame(
+        {
+            name: columns[name]
+            if name in TEXTS or name in texts
+            else [float(value) if isinstance(value, str) else value for value in columns[name]]
+            for name in names
+        }
+    )
+
+
+def _plain(value: Any) -> Any:
+    plain = value.item() if isinstance(value, np.generic) else value
+    return str(plain) if isinstance(plain, float) and not math.isfinite(plain) else plain

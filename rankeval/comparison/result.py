@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from html import escape
 from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from rankeval.comparison import saving
-from rankeval.comparison.choice import Choice
-from rankeval.comparison.derived.choosing import best_system
-from rankeval.comparison.derived.effects import effects_of, posteriors_of
-from rankeval.comparison.derived.query_scores import has_scores
-from rankeval.comparison.derived.ranks import rank_table
-from rankeval.comparison.design import without_adjusted
-from rankeval.comparison.record import PARTED, ComparisonRecord
-from rankeval.comparison.views.figures import drawn
-from rankeval.comparison.views.headline import headline
-from rankeval.comparison.views.tables import laid_out, unjudged_tables
+from rankeval.comparison.derived import best_system, effects_of, has_scores, posteriors_of, rank_table
+from rankeval.comparison.figures import drawn
+from rankeval.comparison.headline import headline
+from rankeval.comparison.record import Choice, ComparisonRecord, from_json, kept, main_measure, to_json
+from rankeval.comparison.tables import laid_out, unjudged_tables
 from rankeval.render.tables import Table
 from rankeval.significance.declarations import Rng
 
@@ -48,36 +42,19 @@ class Comparison(ComparisonRecord):
         and, first, for "all"; p-values and intervals are nan for parts with fewer than 5 queries.
     evaluations : mapping of str to Evaluation or DataFrame
         The compared systems, or collection -> scores for each; empty after `from_json`.
-    baseline : str or None
-        The system that the others are compared with; None for all pairs.
-    test, correction, family, alternative : str
-        The settings, as in `rankeval.compare`.
-    confidence_level : float
-        The level of the intervals; alpha is 1 less this.
-    n_resamples, rng : int
-        The number of resamples and the seed, for tests that resample.
-    n_comparisons : int
-        The size of the family that p_adjusted accounts for, in rows over all queries. The rows of collections or slices
-        are a family of their own, as many times larger as there are parts that are tested.
+    settings : ComparisonSettings
+        The arguments of `rankeval.compare` by their names there, ``by`` and ``unpaired`` aside, and what follows from
+        them: ``n_comparisons``, ``primary`` and ``grouped``, the name of the first column if there are rows for
+        collections or slices.
+    alpha : float
+        The level of the tests; the intervals have the level 1 - alpha.
+    shown : Series of bool
+        A mask of the rows of ``table``: True where the claim is shown, confirmatory and with an adjusted p of at most
+        alpha.
+    caption : str
+        The settings in one line: test, number of queries, family, level, seed.
     notes : tuple of str
         Sentences that a reader of the numbers must see.
-    primary : str or None
-        The only confirmatory measure, if one was fixed beforehand. Other measures get no stars.
-    choice : Choice, optional
-        The value of the best system as `to_json` kept it; `best` returns it if there are no scores.
-    claim : str
-        What was to be shown, as in `rankeval.compare`.
-    margin : float
-        Of the claim.
-    unseen : int
-        Number of unseen queries that the claim counts, each with the greatest loss possible; 0 for "difference" and
-        "better", and for comparisons of folds.
-    folds : FoldScores or None
-        The scores by fold of a comparison of algorithms; None for one over queries.
-    grouped : str
-        The name of the first column if there are rows for collections or slices, else "".
-    weights : str
-        How collections are weighed in the rows over all, as in `rankeval.compare`; "" for one collection.
     interaction : DataFrame or None
         The test that a difference is the same in all collections or slices with 5 queries or more; None without two of
         these. A row per measure and pair; columns: measure, baseline, system, statistic (Welch's), p_value (from
@@ -100,10 +77,6 @@ class Comparison(ComparisonRecord):
     condensed : DataFrame or None
         The same comparisons as in ``table`` without unjudged documents, if ``unjudged="skip"`` asked for them; without
         measures by aspect.
-    first_two : DataFrame or None
-        The row of the two systems with the best means by the main measure, the second as baseline, tested for a
-        difference without any correction; None if one of them is the baseline or all pairs were compared, since
-        ``table`` has that row. The headline says whether the two can be told apart.
     standing : str
         How far the result can be believed, if the guard opened it: "confirmatory", "first look of this project",
         "concurrent", "exploratory" or "secondary", as of the opening. The notes say why. "" without a guard.
@@ -143,7 +116,7 @@ class Comparison(ComparisonRecord):
     @property
     def findings(self) -> tuple[str, ...]:
         """The headline, and beside it the value of choosing the `best`, if it is one of several and known."""
-        known = has_scores(self) or self.choice is not None
+        known = has_scores(self) or kept(self).choice is not None
         return (self.headline, str(self.best)) if known and self.best.n_candidates > 1 else (self.headline,)
 
     @cached_property
@@ -155,7 +128,7 @@ class Comparison(ComparisonRecord):
         other queries. With systems of very unlike variance it differs from the named system's own gain: it is lower if
         noisy systems are worse in truth, since they would often be chosen. The interval holds for the system chosen;
         its end on the worse side is stretched where necessary to hold the estimate. See
-        ``rankeval.significance.selection``. With one candidate it is the plain difference with Student's interval.
+        ``rankeval.significance.multiple``. With one candidate it is the plain difference with Student's interval.
 
         Computed when it is first asked for, from the scores of every query; `to_json` keeps it.
 
@@ -173,46 +146,14 @@ class Comparison(ComparisonRecord):
         >>> compared.best.system, round(compared.best.estimate, 12), compared.best.n_candidates
         ('newer', 0.2, 2)
         """
-        return best_system(self, self.main_measure)
-
-    def with_notes(self, *notes: str) -> Comparison:
-        """Return the comparison with more notes.
-
-        Parameters
-        ----------
-        *notes : str
-            The notes. A repeated one is kept once.
-
-        Returns
-        -------
-        Comparison
-            The same numbers.
-        """
-        return replace(self, notes=tuple(dict.fromkeys([*self.notes, *notes])))
-
-    def without_adjustment(self, note: str) -> Comparison:
-        """Return the comparison with nan for the adjusted p-values and intervals.
-
-        Parameters
-        ----------
-        note : str
-            The reason, which becomes a note.
-
-        Returns
-        -------
-        Comparison
-            The same numbers, but for ``p_adjusted``, ``ci_low_adjusted`` and ``ci_high_adjusted``.
-        """
-        condensed = None if self.condensed is None else without_adjusted(self.condensed)
-        bare = replace(self, table=without_adjusted(self.table), condensed=condensed)
-        return replace(bare, notes=tuple(said for said in self.notes if said != PARTED)).with_notes(note)
+        return best_system(self, main_measure(self))
 
     @property
     def effects(self) -> pd.DataFrame:
         """The sizes of the differences, a row per row of ``table``; a positive size means that the system is better.
 
         Columns: measure, baseline, system; cohens_d (mean over standard deviation of the gains) with d_low and d_high
-        (its interval at ``confidence_level``, exact for normal differences; nan if all gains are the same number);
+        (its interval at level 1 - alpha, exact for normal differences; nan if all gains are the same number);
         hedges_g (cohens_d without its bias on few queries; nan on two); cliffs_delta (over all pairs of a score of the
         system and one of the baseline, -1 to 1: paired or not makes no difference to it); superiority (share of queries
         won, ties counting half, 0 to 1). In both, scores within a relative 1e-12 of each other are ties, so that
@@ -518,9 +459,7 @@ class Comparison(ComparisonRecord):
             Without the evaluations. ``rankeval compare --format json`` prints it. The columns of the table are lists;
             numbers that are not finite are the words "nan", "inf" and "-inf".
         """
-        fields = {name: getattr(self, name) for name in self.__dataclass_fields__ if name != "evaluations"}
-        fields["choice"] = self.best if has_scores(self) else self.choice
-        return saving.to_json({"headline": self.headline, **fields})
+        return to_json(self, self.headline, self.best if has_scores(self) else kept(self).choice)
 
     @classmethod
     def from_json(cls, text: str) -> Comparison:
@@ -545,7 +484,7 @@ class Comparison(ComparisonRecord):
         >>> rk.Comparison.from_json(compared.to_json()).table.equals(compared.table)
         True
         """
-        return saving.from_json(text, lambda **fields: cls(evaluations={}, **fields))
+        return cls(evaluations={}, **from_json(text))
 
     def __str__(self) -> str:
         return "\n\n".join(table.to_text() for table in self._tables)

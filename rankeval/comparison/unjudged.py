@@ -2,7 +2,7 @@
 
 A document without a judgment counts as not relevant. A system that ranks documents which nobody pooled therefore loses,
 whatever they are worth. Evaluations keep the share that is judged, and their scores if the others were relevant or left
-out (`rankeval.evaluation.unjudged`). Comparing these in place of the scores gives all that a reader needs:
+out (`rankeval.evaluation.scoring`). Comparing these in place of the scores gives all that a reader needs:
 
     shares judged, tested                          judged_baseline, judged_system, shares_differ
     the others relevant for both                   all_relevant
@@ -28,10 +28,12 @@ from scipy.special import stdtr
 
 from rankeval._checks import count
 from rankeval.comparison.design import BOUNDS
+from rankeval.comparison.inputs import Systems
+from rankeval.comparison.record import overall, with_notes
 from rankeval.comparison.result import Comparison
-from rankeval.comparison.scores import Systems
 from rankeval.errors import InvalidInput
 from rankeval.evaluation import Evaluation
+from rankeval.evaluation.result import by_name, reading_of
 from rankeval.render.tables import telling
 
 UNEQUAL = 0.05
@@ -61,7 +63,7 @@ def reading(systems: Systems, name: str) -> dict[str, Any]:
     """
 
     def own(scores: Any) -> Evaluation:
-        found = scores.reading(name) if isinstance(scores, Evaluation) else np.empty((0, 0))
+        found = reading_of(scores, name) if isinstance(scores, Evaluation) else np.empty((0, 0))
         known: list[bool] = [not np.isnan(column).all() for column in found.T]
         if not isinstance(scores, Evaluation) or not any(known):
             raise InvalidInput(
@@ -77,7 +79,9 @@ def reading(systems: Systems, name: str) -> dict[str, Any]:
     }
 
 
-def with_bounds(compared: Comparison, systems: Systems, again: Callable[..., Comparison]) -> Comparison:
+def with_bounds(
+    compared: Comparison, systems: Systems, again: Callable[[Systems, list[str]], Comparison]
+) -> Comparison:
     """Add the bounds, and notes where shares differ, to a comparison of evaluations that know their documents.
 
     Parameters
@@ -91,18 +95,20 @@ def with_bounds(compared: Comparison, systems: Systems, again: Callable[..., Com
     """
     parts = [each.values() if isinstance(each, Mapping) else [each] for each in systems.values()]
     held = [one for each in parts for one in each if isinstance(one, Evaluation)]
-    if len(held) < sum(map(len, parts)) or compared.weights == "inverse_variance":
+    if len(held) < sum(map(len, parts)) or compared.settings.collection_weights == "inverse_variance":
         return compared  # weights that follow the scores would follow the readings
-    rows = compared.overall.table
-    measures = [name for name in rows["measure"].unique() if all(_knows(one, name) for one in held)]
+    rows = overall(compared).table
+    measures = [
+        name
+        for name in rows["measure"].unique()
+        if all(np.isfinite(reading_of(one, "relevant")[:, one.measure_names.index(name)]).all() for one in held)
+    ]
     rows = rows[rows["measure"].isin(measures)].reset_index(drop=True)
     if rows.empty:
         return compared
     shares = relevant = rows
     if unread := any(one.facts.readings for one in held):
-        shares, relevant = (
-            again(reading(systems, one), measures=measures).overall.table for one in ("judged", "relevant")
-        )
+        shares, relevant = (overall(again(reading(systems, one), measures)).table for one in ("judged", "relevant"))
     t = shares["effect_size"].abs() * np.sqrt(shares["n_queries"])
     p = 2 * stdtr(shares["n_queries"] - 1, -t) * len(rows)
     ends = {side: np.sort([rows[f"mean_{side}"], relevant[f"mean_{side}"]], axis=0) for side in ("baseline", "system")}
@@ -115,16 +121,12 @@ def with_bounds(compared: Comparison, systems: Systems, again: Callable[..., Com
         upper=ends["system"][1] - ends["baseline"][0],
         is_bound=rows["measure"].map({name: all(_is_bounded(one, name) for one in held) for name in measures}),
     )[list(BOUNDS)]
-    return replace(compared, bounds=found).with_notes(*share_notes(found))
-
-
-def _knows(one: Evaluation, name: str) -> bool:
-    return bool(np.isfinite(one.reading("relevant")[:, one.measure_names.index(name)]).all())
+    return with_notes(replace(compared, bounds=found), *share_notes(found))
 
 
 def _is_bounded(one: Evaluation, name: str) -> bool:
     """Say whether unjudged documents count as not relevant, and no score falls if they are relevant."""
-    measure = one.by_name[name]
+    measure = by_name(one)[name]
     return measure.monotone == "grade" and one.convention.unjudged in ("zero", "lowest")
 
 

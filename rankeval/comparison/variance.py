@@ -11,21 +11,15 @@ import pandas as pd
 from scipy import stats
 
 from rankeval._checks import count, few
-from rankeval.comparison.scores import (
-    Scores,
-    check_number_of_systems,
-    fold_notes,
-    per_query_frame,
-    refuse_other_conventions,
-    refuse_weighted,
-)
+from rankeval.comparison.inputs import Given, Scores, cells_of, check_number_of_systems, fold_notes, per_query_frame
+from rankeval.comparison.tables import WithTable
 from rankeval.errors import InvalidInput
-from rankeval.evaluation.labels import labels_of
+from rankeval.evaluation.choosing import labels_of
 from rankeval.measures import Measure
 from rankeval.render.tables import Table, number, p_value
-from rankeval.significance.anova import TwoWay, p_of_f, sphericity, two_way
+from rankeval.significance.anova import Source, TwoWay, p_of_f, sphericity, two_way
+from rankeval.significance.columns import pair_scores
 from rankeval.significance.declarations import Floats
-from rankeval.significance.pairing import pair_scores
 
 NOT_INTERCHANGEABLE = 0.01
 """Chance of so small an F of query x system, below which nested replicates get a note."""
@@ -34,7 +28,7 @@ Replicated = Mapping[str, Scores | Mapping[Any, Scores]]
 
 
 @dataclass(frozen=True, eq=False)
-class Anova:
+class Anova(WithTable):
     """An analysis of variance of the scores of systems, with notes for the reader.
 
     Attributes
@@ -101,26 +95,6 @@ class Anova:
         if self.n_replicates > 1:
             sizes += f", {self.n_replicates} {self.replicates} replicates; queries {self.queries}"
         return f"Analysis of variance of {self.measure}: {sizes}"
-
-    def to_markdown(self) -> str:
-        """Return a Markdown table of sources and variance components."""
-        return self._laid_out().to_markdown()
-
-    def to_latex(self, *, label: str = "") -> str:
-        r"""Return a LaTeX table (booktabs).
-
-        Parameters
-        ----------
-        label : str, optional
-            Name for ``\ref``.
-        """
-        return self._laid_out().to_latex(label=label)
-
-    def __str__(self) -> str:
-        return self._laid_out().to_text()
-
-    def _repr_html_(self) -> str:
-        return self._laid_out().to_html()
 
     def _laid_out(self) -> Table:
         names = {"sum_sq": "sum of squares", "mean_sq": "mean square", "p_value": "p", "against": "tested against"}
@@ -208,18 +182,17 @@ def anova(
     """
     given = _by_replicate(systems)
     names, keys = list(given), list(next(iter(given.values())))
-    cells = {_name(one, other): scores for one in names for other, scores in given[one].items()}
-    refuse_weighted(cells)
-    for replicate in keys:
-        refuse_other_conventions({_name(system, replicate): given[system][replicate] for system in names})
-    refuse_other_conventions(cells, judgments=False)  # each shard has judgments of its own
+    cells = cells_of(given, ", replicate ")
     frames = {name: per_query_frame(scores) for name, scores in cells.items()}
     label = _label(measure, frames)
     paired = pair_scores(frames, [label], unpaired=unpaired)
     block = paired.scores.reshape(len(paired.queries), len(names), len(keys))
     found = two_way(block, queries=queries, replicates=replicates)
     epsilon = sphericity(block)
-    corrected = _corrected(found, epsilon)
+    rows = {row.source: row for row in found.sources}
+    system, corrected = rows["system"], np.nan
+    if "query x system" not in rows or system.against != "error":
+        corrected = p_of_f(system.F, system.df * epsilon, rows[system.against].df * epsilon)
     return Anova(
         table=pd.DataFrame([asdict(row) for row in found.sources]),
         components=_components(found),
@@ -232,30 +205,19 @@ def anova(
         epsilon=epsilon,
         p_corrected=corrected,
         notes=(
-            *design_notes(block, queries, replicates),
-            *nested_notes(found, replicates),
-            *value_notes(found, epsilon, corrected),
-            *absent_notes(paired.n_left_out),
+            *_design_notes(rows, block, queries, replicates),
+            *_value_notes(found, system, epsilon, corrected),
+            *([f"queries that some scores lack were left out: {left_out}"] if (left_out := paired.n_left_out) else []),
             *fold_notes(cells),
         ),
     )
 
 
-def _name(system: str, replicate: Any) -> str:
-    return system if replicate is None else f"{system}, replicate {replicate}"
-
-
-def _by_replicate(systems: Replicated) -> dict[str, dict[Any, Scores]]:
-    """Return system -> replicate -> scores; the replicate is None if there are none."""
+def _by_replicate(systems: Replicated) -> Given:
     check_number_of_systems(systems)
-    replicated = {str(name): _are_replicates(each) for name, each in systems.items()}
-    if len(set(replicated.values())) > 1:
-        bare = next(name for name, several in replicated.items() if not several)
-        raise InvalidInput(f"some systems have replicates, {bare!r} has none; give all the same, or a mean for each")
-    given: dict[str, dict[Any, Any]] = {
-        str(name): dict(each) if isinstance(each, Mapping) and replicated[str(name)] else {None: each}
-        for name, each in systems.items()
-    }
+    given: Given = {}
+    for name, each in systems.items():
+        given[str(name)] = dict(each) if isinstance(each, Mapping) and _are_replicates(each) else {None: each}  # type: ignore[dict-item]
     (first, expected), *others = given.items()
     for name, other in others:
         if set(other) != set(expected):
@@ -294,58 +256,37 @@ def _components(found: TwoWay) -> pd.DataFrame:
     return pd.DataFrame({"source": list(variance), "variance": list(variance.values()), "share": shares})
 
 
-def _corrected(found: TwoWay, epsilon: float) -> float:
-    rows = {row.source: row for row in found.sources}
-    system = rows["system"]
-    if "query x system" in rows and system.against == "error":
-        return np.nan
-    return p_of_f(system.F, system.df * epsilon, rows[system.against].df * epsilon)
-
-
-def design_notes(block: Floats, queries: str, replicates: str) -> list[str]:
-    """Return what is tested against what, and which queries the claims are about."""
+def _design_notes(rows: Mapping[str, Source], block: Floats, queries: str, replicates: str) -> list[str]:
     if block.shape[2] == 1:
         return [
             "one score for each query and system, so query x system is part of the error; replicates tell them apart"
         ]
-    if queries == "fixed":
-        return [f"all is tested against error: the claims are about these {count(len(block), 'query')} only"]
     rivals = "query and system are tested against query x system"
     if replicates == "crossed":
         rivals = (
             "system is tested against query x system, replicate against query x replicate, query against nothing, "
             "since no mean square is its rival"
         )
-    note = (
-        f"{rivals}: the claims are about queries like these; "
-        'queries="fixed" tests against error, for claims about these queries'
-    )
-    return [note]
-
-
-def nested_notes(found: TwoWay, replicates: str) -> list[str]:
-    """Return a note if scores of a cell differ more than interchangeable ones do by chance."""
-    rows = {row.source: row for row in found.sources}
-    if replicates == "crossed" or "query x system" not in rows:
-        return []
+    remedy = 'queries="fixed" tests against error, for claims about these queries'
+    notes = [f"{rivals}: the claims are about queries like these; {remedy}"]
+    if queries == "fixed":
+        notes = [f"all is tested against error: the claims are about these {count(len(block), 'query')} only"]
     both = rows["query x system"]
-    if not stats.f.cdf(both.F, both.df, rows["error"].df) < NOT_INTERCHANGEABLE:
-        return []
-    note = (
-        f"the replicates are not interchangeable: query x system has an F of {both.F:.2f}, which is too small; if all "
-        'systems share them, as they share shards, take replicates="crossed"'
-    )
-    return [note]
+    # Interchangeable scores of a cell differ by chance alone, which gives so small an F once in a hundred cases.
+    if replicates == "nested" and stats.f.cdf(both.F, both.df, rows["error"].df) < NOT_INTERCHANGEABLE:
+        notes.append(
+            f"the replicates are not interchangeable: query x system has an F of {both.F:.2f}, which is too small; if "
+            'all systems share them, as they share shards, take replicates="crossed"'
+        )
+    return notes
 
 
-def value_notes(found: TwoWay, epsilon: float, corrected: float) -> list[str]:
-    """Return notes on negative variances, an F that is not given, and the corrected p of system."""
+def _value_notes(found: TwoWay, system: Source, epsilon: float, corrected: float) -> list[str]:
     notes = [
         f"the estimated variance of {name} is negative ({value:.2g}) and set to 0"
         for name, value in found.components.items()
         if value < 0
     ]
-    system = next(row for row in found.sources if row.source == "system")
     if np.isnan(system.F):
         notes.append(f"no F is given against a mean square of 0, that of {system.against}")
     elif system.df > 1 and not np.isnan(corrected):
@@ -354,8 +295,3 @@ def value_notes(found: TwoWay, epsilon: float, corrected: float) -> list[str]:
             f"do vary (Greenhouse-Geisser epsilon {epsilon:.2f}), its p is {p_value(corrected)}"
         )
     return notes
-
-
-def absent_notes(n_left_out: int) -> list[str]:
-    """Return a note if queries were left out because some scores lack them."""
-    return [f"queries that some scores lack were left out: {n_left_out}"] if n_left_out else []

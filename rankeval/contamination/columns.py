@@ -81,7 +81,6 @@ def column_entries(
 
 
 def _blocks(codes: NDArray[np.intp], n_columns: int) -> Iterator[slice]:
-    """Yield slices of whole queries, of about `_VALUES` values."""
     start, step = 0, max(1, _VALUES // max(1, n_columns))
     ends = np.append(np.flatnonzero(codes[1:] != codes[:-1]) + 1, len(codes))
     while start < len(codes):

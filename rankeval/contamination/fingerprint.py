@@ -43,7 +43,7 @@ from numpy.typing import NDArray
 
 from rankeval._checks import count
 from rankeval.contamination.columns import column_entries
-from rankeval.contamination.entries import Entries, short
+from rankeval.contamination.entries import Entries, LabelCounts, label_bytes, short, summand
 from rankeval.contamination.hashing import (
     as_matrix,
     as_numbers,
@@ -54,7 +54,6 @@ from rankeval.contamination.hashing import (
     row_hashes,
     text_hashes,
 )
-from rankeval.contamination.label_counts import LabelCounts, label_bytes, summand
 from rankeval.errors import InvalidInput
 from rankeval.io.columns import scores as as_scores
 from rankeval.join.flat import Grouping, group_rows, order_of
@@ -186,7 +185,6 @@ class Fingerprint:
 
     @cached_property
     def _known_columns(self) -> tuple[NDArray[np.bool_], list[Entries]]:
-        """The queries whose columns are known, and these columns."""
         return np.zeros(self.n_queries, dtype=bool), []
 
     def column_entries(self, wanted: NDArray[np.bool_], *, with_bits: bool = False) -> Entries | None:
@@ -388,7 +386,6 @@ def tie_levels(codes: NDArray[np.intp], score: NDArray[np.float64]) -> Hashes:
 
 
 def _levels(codes: NDArray[np.intp], score: NDArray[np.float64]) -> Hashes:
-    """Return the same for rows in the order of their queries."""
     # Rows of one score stand in any order. Two sorts of one key each are three times as fast as a lexsort.
     order = np.argsort(-score)
     order = order[order_of(codes[order])]
@@ -460,7 +457,7 @@ def _per_query(rows: Hashes, codes: NDArray[np.intp], n_queries: int) -> Hashes:
 
 
 def _query_texts(names: NDArray[Any], queries: Mapping[Any, str]) -> Hashes:
-    """Hash the texts of queries; case, width, ligatures and white space make no difference."""
+    # Case, width, ligatures and white space make no difference.
     texts = {str(name): text for name, text in queries.items()}
     missing = [name for name in names.tolist() if str(name) not in texts]
     if missing:

@@ -19,15 +19,13 @@ them, so none of these functions may ever return another value (tests pin them).
 
     hash("d17") = mixed( mixed("d") * key_1 + mixed("1") * key_2 + mixed("7") * key_3 )
 
-An id that is a number has the letters of its decimal digits. The sum needs no string of them: it is looked up in
-tables, three digits at a time. A column of Arrow strings is read as the bytes that it is, where all of these are ASCII.
-Both are several times faster than making strings, which takes any text (`bench_guard_large`).
+An id that is a number has the letters of its decimal digits. Numbers become Arrow strings, and a column of these is
+read as the bytes that it is, where all are ASCII: several times as fast as Python's strings (`bench_guard_large`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -42,10 +40,6 @@ _TEXTS = 1 << 14
 """Ids hashed at a time."""
 
 _SALT = 1
-_GROUP = 3
-"""Digits looked up at a time."""
-_MOST_DIGITS = 18
-"""Digits of a number that the tables hold; longer ones are hashed as text."""
 
 _ODD_BYTES = "surrogateescape"
 """How bytes are held that are no text, as those of a UUID: each as a letter that no text has."""
@@ -59,23 +53,28 @@ def keys(n: int, salt: int = 0) -> Hashes:
 
 def text_hashes(values: Any) -> Hashes:
     """Return a hash per id or text; 12, 12.0 and "12" are the same id."""
-    if isinstance(values, (pa.Array, pa.ChunkedArray)):
-        values = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
-        found = _ascii_hashes(values) if _is_text(values.type) and not values.null_count else None
+    column = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
+    if not isinstance(column, pa.Array):
+        column = np.asarray(column)
+        if column.dtype.kind == "S":
+            column = np.char.decode(column, "utf-8", _ODD_BYTES)
+        if column.dtype.kind == "f" and (np.abs(column.astype(np.float64)) < 2**63).all():
+            column = (
+                column.astype(np.int64) if (column == np.floor(column)).all() else column
+            )  # 12.0 is the same id too
+        if column.dtype.kind in "iu":
+            column = pa.array(column.astype(column.dtype.newbyteorder("=")))
+    if isinstance(column, pa.Array):
+        if pa.types.is_integer(column.type) and not column.null_count:
+            column = column.cast(pa.large_string())  # several times as fast as making Python's strings
+        found = _ascii_hashes(column) if _is_text(column.type) and not column.null_count else None
         if found is not None:
             return found
-        values = values.to_numpy(zero_copy_only=False)
-    column = np.asarray(values)
-    if column.dtype.kind == "S":
-        column = np.char.decode(column, "utf-8", _ODD_BYTES)
-    if column.dtype.kind == "f" and (np.abs(column.astype(np.float64)) < 2**63).all():
-        column = column.astype(np.int64) if (column == np.floor(column)).all() else column  # 12.0 is the same id too
+        return text_hashes(column.to_numpy(zero_copy_only=False))
     hashes = np.empty(len(column), dtype=np.uint64)
     # A block of ids becomes a matrix of letters as wide as its longest id: one long id must not widen all others.
     for start in range(0, len(column), _TEXTS):
-        block = column[start : start + _TEXTS]
-        short = block.dtype.kind in "iu" and int(block.min()) >= 0 and int(block.max()) < 10**_MOST_DIGITS
-        hashes[start : start + len(block)] = _number_hashes(block.astype(np.uint64)) if short else _letter_hashes(block)
+        hashes[start : start + _TEXTS] = _letter_hashes(column[start : start + _TEXTS])
     return hashes
 
 
@@ -88,41 +87,6 @@ def _letter_hashes(block: NDArray[Any]) -> Hashes:
     width = words.dtype.itemsize // 4
     letters = words.view(np.uint32).reshape(len(words), width).astype(np.uint64)
     return mixed(mixed(letters) @ keys(width, salt=_SALT))
-
-
-def _number_hashes(block: NDArray[np.uint64]) -> Hashes:
-    """Return the hashes of numbers by their digits, moved left until all have as many.
-
-    What the zeros behind a shorter number add is taken away again.
-    """
-    n_digits = np.maximum(np.searchsorted(_POWERS, block, side="right"), 1)
-    n_groups = -(-int(n_digits.max()) // _GROUP)
-    width = n_groups * _GROUP
-    left = block * _POWERS[width - n_digits]
-    total = np.negative(_zeros_behind(width))[n_digits]
-    for place in range(n_groups - 1, -1, -1):
-        left, digits = np.divmod(left, _POWERS[_GROUP])
-        total += _table(place)[digits]
-    return mixed(total)
-
-
-_POWERS = np.array([10**power for power in range(_MOST_DIGITS + 1)], dtype=np.uint64)
-
-_DIGITS: Hashes = mixed(np.arange(ord("0"), ord("9") + 1, dtype=np.uint64))
-
-
-@cache
-def _table(place: int) -> Hashes:
-    """Return what each number of three digits adds, if these are the letters from ``3 * place`` on."""
-    digits = np.arange(10**_GROUP)[:, None] // 10 ** np.arange(_GROUP - 1, -1, -1) % 10
-    return _DIGITS[digits] @ keys(_GROUP * (place + 1), salt=_SALT)[_GROUP * place :]
-
-
-@cache
-def _zeros_behind(width: int) -> Hashes:
-    """Return what zeros add from each place on, up to a width."""
-    added = np.append(_DIGITS[0] * keys(width, salt=_SALT), np.uint64(0))
-    return np.cumsum(added[::-1], dtype=np.uint64)[::-1].copy()
 
 
 def _is_text(kind: pa.DataType) -> bool:
@@ -201,10 +165,7 @@ def row_hashes(X: Any) -> Hashes:
     InvalidInput
         If X is not a matrix of numbers.
     """
-    if hasattr(X, "tocsr"):
-        return _sparse_sums(as_matrix(X), lambda values: mixed(_float_bits(values)))
-    sums = [mixed(_float_bits(block)) @ keys(block.shape[1]) for block in blocks(X)]
-    return mixed(np.concatenate([np.empty(0, dtype=np.uint64), *sums]))
+    return _row_sums(X, lambda values: mixed(_float_bits(values)))
 
 
 def rounded_hashes(X: Any) -> Hashes:
@@ -220,10 +181,18 @@ def rounded_hashes(X: Any) -> Hashes:
     InvalidInput
         If X is not a matrix of numbers.
     """
-    if hasattr(X, "tocsr"):
-        return _sparse_sums(as_matrix(X), _rounded_bits)
-    sums = [_rounded_bits(block).astype(np.uint64) @ keys(block.shape[1]) for block in blocks(X)]
-    return mixed(np.concatenate([np.empty(0, dtype=np.uint64), *sums]))
+    return _row_sums(X, _rounded_bits)
+
+
+def _row_sums(X: Any, hashed: Callable[[NDArray[Any]], NDArray[Any]]) -> Hashes:
+    if not hasattr(X, "tocsr"):
+        sums = [hashed(block).astype(np.uint64) @ keys(block.shape[1]) for block in blocks(X)]
+        return mixed(np.concatenate([np.empty(0, dtype=np.uint64), *sums]))
+    X = as_matrix(X)
+    contributions = hashed(X.data).astype(np.uint64) * keys(X.shape[1])[X.indices]
+    # Sums of rows as differences of running totals, which are exact modulo 2^64.
+    totals = np.concatenate([np.zeros(1, dtype=np.uint64), np.cumsum(contributions, dtype=np.uint64)])
+    return mixed(totals[X.indptr[1:]] - totals[X.indptr[:-1]])
 
 
 def as_matrix(X: Any) -> Any:
@@ -318,13 +287,6 @@ def _frame_values(frame: Any) -> NDArray[np.float64]:
         else:  # words and categories: a number in [0, 1) per word
             columns.append(text_hashes(column.to_numpy(dtype=object)) / 2.0**64)
     return np.column_stack(columns) if columns else np.empty((len(frame), 0))
-
-
-def _sparse_sums(X: Any, hashed: Callable[[NDArray[Any]], NDArray[Any]]) -> Hashes:
-    contributions = hashed(X.data).astype(np.uint64) * keys(X.shape[1])[X.indices]
-    # Sums of rows as differences of running totals, which are exact modulo 2^64.
-    totals = np.concatenate([np.zeros(1, dtype=np.uint64), np.cumsum(contributions, dtype=np.uint64)])
-    return mixed(totals[X.indptr[1:]] - totals[X.indptr[:-1]])
 
 
 def ordered_bits(values: NDArray[np.float32]) -> NDArray[np.uint32]:

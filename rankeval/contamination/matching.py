@@ -7,27 +7,174 @@ Three kinds of evidence are looked for, and each adds up in its own way::
     labels    of shared ids and documents    14 bits for all queries together, for and against
 
 Data is refused if enough registered queries are found (`RegisteredContent.n_to_refuse`). What was shown in earlier
-calls of this process counts too (`contamination.memory`), so that a loop over queries adds up.
+calls of this process counts too (`Shown`), so that a loop over queries adds up.
+
+**Memory.** The same query again and again does not add up: content is kept as a set, and of the labels of a query the
+last word counts.
+
+Data that showed nothing of a registered collection needs no second look: a search scores the same folds many times.
+
+What is remembered is a SHA-256 over the features, labels and query ids as they were given, and the registration. A
+registration never changes; exemptions only take evidence away. Where data was refused or warned about, nothing is
+remembered; and where it showed a trace, that holds only as long as no other call shows more of the registration.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import hashlib
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rankeval._checks import count
-from rankeval.contamination.agreement import ENOUGH_BITS, ENOUGH_IF_ALL_AGREE, bayes_factor_bits
-from rankeval.contamination.evidence import IDENTIFIABLE_BITS, REFUSAL_CHANCE, chance_of_labels
-from rankeval.contamination.memory import Shown
-from rankeval.contamination.pairing import ColumnHits, Pairs, Traces
+from rankeval.contamination.evidence import (
+    CHANGED,
+    ENOUGH_BITS,
+    ENOUGH_IF_ALL_AGREE,
+    IDENTIFIABLE_BITS,
+    REFUSAL_CHANCE,
+    bayes_factor_bits,
+    chance_of_labels,
+)
+from rankeval.contamination.fingerprint import Fingerprint
 from rankeval.contamination.register import RegisteredContent
-from rankeval.contamination.shared_labels import SharedLabels
+from rankeval.contamination.shared_labels import ColumnHits, SharedLabels
 from rankeval.contamination.shared_rows import SharedRows
-from rankeval.contamination.signature import Signature
+from rankeval.contamination.signature import Pairs, Signature, Traces
 from rankeval.join.matching import Hashes
+
+
+@dataclass(frozen=True, eq=False)
+class Shown:
+    """Evidence on the queries of one registered collection.
+
+    Attributes
+    ----------
+    content : ndarray of bool of shape (n_queries,)
+        The queries whose content was shown.
+    columns : ndarray of float of shape (n_queries,)
+        The best evidence of columns of each query, in bits; 0 for none.
+    candidates : ndarray of int of shape (n_queries,)
+        How many queries with the labels of each one were shown.
+    ratios : ndarray of float of shape (n_queries, len(CHANGED))
+        The evidence of the labels of each query (`contamination.evidence`); nan where none was shown.
+    """
+
+    content: NDArray[np.bool_]
+    columns: NDArray[np.float64]
+    candidates: NDArray[np.int64]
+    ratios: NDArray[np.float64]
+
+    @classmethod
+    def empty(cls, n_queries: int) -> Shown:
+        """Return no evidence."""
+        return cls(
+            np.zeros(n_queries, dtype=bool),
+            np.zeros(n_queries),
+            np.zeros(n_queries, dtype=np.int64),
+            np.full((n_queries, len(CHANGED)), np.nan),
+        )
+
+    def without(self, exempt: NDArray[np.bool_] | None) -> Shown:
+        """Return a copy without some queries of the collection, which may be used now."""
+        kept = Shown(self.content.copy(), self.columns.copy(), self.candidates.copy(), self.ratios.copy())
+        if exempt is not None:
+            kept.content[exempt] = kept.columns[exempt] = kept.candidates[exempt] = 0
+            kept.ratios[exempt] = np.nan
+        return kept
+
+    def told_by_columns(self, least: float, enough: float) -> NDArray[np.bool_]:
+        """Return the queries that their columns tell, all together.
+
+        M of N queries with candidates are found with s_i bits each. The chance that any M of them are found is at most
+        ``C(N, M) prod 2^-s_i``, and so few are chosen that this is least.
+
+        Parameters
+        ----------
+        least, enough : float
+            Least evidence of one query, and of all together.
+        """
+        told = np.zeros(len(self.columns), dtype=bool)
+        net = self.columns - np.log2(np.maximum(self.candidates, 1))
+        found = np.flatnonzero((self.columns > 0) & (net >= least))
+        if not len(found):
+            return told
+        from scipy.special import gammaln
+
+        found = found[np.argsort(-net[found])]
+        n, m = int((self.candidates > 0).sum()), np.arange(1, len(found) + 1)
+        ways = (gammaln(n + 1) - gammaln(m + 1) - gammaln(n - m + 1)) / np.log(2)
+        total = np.cumsum(net[found]) - ways - np.log2(n)
+        if total.max() >= enough:
+            told[found[: int(total.argmax()) + 1]] = True
+        return told
+
+
+MEMORY: dict[str, Shown] = {}
+"""Hash of the entry of a registration -> what was shown of it."""
+
+REST: dict[str, Hashes] = {}
+"""Hash of the entry of a registration -> content of the queries that were not recognised in data that was refused.
+
+Kept only if others of the collection may be among them: whoever drops what was named keeps exactly these.
+"""
+
+
+def is_rest(registration: str, content: Hashes) -> bool:
+    """Return whether data holds all that was left of refused data without the queries that were named.
+
+    Parameters
+    ----------
+    registration : str
+        The hash of the entry of the registration.
+    content : ndarray of uint64
+        The content of each query of the data.
+    """
+    return registration in REST and bool(np.isin(REST[registration], content).all())
+
+
+_MOST = 1024
+
+_NOTHING: dict[bytes, dict[str, Hashable]] = {}
+"""Digest of the data -> id of a registration that it does not match enough -> the traces shown by then."""
+
+
+def known_nothing(data: Fingerprint, *, most_rows: int | None) -> dict[str, Hashable]:
+    """Return the registrations that the data is known not to match enough, with the traces of each; add new ones.
+
+    Parameters
+    ----------
+    data : Fingerprint
+        The data.
+    most_rows : int, optional
+        Rows whose columns are looked at first; a closer look asks anew.
+    """
+    X = data.X
+    if not isinstance(X, np.ndarray) or not X.flags.c_contiguous or "documents" in data.rows:
+        return {}
+    digest = hashlib.sha256(f"{X.dtype} {X.shape} {most_rows} {data.y is None}".encode())
+    for part in (X, data.codes, data.ids, *(() if data.y is None else (data.y,))):
+        digest.update(np.ascontiguousarray(part).data)
+    key = digest.digest()
+    if key not in _NOTHING and len(_NOTHING) >= _MOST:
+        del _NOTHING[next(iter(_NOTHING))]
+    return _NOTHING.setdefault(key, {})
+
+
+def traces(registration: str) -> Hashable:
+    """Return a value that changes when more is shown of a registration; the same data again changes nothing."""
+    shown = MEMORY.get(registration)
+    if shown is None:
+        return None
+    return hash((shown.content.tobytes(), shown.columns.tobytes(), shown.ratios.tobytes()))
+
+
+def forget_nothing() -> None:
+    """Forget all of it: for tests."""
+    _NOTHING.clear()
+
 
 _LEAST_COLUMN_BITS = 3.0
 """Evidence by which the columns of one query count among those of others."""
@@ -177,7 +324,8 @@ def match(
     """
     known = registered.protected
     here = _Evidence.of(known, data, most_rows=most_rows)
-    shown = here.added_to(_remembered(registered, before)) if here.any else None
+    earlier = Shown.empty(registered.n_queries) if before is None else before.without(registered.exempt)
+    shown = here.added_to(earlier) if here.any else None
     found, told, bits, enough = here.weigh(shown)
     chance, same_labels, by_labels = _all_labels(known, data, found)
     pairs = np.unique(np.concatenate([found, by_labels]), axis=0)
@@ -212,13 +360,6 @@ def match(
     )
 
 
-def _remembered(registered: RegisteredContent, before: Shown | None) -> Shown:
-    """Return a copy of what earlier calls showed of the queries that are not exempt now."""
-    if before is None:
-        return Shown.empty(registered.n_queries)
-    return before.copy() if registered.exempt is None else before.without(registered.exempt)
-
-
 @dataclass(frozen=True, eq=False)
 class _Evidence:
     """What some data shows of a collection: pairs of queries with the same content, columns, and shared labels."""
@@ -242,7 +383,8 @@ class _Evidence:
     def added_to(self, shown: Shown) -> Shown:
         """Return what was shown before together with this."""
         shown.content[self.content[:, 1]] = shown.content[self.alone[:, 1]] = True
-        self.columns.add_to(shown)
+        np.add(shown.candidates, self.columns.candidates, out=shown.candidates)
+        np.maximum.at(shown.columns, self.columns.pairs[:, 1], self.columns.bits)
         shown.ratios[self.labels.pairs[:, 1]] = self.labels.ratios
         return shown
 
@@ -316,7 +458,7 @@ def _all_labels(known: Signature, data: Traces, found: Pairs) -> tuple[float, bo
     """Return the chance of the labels of all queries, whether they equal the registered ones, and pairs of the rest."""
     none = np.zeros((0, 2), dtype=np.int64)
     theirs = data.label_counts
-    if theirs is None or known.labels is None or data.n_queries > known.n_queries or not data.n_queries:
+    if theirs is None or known.label_counts is None or data.n_queries > known.n_queries or not data.n_queries:
         return 1.0, False, none
     queries, ours = known.labels_in_order
     order = np.argsort(theirs.hashes, kind="stable")
@@ -341,10 +483,9 @@ def _places_in(ours: Hashes, drawn: Hashes) -> tuple[NDArray[np.intp], NDArray[n
 
 
 def _by_text(known: Signature, data: Traces) -> Pairs:
-    """Return the pairs of queries with the same text."""
-    if known.text is None or data.texts is None:
+    if known.texts is None or data.texts is None:
         return np.zeros((0, 2), dtype=np.int64)
-    order = np.argsort(known.text)
-    place = order[np.minimum(np.searchsorted(known.text[order], data.texts), known.n_queries - 1)]
-    same = np.flatnonzero((known.text[place] == data.texts) & (data.texts != 0))
+    order = np.argsort(known.texts)
+    place = order[np.minimum(np.searchsorted(known.texts[order], data.texts), known.n_queries - 1)]
+    same = np.flatnonzero((known.texts[place] == data.texts) & (data.texts != 0))
     return np.stack([same, place[same]], axis=1)

@@ -7,27 +7,55 @@ registered content from the ledger itself, once per change.
 Stated limits: this protects people from their own haste. The owner of the labels can evaluate them elsewhere, and the
 owner of the ledger can delete it. Features that were rotated (PCA), or rows dropped and features rescaled, are not
 recognised if the query ids are new too.
+
+**Folds.** While a plan over folds is frozen, the folds of a registered benchmark may be fitted (`allowed`). The
+allowance holds for this process, all its threads included, and for its workers: it is pickled with every unfitted
+ranker and every scorer that the process sends out. A worker may outlive the freeze, so an allowance is good for nothing
+once the temporary file that stands for it is gone. A worker on another machine never sees the file, and refuses.
+
+**Callers that hang.** `multiprocessing.Pool`, `ThreadPool` and a client of Dask wait for ever for a call that ended in
+a BaseException: they catch Exceptions only. joblib wraps each call, on all of its backends, and executors of
+`concurrent.futures` send a BaseException back as they send an Exception. So the stack tells what must be raised::
+
+    thread of Pool     multiprocessing.pool.worker -> your function -> rankeval                             hangs
+    thread of joblib   multiprocessing.pool.worker -> joblib -> scikit-learn -> rankeval                    gets through
+    submitted to Dask  distributed.worker._run_task_simple -> dask -> your function -> rankeval             hangs
+    joblib on Dask     distributed.worker._run_task_simple -> dask -> joblib -> scikit-learn -> rankeval    gets through
+
+The trap: `multiprocessing.current_process().daemon` is true in all of these workers. A search on Dask that gets an
+Exception for that turns it into nan, and goes on.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Mapping
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
+from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rankeval._checks import count, few
-from rankeval.contamination.allowance import Allowance, is_allowed
 from rankeval.contamination.fingerprint import Fingerprint, fingerprint, fingerprint_qrels, run_outputs
-from rankeval.contamination.kept_traces import KeptTraces
-from rankeval.contamination.matching import Match, match, was_opened
-from rankeval.contamination.memory import MEMORY, REST, forget_nothing, is_rest, known_nothing, traces
-from rankeval.contamination.pairing import Traces
-from rankeval.contamination.pools import hangs_on_refusals
+from rankeval.contamination.matching import (
+    MEMORY,
+    REST,
+    Match,
+    forget_nothing,
+    is_rest,
+    known_nothing,
+    match,
+    traces,
+    was_opened,
+)
 from rankeval.contamination.register import REGISTERS, RegisteredContent, read_register
+from rankeval.contamination.signature import KeptTraces, Traces
 from rankeval.errors import GuardRefusal, GuardRefusalError, warn
 from rankeval.join.matching import Hashes
 from rankeval.ledger import discovery
@@ -37,7 +65,6 @@ from rankeval.ledger.ledger import Ledger
 if TYPE_CHECKING:
     from rankeval.collection.qrels import Qrels
     from rankeval.collection.run import Run
-
 
 _VALUES_OF_A_SCORER = 400_000
 """Values of features whose columns a scorer looks at first, which takes about 15 ms."""
@@ -208,7 +235,6 @@ def refusal_message(url: str, found: Match, data: Fingerprint | KeptTraces, acti
 
 
 def _found(url: str, found: Match, data: Fingerprint | KeptTraces, action: str) -> str:
-    """Return the part of a refusal that says what was found and why that matters."""
     return (
         f"{action} was refused: the data holds queries of {_collection(url, found)}. {_queries(found, data)} "
         f"{_unseen(found)}A test score that guides your choices no longer tells how good a system is on new queries."
@@ -326,7 +352,6 @@ def _collection(url: str, found: Match) -> str:
 
 
 def _queries(found: Match, data: Fingerprint | KeptTraces) -> str:
-    """Say which queries of the data are meant, by their ids in the data."""
     names = _names(found, data)
     said = f"In the data, {count(len(names), 'query')}: {few(names)}." if names else "No query shows it by itself."
     if found.n_before:
@@ -339,7 +364,6 @@ def _names(found: Match, data: Fingerprint | KeptTraces) -> list[Any]:
 
 
 def _unseen(found: Match) -> str:
-    """Say that others of the collection may be in the data, if they may."""
     if not found.n_unseen or found.queries.all():
         return ""
     return (
@@ -350,13 +374,11 @@ def _unseen(found: Match) -> str:
 
 
 def _guard(url: str, found: Match) -> str:
-    """Return the line that makes the guard of the registration."""
     ledger = "" if url == discovery.default_url() else f", ledger={Ledger(url).where!r}"
     return f"guard = Guard({found.registered.project!r}{ledger})"
 
 
 def _rest(data: Fingerprint | KeptTraces) -> str:
-    """Return the lines that take registered queries out of the data."""
     if isinstance(data, KeptTraces):
         return "filter the queries that the refusal names (.queries) out of the data set"
     if "documents" in data.queries:  # judgments; rows are never known by their documents alone
@@ -367,7 +389,7 @@ def _rest(data: Fingerprint | KeptTraces) -> str:
 
 
 def _refusal(url: str, found: Match, data: Fingerprint | KeptTraces, action: str) -> BaseException:
-    """Return the refusal that gets through: a BaseException would hang some callers."""
+    # A BaseException would hang some callers (`hangs_on_refusals`).
     kind = GuardRefusalError if hangs_on_refusals() else GuardRefusal
     return kind(
         refusal_message(url, found, data, action),
@@ -377,3 +399,87 @@ def _refusal(url: str, found: Match, data: Fingerprint | KeptTraces, action: str
         queries=tuple(_names(found, data)),
         ledger=None if url == discovery.default_url() else Ledger(url).where,
     )
+
+
+_GRANTED: dict[str, frozenset[str]] = {}
+"""Path of the temporary file -> ids of the registrations whose folds may be fitted."""
+
+
+@contextmanager
+def allowed(registrations: Iterable[str]) -> Iterator[None]:
+    """Fit on parts of registered collections inside this context without a refusal.
+
+    Parameters
+    ----------
+    registrations : iterable of str
+        Ids of registrations: the hashes of their entries.
+
+    Examples
+    --------
+    >>> with allowed(["1f3a"]):
+    ...     is_allowed("1f3a"), is_allowed("77c0")
+    (True, False)
+    >>> is_allowed("1f3a")
+    False
+    """
+    with tempfile.NamedTemporaryFile(prefix="rankeval-folds-") as token:
+        _GRANTED[token.name] = frozenset(registrations)
+        try:
+            yield
+        finally:
+            del _GRANTED[token.name]
+
+
+def is_allowed(registration: str) -> bool:
+    """Return whether the folds of a registration may be fitted now."""
+    return any(registration in names and os.path.exists(token) for token, names in _GRANTED.items())  # noqa: PTH110 - asked for every score
+
+
+def granted() -> dict[str, frozenset[str]]:
+    """Return the allowances in force, for `receive` in a worker."""
+    return {token: names for token, names in _GRANTED.items() if os.path.exists(token)}  # noqa: PTH110 - as above
+
+
+class Allowance:
+    """The allowances in force, as they travel with work: made again where they are unpickled."""
+
+    def __reduce__(self) -> tuple[type[Allowance], tuple[()], dict[str, frozenset[str]]]:
+        return Allowance, (), granted()
+
+    def __setstate__(self, allowances: dict[str, frozenset[str]]) -> None:
+        for token in set(_GRANTED) - set(granted()):  # those that ended
+            del _GRANTED[token]
+        _GRANTED.update(allowances)
+
+
+_RUNNERS = {
+    "multiprocessing.pool": ("worker",),
+    "multiprocess.pool": ("worker",),  # the pool of pathos
+    "distributed.worker": ("_run_task_simple", "_run_task_async", "apply_function_simple", "apply_function_async"),
+}
+"""The functions that run a call in a worker, by module; those of Dask have two names each, by release."""
+
+_OF_RUNNERS = ("multiprocessing.", "multiprocess.", "dask.", "distributed.")
+"""Modules that are no part of the call that a runner was given."""
+
+
+def hangs_on_refusals() -> bool:
+    """Return whether a BaseException raised here would hang a caller, so that an Exception must be raised instead."""
+    if threading.current_thread() is threading.main_thread():
+        return _is_lost(sys._getframe())  # noqa: SLF001 - inspect.stack reads the source of every frame
+    # A call in a worker may start threads, whose errors are raised again in the worker's own.
+    return any(map(_is_lost, sys._current_frames().values()))  # noqa: SLF001 - no other way to the stack of a thread
+
+
+def _is_lost(frame: FrameType | None) -> bool:
+    """Return whether a runner runs this frame, and the call that it was given is not joblib's."""
+    called = ""
+    while frame is not None:
+        module = str(frame.f_globals.get("__name__"))
+        if frame.f_code.co_name in _RUNNERS.get(module, ()):
+            is_idle = not called
+            return not is_idle and not called.startswith("joblib.")
+        if not module.startswith(_OF_RUNNERS):
+            called = module
+        frame = frame.f_back
+    return False

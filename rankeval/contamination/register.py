@@ -109,11 +109,6 @@ REGISTERS: dict[str, Register] = {}
 """URL -> the last register read. A scorer asks for every fold, so a ledger is read once per change."""
 
 
-def content_of(arrays: Mapping[str, NDArray[Any]], **fields: Any) -> RegisteredContent:
-    """Return the collection whose signature has these arrays; ``fields`` holds what its entry and later ones say."""
-    return RegisteredContent(signature=Signature.from_arrays(arrays), **fields)
-
-
 def registered_contents(ledger: Ledger, snapshot: Snapshot) -> tuple[RegisteredContent, ...]:
     """Return all collections that a ledger describes, retired ones too.
 
@@ -134,8 +129,8 @@ def registered_contents(ledger: Ledger, snapshot: Snapshot) -> tuple[RegisteredC
     retired = {entry.body["registration"]: entry.body["reason"] for entry in snapshot.entries if entry.kind == "retire"}
     exempt, versions = _exempt(ledger, snapshot, registered), _versions(registered)
     return tuple(
-        content_of(
-            ledger.load(entry.body["signatures"]),
+        RegisteredContent(
+            signature=Signature.from_arrays(ledger.load(entry.body["signatures"])),
             project=entry.project,
             name=entry.body["name"],
             digest=entry.body["digest"],
@@ -227,7 +222,7 @@ def _read(url: str, stamp: Any) -> Register:
 
 
 def _stamp(url: str) -> Any:
-    """Return a value that changes when the ledger does; a server is asked every few seconds only."""
+    # A server is asked every few seconds only: each answer takes as long as a scorer.
     if discovery.folder_of(url) is None and discovery.sqlite_path(url) is None:
         return int(time.monotonic() / _REMOTE_PATIENCE)
     return Ledger(url).stamp()

@@ -1,6 +1,8 @@
-"""Queries with the same id or the same documents, and what their labels say (`contamination.agreement`).
+"""Pairs of queries, one of some data and one that is registered, that have values in common.
 
-Labels under the same ids that may be the registered ones, with grades mapped or rows of the lowest grade missing.
+Such queries have columns in common (`ColumnHits`), or the same id or documents (`SharedLabels`); what the labels of the
+latter say, `contamination.evidence` weighs. They may be the registered labels with grades mapped, or with rows of the
+lowest grade missing::
 
     registered grades   0   1   2   3   4      counts of a query   9   4   3   2   2
     label in the data   0   0   1   1   1      merged             13       7
@@ -10,7 +12,7 @@ are C(L - 1, m - 1) such maps. The counts of the shared queries choose one: for 
 grade above which as many rows stand in most queries. The second question drops rows of the lowest level, as where
 negatives were sampled: then the counts of all other levels are compared.
 
-Each answer is weighed as `contamination.agreement` weighs plain counts, with the chances of the merged ones, and pays
+Each answer is weighed as `contamination.evidence` weighs plain counts, with the chances of the merged ones, and pays
 for the choice: one bit, and log2 of twice the number of maps. So a Bayes factor that reaches 2^b by the best of all
 answers still has a chance of at most 1.5 2^-b.
 
@@ -26,17 +28,151 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from rankeval.contamination.agreement import (
+from rankeval.contamination.entries import Entries, LabelCounts
+from rankeval.contamination.evidence import (
     CHANGED,
+    IDENTIFIABLE_BITS,
     Chances,
     bayes_factor_bits,
     paid,
     ratios_of_counts,
     ratios_of_documents,
 )
-from rankeval.contamination.label_counts import LabelCounts
-from rankeval.contamination.pairing import Pairs, SharedValues, Traces
-from rankeval.contamination.signature import Signature
+from rankeval.contamination.signature import Pairs, Signature, Traces
+
+_SHARE = 0.4
+"""Share of a query's kept rows or documents that must be found; three quarters are where five of 20 were dropped."""
+
+
+@dataclass(frozen=True, eq=False)
+class SharedValues:
+    """Pairs of queries that have values in common.
+
+    Attributes
+    ----------
+    places : ndarray of int of shape (n_pairs, 2)
+        The pairs.
+    n, bits : ndarray of shape (n_pairs,)
+        How many values they have in common, and the evidence of these.
+    recognised : ndarray of bool of shape (n_pairs,)
+        Whether that is enough to take them for the same query.
+    pair, ours, theirs : ndarray of int of shape (n_common,)
+        The pair of each common value, and the places of the value on both sides.
+    """
+
+    places: Pairs
+    n: NDArray[np.int64]
+    bits: NDArray[np.float64]
+    recognised: NDArray[np.bool_]
+    pair: NDArray[np.int64]
+    ours: NDArray[np.intp]
+    theirs: NDArray[np.intp]
+
+    @classmethod
+    def of(cls, known: Entries, data: Entries, n_known: int) -> SharedValues:
+        """Find the values that registered queries and queries of the data have in common.
+
+        Parameters
+        ----------
+        known, data : Entries
+            The values on both sides.
+        n_known : int
+            Number of registered queries.
+        """
+        ours, theirs = known.found_in(data)
+        key, pair = np.unique(data.query[theirs] * np.int64(n_known) + known.query[ours], return_inverse=True)
+        places = np.stack([key // n_known, key % n_known], axis=1)
+        n = np.bincount(pair, minlength=len(key))
+        weights = np.ones(len(known)) if known.bits is None else known.bits
+        bits = np.zeros(len(key))
+        np.add.at(bits, pair, weights[ours])
+        telling = known.per_query(n_known, weights > 0).astype(np.int64)[places[:, 1]]
+        needed = np.maximum(np.minimum(2, telling), np.ceil(_SHARE * telling))
+        return cls(places, n, bits, (bits >= IDENTIFIABLE_BITS) & (n >= needed), pair, ours, theirs)
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnHits:
+    """Queries with the labels of registered ones, and those of them that have columns in common.
+
+    Attributes
+    ----------
+    pairs : ndarray of int of shape (k, 2)
+        Pairs with two columns in common or more.
+    bits : ndarray of float of shape (k,)
+        The evidence of the best column: columns of a query resemble each other, so their bits do not add up.
+    candidates : ndarray of int of shape (n_registered,)
+        How many queries of the data have the labels of each registered one that keeps columns.
+    """
+
+    pairs: Pairs
+    bits: NDArray[np.float64]
+    candidates: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, known: Signature, data: Traces, *, most_rows: int | None = None) -> ColumnHits:
+        """Look for the columns that a registration keeps, in queries with the labels of registered ones.
+
+        Parameters
+        ----------
+        known : Signature
+            The registration.
+        data : Fingerprint or Signature
+            The data.
+        most_rows : int, optional
+            Rows to look at first, of the queries whose labels are rarest in the data; at all others only if these show
+            anything. By default all are looked at.
+        """
+        none = cls(np.zeros((0, 2), dtype=np.int64), np.zeros(0), np.zeros(known.n_queries, dtype=np.int64))
+        kept, theirs = known.columns, data.label_counts
+        if kept is None or not len(kept) or known.label_counts is None or theirs is None:
+            return none
+        keeps = kept.per_query(known.n_queries) > 0
+        hashes, wanted_hashes = np.sort(theirs.hashes), known.label_counts.hashes
+        n_with = np.searchsorted(hashes, wanted_hashes, side="right") - np.searchsorted(hashes, wanted_hashes)
+        candidates = np.where(keeps, n_with, 0)
+        wanted = np.isin(theirs.hashes, wanted_hashes[candidates > 0])
+        if most_rows is not None and int(theirs.sizes[wanted].sum()) > most_rows:
+            place = np.flatnonzero(wanted)
+            _, alike, times = np.unique(theirs.hashes[place], return_inverse=True, return_counts=True)
+            place = place[np.argsort(times[alike], kind="stable")]
+            first = np.zeros_like(wanted)
+            first[place[np.cumsum(theirs.sizes[place]) <= most_rows]] = True
+            first[place[0]] = True
+            if not len(cls._found(kept, known.label_counts, data, theirs, first, candidates).pairs):
+                return none
+        return cls._found(kept, known.label_counts, data, theirs, wanted, candidates) if wanted.any() else none
+
+    @classmethod
+    def _found(
+        cls,
+        kept: Entries,
+        ours: LabelCounts,
+        data: Traces,
+        theirs: LabelCounts,
+        wanted: NDArray[np.bool_],
+        candidates: NDArray[np.int64],
+    ) -> ColumnHits:
+        columns, n_known = data.column_entries(wanted), len(candidates)
+        if columns is None:
+            return cls(np.zeros((0, 2), dtype=np.int64), np.zeros(0), np.zeros_like(candidates))
+        found = SharedValues.of(kept, columns, n_known)
+        best = np.zeros(len(found.n))
+        np.maximum.at(best, found.pair, np.zeros(0) if kept.bits is None else kept.bits[found.ours])
+        same = theirs.hashes[found.places[:, 0]] == ours.hashes[found.places[:, 1]]
+        two = (found.n >= 2) & same
+        # Any column of the data may meet any that is kept.
+        chances = len(columns) / max(1, int(wanted.sum())) * kept.per_query(n_known)[found.places[:, 1]]
+        return cls(found.places[two], (best - np.log2(np.maximum(chances, 1)))[two], candidates)
+
+    def without(self, pairs: Pairs) -> ColumnHits:
+        """Return the hits of other pairs."""
+        if not len(pairs) or not len(self.pairs):
+            return self
+        width = 1 + max(int(self.pairs[:, 1].max()), int(pairs[:, 1].max()))
+        other = ~np.isin(self.pairs[:, 0] * width + self.pairs[:, 1], pairs[:, 0] * width + pairs[:, 1])
+        return ColumnHits(self.pairs[other], self.bits[other], self.candidates)
+
 
 _LEAST_ALIKE = 0.1
 """Share of shared queries whose counts must be the same before a map is weighed at all."""
@@ -49,7 +185,7 @@ class Agreement:
     Attributes
     ----------
     ratios : ndarray of float of shape (k, len(CHANGED))
-        Natural logarithms of l_i(e), as `contamination.agreement` defines them.
+        Natural logarithms of l_i(e), as `contamination.evidence` defines them.
     fits : ndarray of bool of shape (k,)
         Whether the sizes of the queries allow that they are the same.
     """
@@ -119,7 +255,6 @@ def _starts(ours: LabelCounts, theirs: LabelCounts) -> list[int]:
 
 
 def _at_least(labels: LabelCounts) -> NDArray[np.int64]:
-    """Return how many rows of each query have each level or a higher one."""
     counts: NDArray[np.int64] = labels.counts[:, ::-1].cumsum(axis=1, dtype=np.int64)[:, ::-1]
     return counts
 
@@ -173,7 +308,7 @@ class SharedLabels:
         data : Fingerprint or Signature
             The data.
         """
-        ours, theirs, chances = known.labels, data.label_counts, known.chances
+        ours, theirs, chances = known.label_counts, data.label_counts, known.chances
         by_id = same_ids(known, data)
         if ours is None or theirs is None or chances is None:
             return cls.none()
@@ -248,8 +383,8 @@ class SharedDocuments:
         by_id : ndarray of int of shape (n, 2)
             The pairs with the same id, which one common document is enough for.
         """
-        kept = known.documents
-        if kept is None or kept.label is None or known.labels is None:
+        kept = known.document_entries
+        if kept is None or kept.label is None or known.label_counts is None:
             return None
         documents = data.document_entries  # which a fingerprint makes when it is asked
         if documents is None or documents.label is None:
@@ -275,7 +410,7 @@ def _same_documents(known: Signature, data: Traces, by_id: Pairs) -> SharedLabel
     Judgments may hold positives only. So documents that are missing are also taken for ones of the lowest label, at the
     price of one bit. Queries with the same id and no common document count then too: they have lost their positives.
     """
-    shared, labels, kept = SharedDocuments.of(known, data, by_id), known.labels, known.documents
+    shared, labels, kept = SharedDocuments.of(known, data, by_id), known.label_counts, known.document_entries
     if shared is None or labels is None or kept is None or kept.label is None or kept.bits is None:
         return SharedLabels.none()
     found, common, levels = shared.found, shared.found.ours[shared.common], labels.level_bytes

@@ -29,11 +29,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankeval.contamination.agreement import ENOUGH_BITS
 from rankeval.contamination.entries import Entries, times_among
-from rankeval.contamination.evidence import IDENTIFIABLE_BITS, Recurrence, rarity, surprise
-from rankeval.contamination.pairing import Pairs, Traces
-from rankeval.contamination.signature import Signature
+from rankeval.contamination.evidence import ENOUGH_BITS, IDENTIFIABLE_BITS, Recurrence, rarity, surprise
+from rankeval.contamination.signature import Pairs, Signature, Traces
 from rankeval.join.matching import Hashes
 
 _BY_CHANCE = 0.25
@@ -86,7 +84,7 @@ class SharedRows:
         data : Fingerprint or Signature
             The data.
         """
-        rows, theirs, learnt = known.rows, data.row_entries, known.recurrence
+        rows, theirs, learnt = known.row_entries, data.row_entries, known.recurrence
         if rows is None or theirs is None or learnt is None:
             return cls(_NONE, _NONE)
         found = Overlaps.of(rows, learnt, theirs)
@@ -227,7 +225,6 @@ def _is_more(between: Pairs, within: tuple[int, int], sizes: tuple[NDArray[Any],
 
 
 def _n_of_both(pairs: Pairs) -> int:
-    """Return how many queries stand in pairs, of the side that has fewer."""
     return min(len(np.unique(side)) for side in pairs.T)
 
 

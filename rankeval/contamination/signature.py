@@ -24,12 +24,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankeval.contamination.agreement import Chances
 from rankeval.contamination.columns import LEAST_BITS
-from rankeval.contamination.entries import Entries
-from rankeval.contamination.evidence import IDENTIFIABLE_BITS, Recurrence, rarity, unusual_values
+from rankeval.contamination.entries import Entries, LabelCounts
+from rankeval.contamination.evidence import IDENTIFIABLE_BITS, Chances, Recurrence, rarity, unusual_values
 from rankeval.contamination.fingerprint import Fingerprint
-from rankeval.contamination.label_counts import LabelCounts
 from rankeval.join.matching import Hashes
 
 _KEPT = 40_000
@@ -50,11 +48,11 @@ class Signature:
         One hash per query, over its strongest content and its labels.
     ids : ndarray of uint64 of shape (n_queries,)
         One hash per query id.
-    labels : LabelCounts, optional
+    label_counts : LabelCounts, optional
         How often each label stands in each query.
-    rows, documents, columns : Entries, optional
+    row_entries, document_entries, columns : Entries, optional
         The values kept of each query.
-    text : ndarray of uint64 of shape (n_queries,), optional
+    texts : ndarray of uint64 of shape (n_queries,), optional
         One hash per text; 0 where several queries have it.
     left_out : ndarray of bool of shape (n_queries,), optional
         The queries that are no evidence any more.
@@ -62,11 +60,11 @@ class Signature:
 
     content: Hashes
     ids: Hashes
-    labels: LabelCounts | None = None
-    rows: Entries | None = None
-    documents: Entries | None = None
+    label_counts: LabelCounts | None = None
+    row_entries: Entries | None = None
+    document_entries: Entries | None = None
     columns: Entries | None = None
-    text: Hashes | None = None
+    texts: Hashes | None = None
     left_out: NDArray[np.bool_] | None = None
 
     @classmethod
@@ -87,11 +85,11 @@ class Signature:
         return cls(
             data.content[order],
             data.ids[order],
-            labels=None if labels is None else labels.take(order),
-            rows=rows,
-            documents=documents,
+            label_counts=None if labels is None else labels.take(order),
+            row_entries=rows,
+            document_entries=documents,
             columns=columns,
-            text=None if text is None else text[order],
+            texts=None if text is None else text[order],
         )
 
     @property
@@ -102,8 +100,8 @@ class Signature:
     @cached_property
     def identifiable(self) -> NDArray[np.bool_]:
         """Whether each query can be told from others by its rows, its documents or its text."""
-        told = np.zeros(self.n_queries, dtype=bool) if self.text is None else self.text != 0
-        for kept in (self.rows, self.documents):
+        told = np.zeros(self.n_queries, dtype=bool) if self.texts is None else self.texts != 0
+        for kept in (self.row_entries, self.document_entries):
             if kept is not None:
                 told |= kept.per_query(self.n_queries, kept.bits) >= IDENTIFIABLE_BITS
         return told
@@ -122,10 +120,10 @@ class Signature:
 
         return replace(
             self,
-            rows=part(self.rows),
-            documents=part(self.documents),
+            row_entries=part(self.row_entries),
+            document_entries=part(self.document_entries),
             columns=part(self.columns),
-            text=None if self.text is None else np.where(queries, np.uint64(0), self.text),
+            texts=None if self.texts is None else np.where(queries, np.uint64(0), self.texts),
             left_out=queries,
         )
 
@@ -137,12 +135,12 @@ class Signature:
     @cached_property
     def recurrence(self) -> Recurrence | None:
         """How often the rows come back in other queries."""
-        return None if self.rows is None else Recurrence.of(self.rows, self.n_queries)
+        return None if self.row_entries is None else Recurrence.of(self.row_entries, self.n_queries)
 
     @cached_property
     def chances(self) -> Chances | None:
         """The chances that the labels of each query are met again by accident."""
-        return None if self.labels is None else Chances.of(self.labels)
+        return None if self.label_counts is None else Chances.of(self.label_counts)
 
     @cached_property
     def ids_in_order(self) -> tuple[NDArray[np.intp], Hashes]:
@@ -152,7 +150,7 @@ class Signature:
     @cached_property
     def labels_in_order(self) -> tuple[NDArray[np.intp], Hashes]:
         """The queries in the order of the hashes of their labels, and these hashes."""
-        return self._in_order(np.zeros(0, dtype=np.uint64) if self.labels is None else self.labels.hashes)
+        return self._in_order(np.zeros(0, dtype=np.uint64) if self.label_counts is None else self.label_counts.hashes)
 
     def _in_order(self, hashes: Hashes) -> tuple[NDArray[np.intp], Hashes]:
         order = np.argsort(hashes, kind="stable")
@@ -163,15 +161,15 @@ class Signature:
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return the signature as arrays of one dimension, for the ledger."""
         arrays: dict[str, NDArray[Any]] = {"content": self.content, "ids": self.ids}
-        if self.text is not None:
-            arrays["text"] = self.text
-        if self.labels is not None:
-            arrays |= self.labels.arrays()
-        kept = {"rows": self.rows, "documents": self.documents, "columns": self.columns}
+        if self.texts is not None:
+            arrays["text"] = self.texts
+        if self.label_counts is not None:
+            arrays |= self.label_counts.arrays()
+        kept = {"rows": self.row_entries, "documents": self.document_entries, "columns": self.columns}
         n_first = _n_kept(self.n_queries, _MOST_ROWS)
-        if self.rows is not None and self.rows.per_query(self.n_queries).max(initial=0) > n_first:
-            first = self.rows.places() < n_first
-            kept |= {"rows": self.rows.take(first), "more_rows": self.rows.take(~first)}
+        if self.row_entries is not None and self.row_entries.per_query(self.n_queries).max(initial=0) > n_first:
+            first = self.row_entries.places() < n_first
+            kept |= {"rows": self.row_entries.take(first), "more_rows": self.row_entries.take(~first)}
         for name, part in kept.items():
             if part is not None:
                 arrays |= part.arrays(name, self.n_queries)
@@ -191,39 +189,17 @@ class Signature:
         return cls(
             arrays["content"],
             arrays["ids"],
-            labels=LabelCounts.from_arrays(arrays) if has_labels else None,
-            rows=rows if rows is None or more is None else rows.followed_by(more),
-            documents=Entries.from_arrays("documents", arrays),
+            label_counts=LabelCounts.from_arrays(arrays) if has_labels else None,
+            row_entries=rows if rows is None or more is None else rows.followed_by(more),
+            document_entries=Entries.from_arrays("documents", arrays),
             columns=Entries.from_arrays("columns", arrays),
-            text=arrays.get("text"),
+            texts=arrays.get("text"),
         )
-
-    # The same questions that a `Fingerprint` answers, so that two signatures can be matched too.
 
     @property
     def sizes(self) -> NDArray[np.int64]:
         """Number of rows of each query; zeros without labels."""
-        return np.zeros(self.n_queries, dtype=np.int64) if self.labels is None else self.labels.sizes
-
-    @property
-    def label_counts(self) -> LabelCounts | None:
-        """The labels."""
-        return self.labels
-
-    @property
-    def row_entries(self) -> Entries | None:
-        """The kept rows."""
-        return self.rows
-
-    @property
-    def document_entries(self) -> Entries | None:
-        """The kept documents."""
-        return self.documents
-
-    @property
-    def texts(self) -> Hashes | None:
-        """The texts."""
-        return self.text
+        return np.zeros(self.n_queries, dtype=np.int64) if self.label_counts is None else self.label_counts.sizes
 
     def column_entries(self, wanted: NDArray[np.bool_]) -> Entries | None:
         """Return the kept columns of some queries.
@@ -274,3 +250,60 @@ def _kept_texts(data: Fingerprint) -> Hashes | None:
     text = data.queries["text"]
     _, place, count = np.unique(text, return_inverse=True, return_counts=True)
     return np.where(count[place] == 1, text, np.uint64(0))
+
+
+@dataclass(frozen=True, eq=False)
+class KeptTraces:
+    """The traces of some data without features, as far as they can be evidence. Kept queries come first.
+
+    Attributes
+    ----------
+    names : ndarray of shape (n_kept,)
+        The ids of the kept queries, ascending.
+    ids : ndarray of uint64 of shape (n_kept,)
+        A hash of each of them.
+    label_counts : LabelCounts
+        Their labels.
+    document_entries : Entries, optional
+        Their documents that registered queries have too; None if there are none.
+    content : ndarray of uint64 of shape (n_queries,)
+        The content of all queries, the kept ones first.
+    ranked : mapping of str to ndarray of uint64 of shape (n_kept,)
+        Kind of row -> hash of the ranking of each kept query; empty if no output was opened.
+    rows, queries : tuple of str
+        The kinds of content that rows and queries have.
+    """
+
+    names: NDArray[Any]
+    ids: Hashes
+    label_counts: LabelCounts
+    document_entries: Entries | None
+    content: Hashes
+    ranked: Mapping[str, Hashes]
+    rows: tuple[str, ...]
+    queries: tuple[str, ...]
+
+    X: None = None
+    row_entries: None = None
+    texts: None = None
+
+    @property
+    def n_queries(self) -> int:
+        """Number of queries, kept or not."""
+        return len(self.content)
+
+    @property
+    def n_kept(self) -> int:
+        """Number of queries that are kept."""
+        return len(self.names)
+
+    def column_entries(self, wanted: NDArray[np.bool_]) -> None:  # noqa: ARG002 - there are no features
+        """Return None: the data has no features."""
+        return
+
+
+Traces = Fingerprint | Signature | KeptTraces
+"""The traces of queries: a fingerprint has all of them, the others those that they keep."""
+
+Pairs = NDArray[np.int64]
+"""Shape (k, 2): a query of some data, and a registered one."""

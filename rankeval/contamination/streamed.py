@@ -5,21 +5,40 @@
     check.add(evidence)                                             in the process that began, in any order
     check.refuse(action="evaluate")                                 before any score is shown
 
-The verdict is that of `ContaminationCheck.refuse` on all rows at once (`contamination.kept_traces` says why).
+The verdict is that of `ContaminationCheck.refuse` on all rows at once. Data that comes in parts is judged as a whole,
+because evidence adds up over its queries. Each part alone shows which queries can matter: those with the id of a
+registered query, the query that has most documents of a registered one, and all of them while they are no more than a
+registration has, since the labels of all may then be the evidence. So the traces are as many as the ledger has queries,
+however long the data is::
+
+    part 1   q1 q2 | q3 q4 q5      kept | a hash of the content of each other query
+    part 2   q6    | q7
+    all      q1 q6 | q2 q3 q4 q5 q7
+
+What is dropped from a part could not be chosen from all rows either: the choice among all documents is a maximum, and
+the pairs that lose against a pair of their own part lose in all data.
 """
 
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-from rankeval.contamination.fingerprint import fingerprint
-from rankeval.contamination.kept_traces import KeptTraces
+import numpy as np
+from numpy.typing import NDArray
+
+from rankeval._checks import few
+from rankeval.contamination.entries import Entries, LabelCounts
+from rankeval.contamination.fingerprint import Fingerprint, fingerprint
 from rankeval.contamination.refusal import ContaminationCheck, refuse_matches
 from rankeval.contamination.register import RegisteredContent
+from rankeval.contamination.shared_labels import SharedDocuments, same_ids
+from rankeval.contamination.signature import KeptTraces
 from rankeval.errors import InvalidInput
+from rankeval.join.flat import group_rows
 
 _LEAST_JOINED = 1 << 16
 """Kept queries for which it pays to put parts together."""
@@ -86,7 +105,7 @@ class Snapshot:
         if not self.registered or not len(y):
             return None
         data = fingerprint(None, y, qid, docid=docid)
-        return Evidence(self.key, KeptTraces.of(data, self.registered, score=score), is_ranked=score is not None)
+        return Evidence(self.key, kept_traces(data, self.registered, score=score), is_ranked=score is not None)
 
 
 @dataclass
@@ -215,5 +234,124 @@ class StreamedCheck:
     def _together(self) -> Evidence:
         if len({part.is_ranked for part in self._parts}) > 1:
             raise InvalidInput("score: some parts have scores and others none; give them for all parts or for none")
-        traces = KeptTraces.together([part.traces for part in self._parts], self._registered)
+        traces = joined_traces([part.traces for part in self._parts], self._registered)
         return Evidence(self.key, traces, self._parts[0].is_ranked)
+
+
+def kept_traces(data: Fingerprint, registered: Sequence[RegisteredContent], *, score: Any | None) -> KeptTraces:
+    """Take the traces of one part.
+
+    Parameters
+    ----------
+    data : Fingerprint
+        A part of the data, without features.
+    registered : sequence of RegisteredContent
+        The collections that may be met.
+    score : array of shape (n_rows,), optional
+        The ranking to be scored.
+
+    Raises
+    ------
+    InvalidInput
+        If the scores are not one number a row.
+    """
+    kept, fields = _reduced(data, registered)
+    opened = score is not None and any(one.opened for one in registered)
+    ranked = {kind: hashes[kept] for kind, hashes in data.outputs(score, kept).items()} if opened else {}
+    return KeptTraces(**fields, ranked=ranked, rows=tuple(data.rows), queries=tuple(data.queries))
+
+
+def joined_traces(parts: Sequence[KeptTraces], registered: Sequence[RegisteredContent]) -> KeptTraces:
+    """Return the traces of all parts, as they would be taken from all rows at once.
+
+    Parameters
+    ----------
+    parts : sequence of KeptTraces
+        At least one; each query stands in one of them.
+    registered : sequence of RegisteredContent
+        The collections that may be met.
+
+    Raises
+    ------
+    InvalidInput
+        If a query stands in two parts, or some parts have documents and others none.
+    """
+    if len({(part.rows, part.queries) for part in parts}) > 1:
+        raise InvalidInput("docid: some parts have documents and others none; give them for all parts or for none")
+    names = np.concatenate([part.names for part in parts])
+    grouping = group_rows(names)
+    if len(grouping.queries) < len(names):
+        twice = grouping.queries[np.diff(grouping.offsets) > 1]
+        raise InvalidInput(f"qid: queries stand in two parts ({few(twice.tolist())}); give each query in one part")
+    order = np.arange(len(names)) if grouping.order is None else grouping.order
+    place = np.empty(len(order), dtype=np.int32)
+    place[order] = np.arange(len(order), dtype=np.int32)
+    content = np.concatenate([part.content[: part.n_kept] for part in parts])[order]
+    documents = _stacked(parts)
+    whole = replace(
+        parts[0],
+        names=grouping.queries,
+        ids=np.concatenate([part.ids for part in parts])[order],
+        label_counts=LabelCounts.together([part.label_counts for part in parts]).take(order),
+        document_entries=None if documents is None else documents.renumbered(place),
+        content=np.concatenate([content, *(part.content[part.n_kept :] for part in parts)]),
+        ranked={kind: np.concatenate([part.ranked[kind] for part in parts])[order] for kind in parts[0].ranked},
+    )
+    # The other parts may have shown that some traces are none.
+    kept, fields = _reduced(whole, registered)
+    return replace(whole, **fields, ranked={kind: hashes[kept] for kind, hashes in whole.ranked.items()})
+
+
+def _reduced(
+    data: Fingerprint | KeptTraces, registered: Sequence[RegisteredContent]
+) -> tuple[NDArray[np.bool_], dict[str, Any]]:
+    """Return which queries may be evidence, and the fields of `KeptTraces` of these."""
+    if data.label_counts is None:
+        raise InvalidInput("found none", argument="y", remedy="give the label of each row")
+    n, (kept, chosen) = len(data.names), _chosen(data, registered)
+    found = None if chosen is None or data.document_entries is None else data.document_entries.take(chosen)
+    place = (np.cumsum(kept) - 1).astype(np.int32)
+    return kept, {
+        "names": data.names[kept],
+        "ids": data.ids[kept],
+        "label_counts": data.label_counts.take(kept),
+        "document_entries": None if found is None else replace(found, query=place[found.query]),
+        "content": np.concatenate([data.content[:n][kept], data.content[:n][~kept], data.content[n:]]),
+    }
+
+
+def _chosen(
+    data: Fingerprint | KeptTraces, registered: Sequence[RegisteredContent]
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_] | None]:
+    """Return which queries may be evidence, and which of the documents; None if none."""
+    # The labels of all queries are evidence only for a collection of as many queries or more.
+    all_of_them = data.n_queries <= max((one.n_queries for one in registered), default=0)
+    kept = np.full(len(data.names), all_of_them)
+    documents: NDArray[np.bool_] | None = None
+    for one in registered:
+        by_id = same_ids(one.protected, data)
+        kept[by_id[:, 0]] = True
+        shared = SharedDocuments.of(one.protected, data, by_id)
+        if shared is not None:
+            kept[shared.found.places[shared.chosen, 0]] = True
+            if documents is None:
+                documents = np.zeros(len(data.document_entries or ()), dtype=bool)
+            documents[shared.found.theirs[shared.common]] = True
+    return kept, documents
+
+
+def _stacked(parts: Sequence[KeptTraces]) -> Entries | None:
+    first = np.cumsum([0, *(part.n_kept for part in parts)])
+    found = [
+        replace(part.document_entries, query=part.document_entries.query + np.int32(start))
+        for part, start in zip(parts, first, strict=False)
+        if part.document_entries is not None
+    ]
+    if not found:
+        return None
+    labels = [one.label for one in found if one.label is not None]
+    return Entries(
+        np.concatenate([one.query for one in found]),
+        np.concatenate([one.value for one in found]),
+        label=np.concatenate(labels),
+    )

@@ -1,9 +1,22 @@
 """Scores of a ranking, query by query, with the convention that made them."""
 
-from rankeval.evaluation.front_door import DEFAULT_MEASURES, evaluate
-from rankeval.evaluation.given import Given
-from rankeval.evaluation.result import Evaluation
+from rankeval.evaluation.front_door import DEFAULT_MEASURES, Given, evaluate
+from rankeval.evaluation.merging import differences, merged
+from rankeval.evaluation.result import Evaluation, aggregate_errors, from_bytes, standard_errors, to_bytes
 from rankeval.evaluation.scoring import score
 from rankeval.evaluation.weights import query_weights
 
-__all__ = ["DEFAULT_MEASURES", "Evaluation", "Given", "evaluate", "query_weights", "score"]
+__all__ = [
+    "DEFAULT_MEASURES",
+    "Evaluation",
+    "Given",
+    "aggregate_errors",
+    "differences",
+    "evaluate",
+    "from_bytes",
+    "merged",
+    "query_weights",
+    "score",
+    "standard_errors",
+    "to_bytes",
+]

@@ -1,4 +1,4 @@
-"""Queries chosen by id or by mask, and values given by query: found by id, never by a position that means an id.
+"""Queries and measures chosen by name, and values given by query: found by id, never by a position that means an id.
 
 A mask or an attribute without an index goes by position, in the order of the evaluation's queries. With an index it
 goes by id. The trap is a Series with the plain index 0, 1, 2, ... that is as long as there are queries: its maker may
@@ -7,15 +7,20 @@ have meant either. It is refused, unless these numbers are the ids.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rankeval._checks import few, said, shown
+from rankeval._registry import chosen, unknown
 from rankeval.errors import InvalidInput, QueryIdError
+from rankeval.io.columns import refuse_masked
 from rankeval.join.flat import Ints
+from rankeval.measures import Measure, measure
+from rankeval.measures import measures as find_measures
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -44,10 +49,12 @@ def places_of(asked: Any, queries: NDArray[Any], excluded: Mapping[str, tuple[An
     """
     if isinstance(asked, (str, bytes, Mapping)) or hasattr(asked, "columns") or not isinstance(asked, Iterable):
         raise InvalidInput(
-            f"queries: expected ids of queries or a mask with a bool for each, found a {type(asked).__name__}; give a "
-            "list of ids, or the index of the rows that you want"
+            f"expected ids of queries or a mask with a bool for each, found a {type(asked).__name__}",
+            argument="queries",
+            remedy="give a list of ids, or the index of the rows that you want",
         )
-    values = _listed(asked)
+    # Values of Arrow do not compare with plain ones.
+    values = list(asked.to_pylist() if hasattr(asked, "to_pylist") else asked)
     bools = sum(isinstance(value, (bool, np.bool_)) for value in values)
     if bools:
         mask = _mask(asked, values, bools, queries)
@@ -55,38 +62,29 @@ def places_of(asked: Any, queries: NDArray[Any], excluded: Mapping[str, tuple[An
     else:
         places = np.sort(_by_id(values, queries, excluded))
     if not len(places):
-        raise InvalidInput("queries: expected at least one query, found none; an evaluation of no query has no scores")
+        raise InvalidInput("expected at least one query, found none", argument="queries")
     return places
-
-
-def _listed(asked: Iterable[Any]) -> list[Any]:
-    """Return the values as a list, for NumPy, pandas, polars and Arrow too."""
-    if getattr(asked, "ndim", 1) != 1:
-        raise InvalidInput(f"queries: expected one dimension, found an array of shape {getattr(asked, 'shape', '')}")
-    as_list = getattr(asked, "to_pylist", None)  # Arrow's own values do not compare with plain ones
-    return list(as_list() if callable(as_list) else asked)
 
 
 def _mask(asked: Any, values: list[Any], bools: int, queries: NDArray[Any]) -> NDArray[np.bool_]:
     if bools < len(values):
         other = next(value for value in values if not isinstance(value, (bool, np.bool_)))
         raise QueryIdError(f"expected ids or a mask, found True or False beside {shown(other)}", argument="queries")
-    if has_index(asked):
-        found = by_query(asked, queries, "queries")
-        lacking = queries[found.isna().to_numpy()].tolist()
-        if lacking:
-            raise QueryIdError(
-                f"queries: the mask says nothing of {len(lacking)} of {len(queries)} queries: {few(lacking)}; give a "
-                f"bool for each, or the ids alone"
-            )
-        by_position: NDArray[np.bool_] = found.to_numpy(dtype=bool)
-        return by_position
-    if len(values) != len(queries):
+    if not has_index(asked):
+        if len(values) != len(queries):
+            expected = f"a mask with a bool for each of {len(queries)} queries, in the order of `queries`"
+            raise QueryIdError(f"expected {expected}, found {len(values)}", argument="queries")
+        return np.array(values, dtype=bool)
+    found = by_query(asked, queries, "queries")
+    lacking = queries[found.isna().to_numpy()].tolist()
+    if lacking:
         raise QueryIdError(
-            f"queries: expected a mask with a bool for each of {len(queries)} queries, in the order of `queries`, "
-            f"found {len(values)}"
+            f"the mask says nothing of {len(lacking)} of {len(queries)} queries: {few(lacking)}",
+            argument="queries",
+            remedy="give a bool for each, or the ids alone",
         )
-    return np.array(values, dtype=bool)
+    by_position: NDArray[np.bool_] = found.to_numpy(dtype=bool)
+    return by_position
 
 
 def _by_id(values: list[Any], queries: NDArray[Any], excluded: Mapping[str, tuple[Any, ...]]) -> Ints:
@@ -97,28 +95,23 @@ def _by_id(values: list[Any], queries: NDArray[Any], excluded: Mapping[str, tupl
     places = np.asarray(known.get_indexer(asked), dtype=np.int64)
     if (places < 0).any():
         lacking = asked[places < 0].tolist()
+        why = [reason for reason, ids in excluded.items() if not set(ids).isdisjoint(lacking)]
         raise QueryIdError(
-            f"queries: the evaluation has no query {few(lacking)} ({len(lacking)} of {len(values)} ids asked for)"
-            f"{_why(lacking, known, excluded)}"
+            f"the evaluation has no query {few(lacking)} ({len(lacking)} of {len(values)} ids asked for)",
+            argument="queries",
+            remedy=f"some were left out: {', '.join(why)}"
+            if why
+            else _type_hint(lacking, known) or f"it has ids such as {few(known.tolist())}",
         )
     return places
 
 
-def _why(lacking: list[Any], known: pd.Index[Any], excluded: Mapping[str, tuple[Any, ...]]) -> str:
-    """Say why ids may be unknown: they were left out, or are of another type."""
-    reasons = [reason for reason, ids in excluded.items() if not set(ids).isdisjoint(lacking)]
-    if reasons:
-        return f"; some were left out: {', '.join(reasons)}"
-    return _type_hint(lacking, known) or f"; it has ids such as {few(known.tolist())}"
-
-
 def _type_hint(asked: Iterable[Any], known: Iterable[Any]) -> str:
-    """Return a hint if an id is known in another type, such as "7" for 7; else nothing."""
     by_text = {str(query): query for query in known}
     for one in asked:
         other = by_text.get(str(one))
         if other is not None and type(other) is not type(one):
-            return f"; its ids are of type {type(other).__name__}, and {one!r} is not {other!r}"
+            return f"its ids are of type {type(other).__name__}, and {one!r} is not {other!r}"
     return ""
 
 
@@ -139,25 +132,32 @@ def by_query(values: Values, queries: NDArray[Any], what: str) -> Values:
     QueryIdError
         If an id is repeated or missing, no id is common, or the index may be one of rows.
     """
+    import pandas as pd
+
     known = id_index(queries)
     index = values.index
-    if index.hasnans:
-        raise QueryIdError("the index has a row without a query id; index it by query", argument=what)
-    if index.has_duplicates:
-        again = index[index.duplicated()][0]
-        raise QueryIdError(
-            f"{what}: query {again!r} stands more than once in the index; give one row for each query, such as "
-            "values.groupby(level=0).first()"
-        )
-    if _is_plain(index) and len(index) == len(known) and not index.equals(known):
-        raise QueryIdError(
-            f"{what}: its index is 0, 1, 2, ... and the query ids are not; give {what}.to_numpy() if the values stand "
-            f"in the order of `queries`, else index it by query id"
-        )
+    is_plain = isinstance(index, pd.RangeIndex) and index.start == 0 and index.step == 1  # as of rows without names
+    is_by_row = is_plain and len(index) == len(known) and not index.equals(known)
+    for wrong, problem, remedy in (
+        (index.hasnans, "the index has a row without a query id", "index it by query"),
+        (
+            index.has_duplicates,
+            f"query {few(index[index.duplicated()].tolist()[:1])} stands more than once in the index",
+            "give one row for each query, such as values.groupby(level=0).first()",
+        ),
+        (
+            is_by_row,
+            "its index is 0, 1, 2, ... and the query ids are not",
+            f"give {what}.to_numpy() if the values stand in the order of `queries`, else index it by query id",
+        ),
+    ):
+        if wrong:
+            raise QueryIdError(problem, argument=what, remedy=remedy)
     if (index.get_indexer(known) < 0).all():
         raise QueryIdError(
-            f"{what}: no id in common: the evaluation has {few(known.tolist())}, the index has {few(index.tolist())}"
-            f"{_type_hint(index.tolist(), known)}"
+            f"no id in common: the evaluation has {few(known.tolist())}, the index has {few(index.tolist())}",
+            argument=what,
+            remedy=_type_hint(index.tolist(), known),
         )
     return values.reindex(known)
 
@@ -170,7 +170,7 @@ def id_index(ids: Iterable[Any]) -> pd.Index[Any]:
         set(ids)  # an index is made of lists too, and fails later
         found: pd.Index[Any] = pd.Index(ids if isinstance(ids, np.ndarray) else list(ids), tupleize_cols=False)
     except (TypeError, ValueError) as error:
-        raise QueryIdError(f"queries: these are no ids of queries: {said(error)}") from None
+        raise QueryIdError(f"these are no ids of queries: {said(error)}", argument="queries") from None
     return found
 
 
@@ -179,8 +179,103 @@ def has_index(values: Any) -> bool:
     return hasattr(getattr(values, "index", None), "get_indexer")
 
 
-def _is_plain(index: pd.Index[Any]) -> bool:
-    """Say whether an index is the one that pandas gives to rows without names: 0, 1, 2, ..."""
+UNNAMED = "slice"
+"""The name of an attribute that has none."""
+
+
+def slices_of(by: Any, queries: NDArray[Any], counts: Mapping[str, Ints]) -> tuple[pd.Index[Any], list[Ints]]:
+    """Return the values of an attribute, ascending, and the places of the queries with each of them.
+
+    Parameters
+    ----------
+    by : str, Series, DataFrame, mapping or array
+        As in `Evaluation.slices`.
+    queries : ndarray of shape (n_queries,)
+        The ids of the evaluation.
+    counts : mapping of str to ndarray of shape (n_queries,)
+        The numbers that a name stands for.
+
+    Returns
+    -------
+    tuple
+        Index of the values, nan last, and one array of places for each.
+
+    Raises
+    ------
+    InvalidInput
+        If the attribute is no column with a value for each query, or its ids do not fit.
+    """
     import pandas as pd
 
-    return isinstance(index, pd.RangeIndex) and index.start == 0 and index.step == 1
+    if isinstance(by, Mapping):
+        by = pd.Series(list(by.values()), index=id_index(by.keys()), dtype=None if by else object)
+    if isinstance(by, pd.DataFrame):
+        by = by.set_index("qid") if "qid" in by.columns else by
+        if not by.columns.is_unique or not len(by.columns):
+            raise InvalidInput("expected a DataFrame with one or more columns of different names", argument="by")
+        attributes = by_query(by, queries, "by")
+    elif isinstance(by, str):
+        attributes = pd.DataFrame({by: counts[chosen("count of the queries", by, counts)]})
+    elif has_index(by):
+        attributes = by_query(by.to_frame(UNNAMED if by.name is None else by.name), queries, "by")
+    else:
+        refuse_masked(by, "by")
+        shape = np.shape(by)
+        if shape != (len(queries),):
+            found = f"an array of shape {shape}" if shape else f"a {type(by).__name__}"
+            raise QueryIdError(
+                f"expected a value for each of {len(queries)} queries, in the order of `queries`, found {found}",
+                argument="by",
+                remedy="or give a Series or mapping by query id, or the name of a count",
+            )
+        attributes = pd.DataFrame({UNNAMED: by})
+    names = list(attributes.columns)
+    try:
+        groups = attributes.groupby(names if len(names) > 1 else names[0], dropna=False, sort=True, observed=True)
+        number = groups.ngroup().to_numpy()
+        values = groups.size().index
+    except TypeError as error:
+        problem = f"these values cannot be grouped ({said(error)})"
+        raise InvalidInput(problem, argument="by", remedy="give numbers, texts or categories") from None
+    order = np.argsort(number, kind="stable")
+    return values, np.split(order, np.cumsum(np.bincount(number, minlength=len(values)))[:-1])
+
+
+def labels_of(
+    wanted: str | Measure | Iterable[str | Measure], labels: Sequence[str], kind: str = "measure"
+) -> list[str]:
+    """Find measures among the labels of columns, by name or by meaning ("ndcg_cut_10" for "nDCG@10").
+
+    Parameters
+    ----------
+    wanted : str, Measure or iterable of them
+        The measures asked for.
+    labels : sequence of str
+        Columns that there are; a frame's column need not be one of our measures.
+    kind : str
+        Noun for them in the error.
+
+    Raises
+    ------
+    InvalidInput
+        None is asked for.
+    UnknownName
+        One of them is not among the labels.
+    """
+    asked = [wanted] if isinstance(wanted, str | Measure) or not isinstance(wanted, Iterable) else list(wanted)
+    if not asked:
+        raise InvalidInput("measures is empty: name at least one, or leave it out for all that are shared")
+    return list(dict.fromkeys(label for each in asked for label in _labels_meant(each, labels, kind)))
+
+
+def _labels_meant(wanted: str | Measure, labels: Sequence[str], kind: str) -> list[str]:
+    if wanted in labels:
+        return [str(wanted)]
+    label_of: dict[Measure, str] = {}
+    for label in labels:
+        with suppress(InvalidInput):  # a frame's column need not be one of our measures
+            label_of.setdefault(measure(label), label)
+    try:
+        return [label_of[meant] for _, meant in find_measures(wanted)]
+    except (InvalidInput, KeyError):
+        raise unknown(kind, str(wanted), labels) from None

@@ -1,77 +1,52 @@
-"""The share of each query in the numbers that speak of all queries, so that a subset gets numbers of its own.
+"""What is known of each query, so that a subset and the union of parts get numbers of their own, and its hashes.
 
     query    0/0 by measure    rows affected by rule    hashes of its judgments and its ranking
     q1       no   yes          ties 4, unjudged 7       9f3a...  27d0...
     q2       no   no           ties 0, unjudged 2       11c0...  8e41...
-    all      0    1            ties 4, unjudged 9       digests of the ids and of these hashes
+    all      0    1            ties 4, unjudged 9       digests: SHA-256 of the ids, ascending, and a column of hashes
 
-A subset, and the union of parts, have the counts and the digests that their queries have when evaluated together.
+A hash is that of its query alone: it does not depend on the queries beside it, on chunks, on the order of the input or
+on the worker that computed it. So a subset, and the union of parts, have the counts and the digests that their queries
+have when they are evaluated together.
+
+The hash of a ranking adds up products, modulo 2^64. Whole labels from 0 to 255 are bytes, and eight ranks are a word:
+
+    labels      2 0 1 0 0 3 1 0 | 4 0 1              words     mixed(word 0) * number(0) + mixed(word 1) * number(1)
+
+Any other label is a zero byte there, and adds a number of its own times one of its rank. Zeros add nothing, since all
+that they say is in the number of rows, which is mixed in. Numbers of open groups of tied rows are added too.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rankeval.evaluation.digests import digests_of
-from rankeval.join.flat import Floats, Ints
-from rankeval.join.matching import Hashes
+from rankeval.join.flat import Floats, Ints, offsets_of
+from rankeval.join.joined import digest_of_queries
+from rankeval.join.judged import BELOW_ALL, Judged
+from rankeval.join.matching import Hashes, mixed
 
 Mask = NDArray[np.bool_]
+
+QUERY_COUNTS = ("relevant", "retrieved", "tied", "judged")
+"""Numbers of documents that are kept for each query."""
+
+ARRAYS = ("undefined", "drawn", "judgments", "rankings")
+MAPPINGS = ("query_counts", "rule_counts", "readings")
+"""Facts of which every query has a share."""
 
 READINGS = ("judged", "relevant", "skipped")
 """Per query and measure: the share of the documents within the cut-off that are judged; the score if the others were
 judged and had the greatest grade of the collection; the score of the ranking without them."""
 
-
-@dataclass(frozen=True, eq=False)
-class QueryFacts:
-    """The share of each query in the counts and the digests of an evaluation.
-
-    Attributes
-    ----------
-    rule_counts : mapping of str to ndarray of int64 of shape (n_queries,)
-        How many rows of the query each rule of the convention affected, or 1 if the query itself was affected.
-    undefined : ndarray of bool of shape (n_queries, n_measures)
-        Which values were 0/0.
-    drawn : ndarray of bool of shape (n_queries, n_measures)
-        Which values are means over drawn orders of tied rows.
-    judgments, rankings : ndarray of uint64 of shape (n_queries,)
-        A hash of the query's judgments, and of its ranking as the measures see it.
-    readings : mapping of str to ndarray of shape (n_queries, n_measures)
-        What unjudged documents mean for the scores, by the names of `READINGS`; empty if there are none.
-    """
-
-    rule_counts: Mapping[str, Ints]
-    undefined: Mask
-    drawn: Mask
-    judgments: Hashes
-    rankings: Hashes
-    readings: Mapping[str, Floats] = field(default_factory=dict)
-
-    def part(self, places: Ints | Mask | slice) -> QueryFacts:
-        """Return the facts of some of the queries."""
-        return QueryFacts(
-            {rule: numbers[places] for rule, numbers in self.rule_counts.items()},
-            self.undefined[places],
-            self.drawn[places],
-            self.judgments[places],
-            self.rankings[places],
-            {reading: values[places] for reading, values in self.readings.items()},
-        )
-
-    def totals(self) -> dict[str, int]:
-        """Return how many rows or queries each rule affected."""
-        return {rule: int(numbers.sum()) for rule, numbers in self.rule_counts.items()}
-
-    def digests(self, queries: NDArray[Any]) -> tuple[str, str]:
-        """Return the digest of the judgments and that of the rankings, given the ids of the queries."""
-        judgments, rankings = digests_of(queries, self.judgments, self.rankings)
-        return judgments, rankings
+_BYTES = 256
+_STEP = np.uint64(0x9E3779B97F4A7C15)
 
 
 @dataclass(frozen=True)
@@ -88,3 +63,166 @@ class Whole:
 
     n_queries: int
     judgments_digest: str
+
+
+@dataclass(frozen=True, eq=False)
+class QueryFacts:
+    """What is known of each query of an evaluation, and of where the queries come from.
+
+    Attributes
+    ----------
+    query_counts : mapping of str to ndarray of int64 of shape (n_queries,)
+        Numbers of documents: ``relevant``, ``retrieved``, and of the retrieved ones ``tied`` and ``judged``.
+    rule_counts : mapping of str to ndarray of int64 of shape (n_queries,)
+        How many rows of the query each rule of the convention affected, or 1 if the query itself was affected; under
+        ``gain``, how many documents have a grade that a measure's map of gains does not name; under ``constant``, 1 if
+        all its rows have one score; under ``fixed``, 1 if no ranking of its documents changes its scores.
+    undefined : ndarray of bool of shape (n_queries, n_measures)
+        Which values were 0/0.
+    drawn : ndarray of bool of shape (n_queries, n_measures)
+        Which values are means over drawn orders of tied rows.
+    judgments, rankings : ndarray of uint64 of shape (n_queries,)
+        A hash of the query's judgments, and of its ranking as the measures see it.
+    readings : mapping of str to ndarray of shape (n_queries, n_measures)
+        What unjudged documents mean for the scores, by the names of `READINGS`; empty if there are none.
+    errors : ndarray of shape (n_queries, n_measures), optional
+        Standard errors of scores that are means over drawn orders, 0 for exact scores; None if all are exact. They do
+        not contain the uncertainty from the choice of queries.
+    left_out : mapping of str to int
+        How many rows or queries each rule affected of the queries that are left out.
+    whole : Whole, optional
+        The evaluation that this is a subset of.
+    n_folds : int, default 0
+        Number of folds whose held-out queries are scored here, each by a model of its own; 0 if these are not scores of
+        a cross-validation. `rankeval.compare` notes that a test over several folds is approximate.
+    """
+
+    query_counts: Mapping[str, Ints]
+    rule_counts: Mapping[str, Ints]
+    undefined: Mask
+    drawn: Mask
+    judgments: Hashes
+    rankings: Hashes
+    readings: Mapping[str, Floats] = field(default_factory=dict)
+    errors: Floats | None = None
+    left_out: Mapping[str, int] = field(default_factory=dict)
+    whole: Whole | None = None
+    n_folds: int = 0
+
+    def part(self, places: Ints | Mask | slice) -> QueryFacts:
+        """Return the facts of some of the queries, without what is known of those that are left out."""
+        arrays = {name: getattr(self, name)[places] for name in ARRAYS}
+        mappings = {name: {key: of[places] for key, of in getattr(self, name).items()} for name in MAPPINGS}
+        errors = self.errors[places] if self.errors is not None and arrays["drawn"].any() else None
+        by_query: dict[str, Any] = {**arrays, **mappings, "errors": errors}
+        return replace(self, **by_query, left_out={})
+
+    def totals(self) -> dict[str, int]:
+        """Return how many rows or queries each rule affected, those that are left out among them."""
+        return {rule: int(of.sum()) + self.left_out.get(rule, 0) for rule, of in self.rule_counts.items()}
+
+    def digests(self, queries: NDArray[Any]) -> tuple[str, str]:
+        """Return the digest of the judgments and that of the rankings, given the ids of the queries, ascending."""
+        judgments = digest_of_queries(queries)
+        rankings = judgments.copy()
+        judgments.update(np.ascontiguousarray(self.judgments))
+        rankings.update(np.ascontiguousarray(self.rankings))
+        return judgments.hexdigest(), rankings.hexdigest()
+
+
+def label_hashes(judged: Judged) -> Hashes:
+    """Return a hash of each query's labels, in whatever order their documents stand.
+
+    A sum over documents of a mixed label: sums of plain labels would be equal for {1, 1} and {2, 0}.
+
+    Parameters
+    ----------
+    judged : Judged
+        A chunk of queries.
+
+    Returns
+    -------
+    ndarray of uint64 of shape (n_queries,)
+    """
+    label = np.asarray(judged.levels, dtype=np.float64).view(np.uint64)
+    with np.errstate(over="ignore"):
+        number = (label ^ _STEP) * np.uint64(0xFF51AFD7ED558CCD)
+        number ^= number >> np.uint64(29)
+        total: Hashes = judged.counts.view(np.uint64) @ (number * np.uint64(0xC4CEB9FE1A85EC53))
+    return total
+
+
+def ranking_hashes(judged: Judged) -> Hashes:
+    """Return a hash of each query's ranking as the measures see it: the label at each rank, and the open ties.
+
+    Parameters
+    ----------
+    judged : Judged
+        A chunk of queries.
+
+    Returns
+    -------
+    ndarray of uint64 of shape (n_queries,)
+    """
+    levels = np.asarray(judged.levels, dtype=np.float64)
+    fits = (levels >= 0) & (levels < _BYTES) & (levels == np.floor(levels))
+    found: Hashes = mixed(judged.n_retrieved.view(np.uint64))
+    found += _sums_of_words(judged, np.where(fits, levels, 0).astype(np.uint8))
+    others = ~fits & (levels > BELOW_ALL)  # a row without a judgment says no more than one judged 0
+    if others.any():
+        row, query, rank = judged.rows_of(others)
+        of_label = mixed(levels.view(np.uint64) + _STEP)
+        np.add.at(found, query, _numbers_to(judged)[rank] * of_label[judged.code[row]])  # wraps, as a hash may
+    start, end, of_group = judged.groups
+    if len(start):
+        begin = judged.offsets[of_group]
+        tied = mixed(((start - begin) << 32 | (end - begin)).view(np.uint64) + _STEP)
+        np.add.at(found, of_group, tied)
+    return found
+
+
+def _sums_of_words(judged: Judged, byte_of: NDArray[np.uint8]) -> Hashes:
+    """Return the sum over each query's words of eight labels, given the byte of each label."""
+    lengths = judged.n_retrieved
+    number = _numbers_to(judged)
+    are_bytes = (byte_of == np.arange(len(byte_of), dtype=np.uint8)).all()
+    if judged.by_rank is not None and are_bytes:  # the zeros beyond the end of a list mix to zero (bench_arrays A, D)
+        words = mixed(judged.by_rank.lists.view("<u8"))
+        sums: Hashes = words @ number[: words.shape[1]]
+        return sums
+    code = judged.code
+    if code.dtype != np.uint8 or not are_bytes:
+        code = byte_of.take(code)
+    longest = int(lengths.max(initial=0))
+    if longest * judged.n_queries == len(code):  # lists of one length (bench_arrays C)
+        table = np.zeros((judged.n_queries, -(-longest // 8) * 8), dtype=np.uint8)
+        table[:, :longest] = code.reshape(judged.n_queries, longest)
+        words = mixed(table.view("<u8"))
+        return np.asarray(words @ number[: words.shape[1]])
+    n_words = -(-lengths // 8)
+    padded = np.zeros(len(code) + 8, dtype=np.uint8)
+    padded[: len(code)] = code
+    at_each_row = np.ndarray(len(code), dtype="<u8", buffer=padded, strides=(1,))
+    first = offsets_of(n_words)
+    place = np.arange(first[-1]) - np.repeat(first[:-1], n_words)
+    words = at_each_row[np.repeat(judged.offsets[:-1], n_words) + 8 * place]
+    some = n_words > 0
+    last = first[1:][some] - 1
+    beyond = (8 * n_words - lengths)[some].astype(np.uint64)  # bytes of the next query's rows
+    words[last] &= np.uint64(2**64 - 1) >> np.uint64(8) * beyond
+    sums = np.zeros(judged.n_queries, dtype=np.uint64)
+    if len(words):
+        sums[some] = np.add.reduceat(mixed(words) * number[place], first[:-1][some])
+    return sums
+
+
+def _numbers_to(judged: Judged) -> Hashes:
+    return _numbers(int(judged.n_retrieved.max(initial=0)).bit_length())
+
+
+@lru_cache(maxsize=32)
+def _numbers(bits: int) -> Hashes:
+    # Odd, so that a product loses no bit. Chunks differ in length, so powers of two are cached.
+    numbers = mixed(np.arange(1, 2**bits + 1, dtype=np.uint64) * _STEP) | np.uint64(1)
+    numbers.flags.writeable = False
+    return numbers

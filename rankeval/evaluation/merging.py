@@ -1,4 +1,6 @@
-"""One evaluation from evaluations of disjoint queries: what one part knows of a query does not depend on the others.
+"""Several evaluations: why two must not be compared, and one evaluation from parts of disjoint queries.
+
+A part is merged as it is, since what it knows of a query does not depend on the others:
 
     part 1   q1 q4   0.5 0.0          merged   q1 q2 q3 q4   0.5 1.0 0.2 0.0
     part 2   q2 q3   1.0 0.2
@@ -9,6 +11,7 @@ bit: aggregates are computed from the scores in ascending order of the ids, and 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -17,12 +20,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankeval._checks import few
+from rankeval.collection.convention import CHOICES
 from rankeval.errors import InvalidInput
-from rankeval.evaluation.facts import READINGS, QueryFacts
-from rankeval.evaluation.result import Evaluation
-from rankeval.evaluation.storage import QUERY_COUNTS
+from rankeval.evaluation.facts import ARRAYS, QUERY_COUNTS, READINGS, QueryFacts
+from rankeval.evaluation.result import Evaluation, by_name, reading_of, size_of
 from rankeval.io.columns import as_typed, comparable
-from rankeval.join.flat import Floats, Ints
+from rankeval.join.flat import Ints
 
 
 def merged(parts: Iterable[Evaluation]) -> Evaluation:
@@ -56,43 +59,29 @@ def merged(parts: Iterable[Evaluation]) -> Evaluation:
     if not several:
         raise InvalidInput("found none", argument="parts", remedy="give at least one evaluation")
     _refuse_unlike(several)
+    first = several[0]
     queries, order = _ascending([part.queries for part in several], "twice")
-    facts = _facts(several, order)
-    judgments_digest, ranking_digest = facts.digests(queries)
     return replace(
-        several[0],
+        first,
         queries=queries,
         scores=_stacked([part.scores for part in several], order),
-        query_counts={name: _stacked([part.query_counts[name] for part in several], order) for name in QUERY_COUNTS},
-        rule_counts=_totals([part.rule_counts for part in several]),
         excluded=_excluded(several),
-        undefined=_totals([part.undefined for part in several]),
-        judgments_digest=judgments_digest,
-        ranking_digest=ranking_digest,
-        facts=facts,
-        weights=_stacked([part.weights for part in several if part.weights is not None], order)
-        if several[0].weights is not None
-        else None,
-        errors=_errors(several, order),
+        undefined={name: sum(part.undefined[name] for part in several) for name in first.measure_names},
+        facts=_facts(several, order),
+        weights=None if first.weights is None else _stacked([part.weights for part in several], order),
     )
 
 
 def _refuse_unlike(parts: Sequence[Evaluation]) -> None:
-    first = parts[0]
+    def made(part: Evaluation) -> tuple[object, ...]:
+        return part.measure_names, part.measures, part.convention, part.weights is not None
+
     for number, part in enumerate(parts):
-        if part.whole is not None:
-            raise InvalidInput(f"parts: part {number} is a subset of an evaluation; merge the evaluation itself")
-        for what in ("measure_names", "measures", "convention"):
-            if getattr(part, what) != getattr(first, what):
-                name = what.replace("_", " ")
-                raise InvalidInput(
-                    f"parts: the {name} of part {number} are {getattr(part, what)}, those of part 0 are "
-                    f"{getattr(first, what)}; evaluate all parts alike"
-                )
-        if (part.weights is None) != (first.weights is None):
-            raise InvalidInput(
-                f"part {number} and part 0 differ in whether queries have weights; give all or none", argument="parts"
-            )
+        problem = f"part {number} is a subset of an evaluation" if part.facts.whole is not None else ""
+        if made(part) != made(parts[0]):
+            problem = f"part {number} and part 0 differ in measures, in the convention, or in that queries have weights"
+        if problem:
+            raise InvalidInput(problem, argument="parts", remedy="evaluate all parts alike, and merge them whole")
 
 
 def _ascending(ids: Sequence[NDArray[Any]], fault: str) -> tuple[NDArray[Any], Ints]:
@@ -113,40 +102,36 @@ def _ascending(ids: Sequence[NDArray[Any]], fault: str) -> tuple[NDArray[Any], I
     return queries, order
 
 
-def _stacked(columns: Sequence[NDArray[Any]], order: Ints) -> NDArray[Any]:
+def _stacked(columns: Sequence[Any], order: Ints) -> NDArray[Any]:
     return np.concatenate(columns)[order]
-
-
-def _totals(counts: Sequence[Any]) -> dict[str, int]:
-    """Return the sum of each count over parts; a rule that a part does not know affected nothing there."""
-    names = dict.fromkeys(name for one in counts for name in one)
-    return {name: sum(one.get(name, 0) for one in counts) for name in names}
 
 
 def _facts(parts: Sequence[Evaluation], order: Ints) -> QueryFacts:
     facts = [part.facts for part in parts]
     rules = dict.fromkeys(rule for one in facts for rule in one.rule_counts)
-    none = [np.zeros(part.n_queries, dtype=np.int64) for part in parts]
-    columns = {
-        column: _stacked([getattr(one, column) for one in facts], order)
-        for column in ("undefined", "drawn", "judgments", "rankings")
-    }
-    return QueryFacts(
+    # A rule that a part does not know affected nothing there, and a part without errors is exact.
+    zeros = [np.zeros(part.n_queries, dtype=np.int64) for part in parts]
+    errors = [np.zeros_like(part.scores) if part.facts.errors is None else part.facts.errors for part in parts]
+    columns: dict[str, Any] = {name: _stacked([getattr(one, name) for one in facts], order) for name in ARRAYS}
+    return replace(
+        facts[0],
+        query_counts={name: _stacked([one.query_counts[name] for one in facts], order) for name in QUERY_COUNTS},
         rule_counts={
-            rule: _stacked([one.rule_counts.get(rule, zeros) for one, zeros in zip(facts, none, strict=True)], order)
+            rule: _stacked([one.rule_counts.get(rule, none) for one, none in zip(facts, zeros, strict=True)], order)
             for rule in rules
         },
+        **columns,
         readings={
-            reading: _stacked([part.reading(reading) for part in parts], order)
-            for reading in READINGS
+            name: _stacked([reading_of(part, name) for part in parts], order)
+            for name in READINGS
             if any(one.readings for one in facts)
         },
-        **columns,
+        errors=None if all(one.errors is None for one in facts) else _stacked(errors, order),
+        left_out=dict(sum((Counter(one.left_out) for one in facts), Counter())),
     )
 
 
 def _excluded(parts: Sequence[Evaluation]) -> dict[str, tuple[Any, ...]]:
-    """Return the queries left out by reason, ascending."""
     reasons = dict.fromkeys(reason for part in parts for reason in part.excluded)
     found = {}
     for reason in reasons:
@@ -155,8 +140,58 @@ def _excluded(parts: Sequence[Evaluation]) -> dict[str, tuple[Any, ...]]:
     return found
 
 
-def _errors(parts: Sequence[Evaluation], order: Ints) -> Floats | None:
-    """Return the standard errors of all scores, 0 where a part is exact; None if all are."""
-    if all(part.errors is None for part in parts):
-        return None
-    return _stacked([np.zeros_like(part.scores) if part.errors is None else part.errors for part in parts], order)
+def differences(mine: Evaluation, other: Evaluation) -> list[str]:
+    """Return a sentence for each rule, measure and set of judgments in which two evaluations differ.
+
+    Parameters
+    ----------
+    mine, other : Evaluation
+        The evaluations, "one" and "the other" in the sentences.
+
+    Returns
+    -------
+    list of str
+        Empty if the numbers may be compared. A rule that affected no row of either evaluation does not differ.
+
+    Examples
+    --------
+    >>> import rankeval as rk
+    >>> labels, tied = [1, 0], [0.5, 0.5]
+    >>> one, other = (rk.evaluate(labels, tied, qid=[1, 1], measures="RR", ties=ties) for ties in ("best", "worst"))
+    >>> differences(one, other)
+    ["ties is 'best' in one and 'worst' in the other"]
+    """
+    found = rule_differences(mine, other)
+    if mine.judgments_digest != other.judgments_digest:
+        digests = [f"digest {each.judgments_digest[:12]} over {size_of(each)}" for each in (mine, other)]
+        found.append(
+            f"the judgments differ ({digests[0]} in one, {digests[1]} in the other); compare systems with the same "
+            "judgments, the same subset of both, or several collections by {system: {collection: evaluation}}"
+        )
+    return found
+
+
+def rule_differences(mine: Evaluation, other: Evaluation) -> list[str]:
+    """Return a sentence for each rule and measure in which two evaluations differ, on whatever judgments.
+
+    Parameters
+    ----------
+    mine, other : Evaluation
+        The evaluations, "one" and "the other" in the sentences.
+    """
+    found = []
+    counts = [each.facts.totals() for each in (mine, other)]
+    for rule in [*CHOICES, "depth"]:
+        first, second = getattr(mine.convention, rule), getattr(other.convention, rule)
+        affected = sum(one.get(rule, 0) for one in counts)
+        if first != second and affected:
+            found.append(f"{rule} is {first!r} in one and {second!r} in the other")
+    mine_by_name = by_name(mine)
+    for label, bound in by_name(other).items():
+        own = mine_by_name.get(label, bound)
+        if own != bound:
+            said = [str(own), str(bound)]
+            if own.semantics != bound.semantics:
+                said = [f"{one} of definition {one.semantics}" for one in (own, bound)]
+            found.append(f"{label} means {said[0]} in one and {said[1]} in the other")
+    return found

@@ -1,30 +1,40 @@
-"""The result of an evaluation: scores by query, and the convention that made them."""
+"""The result of an evaluation: scores by query, and the convention that made them.
+
+`Evaluation` shows what a reader of the numbers uses. What other rooms need beside that are functions of this module.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rankeval._checks import check_count, count, few
+import numpy as np
+from numpy.typing import NDArray
+
+from rankeval._checks import check_count, check_share, count, few
+from rankeval.collection.convention import COUNTED_AS, Convention
 from rankeval.errors import InvalidInput
-from rankeval.evaluation.choosing import places_of
-from rankeval.evaluation.differences import differences
-from rankeval.evaluation.facts import Whole
-from rankeval.evaluation.labels import labels_of
-from rankeval.evaluation.scores import QueryScores
-from rankeval.evaluation.slicing import slices_of
+from rankeval.evaluation.choosing import labels_of, places_of, slices_of
+from rankeval.evaluation.facts import QueryFacts, Whole
 from rankeval.evaluation.storage import pack, unpack
 from rankeval.io.opening import read_bytes, write_atomically
-from rankeval.join.flat import Ints
+from rankeval.join.flat import Floats, Ints
 from rankeval.measures import Measure
+from rankeval.measures.family import AGGREGATES
+from rankeval.measures.tie_enumeration import DRAWS
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
+_WORDS = {"mean": "mean", "sum": "sum", "gmean": "geometric mean"}
+
+
 @dataclass(frozen=True, eq=False)
-class Evaluation(QueryScores):
+class Evaluation:
     """The scores of one ranking, query by query, with the convention that made them.
 
     Attributes
@@ -39,33 +49,17 @@ class Evaluation(QueryScores):
         One value per query and measure.
     convention : Convention
         The rules, with ``judgments`` as it was applied.
-    query_counts : mapping of str to ndarray of shape (n_queries,)
-        Numbers of documents: ``relevant``, ``retrieved``, and of the retrieved ones ``tied`` and ``judged``.
-    rule_counts : mapping of str to int
-        How many rows or queries each rule of the convention affected; under ``gain``, how many documents have a grade
-        that a measure's map of gains does not name; under ``constant``, the queries whose rows all have one score;
-        under ``fixed``, those that no ranking of their documents changes.
     excluded : mapping of str to tuple
         Reason -> the ids of the queries left out for it.
     undefined : mapping of str to int
         Measure -> number of queries whose value was 0/0. The convention says how these count.
-    judgments_digest, ranking_digest : str
-        SHA-256 of the judgments, and of the ranking as the measures see it, of the queries that count.
     facts : QueryFacts
-        The share of each query in ``rule_counts``, ``undefined`` and the digests.
+        What is known of each query: its numbers of documents, its share in the counts of the rules, in ``undefined``
+        and in the digests, and the standard errors of scores that are means over drawn orders of tied rows.
     weights : ndarray of shape (n_queries,), optional
         Query weights.
     name : str, optional
         Name of the system.
-    errors : ndarray of shape (n_queries, n_measures), optional
-        Standard errors of scores that are means over drawn orders of tied rows, 0 for exact scores. None if all scores
-        are exact. They do not contain the uncertainty from the choice of queries.
-    whole : Whole, optional
-        Number of queries and digest of the judgments of the evaluation that this is a subset of; None if it is no
-        subset.
-    n_folds : int, default 0
-        Number of folds whose held-out queries are scored here, each by a model of its own; 0 if these are not scores of
-        a cross-validation. `rankeval.compare` notes that a test over several folds is approximate.
 
     Examples
     --------
@@ -75,44 +69,140 @@ class Evaluation(QueryScores):
     {'RR': 0.5, 'P@1': 0.0}
     """
 
-    def renamed(self, name: str | None) -> Evaluation:
-        """Return the evaluation under another system name.
+    queries: NDArray[Any]
+    measure_names: tuple[str, ...]
+    measures: tuple[Measure, ...]
+    scores: Floats
+    convention: Convention
+    excluded: Mapping[str, tuple[Any, ...]]
+    undefined: Mapping[str, int]
+    facts: QueryFacts
+    weights: Floats | None = None
+    name: str | None = None
 
-        Parameters
-        ----------
-        name : str or None
-            The new name.
+    @property
+    def n_queries(self) -> int:
+        """Number of queries that count."""
+        return len(self.queries)
+
+    @cached_property
+    def _digests(self) -> tuple[str, str]:
+        return self.facts.digests(self.queries)
+
+    @property
+    def judgments_digest(self) -> str:
+        """SHA-256 of the judgments of the queries that count."""
+        return self._digests[0]
+
+    @property
+    def ranking_digest(self) -> str:
+        """SHA-256 of the ranking as the measures see it, of the queries that count."""
+        return self._digests[1]
+
+    @property
+    def per_query(self) -> pd.DataFrame:
+        """The scores as a DataFrame of shape (n_queries, n_measures): index ``qid``, columns as asked for."""
+        import pandas as pd
+
+        return pd.DataFrame(
+            self.scores, index=pd.Index(self.queries, name="qid"), columns=list(self.measure_names), copy=False
+        )
+
+    def aggregate(self) -> pd.Series[float]:
+        """Return the aggregate of every measure over queries.
 
         Returns
         -------
-        Evaluation
-            The same scores.
+        Series of shape (n_measures,)
+            Index of measure names; the declared mean, sum or geometric mean, weighted if there are weights.
         """
-        return replace(self, name=name)
+        import pandas as pd
 
-    def differs_from(self, other: Evaluation) -> list[str]:
-        """Return the rules and judgments in which two evaluations differ.
+        return pd.Series(aggregates(self), name=self.name, dtype=np.float64)
 
-        Parameters
-        ----------
-        other : Evaluation
-            The other evaluation.
+    def mean(self) -> pd.Series[float]:
+        """Return the aggregates of the measures whose aggregate is a mean.
 
         Returns
         -------
-        list of str
-            One sentence each; empty if the numbers may be compared. A rule that affected no row of either evaluation
-            does not differ.
+        Series of shape (n_means,)
+            Index of measure names. Sums and geometric means are left out.
+        """
+        means = [name for name, one in by_name(self).items() if one.family.aggregate == "mean"]
+        return self.aggregate()[means]
+
+    def ci(self, level: float = 0.95) -> pd.DataFrame:
+        """Return a confidence interval for each measure that is a mean, by Student's t over queries.
+
+        Parameters
+        ----------
+        level : float
+            Between 0 and 1.
+
+        Returns
+        -------
+        DataFrame of shape (n_means, 3)
+            Index of measure names, columns mean, ci_low, ci_high; nan limits with fewer than two queries, and where
+            all scores are the same number. The interval may go beyond the bounds of the measure.
+
+        Raises
+        ------
+        InvalidInput
+            If the level is not between 0 and 1, or the queries have weights.
 
         Examples
         --------
         >>> import rankeval as rk
-        >>> labels, tied = [1, 0], [0.5, 0.5]
-        >>> one, other = (rk.evaluate(labels, tied, qid=[1, 1], measures="RR", ties=ties) for ties in ("best", "worst"))
-        >>> one.differs_from(other)
-        ["ties is 'best' in one and 'worst' in the other"]
+        >>> ev = rk.evaluate([1, 0, 0, 1, 1, 0], [2, 1, 2, 1, 2, 1], qid=[1, 1, 2, 2, 3, 3], measures="RR")
+        >>> ev.ci(0.95).round(2).values.tolist()
+        [[0.83, 0.12, 1.55]]
         """
-        return differences(self, other)
+        import pandas as pd
+        from scipy import stats
+
+        check_share("level", level)
+        if self.weights is not None:
+            raise InvalidInput("ci: no interval is given for weighted means; resample the weighted queries instead")
+        means = self.mean()
+        columns = [self.measure_names.index(label) for label in means.index]
+        scores, n = self.scores[:, columns], self.n_queries
+        half = np.full(len(columns), np.nan)
+        if n > 1:
+            spread = np.where((scores != scores[0]).any(axis=0), scores.std(axis=0, ddof=1), np.nan)
+            half = np.asarray(spread * stats.t.ppf((1 + level) / 2, n - 1) / np.sqrt(n))
+        return pd.DataFrame({"mean": means, "ci_low": means - half, "ci_high": means + half})
+
+    @property
+    def tied_share(self) -> float:
+        """Share of the retrieved rows with the score of another row of their query."""
+        return self._share("tied")
+
+    @property
+    def judged_share(self) -> float:
+        """Share of the retrieved rows that have a judgment."""
+        return self._share("judged")
+
+    def _share(self, count: str) -> float:
+        retrieved = int(self.facts.query_counts["retrieved"].sum())
+        return float(self.facts.query_counts[count].sum() / retrieved) if retrieved else 0.0
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Sentences for a reader of the numbers, such as those on queries that were left out."""
+        said, affected = [], self.facts.totals()
+        missing = affected.get("missing", 0)
+        if missing and self.convention.missing in COUNTED_AS:
+            said.append(f"{count(missing, 'query')} missing from the run: {COUNTED_AS[self.convention.missing]}")
+        said += [f"{count(len(ids), 'query')} left out: {reason}" for reason, ids in self.excluded.items() if len(ids)]
+        barren = affected.get("no_relevant", 0)
+        if barren and self.convention.no_relevant != "skip":
+            value = {"zero": 0, "one": 1}[self.convention.no_relevant]
+            said.append(f"{count(barren, 'query')} without a relevant document: 0/0 counted as {value}")
+        if unnamed := affected.get("gain", 0):
+            said.append(
+                f"{count(unnamed, 'document')} with a grade that the map of gains does not name: the gain is the grade"
+            )
+        return (*said, *info_of(self).values())
 
     def subset(self, queries: Any) -> Evaluation:
         """Return the evaluation of some of the queries, as if they alone had been evaluated.
@@ -154,27 +244,21 @@ class Evaluation(QueryScores):
         if len(places) == self.n_queries:
             return self
         queries, facts = self.queries[places], self.facts.part(places)
-        judgments_digest, ranking_digest = facts.digests(queries)
         weights = None if self.weights is None else self.weights[places]
         if weights is not None and not weights.any():
             raise InvalidInput(
-                f"weights: all queries of this part have the weight 0 ({few(queries.tolist())}), so it has no mean; "
-                "leave them out first, with subset"
+                f"all queries of this part have the weight 0 ({few(queries.tolist())}), so it has no mean",
+                argument="weights",
+                remedy="leave them out first, with subset",
             )
         return replace(
             self,
             queries=queries,
             scores=self.scores[places],
-            query_counts={count: numbers[places] for count, numbers in self.query_counts.items()},
-            rule_counts=facts.totals(),
             excluded={},
             undefined=dict(zip(self.measure_names, facts.undefined.sum(axis=0).tolist(), strict=True)),
-            judgments_digest=judgments_digest,
-            ranking_digest=ranking_digest,
-            facts=facts,
+            facts=replace(facts, whole=self.facts.whole or Whole(self.n_queries, self.judgments_digest)),
             weights=weights,
-            errors=self.errors[places] if self.errors is not None and facts.drawn.any() else None,
-            whole=self.whole or Whole(self.n_queries, self.judgments_digest),
         )
 
     def worst(self, n: int = 10, measure: str | Measure | None = None) -> pd.DataFrame:
@@ -214,8 +298,8 @@ class Evaluation(QueryScores):
         labels = self.measure_names[:1] if measure is None else labels_of(measure, self.measure_names)
         if len(labels) > 1:
             raise InvalidInput(f"measure stands for {', '.join(labels)}", remedy="name one of them")
-        places = self.worst_first(labels[0])
-        frame = self.per_query.assign(**self.query_counts).iloc[places[:n]]
+        places = worst_first(self, labels[0])
+        frame = self.per_query.assign(**self.facts.query_counts).iloc[places[:n]]
         frame.attrs["left_out"] = self.n_queries - len(places)
         return frame
 
@@ -259,40 +343,9 @@ class Evaluation(QueryScores):
         """
         import pandas as pd
 
-        values, places = slices_of(by, self.queries, self.query_counts)
+        values, places = slices_of(by, self.queries, self.facts.query_counts)
         parts = [self._part(each) for each in places]
         return pd.DataFrame([_row(part, level) for part in parts], index=values)
-
-    def to_bytes(self) -> bytes:
-        """Return the evaluation as the bytes of a Parquet file.
-
-        Returns
-        -------
-        bytes
-            Columns: qid, the measures, the counts. Everything else is in the schema's metadata.
-        """
-        return pack(vars(self))
-
-    @classmethod
-    def from_bytes(cls, content: bytes) -> Evaluation:
-        """Return the evaluation from the bytes that `to_bytes` gave.
-
-        Parameters
-        ----------
-        content : bytes
-            A Parquet file.
-
-        Returns
-        -------
-        Evaluation
-            The same scores, bit for bit.
-
-        Raises
-        ------
-        InvalidInput
-            If the bytes are those of another file.
-        """
-        return cls(**unpack(content))
 
     def save(self, path: str | Path) -> None:
         """Write the evaluation to one Parquet file, replaced atomically.
@@ -307,7 +360,7 @@ class Evaluation(QueryScores):
         InvalidInput
             If the folder does not exist or cannot be written to.
         """
-        write_atomically(path, [self.to_bytes()])
+        write_atomically(path, [to_bytes(self)])
 
     @classmethod
     def load(cls, path: str | Path) -> Evaluation:
@@ -337,7 +390,7 @@ class Evaluation(QueryScores):
         >>> rk.Evaluation.load(path).per_query["RR"].to_dict()
         {'a': 1.0}
         """
-        return cls(**unpack(read_bytes(path), str(path)))
+        return from_bytes(read_bytes(path), str(path))
 
     def __repr__(self) -> str:
         values = ", ".join(f"{label}={value:.4f}" for label, value in self.aggregate().items())
@@ -364,10 +417,137 @@ class Evaluation(QueryScores):
 
 
 def _row(part: Evaluation, level: float | None) -> dict[str, float]:
-    """Return the row of a slice: its number of queries, aggregates, and the limits of means if they are asked for."""
     limits = {} if level is None else part.ci(level).to_dict("index")
     row: dict[str, float] = {"n_queries": part.n_queries}
-    for label, value in part.aggregates().items():
+    for label, value in aggregates(part).items():
         row[label] = value
         row |= {f"{label} {end}": limits[label][end] for end in ("ci_low", "ci_high") if label in limits}
     return row
+
+
+def to_bytes(evaluation: Evaluation) -> bytes:
+    """Return an evaluation as the bytes of a Parquet file, a column a measure and count; the rest is its metadata."""
+    return pack(vars(evaluation))
+
+
+def from_bytes(content: bytes, where: str = "") -> Evaluation:
+    """Return the evaluation from the bytes that `to_bytes` gave, the same bit for bit; ``where`` names the file."""
+    return Evaluation(**unpack(content, where))
+
+
+def by_name(evaluation: Evaluation) -> dict[str, Measure]:
+    """Return the measures by the names asked for."""
+    return dict(zip(evaluation.measure_names, evaluation.measures, strict=True))
+
+
+def aggregates(evaluation: Evaluation) -> dict[str, float]:
+    """Return `Evaluation.aggregate` as a dict of plain numbers; nan if there are no queries."""
+    if not evaluation.n_queries:
+        return dict.fromkeys(evaluation.measure_names, float("nan"))
+    return {
+        name: float(AGGREGATES[one.family.aggregate](values, evaluation.weights))
+        for (name, one), values in zip(by_name(evaluation).items(), evaluation.scores.T, strict=True)
+    }
+
+
+def aggregate_errors(evaluation: Evaluation) -> pd.Series[float]:
+    """Return the standard error that drawn orders of tied rows leave in each aggregate, 0 if all scores are exact.
+
+    `Evaluation.ci` covers the choice of queries instead.
+    """
+    import pandas as pd
+
+    return pd.Series(_aggregate_errors(evaluation), name=evaluation.name, dtype=np.float64)
+
+
+def _aggregate_errors(evaluation: Evaluation) -> dict[str, float]:
+    errors, weights = evaluation.facts.errors, evaluation.weights
+    if errors is None or not evaluation.n_queries:
+        return dict.fromkeys(evaluation.measure_names, 0.0)
+    weights = np.ones(evaluation.n_queries) if weights is None else weights
+    total, values = float(weights.sum()), aggregates(evaluation)
+    # Each query is drawn on its own, so the squares of the errors add up.
+    of_sums = np.sqrt((weights[:, None] ** 2 * errors**2).sum(axis=0))
+    found = dict(zip(evaluation.measure_names, of_sums.tolist(), strict=True))
+    for name, one in by_name(evaluation).items():
+        if one.family.aggregate != "sum":
+            found[name] /= total
+        if one.family.aggregate == "gmean":
+            found[name] *= values[name]  # the slope of exp is its value
+    return found
+
+
+def _draws_note(evaluation: Evaluation) -> str:
+    """Say which values are means over drawn orders, and how uncertain that leaves the aggregate."""
+    errors, drawn = _aggregate_errors(evaluation), evaluation.facts.drawn.sum(axis=0).tolist()
+    said = [
+        f"{label} in {count(number, 'query')} (standard error of the "
+        f"{_WORDS[one.family.aggregate]} {errors[label]:.2g})"
+        for (label, one), number in zip(by_name(evaluation).items(), drawn, strict=True)
+        if number
+    ]
+    return f"mean over {DRAWS} drawn orders of tied rows, where there were too many: {', '.join(said)}"
+
+
+def standard_errors(evaluation: Evaluation) -> pd.DataFrame:
+    """Return the standard error of each score, shaped as ``per_query``; 0 for exact scores."""
+    errors = evaluation.facts.errors
+    return replace(evaluation, scores=np.zeros_like(evaluation.scores) if errors is None else errors).per_query
+
+
+def reading_of(evaluation: Evaluation, name: str) -> Floats:
+    """Return a reading of unjudged documents, one of `facts.READINGS`: nan where it was not made.
+
+    If all documents are judged, it is the scores themselves, and 1 for the share judged.
+    """
+    facts, scores = evaluation.facts, evaluation.scores
+    if name in facts.readings:
+        return facts.readings[name]
+    whole = facts.query_counts["judged"] == facts.query_counts["retrieved"]
+    return np.where(whole[:, None], np.ones_like(scores) if name == "judged" else scores, np.nan)
+
+
+def info_of(evaluation: Evaluation) -> dict[str, str]:
+    """Return further notes by subject: constant scores, labels below zero, ties over drawn orders, and a subset."""
+    said, facts, affected = {}, evaluation.facts, evaluation.facts.totals()
+    n_ranked = int((facts.query_counts["retrieved"] > 1).sum())
+    constant = affected.get("constant", 0)
+    if constant and 2 * constant >= n_ranked:  # some tied queries are common, and no sign of a broken ranker
+        said["constant"] = f"constant scores: all rows are tied in {constant:,} of {count(n_ranked, 'query')}"
+    if negative := affected.get("negative", 0):
+        pooled = evaluation.convention.negative == "unjudged"
+        counted, taken = ("ranked document", "not judged") if pooled else ("document", "not relevant")
+        said["negative"] = f"{count(negative, counted)} with a label below zero, taken as {taken}"
+    if facts.errors is not None:
+        said["ties"] = _draws_note(evaluation)
+    if facts.whole is not None:
+        said["subset"] = f"a subset: {size_of(evaluation)}"
+    return said
+
+
+def size_of(evaluation: Evaluation) -> str:
+    """Return the number of queries in words, such as "40 queries", or "7 of 40 queries" for a subset."""
+    whole = evaluation.facts.whole
+    if whole is None:
+        return count(evaluation.n_queries, "query")
+    return f"{evaluation.n_queries:,} of {count(whole.n_queries, 'query')}"
+
+
+def worst_first(evaluation: Evaluation, label: str) -> Ints:
+    """Return the places of the queries that a ranking can change, the worst by the measure of this name first."""
+    facts, column = evaluation.facts, evaluation.measure_names.index(label)
+    values = evaluation.scores[:, column]
+    sign = 1 if evaluation.measures[column].family.greater_is_better else -1
+    # Queries are in ascending order, and a stable sort keeps it among equal scores.
+    places = np.argsort(sign * values, kind="stable")
+    fixed = facts.rule_counts.get("fixed", np.zeros(len(values))) > 0
+    if evaluation.convention.judgments != "rows":  # of a measure of unjudged rows the value may change, and is not 0
+        fixed &= (values == 0) | facts.undefined[:, column]
+    worst: Ints = places[~fixed[places]]
+    return worst
+
+
+def left_out_of_worst(evaluation: Evaluation, label: str) -> str:
+    """Return the sentence on the queries that `worst_first` leaves out; "" if there are none."""
+    number = evaluation.n_queries - len(worst_first(evaluation, label))
+    return f"Left out: {count(number, 'query')} whose score no ranking changes." if number else ""

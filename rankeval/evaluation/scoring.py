@@ -7,12 +7,17 @@ measure is a pure function of a chunk of judged queries. `score` goes through th
 
 The trap: 0/0 comes out of a kernel as nan. Its value (0 or 1), its count in ``undefined`` and the rule that leaves such
 queries out are settled at the end, over all chunks, in that order.
+
+A run that nobody pooled has many documents without a judgment, which count as not relevant. So it may lose for having
+found others, and two systems with unlike shares are not compared fairly. Whoever compares needs to know the share, and
+the scores if these documents were relevant or were not there (`rankeval.join.readings`). Both follow from the ranked
+chunk that is scored anyway, and cannot be had from scores later.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,18 +25,65 @@ from numpy.typing import NDArray
 from rankeval._registry import unknown
 from rankeval.collection.convention import Convention
 from rankeval.errors import warn
-from rankeval.evaluation.digests import label_hashes, ranking_hashes
-from rankeval.evaluation.facts import QueryFacts
+from rankeval.evaluation.facts import QUERY_COUNTS, READINGS, QueryFacts, label_hashes, ranking_hashes
 from rankeval.evaluation.result import Evaluation
-from rankeval.evaluation.storage import QUERY_COUNTS
-from rankeval.evaluation.unjudged import Unread
-from rankeval.join.flat import Floats, Ints
+from rankeval.join.flat import Floats, Ints, offsets_of, ratio
 from rankeval.join.joined import Joined
 from rankeval.join.judged import Groups, Judged
+from rankeval.join.readings import completed, condensed
 from rankeval.measures import Measure
 from rankeval.measures.family import FAMILIES, are_unnamed
 
 Named = Iterable[tuple[str, Measure]]
+
+
+@dataclass(frozen=True, eq=False)
+class Unread:
+    """The scores of an evaluation in all readings of its unjudged documents, filled in chunk by chunk.
+
+    Attributes
+    ----------
+    scores : ndarray of shape (3, n_queries, n_measures), or (1, n_queries, n_measures)
+        The scores themselves; if unjudged documents are relevant; without them. The first alone if there are none.
+    judged : ndarray of shape (n_queries, n_measures)
+        The share of the documents within the cut-off that is judged.
+    grade : float
+        The greatest grade of the collection, at least 1.
+    """
+
+    scores: Floats
+    judged: Floats
+    grade: float
+
+    @classmethod
+    def of(cls, joined: Joined, n_measures: int) -> Unread:
+        """Return the scores to fill; those of arrays, which have no documents but their rows, are not read."""
+        is_read = joined.identity is not None and joined.convention.unjudged != "skip"
+        if not is_read or not joined.rule_counts["unjudged"].any():
+            return cls(np.empty((1, joined.n_queries, n_measures)), np.empty((0, 0)), 0.0)
+        grades = (float(labels.max(initial=1)) for labels in (joined.relevance, joined.unretrieved))
+        scores = np.empty((3, joined.n_queries, n_measures))
+        return cls(scores, np.empty_like(scores[0]), max(grades))
+
+    def read(self, queries: Ints, judged: Judged, measures: Mapping[int, Measure]) -> None:
+        """Fill in the readings of a chunk by some measures, given by column."""
+        if len(self.scores) == 1:
+            return
+        assert judged.judged is not None
+        rest, before = condensed(judged), offsets_of(judged.judged)
+        whole = {cutoff: completed(judged, cutoff, self.grade) for cutoff in {one.cutoff for one in measures.values()}}
+        for column, one in measures.items():
+            within = judged.mean_within(judged.ties, before, one.cutoff)
+            self.judged[queries, column] = ratio(within, judged.depth(one.cutoff), otherwise=1.0)
+            for place, chunk in (1, whole[one.cutoff]), (2, rest):
+                self.scores[place, queries, column] = one.values(chunk) if one.family.needs == "grades" else 0.0
+
+    def readings(self, measures: Sequence[Measure]) -> dict[str, Floats]:
+        """Return the readings, nan by measures that read more than a grade a document."""
+        if len(self.scores) == 1:
+            return {}
+        self.scores[1:, :, [one.family.needs != "grades" for one in measures]] = np.nan
+        return dict(zip(READINGS, [self.judged, *self.scores[1:]], strict=True))
 
 
 def score(joined: Joined, asked: Named, *, weights: Floats | None = None, name: str | None = None) -> Evaluation:
@@ -113,27 +165,30 @@ def score_part(joined: Joined, asked: Named, *, weights: Floats | None = None, n
     keep = ~left_out if left_out.any() else slice(None)
     excluded = {"no relevant document": tuple(joined.queries[left_out].tolist())} if left_out.any() else {}
     rules["no_relevant"] = barren.astype(np.int64)
-    is_drawn, errors = _means_over_orders(drawn, scores.shape)
+    is_drawn, errors = np.zeros(scores.shape, dtype=bool), np.zeros(scores.shape)
+    for place, error in drawn.items():
+        is_drawn[place], errors[place] = True, error
     labels = labels if joined.identity is None else joined.identity
-    facts = QueryFacts(rules, undefined[0], is_drawn, labels, rankings, unread.readings(measures))
-    counted, kept, counting = facts.totals(), facts.part(keep), joined.queries[keep]
-    judgments_digest, ranking_digest = kept.digests(counting)
+    facts = QueryFacts(
+        counts, rules, undefined[0], is_drawn, labels, rankings, unread.readings(measures), errors if drawn else None
+    )
+    kept, affected = facts.part(keep), facts.totals()
+    beside = {
+        rule: number
+        for rule, of in kept.rule_counts.items()
+        if (number := affected[rule] - int(of.sum()) + joined.left_out_counts.get(rule, 0))
+    }
     return Evaluation(
-        queries=counting,
+        queries=joined.queries[keep],
         measure_names=names,
         measures=measures,
         scores=scores[keep],
         convention=joined.convention,
-        query_counts={count: values[keep] for count, values in counts.items()},
-        rule_counts={rule: counted[rule] + joined.left_out_counts.get(rule, 0) for rule in counted},
         excluded={**joined.excluded, **excluded},
         undefined=dict(zip(names, undefined[0].sum(axis=0).tolist(), strict=True)),
-        judgments_digest=judgments_digest,
-        ranking_digest=ranking_digest,
-        facts=kept,
+        facts=replace(kept, left_out=beside),
         weights=None if weights is None else weights[keep],
         name=name,
-        errors=None if errors is None else errors[keep],
     )
 
 
@@ -175,7 +230,7 @@ def bound_measures(measures: Iterable[Measure], convention: Convention) -> tuple
 
 
 def _zero_gains(one: Measure) -> bool:
-    """Say whether a document judged 0 is worth something to a measure, where an unjudged one is not."""
+    # True if documents of grade 0 can have a gain: then the unjudged ones need a level of their own below them.
     given = {**one.family.defaults, **dict(one.parameters)}
     gain = given.get("gain")
     return (
@@ -188,7 +243,6 @@ def _zero_gains(one: Measure) -> bool:
 def _score_chunk(
     queries: Ints, judged: Judged, measures: dict[int, Measure], scores: Floats, drawn: dict[tuple[int, int], float]
 ) -> None:
-    """Fill in the scores of a chunk, and the errors of those that are means over drawn orders."""
     columns = np.empty((len(measures), judged.n_queries))
     for values, (column, one) in zip(columns, measures.items(), strict=True):
         judged.drawn.clear()
@@ -224,7 +278,6 @@ def _are_fixed(judged: Judged, convention: Convention) -> NDArray[np.bool_]:
 def _settle_undefined(
     scores: Floats, counts: dict[str, NDArray[np.int64]], convention: Convention
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Give 0/0 its value; return which values were 0/0, and which queries have no relevant document."""
     barren = counts["relevant"] == 0
     if convention.judgments == "rows":  # a query without rows does not show whether it has relevant documents
         barren &= counts["retrieved"] > 0
@@ -234,13 +287,3 @@ def _settle_undefined(
         if convention.no_relevant == "one":
             scores[undefined & barren[:, None]] = 1.0
     return undefined, barren
-
-
-def _means_over_orders(
-    drawn: dict[tuple[int, int], float], shape: tuple[int, ...]
-) -> tuple[NDArray[np.bool_], Floats | None]:
-    """Return which values are means over drawn orders, and the standard errors of all values; None if none is."""
-    mask, errors = np.zeros(shape, dtype=bool), np.zeros(shape)
-    for place, error in drawn.items():
-        mask[place], errors[place] = True, error
-    return mask, errors if drawn else None

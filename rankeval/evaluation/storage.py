@@ -11,14 +11,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from rankeval._checks import said
 from rankeval.collection.convention import Convention
 from rankeval.errors import InvalidInput
-from rankeval.evaluation.facts import READINGS, QueryFacts, Whole
+from rankeval.evaluation.facts import QUERY_COUNTS, READINGS, QueryFacts, Whole
 from rankeval.io.opening import DEFAULT
 from rankeval.measures import measure
-
-QUERY_COUNTS = ("relevant", "retrieved", "tied", "judged")
-"""Numbers of documents that are kept for each query."""
 
 # Errors from a table or a card that `pack` did not write.
 _NOT_OURS = (pa.ArrowException, OSError, LookupError, TypeError, ValueError, AttributeError, RecursionError)
@@ -26,18 +24,6 @@ _METADATA = b"rankeval.evaluation"
 
 # Arrow keeps what it decoded a file with: of a million queries as much as the evaluation takes (bench_mlflow).
 _LARGE = 2**20
-
-_PLAIN_FIELDS = (
-    "measure_names",
-    "rule_counts",
-    "excluded",
-    "undefined",
-    "judgments_digest",
-    "ranking_digest",
-    "name",
-    "n_folds",
-)
-"""Fields that JSON can hold as they are."""
 
 
 def pack(fields: Mapping[str, Any]) -> bytes:
@@ -48,28 +34,34 @@ def pack(fields: Mapping[str, Any]) -> bytes:
     fields : mapping of str to object
         The fields of an `Evaluation`.
     """
-    names, errors, weights = fields["measure_names"], fields["errors"], fields["weights"]
-    columns = {"qid": _ids(fields["queries"])}
-    columns |= {f"measure:{name}": values for name, values in zip(names, fields["scores"].T, strict=True)}
-    columns |= {f"count:{count}": fields["query_counts"][count] for count in QUERY_COUNTS}
-    facts, whole = fields["facts"], fields["whole"]
+    facts, weights = fields["facts"], fields["weights"]
+
+    def by_measure(**tables: NDArray[Any]) -> dict[str, Any]:
+        pairs = [(kind, zip(fields["measure_names"], table.T, strict=True)) for kind, table in tables.items()]
+        return {f"{kind}:{name}": column for kind, columns in pairs for name, column in columns}
+
+    columns = {"qid": _ids(fields["queries"]), **by_measure(measure=fields["scores"])}
+    columns |= {f"count:{count}": facts.query_counts[count] for count in QUERY_COUNTS}
     columns |= {f"rule:{rule}": numbers for rule, numbers in facts.rule_counts.items()}
-    columns |= {f"undefined:{name}": values for name, values in zip(names, facts.undefined.T, strict=True)}
-    for reading, values in facts.readings.items():
-        columns |= {f"{reading}:{name}": column for name, column in zip(names, values.T, strict=True)}
+    columns |= by_measure(undefined=facts.undefined, **facts.readings)
     columns |= {"judgments": facts.judgments, "rankings": facts.rankings}
-    if errors is not None:
-        columns |= {f"drawn:{name}": values for name, values in zip(names, facts.drawn.T, strict=True)}
-        columns |= {f"error:{name}": values for name, values in zip(names, errors.T, strict=True)}
-    if weights is not None:
-        columns["weight"] = weights
+    columns |= {} if facts.errors is None else by_measure(drawn=facts.drawn, error=facts.errors)
+    columns |= {} if weights is None else {"weight": weights}
+    judgments_digest, ranking_digest = facts.digests(fields["queries"])
     card = {
         "convention": fields["convention"].card(),
         "measures": [str(one) for one in fields["measures"]],
         "semantics": [one.semantics for one in fields["measures"]],
         "qid_dtype": fields["queries"].dtype.str,
-        "whole": None if whole is None else asdict(whole),
-        **{field: fields[field] for field in _PLAIN_FIELDS},
+        "whole": None if facts.whole is None else asdict(facts.whole),
+        "measure_names": fields["measure_names"],
+        "rule_counts": facts.totals(),
+        "excluded": fields["excluded"],
+        "undefined": fields["undefined"],
+        "judgments_digest": judgments_digest,
+        "ranking_digest": ranking_digest,
+        "name": fields["name"],
+        "n_folds": facts.n_folds,
     }
     table = pa.table(columns).replace_schema_metadata({_METADATA: json.dumps(card, default=_plain)})
     sink = pa.BufferOutputStream()
@@ -80,11 +72,9 @@ def pack(fields: Mapping[str, Any]) -> bytes:
 
 
 def _ids(queries: NDArray[Any]) -> pa.Array:
-    """Return query ids as Arrow holds them."""
-    if queries.dtype.kind == "i":
-        return pa.array(queries.astype(np.int64, copy=False))
+    kind = {"i": pa.int64(), "u": pa.uint64()}.get(queries.dtype.kind)
     try:
-        return pa.array(queries.tolist(), pa.uint64() if queries.dtype.kind == "u" else None)
+        return pa.array(queries if kind else queries.tolist(), kind)
     except (OverflowError, pa.ArrowException) as error:
         raise InvalidInput(f"these ids cannot be stored ({error}); give them as text", argument="qid") from None
 
@@ -111,10 +101,10 @@ def unpack(content: bytes, where: str = "") -> dict[str, Any]:
     try:
         found = _fields(content)
     except _NOT_OURS as error:
-        at = f"{where}: " if where else ""
-        why = " ".join(f"{type(error).__name__}: {error}".split())[:300]
         raise InvalidInput(
-            f"{at}expected a Parquet file that Evaluation.save of this version wrote; found another ({why})"
+            f"expected a Parquet file that Evaluation.save of this version wrote; found another "
+            f"({type(error).__name__}: {said(error)[:300]})",
+            where=where,
         ) from error
     if len(content) > _LARGE:
         pa.default_memory_pool().release_unused()
@@ -131,36 +121,43 @@ def _fields(content: bytes) -> dict[str, Any]:
     measures = zip(map(measure, card["measures"]), card.get("semantics") or [1] * len(names), strict=True)
     scores = _columns(table, "measure", names)
     are_exact = f"error:{names[0]}" not in table.column_names
+    rule_counts = {rule: table[f"rule:{rule}"].to_numpy() for rule in card["rule_counts"]}
     facts = QueryFacts(
-        {rule: table[f"rule:{rule}"].to_numpy() for rule in card["rule_counts"]},
-        _columns(table, "undefined", names),
-        np.zeros(scores.shape, dtype=bool) if are_exact else _columns(table, "drawn", names),
-        table["judgments"].to_numpy(),
-        table["rankings"].to_numpy(),
-        {
+        query_counts={count: table[f"count:{count}"].to_numpy() for count in QUERY_COUNTS},
+        rule_counts=rule_counts,
+        undefined=_columns(table, "undefined", names),
+        drawn=np.zeros(scores.shape, dtype=bool) if are_exact else _columns(table, "drawn", names),
+        judgments=table["judgments"].to_numpy(),
+        rankings=table["rankings"].to_numpy(),
+        readings={
             reading: _columns(table, reading, names)
             for reading in READINGS
             if f"{reading}:{names[0]}" in table.column_names
         },
+        errors=None if are_exact else _columns(table, "error", names),
+        left_out={
+            rule: number
+            for rule, total in card["rule_counts"].items()
+            if (number := total - int(rule_counts[rule].sum()))
+        },
+        whole=None if card["whole"] is None else Whole(**card["whole"]),
+        n_folds=card["n_folds"],
     )
     return {
-        **{field: card[field] for field in _PLAIN_FIELDS},
         "queries": _queries(table["qid"], np.dtype(card["qid_dtype"])),
         "measure_names": tuple(names),
         "measures": tuple(replace(one, semantics=number) for one, number in measures),
         "scores": scores,
         "convention": Convention.from_card(card["convention"]),
-        "query_counts": {count: table[f"count:{count}"].to_numpy() for count in QUERY_COUNTS},
         "excluded": {reason: tuple(ids) for reason, ids in card["excluded"].items()},
-        "weights": table["weight"].to_numpy() if "weight" in table.column_names else None,
-        "errors": None if are_exact else _columns(table, "error", names),
+        "undefined": card["undefined"],
         "facts": facts,
-        "whole": None if card["whole"] is None else Whole(**card["whole"]),
+        "weights": table["weight"].to_numpy() if "weight" in table.column_names else None,
+        "name": card["name"],
     }
 
 
 def _queries(ids: pa.ChunkedArray, dtype: np.dtype[Any]) -> NDArray[Any]:
-    """Return the ids with the type that they had."""
     if dtype.kind in "iu":
         whole: NDArray[Any] = ids.to_numpy().astype(dtype)
         return whole

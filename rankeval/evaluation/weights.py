@@ -52,7 +52,11 @@ def query_weights(
         values = _weights_of_rows(weights, joined)
     else:
         values = _weights_of_queries(weights, joined)
-        if long and _may_be_by_row(weights, joined) and not np.array_equal(values, _weights_of_rows(weights, joined)):
+        # An index that holds all queries may also be one of rows, unless it is exactly their names.
+        may_be_by_row = long and (
+            weights.index.inferred_type == "integer" or len(set(weights.index)) > joined.n_queries
+        )
+        if may_be_by_row and not np.array_equal(values, _weights_of_rows(weights, joined)):
             raise InvalidInput(
                 "this Series may be by row or by query, and the two differ",
                 argument="query_weight",
@@ -106,7 +110,6 @@ def refuse_unusable(values: Floats, *, all_queries: bool = True) -> None:
 
 
 def _is_by_row(weights: Any, joined: Joined, beside: Mapping[str, Any]) -> bool:
-    """Say whether a Series as long as the rows is indexed as they are, or not by query."""
     index = next((found for found in map(index_of, beside.values()) if found is not None), None)
     if index is not None and same_rows(index, weights.index) and joined.n_queries != len(weights):
         return True
@@ -116,13 +119,7 @@ def _is_by_row(weights: Any, joined: Joined, beside: Mapping[str, Any]) -> bool:
     return True
 
 
-def _may_be_by_row(weights: Any, joined: Joined) -> bool:
-    """Say whether an index that holds all queries may also be one of rows: not if it is exactly the query names."""
-    return weights.index.inferred_type == "integer" or set(weights.index) != set(joined.queries.tolist())
-
-
 def _weights_of_queries(weights: Any, joined: Joined) -> Floats:
-    """Return the weights of the queries in a mapping or Series."""
     known: dict[Any, Any] = {}
     for query, weight in weights.items():
         first = known.setdefault(query, weight)
@@ -131,7 +128,8 @@ def _weights_of_queries(weights: Any, joined: Joined) -> Floats:
     queries = joined.queries.tolist()
     lacking = [query for query in queries if query not in known]
     if lacking:
-        raise InvalidInput(f"query {lacking[0]!r} has none ({len(lacking)} such in all)", argument="query_weight")
+        others = f" ({len(lacking)} such in all)" if len(lacking) > 1 else ""
+        raise InvalidInput(f"query {lacking[0]!r} has none{others}", argument="query_weight")
     return columns.labels([known[query] for query in queries], "query_weight").astype(np.float64)
 
 

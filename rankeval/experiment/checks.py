@@ -5,38 +5,34 @@ the libraries of the rankers: estimators, parameters, measures, the comparison, 
 results go to: the folder, the ledger, the tracking server. A look at the test part must not be spent on a run whose
 result has no place.
 
+Rankers are made and not fitted. What a file names is looked at before it is called: ``os:system`` as a loader would run
+the path, ``subprocess.Popen`` as an estimator would start a program. The checks catch mistakes and no malice, because
+importing a module already runs its code.
+
 The folder may vanish and the disk may fill up while rankers train for hours. So the room of all files is held from
 before the test part is opened until they are written: the look is not spent on a run that cannot keep its result.
 """
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
-import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
-from numpy.typing import NDArray
+from inspect import signature
+from typing import TYPE_CHECKING, Any
 
 from rankeval._registry import chosen
-from rankeval.collection.data import RankingData
-from rankeval.errors import ConfigError, InvalidInput, RankevalError, warn
-from rankeval.experiment.config import ExperimentConfig
-from rankeval.experiment.estimators import make_ranker
+from rankeval.errors import ConfigError, InvalidInput, warn
+from rankeval.experiment.config import ExperimentConfig, blaming
 from rankeval.experiment.final_look import check_ledger, unguarded
-from rankeval.experiment.loading import Loaded, find_loader
+from rankeval.experiment.loading import Loaded, find_loader, imported
+from rankeval.experiment.sections import RankerConfig, StepConfig
 from rankeval.ledger.folder import room_held
-from rankeval.report import ExperimentFacts, report_for_experiment
 from rankeval.report.queries import MOST_BYTES
 from rankeval.tracking import find_tracker, host
 
 if TYPE_CHECKING:
     from rankeval.model_selection.ranker import QueryRanker
-
 
 _ROOM = {"comparison.csv": 1 << 16, "experiment.yaml": 1 << 16, "report.html": 1 << 19}
 """Bytes of the files without the table of queries: reports of up to 12 rankers have 0.1 to 0.3 MB."""
@@ -64,7 +60,7 @@ def room_for_files(
     InvalidInput
         If a file cannot be written: for its name, its folder, a permission or the disk.
     """
-    paths = [_path(name) for name in config.rankers]
+    paths = [f"predictions/{name}.parquet" for name in config.rankers]
     sizes = _ROOM | {path: 1 if predictions is None else len(predictions[path]) for path in paths}
     sizes["report.html"] += min(_SCORE * n_queries * len(paths), MOST_BYTES)
     with ExitStack() as stack:
@@ -73,49 +69,8 @@ def room_for_files(
             stack.enter_context(room_held({config.directory / path: size for path, size in sizes.items()}))
         except OSError as error:
             why = error.strerror or error
-            raise InvalidInput(f"output.directory: {error.filename!r} cannot be written: {why}") from error
+            raise InvalidInput(f"{error.filename!r} cannot be written: {why}", argument="output.directory") from error
         yield
-
-
-def predictions_of(test: RankingData, scores: Mapping[str, NDArray[np.float64]]) -> dict[str, bytes]:
-    """Return the files of predictions by path.
-
-    Parameters
-    ----------
-    test : RankingData
-        The test part.
-    scores : mapping of str to ndarray of shape (n_test_rows,)
-        The scores of each ranker.
-    """
-    return {_path(name): _predictions(test, score) for name, score in scores.items()}
-
-
-def artifacts_of(facts: ExperimentFacts) -> dict[str, bytes]:
-    """Return the content of each other file by its path.
-
-    Parameters
-    ----------
-    facts : ExperimentFacts
-        The content of the report.
-    """
-    return {
-        "comparison.csv": facts.comparison.table.to_csv(index=False).encode(),
-        "experiment.yaml": facts.config.encode(),
-        "report.html": report_for_experiment(facts).encode(),
-    }
-
-
-def _path(ranker: str) -> str:
-    return f"predictions/{ranker}.parquet"
-
-
-def _predictions(test: RankingData, score: NDArray[np.float64]) -> bytes:
-    columns = {"qid": test.qid.tolist(), "relevance": test.y, "score": score}
-    if test.docid is not None:
-        columns["docid"] = test.docid.tolist()
-    sink = io.BytesIO()
-    pq.write_table(pa.table(columns), sink)
-    return sink.getvalue()
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,13 +100,12 @@ def check_experiment(config: ExperimentConfig) -> Checked:
     """
     from rankeval.model_selection.checks import check_measures
 
-    try:
+    with blaming("measures"):
         check_measures(config.all_measures, config.convention)
-    except InvalidInput as error:
-        raise ConfigError(f"{error}", argument="measures") from error
     _check_comparison(config)
     checked = Checked({name: make_ranker(config, name) for name in config.rankers}, find_loader(config))
-    _check_folder(config)
+    with blaming(""), room_for_files(config):
+        pass
     check_ledger(config)
     _check_tracker(config)
     return checked
@@ -162,49 +116,156 @@ def _check_comparison(config: ExperimentConfig) -> None:
     from rankeval.significance.declarations import check_claim
 
     asked = config.comparison
-    try:
+    with blaming("comparison"):
         chosen("test", asked.test, TESTS)
         correction = CORRECTIONS[chosen("correction", asked.correction, CORRECTIONS)]
         check_claim(asked.claim, asked.margin)
-    except InvalidInput as error:
-        raise ConfigError(f"{error}", argument="comparison") from error
     if correction.all_pairs_only:
         raise ConfigError(
-            f"comparison.correction: {asked.correction} compares all pairs, and an experiment compares with its "
-            "baseline: choose another one"
+            f"{asked.correction} compares all pairs, and an experiment compares with its baseline",
+            argument="comparison.correction",
+            remedy="choose another one",
         )
-    if not unguarded(config) and not asked.as_frozen:
+    if not unguarded(config) and (asked.test, asked.correction) != ("randomization", "max_t"):
         raise ConfigError(
-            f"comparison: found test {asked.test!r} and correction {asked.correction!r}; the guard's plans freeze "
-            "randomization with max_t, so that the openings of a test part are one family: leave the keys out, or "
-            "switch the guard off (guard: off)"
+            f"found test {asked.test!r} and correction {asked.correction!r}; the guard's plans freeze randomization "
+            "with max_t, so that the openings of a test part are one family",
+            argument="comparison",
+            remedy="leave the keys out, or switch the guard off (guard: off)",
         )
-
-
-def _check_folder(config: ExperimentConfig) -> None:
-    try:
-        with room_for_files(config):
-            pass
-    except InvalidInput as error:
-        raise ConfigError(str(error)) from error
 
 
 def _check_tracker(config: ExperimentConfig) -> None:
-    """Make the tracker once, and let the host try its server: both must not be missed after the opening."""
+    # Both must not be missed after the opening: that the tracker can be made, and that its server takes runs.
     if config.tracking is None:
         return
-    name, uri = config.tracking.host, config.tracking.uri
+    name = config.tracking.host
     make_tracker, _ = find_tracker(name)
-    try:
+    with blaming("tracking", f"the host {name!r} makes no tracker"):
         make_tracker()
-    except Exception as error:
-        raise ConfigError(f"tracking: the host {name!r} makes no tracker: {type(error).__name__}: {error}") from error
-    check = host(name).check
-    try:
-        said = None if check is None else check(config.tracking.experiment or config.name, uri)
-    except RankevalError as error:
-        raise ConfigError(f"{error}", argument="tracking") from error
-    except Exception as error:
-        raise ConfigError(f"tracking: the host {name!r} fails at its check: {type(error).__name__}: {error}") from error
-    if said:
-        warn(said)
+    if check := host(name).check:
+        with blaming("tracking", f"the host {name!r} fails at its check"):
+            said = check(config.tracking.experiment or config.name, config.tracking.uri)
+        if said:
+            warn(said)
+
+
+def make_ranker(config: ExperimentConfig, name: str) -> QueryRanker:
+    """Make a ranker of an experiment as a QueryRanker, which stops early if the file says so.
+
+    Parameters
+    ----------
+    config : ExperimentConfig
+        The experiment.
+    name : str
+        The ranker.
+
+    Raises
+    ------
+    ConfigError
+        If it cannot be made, or an option of early stopping does not fit it.
+    """
+    from rankeval.model_selection.boosters import library
+    from rankeval.model_selection.checks import check_measures
+    from rankeval.model_selection.nesting import last_of
+    from rankeval.model_selection.ranker import QueryRanker, stops_early
+
+    own, key = config.rankers[name], f"rankers.{name}"
+    estimator = make_estimator(own, name=name, seed=config.seed)
+    if own.early_stopping_rounds is not None and not library(last_of(estimator)):
+        problem = f"only LightGBM, XGBoost and CatBoost can stop early, found {own.title}"
+        raise ConfigError(problem, argument=f"{key}.early_stopping_rounds", remedy="leave it out")
+    watched = own.eval_measure or config.all_measures[0]
+    ranker = QueryRanker(
+        estimator,
+        validation_fraction=own.validation_fraction,
+        early_stopping_rounds=own.early_stopping_rounds,
+        eval_measure=watched,
+        eval_convention=config.convention,
+    )
+    with blaming(key):
+        check_measures(watched, config.convention)
+        stops = stops_early(ranker)
+    for option in () if stops else ("validation_fraction", "eval_measure"):
+        if getattr(own, option) is not None:
+            remedy = "give early_stopping_rounds too"
+            raise ConfigError("belongs to early stopping", argument=f"{key}.{option}", remedy=remedy)
+    return ranker
+
+
+def make_estimator(config: RankerConfig, *, name: str, seed: int) -> Any:
+    """Make the estimator or the Pipeline of a ranker, with the seed of the experiment unless the file sets one.
+
+    Parameters
+    ----------
+    config : RankerConfig
+        Its classes and parameters.
+    name : str
+        The ranker's name, for errors.
+    seed : int
+        The experiment's seed.
+
+    Raises
+    ------
+    ConfigError
+        If a class cannot be imported or refuses a parameter.
+    """
+    from rankeval.model_selection.checks import check_names
+
+    key = f"rankers.{name}"
+    if config.estimator is not None:
+        step = StepConfig(estimator=config.estimator, params=config.params)
+        estimator = _made(step, ("fit", "predict"), key, seed)
+    else:
+        estimator = _pipeline(config.steps or [], key, seed)
+    # A value of each parameter that is searched: one that is refused is found before an hour of search.
+    tried = config.search.distributions if config.search is not None else config.grid
+    searched = {
+        name: values[0] if isinstance(values, list) else next(iter(values.values()))[0]
+        for name, values in tried.items()
+    }
+    with blaming(""):
+        check_names(estimator, {**config.params, **searched}, where=key)
+    if config.steps is not None:
+        estimator = _with_params(estimator, config.params, key)
+    _with_params(estimator, searched, key)
+    return estimator
+
+
+def _made(step: StepConfig, methods: tuple[str, ...], key: str, seed: int) -> Any:
+    where = f"{key}.estimator"
+    cls = imported(step.estimator, key=where)
+    lacking = [method for method in methods if not callable(getattr(cls, method, None))]
+    if not isinstance(cls, type) or lacking:
+        why = f"has no {' and no '.join(lacking)}" if isinstance(cls, type) else f"is a {type(cls).__name__}"
+        problem = f"{step.estimator!r} {why}; expected a class with {' and '.join(methods)}"
+        raise ConfigError(problem, argument=where)
+    with blaming(key, f"{step.estimator} cannot be made"):
+        estimator = cls(**step.params)
+        if "random_state" in estimator.get_params() and "random_state" not in step.params:
+            estimator.set_params(random_state=seed)
+    return estimator
+
+
+def _pipeline(steps: list[StepConfig], key: str, seed: int) -> Any:
+    from sklearn.pipeline import Pipeline, make_pipeline
+
+    made = []
+    for place, step in enumerate(steps):
+        methods = ("fit", "predict") if place == len(steps) - 1 else ("fit", "transform")
+        made.append(_made(step, methods, f"{key}.steps.{place}", seed))
+    usual = [name for name, _ in make_pipeline(*made).steps]
+    names = [step.name or name for step, name in zip(steps, usual, strict=True)]
+    for name in names:  # scikit-learn would say so at the first fit
+        if names.count(name) > 1 or "__" in name or name in signature(Pipeline).parameters:
+            problem = f"scikit-learn takes no step called {name!r}, or not twice"
+            raise ConfigError(problem, argument=f"{key}.steps", remedy="choose another name")
+    return Pipeline(list(zip(names, made, strict=True)))
+
+
+def _with_params(estimator: Any, params: Mapping[str, Any], key: str) -> Any:
+    # Making the copy shows what CatBoost's `set_params` lets through.
+    from rankeval.model_selection.boosters import cloned
+
+    with blaming(key, f"{type(estimator).__name__} cannot be made"):
+        return cloned(cloned(estimator).set_params(**params))

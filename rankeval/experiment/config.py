@@ -15,6 +15,7 @@ import difflib
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from importlib.resources import files
 from inspect import isclass
 from pathlib import Path
@@ -23,9 +24,9 @@ from typing import Annotated, Any, get_args
 import yaml
 from pydantic import BaseModel, Field, ValidationError, field_validator, model_validator
 
-from rankeval._checks import said
+from rankeval._checks import said, shown
 from rankeval.collection.convention import get_convention
-from rankeval.errors import ConfigError, FileFormatError
+from rankeval.errors import ConfigError, RankevalError
 from rankeval.experiment.sections import (
     ComparisonConfig,
     CvConfig,
@@ -44,30 +45,8 @@ from rankeval.measures import measure
 _MOST_VALUES = 100_000
 
 _EXPONENT = re.compile(r"[-+]?[0-9]+(\.[0-9]*)?[eE][-+]?[0-9]+")
-_EXPECTED = {
-    "string_type": "text (put it in quotes)",
-    "int_type": "a whole number",
-    "int_parsing": "a whole number",
-    "int_from_float": "a whole number",
-    "float_type": "a number",
-    "float_parsing": "a number",
-    "bool_type": "true or false",
-    "bool_parsing": "true or false",
-    "list_type": "a list",
-    "dict_type": "a mapping",
-    "model_type": "a mapping of keys",
-    "model_attributes_type": "a mapping of keys",
-    "literal_error": "{expected}",
-    "greater_than": "a number above {gt:g}",
-    "greater_than_equal": "a number of at least {ge:g}",
-    "less_than": "a number below {lt:g}",
-    "less_than_equal": "a number of at most {le:g}",
-    "too_short": "a list with at least {min_length} of them",
-}
-"""Type of pydantic's error -> the value that was expected."""
-
 # A name becomes a file name and the name of an MLflow run: no slash, and nothing that MLflow refuses.
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9 _.+-]*")
+Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9 _.+-]*$")]
 
 
 class _Loader(yaml.SafeLoader):
@@ -105,16 +84,13 @@ def parse_yaml(text: str, source: str) -> Any:
         raw = yaml.load(text, Loader=_Loader)  # noqa: S506 - a SafeLoader, see above
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
-        where = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
-        raise ConfigError(f"{source}{where}: {error.problem}") from None
-    except yaml.YAMLError as error:
-        raise ConfigError(f"{source}: no YAML: {said(error)}") from None
-    except RecursionError:
-        raise ConfigError(f"{source}: nested too deep for an experiment file") from None
-    except (ValueError, TypeError) as error:  # a date of no calendar, a number of thousands of digits, a list as a key
-        raise ConfigError(f"{source}: {said(error)}") from None
+        place = f"{source}, line {mark.line + 1}, column {mark.column + 1}" if mark else source
+        raise ConfigError(f"{error.problem}", where=place) from None
+    # PyYAML lets the errors of its constructors out: a date of no calendar, a list as a key, `!!timestamp` of a word.
+    except (yaml.YAMLError, RecursionError, ValueError, TypeError, LookupError, AttributeError) as error:
+        raise ConfigError(f"no YAML for an experiment file: {said(error)}", where=source) from None
     if _n_values(raw, {}) > _MOST_VALUES:
-        raise ConfigError(f"{source}: aliases (*) make more than {_MOST_VALUES:,} values of it")
+        raise ConfigError(f"aliases (*) make more than {_MOST_VALUES:,} values of it", where=source)
     return raw
 
 
@@ -127,6 +103,28 @@ def _n_values(value: Any, known: dict[int, float]) -> float:
         inside = value.values() if isinstance(value, dict) else value
         known[id(value)] = 1 + sum(_n_values(one, known) for one in inside)
     return known[id(value)]
+
+
+@contextmanager
+def blaming(key: str, problem: str = "") -> Iterator[None]:
+    """Raise an error of a library as one of a key of the experiment file.
+
+    Parameters
+    ----------
+    key : str
+        The key; an argument that the error names is a key below it.
+    problem : str
+        What is wrong if another library raises anything; without it, only errors of this one are taken.
+    """
+    try:
+        yield
+    except RankevalError as error:
+        fields = {name: getattr(error, name) for name in ("problem", "found", "expected", "where", "remedy")}
+        raise ConfigError(**fields, argument=".".join(filter(None, (key, error.argument))) or None) from error
+    except Exception as error:
+        if not problem:
+            raise
+        raise ConfigError(f"{problem}: {type(error).__name__}: {said(error)}", argument=key) from error
 
 
 def set_key(raw: dict[str, Any], override: str) -> None:
@@ -159,8 +157,8 @@ def set_key(raw: dict[str, Any], override: str) -> None:
     place[steps[-1]] = parse_yaml(text, f"--set {override!r}")
 
 
-def one_line(error: ValidationError, model: type[BaseModel]) -> str:
-    """Describe the first problem, and count the others.
+def refusal(error: ValidationError, model: type[BaseModel], source: str) -> ConfigError:
+    """Return the error for the first problem that pydantic found; it counts the others.
 
     Parameters
     ----------
@@ -168,32 +166,25 @@ def one_line(error: ValidationError, model: type[BaseModel]) -> str:
         What pydantic raised.
     model : type
         The model of the whole file, whose keys are the near misses.
+    source : str
+        The name of the file.
     """
     problems = error.errors(include_url=False)
     # Show an unknown key first: the key that it was meant to be is then missing too.
     first = min(problems, key=lambda problem: problem["type"] != "extra_forbidden")
     steps = [str(step) for step in first["loc"]]
+    path, raised = ".".join(steps), first.get("ctx", {}).get("error")
     more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
     if first["type"] == "extra_forbidden":
         known = _keys_at(model, steps[:-1])
         near = difflib.get_close_matches(steps[-1], known, n=1)
         hint = f"did you mean {near[0]!r}?" if near else f"known are: {', '.join(known)}"
-        return f"unknown key {'.'.join(steps)!r}; {hint}{more}"
+        return ConfigError("unknown key", argument=path, where=source, remedy=f"{hint}{more}")
     if first["type"] == "missing":
-        return f"the key {'.'.join(steps)!r} is missing{more}"
-    where = f"{'.'.join(steps)}: " if steps else ""
-    return f"{where}{_said(first)}{more}"
-
-
-def _said(problem: Any) -> str:
-    kind = problem["type"]
-    if kind == "value_error":
-        said: str = problem["msg"].removeprefix("Value error, ")
-        return said
-    if kind in _EXPECTED:
-        return f"expected {_EXPECTED[kind].format(**problem.get('ctx', {}))}, found {problem['input']!r}"
-    message = problem["msg"]
-    return f"{message[:1].lower()}{message[1:]}, found {problem['input']!r}"
+        return ConfigError(f"the key is missing{more}", argument=path, where=source)
+    # Pydantic begins each sentence with a capital, and does not say the value; ours are errors of a validator.
+    problem = f"{raised}" if raised else f"{first['msg'][:1].lower()}{first['msg'][1:]}, found {shown(first['input'])}"
+    return ConfigError(f"{problem}{more}", argument=path or None, where=source)
 
 
 def _keys_at(model: type[BaseModel], steps: list[str]) -> list[str]:
@@ -222,11 +213,12 @@ def sections_in(annotation: Any) -> Iterator[type[BaseModel]]:
 class ExperimentConfig(Section):
     """A whole experiment: data, split, rankers, measures, guard, comparison, tracking."""
 
-    name: str = Field(description="names the experiment, its folder and its runs")
+    name: Name = Field(description="names the experiment, its folder and its runs")
     data: DataConfig = Field(description="the source of the rows")
     split: SplitConfig = Field(default=SplitConfig(), description="the test part")
-    rankers: dict[str, RankerConfig] = Field(
-        description="the candidates by name; null leaves one out; a single one gets its mean with an interval"
+    rankers: dict[Name, RankerConfig] = Field(
+        min_length=1,
+        description="the candidates by name; null leaves one out; a single one gets its mean with an interval",
     )
     measures: Annotated[list[str], Field(min_length=1)] = Field(
         default=["nDCG@10", "AP", "RR"], description="measures of the report; `rankeval measures` lists all"
@@ -251,15 +243,7 @@ class ExperimentConfig(Section):
     @field_validator("measures", "primary")
     @classmethod
     def _canonical(cls, named: Any) -> Any:
-        """Replace the spellings of other tools by ours."""
         return [str(measure(one)) for one in named] if isinstance(named, list) else named and str(measure(named))
-
-    @field_validator("n_jobs")
-    @classmethod
-    def _some(cls, n_jobs: int) -> int:
-        if n_jobs == 0:
-            raise ValueError("expected the number of fits at once, or -1, found 0")
-        return n_jobs
 
     @field_validator("convention")
     @classmethod
@@ -274,20 +258,17 @@ class ExperimentConfig(Section):
     @field_validator("rankers", mode="before")
     @classmethod
     def _without_removed(cls, rankers: Any) -> Any:
-        """Drop rankers that are null: `--set rankers.catboost=null` leaves one out."""
+        # `--set rankers.catboost=null` leaves one out.
         return {k: v for k, v in rankers.items() if v is not None} if isinstance(rankers, Mapping) else rankers
 
     @model_validator(mode="after")
     def _names_fit(self) -> ExperimentConfig:
-        for name in (self.name, *self.rankers):
-            if not _NAME.fullmatch(name):
-                raise ValueError(f"the name {name!r} should be letters, digits, space or _.+-, as it names files too")
-        if not self.rankers:
-            raise ValueError("rankers is empty: name at least one")
         if self.guard is not None and self.guard.baseline not in (None, *self.rankers):
             raise ValueError(
                 f"guard.baseline {self.guard.baseline!r} is none of the rankers: {', '.join(self.rankers)}"
             )
+        if self.n_jobs == 0:
+            raise ValueError("n_jobs: found 0, expected the number of fits at once, or -1")
         if len(set(self.measures)) < len(self.measures):
             raise ValueError("measures names one measure twice")
         if self.split.column is not None and not self.data.is_table:
@@ -297,7 +278,6 @@ class ExperimentConfig(Section):
         return self
 
     def _role_of(self, column: str) -> str | None:
-        """Return the key of data that names this column."""
         data = self.data
         roles = {data.qid: "qid", data.label: "label", data.docid: "docid"}
         return "features" if column in (data.features or ()) else roles.get(column)
@@ -347,7 +327,9 @@ def load_config(path_or_name: str | Path, overrides: Iterable[str] = ()) -> Expe
         If the file does not exist or is no YAML, or a key or value is wrong. The message is one line.
     """
     path = _locate(path_or_name)
-    raw = parse_yaml(_text(path), str(path))
+    with blaming("", f"{path}: no UTF-8 text"):
+        text = read_text(path).decode()
+    raw = parse_yaml(text, str(path))
     if not isinstance(raw, dict):
         raise ConfigError(f"{path}: an experiment file is a mapping of sections, found {type(raw).__name__}")
     for override in overrides:
@@ -373,7 +355,7 @@ def check_config(raw: Mapping[str, Any], *, source: str = "config") -> Experimen
     try:
         return ExperimentConfig.model_validate(raw)
     except ValidationError as error:
-        raise ConfigError(f"{source}: {one_line(error, ExperimentConfig)}") from None
+        raise refusal(error, ExperimentConfig, source) from None
 
 
 def shipped_configs() -> dict[str, Path]:
@@ -398,12 +380,3 @@ def _locate(path_or_name: str | Path) -> Path:
     hint = f"did you mean {near[0]!r}?" if near else f"shipped by name are: {', '.join(shipped)}"
     found = "is a folder" if path.is_dir() else "does not exist"
     raise ConfigError(f"the experiment file {str(path_or_name)!r} {found}; {hint}")
-
-
-def _text(path: Path) -> str:
-    try:
-        return read_text(path).decode()
-    except FileFormatError as error:
-        raise ConfigError(str(error)) from error
-    except UnicodeDecodeError as error:
-        raise ConfigError(f"{path}: expected UTF-8 text, found {error.object[error.start : error.end]!r}") from error

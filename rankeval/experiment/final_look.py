@@ -19,7 +19,7 @@ from rankeval._checks import count, few
 from rankeval.collection.convention import get_convention
 from rankeval.collection.data import RankingData
 from rankeval.comparison import Comparison, compare
-from rankeval.comparison.means import comparison_of_one
+from rankeval.comparison.concluding import comparison_of_one
 from rankeval.contamination.fingerprint import Fingerprint, fingerprint
 from rankeval.contamination.matching import match
 from rankeval.contamination.refusal import ContaminationCheck
@@ -29,12 +29,12 @@ from rankeval.errors import GuardRefusal, LedgerError
 from rankeval.evaluation import Evaluation, Given, evaluate, score
 from rankeval.experiment.config import ExperimentConfig
 from rankeval.experiment.loading import Parts
+from rankeval.guard.records import COMMITTED, why_lost
 from rankeval.ledger import discovery
+from rankeval.ledger.graph import heads_in
 from rankeval.ledger.ledger import Ledger
-from rankeval.ledger.noted import heads_in
 from rankeval.measures import measures as parse_measures
 from rankeval.report import GuardFacts
-from rankeval.significance.declarations import check_claim
 
 if TYPE_CHECKING:
     from rankeval.guard import Guard
@@ -85,7 +85,7 @@ def check_ledger(config: ExperimentConfig) -> None:
         return
     url = _ledger_url(config)
     _check_reports(config, Ledger(url))
-    if reason := discovery.why_lost(url, committed=config.guard.commits_ledger):
+    if reason := why_lost(url, committed=config.guard.commits_ledger):
         raise LedgerError(f"{reason}. An experiment file says so with guard.commits_ledger: true")
 
 
@@ -138,7 +138,7 @@ def guard_test_part(config: ExperimentConfig, parts: Parts) -> TestPart:
             ContaminationCheck.current().refuse(data.X, data.y, data.qid, docid=data.docid, action="run")
     _refuse_shared(parts, Ledger(url) if known else None)
     Ledger(url).check_writable()
-    registered = guard.register(parts.test.name or "test", parts.test, **given(supersedes=config.guard.supersedes))
+    registered = guard.register(parts.test.name or "test", parts.test, supersedes=config.guard.supersedes)
     return TestPart(parts.test, guard, registered)
 
 
@@ -175,7 +175,6 @@ def _prints(data: RankingData) -> Fingerprint:
 
 
 def _ledger_url(config: ExperimentConfig) -> str:
-    """Return the ledger of an experiment that is guarded."""
     named = None if config.guard is None else config.guard.ledger
     return str(discovery.default_url() if named is None else discovery.ledger_url(named))
 
@@ -183,19 +182,14 @@ def _ledger_url(config: ExperimentConfig) -> str:
 @contextmanager
 def committing(config: ExperimentConfig) -> Iterator[None]:
     """Say in the environment that this run commits the ledger, as a script in CI would."""
-    if config.guard is None or not config.guard.commits_ledger or discovery.COMMITTED in os.environ:
+    if config.guard is None or not config.guard.commits_ledger or COMMITTED in os.environ:
         yield
         return
-    os.environ[discovery.COMMITTED] = "1"
+    os.environ[COMMITTED] = "1"
     try:
         yield
     finally:
-        del os.environ[discovery.COMMITTED]
-
-
-def given(**options: Any) -> dict[str, Any]:
-    """Return the options that differ from the library's defaults."""
-    return {name: value for name, value in options.items() if value is not None}
+        del os.environ[COMMITTED]
 
 
 @dataclass(frozen=True, eq=False)
@@ -219,56 +213,40 @@ def open_test(config: ExperimentConfig, part: TestPart, scores: Mapping[str, NDA
     scores : mapping of str to ndarray of shape (n_test_rows,)
         The scores of each winner.
     """
+    level = config.comparison.alpha
+    asked: dict[str, Any] = {"baseline": config.baseline, "alpha": level, "rng": config.seed}
+    asked |= {"claim": config.comparison.claim, "margin": config.comparison.margin}
     if part.guard is None or config.guard is None:
         options: dict[str, Any] = {"qid": part.data.qid, "measures": config.all_measures}
         options["convention"] = config.convention
         evaluations = {name: evaluate(part.data.y, one, **options, name=name) for name, one in scores.items()}
         if config.baseline is None:
             (name,) = evaluations
-            alone = comparison_of_one(name, evaluations[name], confidence_level=1 - config.comparison.alpha)
-            return Opened(alone, evaluations, GuardFacts(active=False, reason=part.unguarded))
-        comparison = compare(
-            evaluations,
-            baseline=config.baseline,
-            measures=config.all_measures[:1],
-            test=config.comparison.test,
-            correction=config.comparison.correction,
-            claim=check_claim(config.comparison.claim, config.comparison.margin),
-            margin=config.comparison.margin,
-            alpha=config.comparison.alpha,
-            rng=config.seed,
-        )
+            comparison = comparison_of_one(name, evaluations[name], alpha=level)
+        else:
+            asked |= {"test": config.comparison.test, "correction": config.comparison.correction}
+            comparison = compare(evaluations, measures=config.all_measures[:1], **asked)
         return Opened(comparison, evaluations, GuardFacts(active=False, reason=part.unguarded))
     guard = part.guard
     plan = guard.freeze(
         part.registered,
         systems=dict(scores),
-        baseline=config.baseline,
         measure=config.all_measures[0],
         secondary=config.all_measures[1:] if config.baseline is None else (),
         convention=config.convention,
-        alpha=config.comparison.alpha,
-        claim=check_claim(config.comparison.claim, config.comparison.margin),
-        margin=config.comparison.margin,
-        rng=config.seed,
         fresh=config.guard.fresh,
+        **asked,
     )
     with committing(config):
         comparison = guard.open(plan)
     facts = GuardFacts.of(comparison, digest=part.registered.digest)
-    if facts is None:
-        raise LedgerError(f"the opening of plan {plan.id} names no standing: is the guard of another version?")
+    assert facts is not None  # of a comparison that a guard opened
     # These rankings are open now: any measure of them is free, so nothing is left to refuse.
-    evaluations = _scored(config, part.data, scores)
+    rules = get_convention(config.convention)
+    wanted = parse_measures(config.all_measures, rules)
+    data = part.data
+    evaluations = {n: score(Given(data.y, one, data.qid).join(rules), wanted, name=n) for n, one in scores.items()}
     if config.guard.fresh:  # the others are not open
         opened = {name: one for name, one in comparison.evaluations.items() if isinstance(one, Evaluation)}
         evaluations = {name: one.subset(opened[name].queries) for name, one in evaluations.items()}
     return Opened(comparison, evaluations, facts)
-
-
-def _scored(
-    config: ExperimentConfig, test: RankingData, scores: Mapping[str, NDArray[np.float64]]
-) -> dict[str, Evaluation]:
-    rules = get_convention(config.convention)
-    asked = parse_measures(config.all_measures, rules)
-    return {name: score(Given(test.y, one, test.qid).join(rules), asked, name=name) for name, one in scores.items()}

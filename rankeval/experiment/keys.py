@@ -96,7 +96,6 @@ def _many(annotation: Any) -> tuple[str, str]:
 
 
 def _kind(annotation: Any, metadata: Sequence[Any] = ()) -> str:
-    """Return a type in words, with its bounds."""
     origin, parts = get_origin(annotation), get_args(annotation)
     if origin is Annotated:
         return _kind(parts[0], (*parts[1:], *metadata))
@@ -107,22 +106,13 @@ def _kind(annotation: Any, metadata: Sequence[Any] = ()) -> str:
     if origin is list:
         return f"list of {_plural(_kind(parts[0]))}"
     if origin is dict:
-        inner = get_origin(parts[1]) or parts[1]
-        return "mapping" if inner is Any else f"mapping of {_plural('list' if inner is list else _kind(parts[1]))}"
-    limits = list(_flat(metadata))
+        inner, *_ = _kind(parts[1]).split(" of ")  # a mapping of lists, of whatever these are
+        return "mapping" if inner == "any" else f"mapping of {_plural(inner)}"
+    limits = [each for one in metadata for each in (one.metadata if isinstance(one, FieldInfo) else [one])]
     bounds = [
         f"{word} {getattr(one, name):.10g}" for name, word in _BOUNDS.items() for one in limits if hasattr(one, name)
     ]
     return f"{_SCALARS[annotation]} {' and '.join(bounds)}".strip()
-
-
-def _flat(metadata: Sequence[Any]) -> Iterator[Any]:
-    """Yield constraints, those inside of a nested field too."""
-    for one in metadata:
-        if isinstance(one, FieldInfo):
-            yield from _flat(one.metadata)
-        else:
-            yield one
 
 
 def _plural(kind: str) -> str:

@@ -6,10 +6,13 @@ A loader is found and checked by `find_loader` without being called, so that not
 from __future__ import annotations
 
 import hashlib
+import sys
+import textwrap
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from inspect import signature
+from importlib import import_module
+from inspect import Parameter, isfunction, ismethod, signature
 from pathlib import Path
 from typing import Any
 
@@ -21,21 +24,21 @@ from rankeval._checks import count
 from rankeval.collection.data import RankingData
 from rankeval.errors import ConfigError
 from rankeval.experiment.config import ExperimentConfig
-from rankeval.experiment.estimators import check_loader, import_object
 from rankeval.experiment.sections import DataConfig
 from rankeval.io.opening import Limits, limits_of
 from rankeval.tracking import LoggedData
 
+EXTRAS = ("lightgbm", "xgboost", "catboost")
+"""Packages that an extra of the same name installs."""
+
 _LONGEST = 300  # characters of the names of features in a note
-_HELD_OUT = "early stopping watches queries held out of the rows that a ranker is fitted to"
 
 
 @dataclass(frozen=True)
 class Loaded:
     """The rows of an experiment: parts ``train``, ``vali`` and ``test``, or one data set that is not split yet."""
 
-    whole: RankingData | None = None
-    parts: Mapping[str, RankingData] | None = None
+    rows: RankingData | Mapping[str, RankingData]
     notes: tuple[str, ...] = ()
 
 
@@ -64,10 +67,11 @@ class Parts:
     def logged(self) -> tuple[LoggedData, ...]:
         """Describe dev, validation (if there is such a part), then test, for a tracker."""
         parts = {"dev": self.dev, "validation": self.validation, "test": self.test}
-        return tuple(self._logged(data, role) for role, data in parts.items() if data is not None)
-
-    def _logged(self, data: RankingData, role: str) -> LoggedData:
-        return LoggedData(data.name or role, data_digest(data), role, len(data), data.n_queries, self.source)
+        return tuple(
+            LoggedData(data.name or role, data_digest(data), role, len(data), data.n_queries, self.source)
+            for role, data in parts.items()
+            if data is not None
+        )
 
 
 def find_loader(config: ExperimentConfig) -> Callable[[], Loaded]:
@@ -96,9 +100,53 @@ def find_loader(config: ExperimentConfig) -> Callable[[], Loaded]:
         return partial(_load_bound, data, bound)
     if data.loader == "digits":
         return partial(_load_bound, data, _bound(datasets.load_digits_retrieval, data))
-    function = import_object(data.loader, key="data.loader")
-    check_loader(function, data.loader)
+    function = imported(data.loader, key="data.loader")
+    _check_loader(function, data.loader)
     return partial(_load_bound, data, _bound(function, data))
+
+
+def imported(path: str, *, key: str) -> Any:
+    """Import ``package.module.Name`` or ``module:name``.
+
+    Parameters
+    ----------
+    path : str
+        The import path in the experiment file.
+    key : str
+        The key that holds it, for errors.
+
+    Raises
+    ------
+    ConfigError
+        If the module or the name does not exist; the message names the extra that installs the module.
+    """
+    module_path, _, name = path.rpartition(":") if ":" in path else path.rpartition(".")
+    if not module_path:
+        raise ConfigError(f"{path!r} is no import path; expected package.module.Name or module:name", argument=key)
+    if "" not in sys.path and "." not in sys.path:
+        sys.path.append("")  # a loader of the user's own stands in the current directory, as with python -m
+    try:
+        module = import_module(module_path)
+    except ImportError as error:
+        missing = (error.name or module_path).partition(".")[0]
+        hint = f'; install it: pip install "rankeval-mlflow[{missing}]"' if missing in EXTRAS else ""
+        raise ConfigError(f"cannot import {path!r}: {error}{hint}", argument=key) from error
+    if not hasattr(module, name):
+        raise ConfigError(f"the module {module_path!r} has no {name!r}", argument=key)
+    return getattr(module, name)
+
+
+def _check_loader(found: Any, path: str) -> None:
+    why = ""
+    if not (isfunction(found) or ismethod(found)):
+        why = f"is a {type(found).__name__}"
+    elif (found.__module__ or "").partition(".")[0] in sys.stdlib_module_names:
+        why = "belongs to Python's own library"
+    elif any(one.kind is Parameter.VAR_POSITIONAL for one in [*signature(found).parameters.values()][:1]):
+        why = "takes any arguments"
+    if why:
+        expected = "expected a function of your own that returns rankeval.RankingData, such as def load(path)"
+        raise ConfigError(f"{path!r} {why}; {expected}", argument="data.loader")
 
 
 def split(config: ExperimentConfig, loaded: Loaded, *, watched: bool) -> Parts:
@@ -118,27 +166,32 @@ def split(config: ExperimentConfig, loaded: Loaded, *, watched: bool) -> Parts:
     ConfigError
         If a part is missing.
     """
-    source = config.data.path or config.data.loader
-    held_out = [_HELD_OUT] if watched else []
-    if loaded.whole is not None:
+    notes, validation = [*loaded.notes], None
+    if isinstance(loaded.rows, RankingData):
         from rankeval.model_selection.holdout import dev_test_split
 
-        two = dev_test_split(loaded.whole, test_size=config.split.test_size, salt=config.split.salt)
-        return Parts(two.dev, two.test, source, notes=(*loaded.notes, *held_out))
-    parts = dict(loaded.parts or {})
-    if "test" not in parts or len(parts) < 2:
-        raise ConfigError(
-            f"data.path: {config.data.path} has {' and '.join(parts) or 'no parts'}; expected test and at least one of "
-            "train and vali"
-        )
-    test = parts.pop("test")
-    if len(parts) < 2:
-        return Parts(next(iter(parts.values())), test, source, notes=(*loaded.notes, *held_out))
-    if watched and not config.split.join_validation:
-        note = "early stopping watches the validation part, and no ranker is trained on it"
-        return Parts(parts["train"], test, source, parts["vali"], (*loaded.notes, note))
-    note = "the dev part is the training and the validation part together"
-    return Parts(_joined(list(parts.values())), test, source, notes=(*loaded.notes, note, *held_out))
+        two = dev_test_split(loaded.rows, test_size=config.split.test_size, salt=config.split.salt)
+        dev, test = two.dev, two.test
+    else:
+        parts = dict(loaded.rows)
+        if "test" not in parts or len(parts) < 2:
+            raise ConfigError(
+                f"{config.data.path} has {' and '.join(parts) or 'no parts'}; expected test and at least one of train "
+                "and vali",
+                argument="data.path",
+            )
+        test = parts.pop("test")
+        if len(parts) < 2:
+            (dev,) = parts.values()
+        elif watched and not config.split.join_validation:
+            dev, validation = parts["train"], parts["vali"]
+            notes.append("early stopping watches the validation part, and no ranker is trained on it")
+        else:
+            dev = _joined(list(parts.values()))
+            notes.append("the dev part is the training and the validation part together")
+    if watched and validation is None:
+        notes.append("early stopping watches queries held out of the rows that a ranker is fitted to")
+    return Parts(dev, test, config.data.path or config.data.loader, validation, tuple(notes))
 
 
 def data_digest(data: RankingData) -> str:
@@ -179,9 +232,9 @@ def _columns(data: RankingData) -> list[tuple[str, NDArray[Any]]]:
 def _check_file(data: DataConfig) -> None:
     if data.path is None or not Path(data.path).exists():
         where = "" if Path(data.path or "").is_absolute() else f" in {str(Path.cwd())!r}"
-        raise ConfigError(f"data.path: there is no file {data.path!r}{where}")
+        raise ConfigError(f"there is no file {data.path!r}{where}", argument="data.path")
     if data.is_table and Path(data.path).is_dir():
-        raise ConfigError(f"data.path: {data.path!r} is a folder: name a file")
+        raise ConfigError(f"{data.path!r} is a folder", argument="data.path", remedy="name a file")
 
 
 def _limits(data: DataConfig) -> Limits:
@@ -193,37 +246,24 @@ def _load_table(config: ExperimentConfig) -> Loaded:
 
     data, column = config.data, config.split.column
     path = Path(str(data.path))
-    table, notes = read_table(
-        path,
-        qid=str(data.qid),
-        label=str(data.label),
-        docid=data.docid,
-        features=data.features,
-        part=column,
-        format=data.loader,
-        limits=_limits(data),
-    )
-    names = ", ".join(table.features)
-    notes = [
-        *notes,
-        f"{count(len(table.features), 'feature')}: {names if len(names) <= _LONGEST else f'{names[:_LONGEST]} ...'}",
-    ]
+    columns: dict[str, Any] = {"qid": data.qid, "label": data.label, "docid": data.docid, "features": data.features}
+    table, found = read_table(path, **columns, part=column, format=data.loader, limits=_limits(data))
+    names = textwrap.shorten(", ".join(table.features), _LONGEST, placeholder=" ...")
+    notes = [*found, f"{count(len(table.features), 'feature')}: {names}"]
     if column is None:
-        return Loaded(whole=as_data(table, path.name), notes=tuple(notes))
+        return Loaded(as_data(table, path.name), tuple(notes))
     words = {"train": config.split.train, "vali": config.split.validation, "test": config.split.test}
-    parts, more = split_table(
-        table, words, others=config.split.others, where=f"{path}, column {column}", name=path.name
-    )
-    return Loaded(parts=parts, notes=(*notes, *more))
+    where = f"{path}, column {column}"
+    parts, more = split_table(table, words, others=config.split.others, where=where, name=path.name)
+    return Loaded(parts, (*notes, *more))
 
 
 def _load_bound(data: DataConfig, function: Callable[[], Any]) -> Loaded:
     loaded = function()
-    if data.loader == "letor" and isinstance(loaded, dict):
-        return Loaded(parts=loaded)
-    if not isinstance(loaded, RankingData):
-        raise ConfigError(f"data.loader: {data.loader} returned {type(loaded).__name__}, expected rankeval.RankingData")
-    return Loaded(whole=loaded)
+    if not isinstance(loaded, (RankingData, dict if data.loader == "letor" else RankingData)):
+        found = f"{data.loader} returned {type(loaded).__name__}, expected rankeval.RankingData"
+        raise ConfigError(found, argument="data.loader")
+    return Loaded(loaded)
 
 
 def _joined(parts: list[RankingData]) -> RankingData:
@@ -248,7 +288,6 @@ def _joined(parts: list[RankingData]) -> RankingData:
 
 
 def _bound(function: Any, data: DataConfig) -> Callable[[], Any]:
-    """Return the function with the arguments of the file, if it can be called like this."""
     positional = () if data.path is None else (data.path,)
     arguments = dict(data.arguments)
     if data.limits:
@@ -256,6 +295,10 @@ def _bound(function: Any, data: DataConfig) -> Callable[[], Any]:
     try:
         signature(function).bind(*positional, **arguments)
     except TypeError as error:
-        hint = ": set data.path" if data.path is None and "path" in str(error) else ""
-        raise ConfigError(f"data: the loader {data.loader!r} cannot be called like this: {error}{hint}") from error
+        lacks_path = data.path is None and "path" in signature(function).parameters
+        raise ConfigError(
+            f"the loader {data.loader!r} cannot be called like this: {error}",
+            argument="data",
+            remedy="set data.path" if lacks_path else None,
+        ) from error
     return partial(function, *positional, **arguments)

@@ -7,25 +7,32 @@ look: you may run the same file as often as you like.
 
 from __future__ import annotations
 
+import io
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import count
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
+from rankeval.collection.data import RankingData
 from rankeval.comparison import Comparison, compare
-from rankeval.errors import ConfigError, RankevalWarning
+from rankeval.errors import RankevalWarning
 from rankeval.evaluation import Evaluation
-from rankeval.experiment.checks import Checked, artifacts_of, check_experiment, predictions_of, room_for_files
+from rankeval.experiment.checks import check_experiment, room_for_files
 from rankeval.experiment.config import ExperimentConfig, check_config, load_config
 from rankeval.experiment.final_look import Opened, guard_test_part, open_test
 from rankeval.experiment.loading import Parts, split
-from rankeval.experiment.tracked import begun, track
+from rankeval.experiment.tracked import begun, record_of, sent
 from rankeval.experiment.training import Trained, train, versions
 from rankeval.io.opening import write_atomically
-from rankeval.report import Candidate, ExperimentFacts, GuardFacts
+from rankeval.report import Candidate, ExperimentFacts, GuardFacts, report_for_experiment
 from rankeval.tracking import LoggedData, TrackedRun
 
 Progress = Callable[[int, int, str], None]
@@ -156,69 +163,53 @@ def run_experiment(
     >>> result.comparison.table[["baseline", "system"]].values.tolist(), result.report.name
     ([['plain', 'tuned']], 'report.html')
     """
-    config = _checked(config)
-    steps = _Steps(progress, len(config.rankers) + 4)
+    from rankeval.model_selection.ranker import stops_early
+
+    if not isinstance(config, ExperimentConfig):
+        config = check_config(config) if isinstance(config, Mapping) else load_config(config)
+    done = count()
+
+    def step(doing: str) -> None:
+        if progress is not None:
+            progress(next(done), len(config.rankers) + 4, doing)
+
     checked = check_experiment(config)
     with begun(config) as run:
-        steps.next("loading data")
-        parts = _parts(config, checked)
+        step("loading data")
+        parts = split(config, checked.load(), watched=any(map(stops_early, checked.rankers.values())))
         run.data = parts.logged()
         part = guard_test_part(config, parts)
         trained = {}
         for name, ranker in checked.rankers.items():
-            steps.next(f"tuning {name}")
+            step(f"tuning {name}")
             trained[name] = train(name, ranker, config, parts, run.data)
-        steps.next("opening the test part")
-        scores = {name: one.tuned.scores for name, one in trained.items()}
-        artifacts = predictions_of(parts.test, scores)
+        step("opening the test part")
+        scores = {name: one.scores for name, one in trained.items()}
+        artifacts = {f"predictions/{name}.parquet": _predictions(parts.test, one) for name, one in scores.items()}
         with room_for_files(config, artifacts, n_queries=parts.test.n_queries):
             opened = open_test(config, part, scores)
             facts = _facts(config, opened, parts, run.data, trained)
-            steps.next("writing the report")
-            artifacts |= artifacts_of(facts)
+            step("writing the report")
+            artifacts["comparison.csv"] = facts.comparison.table.to_csv(index=False).encode()
+            artifacts["experiment.yaml"] = facts.config.encode()
+            artifacts["report.html"] = report_for_experiment(facts).encode()
         for path, content in artifacts.items():
             write_atomically(config.directory / path, [content])
-    steps.next("logging")
-    tracked, tracking_error = track(config, facts, artifacts, trained, run)
+    step("logging")
+    tracked, tracking_error = sent(config, record_of(config, facts, artifacts, trained, run))
     if tracking_error:
         warnings.warn(f"{NOT_LOGGED}{tracking_error}", RankevalWarning, stacklevel=2)
-    steps.next("done")
+    step("done")
     return ExperimentResult(config, facts, config.directory, tracked, tracking_error)
 
 
-@dataclass
-class _Steps:
-    """Counts the steps and reports each one."""
-
-    progress: Progress | None
-    total: int
-    done: int = -1
-
-    def next(self, doing: str) -> None:
-        self.done += 1
-        if self.progress is not None:
-            self.progress(self.done, self.total, doing)
-
-
-def _checked(config: ExperimentConfig | Mapping[str, Any] | str | Path) -> ExperimentConfig:
-    if isinstance(config, ExperimentConfig):
-        return config
-    return check_config(config) if isinstance(config, Mapping) else load_config(config)
-
-
-def _parts(config: ExperimentConfig, checked: Checked) -> Parts:
-    """Load the data and split it; the validation part is kept apart if a ranker stops early."""
-    from rankeval.model_selection.capabilities import stops_early
-
-    stopping = [name for name, ranker in checked.rankers.items() if stops_early(ranker)]
-    parts = split(config, checked.load(), watched=bool(stopping))
-    for name in stopping if parts.validation is not None else ():
-        if checked.rankers[name].validation_fraction is not None:
-            raise ConfigError(
-                f"rankers.{name}.validation_fraction: the data has a validation part, on which training stops: leave "
-                "it out, or set split.join_validation: true"
-            )
-    return parts
+def _predictions(test: RankingData, score: NDArray[np.float64]) -> bytes:
+    columns = {"qid": test.qid.tolist(), "relevance": test.y, "score": score}
+    if test.docid is not None:
+        columns["docid"] = test.docid.tolist()
+    sink = io.BytesIO()
+    pq.write_table(pa.table(columns), sink)
+    return sink.getvalue()
 
 
 def _facts(
@@ -232,14 +223,14 @@ def _facts(
         Candidate(
             name=name,
             estimator=config.rankers[name].title,
-            params={**config.rankers[name].params, **one.tuned.params},
-            search=one.tuned.search,
-            dev=one.tuned.dev.renamed(name),
+            params={**config.rankers[name].params, **one.params},
+            search=one.search,
+            dev=replace(one.dev, name=name),
             test=opened.evaluations[name],
-            seconds=one.tuned.seconds,
+            seconds=one.seconds,
             reused=one.reused,
             digest=one.digest,
-            n_iterations=one.tuned.n_iterations,
+            n_iterations=one.n_iterations,
         )
         for name, one in trained.items()
     )
@@ -259,7 +250,7 @@ def _facts(
 
 
 def _secondary(config: ExperimentConfig, evaluations: Mapping[str, Evaluation]) -> pd.DataFrame:
-    """Return the differences by the other measures, without p-values: the plan promised none."""
+    # Without p-values: the plan promised none.
     others = config.all_measures[1:]
     if not others or config.baseline is None:
         return pd.DataFrame()

@@ -12,6 +12,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
+from rankeval._checks import shown
 from rankeval._registry import unknown
 from rankeval.errors import InvalidInput
 from rankeval.io.opening import limits_of
@@ -123,7 +124,7 @@ class SplitConfig(Section):
     @field_validator("train", "validation", "test", mode="before")
     @classmethod
     def _as_text(cls, given: Any) -> Any:
-        """Return values of the column as texts, as they are compared."""
+        # The values of a column are compared as texts.
         if given is None:
             return None
         values = given if isinstance(given, list) else [given]
@@ -178,11 +179,6 @@ class ComparisonConfig(Section):
     claim: str = Field(default="difference", description="what to show: difference, better, not_worse or equivalent")
     margin: Annotated[float, Field(ge=0)] = Field(default=0.0, description="of the claim, in units of the measure")
 
-    @property
-    def as_frozen(self) -> bool:
-        """Whether a plan can freeze this test."""
-        return (self.test, self.correction) == ("randomization", "max_t")
-
 
 class TrackingConfig(Section):
     """The host that logs the runs. `tracking: off` logs nothing."""
@@ -197,7 +193,7 @@ class TrackingConfig(Section):
     @model_validator(mode="before")
     @classmethod
     def _find_host(cls, given: Any) -> Any:
-        """Find the host now: a misspelt name must not be noticed after the test part was opened."""
+        # A misspelt host must not be noticed after the test part was opened.
         if not isinstance(given, Mapping):
             return given
         name = given.get("host", cls.model_fields["host"].default)
@@ -243,35 +239,27 @@ class SearchConfig(Section):
         if not isinstance(given, Mapping) or not given:
             raise ValueError(f"expected parameters with a list or a range each, found {given!r}")
         for name, one in given.items():
-            _check_distribution(str(name), one)
+            if not _is_distribution(one):
+                kinds = ", ".join(f"{{{kind}: [low, high]}}" for kind in RANGES)
+                raise ValueError(
+                    f"{name} is {shown(one)}; expected a list of values, or one of {kinds}, with whole numbers for "
+                    "int, below 2^62, low below high, and above 0 for a logarithm"
+                )
         return given
 
 
-def _check_distribution(name: str, given: Any) -> None:
-    """Raise unless this is a list of values, or one range with bounds that fit."""
+def _is_distribution(given: Any) -> bool:
     if isinstance(given, list):
-        if not given:
-            raise ValueError(f"{name} has no value to try")
-        return
-    kinds = ", ".join(f"{{{kind}: [low, high]}}" for kind in RANGES)
-    if not isinstance(given, Mapping) or len(given) != 1 or next(iter(given)) not in RANGES:
-        raise ValueError(f"{name} is {given!r}: expected a list of values, or one of {kinds}")
+        return bool(given)
+    if not isinstance(given, Mapping) or len(given) != 1:
+        return False
     (kind, bounds), *_ = given.items()
-    number = int if kind == "int" else Real
-    if not (isinstance(bounds, list) and len(bounds) == 2 and all(_is(number, bound) for bound in bounds)):
-        raise ValueError(
-            f"{name} is {given!r}: expected two {'whole numbers' if kind == 'int' else 'numbers'} below 2^62"
-        )
+    if kind not in RANGES or not isinstance(bounds, list) or len(bounds) != 2:
+        return False
+    if not all(isinstance(one, int if kind == "int" else Real) and not isinstance(one, bool) for one in bounds):
+        return False
     low, high = bounds
-    if not low < high:
-        raise ValueError(f"{name} is {given!r}: the first number must be below the second")
-    if kind == "log_float" and low <= 0:
-        raise ValueError(f"{name} is {given!r}: a logarithm needs numbers above 0")
-
-
-def _is(kind: type, value: Any) -> bool:
-    is_number = isinstance(value, kind) and not isinstance(value, bool)
-    return is_number and -_BOUND < value < _BOUND  # false for nan and infinity: a range needs two ends
+    return bool((0 if kind == "log_float" else -_BOUND) < low < high < _BOUND)  # false for nan and infinity
 
 
 class RankerConfig(Section):
@@ -285,7 +273,7 @@ class RankerConfig(Section):
         default=None, min_length=1, description="the steps of a Pipeline, instead of estimator"
     )
     params: dict[str, Any] = Field(default_factory=dict, description="fixed parameters")
-    grid: dict[str, list[Any]] = Field(
+    grid: dict[str, Annotated[list[Any], Field(min_length=1)]] = Field(
         default_factory=dict, description="values to try by parameter; all combinations are tried"
     )
     search: SearchConfig | None = Field(default=None, description="a random search, instead of grid")
@@ -314,18 +302,9 @@ class RankerConfig(Section):
     @field_validator("steps", mode="before")
     @classmethod
     def _paths_alone(cls, steps: Any) -> Any:
-        """Take an import path as a step."""
         return (
             [{"estimator": one} if isinstance(one, str) else one for one in steps] if isinstance(steps, list) else steps
         )
-
-    @field_validator("grid")
-    @classmethod
-    def _holds_values(cls, grid: dict[str, list[Any]]) -> dict[str, list[Any]]:
-        for name, values in grid.items():
-            if not values:
-                raise ValueError(f"{name} has no value to try")
-        return grid
 
     @field_validator("eval_measure")
     @classmethod

@@ -51,40 +51,22 @@ def begun(config: ExperimentConfig) -> Iterator[Run]:
     except ConfigError:
         raise
     except (Exception, Refusal) as error:
-        _, refused = _sent(config, _failed(config, error, run))
+        _, refused = sent(config, _failed(config, error, run))
         if refused:
             warn(f"the failed run was not logged: {refused}")
         raise
 
 
-def track(
-    config: ExperimentConfig,
-    facts: ExperimentFacts,
-    artifacts: Mapping[str, bytes],
-    trained: Mapping[str, Trained],
-    run: Run,
-) -> tuple[TrackedRun | None, str | None]:
-    """Log the experiment; return the run, or the message of a server that refused.
+def sent(config: ExperimentConfig, record: RunRecord) -> tuple[TrackedRun | None, str | None]:
+    """Log a run; return it, or the message of a server that refused, or neither if nothing is tracked.
 
     Parameters
     ----------
     config : ExperimentConfig
         The experiment, with its host.
-    facts : ExperimentFacts
-        The content of its report.
-    artifacts : mapping of str to bytes
-        Its files by path.
-    trained : mapping of str to Trained
-        The candidates by name.
-    run : Run
-        When it began.
+    record : RunRecord
+        The run.
     """
-    if config.tracking is None:
-        return None, None
-    return _sent(config, _record(config, facts, artifacts, trained, run))
-
-
-def _sent(config: ExperimentConfig, record: RunRecord) -> tuple[TrackedRun | None, str | None]:
     if config.tracking is None:
         return None, None
     make_tracker, _ = find_tracker(config.tracking.host)
@@ -125,26 +107,41 @@ def _settings(config: ExperimentConfig) -> dict[str, str | float | bool | None]:
 
 
 def _key(config: ExperimentConfig, more: list[str]) -> str:
-    """Return the identity of a run: its settings, and what came of them; not when, by whom or to which folder."""
+    # The same settings and results are the same run, whenever, by whomever and to whatever folder it ran.
     settings = config.model_dump(mode="json", exclude={"output", "n_jobs"})
     return hashlib.sha256(json.dumps([settings, more], sort_keys=True).encode()).hexdigest()
 
 
-def _record(
+def record_of(
     config: ExperimentConfig,
     facts: ExperimentFacts,
     artifacts: Mapping[str, bytes],
     trained: Mapping[str, Trained],
     run: Run,
 ) -> RunRecord:
+    """Return the run of an experiment that is done, with a child for each ranker.
+
+    Parameters
+    ----------
+    config : ExperimentConfig
+        The experiment.
+    facts : ExperimentFacts
+        The content of its report.
+    artifacts : mapping of str to bytes
+        Its files by path.
+    trained : mapping of str to Trained
+        The candidates by name.
+    run : Run
+        When it began.
+    """
     return RunRecord(
         name=config.name,
         params={
             **_settings(config),
-            "comparison.test": facts.comparison.test,
-            "comparison.correction": facts.comparison.correction,
-            "comparison.claim": facts.comparison.claim,
-            "comparison.margin": facts.comparison.margin,
+            "comparison.test": facts.comparison.settings.test,
+            "comparison.correction": facts.comparison.settings.correction,
+            "comparison.claim": facts.comparison.settings.claim,
+            "comparison.margin": facts.comparison.settings.margin,
         },
         tags={
             "rankeval.kind": "experiment",
@@ -163,14 +160,16 @@ def _record(
 
 def _child(candidate: Candidate, facts: ExperimentFacts, artifacts: Mapping[str, bytes], trained: Trained) -> RunRecord:
     path = f"predictions/{candidate.name}.parquet"
+    metrics = {"tuning_seconds": candidate.seconds, "n_iterations": candidate.n_iterations}
+    cached = "no: cached by an earlier run" if trained.model else "no: cached by an earlier run, which kept no model"
     return RunRecord(
         name=candidate.name,
         params={"estimator": candidate.estimator, **{key: _plain(value) for key, value in candidate.params.items()}},
-        metrics=_metrics(candidate),
+        metrics={key: float(value) for key, value in metrics.items() if value is not None},
         tags={
             "rankeval.kind": "candidate",
             "rankeval.digest": candidate.digest,
-            "rankeval.trained": _origin(trained),
+            "rankeval.trained": cached if trained.reused else "yes",
             **facts.guard.tags(),
         },
         said={"test": facts.guard.line} if facts.guard.active else {},
@@ -181,19 +180,8 @@ def _child(candidate: Candidate, facts: ExperimentFacts, artifacts: Mapping[str,
         seconds=trained.took,
         model=trained.model,
         rows=trained.rows,
-        folds=trained.tuned.validation,
+        folds=trained.validation,
     )
-
-
-def _origin(trained: Trained) -> str:
-    if not trained.reused:
-        return "yes"
-    return "no: cached by an earlier run" if trained.model else "no: cached by an earlier run, which kept no model"
-
-
-def _metrics(candidate: Candidate) -> dict[str, float]:
-    used = {} if candidate.n_iterations is None else {"n_iterations": float(candidate.n_iterations)}
-    return {"tuning_seconds": candidate.seconds, **used}
 
 
 def _plain(value: Any) -> str | float | bool | None:

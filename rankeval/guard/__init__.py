@@ -5,10 +5,9 @@ share a project. It cannot stop somebody who owns the labels and evaluates elsew
 changes the features beyond recognition.
 """
 
-from rankeval.guard import registration_checks  # noqa: F401 - declared by being imported
 from rankeval.guard.checks import guard_check, list_checks
-from rankeval.guard.gate.decisions import Decision
-from rankeval.guard.gate.gate import Gate
+from rankeval.guard.gate import Gate
+from rankeval.guard.gate_terms import Decision
 from rankeval.guard.protocol import Guard
 
 __all__ = ["Decision", "Gate", "Guard", "guard_check", "list_checks"]

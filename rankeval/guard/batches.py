@@ -22,9 +22,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankeval.errors import LedgerError
-from rankeval.guard.loaded import LoadedCollection, Ranking
+from rankeval.guard.collection import LoadedCollection, Ranking
 from rankeval.guard.plan import Plan
-from rankeval.guard.standing.standings import Standing
+from rankeval.guard.standings import Standing
 from rankeval.join.matching import Hashes
 from rankeval.ledger.arrays import part_of
 from rankeval.ledger.ledger import Ledger
@@ -76,9 +76,9 @@ class ScoredPlan:
         """
         rankings = {name: loaded.restored(part_of(stored, f"{place}."), name) for place, name in enumerate(plan.names)}
         measures = [plan.measure, *plan.secondary]
+        found = {name: loaded.evaluate(name, ranking, measures, plan.convention) for name, ranking in rankings.items()}
         evaluations = {
-            name: replace(loaded.evaluate(name, ranking, measures, plan.convention), n_folds=plan.n_folds)
-            for name, ranking in rankings.items()
+            name: replace(one, facts=replace(one.facts, n_folds=plan.n_folds)) for name, one in found.items()
         }
         return cls(plan, loaded, rankings, evaluations)
 
@@ -139,6 +139,7 @@ class ScoredPlan:
         arrays = ledger.load(body["outputs"])
         for place, name in enumerate(self.plan.names):
             then, now = arrays[f"{place}.scores"], self.loaded.by_content(self.evaluations[name]).ravel()
+            # A query without a score then must have none now.
             same = np.isclose(then, now, rtol=0, atol=TOLERANCE, equal_nan=True)
             if not same.all():
                 largest = np.nanmax(np.abs(then - now))
@@ -214,19 +215,19 @@ class Batch:
         adjusted : bool
             Whether p-values are adjusted; if not, there are none.
         """
-        from rankeval.comparison.means import comparison_of_one, means_of
+        from rankeval.comparison.concluding import comparison_of_one, means_of
+        from rankeval.comparison.record import with_settings
 
         plan, evaluations = self.scored.plan, self.scored.evaluations
         if len(plan.names) == 1:
             ((name, evaluation),) = evaluations.items()
-            return comparison_of_one(name, evaluation, confidence_level=1 - plan.alpha)
-        result = self._adjusted() if adjusted else self._plain()
+            return comparison_of_one(name, evaluation, alpha=plan.alpha)
+        result = self._adjusted() if adjusted else self._unadjusted()
         means = means_of(evaluations, 1 - plan.alpha)
         own = replace(result, table=_within(result.table, plan), evaluations=dict(evaluations), means=means)
-        return replace(self._with_own(own), primary=self.scored.labels[0])
+        return with_settings(self._with_own(own), primary=self.scored.labels[0])
 
     def _adjusted(self) -> Comparison:
-        """Return the comparison by max-T over the batch, times the number of batches."""
         plan, n = self.scored.plan, self.n_batches
         result = self._compared(plan.alpha)
         if n == 1:
@@ -239,12 +240,14 @@ class Batch:
         table[of_level] = narrow.table[of_level]
         return replace(result, notes=tuple(dict.fromkeys((*result.notes, *narrow.notes))))
 
-    def _plain(self) -> Comparison:
-        """Return the comparison without any adjusted p, so without the note that p is not corrected."""
+    def _unadjusted(self) -> Comparison:
         from rankeval.comparison.design import without_adjusted
+        from rankeval.significance.declarations import CORRECTIONS
 
         result = self._compared(self.scored.plan.alpha, correction="none")
-        notes = tuple(note for note in result.notes if "not corrected" not in note)
+        # The note on the standing says already that there is no adjusted p.
+        of_correction = CORRECTIONS["none"].note.format(size=result.settings.n_comparisons)
+        notes = tuple(note for note in result.notes if note != of_correction)
         return replace(result, table=without_adjusted(result.table), notes=notes)
 
     def _compared(self, alpha: float, correction: str = "max_t") -> Comparison:
@@ -260,6 +263,7 @@ class Batch:
 
         from rankeval.comparison import compare
         from rankeval.comparison.design import without_adjusted
+        from rankeval.comparison.record import kept, with_kept, with_notes
         from rankeval.comparison.unjudged import share_notes
 
         plan, labels = self.scored.plan, list(self.scored.labels)
@@ -274,10 +278,11 @@ class Batch:
             if len(secondary)
             else result.table
         )
+        # Notes on unjudged documents of the batch may name systems of other plans: those of the plan take their place.
         of_batch = share_notes(result.bounds)
         notes = tuple(note for note in result.notes if note not in of_batch)
-        found = replace(result, table=table, bounds=own.bounds, first_two=own.first_two, notes=notes)
-        return found.with_notes(*share_notes(own.bounds))
+        found = replace(result, table=table, bounds=own.bounds, notes=notes)
+        return with_notes(with_kept(found, first_two=kept(own).first_two), *share_notes(own.bounds))
 
     @property
     def _options(self) -> dict[str, Any]:
@@ -287,5 +292,4 @@ class Batch:
 
 
 def _within(table: pd.DataFrame, plan: Plan) -> pd.DataFrame:
-    """Return the rows of a batch that compare systems of the plan."""
     return table[table["system"].isin(plan.names) & table["baseline"].isin(plan.names)].reset_index(drop=True)

@@ -1,25 +1,281 @@
-"""A registered collection with its data at hand."""
+"""A collection in memory, and the rankings that systems give of it.
+
+Rankings are made from scores, fitted models or runs, and stored in the ledger until they are opened. The ledger stores
+a ranking in the order of the content, not of the rows: its scores are sorted as `Fingerprint.canonical_order` sorts the
+rows. So a plan can be opened where the same collection was loaded with its rows in another order and its queries under
+other ids.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import hashlib
+import inspect
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from html import escape
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from rankeval._checks import count
-from rankeval.collection.data import RankingData
+from rankeval._checks import count, said, shown
+from rankeval.collection.data import RankingData, take_rows
 from rankeval.collection.qrels import Qrels, as_qrels
 from rankeval.collection.rows import check_rows, index_of
+from rankeval.collection.run import Run, as_run
+from rankeval.contamination.fingerprint import Fingerprint, fingerprint, fingerprint_qrels, queries_of, run_outputs
 from rankeval.contamination.hashing import as_numbers
-from rankeval.errors import InvalidInput, LedgerError
+from rankeval.errors import InvalidInput, LedgerError, RankevalError
+from rankeval.evaluation.responses import ranking_methods, responses
 from rankeval.guard.checks import Finding
-from rankeval.guard.loaded import LoadedCollection
-from rankeval.guard.plan import short
-from rankeval.io.columns import as_typed
+from rankeval.io.columns import as_column, as_typed, refuse_unbounded, scores
 from rankeval.join.flat import ids_of_rows
+from rankeval.join.matching import Hashes
+from rankeval.ledger.graph import mention, short
+from rankeval.measures import measure
+
+if TYPE_CHECKING:
+    from rankeval.evaluation import Evaluation
+
+
+Ranking = NDArray[np.float64] | Run
+"""Scores in the order of the rows, or a run."""
+
+
+@dataclass(frozen=True, eq=False)
+class LoadedCollection:
+    """A collection in memory: rows with their labels, or judgments.
+
+    Attributes
+    ----------
+    X, y, qid, docid
+        Rows; None for judgments.
+    qrels : Qrels, optional
+        Judgments.
+    queries : mapping of query id to str, optional
+        The texts of the queries.
+    index : pandas Index, optional
+        Labels of the rows; scores with an index must have the same one.
+    """
+
+    X: Any | None = None
+    y: NDArray[np.float64] | None = None
+    qid: NDArray[Any] | None = None
+    docid: NDArray[Any] | None = None
+    qrels: Qrels | None = None
+    queries: Mapping[Any, str] | None = None
+    index: Any | None = None
+
+    @cached_property
+    def prints(self) -> Fingerprint:
+        """The fingerprint of the data as it was when first asked for."""
+        if self.qrels is not None:
+            return fingerprint_qrels(self.qrels, queries=self.queries)
+        return fingerprint(self.X, self.y, self.qid, docid=self.docid, queries=self.queries)
+
+    def rows_of(self, places: NDArray[Any]) -> NDArray[np.bool_]:
+        """Return which rows belong to some queries.
+
+        Parameters
+        ----------
+        places : ndarray of int
+            Places of queries in the order of the content.
+        """
+        # Places count queries in the order of the content; the sort says which query of the data each one is.
+        wanted = np.zeros(self.prints.n_queries, dtype=bool)
+        wanted[np.argsort(self.prints.content, kind="stable")[places]] = True
+        return wanted[self.prints.codes]
+
+    def part(self, rows: NDArray[np.bool_]) -> LoadedCollection:
+        """Return the collection with some of its rows, those of whole queries.
+
+        Parameters
+        ----------
+        rows : ndarray of bool of shape (n_rows,)
+            The result of `rows_of`.
+        """
+        if self.qrels is not None:
+            columns = {name: getattr(self.qrels, name) for name in ("qid", "docid", "aspect", "subgroup")}
+            kept = {name: column and column.filter(rows) for name, column in columns.items()}
+            return replace(self, qrels=Qrels(relevance=self.qrels.relevance[rows], **kept))
+        places = np.flatnonzero(rows)
+        parts = {name: getattr(self, name) for name in ("X", "y", "qid", "docid", "index")}
+        taken = {name: None if one is None else take_rows(one, places) for name, one in parts.items()}
+        return replace(self, **taken)
+
+    @property
+    def labels(self) -> NDArray[np.float64]:
+        """The labels, one per row."""
+        return as_numbers(self.y if self.qrels is None else self.qrels.relevance, name="labels")
+
+    def ranking(self, name: str, system: Any) -> Ranking:
+        """Return the ranking of one system from its scores, its fitted model or its run.
+
+        Parameters
+        ----------
+        name : str
+            Name of the system, for errors.
+        system : array, fitted model or Run
+            The system.
+
+        Raises
+        ------
+        InvalidInput
+            If it gives no ranking of this collection.
+        """
+        if self.qrels is not None:
+            return as_run(system)
+        if hasattr(system, "predict"):
+            try:
+                system = self._predict(name, system)
+            except RankevalError:
+                raise
+            except Exception as error:
+                told = said(error).rstrip(".")
+                raise InvalidInput(
+                    f"{name!r} cannot predict on the rows of the collection: {told}. If it was fitted on other "
+                    f"features, give its scores of these rows instead: systems={{{name!r}: scores, ...}}"
+                ) from error
+        # The scores must have the index of the rows, though these were given at the registration.
+        check_rows(**{"y": self, name if name != "y" else "the system y": system})
+        score = scores(as_column(system), f"the scores of {name!r}").astype(np.float64)
+        n_rows = len(self.prints.codes)
+        if len(score) != n_rows:
+            found = f"{count(len(score), 'score')} for {count(n_rows, 'row')}"
+            raise InvalidInput(f"has {found}; give one per row, in their order", argument=repr(name))
+        refuse_unbounded(score, repr(name))
+        return score
+
+    def outputs(self, ranking: Ranking) -> dict[str, Hashes]:
+        """Return the hashes of a ranking output, query by query, in the order of the content.
+
+        Parameters
+        ----------
+        ranking : ndarray or Run
+            The ranking.
+        """
+        data = self.prints
+        found = run_outputs(data, ranking) if isinstance(ranking, Run) else data.outputs(ranking)
+        order = np.argsort(data.content, kind="stable")
+        return {kind: hashes[order] for kind, hashes in found.items()}
+
+    def evaluate(self, name: str, ranking: Ranking, measures: Sequence[str], convention: Any) -> Evaluation:
+        """Score a ranking without asking whether the collection is registered.
+
+        Parameters
+        ----------
+        name : str
+            Name of the system.
+        ranking : ndarray or Run
+            The ranking.
+        measures : sequence of str
+            Canonical names. A convention could read them as names of another tool, so they are parsed without it.
+        convention : Convention
+            The rules of scoring.
+        """
+        from rankeval.evaluation import Given, score
+
+        truth = self.labels if self.qrels is None else self.qrels
+        asked = [(str(one), one) for one in map(measure, measures)]
+        return score(Given(truth, ranking, self.qid, self.docid).join(convention), asked, name=name)
+
+    def stored(self, ranking: Ranking) -> dict[str, NDArray[Any]]:
+        """Return a ranking as arrays, in the order of the content.
+
+        Parameters
+        ----------
+        ranking : ndarray or Run
+            The ranking.
+        """
+        if not isinstance(ranking, Run):
+            return {"score": ranking[self.prints.canonical_order]}
+        grouping, codes = queries_of(ranking.qid)
+        query = self.prints.places(grouping.queries)[codes]
+        judged = query >= 0  # other queries of the run belong to other collections
+        return {
+            "query": query[judged],
+            "docid": _encode_ids(ranking.docid.filter(judged)),
+            "score": ranking.score[judged],
+        }
+
+    def restored(self, stored: Mapping[str, NDArray[Any]], name: str) -> Ranking:
+        """Return a stored ranking for the rows or query ids at hand.
+
+        Parameters
+        ----------
+        stored : mapping
+            The result of `stored`.
+        name : str
+            Name of the system.
+        """
+        score = stored["score"]
+        if "docid" not in stored:
+            # The inverse of the order in which `stored` takes the scores.
+            rows = np.empty_like(score)
+            rows[self.prints.canonical_order] = score
+            return rows
+        qid = self.prints.names_by_content[stored["query"]]
+        return Run(qid, _decode_ids(stored["docid"]), score, name)
+
+    def by_content(self, evaluation: Evaluation) -> NDArray[np.float64]:
+        """Return the scores of an evaluation, a row per query in the order of the content; nan if it lacks one.
+
+        Parameters
+        ----------
+        evaluation : Evaluation
+            Of this collection.
+        """
+        scores = np.full((self.prints.n_queries, len(evaluation.measure_names)), np.nan)
+        scores[self.prints.places(evaluation.queries)] = evaluation.scores
+        return scores
+
+    def _predict(self, name: str, model: Any) -> Any:
+        X = self.X
+        if X is None:
+            raise InvalidInput(f"{name!r} is a model, but the collection was registered without X: give its scores")
+        # A column of query ids is no feature, unless the model was fitted with it.
+        if hasattr(X, "columns") and "qid" in X.columns and "qid" not in getattr(model, "feature_names_in_", ()):
+            X = X.drop(columns="qid")
+        try:
+            takes_ids = "qid" in inspect.signature(model.predict).parameters
+        except (TypeError, ValueError):  # a compiled method has no signature, and takes no ids
+            takes_ids = False
+        if takes_ids:
+            return model.predict(X, qid=self.qid)
+        # An index of predictions is compared with that of the rows, so they are not made an array here.
+        return model.predict(X) if ranking_methods(model) == ("predict",) else responses(model, X)
+
+
+def output_digest(outputs: Mapping[str, Hashes]) -> str:
+    """Return one hash for a whole ranking output, under which its look is counted.
+
+    Parameters
+    ----------
+    outputs : mapping of str to ndarray of uint64
+        Kind of row -> hash of each query.
+    """
+    # The first kind that the rows have: features tell rows apart that share a label. Sorted, so that the order of the
+    # queries makes no difference, and little-endian, so that the machine makes none.
+    kind = next(kind for kind in ("features", "documents", "labels") if kind in outputs)
+    return hashlib.sha256(kind.encode() + np.sort(outputs[kind]).astype("<u8").tobytes()).hexdigest()
+
+
+def _encode_ids(ids: Any) -> NDArray[np.uint8]:
+    import pyarrow as pa
+
+    table = pa.table({"docid": ids})
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return np.frombuffer(sink.getvalue(), dtype=np.uint8)
+
+
+def _decode_ids(encoded: NDArray[np.uint8]) -> Any:
+    import pyarrow as pa
+
+    with pa.ipc.open_stream(encoded.tobytes()) as reader:
+        return reader.read_all()["docid"].combine_chunks()
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,12 +337,19 @@ class RegisteredCollection:
             f"RegisteredCollection({self.name!r}{', a revision' if self.revises else ''}, "
             f"{count(self.n_queries, 'query')}, {count(self.n_rows, 'row')}, "
             f"{self.n_identifiable} identifiable, digest {self.digest[:12]}, project {self.project!r}, "
-            f"ledger {self.ledger} at {short(self.head)})"
+            f"{mention(self.ledger, short(self.head))})"
         )
 
     def _repr_html_(self) -> str:
         notes = "".join(f"<li>{escape(str(one))}</li>" for one in self.findings)
         return f"<code>{escape(repr(self))}</code><ul>{notes}</ul>"
+
+
+def check_registered(test: Any, *, or_name: bool = False) -> None:
+    """Refuse anything but a registered collection, or its name if that will do."""
+    if not isinstance(test, (RegisteredCollection, str) if or_name else RegisteredCollection):
+        expected = "a registered collection or its name" if or_name else "the result of guard.register"
+        raise InvalidInput(argument="test", found=shown(test), expected=expected)
 
 
 def load_collection(
@@ -110,25 +373,29 @@ def load_collection(
     QueryIdError
         If the group sizes are none of these rows, or disagree with the ids.
     """
+    twice = isinstance(X, RankingData) and any(part is not None for part in (y, qid, group))
     if isinstance(X, RankingData):
-        if y is not None or qid is not None or group is not None:
-            raise InvalidInput("a RankingData has its own y and qid: give it alone")
         X, y, qid, docid = X.X, X.y, X.qid, X.docid if docid is None else docid
     if isinstance(X, Qrels):
         X, qrels = None, X
-    if qrels is not None:
-        if any(part is not None for part in (X, y, qid, group)):
-            raise InvalidInput("give rows (X, y, and qid= or group=) or judgments (qrels=), not both")
+    given, judged = any(part is not None for part in (X, y, qid, group)), qrels is not None
+    for wrong, problem in (
+        (twice, "a RankingData has its own y and qid: give it alone"),
+        (given and judged, "give rows (X, y, and qid= or group=) or judgments (qrels=), not both"),
+        (not judged and y is None, "y is missing: a test collection has a label for each row, or is given as qrels="),
+        (
+            not judged and qid is None and group is None,
+            "qid= is missing: give the query of each row, or the sizes of consecutive queries (group=)",
+        ),
+    ):
+        if wrong:
+            raise InvalidInput(problem)
+    if judged:
         return LoadedCollection(qrels=as_qrels(qrels), queries=queries)
-    if y is None:
-        raise InvalidInput("y is missing: a test collection has a label for each row, or is given as qrels=")
-    if qid is None and group is None:
-        raise InvalidInput("qid= is missing: give the query of each row, or the sizes of consecutive queries (group=)")
     check_rows(X=X, y=y, qid=qid, docid=docid)
     index = next((found for found in map(index_of, (X, y, qid, docid)) if found is not None), None)
     labels = as_numbers(y, name="y")
-    if not np.isfinite(labels).all():
-        raise InvalidInput(f"row {int(np.argmin(np.isfinite(labels)))} has no finite label", argument="y")
+    refuse_unbounded(labels, "y")
     if group is not None:
         qid = ids_of_rows(qid, group, len(labels))
     # Kept in a form whose rows can be taken, but for frames, from which models read names.

@@ -15,7 +15,7 @@ Nobody may fit on registered content, but for these fits: they are allowed while
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -24,14 +24,13 @@ from numpy.typing import NDArray
 
 from rankeval._checks import count, shown
 from rankeval.collection.data import RankingData
-from rankeval.contamination.allowance import allowed
 from rankeval.contamination.fingerprint import Fingerprint
-from rankeval.contamination.refusal import ContaminationCheck
+from rankeval.contamination.refusal import ContaminationCheck, allowed
 from rankeval.errors import InvalidInput, warn
-from rankeval.guard.loaded import LoadedCollection
+from rankeval.guard.collection import LoadedCollection
 
 if TYPE_CHECKING:
-    from rankeval.model_selection.folds import Folds
+    from rankeval.model_selection.splitters import Folds
 
 NOTE = (
     "over {folds}: each query is scored by a model that was not fitted on it. The test concerns the procedure on this "
@@ -83,7 +82,12 @@ def out_of_fold(loaded: LoadedCollection, systems: Mapping[str, Any], folds: Any
 
     if loaded.qrels is not None or loaded.X is None:
         raise InvalidInput("folds= fits models, and the collection was registered without X: freeze rankings instead")
-    _check_systems(systems)
+    for name, system in systems.items():
+        if isinstance(system, type) or not hasattr(system, "fit"):
+            raise InvalidInput(
+                f"{name!r} is {shown(system)}: folds= fits each system, so give an estimator, fitted or not; scores of "
+                "your own are frozen without folds="
+            )
     rankers = [as_ranker(system) for system in systems.values()]
     data = as_ranking_data(loaded.X, loaded.y, who="freeze", qid=loaded.qid, docid=loaded.docid)
     parts = _parts(folds, data)
@@ -91,6 +95,7 @@ def out_of_fold(loaded: LoadedCollection, systems: Mapping[str, Any], folds: Any
     _warn_of_copies(parts, loaded.prints)
     jobs = [(ranker, train, test) for ranker in rankers for train, test in parts]
     matches = ContaminationCheck.current().matches(loaded.prints)
+    # Only these fits, and only of what would be refused: workers ask for it by the ids of the registrations.
     with allowed(found.registered.id for _, found in matches if found.refused):
         done = run_folds(Task(data), jobs, n_jobs=None, progress=None)
     scores = {}
@@ -102,30 +107,13 @@ def out_of_fold(loaded: LoadedCollection, systems: Mapping[str, Any], folds: Any
     return OutOfFold(scores, words, len(parts))
 
 
-def _check_systems(systems: Any) -> None:
-    if not isinstance(systems, Mapping) or not systems:
-        raise InvalidInput("systems must map names to estimators, which are fitted on each training part of folds=")
-    for name, system in systems.items():
-        if isinstance(system, type) or not hasattr(system, "fit"):
-            raise InvalidInput(
-                f"{name!r} is {shown(system)}: folds= fits each system, so give an estimator, fitted or not; scores of "
-                "your own are frozen without folds="
-            )
-
-
 def _parts(folds: Any, data: RankingData) -> Folds:
-    """Return the training and test rows of each fold, whatever says what they are."""
-    from rankeval.model_selection.folds import query_folds
+    from rankeval.model_selection.splitters import query_folds
 
     by_row = _by_row(folds, len(data))
     if by_row is not None:
         numbers = list(dict.fromkeys(by_row.tolist()))
         return query_folds([(by_row != one, by_row == one) for one in numbers], data, None, name="folds")
-    if isinstance(folds, (str, bytes)) or not (hasattr(folds, "split") or isinstance(folds, (int, Iterable))):
-        raise InvalidInput(
-            f"folds is {shown(folds)}; give a number of folds, a splitter, pairs of training and test rows, or the "
-            "fold of each row"
-        )
     parts = query_folds(folds, data, None, name="folds")
     for number, (train, test) in enumerate(parts):
         if len(np.intersect1d(train, test)):
@@ -134,7 +122,6 @@ def _parts(folds: Any, data: RankingData) -> Folds:
 
 
 def _by_row(folds: Any, n_rows: int) -> NDArray[Any] | None:
-    """Return the fold of each row, if that is what was given."""
     if hasattr(folds, "split") or not hasattr(folds, "__len__") or isinstance(folds, (str, bytes)):
         return None
     values = np.asarray(folds) if hasattr(folds, "dtype") or all(map(np.isscalar, folds)) else np.empty((0, 2))

@@ -11,18 +11,21 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from rankeval._checks import check_alpha, count, shown
+from rankeval._checks import count, shown
 from rankeval.collection.convention import Convention
 from rankeval.collection.run import Run
+from rankeval.contamination.entries import Entries
+from rankeval.contamination.signature import Signature
 from rankeval.errors import InvalidInput, warn
-from rankeval.guard.collection import RegisteredCollection
+from rankeval.guard.collection import LoadedCollection, Ranking, RegisteredCollection, check_registered, output_digest
+from rankeval.guard.exposure import SHARE, is_few, keep_places
 from rankeval.guard.folds import out_of_fold
-from rankeval.guard.fresh import fresh_places, note_on_fresh
-from rankeval.guard.loaded import LoadedCollection, Ranking, output_digest
 from rankeval.guard.plan import Plan
 from rankeval.guard.records import Journal, Records
-from rankeval.guard.standing.exposure import is_few, keep_places
+from rankeval.guard.standings import History
+from rankeval.ledger.entry import Entry
 from rankeval.measures import Measure, measure
 
 
@@ -71,17 +74,14 @@ def freeze(
     """
     if not isinstance(systems, Mapping) or not systems:
         raise InvalidInput("systems must map names to rankings: at least one, for its mean, or two to compare them")
-    if not isinstance(test, RegisteredCollection):
-        raise InvalidInput(argument="test", found=shown(test), expected="the result of guard.register")
+    check_registered(test)
     if not isinstance(fresh, (bool, np.bool_)):
         raise InvalidInput(argument="fresh", found=shown(fresh), expected="True or False")
     primary, *secondary = dict.fromkeys(str(measure(one, convention)) for one in measures)
     fields = options | {"measure": primary, "secondary": tuple(secondary), "convention": convention}
-    check_alpha(fields["alpha"])
-    from rankeval.significance.claims import CLAIMS
-    from rankeval.significance.declarations import Settings
+    from rankeval.significance.declarations import CLAIMS, Settings
 
-    # Refuses settings that the comparison would refuse.
+    # Refuses the level, resamples, claim and margin that the comparison would refuse.
     Settings("two-sided", fields["alpha"], fields["n_resamples"], None, fields["claim"], fields["margin"])
     fields["unseen"] = int(CLAIMS[fields["claim"]].harmless)
     records = journal.read()
@@ -97,7 +97,6 @@ def freeze(
 
 
 def _record(journal: Journal, records: Records, asked: _Asked) -> Plan:
-    """Make the plan for the records, and record it unless it is on record."""
     entry, ledger = records.in_use(asked.test), journal.ledger
     loaded, rankings, places = asked.loaded, asked.rankings, None
     if asked.fresh:
@@ -117,6 +116,7 @@ def _record(journal: Journal, records: Records, asked: _Asked) -> Plan:
         registration=entry.hash,
         **asked.fields,
     )
+    # Frozen by another process meanwhile, or before: the same plan is no second one.
     if plan.id in records.standings.frozen:
         return records.plan(plan.id)
     _try_to_score(plan, loaded, rankings)
@@ -157,10 +157,9 @@ def _try_to_score(plan: Plan, loaded: LoadedCollection, rankings: Mapping[str, R
 
 
 def _warn_of_few_resamples(plan: Plan, n_queries: int) -> None:
-    """Say so before a look is spent if so few resamples are asked for that nothing can be shown."""
-    from rankeval.significance.declarations import Settings
-    from rankeval.significance.families import limited_by_resamples, resolution_notes
-    from rankeval.significance.registry import CORRECTIONS, TESTS
+    # Before a look is spent on a plan that can show nothing.
+    from rankeval.significance.declarations import CORRECTIONS, TESTS, Settings
+    from rankeval.significance.running import limited_by_resamples, resolution_notes
 
     settings = Settings("two-sided", plan.alpha, plan.n_resamples, None, plan.claim, plan.margin)
     test, correction, size = TESTS["randomization"], CORRECTIONS["max_t"], len(plan.systems) - 1
@@ -170,7 +169,6 @@ def _warn_of_few_resamples(plan: Plan, n_queries: int) -> None:
 
 
 def _notes(records: Records, plan: Plan, *, fresh: bool) -> tuple[str, ...]:
-    """Return what a reader should know before the plan is opened."""
     if fresh:
         return (note_on_fresh(records, plan),)
     exposure = records.exposure
@@ -184,3 +182,139 @@ def _notes(records: Records, plan: Plan, *, fresh: bool) -> tuple[str, ...]:
         f"frozen{hint}"
     )
     return (said,)
+
+
+_MOST = 0.5
+"""If this share of the recognised queries kept their ids, or rows, the rest would have kept them too."""
+
+
+def untold(records: Records, registration: str) -> NDArray[np.bool_]:
+    """Return which queries of a collection may be ones that were looked at, although they are not recognised.
+
+    Parameters
+    ----------
+    records : Records
+        The ledger.
+    registration : str
+        Id of the collection.
+
+    Returns
+    -------
+    ndarray of bool of shape (n_queries,)
+        In the order of the content.
+    """
+    signatures = {one.id: one.signature for one in records.contents}
+    classes = records.exposure.classes
+    found = np.zeros(len(classes[registration]), dtype=bool)
+    for other in classes:
+        if other != registration:
+            found |= _untold_by(records, (registration, other), signatures)
+    return found
+
+
+def _untold_by(records: Records, pair: tuple[str, str], signatures: dict[str, Signature]) -> NDArray[np.bool_]:
+    exposure = records.exposure
+    ours, theirs = (exposure.classes[one] for one in pair)
+    _, own, other = np.intersect1d(ours, theirs, return_indices=True)
+    looked_at = exposure.exposed(theirs, exposure.exposing(records.project)) & ~np.isin(theirs, ours)
+    missing = ~np.isin(ours, theirs)
+    if not looked_at.any() or len(own) < SHARE * min(len(ours), len(theirs)):
+        return np.zeros(len(ours), dtype=bool)
+    here, there = (signatures[one] for one in pair)
+    if (here.ids[own] == there.ids[other]).mean() >= _MOST:
+        return missing & np.isin(here.ids, there.ids[looked_at])
+    kept = bool(_same_content(here, there, own, other).mean() >= _MOST)
+    return np.zeros(len(ours), dtype=bool) if kept else missing
+
+
+def _same_content(
+    here: Signature, there: Signature, own: NDArray[np.intp], other: NDArray[np.intp]
+) -> NDArray[np.bool_]:
+    """Return which pairs of queries have rows or their text in common."""
+    same = np.zeros(len(own), dtype=bool)
+    if here.row_entries is not None and there.row_entries is not None:
+        sides = _keys(here.row_entries, own, here.n_queries), _keys(there.row_entries, other, there.n_queries)
+        same[(np.intersect1d(*sides) >> np.uint64(32)).astype(np.int64)] = True
+    if here.texts is not None and there.texts is not None:
+        same |= (here.texts[own] == there.texts[other]) & (here.texts[own] != 0)
+    return same
+
+
+def _keys(rows: Entries, queries: NDArray[np.intp], n_queries: int) -> NDArray[np.uint64]:
+    """Return the rows of some queries, each as one number with the place of its query among them."""
+    # The place in the upper 32 bits and the hash of the row in the lower: one intersection compares both at once.
+    place = np.full(n_queries, -1, dtype=np.int64)
+    place[queries] = np.arange(len(queries))
+    part = rows.take(place[rows.query] >= 0)
+    return (place[part.query].astype(np.uint64) << np.uint64(32)) | part.value.astype(np.uint64)
+
+
+TYPICAL_SD = 0.2
+"""Standard deviation of differences per query that is assumed before any were seen; .15 to .20 for TREC runs."""
+
+
+def fresh_places(records: Records, registration: Entry) -> NDArray[np.intp]:
+    """Return the places, in the order of the content, of the queries that no entry exposes, as far as can be told.
+
+    Parameters
+    ----------
+    records : Records
+        The ledger.
+    registration : Entry
+        The entry of the collection.
+
+    Raises
+    ------
+    InvalidInput
+        If there are fewer than two.
+    """
+    exposure, body = records.exposure, registration.body
+    whole = {"registration": registration.hash, "queries": None}
+    exposed = exposure.exposed(exposure.queries_of(whole), exposure.exposing(records.project))
+    unknown = ~exposed & untold(records, registration.hash)
+    places = np.flatnonzero(~exposed & ~unknown)
+    if len(places) < 2:
+        reason = (
+            f"were never exposed. Add new queries and register them: guard.register(..., supersedes={body['name']!r})"
+        )
+        if unknown.any():
+            reason = (
+                f"are known to be new. {int(exposed.sum())} were looked at in some collection, and "
+                f"{int(unknown.sum())} may be others of it: ids and features changed, so nothing tells. Register the "
+                "queries under the ids that they had, and take new ones"
+            )
+        n_fresh = f"{len(places)} of {count(len(exposed), 'query')} of {body['name']!r}"
+        raise InvalidInput(f"{n_fresh} {reason}", argument="fresh")
+    return places
+
+
+def note_on_fresh(records: Records, plan: Plan) -> str:
+    """Return how many queries a plan tests on, and the difference that they can show.
+
+    Parameters
+    ----------
+    records : Records
+        The ledger.
+    plan : Plan
+        A plan on fresh queries.
+    """
+    exposure = records.exposure
+    n = len(exposure.queries_of(plan.about))
+    total = len(exposure.queries_of(plan.about | {"queries": None}))
+    said = f"tests on {n} of {count(total, 'query')}, those not recognised as looked at"
+    n_pairs = len(plan.systems) - 1
+    if plan.baseline is None:
+        n_pairs = n_pairs * len(plan.systems) // 2
+    if not n_pairs:
+        return said
+    whole = History(records.standings, plan.about | {"queries": None})
+    sd, source = whole.sd_of_differences(plan.measure), "as between the systems opened before"
+    if sd is None:
+        sd, source = TYPICAL_SD, "assumed, since no scores were opened"
+    from rankeval.significance.power import detectable_difference
+
+    found = detectable_difference(n, sd, plan.alpha / n_pairs, claim=plan.claim, margin=plan.margin, unseen=plan.unseen)
+    return (
+        f"{said}; a difference of about {float(found):.3f} in {plan.measure} is found with a power of 80 % if "
+        f"differences have a standard deviation of {sd:.2f} ({source})"
+    )

@@ -1,12 +1,9 @@
 """The third step of the protocol: score a plan, record the opening, and compare.
 
 The comparison is made before the opening is recorded, so that no look is spent on one that fails. It is made again if
-somebody else appended in between and the standing changed.
-
-The standing of an opening in words, and the facts that such words hold.
-
-A comparison travels into JSON, into MLflow, into a report, and takes the facts along as ``Comparison.opening``. So the
-head of the ledger is found wherever a comparison went, and nobody reads it from a sentence.
+somebody else appended in between and the standing changed. Its notes tell the standing in words; the facts behind them
+go along as ``Comparison.opening``, into JSON, into MLflow, into a report. So the head of the ledger is found wherever
+a comparison went, and nobody reads it from a sentence.
 """
 
 from __future__ import annotations
@@ -16,21 +13,18 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rankeval._checks import count
 from rankeval.errors import LedgerError
 from rankeval.guard.batches import Batch, ScoredPlan
-from rankeval.guard.collection import RegisteredCollection
+from rankeval.guard.collection import LoadedCollection, RegisteredCollection
+from rankeval.guard.exposure import is_look, places_of
 from rankeval.guard.folds import NOTE
-from rankeval.guard.loaded import LoadedCollection
 from rankeval.guard.plan import Plan
 from rankeval.guard.records import Journal, Records
-from rankeval.guard.standing.exposure import is_look, places_of
-from rankeval.guard.standing.history import History, inflation_of
-from rankeval.guard.standing.standings import CONCURRENT, CONFIRMATORY, EXPLORATORY, FIRST, Standing
+from rankeval.guard.standings import CONCURRENT, CONFIRMATORY, EXPLORATORY, FIRST, History, Standing, inflation_of
 from rankeval.ledger.entry import Entry
-from rankeval.ledger.ledger import Ledger
+from rankeval.ledger.graph import mention
 
 if TYPE_CHECKING:
     from rankeval.comparison.result import Comparison
@@ -53,6 +47,8 @@ def open_plan(journal: Journal, plan_id: str, collections: Iterable[RegisteredCo
     Comparison
         Its ``opening`` holds the number of looks that were recorded now: none, if another process had opened the plan.
     """
+    from rankeval.comparison.record import with_notes
+
     records = journal.read()
     plan = records.plan(plan_id)
     test = next((one for one in collections if one.digest == plan.digest), None)
@@ -64,7 +60,9 @@ def open_plan(journal: Journal, plan_id: str, collections: Iterable[RegisteredCo
     records.in_use(test)
     if records.standings.opening_of(plan.id) is None:
         journal.check_lasting()
-    loaded = _queries_of(plan, test.loaded(), journal.ledger)
+    loaded = test.loaded()
+    if plan.queries is not None:
+        loaded = loaded.part(loaded.rows_of(places_of(journal.ledger, plan.queries)))
     # Scored before the records are decided on: that takes longest, and is the same however often others append.
     scored = _scored(records, plan, loaded)
     # The last comparison, and the standing that it was made for.
@@ -85,14 +83,9 @@ def open_plan(journal: Journal, plan_id: str, collections: Iterable[RegisteredCo
         else:
             scored.check_against(before.body, journal.ledger)
         facts = facts_of(batch, standing, history, ledger=records.where, head=head)
-        return replace(comparison, opening=facts | {"looks_added": n_added}).with_notes(summary_of(facts))
+        return with_notes(replace(comparison, opening=facts | {"looks_added": n_added}), summary_of(facts))
 
     return journal.decide(record, records)
-
-
-def _queries_of(plan: Plan, loaded: LoadedCollection, ledger: Ledger) -> LoadedCollection:
-    """Return the queries that a plan tests on."""
-    return loaded if plan.queries is None else loaded.part(loaded.rows_of(places_of(ledger, plan.queries)))
 
 
 def _scored(records: Records, plan: Plan, loaded: LoadedCollection) -> ScoredPlan:
@@ -101,7 +94,7 @@ def _scored(records: Records, plan: Plan, loaded: LoadedCollection) -> ScoredPla
 
 
 def _compared(records: Records, scored: ScoredPlan, standing: Standing, history: History) -> tuple[Batch, Comparison]:
-    """Return the comparison within the plan's family, with all notes but the summary."""
+    from rankeval.comparison.record import with_notes
 
     def score(plan: Plan) -> ScoredPlan | None:
         body = records.standings.frozen[plan.id][0].body
@@ -111,7 +104,7 @@ def _compared(records: Records, scored: ScoredPlan, standing: Standing, history:
     others = [records.plan(one) for one in standing.family if one != scored.plan.id]
     batch = Batch.of(scored, others, score)
     comparison = replace(batch.compare(adjusted=standing.is_adjusted), standing=standing.status)
-    return batch, comparison.with_notes(*notes_of(batch, standing, history))
+    return batch, with_notes(comparison, *notes_of(batch, standing, history))
 
 
 _CAUSES = {"decide": "a gate", "exempt": "an exemption", "retire": "a retirement"}
@@ -187,7 +180,7 @@ def summary_of(facts: Mapping[str, Any]) -> str:
     later = f" up to this plan, {facts['later']:,} later" if facts["later"] else ""
     return (
         f"{count(facts['looks'], 'look')} of project {facts['project']!r} at {facts['test']!r}{later}{more}; "
-        f"plan {facts['plan']}; ledger {facts['ledger']} as of head {facts['head']}"
+        f"plan {facts['plan']}; {mention(facts['ledger'], facts['head'])}"
     )
 
 
@@ -207,17 +200,15 @@ def _standing(batch: Batch, standing: Standing, history: History) -> str:
             f"{looked or 'by a gate or a retirement of another project'}). {known} may have guided the choice of "
             f"systems; else p is as for a confirmatory plan{_correction(batch)}"
         )
-    if standing.status == CONCURRENT and not any(entry.project == plan.project for entry in standing.parallel):
-        return (
-            f"concurrent for {plan.measure}: it was frozen in one clone while other plans of the project were opened "
-            "on these queries in another, and opened after the merge. They are one family, and it is not "
-            f"confirmatory alone{_correction(batch)}"
-        )
     if standing.status == CONCURRENT:
-        return (
-            f"concurrent for {plan.measure}: other plans of the project were opened on these queries, and neither side "
-            f"knew of the other. They are one family, and neither is confirmatory alone{_correction(batch)}"
+        how = (
+            "other plans of the project were opened on these queries, and neither side knew of the other. They are one "
+            "family, and neither is"
+            if any(entry.project == plan.project for entry in standing.parallel)
+            else "it was frozen in one clone while other plans of the project were opened on these queries in another, "
+            "and opened after the merge. They are one family, and it is not"
         )
+        return f"concurrent for {plan.measure}: {how} confirmatory alone{_correction(batch)}"
     if standing.status == EXPLORATORY:
         return _exploratory(batch, standing, history)
     return "secondary: all these rankings were opened before; nothing here is confirmatory"
@@ -226,28 +217,26 @@ def _standing(batch: Batch, standing: Standing, history: History) -> str:
 def _exploratory(batch: Batch, standing: Standing, history: History) -> str:
     plan, n_looks = batch.scored.plan, standing.n_looks
     if standing.opened_before:
-        # Where the plan was exploratory without them too, this is one reason more.
-        return (
-            f"exploratory: {', '.join(standing.opened_before)} had been opened in another clone when this plan was "
-            "frozen without knowing of that: the choice may rest on the result. No p-value can be adjusted for that: "
-            "confirm on fresh queries (fresh=True)"
+        # If the plan was exploratory without them too, this is one reason more.
+        reason = (
+            f"{', '.join(standing.opened_before)} had been opened in another clone when this plan was frozen without "
+            "knowing of that: the choice may rest on the result"
         )
-    if n_looks == len(standing.looks):
-        return (
-            f"exploratory: {_exposed(standing, plan.project)}, by {_causes(history, plan.id)}. No p-value can be "
-            "adjusted for that: confirm on fresh queries (fresh=True)"
+    elif n_looks == len(standing.looks):
+        reason = f"{_exposed(standing, plan.project)}, by {_causes(history, plan.id)}"
+    else:
+        reason = (
+            f"this is the result of {n_looks} looks at {plan.collection!r}, the later ones chosen after the first was "
+            f"seen. {_inflation(batch, history, n_looks)}"
         )
-    return (
-        f"exploratory: this is the result of {n_looks} looks at {plan.collection!r}, the later ones chosen after the "
-        f"first was seen. {_inflation(batch, history, n_looks)}. No p-value can be adjusted for that: confirm on fresh "
-        "queries (fresh=True)"
-    )
+    return f"exploratory: {reason}. No p-value can be adjusted for that: confirm on fresh queries (fresh=True)"
 
 
 def _inflation(batch: Batch, history: History, n_looks: int) -> str:
     """Say how much better the best of all looks appears, on the queries that all were opened on."""
     plan = batch.scored.plan
-    own = {output: _scores(batch, name) for name, output in plan.systems}
+    evaluations, by_content = batch.scored.evaluations, batch.scored.loaded.by_content
+    own = {output: by_content(evaluations[name])[:, 0] for name, output in plan.systems}
     known = history.scores_of_looks(plan.measure) | own
     shared = np.asarray(np.isfinite(np.column_stack(list(known.values()))).all(axis=1), dtype=bool)
     if shared.sum() < LEAST_SHARED or history.looks - known.keys():
@@ -264,7 +253,7 @@ def _inflation(batch: Batch, history: History, n_looks: int) -> str:
 
 
 def _correction(batch: Batch) -> str:
-    """Return what p-values are corrected for, as the end of a sentence."""
+    # The end of a sentence.
     if len(batch.scored.plan.systems) == 1:
         return "; a mean, and no test"
     said = ", max-T over the batch"
@@ -276,7 +265,7 @@ def _correction(batch: Batch) -> str:
 
 
 def _exposed(standing: Standing, project: str) -> str:
-    """Return how many queries were exposed, and when, as the beginning of a sentence."""
+    # The beginning of a sentence.
     by = "before this plan was frozen"
     if any(not is_look(entry) or entry.project != project for entry in standing.merged_in):
         by += ", or in another clone before it was opened"
@@ -284,7 +273,7 @@ def _exposed(standing: Standing, project: str) -> str:
 
 
 def _causes(history: History, plan_id: str) -> str:
-    """Name what exposed queries of a plan that the project had not opened, but for what came after its opening."""
+    # What came after the opening of the plan did not bear on it.
     exposure, opened = history.standings.exposure, history.standings.opened.get(plan_id, ())
     found = {
         entry.kind
@@ -309,9 +298,3 @@ def _parallel(entry: Entry) -> str:
         f"{count(len(entry.body['looks']), 'look')}): it was opened on queries of this plan, and neither opening knew "
         "of the other"
     )
-
-
-def _scores(batch: Batch, name: str) -> NDArray[np.float64]:
-    """Return the scores of a system of the plan by its primary measure, in the order of the content."""
-    scores: NDArray[np.float64] = batch.scored.loaded.by_content(batch.scored.evaluations[name])[:, 0]
-    return scores

@@ -16,17 +16,16 @@ from rankeval.collection.convention import Convention, get_convention
 from rankeval.contamination.matching import match
 from rankeval.errors import InvalidInput, LedgerError
 from rankeval.guard import freezing, opening, registering, releasing
-from rankeval.guard.checks import Aim
-from rankeval.guard.collection import RegisteredCollection, load_collection
-from rankeval.guard.gate.decisions import Terms
-from rankeval.guard.gate.gate import Gate, declare
-from rankeval.guard.looks import looks_table
+from rankeval.guard.checks import Aim, check_text
+from rankeval.guard.collection import RegisteredCollection, check_registered, load_collection
+from rankeval.guard.gate import Gate, declare
+from rankeval.guard.gate_terms import Terms
 from rankeval.guard.plan import Plan
-from rankeval.guard.records import Journal
+from rankeval.guard.records import Journal, looks_table
 from rankeval.guard.releasing import Status, status_of
 from rankeval.ledger import discovery
+from rankeval.ledger.graph import heads_in
 from rankeval.ledger.ledger import Ledger
-from rankeval.ledger.noted import heads_in
 from rankeval.measures import Measure
 from rankeval.measures import measure as parse_measure
 
@@ -78,8 +77,6 @@ class Guard:
         # The ledger's column holds 255 letters.
         if not isinstance(project, str) or not 1 <= len(project.strip()) <= 255:
             raise InvalidInput(argument="project", found=f"{project!r}", expected="a name of 1 to 255 letters")
-        if who is not None and (not isinstance(who, str) or not who.strip()):
-            raise InvalidInput(argument="who", found=shown(who), expected="the name of a person or machine")
         url = discovery.default_url() if ledger is None else discovery.ledger_url(ledger)
         if url is None:
             raise LedgerError(
@@ -161,8 +158,7 @@ class Guard:
         LedgerError
             If the name stands for other content and ``supersedes`` does not say so, or the queries were retired.
         """
-        if not isinstance(name, str) or not name.strip():
-            raise InvalidInput(argument="name", found=f"{name!r}", expected="a name for the collection")
+        check_text("name", name, "a name for the collection")
         content = load_collection(X, y, qid=qid, group=group, qrels=qrels, queries=queries, docid=docid)
         collection = registering.register(self._journal, name, content, supersedes, Aim(effect, sd))
         self._collections[collection.digest] = collection
@@ -297,8 +293,8 @@ class Guard:
         for an ``alpha`` of .05, and up to .125 for claims with one side. No p-value is
         adjusted for systems that were made after an opening.
         """
-        if test is not None and not isinstance(test, RegisteredCollection):
-            raise InvalidInput(argument="test", found=shown(test), expected="the result of guard.register")
+        if test is not None:
+            check_registered(test)
         plan_id = plan.id if isinstance(plan, Plan) else plan
         return opening.open_plan(self._journal, plan_id, [test] if test else self._collections.values())
 
@@ -472,7 +468,7 @@ class Guard:
         LedgerError
             If a ledger cannot be read at all; with ``strict``, if it is not whole.
         """
-        copy = None if other is None else _existing(other)
+        copy = None if other is None else Ledger(discovery.ledger_url(other))
         problems = self._ledger.problems(*_heads(head), self._journal.seen, other=copy)
         if problems and strict:
             raise LedgerError("; ".join(problems), where=self.ledger)
@@ -499,7 +495,7 @@ class Guard:
             If there is no such ledger, one of the two is not whole, or this one cannot be written.
         """
         self._journal.read()
-        return self._ledger.merge(_existing(other))
+        return self._ledger.merge(Ledger(discovery.ledger_url(other)))
 
     def export(self, path: str | os.PathLike[str]) -> int:
         """Add all entries and files to another ledger, which is made if it does not exist.
@@ -565,7 +561,7 @@ class Guard:
         """
         data = load_collection(X, y, qid=qid, group=group, qrels=qrels, queries=queries, docid=docid).prints
         records = self._journal.read()
-        found = [match(one, data) for one in records.in_force()]
+        found = [match(one, data) for one in records.contents if one.retired is None]
         return status_of(found, data, ledger=self.ledger, head=records.head, off=discovery.default_url() is None)
 
     def exempt(self, test: RegisteredCollection | str, queries: Iterable[Any] | Status, reason: str) -> int:
@@ -645,19 +641,12 @@ class Guard:
         return f"{type(self).__name__}({self.project!r}, ledger={self.ledger!r})"
 
 
-def _existing(spec: str | os.PathLike[str]) -> Ledger:
-    ledger = Ledger(discovery.ledger_url(spec))
-    if not ledger.exists():
-        raise LedgerError(f"there is no ledger {ledger.where}")
-    return ledger
-
-
 def _heads(head: str | os.PathLike[str] | None) -> list[str]:
     """Return the heads that a text is, or that a file names."""
     if head is None:
         return []
     if not isinstance(head, (str, os.PathLike)):
-        raise InvalidInput(f"head is {shown(head)}; expected a head, or the path of a report that names one")
+        raise InvalidInput(argument="head", found=shown(head), expected="a head, or a report that names one")
     if not Path(head).is_file():
         return [os.fspath(head)]
     found = heads_in(head)

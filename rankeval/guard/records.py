@@ -7,22 +7,31 @@ entries, and the step decides again on newer records. So no entry stands on reco
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
-from typing import TypeVar
+from functools import cache, cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 from rankeval._checks import shown
 from rankeval.contamination.register import RegisteredContent, registered_contents
 from rankeval.errors import InvalidInput, LedgerError
-from rankeval.guard.collection import RegisteredCollection
-from rankeval.guard.plan import Plan, short
-from rankeval.guard.standing.exposure import Exposure
-from rankeval.guard.standing.standings import Standings
+from rankeval.guard.collection import RegisteredCollection, check_registered
+from rankeval.guard.exposure import Exposure, outputs_shown
+from rankeval.guard.plan import Plan
+from rankeval.guard.standings import Standings
 from rankeval.ledger import discovery
 from rankeval.ledger.entry import GENESIS, Entry
-from rankeval.ledger.graph import HeadMovedError, Snapshot
+from rankeval.ledger.graph import HeadMovedError, Snapshot, short
 from rankeval.ledger.ledger import Ledger, Note
+
+if TYPE_CHECKING:
+    import pandas as pd
+
 
 T = TypeVar("T")
 
@@ -79,10 +88,6 @@ class Records:
         bodies = [entry.body for entry in self.snapshot.entries if entry.kind == "retire"]
         return {body["registration"]: body["reason"] for body in bodies}
 
-    def in_force(self) -> list[RegisteredContent]:
-        """Return the collections of all projects that are not retired."""
-        return [one for one in self.contents if one.retired is None]
-
     def named(self, name: str) -> list[Entry]:
         """Return the registrations of a collection by the project: the first, and its revisions.
 
@@ -109,8 +114,7 @@ class Records:
         LedgerError
             If it is not registered.
         """
-        if not isinstance(test, (str, RegisteredCollection)):
-            raise InvalidInput(argument="test", found=shown(test), expected="a registered collection or its name")
+        check_registered(test, or_name=True)
         name = test if isinstance(test, str) else test.name
         found = [one for one in self.named(name) if isinstance(test, str) or one.body["digest"] == test.digest]
         if not found:
@@ -137,8 +141,7 @@ class Records:
         """
         if isinstance(test, RegisteredCollection):
             return Records(test.project, self.ledger, self.snapshot).registered(test)
-        if not isinstance(test, str):
-            raise InvalidInput(argument="test", found=shown(test), expected="a registered collection or its name")
+        check_registered(test, or_name=True)
         if self.named(test):
             return self.registered(test)
         entries = self.exposure.registrations.values()
@@ -186,6 +189,40 @@ class Records:
         return Plan.from_body(frozen[found[0]][0].body, ledger=self.where, head=self.head)
 
 
+COMMITTED = "RANKEVAL_LEDGER_COMMITTED"
+"""The variable by which a run in CI says that it commits the ledger."""
+
+
+def why_lost(url: str, *, committed: bool = False) -> str | None:
+    """Return why an opening that is recorded in a ledger would be lost with the machine; None if it would last.
+
+    In continuous integration a checkout is thrown away after the run. A ledger inside it is lost with it, whichever
+    setting names it, unless the run commits it.
+
+    Parameters
+    ----------
+    url : str
+        The ledger, as `ledger_url` returns it.
+    committed : bool
+        Whether the run is known to commit the ledger; the variable ``RANKEVAL_LEDGER_COMMITTED`` says so too.
+    """
+    path = discovery.path_of(url)
+    if path is None or committed or not _is_set("CI") or _is_set(COMMITTED):
+        return None
+    checkout = next((folder for folder in Path(path).parents if (folder / ".git").exists()), None)
+    if checkout is None:
+        return None
+    return (
+        f"the variable CI is set, and the ledger {path} lies in the checkout {checkout}, which is thrown away after "
+        "the run: the look would be lost, and the next run would have it again. Name a ledger outside the checkout, or "
+        f"a server, with {discovery.VARIABLE}, or let the run commit the ledger and set {COMMITTED}=1"
+    )
+
+
+def _is_set(variable: str) -> bool:
+    return os.environ.get(variable, "").strip().lower() not in {"", "0", "false", "no", "off"}
+
+
 class Journal:
     """The ledger as one project reads and extends it.
 
@@ -214,6 +251,7 @@ class Journal:
         LedgerError
             If it is not whole, or lost the last head that this process saw.
         """
+        # A ledger whose newest entries were cut off is whole: only a head that was seen before shows it.
         snapshot, seen = self.ledger.read(), self.seen
         if not snapshot.holds(seen):
             raise LedgerError(
@@ -231,7 +269,7 @@ class Journal:
         LedgerError
             If the ledger cannot be written, or would be lost with the machine of a CI run.
         """
-        if lost := discovery.why_lost(self.ledger.url):
+        if lost := why_lost(self.ledger.url):
             raise LedgerError(lost)
         self.ledger.check_writable()
 
@@ -262,3 +300,92 @@ class Journal:
             # Under the lock nobody else appends. The step may take long, so it goes without at first.
             with self.ledger.locked():
                 return step(self.read())
+
+
+COLUMNS = (
+    "look", "time", "who", "project", "system", "measure", "value", "status", "plan", "output", "n_queries",
+)  # fmt: skip
+
+
+def looks_table(records: Records, test: RegisteredCollection | str | None, *, everybody: bool) -> pd.DataFrame:
+    """Return the looks, one row each: those that others build on first, and else by time.
+
+    Parameters
+    ----------
+    records : Records
+        The ledger.
+    test : RegisteredCollection or str, optional
+        The collection; all that the project opened without one.
+    everybody : bool
+        Whether the looks of other projects are listed too.
+    """
+    import pandas as pd
+
+    queries = _queries(records, test)
+    found = list(_looks(records, queries))
+    own = [one for one in found if one["project"] == records.project]
+    shown = found if everybody else own
+    columns = list(COLUMNS) if test is not None else ["test", *COLUMNS]
+    rows = [one | {"look": number} for number, one in enumerate(shown, start=1)]
+    table = pd.DataFrame(rows, columns=columns).astype({"look": "int64", "value": "float64", "n_queries": "int64"})
+    table.attrs = {"ledger": records.where, "head": records.head, "elsewhere": len(found) - len(own)}
+    table.attrs["decisions"] = _n_decisions(records, queries, everybody=everybody)
+    return table
+
+
+def _queries(records: Records, test: RegisteredCollection | str | None) -> NDArray[np.int64]:
+    """Return the classes of the queries that are asked about: of a collection with its revisions, or of all."""
+    if test is not None:
+        entries = records.named(records.registered(test).body["name"])
+    else:
+        entries = [one for one in records.exposure.registrations.values() if one.project == records.project]
+    parts = [records.exposure.classes[entry.hash] for entry in entries]
+    return np.unique(np.concatenate(parts)) if parts else np.zeros(0, dtype=np.int64)
+
+
+def _looks(records: Records, queries: NDArray[np.int64]) -> Iterator[dict[str, Any]]:
+    """Yield the looks of all projects at some queries; equal outputs of a project count once."""
+    exposure, seen = records.exposure, set()
+    standings = cache(lambda project: Standings(project, exposure))
+    status = cache(lambda project, plan: standings(project).of(plan).status)
+    found = [
+        (entry, n_queries)
+        for entry in Snapshot.of(records.snapshot.entries, by_time=True).entries
+        if entry.kind == "open" and (n_queries := int(np.isin(queries, exposure.queries_of(entry.body)).sum()))
+    ]
+    projects = dict.fromkeys(entry.project for entry, _ in found)
+    openings = {project: [entry for entry, _ in found if entry.project == project] for project in projects}
+    shown = {project: outputs_shown(opened) for project, opened in openings.items()}
+    for entry, n_queries in found:
+        own = entry.project == records.project
+        for name in entry.body["looks"] if own else entry.body["systems"]:
+            output = entry.body["systems"][name]
+            if (entry.project, output) not in seen and (own or output in shown[entry.project]):
+                seen.add((entry.project, output))
+                standing = status(entry.project, entry.body["plan"])
+                yield _row(entry, name) | {"status": standing, "n_queries": n_queries}
+
+
+def _n_decisions(records: Records, queries: NDArray[np.int64], *, everybody: bool) -> int:
+    exposure = records.exposure
+    return sum(
+        entry.kind == "decide"
+        and (everybody or entry.project == records.project)
+        and bool(np.isin(queries, exposure.queries_of(entry.body)).any())
+        for entry in exposure.snapshot.entries
+    )
+
+
+def _row(entry: Entry, name: str) -> dict[str, Any]:
+    body = entry.body
+    return {
+        "test": body["collection"],
+        "time": entry.time,
+        "who": entry.who,
+        "project": entry.project,
+        "system": name,
+        "measure": body["measures"][0],
+        "value": body["values"][name],
+        "plan": body["plan"],
+        "output": body["systems"][name],
+    }

@@ -9,35 +9,25 @@ holds some of them.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any, NoReturn
 
 import numpy as np
+from numpy.typing import NDArray
 
+from rankeval.contamination.evidence import ENOUGH_BITS, bayes_factor_bits
+from rankeval.contamination.fingerprint import Fingerprint
 from rankeval.contamination.matching import Match, match
 from rankeval.contamination.register import RegisteredContent
 from rankeval.contamination.signature import Signature
 from rankeval.errors import InvalidInput, LedgerError, warn
 from rankeval.guard.checks import NO_AIM, Aim, Finding, Registration, run_checks
-from rankeval.guard.collection import RegisteredCollection
-from rankeval.guard.loaded import LoadedCollection
+from rankeval.guard.collection import LoadedCollection, RegisteredCollection
 from rankeval.guard.records import Journal, Records
-from rankeval.guard.standing.linking import is_revision, kept_links, link_to, recognised_together
+from rankeval.join.matching import Hashes
 from rankeval.ledger.entry import Entry
-
-
-@dataclass(frozen=True, eq=False)
-class _New:
-    """A collection about to be registered."""
-
-    name: str
-    content: LoadedCollection
-    signature: Signature
-    aim: Aim
-
-    def found_in(self, records: Records) -> list[Match]:
-        """Return its matches with all registered collections; exempted queries are linked too."""
-        data = self.content.prints
-        return [replace(match(replace(one, exempt=None), data), registered=one) for one in records.contents]
+from rankeval.ledger.ledger import Ledger
 
 
 def register(
@@ -65,92 +55,94 @@ def register(
     data = content.prints
     if not data.n_queries:
         raise InvalidInput("the collection has no rows")
-    new = _New(name, content, Signature.of(data), aim)
+    known = RegisteredContent(
+        signature=Signature.of(data), project=journal.project, name=name, digest=data.digest, id="", who="", time=""
+    )
+    new = Registration(data, known, content.labels, (), ranks_rows=content.qrels is None, aim=aim)
 
     def record(records: Records) -> RegisteredCollection:
         before = _on_record(records, new)
-        matches = new.found_in(records)
-        if before is None:
-            _refuse_retired(records, matches)
-            revised = _predecessor(records, new, matches, supersedes)
-        else:
-            revised = before.body["revises"]
+        # Exempted queries are linked too.
+        matches = [replace(match(replace(one, exempt=None), data), registered=one) for one in records.contents]
+        revised = _predecessor(records, new, matches, supersedes) if before is None else before.body["revises"]
         # The checks run for a collection on record too: its findings are shown again, without a warning.
         found = _findings(records, new, matches, revised)
         if before is not None:
-            return _collection(records, new, before.hash, revised, found, records.head)
-        head = journal.append(records, ("register", _body(records, new, matches, revised, found)))
-        for one in found:
-            if one.severity == "warning":
-                warn(f"{one.code} {name!r}: {one.message}")
-        return _collection(records, new, head, revised, found, head)
+            registration, head = before.hash, records.head
+        else:
+            registration = head = journal.append(records, ("register", _body(records, new, matches, revised, found)))
+            for one in found:
+                if one.severity == "warning":
+                    warn(f"{one.code} {name!r}: {one.message}")
+        return RegisteredCollection(
+            name=name,
+            project=records.project,
+            id=registration,
+            digest=data.digest,
+            n_queries=data.n_queries,
+            n_rows=len(data.codes),
+            n_identifiable=known.n_identifiable,
+            findings=found,
+            revises=revised,
+            ledger=records.where,
+            head=head,
+            content=content,
+        )
 
     return journal.decide(record)
 
 
-def _on_record(records: Records, new: _New) -> Entry | None:
-    """Return the entry that registered this content under this name; None if there is none yet."""
-    digest = new.content.prints.digest
-    found = [entry for entry in records.named(new.name) if entry.body["digest"] == digest]
+def _on_record(records: Records, new: Registration) -> Entry | None:
+    found = [entry for entry in records.named(new.content.name) if entry.body["digest"] == new.content.digest]
     if found and found[-1].hash in records.retired:
-        raise LedgerError(_retired(new.name, records.retired[found[-1].hash]))
+        _refuse_retired(new.content.name, records.retired[found[-1].hash])
     return found[-1] if found else None
 
 
-def _refuse_retired(records: Records, matches: list[Match]) -> None:
-    """Refuse queries that this project retired, as many as would have been refused elsewhere before."""
-    for found in matches:
-        content = found.registered
-        if content.project == records.project and content.retired is not None and found.refused:
-            raise LedgerError(_retired(content.name, content.retired))
-
-
-def _retired(name: str, reason: str) -> str:
-    return (
+def _refuse_retired(name: str, reason: str) -> NoReturn:
+    raise LedgerError(
         f"this content was retired as {name!r} ({reason}) and may have been fitted on since: it can never be a test "
         "again. Register queries that were not in it"
     )
 
 
 def _predecessor(
-    records: Records, new: _New, matches: list[Match], supersedes: RegisteredCollection | str | None
+    records: Records, new: Registration, matches: list[Match], supersedes: RegisteredCollection | str | None
 ) -> str | None:
     """Return the id of the registration that the new one revises or supersedes; None for a new collection.
 
     Raises
     ------
     LedgerError
-        If the name stands for other content, and the caller does not say that this takes its place.
+        If the project retired as many of these queries as would be refused elsewhere, or the name stands for other
+        content and the caller does not say that this takes its place.
     """
+    for one in matches:
+        theirs = one.registered
+        if theirs.project == records.project and theirs.retired is not None and one.refused:
+            _refuse_retired(theirs.name, theirs.retired)
     declared = None if supersedes is None else records.registered(supersedes)
-    named = records.named(new.name)
-    if not named or (declared is not None and declared.body["name"] == new.name):
+    named = records.named(new.content.name)
+    if not named or (declared is not None and declared.body["name"] == new.content.name):
         return None if declared is None else declared.hash
     ids = {entry.hash for entry in named}
-    revised = [one for one in matches if one.registered.id in ids and is_revision(one, new.content.prints)]
+    revised = [one for one in matches if one.registered.id in ids and is_revision(one, new.data)]
     if not revised:
-        last = named[-1].body
+        last, name = named[-1].body, new.content.name
         raise LedgerError(
-            f"{new.name!r} is registered with other content ({last['n_queries']} queries, digest {last['digest'][:12]};"
-            f" this has {new.content.prints.n_queries} and {new.content.prints.digest[:12]}). If this takes its place, "
-            f"say so, and looks carry over: guard.register({new.name!r}, ..., supersedes={new.name!r}). Else choose "
-            "another name"
+            f"{name!r} is registered with other content ({last['n_queries']} queries, digest {last['digest'][:12]}; "
+            f"this has {new.data.n_queries} and {new.content.digest[:12]}). If this takes its place, say so, and looks "
+            f"carry over: guard.register({name!r}, ..., supersedes={name!r}). Else choose another name"
         )
     return declared.hash if declared is not None else revised[-1].registered.id
 
 
-def _findings(records: Records, new: _New, matches: list[Match], revised: str | None) -> tuple[Finding, ...]:
+def _findings(records: Records, new: Registration, matches: list[Match], revised: str | None) -> tuple[Finding, ...]:
     """Run the checks; the collection itself and all that it revises or supersedes are no other collections."""
-    registered = _content(records, new)
-    own = _with_parts(records, [entry.hash for entry in _line(records, new.name, revised)])
+    own = _with_parts(records, [entry.hash for entry in _line(records, new.content.name, revised)])
     others = tuple(one for one in matches if one.registered.retired is None and one.registered.id not in own)
     retired = tuple(one for one in matches if one.registered.retired is not None)
-    ranks_rows = new.content.qrels is None
-    return run_checks(
-        Registration(
-            new.content.prints, registered, new.content.labels, others, retired, ranks_rows=ranks_rows, aim=new.aim
-        )
-    )
+    return run_checks(replace(new, others=others, retired=retired))
 
 
 def _with_parts(records: Records, line: list[str]) -> set[str]:
@@ -177,55 +169,171 @@ def _line(records: Records, name: str, revised: str | None) -> list[Entry]:
 
 
 def _body(
-    records: Records, new: _New, matches: list[Match], revised: str | None, found: tuple[Finding, ...]
+    records: Records, new: Registration, matches: list[Match], revised: str | None, found: tuple[Finding, ...]
 ) -> dict[str, object]:
-    data = new.content.prints
+    data = new.data
     # A revision has the queries of all earlier ones of its name.
-    before = {entry.hash for entry in records.named(new.name)} | {revised}
+    before = {entry.hash for entry in records.named(new.content.name)} | {revised}
     links = [
         link_to(one, data, is_successor=revised is not None and one.registered.id in before)
         for one in recognised_together(matches, data)
     ]
     return {
-        "name": new.name,
+        "name": new.content.name,
         "digest": data.digest,
         "n_queries": data.n_queries,
         "n_rows": len(data.codes),
         "revises": revised,
-        "signatures": records.ledger.keep("signatures", new.signature.arrays()),
+        "signatures": records.ledger.keep("signatures", new.content.signature.arrays()),
         # Counts by code: a sentence may name query ids, which nobody must be able to read in a ledger.
         "findings": dict(Counter(one.code for one in found)),
         **kept_links(records.ledger, links),
     }
 
 
-def _content(records: Records, new: _New) -> RegisteredContent:
-    return RegisteredContent(
-        signature=new.signature,
-        project=records.project,
-        name=new.name,
-        digest=new.content.prints.digest,
-        id="",
-        who="",
-        time="",
-    )
+Places = NDArray[np.int64]
+"""Places of queries in the order of the content."""
 
 
-def _collection(
-    records: Records, new: _New, registration: str, revised: str | None, found: tuple[Finding, ...], head: str
-) -> RegisteredCollection:
-    data = new.content.prints
-    return RegisteredCollection(
-        name=new.name,
-        project=records.project,
-        id=registration,
-        digest=data.digest,
-        n_queries=data.n_queries,
-        n_rows=len(data.codes),
-        n_identifiable=new.signature.n_identifiable,
-        findings=found,
-        revises=revised,
-        ledger=records.where,
-        head=head,
-        content=new.content,
-    )
+@dataclass(frozen=True, eq=False)
+class Link:
+    """The queries that a new registration shares with an earlier one.
+
+    Attributes
+    ----------
+    found : Match
+        The evidence.
+    own, other : ndarray of int of shape (k,)
+        The places of the same queries in the new registration and in the earlier one.
+    """
+
+    found: Match
+    own: Places
+    other: Places
+
+    @property
+    def released(self) -> Places:
+        """The places of the new registration whose queries were exempted in the earlier one."""
+        exempt = self.found.registered.exempt
+        return self.own[:0] if exempt is None else self.own[exempt[self.other]]
+
+
+def is_revision(found: Match, data: Fingerprint) -> bool:
+    """Return whether data is a registered collection with other features or a few other labels: query for query.
+
+    Parameters
+    ----------
+    found : Match
+        The evidence against the registered collection.
+    data : Fingerprint
+        The data.
+    """
+    signature = found.registered.signature
+    if signature.n_queries != data.n_queries:
+        return False
+    all_found = all(len(np.unique(found.pairs[:, side])) == data.n_queries for side in (0, 1))
+    return all_found or (found.refused and np.array_equal(np.sort(signature.ids), np.sort(data.ids)))
+
+
+def link_to(found: Match, data: Fingerprint, *, is_successor: bool) -> Link:
+    """Return the link to a registered collection.
+
+    Parameters
+    ----------
+    found : Match
+        The evidence.
+    data : Fingerprint
+        The data of the new registration.
+    is_successor : bool
+        Whether it revises or supersedes the collection. Queries with the same id are the same then, even if nothing
+        else shows it.
+    """
+    pairs = found.pairs
+    if is_successor:
+        pairs = np.concatenate([pairs, _by_id(found, data)])
+    # The place of each query in the order of the content, in which entries count queries.
+    place = np.empty(data.n_queries, dtype=np.int64)
+    place[np.argsort(data.content, kind="stable")] = np.arange(data.n_queries)
+    return Link(found, place[pairs[:, 0]], pairs[:, 1].astype(np.int64))
+
+
+def recognised_together(matches: Sequence[Match], data: Fingerprint) -> list[Match]:
+    """Return the matches with the queries that only several collections together show.
+
+    Each query of the data counts once, and with its weakest evidence: the versions of a collection are no witnesses
+    for each other. Queries with the same id and labels of their own are evidence against, as within one collection.
+
+    Parameters
+    ----------
+    matches : sequence of Match
+        The matches with all registered collections.
+    data : Fingerprint
+        The data.
+    """
+    unknown = {place: _weighed(one, data) for place, one in enumerate(matches) if not len(one.pairs)}
+    # The weakest evidence: two versions of one collection would else testify twice for the same query.
+    weakest: dict[int, NDArray[np.float64]] = {}
+    for pairs, ratios in unknown.values():
+        for query, ratio in zip(pairs[:, 0].tolist(), ratios, strict=True):
+            weakest[query] = min(ratio, weakest.get(query, ratio), key=np.max)
+    if bayes_factor_bits(np.array(list(weakest.values()))) < ENOUGH_BITS:
+        return list(matches)
+    agreeing = [query for query, ratio in weakest.items() if ratio.max() > 0]
+    return [
+        replace(one, pairs=unknown[place][0][np.isin(unknown[place][0][:, 0], agreeing)]) if place in unknown else one
+        for place, one in enumerate(matches)
+    ]
+
+
+def kept_links(ledger: Ledger, links: Sequence[Link]) -> dict[str, Any]:
+    """Keep links and what they release in files of the ledger, and return what the entry says of them.
+
+    Parameters
+    ----------
+    ledger : Ledger
+        The ledger.
+    links : sequence of Link
+        The links to other collections.
+    """
+    linked = [one for one in links if len(one.own)]
+    arrays: Mapping[str, NDArray[Any]] = {
+        f"{place}.{side}": ends
+        for place, one in enumerate(linked)
+        for side, ends in (("own", one.own), ("other", one.other))
+    }
+    released = np.unique(np.concatenate([one.released for one in links])) if links else np.zeros(0, dtype=np.int64)
+    return {
+        "links": {
+            "to": [one.found.registered.id for one in linked],
+            "pairs": ledger.keep("signatures", arrays) if linked else None,
+        },
+        "released": ledger.keep("signatures", {"places": released}) if len(released) else None,
+    }
+
+
+def _by_id(found: Match, data: Fingerprint) -> NDArray[np.int64]:
+    """Return the pairs with the same id of which neither query was found otherwise.
+
+    If most of the queries that were found have other ids now, ids were given anew and say nothing.
+    """
+    theirs, pairs = found.registered.signature.ids, found.pairs
+    if len(pairs) and 2 * int((data.ids[pairs[:, 0]] == theirs[pairs[:, 1]]).sum()) < len(pairs):
+        return pairs[:0]
+    same = _equal(data.ids, theirs)
+    return same[~np.isin(same[:, 0], pairs[:, 0]) & ~np.isin(same[:, 1], pairs[:, 1])]
+
+
+def _weighed(found: Match, data: Fingerprint) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    # Pairs with the same id and size, and the evidence of their labels (`contamination.evidence`).
+    theirs = found.registered.signature
+    if found.shown is None or data.label_counts is None:
+        return np.zeros((0, 2), dtype=np.int64), np.zeros((0, 1))
+    pairs = _equal(data.ids, theirs.ids)
+    ratios = found.shown.ratios[pairs[:, 1]]
+    weighed = ~np.isnan(ratios[:, 0]) & (data.label_counts.sizes[pairs[:, 0]] == theirs.sizes[pairs[:, 1]])
+    return pairs[weighed], ratios[weighed]
+
+
+def _equal(ours: Hashes, theirs: Hashes) -> NDArray[np.int64]:
+    _, own, other = np.intersect1d(ours, theirs, return_indices=True)
+    return np.stack([own, other], axis=1).astype(np.int64)

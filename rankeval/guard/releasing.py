@@ -1,6 +1,8 @@
-"""Give up some queries of a registered collection, or all of it: on record, and for good.
+"""What is refused, and how it is released.
 
-Would this data be refused, and why: the answer of `Guard.status`.
+`Guard.status` says if some data would be refused, and why. If it would be for no good reason, such as a legitimate
+overlap, the queries found are exempted; a collection that is no test any more is retired. Both are entries of the
+ledger, for good: who wrote them, when and why can be read there, and plans frozen later count these queries as exposed.
 """
 
 from __future__ import annotations
@@ -13,20 +15,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankeval._checks import count, few
+from rankeval._checks import count, few, shown
 from rankeval.contamination.fingerprint import Fingerprint
 from rankeval.contamination.hashing import text_hashes
 from rankeval.contamination.matching import Match
 from rankeval.errors import InvalidInput
+from rankeval.guard.checks import check_text
 from rankeval.guard.collection import RegisteredCollection
-from rankeval.guard.plan import short
+from rankeval.guard.exposure import keep_places
 from rankeval.guard.records import Journal, Records
-from rankeval.guard.standing.exposure import keep_places
 from rankeval.io.columns import as_typed
 from rankeval.ledger.entry import Entry
+from rankeval.ledger.graph import mention, short
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Status:
     """Whether some data is registered test content.
 
@@ -54,14 +57,14 @@ class Status:
         Id of a registration -> the places of its queries that are in the data.
     """
 
-    refused: bool
-    collection: str | None
-    project: str | None
-    why: str
+    refused: bool = False
+    collection: str | None = None
+    project: str | None = None
+    why: str = "nothing of it is registered"
     queries: list[Any]
-    n_matched: int
-    n_to_refuse: int
-    n_unaccounted: int
+    n_matched: int = 0
+    n_to_refuse: int = 0
+    n_unaccounted: int = 0
     ledger: str
     head: str
     rows: NDArray[np.bool_] = field(repr=False)
@@ -74,7 +77,7 @@ class Status:
     def words(self) -> str:
         """The answer in a sentence."""
         verdict = "would be refused" if self.refused else "would not be refused"
-        asked = f"ledger {self.ledger} at {short(self.head)}"
+        asked = mention(self.ledger, short(self.head))
         if self.refused and self.n_unaccounted:
             rest = "if they may be in the data too, leave them out by their ids in its source"
             asked = f"{self.n_unaccounted} of its queries are unaccounted for: {rest}; {asked}"
@@ -107,35 +110,28 @@ def status_of(found: Sequence[Match], data: Fingerprint, *, ledger: str, head: s
         Whether refusals are switched off in this process.
     """
     queries = np.logical_or.reduce([np.zeros(data.n_queries, dtype=bool), *(one.queries for one in found)])
+    shared = {
+        "queries": data.names[queries].tolist(),
+        "rows": queries[data.codes],
+        "matched": {one.registered.id: np.flatnonzero(one.matched) for one in found if one.n_matched},
+        "ledger": ledger,
+        "head": head,
+    }
     best = max(found, key=lambda one: one.strength, default=None)
-    refused, collection, project, numbers = False, None, None, (0, 0, 0)
-    why = "nothing of it is registered"
-    if best is not None and (best.refused or best.queries.any() or best.same_labels):
-        content, refused = best.registered, best.refused
-        link = "it holds" if refused else "there is weak evidence that it holds"
-        why = f"{link} queries of {content.name!r} of project {content.project!r}: {best.why}"
-        if refused and off:
-            why += "; but the ledger is switched off in this process"
-        collection, project, numbers = (
-            content.name,
-            content.project,
-            (
-                best.n_matched,
-                content.n_to_refuse,
-                best.n_unaccounted,
-            ),
-        )
+    if best is None or not (best.refused or best.queries.any() or best.same_labels):
+        return Status(**shared)
+    content = best.registered
+    link = "it holds" if best.refused else "there is weak evidence that it holds"
+    why = f"{link} queries of {content.name!r} of project {content.project!r}: {best.why}"
     return Status(
-        refused,
-        collection,
-        project,
-        why,
-        data.names[queries].tolist(),
-        *numbers,
-        ledger,
-        head,
-        queries[data.codes],
-        {one.registered.id: np.flatnonzero(one.matched) for one in found if one.n_matched},
+        **shared,
+        why=f"{why}; but the ledger is switched off in this process" if best.refused and off else why,
+        refused=best.refused,
+        collection=content.name,
+        project=content.project,
+        n_matched=best.n_matched,
+        n_to_refuse=content.n_to_refuse,
+        n_unaccounted=best.n_unaccounted,
     )
 
 
@@ -158,9 +154,10 @@ def exempt(journal: Journal, test: RegisteredCollection | str, queries: Iterable
     int
         Number of queries that were exempted now.
     """
-    _check_reason(reason, "the queries are exempted")
+    check_text("reason", reason, "why the queries are exempted; it goes on record")
     if isinstance(queries, str):
-        raise InvalidInput(f"queries is {queries!r}; expected a list of query ids, or the result of guard.status")
+        expected = "a list of query ids, or the result of guard.status"
+        raise InvalidInput(argument="queries", found=shown(queries), expected=expected)
     given = queries if isinstance(queries, Status) else list(queries)
 
     def record(records: Records) -> int:
@@ -170,6 +167,7 @@ def exempt(journal: Journal, test: RegisteredCollection | str, queries: Iterable
         new = wanted[np.isin(classes[wanted], _protected(records))]
         if not len(new):
             return 0
+        # The same queries stand in other registrations, where they must not be refused either.
         everywhere = {name: np.flatnonzero(np.isin(there, classes[new])) for name, there in exposure.classes.items()}
         body = _about(entry) | {
             "queries": keep_places(journal.ledger, new),
@@ -196,7 +194,7 @@ def retire(journal: Journal, test: RegisteredCollection | str, reason: str) -> N
     reason : str
         The reason.
     """
-    _check_reason(reason, "the collection is given up")
+    check_text("reason", reason, "why the collection is given up; it goes on record")
 
     def record(records: Records) -> None:
         entry = records.in_use(test)
@@ -209,11 +207,6 @@ def retire(journal: Journal, test: RegisteredCollection | str, reason: str) -> N
 
 def _about(entry: Entry) -> dict[str, Any]:
     return {"registration": entry.hash, "name": entry.body["name"], "digest": entry.body["digest"]}
-
-
-def _check_reason(reason: str, done: str) -> None:
-    if not isinstance(reason, str) or not reason.strip():
-        raise InvalidInput(f"reason is missing: say why {done}; it goes on record")
 
 
 def _protected(records: Records) -> NDArray[np.int64]:

@@ -331,7 +331,7 @@ def _number(cell: Any, row: int, name: str) -> int | float:
     if cell is None or cell is np.ma.masked or type(cell).__name__ in ("NAType", "NaTType"):
         raise InvalidInput(f"row {row} has no number (found {cell!r}); drop such rows or fill them", argument=name)
     if not isinstance(cell, (Decimal, Fraction, np.longdouble)):
-        raise InvalidInput(f"{name}: expected numbers, found {cell!r} in row {row}"[:200])
+        raise InvalidInput(f"expected numbers, found {cell!r} in row {row}"[:200], argument=name)
     try:
         nearest = float(cell)
     except (OverflowError, ValueError):  # a great fraction, a signalling NaN

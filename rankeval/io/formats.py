@@ -269,11 +269,15 @@ def write_rows(path: str | os.PathLike[str], table: pa.Table, format: str | None
     UnknownName
         If no format of this name can be written.
     """
-    where = opening.as_path(path)
+    where, values = opening.as_path(path), {"relevance", "score"} & {*table.column_names}
+
+    def writes(one: Format) -> bool:
+        return one.write is not None and values <= {*one.values}
+
     if format is None:
-        by_suffix = [one.name for one in FORMATS.values() if one.write and suffix_of(where) in one.suffixes]
+        by_suffix = [one.name for one in FORMATS.values() if suffix_of(where) in one.suffixes and writes(one)]
         format = [*by_suffix, "trec"][0]  # noqa: A001
-    how = _named(format, lambda one: one.write)
+    how = _named(format, writes)
     for name in table.column_names:
         check_fit(table.column(name), name, _UNFIT_NAME if name == "run" else how.unfit, how.words)
     opening.write_atomically(where, how.write(table) if how.write else ())

@@ -86,7 +86,9 @@ class Limits:
     def exceeded(self, name: str, where: str, found: str) -> LimitExceeded:
         """Make the error for a file beyond a limit, from the limit's name, the file (and line), and the size found."""
         remedy = f"if the file is sound, raise it: limits=Limits({name}=...)"
-        return LimitExceeded(f"{found}, beyond the limit of {getattr(self, name):,}", where=where, remedy=remedy)
+        error = LimitExceeded(f"{found}, beyond the limit of {getattr(self, name):,}", where=where, remedy=remedy)
+        error.limit = name
+        return error
 
 
 DEFAULT = Limits()

@@ -37,7 +37,7 @@ _CELLS = 2**14
 """Cells whose parts are made in one call."""
 
 MOST_PADDED = 3
-"""Cells of a table by row that it holds: with more, the rows are quicker one after another (bench_arrays A)."""
+"""Most cells of a table for each row in it. With more padding, rows one after another are quicker (bench_arrays A)."""
 
 
 @dataclass(frozen=True, eq=False)

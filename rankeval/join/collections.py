@@ -174,7 +174,8 @@ def _counted(
     if convention.missing == "error":
         lacking = f"the run lacks {len(missing)} of {len(queries)} judged queries ({few(missing)})"
         remedy = "missing='empty' scores empty rankings there, missing='skip' leaves them out"
-        raise InvalidInput(f"{lacking}, which the convention {convention.name!r} refuses", remedy=remedy)
+        problem = f"{lacking}, which the convention {convention.name!r} refuses"
+        raise InvalidInput(problem, argument="missing", remedy=remedy)
     excluded["missing from the run"] = tuple(missing)
     return retrieved
 

@@ -377,9 +377,12 @@ def _refuse_repeats(documents: NDArray[Any], names: NDArray[Any] | None, groupin
 
     def says(place: int) -> str:
         document = documents[rows[place]] if names is None else names[documents[rows[place]]]
-        return f"docid: document {str(document)!r} stands twice in query {str(grouping.queries[query[place]])!r}"
+        return f"document {str(document)!r} stands twice in query {str(grouping.queries[query[place]])!r}"
 
-    refuse_repeats(query, documents[rows], rows, says)
+    try:
+        refuse_repeats(query, documents[rows], rows, says)
+    except InvalidInput as error:
+        raise error.having(argument="docid") from None
 
 
 def _taken(column: NDArray[Any], rows: slice | Ints) -> NDArray[Any]:

@@ -17,7 +17,7 @@ ones padded: one sort of a table is far quicker than thousands of small sorts.
 
 The trap: scores that agree in all but those lowest bits *collide*, as equal scores do, and negative keys ascend as
 these bits descend. So rows whose keys collide are compared by their full scores, and those that are tied by label or
-position (`_mended`): the order is exact, and two rows are tied only if their scores are equal to the last bit.
+position (`mended`): the order is exact, and two rows are tied only if their scores are equal to the last bit.
 """
 
 from __future__ import annotations
@@ -350,7 +350,7 @@ def rank_rows(
     with_rows : bool
         Also return which row stands at each rank.
     with_table : bool
-        Return the codes by rank, if they are sorted and the table would not be mostly empty. Ignored ``with_rows``.
+        Return the codes by rank, if they are sorted and the table would not be mostly empty. Not with `with_rows`.
 
     Returns
     -------

@@ -23,11 +23,13 @@ from rankeval._checks import shown
 from rankeval.errors import ConfigError, InvalidInput, LedgerError, warn
 
 VARIABLE = "RANKEVAL_LEDGER"
-COMMITTED = "RANKEVAL_LEDGER_COMMITTED"
-"""The variable by which a run in CI says that it commits the ledger."""
 FOLDER = "rankeval-ledger"
 _FILE = "file://"
 _SQLITE = (".db", ".sqlite", ".sqlite3")
+_NO_LEDGERS = {
+    "mlflow": "is no ledger",  # a word that reads like a server, and would be the name of a folder
+    **dict.fromkeys(("sqlite://", "sqlite:///:memory:", ":memory:"), "is gone when the process ends"),
+}
 
 
 @dataclass(frozen=True)
@@ -95,47 +97,21 @@ def reset() -> None:
     _SAID.clear()
 
 
-def is_homeless(url: str) -> bool:
-    """Return whether a ledger lies in the working directory only because there is no project around."""
-    found = _ledgers()
-    return found.homeless and url == found.url
-
-
-def announce_homeless() -> None:
-    """Warn once where the ledger is made that lies in the working directory only."""
-    url = _ledgers().url
-    if url is not None and url not in _SAID:
-        _SAID.add(url)
-        warn(
-            f"there is no project around (no pyproject.toml, no .git), so the ledger is made in the working directory: "
-            f"{_place(url)}. Work that starts in another folder will not find it: name its place with {VARIABLE}"
-        )
-
-
-def why_lost(url: str, *, committed: bool = False) -> str | None:
-    """Return why an opening that is recorded in a ledger would be lost with the machine; None if it would last.
-
-    In continuous integration a checkout is thrown away after the run. A ledger inside it is lost with it, whichever
-    setting names it, unless the run commits it.
+def announce_homeless(url: str) -> None:
+    """Warn once if a ledger is about to be made in the working directory because there is no project around.
 
     Parameters
     ----------
     url : str
-        The ledger, as `ledger_url` returns it.
-    committed : bool
-        Whether the run is known to commit the ledger; the variable ``RANKEVAL_LEDGER_COMMITTED`` says so too.
+        As `ledger_url` returns it.
     """
-    path = url.removeprefix(_FILE) if url.startswith(_FILE) else sqlite_path(url)
-    if path is None or committed or not _is_set("CI") or _is_set(COMMITTED):
-        return None
-    checkout = next((folder for folder in Path(path).parents if (folder / ".git").exists()), None)
-    if checkout is None:
-        return None
-    return (
-        f"the variable CI is set, and the ledger {path} lies in the checkout {checkout}, which is thrown away after "
-        "the run: the look would be lost, and the next run would have it again. Name a ledger outside the checkout, or "
-        f"a server, with {VARIABLE}, or let the run commit the ledger and set {COMMITTED}=1"
-    )
+    found = _ledgers()
+    if found.homeless and url == found.url and url not in _SAID and not may_exist(url):
+        _SAID.add(url)
+        warn(
+            f"there is no project around (no pyproject.toml, no .git), so the ledger is made in the working directory: "
+            f"{path_of(url)}. Work that starts in another folder will not find it: name its place with {VARIABLE}"
+        )
 
 
 def ledger_url(spec: str | os.PathLike[str], *, base: Path | None = None) -> str:
@@ -158,23 +134,17 @@ def ledger_url(spec: str | os.PathLike[str], *, base: Path | None = None) -> str
     if not isinstance(spec, (str, os.PathLike)):
         raise InvalidInput(argument="ledger", found=shown(spec), expected="a path or an SQLAlchemy URL")
     text = os.fspath(spec)
-    if text == "mlflow":  # a word that reads like a server, and would be the name of a folder
-        raise LedgerError("ledger='mlflow' is no ledger: give a path such as mlflow.db, or an SQLAlchemy URL")
-    if text in {"sqlite://", "sqlite:///:memory:", ":memory:"}:
-        raise LedgerError(f"ledger={text!r} is gone when the process ends: give a path")
-    if "://" in text and sqlite_path(text) is None and not text.startswith(_FILE):
+    if "://" in text and path_of(text) is None:
         return text
-    path = sqlite_path(text) if "://" in text else text
-    if text.startswith(_FILE):
-        path = text.removeprefix(_FILE)
-    if not path:
-        raise LedgerError(f"ledger={text!r} names no file or folder: give a path such as {FOLDER}")
+    path = (path_of(text) or "") if "://" in text else text
     whole = ((base or Path.cwd()) / Path(path).expanduser()).resolve()
-    if sqlite_path(text) is None and not path.endswith(_SQLITE):
-        return f"{_FILE}{whole}"
-    if "?" in str(whole):
-        raise LedgerError(f"ledger={text!r} has a question mark, where SQLAlchemy begins the options of a URL")
-    return f"sqlite:///{whole}"
+    in_file = sqlite_path(text) is not None or path.endswith(_SQLITE)
+    problem = _NO_LEDGERS.get(text) or ("" if path else "names no file or folder")
+    if in_file and "?" in str(whole):
+        problem = "has a question mark, where SQLAlchemy begins the options of a URL"
+    if problem:
+        raise LedgerError(f"ledger={text!r} {problem}: give a path such as {FOLDER}, or an SQLAlchemy URL")
+    return f"{'sqlite:///' if in_file else _FILE}{whole}"
 
 
 def folder_of(url: str) -> Path | None:
@@ -190,9 +160,14 @@ def sqlite_path(url: str) -> str | None:
     return rest.partition("?")[0].removeprefix("/")
 
 
+def path_of(url: str) -> str | None:
+    """Return the folder or file of a URL; None for a server."""
+    return url.removeprefix(_FILE) if url.startswith(_FILE) else sqlite_path(url)
+
+
 def may_exist(url: str) -> bool:
     """Return whether there may be a ledger at a URL: False only for a file or folder that does not exist."""
-    path = url.removeprefix(_FILE) if url.startswith(_FILE) else sqlite_path(url)
+    path = path_of(url)
     there = path is None or os.path.exists(path)  # noqa: PTH110 - called for every score; os is ten times faster
     if there:
         _SEEN.add(url)
@@ -205,22 +180,13 @@ def _missed(url: str) -> bool:
     if url not in _SEEN and found.named_by is not None and url not in _SAID:
         _SAID.add(url)
         warn(
-            f"the ledger {_place(url)}, which {found.named_by} names, is not there: it guards nothing until a test "
-            "collection is registered in it"
+            f"the ledger {path_of(url) or url}, which {found.named_by} names, is not there: it guards nothing until a "
+            "test collection is registered in it"
         )
     return url in _SEEN
 
 
-def _place(url: str) -> str:
-    return sqlite_path(url) or url.removeprefix(_FILE)
-
-
-def _is_set(variable: str) -> bool:
-    return os.environ.get(variable, "").strip().lower() not in {"", "0", "false", "no", "off"}
-
-
 def _ledgers() -> _Found:
-    """Return the ledgers of this process."""
     return _found(os.environ.get(VARIABLE))
 
 

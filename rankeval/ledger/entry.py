@@ -17,7 +17,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -62,14 +62,8 @@ class Entry:
 
     def content(self) -> dict[str, Any]:
         """Return the entry as JSON can hold it."""
-        return {
-            "kind": self.kind,
-            "project": self.project,
-            "time": self.time,
-            "who": self.who,
-            "parents": sorted(self.parents),
-            "body": self.body,
-        }
+        # In the order of the fields: it is the order in the files.
+        return {one.name: getattr(self, one.name) for one in fields(self)} | {"parents": sorted(self.parents)}
 
     def text(self) -> str:
         """Return the text of its file: indented, so that it can be read and reviewed."""
@@ -129,7 +123,7 @@ def _refused(constant: str) -> Any:
 
 
 def _plain(content: Any) -> Any:
-    """Return content in which whole floats are ints: programs that format JSON write 1.0 as 1, and 1e17 in full."""
+    # Programs that format JSON write 1.0 as 1, and 1e17 in full: the hash must not change with that.
     if isinstance(content, Mapping):
         return {str(key): _plain(value) for key, value in content.items()}
     if isinstance(content, (list, tuple)):

@@ -230,7 +230,12 @@ class FolderStore:
             try:
                 stack.enter_context(locked(self.path / "lock"))
             except NoLocks as error:
-                self._say_once(error)
+                if self.path not in _WITHOUT_LOCKS:
+                    _WITHOUT_LOCKS.add(self.path)
+                    warn(
+                        f"the file system of the ledger {self.where} has no locks ({error.strerror or error}): two "
+                        "writers at once may append to the same head, and their looks then count as concurrent"
+                    )
             yield
 
     def reading(self) -> contextlib.AbstractContextManager[None]:
@@ -275,7 +280,7 @@ class FolderStore:
         return sorted(file.relative_to(self.path).as_posix() for file in self.path.glob("*/*.bin"))
 
     def _listed(self, suffix: str) -> list[str]:
-        """Return the names of the entries' files; files of other kinds are no business of ours."""
+        # Other programs may keep files of their own in the folder.
         if not self.exists():
             return []
         names = [name for name in os.listdir(self.path) if name.endswith(suffix)]  # noqa: PTH208 - twice as fast
@@ -288,11 +293,3 @@ class FolderStore:
         for name, text in _OWN_FILES.items():
             if not (self.path / name).exists():
                 write_whole(self.path / name, text.encode(), lasting=False)
-
-    def _say_once(self, error: NoLocks) -> None:
-        if self.path not in _WITHOUT_LOCKS:
-            _WITHOUT_LOCKS.add(self.path)
-            warn(
-                f"the file system of the ledger {self.where} has no locks ({error.strerror or error}): two writers at "
-                "once may append to the same head, and their looks then count as concurrent"
-            )

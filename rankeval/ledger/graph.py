@@ -16,10 +16,15 @@ Every report therefore names the head of the ledger.
 
 from __future__ import annotations
 
+import html
+import os
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from graphlib import TopologicalSorter
+from heapq import heappop, heappush
+from pathlib import Path
 
 from rankeval.errors import InvalidInput, LedgerError
 from rankeval.ledger.entry import GENESIS, Entry, parsed
@@ -32,6 +37,12 @@ SHORTEST = 12
 
 _HASH = re.compile("[0-9a-f]{64}")
 _HEAD = re.compile(f"[0-9a-f]{{{SHORTEST},64}}")
+_HEADS = re.compile(rf"{_HEAD.pattern}(?:\+{_HEAD.pattern})*")
+# A format of ours: "as of head ..." in texts and tables, "head: ..." in logs, "rankeval.guard.head": "..." in JSON.
+_MENTIONED = re.compile(rf"""\bhead\b["'\s:=|]*(?P<heads>{_HEADS.pattern})(?![0-9a-z])""")
+_TAG = re.compile(r"<[^<>]*>")
+_REPORTED = "<dt>ledger</dt><dd>{}</dd>"
+"""The field of a report of an experiment that names its ledger."""
 
 
 class HeadMovedError(LedgerError):
@@ -45,26 +56,30 @@ class Snapshot:
     entries: tuple[Entry, ...] = ()
 
     @classmethod
-    def of(cls, entries: Iterable[Entry]) -> Snapshot:
-        """Order entries, all of whose parents are among them."""
-        import heapq
+    def of(cls, entries: Iterable[Entry], *, by_time: bool = False) -> Snapshot:
+        """Order entries, parents before children; an entry that lacks a parent is left out, as all that follow it.
 
+        Parameters
+        ----------
+        entries : iterable of Entry
+            The entries.
+        by_time : bool
+            Whether entries that nothing else orders stand in the order of their clocks, as readers expect.
+        """
         known = {entry.hash: entry for entry in entries}
-        missing = {name: len(set(entry.parents)) for name, entry in known.items()}
-        children: dict[str, list[str]] = {}
-        for name, entry in known.items():
-            for parent in set(entry.parents):
-                children.setdefault(parent, []).append(name)
-        ready = [name for name, count in missing.items() if not count]
-        heapq.heapify(ready)
+        sorter = TopologicalSorter({name: entry.parents for name, entry in known.items()})
+        sorter.prepare()
+        ready: list[tuple[str, str]] = []
         ordered = []
-        while ready:
-            name = heapq.heappop(ready)
+        while sorter.is_active():
+            for name in sorter.get_ready():
+                if name in known:  # else it is a missing parent, which is never done
+                    heappush(ready, (known[name].time if by_time else "", name))
+            if not ready:
+                break
+            _, name = heappop(ready)
             ordered.append(known[name])
-            for child in children.get(name, ()):
-                missing[child] -= 1
-                if not missing[child]:
-                    heapq.heappush(ready, child)
+            sorter.done(name)
         return cls(tuple(ordered))
 
     @cached_property
@@ -88,11 +103,6 @@ class Snapshot:
         """
         return all(_held(one, self._places) for one in head.split(_AND))
 
-    def ancestors(self, entry_hash: str) -> frozenset[str]:
-        """Return the hashes of all entries that its writer had seen."""
-        seen = self._seen[self._places[entry_hash]]
-        return frozenset(entry.hash for place, entry in enumerate(self.entries) if seen >> place & 1)
-
     def precedes(self, earlier: str, later: str) -> bool:
         """Return whether the writer of the later entry had seen the earlier one."""
         return bool(self._seen[self._places[later]] >> self._places[earlier] & 1)
@@ -107,7 +117,8 @@ class Snapshot:
 
     @cached_property
     def _seen(self) -> list[int]:
-        """For each entry its ancestors as a set of bits: bit i stands for the entry at place i."""
+        # The ancestors of each entry as one whole number, whose bit i stands for the entry at place i: a set of ten
+        # thousand entries takes a kilobyte, and a union is one operation.
         seen: list[int] = []
         for entry in self.entries:
             bits = 0
@@ -175,3 +186,70 @@ def _fault(name: str, text: str) -> str:
     if "<<<<<<<" in text:
         return f"the entry {name[:12]} holds the marks of a conflict in git: restore it from either side"
     return f"the entry {name[:12]} was altered"
+
+
+def short(head: str) -> str:
+    """Return a head as texts name it: 12 digits of each of its parts.
+
+    Parameters
+    ----------
+    head : str
+        The head of a ledger.
+
+    Examples
+    --------
+    >>> short("0123456789abcdef+fedcba9876543210")
+    '0123456789ab+fedcba987654'
+    """
+    return _AND.join(one[:SHORTEST] for one in head.split(_AND))
+
+
+def mention(where: str, head: str) -> str:
+    """Return the name of a ledger at a head as all our texts write it, so that `heads_in` finds the head in them.
+
+    Parameters
+    ----------
+    where : str
+        The place of the ledger.
+    head : str
+        Its head, whole or short.
+
+    Examples
+    --------
+    >>> mention("rankeval-ledger", "0123456789ab")
+    'ledger rankeval-ledger as of head 0123456789ab'
+    """
+    return f"ledger {where} as of head {head}"
+
+
+def heads_in(path: str | os.PathLike[str], *, ledger: str | None = None) -> list[str]:
+    """Return the heads of ledgers that a file names, in order, each once.
+
+    Parameters
+    ----------
+    path : str or path
+        A report (HTML), a record of a run (JSON) or any text in which heads stand behind the word "head", as `mention`
+        writes them; or a file of nothing but heads.
+    ledger : str, optional
+        A ledger as `Ledger.where` names it: a report of an experiment with another one is passed over.
+
+    Returns
+    -------
+    list of str
+        As `Ledger.problems` takes them; empty if the file names none.
+
+    Raises
+    ------
+    InvalidInput
+        If the file cannot be read.
+    """
+    try:
+        text = Path(path).read_text(encoding="utf-8-sig", errors="replace")
+    except OSError as error:
+        raise InvalidInput(f"cannot be read: {error.strerror or error}", where=os.fspath(path)) from error
+    if ledger is not None and _REPORTED.format(ledger) not in html.unescape(text):
+        return []
+    words = text.split()
+    if not all(map(_HEADS.fullmatch, words)):
+        words = [match["heads"] for match in _MENTIONED.finditer(html.unescape(_TAG.sub(" ", text)))]
+    return [head for head in dict.fromkeys(words) if not GENESIS.startswith(head)]

@@ -10,9 +10,9 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
@@ -25,61 +25,15 @@ from rankeval.ledger.entry import GENESIS, Entry
 from rankeval.ledger.folder import FolderStore
 from rankeval.ledger.graph import HeadMovedError, Snapshot, graph_of
 
+if TYPE_CHECKING:
+    from rankeval.ledger.sql import SqlStore
+
 WHO = "RANKEVAL_WHO"
 """The variable that names the person or machine in new entries."""
 
 
-class Store(Protocol):
-    """What keeps entries and files. Its errors are OSError, ValueError or ImportError, with a message for readers."""
-
-    @property
-    def where(self) -> str:
-        """The place, for readers, without passwords."""
-        ...
-
-    def exists(self) -> bool:
-        """Return whether anything was ever kept."""
-        ...
-
-    def stamp(self) -> Any:
-        """Return a value that changes when the ledger does."""
-        ...
-
-    def check_writable(self) -> None:
-        """Raise an error if nothing can be kept."""
-        ...
-
-    def lock(self) -> contextlib.AbstractContextManager[None]:
-        """Keep other writers out; what this thread reads and adds inside is one step."""
-        ...
-
-    def reading(self) -> contextlib.AbstractContextManager[None]:
-        """Read several things over one connection, if there is one; nobody is kept out."""
-        ...
-
-    def entries(self) -> Mapping[str, str]:
-        """Return hash -> text of all entries."""
-        ...
-
-    def add(self, entries: Mapping[str, str]) -> None:
-        """Keep new entries, in this order; called inside the lock."""
-        ...
-
-    def keep(self, name: str, data: bytes) -> None:
-        """Keep a file, unless it is there."""
-        ...
-
-    def load(self, name: str) -> bytes | None:
-        """Return a file; None if it is missing."""
-        ...
-
-    def files(self) -> Sequence[str]:
-        """Return the names of all files."""
-        ...
-
-
-def store_at(url: str) -> Store:
-    """Return the store of a URL, as `discovery.ledger_url` returns it."""
+def store_at(url: str) -> FolderStore | SqlStore:
+    """Return what keeps the entries and files of a URL, as `discovery.ledger_url` returns it."""
     folder = folder_of(url)
     if folder is not None:
         return FolderStore(folder)
@@ -217,7 +171,7 @@ class Ledger:
         LedgerError
             If the ledger cannot be written.
         """
-        self._announce()
+        discovery.announce_homeless(self.url)
         with self.locked():
             snapshot = self.read()
             if expected not in {None, snapshot.head}:
@@ -237,7 +191,7 @@ class Ledger:
         arrays : mapping of str to ndarray
             One-dimensional arrays of numbers or booleans.
         """
-        self._announce()
+        discovery.announce_homeless(self.url)
         name, content = as_file(kind, arrays)
         with self._errors("written"):
             self._store.keep(name, content)
@@ -267,18 +221,11 @@ class Ledger:
         LedgerError
             If the file is missing or was altered.
         """
-        with self._errors("read"):
-            kept = self._store.load(name)
-        if kept is None:
-            raise LedgerError(
-                f"the ledger {self.where} lacks its file {name}: restore it, or commit it in the clone that has it"
-            )
+        kept = self._kept(name)
         try:
             return from_file(name, kept)
         except (ValueError, TypeError) as error:
-            raise LedgerError(
-                f"the file {name} of the ledger {self.where} was altered ({error}): restore it from a copy"
-            ) from error
+            raise self._altered(name, error) from error
 
     def merge(self, other: Ledger) -> int:
         """Add all entries and files of another ledger; the other one stays as it is.
@@ -301,15 +248,14 @@ class Ledger:
         LedgerError
             If the other one does not exist, one of the two is not whole, or this one cannot be written.
         """
-        if not other.exists():
-            raise LedgerError(f"there is no ledger {other.where}: nothing was merged")
+        other._check_exists()
         theirs, their_files = other.read(), other._files()
-        self._announce()
+        discovery.announce_homeless(self.url)
         with self.locked():
             mine, files = self.read(), self._files()
             new = [entry for entry in theirs.entries if not mine.holds(entry.hash)]
-            for name in sorted(_signatures_of(new) - their_files - files):
-                raise LedgerError(f"the ledger {other.where} lacks its file {name}: nothing was merged")
+            if missing := sorted(_signatures_of(new) - their_files - files):
+                raise LedgerError(f"the ledger {other.where} lacks its file {missing[0]}: nothing was merged")
             for name in sorted(their_files - files):
                 self._copy(name, other)
             with self._errors("written"):
@@ -360,12 +306,12 @@ class Ledger:
         snapshot, faults = self._verified(*heads)
         files, named = self._files(), {name for entry in snapshot.entries for name in named_files(entry.body)}
         faults += [f"the file {name} is missing" for name in sorted(_signatures_of(snapshot.entries) - files)]
-        return faults + [f"the file {name} was altered" for name in sorted(named & files) if not self._unaltered(name)]
+        return faults + [f"the file {name} was altered" for name in sorted(named & files) if not self._is_whole(name)]
 
     def _missing_from(self, other: Ledger) -> list[str]:
         """Return in words what another ledger holds and this one does not, and its own faults."""
-        snapshot, _ = self._verified()
-        theirs, faults = other._verified()
+        other._check_exists()
+        (snapshot, _), (theirs, faults) = self._verified(), other._verified()
         return [f"{other.where}: {fault}" for fault in faults] + [
             f"the entry {entry.hash[:12]} of {other.where} is not here: it was deleted, or never merged"
             for entry in theirs.entries
@@ -373,7 +319,6 @@ class Ledger:
         ]
 
     def _verified(self, *heads: str) -> tuple[Snapshot, list[str]]:
-        """Return the whole entries and the faults."""
         with self._errors("read"):
             texts = self._store.entries()
             snapshot, faults = graph_of(texts, *heads)
@@ -387,7 +332,7 @@ class Ledger:
         with self._errors("read"):
             return set(self._store.files())
 
-    def _unaltered(self, name: str) -> bool:
+    def _is_whole(self, name: str) -> bool:
         try:
             self.load(name)
         except LedgerError:
@@ -395,24 +340,33 @@ class Ledger:
         return True
 
     def _copy(self, name: str, other: Ledger) -> None:
-        """Copy a file of another ledger as it is, if its content fits its name."""
-        with other._errors("read"):
-            content = other._store.load(name) or b""
+        content = other._kept(name)
         try:
             unaltered(name, content)
         except ValueError as error:
-            raise LedgerError(f"the file {name} of the ledger {other.where} was altered ({error})") from error
+            raise other._altered(name, error) from error
         with self._errors("written"):
             self._store.keep(name, content)
 
-    def _announce(self) -> None:
-        """Say once where the first ledger goes if no project tells."""
-        if discovery.is_homeless(self.url) and not self.exists():
-            discovery.announce_homeless()
+    def _kept(self, name: str) -> bytes:
+        with self._errors("read"):
+            kept = self._store.load(name)
+        if kept is None:
+            raise LedgerError(
+                f"the ledger {self.where} lacks its file {name}: restore it, or commit it in the clone that has it"
+            )
+        return kept
+
+    def _altered(self, name: str, error: Exception) -> LedgerError:
+        return LedgerError(f"the file {name} of the ledger {self.where} was altered ({error}): restore it from a copy")
+
+    def _check_exists(self) -> None:
+        if not self.exists():
+            raise LedgerError(f"there is no ledger {self.where}")
 
     @contextlib.contextmanager
     def _errors(self, done: str) -> Iterator[None]:
-        """Turn the errors of a store into ours."""
+        # A store raises OSError, ValueError or ImportError with a message for readers, or an error of ours.
         try:
             yield
         except RankevalError:

@@ -16,18 +16,41 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.dialects.mysql import LONGBLOB, LONGTEXT
 
 from rankeval.errors import LedgerError
 from rankeval.ledger.discovery import may_exist, sqlite_path
 from rankeval.ledger.folder import PATIENCE, try_writing
 
-if TYPE_CHECKING:
-    import sqlalchemy as sa
-
 _REACHED_WITHIN = 10
 """Seconds in which a PostgreSQL server must answer. Without a limit, scores would wait for minutes."""
 _THE_ROW = 1
+
+# MySQL's usual text and bytes end at 64 kB; other databases have no such limit.
+_TEXT = sa.Text().with_variant(LONGTEXT(), "mysql", "mariadb")
+_DATA = sa.LargeBinary().with_variant(LONGBLOB(), "mysql", "mariadb")
+_METADATA = sa.MetaData()
+_ENTRIES = sa.Table(
+    "rankeval_ledger_entries",
+    _METADATA,
+    sa.Column("hash", sa.String(64), primary_key=True),
+    sa.Column("text", _TEXT, nullable=False),
+)
+_FILES = sa.Table(
+    "rankeval_ledger_files",
+    _METADATA,
+    sa.Column("name", sa.String(128), primary_key=True),
+    sa.Column("data", _DATA, nullable=False),
+)
+_LOCK = sa.Table(
+    "rankeval_ledger_lock",
+    _METADATA,
+    sa.Column("id", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("writes", sa.BigInteger, nullable=False),
+)
 
 
 class _UndoneError(Exception):
@@ -50,15 +73,18 @@ class SqlStore:
     @property
     def where(self) -> str:
         """The path of the file, or the URL of the server without its password."""
-        import sqlalchemy as sa
-
         path = sqlite_path(self.url)
         if path is not None:
             return path
+        parsed = self._parsed
+        return re.sub(r"://[^@/]*@", "://***@", self.url) if parsed is None else parsed.render_as_string()
+
+    @property
+    def _parsed(self) -> sa.URL | None:
         try:
-            return sa.engine.make_url(self.url).render_as_string(hide_password=True)
+            return sa.engine.make_url(self.url)
         except (sa.exc.ArgumentError, ValueError):
-            return re.sub(r"://[^@/]*@", "://***@", self.url)
+            return None
 
     def exists(self) -> bool:
         """Return whether the tables exist."""
@@ -72,24 +98,20 @@ class SqlStore:
         path = sqlite_path(self.url)
         if path is not None:
             return _stamp_of(path)
-        import sqlalchemy as sa
-
-        entries, files, lock = _tables()
-        counts = [sa.select(sa.func.count()).select_from(table).scalar_subquery() for table in (entries, files)]
-        return tuple(tuple(row) for row in self._rows(sa.select(lock.c.writes, *counts)))
+        counts = [sa.select(sa.func.count()).select_from(table).scalar_subquery() for table in (_ENTRIES, _FILES)]
+        return tuple(tuple(row) for row in self._rows(sa.select(_LOCK.c.writes, *counts)))
 
     def check_writable(self) -> None:
         """Raise an error if nothing can be kept. Tables on a server are made; nothing else is left behind."""
         path = sqlite_path(self.url)
-        if path is not None and not os.path.exists(path):  # noqa: PTH110 - a text, as URLs have it
-            folder = Path(path).parent
-            if not folder.is_dir():
-                raise LedgerError(f"the ledger {path} cannot be written: the folder {folder} does not exist")
-            return try_writing(folder)
-        with suppress(_UndoneError), self.lock():
-            self._insert(1, name="writable", data=b"")
-            raise _UndoneError
-        return None
+        if path is None or Path(path).exists():
+            with suppress(_UndoneError), self.lock():
+                self._insert(_FILES, name="writable", data=b"")
+                raise _UndoneError
+        elif not Path(path).parent.is_dir():
+            raise LedgerError(f"the ledger {path} cannot be written: the folder {Path(path).parent} does not exist")
+        else:
+            try_writing(Path(path).parent)
 
     @contextmanager
     def lock(self) -> Iterator[None]:
@@ -111,53 +133,49 @@ class SqlStore:
 
     @contextmanager
     def reading(self) -> Iterator[None]:
-        """Read several things over one connection."""
-        if not may_exist(self.url) or getattr(self._held, "reading", None) is not None:
+        """Read several things over one connection: a server is asked for each file."""
+        if not may_exist(self.url) or self._connection is not None:
             yield
             return
         with self._connected() as connection:
-            self._held.reading = connection
+            self._held.connection = connection
             try:
                 yield
             finally:
-                self._held.reading = None
+                self._held.connection = None
+
+    @property
+    def _connection(self) -> sa.Connection | None:
+        return getattr(self._held, "connection", None)
 
     def entries(self) -> dict[str, str]:
         """Return hash -> text of all entries."""
-        import sqlalchemy as sa
-
-        entries, *_ = _tables()
         # SQLite keeps whatever somebody puts there: numbers, bytes, nothing.
-        return {str(row.hash): row.text if isinstance(row.text, str) else "" for row in self._rows(sa.select(entries))}
+        return {str(row.hash): row.text if isinstance(row.text, str) else "" for row in self._rows(sa.select(_ENTRIES))}
 
     def add(self, entries: Mapping[str, str]) -> None:
         """Keep entries."""
         for name, text in entries.items():
-            self._insert(0, hash=name, text=text)
+            self._insert(_ENTRIES, hash=name, text=text)
 
     def keep(self, name: str, data: bytes) -> None:
         """Keep a file, unless it is there."""
-        if getattr(self._held, "connection", None) is None:
+        if self._connection is None:
             with self.lock():
                 self.keep(name, data)
         elif self.load(name) is None:
-            self._insert(1, name=name, data=data)
+            self._insert(_FILES, name=name, data=data)
 
     def load(self, name: str) -> bytes | None:
         """Return a file; None if it is missing."""
-        import sqlalchemy as sa
-
-        files = _tables()[1]
         try:
-            return next((row.data for row in self._rows(sa.select(files).where(files.c.name == name))), None)
+            return next((row.data for row in self._rows(sa.select(_FILES).where(_FILES.c.name == name))), None)
         except TypeError:  # SQLite keeps a text there if somebody puts one
             return b""
 
     def files(self) -> list[str]:
         """Return the names of all files."""
-        import sqlalchemy as sa
-
-        return [str(row.name) for row in self._rows(sa.select(_tables()[1].c.name).order_by("name"))]
+        return [str(row.name) for row in self._rows(sa.select(_FILES.c.name).order_by("name"))]
 
     def _rows(self, query: Any) -> Any:
         if not may_exist(self.url):
@@ -165,73 +183,59 @@ class SqlStore:
         with self._connected() as connection:
             return connection.execute(query).all() if _has_tables(connection) else ()
 
-    def _insert(self, table: int, **values: Any) -> None:
+    def _insert(self, table: sa.Table, **values: Any) -> None:
         with self._errors("written"):
-            self._held.connection.execute(_tables()[table].insert().values(**values))
+            self._held.connection.execute(table.insert().values(**values))
 
     @contextmanager
     def _connected(self) -> Iterator[sa.Connection]:
-        """Yield the connection of this thread's lock or reading, or a new one."""
-        held = getattr(self._held, "connection", None) or getattr(self._held, "reading", None)
         with self._errors("read"):
-            if held is not None:
-                yield held
+            if self._connection is not None:
+                yield self._connection
                 return
             with _engine(self.url).connect() as connection, connection.begin():
                 yield connection
 
     @contextmanager
     def _errors(self, done: str) -> Iterator[None]:
-        """Turn an error of the database into ours."""
-        import sqlalchemy as sa
-
         try:
             yield
         except sa.exc.SQLAlchemyError as error:
             raise LedgerError(f"the ledger {self.where} cannot be {done}: {self._reason(error)}") from error
 
     def _reason(self, error: BaseException) -> str:
-        """Return the database's own message in one line, without our SQL and without the password."""
-        import sqlalchemy as sa
-
+        # The first line is the database's own; below stand our SQL and its parameters.
         said = str(getattr(error, "orig", None) or error).strip().partition("\n")[0]
-        try:
-            password = sa.engine.make_url(self.url).password
-        except (sa.exc.ArgumentError, ValueError):
-            password = None
+        password = self._parsed and self._parsed.password
         return said.replace(str(password), "***") if password else said
 
 
 def _make_tables(connection: sa.Connection) -> None:
-    """Make the tables and the row of a server in transactions of their own; another process may be faster."""
-    import sqlalchemy as sa
-
-    lock = _tables()[2]
+    # Each step in a transaction of its own: another process may make the same table or row at the same time.
     with connection.begin():
-        if _has_tables(connection) and connection.execute(sa.select(lock)).first():
+        if _has_tables(connection) and connection.execute(sa.select(_LOCK)).first():
             return
     try:
         with connection.begin():
-            lock.metadata.create_all(connection)
+            _METADATA.create_all(connection)
     except sa.exc.DBAPIError:
         with connection.begin():
             if not _has_tables(connection):
                 raise
     with suppress(sa.exc.IntegrityError), connection.begin():
-        connection.execute(lock.insert().values(id=_THE_ROW, writes=0))
+        connection.execute(_LOCK.insert().values(id=_THE_ROW, writes=0))
 
 
 def _take_row(connection: sa.Connection) -> None:
     """Wait for the one row that writers update; in SQLite the transaction itself is the lock."""
     if connection.dialect.name == "sqlite":
-        _tables()[0].metadata.create_all(connection)
+        _METADATA.create_all(connection)
         return
     if connection.dialect.name == "postgresql":
         connection.exec_driver_sql(f"SET LOCAL lock_timeout = '{PATIENCE * 1000:.0f}ms'")
-    lock = _tables()[2]
-    updated = connection.execute(lock.update().where(lock.c.id == _THE_ROW).values(writes=lock.c.writes + 1))
+    updated = connection.execute(_LOCK.update().where(_LOCK.c.id == _THE_ROW).values(writes=_LOCK.c.writes + 1))
     if updated.rowcount != 1:
-        raise LedgerError(f"the table {lock.name} has no row {_THE_ROW}, which writers lock: nothing was written")
+        raise LedgerError(f"the table {_LOCK.name} has no row {_THE_ROW}, which writers lock: nothing was written")
 
 
 def _stamp_of(path: str) -> Any:
@@ -246,9 +250,7 @@ def _stamp_of(path: str) -> Any:
 
 @cache
 def _engine(url: str) -> sa.Engine:
-    """Return the engine of a URL. It opens a connection for each transaction, so that forked workers share none."""
-    import sqlalchemy as sa
-
+    # Without a pool: a connection is opened for each transaction, so that forked workers share none.
     if sqlite_path(url) is None:
         place = sa.engine.make_url(url)
         known = place.get_driver_name() in {"psycopg", "psycopg2"} and "connect_timeout" not in place.query
@@ -264,7 +266,7 @@ def _engine(url: str) -> sa.Engine:
 def _leave_transactions_to_us(connection: Any, _record: Any) -> None:
     # sqlite3 would begin a transaction only before the first write, after the head was read.
     connection.isolation_level = None
-    # A text that is none is an altered entry, and no reason to read no other.
+    # Bytes that are no text make one altered entry: the other entries must still be read.
     connection.text_factory = lambda data: data.decode("utf-8", "surrogateescape")
 
 
@@ -273,38 +275,5 @@ def _begin(connection: sa.Connection) -> None:
     connection.exec_driver_sql("BEGIN IMMEDIATE" if write else "BEGIN")
 
 
-@cache
-def _tables() -> tuple[sa.Table, sa.Table, sa.Table]:
-    """Return the tables of entries, of files, and of the row that writers lock."""
-    import sqlalchemy as sa
-    from sqlalchemy.dialects.mysql import LONGBLOB, LONGTEXT
-
-    # MySQL's usual text and bytes end at 64 kB; other databases have no such limit.
-    text, data = (
-        sa.Text().with_variant(LONGTEXT(), "mysql", "mariadb"),
-        sa.LargeBinary().with_variant(LONGBLOB(), "mysql", "mariadb"),
-    )
-    all_of_them = sa.MetaData()
-    entries = sa.Table(
-        "rankeval_ledger_entries",
-        all_of_them,
-        sa.Column("hash", sa.String(64), primary_key=True),
-        sa.Column("text", text, nullable=False),
-    )
-    files = sa.Table(
-        "rankeval_ledger_files",
-        all_of_them,
-        sa.Column("name", sa.String(128), primary_key=True),
-        sa.Column("data", data, nullable=False),
-    )
-    lock = sa.Table(
-        "rankeval_ledger_lock",
-        all_of_them,
-        sa.Column("id", sa.Integer, primary_key=True, autoincrement=False),
-        sa.Column("writes", sa.BigInteger, nullable=False),
-    )
-    return entries, files, lock
-
-
 def _has_tables(connection: sa.Connection) -> bool:
-    return bool(connection.dialect.has_table(connection, "rankeval_ledger_lock"))
+    return bool(connection.dialect.has_table(connection, _LOCK.name))

@@ -23,6 +23,7 @@ from rankeval.join.flat import Floats, Ints
 from rankeval.join.judged import Judged
 from rankeval.measures.family import family
 from rankeval.measures.graded import GREATEST_EXPONENT
+from rankeval.measures.grammar import Chance
 
 _GONE = 1e-25
 """A user who is still reading with a smaller chance adds less than a float can show."""
@@ -86,7 +87,6 @@ def _tied_part(
     row: Ints,
     still: Floats,
 ) -> Floats:
-    """Return the part of tied rows in each query's value, averaged over orders."""
     total = np.zeros(judged.n_queries)
     first = np.searchsorted(row, judged.groups.start)
     for start, end, at, of_query in zip(
@@ -209,13 +209,11 @@ def expected_reciprocal_rank(judged: Judged, *, max_rel: float, gain: str = "exp
     monotone="grade",
 )
 def p_found(
-    judged: Judged, *, max_rel: float, p_break: float = 0.15, gain: str = "exp", cutoff: int | None = None
+    judged: Judged, *, max_rel: float, p_break: Chance = 0.15, gain: str = "exp", cutoff: int | None = None
 ) -> Floats:
     """Chance that a user finds a relevant document before giving up, with chance p_break after each row.
 
     In [0, 1], higher is better; 0 without relevant documents. ``max_rel`` and ``gain`` as of ERR.
     """
-    if not 0 <= p_break <= 1:
-        raise InvalidInput(f"pFound: p_break is a chance and must be in [0, 1] (found {p_break})")
     stop = stop_chances(judged, "pFound", max_rel, gain)
     return cascade(judged, stop, stop, (1 - p_break) ** (ranks(judged, cutoff) - 1), cutoff)

@@ -16,12 +16,11 @@ from collections.abc import Callable
 
 import numpy as np
 
-from rankeval.errors import InvalidInput
 from rankeval.join.flat import Floats, Ints, ratio, spread
 from rankeval.join.judged import Judged
 from rankeval.measures.chances import CELLS, distinct_rows, place_of_hit
 from rankeval.measures.family import family
-from rankeval.measures.grammar import DEEPEST, Count, Spelling
+from rankeval.measures.grammar import Depth, Inner, Spelling
 from rankeval.measures.tie_enumeration import write_over_orders
 
 _MOST = 4096
@@ -47,7 +46,6 @@ def _place_in_kind(kind: Ints) -> Ints:
 
 
 def _average(judged: Judged, p: float, row: Ints, added: Floats, adds: Callable[[Ints, Ints], Floats]) -> None:
-    """Write the mean terms of tied rows into ``added``; ``adds(at, ranks)`` gives the terms of ``row[at]`` at ranks."""
     tied, group = judged.tied_rows()
     counted = judged.code[tied] > judged.threshold(0)
     tied, group = tied[counted], group[counted]
@@ -82,7 +80,7 @@ def _average(judged: Judged, p: float, row: Ints, added: Floats, adds: Callable[
     ascending=True,
     semantics=2,
 )
-def compat(judged: Judged, *, p: float = 0.95, normalize: bool = True, depth: Count | None = 1000) -> Floats:
+def compat(judged: Judged, *, p: Inner = 0.95, normalize: bool = True, depth: Depth | None = 1000) -> Floats:
     """Overlap of the ranking with an ideal one, top ranks weighing most.
 
     In [0, 1], higher is better; 0/0 without relevant documents. The ideal order takes documents of one grade in the
@@ -90,10 +88,6 @@ def compat(judged: Judged, *, p: float = 0.95, normalize: bool = True, depth: Co
     short both lists are. ``depth=None`` is the rule of ir_measures: the length of the longer list, so that rows added
     below a short ranking raise the value.
     """
-    if not 0 < p < 1:
-        raise InvalidInput(f"Compat: p, the persistence, must be above 0 and below 1 (found {p})")
-    if depth is not None and depth > DEEPEST:
-        raise InvalidInput(f"Compat: depth is {depth}; expected a rank up to {DEEPEST:,}")
     zero = judged.threshold(0)
     n_ideal = judged.counts[:, zero + 1 :].sum(axis=1)
     stop = np.maximum(judged.n_retrieved, n_ideal) if depth is None else np.full_like(n_ideal, depth)

@@ -22,19 +22,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankeval.errors import InvalidInput
 from rankeval.join.flat import Floats, Ints, ratio
 from rankeval.join.judged import Judged
 from rankeval.join.readings import by_aspect
 from rankeval.measures.cascade import cascade
 from rankeval.measures.family import FAMILIES, family
+from rankeval.measures.grammar import Chance, Share
 
 GREATEST_NORMALISED = math.e / (math.e - 1)
 """Upper bound of normalised values: a greedy order reaches (1 - 1/e) of the best (Nemhauser, Wolsey & Fisher 1978)."""
 
 
 def _counted_aspects(judged: Judged, rel: float) -> tuple[NDArray[np.bool_], Ints]:
-    """Return a mask of the aspects with a relevant document, and their number in each query."""
     parts = by_aspect(judged)
     counted = parts.judged.n_relevant(rel) > 0
     return counted, np.bincount(parts.query[counted], minlength=judged.n_queries)
@@ -67,8 +66,6 @@ def intent_aware(judged: Judged, name: str, *, rel: float, **parameters: Any) ->
 
 def _novelty(judged: Judged, rel: float, alpha: float, discount: Floats) -> Floats:
     """Return the discounted gain of each query; every repetition of an aspect reduces its gain by 1 - alpha."""
-    if not 0 <= alpha <= 1:
-        raise InvalidInput(f"alpha, the intolerance of repetition, must be in [0, 1] (found {alpha})")
     # A cascade in which a relevant document "stops" a share alpha of the users leaves 1 - alpha for the next one.
     parts = by_aspect(judged)
     gain = (np.asarray(parts.judged.levels) >= rel).astype(np.float64)
@@ -99,7 +96,6 @@ def _greedy(judged: Judged, rel: float, alpha: float, discount: Floats) -> Float
 
 
 def _greedy_gains(relevant: Floats, alpha: float, depth: int) -> Floats:
-    """Return the gain at each rank if the next document is always the one with the greatest gain."""
     left = np.ones(len(relevant))
     gains = np.zeros(min(depth, relevant.shape[1]))
     free = np.ones(relevant.shape[1], dtype=bool)
@@ -131,7 +127,6 @@ def _to_ideal(judged: Judged, rel: float, alpha: float, discount: Floats) -> Flo
 
 
 def _to_greedy(judged: Judged, rel: float, alpha: float, discount: Floats) -> Floats:
-    """Return the novelty gain divided by that of the greedy order."""
     return ratio(_novelty(judged, rel, alpha, discount), _greedy(judged, rel, alpha, discount))
 
 
@@ -148,7 +143,7 @@ def _to_greedy(judged: Judged, rel: float, alpha: float, discount: Floats) -> Fl
         "ir_measures": ("alpha_DCG@{cutoff}", "\N{GREEK SMALL LETTER ALPHA}_DCG@{cutoff}"),
     },
 )
-def alpha_dcg(judged: Judged, *, rel: float = 1, alpha: float = 0.5, cutoff: int) -> Floats:
+def alpha_dcg(judged: Judged, *, rel: float = 1, alpha: Chance = 0.5, cutoff: int) -> Floats:
     """Discounted gain in which a repeated aspect gains less, normalised in the same way for all collections.
 
     In [0, 1], higher is better; 0/0 if no aspect has a relevant document.
@@ -170,7 +165,7 @@ def alpha_dcg(judged: Judged, *, rel: float = 1, alpha: float = 0.5, cutoff: int
         "ir_measures": ("alpha_nDCG@{cutoff}", "\N{GREEK SMALL LETTER ALPHA}_nDCG@{cutoff}"),
     },
 )
-def alpha_ndcg(judged: Judged, *, rel: float = 1, alpha: float = 0.5, cutoff: int) -> Floats:
+def alpha_ndcg(judged: Judged, *, rel: float = 1, alpha: Chance = 0.5, cutoff: int) -> Floats:
     """Discounted gain in which a repeated aspect gains less, as a share of the gain of the greedy order.
 
     In [0, 1], slightly above if an order beats the greedy one, higher is better; 0/0 if no aspect has a relevant
@@ -189,7 +184,7 @@ def alpha_ndcg(judged: Judged, *, rel: float = 1, alpha: float = 0.5, cutoff: in
     needs="aspects",
     spellings={"ndeval": ("ERR-IA@{cutoff}",), "ir_measures": ("ERR_IA@{cutoff}",)},
 )
-def err_ia(judged: Judged, *, rel: float = 1, alpha: float = 0.5, cutoff: int) -> Floats:
+def err_ia(judged: Judged, *, rel: float = 1, alpha: Chance = 0.5, cutoff: int) -> Floats:
     """Mean over aspects of expected reciprocal rank; a relevant document stops a user with chance alpha.
 
     In [0, 1], higher is better; 0/0 if no aspect has a relevant document.
@@ -208,7 +203,7 @@ def err_ia(judged: Judged, *, rel: float = 1, alpha: float = 0.5, cutoff: int) -
     needs="aspects",
     spellings={"ndeval": ("nERR-IA@{cutoff}",), "ir_measures": ("nERR_IA@{cutoff}",)},
 )
-def nerr_ia(judged: Judged, *, rel: float = 1, alpha: float = 0.5, cutoff: int) -> Floats:
+def nerr_ia(judged: Judged, *, rel: float = 1, alpha: Chance = 0.5, cutoff: int) -> Floats:
     """Intent-aware expected reciprocal rank, as a share of that of the greedy order.
 
     In [0, 1], slightly above if an order beats the greedy one, higher is better; 0/0 if no aspect has a relevant
@@ -218,9 +213,6 @@ def nerr_ia(judged: Judged, *, rel: float = 1, alpha: float = 0.5, cutoff: int) 
 
 
 def _patience(judged: Judged, beta: float) -> Floats:
-    """Return beta^(rank - 1) down to the end of the longest list, retrieved or judged."""
-    if not 0 <= beta < 1:
-        raise InvalidInput(f"beta, the chance to read the next row, must be in [0, 1) (found {beta})")
     assert judged.aspects is not None
     most_known = int(np.bincount(judged.aspects.known_query, minlength=1).max())
     discount: Floats = np.power(beta, np.arange(max(int(judged.n_retrieved.max(initial=0)), most_known), dtype=float))
@@ -237,7 +229,7 @@ def _patience(judged: Judged, beta: float) -> Floats:
     needs="aspects",
     spellings={"ir_measures": ("NRBP",)},
 )
-def nrbp(judged: Judged, *, rel: float = 1, alpha: float = 0.5, beta: float = 0.5) -> Floats:
+def nrbp(judged: Judged, *, rel: float = 1, alpha: Chance = 0.5, beta: Share = 0.5) -> Floats:
     """Novelty gain of users who read the next row with chance beta.
 
     In [0, 1], higher is better; 0/0 if no aspect has a relevant document.
@@ -258,7 +250,7 @@ def nrbp(judged: Judged, *, rel: float = 1, alpha: float = 0.5, beta: float = 0.
     needs="aspects",
     spellings={"ir_measures": ("nNRBP",)},
 )
-def nnrbp(judged: Judged, *, rel: float = 1, alpha: float = 0.5, beta: float = 0.5) -> Floats:
+def nnrbp(judged: Judged, *, rel: float = 1, alpha: Chance = 0.5, beta: Share = 0.5) -> Floats:
     """Novelty- and rank-biased precision, as a share of that of the greedy order.
 
     In [0, 1], slightly above if an order beats the greedy one, higher is better; 0/0 if no aspect has a relevant

@@ -17,14 +17,23 @@ Everything else is read from the declaration::
 
 The trap: a decorator that replaces the function breaks pickling, so the decorator gives the function back. The measures
 of this package pickle by name; a measure that a notebook declares travels with its function.
+
+A function is pickled by the name of its module, which the other process imports. A module that is on no path, such as
+a test module of pytest's importlib mode, cannot be imported there, so the code of the function travels. cloudpickle
+does so for a script and a notebook by itself.
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Collection, Mapping, Sequence
+import sys
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property
+from hashlib import sha256
+from importlib.machinery import ModuleSpec
+from types import FunctionType
 from typing import Any, NoReturn
 
 import numpy as np
@@ -37,7 +46,6 @@ from rankeval.join.judged import Judged
 from rankeval.measures import grammar
 from rankeval.measures.grammar import Spelling
 from rankeval.measures.tie_enumeration import EXACT_TO, over_orders
-from rankeval.measures.travelling import packed, unpacked
 
 Kernel = Callable[..., NDArray[np.float64]]
 
@@ -117,6 +125,89 @@ CHOICES: dict[str, Collection[str]] = {
 FAMILIES: dict[str, Family] = {}  # every declared family by name
 
 
+@dataclass(frozen=True)
+class _Code:
+    """A function by its code."""
+
+    content: bytes
+
+
+def _packed(value: Any) -> Any:
+    """Return a value, or `_Code` if it is a function whose module no other process can import.
+
+    Parameters
+    ----------
+    value : object
+        An attribute of a `Family`.
+    """
+    module = sys.modules.get(value.__module__) if isinstance(value, FunctionType) else None
+    if module is None or value.__module__ == "__main__" or _is_importable(value.__module__, module):
+        return value
+    return _Code(_code_of(value, module))
+
+
+def hash_of_code(function: Callable[..., Any]) -> str:
+    """Return a SHA-256 of a function's code and of what it refers to in its module.
+
+    Parameters
+    ----------
+    function : callable
+        The kernel of a measure of one's own.
+    """
+    return sha256(_code_of(function, sys.modules[function.__module__])).hexdigest()
+
+
+def _code_of(function: Any, module: Any) -> bytes:
+    import cloudpickle
+
+    with _by_value(module):
+        return bytes(cloudpickle.dumps(function))
+
+
+@contextmanager
+def _by_value(module: Any) -> Iterator[None]:
+    import cloudpickle
+
+    if module.__name__ in cloudpickle.list_registry_pickle_by_value():  # by the user, who keeps it
+        yield
+        return
+    cloudpickle.register_pickle_by_value(module)
+    try:
+        yield
+    finally:
+        cloudpickle.unregister_pickle_by_value(module)
+
+
+def _unpacked(value: Any) -> Any:
+    """Return the value that `_packed` was given.
+
+    Parameters
+    ----------
+    value : object
+        The result of `_packed`.
+    """
+    if not isinstance(value, _Code):
+        return value
+    import cloudpickle
+
+    return cloudpickle.loads(value.content)
+
+
+def _is_importable(name: str, module: Any) -> bool:
+    """Say whether an import by this name, on the same paths, gives this module."""
+    spec: ModuleSpec | None = None
+    steps = name.split(".")
+    for number in range(len(steps)):
+        path = None if spec is None else spec.submodule_search_locations
+        if number and path is None:
+            return False
+        found = (finder.find_spec(".".join(steps[: number + 1]), path) for finder in sys.meta_path)
+        spec = next((one for one in found if one is not None), None)
+        if spec is None:
+            return False
+    return spec is not None and spec.origin == getattr(module, "__file__", None)
+
+
 @dataclass(frozen=True, eq=False)
 class Family:
     """A measure, with its parameters open: a decorator of the kernel that computes it.
@@ -143,7 +234,7 @@ class Family:
         Up to where that mean is exact, in words; "" if always, or if ``expected`` asks for orders. Beyond, orders are
         drawn: a formula hands queries that are too large for it to ``tie_enumeration.write_over_orders``.
     spellings : mapping of str to tuple of str or Spelling
-        Tool -> its names for it; ``{cutoff}`` and other parameters in braces (see ``rankeval.measures.aliases``).
+        Tool -> its names for it; ``{cutoff}`` and other parameters in braces (see ``rankeval.measures.names``).
     needs : {"grades", "aspects", "groups"}
         The judgments that it reads: a grade a document, a grade for each aspect (subtopic) of the query, or a grade
         for each group of judges if there are several.
@@ -224,10 +315,10 @@ class Family:
         return kernel
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: packed(value) for name, value in vars(self).items()}
+        return {name: _packed(value) for name, value in vars(self).items()}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update({name: unpacked(value) for name, value in state.items()})
+        vars(self).update({name: _unpacked(value) for name, value in state.items()})
 
     @property
     def is_known_everywhere(self) -> bool:
@@ -268,7 +359,7 @@ class Family:
         for name in self.required:
             if name not in given and name not in self._bound:
                 form = f"{self.name}@10" if name == "cutoff" else f"{self.name}({name}=...)"
-                raise InvalidInput(f"{self.name} needs {name}: write it as in {form!r}")
+                raise InvalidInput(f"{self.name} needs {name}", argument=name, remedy=f"write it as in {form!r}")
         kept = {name: grammar.checked(self.name, name, self.kinds[name], value) for name, value in given.items()}
         parameters = tuple(sorted(one for one in kept.items() if not self._is_default(*one)))
         return Measure(self, parameters, self.semantics)
@@ -392,10 +483,8 @@ class Measure:
         bound = {**bind.get(self.family.name, {}), **given}
         for name in self.family.required:
             if name not in bound:
-                raise InvalidInput(
-                    f"{self} needs {name}, which is not guessed: write '{self.family.name}({name}=...)', or choose a "
-                    "convention that gives it"
-                )
+                remedy = f"write '{self.family.name}({name}=...)', or choose a convention that gives it"
+                raise InvalidInput(f"{self} needs {name}, which is not guessed", argument=name, remedy=remedy)
         new = bound != given or self.semantics != self.family.semantics
         return self.family.with_parameters(**bound) if new else self
 

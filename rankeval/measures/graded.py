@@ -1,18 +1,31 @@
-"""Measures of graded relevance: discounted cumulative gain and its normalised form."""
+"""Measures of graded relevance: discounted cumulative gain, its normalised form, and nDCG at points of the list.
+
+The experimental measures of trec_eval need running sums of gains along each list, retrieved and ideal. Queries of
+similar length share a table, a query a row, padded on the right:
+
+    query 4    gain    2  0  1        ideal    2  1  1        listed   T  T  T        n_ranks is that of the longer of
+    query 9    gain    1  0  0        ideal    1  1  0        listed   T  T  F        both lists, over all queries here
+
+The trap: `GainTable.gain` is the mean gain of the tied group, so that running sums are means over orders. That is
+enough for linear measures (RnDCG); for the others (nDCGrel, G, binG) orders of tied rows are scored.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import lru_cache
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rankeval._registry import chosen
 from rankeval.errors import InvalidInput
-from rankeval.join.flat import Floats, ratio
+from rankeval.join.flat import Floats, Ints, ratio
 from rankeval.join.judged import Judged
 from rankeval.measures.family import GainMap, family, mapped_gains
-from rankeval.measures.grammar import Spelling
+from rankeval.measures.grammar import Base, Spelling
 
 GREATEST_EXPONENT = 1000
 """The greatest grade for gains of 2^grade: the sum of such gains over a list is still a float."""
@@ -25,8 +38,7 @@ GAINS: dict[str, Callable[[Floats], Floats]] = {
 
 
 def _log2(rank: Floats, base: float) -> Floats:
-    """Return 1/log_b(1 + rank), the discount of trec_eval, LightGBM and scikit-learn; nDCG is the same for any base."""
-    # np.log2 is exact at powers of two, a quotient of logarithms is not.
+    # nDCG is the same for any base. np.log2 is exact at powers of two, a quotient of logarithms is not.
     return 1 / np.log2(rank + 1) if base == 2 else np.log(base) / np.log(rank + 1)
 
 
@@ -56,15 +68,13 @@ def gains_of(judged: Judged, gain: str | GainMap) -> Floats:
 def discounts_of(judged: Judged, discount: str, base: float, cutoff: int | None) -> Floats:
     """Return the discount of each rank down to the longest list of the chunk, retrieved or ideal."""
     chosen("discount", discount, DISCOUNTS)
-    if base <= 1:
-        raise InvalidInput(f"the base of the logarithm must be greater than 1 (found {base})")
     deepest = max(judged.longest, cutoff or 0)
     return _discounts(discount, base, max(deepest, 1).bit_length())[:deepest]
 
 
 @lru_cache(maxsize=16)
 def _discounts(discount: str, base: float, bits: int) -> Floats:
-    """Return the discounts of the first 2^bits ranks. Chunks differ in length, so powers of two are cached."""
+    # Chunks differ in length, so the discounts of powers of two are cached.
     factors = DISCOUNTS[discount](np.arange(1, 2**bits + 1, dtype=np.float64), base)
     factors.flags.writeable = False
     return factors
@@ -94,7 +104,7 @@ def dcg(
     *,
     gain: str | GainMap = "linear",
     discount: str = "log2",
-    base: float = 2,
+    base: Base = 2,
     cutoff: int | None = None,
 ) -> Floats:
     """Total gain of the ranked documents, discounted by rank.
@@ -122,7 +132,7 @@ def ideal_dcg(
     *,
     gain: str | GainMap = "linear",
     discount: str = "log2",
-    base: float = 2,
+    base: Base = 2,
     cutoff: int | None = None,
 ) -> Floats:
     """DCG of the best order of the judged documents: a property of the query, not of the ranking.
@@ -156,7 +166,7 @@ def ndcg(
     *,
     gain: str | GainMap = "linear",
     discount: str = "log2",
-    base: float = 2,
+    base: Base = 2,
     cutoff: int | None = None,
 ) -> Floats:
     """DCG as a share of that of the best order.
@@ -167,3 +177,198 @@ def ndcg(
     ideal = judged.ideal(gains, discounts, cutoff)
     value = judged.discounted(gains, discounts, cutoff)
     return ratio(value, ideal)
+
+
+_CELLS = 2**18
+"""Most cells of a table: it stays in the processor's cache."""
+
+
+@dataclass(frozen=True, eq=False)
+class GainTable:
+    """Some queries by rank, a query a row.
+
+    Attributes
+    ----------
+    query : ndarray of shape (n,)
+        The numbers of the queries.
+    row : ndarray of shape (n, n_ranks)
+        The row of the chunk at each rank; 0 beyond the end of the list.
+    listed : ndarray of bool of shape (n, n_ranks)
+        Whether the list has this rank.
+    gain, ideal : ndarray of shape (n, n_ranks)
+        Gain at each rank (for tied rows the mean of their group), and gain at each rank of the best order.
+    """
+
+    query: Ints
+    row: Ints
+    listed: NDArray[np.bool_]
+    gain: Floats
+    ideal: Floats
+
+    @cached_property
+    def running(self) -> tuple[Floats, Floats]:
+        """DCG and ideal DCG at each rank."""
+        weight = DISCOUNTS["log2"](np.arange(1.0, self.gain.shape[1] + 1), 2)
+        dcg, ideal = (np.cumsum(part * weight, axis=1) for part in (self.gain, self.ideal))
+        return dcg, ideal
+
+    def listed_of(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Return the value of the row at each rank, 0 beyond the end of the list."""
+        return (
+            np.where(self.listed, values[self.row], values.dtype.type(0)) if len(values) else np.zeros(self.row.shape)
+        )
+
+
+def _gain_tables(judged: Judged, gain: Floats) -> list[GainTable]:
+    tables: list[GainTable] = judged.once(("tables", gain.tobytes()), lambda: list(_laid_out(judged, gain)))
+    return tables
+
+
+def _laid_out(judged: Judged, gain: Floats) -> Iterator[GainTable]:
+    best_first = np.argsort(-gain, kind="stable")
+    best_first = best_first[gain[best_first] > 0]
+    upto = np.cumsum(judged.counts[:, best_first], axis=1)
+    falling = np.append(gain[best_first], 0.0)
+    gains = judged.groups.averaged(gain[judged.code])
+    n_ranks = np.maximum(judged.n_retrieved, upto[:, -1] if upto.shape[1] else 0)
+    shortest_first = np.argsort(n_ranks, kind="stable")
+    first = 0
+    while first < len(shortest_first):
+        last = first + 1
+        while last < len(shortest_first) and n_ranks[shortest_first[last]] * (last + 1 - first) <= _CELLS:
+            last += 1
+        query = shortest_first[first:last]
+        rank = np.arange(int(n_ranks[query[-1]]))
+        listed = rank < judged.n_retrieved[query, None]
+        row = np.where(listed, judged.offsets[query, None] + rank, 0)
+        # The gain at a rank of the best order: as many steps down `falling` as gains are used up before the rank.
+        place = np.zeros((len(query), len(rank)), dtype=np.uint8 if len(falling) < 256 else np.int64)
+        for used_up in upto[query].astype(np.int32).T:
+            place += used_up[:, None] <= rank.astype(np.int32)
+        table = GainTable(query, row, listed, np.zeros(row.shape), falling.take(place))
+        yield replace(table, gain=table.listed_of(gains))
+        first = last
+
+
+def _in_order(values: Floats) -> Floats:
+    # Added from the left: padding with zeros then does not change the last bit.
+    return np.cumsum(values, axis=1)[:, -1] if values.shape[1] else np.zeros(len(values))
+
+
+@family(
+    "nDCGrel",
+    title="nDCG averaged over relevant documents",
+    formula="mean, over the documents with a gain, of nDCG at their rank; at the end of the list if not retrieved",
+    source="Buckley, trec_eval",
+    expected="orders",
+    spellings={"trec_eval": ("ndcg_rel", "ndcg_rel_{gain}")},
+)
+def ndcg_rel(judged: Judged, *, gain: str | GainMap = "linear") -> Floats:
+    """Mean of nDCG at the ranks of the documents with a gain above 0.
+
+    In [0, 1], higher is better; 0/0 without such documents. ``gain`` as of DCG.
+    """
+    gains = gains_of(judged, gain)
+    positive = (gains > 0)[judged.code]
+    value = np.full(judged.n_queries, np.nan)
+    for table in _gain_tables(judged, gains):
+        if table.gain.shape[1] == 0:
+            continue
+        dcg, ideal = table.running
+        chance = table.listed_of(positive)
+        found = np.where(chance, dcg, 0.0)
+        n_positive = (table.ideal > 0).sum(axis=1)
+        some = n_positive > 0
+        share = ratio(found, ideal, otherwise=0.0)
+        last = ratio(dcg[:, -1], ideal[:, -1], otherwise=0.0)
+        total = _in_order(share) + (n_positive - chance.sum(axis=1)) * last
+        value[table.query[some]] = total[some] / n_positive[some]
+    return value
+
+
+@family(
+    "RnDCG",
+    title="nDCG averaged over the levels of gain",
+    formula="mean of nDCG at the ranks where the best order falls to a lower gain, and at the end of a longer list",
+    source="Buckley, trec_eval",
+    linear=True,
+    spellings={"trec_eval": ("Rndcg", "Rndcg_{gain}")},
+)
+def r_ndcg(judged: Judged, *, gain: str | GainMap = "linear", rel: float = 1) -> Floats:
+    """Mean of nDCG at the last rank of each level of gain in the best order.
+
+    In [0, 1], higher is better; 0/0 without documents with a label of at least ``rel``. The end of the list counts,
+    too, if it is at least two ranks below the last gain of the best order.
+    """
+    gains = gains_of(judged, gain)
+    steps = np.unique(gains[gains > 0])[::-1]
+    counted = np.column_stack(
+        [judged.counts[:, gains == step].sum(axis=1) for step in steps] or [judged.n_queries * [0]]
+    )
+    upto = np.cumsum(counted, axis=1)
+    value = np.full(judged.n_queries, np.nan)
+    for table in _gain_tables(judged, gains):
+        n_ranks = table.gain.shape[1]
+        some = (judged.n_relevant(rel)[table.query] > 0) & (upto[table.query, -1] > 0)
+        if n_ranks == 0 or not some.any():
+            continue
+        dcg, ideal = table.running
+        total, points = np.zeros(len(dcg)), np.zeros(len(dcg))
+        ends = [(upto[table.query, step], counted[table.query, step] > 0) for step in range(len(steps))]
+        # trec_eval counts the end of the list only if it is two ranks or more beyond the last gain.
+        ends.append((np.full(len(dcg), n_ranks), judged.n_retrieved[table.query] >= upto[table.query, -1] + 2))
+        for rank, counts in ends:
+            at = np.maximum(rank - 1, 0)[:, None]
+            here, best = (np.take_along_axis(part, at, axis=1)[:, 0] for part in (dcg, ideal))
+            total += counts * ratio(here, best, otherwise=0.0)
+            points += counts
+        value[table.query[some]] = total[some] / points[some]
+    return value
+
+
+def _discounted_by_cost(table: GainTable) -> tuple[Floats, Floats]:
+    """Return each rank's term of G, and the running gain of the best order, counting at least 1 for each rank."""
+    could = np.cumsum(np.maximum(table.ideal, 1.0), axis=1)
+    cost = could - np.cumsum(table.gain, axis=1)
+    return ratio(table.gain, np.log2(2 + cost), otherwise=0.0), could
+
+
+@family(
+    "G",
+    title="normalised gain",
+    formula="sum of gain / log2(2 + cost - gain so far) / sum of all gains; cost adds max(ideal gain, 1) at each rank",
+    source="Buckley, trec_eval",
+    expected="orders",
+    spellings={"trec_eval": ("G", "G_{gain}")},
+)
+def normalised_gain(judged: Judged, *, gain: str | GainMap = "linear") -> Floats:
+    """Gain of the documents, discounted by the gain that the list missed above them: between AP and nDCG.
+
+    In [0, 1], higher is better; 0/0 without documents of a gain above 0. ``gain`` as of DCG.
+    """
+    gains = gains_of(judged, gain)
+    value = np.full(judged.n_queries, np.nan)
+    for table in _gain_tables(judged, gains):
+        found, _ = _discounted_by_cost(table)
+        best = _in_order(table.ideal)
+        some = best > 0
+        value[table.query[some]] = _in_order(found)[some] / best[some]
+    return value
+
+
+@family(
+    "binG",
+    title="normalised gain, binary",
+    formula="(1/R) sum over relevant rows of 1 / log2(2 + number of rows above that are not relevant)",
+    source="Buckley, trec_eval",
+    expected="orders of hits",
+    spellings={"trec_eval": ("binG",)},
+)
+def binary_g(judged: Judged, *, rel: float = 1) -> Floats:
+    """Gain of the relevant documents, discounted by the rows above that are not relevant: between AP and nDCG.
+
+    In [0, 1], higher is better; 0/0 without relevant documents.
+    """
+    found = judged.relevant(rel)
+    part = 1 / np.log2(2 + found.rank - found.hits)
+    return ratio(judged.sums(found.query, part), judged.n_relevant(rel))

@@ -26,8 +26,16 @@ from rankeval.errors import InvalidInput
 
 Parameters = tuple[tuple[str, Any], ...]
 
+# Annotations that say which numbers a parameter may be: see `_KINDS`.
 Count = int
-"""Annotation of a parameter that is a whole number, 1 or greater."""
+Depth = int
+Chance = float
+Share = float
+Inner = float
+Positive = float
+Base = float
+Weight = float
+Levels = tuple[float, ...]
 
 DEEPEST = 10_000_000
 """The deepest cut-off. It is deeper than any list, and the weights of that many ranks still fit into memory."""
@@ -150,6 +158,10 @@ def _is_number(value: Any) -> bool:
     return number and abs(value) <= sys.float_info.max  # neither nan nor infinite, which are no literals of Python
 
 
+def _is_chance(value: Any) -> bool:
+    return _is_number(value) and 0 <= value <= 1
+
+
 def _is_whole(value: Any) -> bool:
     return _is_number(value) and value == int(value)
 
@@ -159,19 +171,29 @@ def _is_gain_map(value: Any) -> bool:
     return bool(pairs) and all(_is_number(grade) and _is_number(gain) and gain >= 0 for grade, gain in value)
 
 
+def _number(expected: str, fits: Callable[[Any], bool], *, whole: bool = False) -> _Kind:
+    is_kind = _is_whole if whole else _is_number
+    return _Kind(expected, lambda value: is_kind(value) and fits(value))
+
+
+_RANK = f"a rank, 1 or greater and up to {DEEPEST:,}"
 _KINDS = {
-    "cutoff": _Kind(
-        f"a rank, 1 or greater and up to {DEEPEST:,}; leave it out to count all rows",
-        lambda value: _is_whole(value) and 1 <= value <= DEEPEST,
-    ),
-    "float": _Kind("a number", _is_number),
+    "cutoff": _number(f"{_RANK}; leave it out to count all rows", lambda k: 1 <= k <= DEEPEST, whole=True),
+    "Depth": _number(_RANK, lambda depth: 1 <= depth <= DEEPEST, whole=True),
+    "Count": _number("a whole number, 1 or greater", lambda count: count >= 1, whole=True),
     "int": _Kind("a whole number", _is_whole),
-    "Count": _Kind("a whole number, 1 or greater", lambda value: _is_whole(value) and value >= 1),
+    "float": _Kind("a number", _is_number),
+    "Chance": _Kind("a number from 0 to 1", _is_chance),
+    "Share": _number("a number from 0 to below 1", lambda p: 0 <= p < 1),
+    "Inner": _number("a number above 0 and below 1", lambda p: 0 < p < 1),
+    "Positive": _number("a number above 0", lambda number: number > 0),
+    "Base": _number("a number above 1", lambda base: base > 1),
+    "Weight": _number("a number from 0 to 1e100", lambda weight: 0 <= weight <= 1e100),  # whose square is a float
     "bool": _Kind("True or False", lambda value: isinstance(value, bool)),
     "str": _Kind("text in quotes", lambda value: isinstance(value, str)),
-    "tuple[float, ...]": _Kind(
-        "numbers in parentheses, such as (0.25, 0.5)",
-        lambda value: isinstance(value, tuple) and bool(value) and all(map(_is_number, value)),
+    "Levels": _Kind(
+        "numbers from 0 to 1 in parentheses, such as (0.25, 0.5)",
+        lambda levels: isinstance(levels, tuple) and bool(levels) and all(map(_is_chance, levels)),
     ),
     "str | GainMap": _Kind(
         "text in quotes, or gains of 0 or more by grade, such as {1: 1, 2: 3}",
@@ -217,7 +239,7 @@ def checked(family: str, name: str, kind: str, value: Any) -> Any:
     wanted = _KINDS.get(kind.removesuffix(" | None"))
     if wanted is None or (form is None and kind.endswith(" | None")) or wanted.fits(form):
         return form
-    raise InvalidInput(f"{family}: {name} is {value!r}; expected {wanted.expected}")
+    raise InvalidInput(where=family, argument=name, found=repr(value), expected=wanted.expected)
 
 
 def _canonical(value: Any) -> Any:

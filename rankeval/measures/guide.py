@@ -33,7 +33,7 @@ parameters that this name implies. The column `trec_eval` has the names that tre
 
 Under `ties='expected'` a value is the mean over all orders of rows with equal scores. The column `ties` says for how
 many tied rows it is exact. For more, rankeval draws orders with a seed that depends on the query's id, and reports the
-standard error (`ev.standard_errors` by query, `ev.aggregate_errors()`).
+standard error (`standard_errors(ev)` by query and `aggregate_errors(ev)`, both of `rankeval.evaluation`).
 """
 
 HEADS = ("measure", "formula", "parameters", "range", "ties", "source", *TOOLS, "others")
@@ -95,7 +95,6 @@ def list_measures(name: str | None = None) -> pd.DataFrame:
 
 
 def _found(name: str) -> list[Family]:
-    """Return the families that a name is found in, or else the one whose measure it is."""
     part = name.lower()
     found = [family for family in FAMILIES.values() if any(part in text.lower() for text in _texts(family))]
     return found or [measure(name).family]
@@ -185,13 +184,11 @@ def measures_markdown() -> str:
 
 
 def _chapter(family: Family) -> str:
-    """Return the first sentence of the module that declares a family."""
     module = sys.modules.get(family.kernel.__module__)
     return (inspect.getdoc(module) or family.kernel.__module__).partition("\n")[0].removesuffix(".")
 
 
 def _row(family: Family) -> Iterator[str]:
-    """Yield the cells of a measure."""
     yield f"**{_escaped(family.name)}**: {_escaped(family.title)}"
     yield _escaped(family.formula)
     empty = inspect.Parameter.empty

@@ -17,11 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankeval._registry import chosen
-from rankeval.errors import InvalidInput
 from rankeval.join.flat import Floats, Ints, ratio
 from rankeval.join.judged import BELOW_ALL, Judged
+from rankeval.measures.chances import hypergeometric
 from rankeval.measures.family import family
-from rankeval.measures.grammar import Spelling
+from rankeval.measures.grammar import Share, Spelling
 
 EPSILON = 1e-5
 """trec_eval's small number: infAP adds it to counts of documents, and it is the least value in geometric means."""
@@ -81,7 +81,6 @@ def bpref(judged: Judged, *, rel: float = 1) -> Floats:
 
 
 def _precision_expected(relevant: Floats, nonrelevant: Floats, pooled: Floats, rank: Floats) -> Floats:
-    """Return infAP's estimate of the precision at a relevant row, from the numbers of rows above it."""
     known = relevant + nonrelevant
     share = (relevant + EPSILON) / (known + 2 * EPSILON)
     return (1 + (known + pooled) * share) / rank
@@ -103,7 +102,7 @@ def _inf_ap_of_group(
     known = inside + others - 1  # judged rows of the group besides the relevant row in question
     place = np.arange(size)[:, None]
     drawn = np.arange(known + 1)[None, :]
-    chance = _hypergeometric(size - 1, known, place, drawn)
+    chance = hypergeometric(size - 1, known, place, drawn)
     relevant_above = hits + (drawn * (inside - 1) / known if known else 0.0 * drawn)
     left = size - 1 - known
     pooled_above = marks + ((place - drawn) * more / left if left else 0.0 * (place - drawn))
@@ -111,23 +110,6 @@ def _inf_ap_of_group(
     share = (relevant_above + EPSILON) / (judged_above + 2 * EPSILON)
     estimate = (1 + (judged_above + pooled_above) * share) / (ahead + place + 1)
     return float((chance * estimate).sum() * inside / size)
-
-
-def _hypergeometric(total: int, marked: int, drawn: Ints, hits: Ints) -> Floats:
-    """Return the chance of ``hits`` marked ones among ``drawn`` out of ``total``, of which ``marked`` are marked."""
-    log_factorial = np.concatenate(([0.0], np.cumsum(np.log(np.arange(1, total + 1)))))
-
-    def log_choose(n: Ints, k: Ints) -> Floats:
-        value: Floats = log_factorial[n] - log_factorial[k] - log_factorial[n - k]
-        return value
-
-    rest = total - marked
-    misses = drawn - hits
-    possible = (misses >= 0) & (misses <= rest)
-    misses = np.clip(misses, 0, rest)
-    log_chance = log_choose(np.array(marked), hits) + log_choose(np.array(rest), misses)
-    # What cannot be drawn has a "logarithm" beyond all floats in large groups: it must not get as far as exp.
-    return np.exp(np.where(possible, log_chance - log_choose(np.array(total), drawn), -np.inf))
 
 
 @family(
@@ -173,6 +155,23 @@ def inf_ap(judged: Judged, *, rel: float = 1) -> Floats:
 
 
 @family(
+    "Judged",
+    title="share of judged rows",
+    formula="judged rows to k / min(k, retrieved)",
+    source="MacAvaney, Macdonald & Ounis 2022, ir_measures",
+    doi="10.1007/978-3-030-99739-7_38",
+    linear=True,
+    spellings={"ir_measures": ("Judged@{cutoff}",)},
+)
+def judged_share(judged: Judged, *, cutoff: int | None = None) -> Floats:
+    """Share of the rows within the cut-off that have a judgment.
+
+    In [0, 1], higher is better; 0/0 if nothing was retrieved.
+    """
+    return ratio(judged.mean_within(judged.ties, number_before(judged_rows(judged)), cutoff), judged.depth(cutoff))
+
+
+@family(
     "Unj",
     title="unjudged documents",
     formula="unjudged rows within the cut-off / k; without a cut-off unjudged / retrieved",
@@ -210,8 +209,6 @@ def num_nonrel_judged_ret(judged: Judged, *, rel: float = 1) -> Floats:
 
 def persistence(judged: Judged, p: float) -> Floats:
     """Return p^(rank - 1) for the ranks of the longest list."""
-    if not 0 <= p < 1:
-        raise InvalidInput(f"p, the chance that a user reads on, must be in [0, 1) (found {p})")
     return np.power(p, np.arange(judged.longest + 1, dtype=np.float64))
 
 
@@ -243,7 +240,7 @@ RBP_GAINS = ("binary", "scaled", "linear")
         "Moffat & Zobel": (Spelling("RBP", {"p": 0.95}), Spelling("RBP@{cutoff}", {"p": 0.95})),
     },
 )
-def rbp(judged: Judged, *, p: float, gain: str = "binary", rel: float = 1, cutoff: int | None = None) -> Floats:
+def rbp(judged: Judged, *, p: Share, gain: str = "binary", rel: float = 1, cutoff: int | None = None) -> Floats:
     """Mean gain per document read, by a user who reads the next document with chance p.
 
     In [0, 1] unless gains are linear, higher is better; 0 without relevant documents. A relevant document gains 1
@@ -274,7 +271,7 @@ RULES = ("exact", "trec_eval-10")
     greater_is_better=False,
     spellings={"trec_eval-10": (Spelling("rbp_resid", {"p": 0.9, "rule": "trec_eval-10"}),)},
 )
-def rbp_residual(judged: Judged, *, p: float, rule: str = "exact") -> Floats:
+def rbp_residual(judged: Judged, *, p: Share, rule: str = "exact") -> Floats:
     """Rise of rank-biased precision if all unjudged documents, and all beyond the list, were relevant.
 
     In [0, 1]; a lower value means that RBP is known more exactly. ``rule="trec_eval-10"`` gives 0 if every retrieved

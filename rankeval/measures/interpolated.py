@@ -46,12 +46,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankeval._registry import chosen
-from rankeval.errors import InvalidInput
 from rankeval.join.flat import Floats, Ints, ratio
 from rankeval.join.judged import Judged
 from rankeval.measures.chances import CELLS, distinct_rows, place_of_hit
 from rankeval.measures.family import family
-from rankeval.measures.grammar import Spelling
+from rankeval.measures.grammar import Chance, Levels, Positive, Spelling
 from rankeval.measures.tie_enumeration import write_over_orders
 
 ELEVEN = tuple(place / 10 for place in range(11))
@@ -66,12 +65,12 @@ def _exactly(level: float, n_relevant: Ints) -> Ints:
 
 
 def _nearly_up(level: float, n_relevant: Ints) -> Ints:
-    """Return int(level * R + 0.9), as trec_eval 9 does; this is not always the ceiling."""
+    # As in trec_eval 9; this is not always the ceiling.
     return (level * n_relevant + 0.9).astype(np.int64)
 
 
 def _rounded(level: float, n_relevant: Ints) -> Ints:
-    """Return level * R rounded, with halves up, as trec_eval 10 does; recall may then be below the level."""
+    # Halves go up, as in trec_eval 10; recall may then be below the level.
     share = level * n_relevant
     whole = np.floor(share)
     needed: Ints = (whole + (share - whole >= 0.5)).astype(np.int64)
@@ -87,16 +86,12 @@ RULES: dict[str, Callable[[float, Ints], Ints]] = {
 
 
 def _by_version(*names: str) -> dict[str, tuple[Spelling, ...]]:
-    """Return names that two versions of trec_eval share, each with its own rule."""
     versions = ("trec_eval-9", "trec_eval-10")
     return {version: tuple(Spelling(name, {"rule": version}) for name in names) for version in versions}
 
 
 def _needed(judged: Judged, level: float, rule: str, rel: float) -> Ints:
-    """Return the number of hits of each query at which a recall level is reached."""
     chosen("rule of interpolation", rule, RULES)
-    if not 0 <= level <= 1:
-        raise InvalidInput(f"a recall level must be in [0, 1] (found {level})")
     return np.maximum(RULES[rule](level, judged.n_relevant(rel)), 1)
 
 
@@ -271,7 +266,6 @@ def mean_interpolated(groups: Mixed, levels: RecallLevels) -> Floats:
 
 
 def _steps_of_shape(groups: Mixed, levels: RecallLevels) -> Iterator[_Steps]:
-    """Yield the steps of groups that have the same numbers of hits and misses."""
     hits, misses = int(groups.hits[0]), int(groups.misses[0])
     at_once = max(1, CELLS // (hits * (misses + 1)))
     for begin in range(0, len(groups.query), at_once):
@@ -326,14 +320,10 @@ def _chances(groups: Mixed, group: Ints, precision: Floats, at_least: Ints) -> F
 
 
 def _expected_iprec(judged: Judged, *, recall: float, rule: str = "exact", rel: float = 1) -> Floats:
-    """Return the mean of IPrec over the orders of tied rows: IAP11 with one level."""
     return _expected_average(judged, levels=(recall,), rule=rule, rel=rel)
 
 
-def _expected_average(
-    judged: Judged, *, levels: tuple[float, ...] = ELEVEN, rule: str = "exact", rel: float = 1
-) -> Floats:
-    """Return the mean of IAP11 over the orders of tied rows."""
+def _expected_average(judged: Judged, *, levels: Levels = ELEVEN, rule: str = "exact", rel: float = 1) -> Floats:
     groups, alone = relevant_or_not(judged, rel)
     rank = worst_ranks(judged, rel, groups, alone)
     needed = np.array([_needed(judged, level, rule, rel) for level in levels])
@@ -361,7 +351,7 @@ def _expected_average(
         "ir_measures": ("IPrec@{recall}",),
     },
 )
-def interpolated_precision(judged: Judged, *, recall: float, rule: str = "exact", rel: float = 1) -> Floats:
+def interpolated_precision(judged: Judged, *, recall: Chance, rule: str = "exact", rel: float = 1) -> Floats:
     """Greatest precision at any rank with at least the given recall.
 
     In [0, 1], higher is better; 0/0 without relevant documents. ``rule`` says when recall r of R documents is reached:
@@ -383,9 +373,7 @@ def interpolated_precision(judged: Judged, *, recall: float, rule: str = "exact"
         "trec_eval-8": (Spelling("11-pt_avg", {"rule": "trec_eval-9"}),),
     },
 )
-def eleven_point_average(
-    judged: Judged, *, levels: tuple[float, ...] = ELEVEN, rule: str = "exact", rel: float = 1
-) -> Floats:
+def eleven_point_average(judged: Judged, *, levels: Levels = ELEVEN, rule: str = "exact", rel: float = 1) -> Floats:
     """Mean of the interpolated precisions at recall levels, eleven unless others are given.
 
     In [0, 1], higher is better; 0/0 without relevant documents. ``rule`` as of IPrec.
@@ -405,13 +393,11 @@ def eleven_point_average(
     monotone="order",
     spellings={"trec_eval": ("Rprec_mult_{multiple}",)},
 )
-def rprec_multiple(judged: Judged, *, multiple: float, rel: float = 1) -> Floats:
+def rprec_multiple(judged: Judged, *, multiple: Positive, rel: float = 1) -> Floats:
     """Precision at a multiple of R: multiples below 1 test the first ranks, those above 1 later ranks.
 
     In [0, 1], higher is better; 0/0 without relevant documents.
     """
-    if multiple <= 0:
-        raise InvalidInput(f"multiple must be above 0, such as 0.5 (found {multiple})")
     n_relevant = judged.n_relevant(rel)
     cutoff = _nearly_up(multiple, n_relevant)
     share = ratio(judged.hits(rel, cutoff), cutoff, otherwise=0.0)

@@ -1,4 +1,4 @@
-"""Preferences between documents, and judgments by several groups of judges.
+"""Pairs of documents in the right order, and preferences of several groups of judges.
 
 A judgment group (a user, an assessor; given as the aspect of the judgments) prefers the document with the higher grade.
 A ranking fulfils a preference if it ranks the preferred document higher. A retrieved document counts as ranked above
@@ -32,8 +32,125 @@ from rankeval.join.aspects import AspectBlock
 from rankeval.join.flat import Floats, Ints, ratio
 from rankeval.join.judged import Judged
 from rankeval.join.readings import by_group
+from rankeval.measures.cascade import ranks
+from rankeval.measures.chances import hypergeometric
 from rankeval.measures.family import FAMILIES, family
-from rankeval.measures.grammar import Spelling
+from rankeval.measures.grammar import Positive, Spelling
+
+
+@family(
+    "PairAccuracy",
+    title="pairwise accuracy",
+    formula="pairs (relevant, not relevant) of rows to k with the relevant one above / all such pairs",
+    source="MacAvaney, Macdonald & Ounis 2022, ir_measures, which calls it Accuracy",
+    doi="10.1007/978-3-030-99739-7_38",
+    expected="kernel",
+    monotone="",
+    spellings={"ir_measures": ("Accuracy", "Accuracy@{cutoff}")},
+)
+def pair_accuracy(judged: Judged, *, rel: float = 1, cutoff: int | None = None) -> Floats:
+    """Chance that a retrieved relevant row is above one that is not relevant: the area under the ROC curve.
+
+    In [0, 1], higher is better, 1/2 for a random order; 0/0 without a pair. Unjudged rows count as not relevant.
+    Accuracy is another measure: the share of a collection's documents that are classified rightly.
+    """
+    # A tied pair is half in order. If the cut-off divides a group of tied rows, the number of the group's relevant rows
+    # within it is random, and the mean is over that number.
+    begin, prefix = judged.offsets[:-1], judged.prefix(rel)
+    stop = begin + judged.depth(cutoff)
+    divided = judged.groups.of(judged.groups.divided(stop))
+    settled = stop.copy()
+    settled[divided.query] = divided.start
+    hits = (prefix[settled] - prefix[begin]).astype(np.float64)
+    misses = settled - begin - hits
+
+    found = judged.relevant(rel)
+    above = (found.rank - found.hits).astype(np.float64)
+    if len(judged.groups.start):
+        start, end, query = judged.groups
+        row, group = judged.tied_rows()
+        before = start - begin[query] - (prefix[start] - prefix[begin[query]])
+        inside = end - start - (prefix[end] - prefix[start])
+        tied = judged.code[row] >= judged.threshold(rel)
+        above[prefix[row[tied]]] = (before + inside / 2)[group[tied]]
+    # Pairs of rows that are within the cut-off in every order; those of a divided group follow below.
+    counts = found.row < settled[found.query]
+    of_query = found.query[counts]
+    in_order = judged.sums(of_query, misses[of_query] - above[counts])
+    value = ratio(in_order, hits * misses)
+    # From here on: the mean over the number of relevant rows that a divided group has within the cut-off.
+    start, end, query = divided
+    size, drawn = end - start, stop[query] - start
+    relevant = prefix[end].astype(np.int64) - prefix[start]
+    total, defined = np.zeros(len(size)), np.zeros(len(size), dtype=bool)
+    for number in range(int(min(drawn.max(initial=0), relevant.max(initial=0))) + 1):
+        can = (number <= np.minimum(drawn, relevant)) & (drawn - number <= size - relevant)
+        of, wrong = query[can], (drawn - number)[can]
+        chance = hypergeometric(size[can], relevant[can], drawn[can], number)
+        pairs = (hits[of] + number) * (misses[of] + wrong)
+        good = in_order[of] + hits[of] * wrong + number * wrong / 2
+        total[can] += chance * ratio(good, pairs, otherwise=0.0)
+        defined[can] |= pairs > 0
+    value[query] = np.where(defined, total, np.nan)
+    return value
+
+
+@family(
+    "OPA",
+    title="ordered pair accuracy",
+    formula="pairs of rows of unlike grades with the better one above / all such pairs",
+    source="Pasumarthi et al. 2019, TensorFlow Ranking",
+    doi="10.1145/3292500.3330677",
+    expected="kernel",
+    monotone="order",
+)
+def ordered_pair_accuracy(judged: Judged) -> Floats:
+    """Share of the retrieved pairs of unlike grades that are in order.
+
+    In [0, 1], higher is better; 0/0 without such a pair.
+    """
+    # A tied pair is half in order.
+    begin = judged.offsets[:-1]
+    query = np.repeat(np.arange(judged.n_queries), judged.n_retrieved)
+    zero = judged.threshold(0)
+    in_order, pairs = np.zeros(judged.n_queries), np.zeros(judged.n_queries)
+    row, group = judged.tied_rows()
+    for code in range(zero, len(judged.levels) - 1):
+        prefix = judged.prefix(judged.levels[code + 1])
+        lower = judged.code <= code if code == zero else judged.code == code
+        above = (prefix[:-1] - prefix[begin[query]]).astype(np.float64)
+        if len(row):
+            start, end, of_query = judged.groups
+            mean = prefix[start] - prefix[begin[of_query]] + (prefix[end] - prefix[start]) / 2
+            above[row] = mean[group]
+        in_order += judged.sums(query[lower], above[lower])
+        pairs += np.bincount(query[lower], minlength=judged.n_queries) * (
+            prefix[judged.offsets[1:]] - prefix[begin]
+        ).astype(np.float64)
+    return ratio(in_order, pairs)
+
+
+@family(
+    "ARP",
+    title="average relevance position",
+    formula="sum of rank * rel / sum of rel, over the retrieved",
+    source="Zhu 2004; Pasumarthi et al. 2019, TensorFlow Ranking",
+    doi="10.1145/3292500.3330677",
+    bounds=(0.0, np.inf),
+    linear=True,
+    monotone="order",
+    greater_is_better=False,
+)
+def average_relevance_position(judged: Judged) -> Floats:
+    """Mean rank of the relevant rows, weighted by grade.
+
+    1 or greater, lower is better; 0/0 if nothing relevant was retrieved. Beware: counted as 0, that is the best value.
+    """
+    gain = np.maximum(np.asarray(judged.levels, dtype=np.float64), 0)
+    rank = ranks(judged, None)
+    weight = judged.discounted(gain, np.ones_like(rank))
+    return ratio(judged.discounted(gain, rank), weight)
+
 
 AVERAGES = ("preference", "pair", "group")
 """Units of equal weight: every preference, every pair of documents (of one group or several), every group."""
@@ -77,7 +194,6 @@ class Preferences(NamedTuple):
 
 
 def _preferences(judged: Judged) -> Iterator[Preferences]:
-    """Yield the preferences of each query. Tied rows have one place in common."""
     place = np.arange(len(judged.code), dtype=np.float64)
     for start, end in zip(judged.ties.start.tolist(), judged.ties.end.tolist(), strict=True):
         place[start:end] = start
@@ -108,7 +224,6 @@ def _grades_of_one(judged: Judged, query: int, place: Floats) -> tuple[Floats, F
 
 
 def _documents(block: AspectBlock, query: int) -> Ints:
-    """Return the judged documents of a query in ascending order of their ids as bytes."""
     documents = block.known[block.known_query == query]
     ordered: Ints = documents[np.argsort(block.table.byte_rank[documents], kind="stable")]
     return ordered
@@ -159,7 +274,6 @@ def _by_group_of_judges(
 
 
 def _count(judged: Judged, *, fulfilled: bool, count: str) -> Floats:
-    """Return the number of possible, or of fulfilled, preferences of each query."""
     value = np.zeros(judged.n_queries)
     for query, one in enumerate(_preferences(judged)):
         may, possible = one.pairs(count)
@@ -218,7 +332,6 @@ def _by_pair(one: Preferences, found: Floats, there: NDArray[np.int64]) -> float
 
 
 def _spellings() -> tuple[Spelling, ...]:
-    """Return trec_eval's names: prefs_simp, prefs_pair_ret, prefs_avgjg_imp and so on."""
     names = {"simp": "preference", "pair": "pair", "avgjg": "group"}
     ends = {"": "all", "_ret": "retrieved", "_imp": "implied"}
     return tuple(
@@ -299,7 +412,9 @@ def _balanced(one: Preferences, group: int, count: str, rule: str) -> float:
             if one.partial[group]:
                 raise InvalidInput(
                     "PrefsR over sub-groups has no mean over the orders of tied rows if these decide which documents "
-                    "count: choose ties='docid'"
+                    "count",
+                    argument="ties",
+                    remedy="choose ties='docid'",
                 )
             keep[tied] = n_kept / n_tied
             fulfilled = fulfilled.copy()
@@ -362,7 +477,7 @@ def prefs_balanced(judged: Judged, *, count: str = "all", rule: str = "exact") -
     },
 )
 def average_over_groups(
-    judged: Judged, *, of: str, rel: float = 1, multiple: float | None = None, cutoff: int | None = None
+    judged: Judged, *, of: str, rel: float = 1, multiple: Positive | None = None, cutoff: int | None = None
 ) -> Floats:
     """Mean of the measure ``of`` over judgment groups, each with its own grades.
 

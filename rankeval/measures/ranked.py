@@ -3,6 +3,9 @@
 A tied row has no single rank. Each kernel here excludes the rows of open groups, or takes their mean over orders from a
 formula of its own (McSherry & Najork 2008). If the cut-off divides a group, the number of relevant rows above the
 cut-off is random too, and hypergeometric.
+
+The logarithms of AP and bpref (geometric means, log odds) have no simple mean over the orders of tied rows, so their
+orders are scored (`tie_enumeration`).
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ from rankeval.join.flat import Floats, Ints, ratio, rows_of
 from rankeval.join.judged import Groups, Judged
 from rankeval.measures.chances import hypergeometric
 from rankeval.measures.family import family
+from rankeval.measures.incomplete import EPSILON, bpref
 
 _LONG = 1024
 """Rows in a list for which a call or two of their own are no cost."""
@@ -51,7 +55,7 @@ def _sum_of_precisions(judged: Judged, rel: float, cutoff: int | None) -> Floats
 
 
 def _sums_list_by_list(judged: Judged, rel: float, cutoff: int | None) -> Floats:
-    """Return the same for long lists: slices of each take less time than arrays that say whose each row is."""
+    # Slices of long lists take less time than arrays that say whose each row is (bench_arrays C).
     rows, first, total = judged.relevant_rows(rel), judged.first_hits(rel), np.zeros(judged.n_queries)
     among = _relevant_in_groups(judged, rel)
     parts = np.searchsorted(among, first)
@@ -83,7 +87,6 @@ NORMALIZERS = ("R", "min", "k", "hits")
 
 
 def _normalized(total: Floats, judged: Judged, rel: float, cutoff: int | None, normalizer: str) -> Floats:
-    """Return AP from the sums of precisions: nan without relevant documents, 0 without hits."""
     found = judged.n_relevant(rel)
     if normalizer == "R":
         whole = found
@@ -103,7 +106,6 @@ def _normalized(total: Floats, judged: Judged, rel: float, cutoff: int | None, n
 def _expected_normalized_ap(
     judged: Judged, *, rel: float = 1, normalizer: str = "R", cutoff: int | None = None
 ) -> Floats:
-    """Return the mean of AP over the orders of tied rows."""
     within = _precisions_within_groups(judged, rel, cutoff)
     total = _sum_of_precisions(judged, rel, cutoff)
     total += judged.sums(judged.groups.query, within)
@@ -259,3 +261,63 @@ def reciprocal_rank(judged: Judged, *, rel: float = 1, cutoff: int | None = None
     if cutoff is not None:
         value[query[rank > cutoff]] = 0
     return value
+
+
+@family(
+    "gm_AP",
+    title="average precision, for the geometric mean",
+    formula="log(max(AP, 0.00001)); the aggregate is exp of the mean",
+    source="Robertson 2006",
+    doi="10.1145/1183614.1183630",
+    bounds=(float(np.log(LEAST_AP)), 0.0),
+    aggregate="gmean",
+    expected="orders of hits",
+    monotone="order",
+    spellings={"trec_eval": ("gm_map", "gm_ap"), "ir_measures": ("GMAP",)},
+)
+def gm_average_precision(judged: Judged, *, rel: float = 1, cutoff: int | None = None) -> Floats:
+    """Logarithm of AP, bounded below: its mean over queries is the logarithm of a geometric mean.
+
+    In [log 0.00001, 0], higher is better; the least value without relevant documents.
+    """
+    return np.log(np.maximum(np.nan_to_num(average_precision(judged, rel=rel, cutoff=cutoff)), LEAST_AP))
+
+
+@family(
+    "YAAP",
+    title="yet another average precision",
+    formula="log((1 + R * AP) / (1 + R - R * AP))",
+    source="Robertson 2012",
+    doi="10.1007/978-3-642-28997-2_14",
+    bounds=(-np.inf, np.inf),
+    expected="orders of hits",
+    spellings={"trec_eval": ("yaap",)},
+)
+def yet_another_average_precision(judged: Judged, *, rel: float = 1) -> Floats:
+    """Log odds of AP, smoothed by the number of relevant documents: values on a scale made for means over queries.
+
+    Higher is better; 0 without relevant documents.
+    """
+    # Added one after the other, as trec_eval does.
+    found = judged.relevant(rel)
+    total = judged.sums(found.query, found.hits / found.rank)
+    return np.log((1 + total) / (1 + judged.n_relevant(rel) - total))
+
+
+@family(
+    "gm_Bpref",
+    title="binary preference, for the geometric mean",
+    formula="log(max(Bpref, 0.00001)); the aggregate is exp of the mean",
+    source="Buckley & Voorhees, trec_eval; Robertson 2006",
+    doi="10.1145/1183614.1183630",
+    bounds=(float(np.log(EPSILON)), 0.0),
+    aggregate="gmean",
+    expected="orders",
+    spellings={"trec_eval": ("gm_bpref",)},
+)
+def gm_bpref(judged: Judged, *, rel: float = 1) -> Floats:
+    """Logarithm of Bpref, bounded below: its mean over queries is the logarithm of a geometric mean.
+
+    In [log 0.00001, 0], higher is better; the least value without relevant documents.
+    """
+    return np.log(np.maximum(np.nan_to_num(bpref(judged, rel=rel)), EPSILON))

@@ -2,6 +2,8 @@
 
 With a cut-off k the set is the first k rows, and precision divides by k, as in trec_eval, even if the list is shorter.
 Without a cut-off the set is everything retrieved.
+
+Measures of a classification into retrieved and not retrieved also need the size of the collection.
 """
 
 from __future__ import annotations
@@ -12,10 +14,7 @@ from rankeval.errors import InvalidInput
 from rankeval.join.flat import Floats, ratio
 from rankeval.join.judged import Judged
 from rankeval.measures.family import family
-from rankeval.measures.grammar import Count
-
-_GREATEST_BETA = 1e100
-"""The square of a greater number might not be a float."""
+from rankeval.measures.grammar import Chance, Count, Weight
 
 
 @family(
@@ -154,7 +153,7 @@ def utility(
     },
 )
 def f_measure(
-    judged: Judged, *, beta: float = 1, alpha: float | None = None, rel: float = 1, cutoff: int | None = None
+    judged: Judged, *, beta: Weight = 1, alpha: Chance | None = None, rel: float = 1, cutoff: int | None = None
 ) -> Floats:
     """Weighted harmonic mean of precision and recall.
 
@@ -164,12 +163,10 @@ def f_measure(
     Raises
     ------
     InvalidInput
-        If both beta and alpha are given, or one is out of its range.
+        If both beta and alpha are given.
     """
     if alpha is not None and beta != 1:
         raise InvalidInput(f"F: give beta or alpha, not both (found beta={beta}, alpha={alpha})")
-    if not 0 <= beta <= _GREATEST_BETA or (alpha is not None and not 0 <= alpha <= 1):
-        raise InvalidInput(f"F: beta must be 0 to 1e100, alpha in [0, 1] (found beta={beta}, alpha={alpha})")
     # trec_eval's parameter is beta squared. Its root, squared again, is off in the last digit: rounding repairs it.
     square = float(f"{beta**2:.15g}")
     of_both, of_precision, of_recall = (square + 1, square, 1.0) if alpha is None else (1.0, 1 - alpha, alpha)
@@ -181,7 +178,6 @@ def f_measure(
 
 
 def _expected_success(judged: Judged, *, rel: float = 1, cutoff: int | None = None) -> Floats:
-    """Return the share of the orders of tied rows that have a relevant row within the cut-off."""
     value = success(judged, rel=rel, cutoff=cutoff)
     prefix, begin = judged.prefix(rel), judged.offsets[:-1]
     stop = begin + judged.depth(cutoff)
@@ -285,3 +281,71 @@ def num_rel(judged: Judged, *, rel: float = 1) -> Floats:
 def num_rel_ret(judged: Judged, *, rel: float = 1, cutoff: int | None = None) -> Floats:
     """Count of relevant documents within the cut-off, added up over queries."""
     return judged.hits(rel, cutoff)
+
+
+def false_and_missed(judged: Judged, rel: float, cutoff: int | None, collection_size: int) -> tuple[Floats, Floats]:
+    """Return the number of false positives and the number of false negatives of each query.
+
+    Parameters
+    ----------
+    judged : Judged
+        The chunk.
+    rel : float
+        Lowest relevant label.
+    cutoff : int, optional
+        Deepest rank that counts as retrieved.
+    collection_size : int
+        Number of documents in the collection.
+
+    Raises
+    ------
+    InvalidInput
+        If the documents of a query, retrieved or relevant, outnumber the collection.
+    """
+    hits, relevant = judged.hits(rel, cutoff), judged.n_relevant(rel)
+    seen = judged.n_retrieved - judged.hits(rel) + relevant
+    if len(seen) and seen.max() > collection_size:
+        raise InvalidInput(
+            f"found collection_size={collection_size}, but a query has {int(seen.max())} documents that are retrieved "
+            "or relevant: give the number of documents in the whole collection"
+        )
+    return judged.depth(cutoff) - hits, relevant - hits
+
+
+@family(
+    "Accuracy",
+    title="accuracy",
+    formula="(true positives + true negatives) / documents in the collection",
+    source="Manning, Raghavan & Schütze 2008, 8.3",
+    doi="10.1017/CBO9780511809071",
+    linear=True,
+    monotone="order",
+)
+def accuracy(judged: Judged, *, collection_size: Count, rel: float = 1, cutoff: int | None = None) -> Floats:
+    """Share of the collection's documents that are rightly retrieved or rightly left out.
+
+    In [0, 1], higher is better. Any short list scores close to 1, since nearly no document is relevant.
+    ``collection_size`` must be given. The Accuracy of ir_measures is another measure: here it is PairAccuracy.
+    """
+    wrong = np.add(*false_and_missed(judged, rel, cutoff, collection_size))
+    return 1 - wrong / collection_size
+
+
+@family(
+    "FallOut",
+    title="fall-out",
+    formula="false positives / documents that are not relevant",
+    source="Kent, Berry, Luehrs & Perry 1955",
+    doi="10.1002/asi.5090060209",
+    linear=True,
+    monotone="order",
+    greater_is_better=False,
+)
+def fall_out(judged: Judged, *, collection_size: Count, rel: float = 1, cutoff: int | None = None) -> Floats:
+    """Share of the documents without relevance that are retrieved.
+
+    In [0, 1], lower is better; 0/0 if every document is relevant. ``collection_size`` must be given.
+    """
+    false, _ = false_and_missed(judged, rel, cutoff, collection_size)
+    rest = collection_size - judged.n_relevant(rel)
+    return ratio(false, rest)

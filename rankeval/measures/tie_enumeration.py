@@ -102,7 +102,6 @@ def _numbers(length: int, count: int, known: int) -> range:
 
 
 def _choose(n: int, k: int, most: int) -> int:
-    """Return n over k, or some number above ``most`` if it is greater than that."""
     k = min(k, n - k)
     number = 1
     for one in range(1, k + 1):
@@ -238,7 +237,6 @@ def write_over_orders(
 
 
 def _as_hits(judged: Judged, rel: float) -> Judged:
-    """Return the chunk with one label for all relevant rows, and one for all others."""
     first = judged.threshold(rel)
     label = np.where(np.arange(len(judged.levels)) >= first, min(first, len(judged.levels) - 1), 0)
     return replace(judged, flat=label[judged.code], by_rank=None, judged=None, groups=NO_GROUPS, _memo={})
@@ -299,7 +297,6 @@ def _all_orders(judged: Judged, queries: Ints, visible: Ints) -> Iterator[_Order
 def _orders(
     place: int, listed: Ints, groups: list[_Group], seed: Callable[[], int], n_levels: int
 ) -> Iterator[_Orders]:
-    """Yield the orders of one query in blocks of a bounded number of rows."""
     # Blocks are even, because orders are drawn in pairs.
     step = 2 * max(1, _BATCH // (2 * max(len(listed), n_levels)))
     most = max(FEW, CELLS // len(listed))
@@ -323,7 +320,6 @@ def _orders(
 
 
 def _drawn(place: int, listed: Ints, groups: list[_Group], seed: int, step: int) -> Iterator[_Orders]:
-    """Yield `DRAWS` random orders of one query, every second one the reverse of the one before."""
     # A generator for each group: its draws then do not depend on the other groups, nor on the size of a block.
     generators = [np.random.default_rng([seed, group]) for group in range(len(groups))]
     for first in range(0, DRAWS, step):
@@ -338,7 +334,6 @@ def _drawn(place: int, listed: Ints, groups: list[_Group], seed: int, step: int)
 
 
 def _filled(listed: Ints, groups: list[_Group], filled: list[Ints]) -> Ints:
-    """Return copies of a list, one for each way to fill its groups."""
     orders = np.tile(listed, (len(filled[0]), 1))
     for group, kinds in zip(groups, filled, strict=True):
         orders[:, group.rows] = kinds
@@ -346,7 +341,7 @@ def _filled(listed: Ints, groups: list[_Group], filled: list[Ints]) -> Ints:
 
 
 def _batches(orders: Iterator[_Orders], n_levels: int) -> Iterator[list[_Orders]]:
-    """Gather orders to score together. Each costs its rows, or the counts of its labels if these are more."""
+    # An order costs its rows, or the counts of its labels if these are more.
     waiting: list[_Orders] = []
     rows = 0
     for one in orders:
@@ -360,7 +355,6 @@ def _batches(orders: Iterator[_Orders], n_levels: int) -> Iterator[list[_Orders]
 
 
 def _spread(judged: Judged, queries: Ints, batch: list[_Orders]) -> Judged:
-    """Return a chunk in which every order is a query."""
     size = [len(orders.kinds) for orders in batch]
     length = np.repeat([orders.kinds.shape[1] for orders in batch], size)
     kind = np.concatenate([orders.kinds.ravel() for orders in batch])
@@ -375,7 +369,6 @@ def _spread(judged: Judged, queries: Ints, batch: list[_Orders]) -> Judged:
 
 
 def _mean(parts: list[tuple[Floats, Floats | None]]) -> tuple[float, float]:
-    """Return the mean over orders, and its standard error if they were drawn; 0/0 counts as 0 unless all are."""
     values = np.concatenate([values for values, _ in parts])
     if np.isnan(values).all():
         return np.nan, 0.0

@@ -10,30 +10,51 @@ ranks above, and the value is the gain per rank read:
 
 Lists end at ``depth`` ranks; shorter lists are filled up with rows without gain (cwl_eval does so at 1000).
 
-For tied rows, BPM uses the distribution of the gain above a row, the NERR measures have a transform (`expected_nerr`),
-and INST scores orders.
+For tied rows, BPM uses the distribution of the gain above a row, the NERR measures have a transform (below), and
+INST scores orders.
 
 The trap is BPM, whose users stop at a sum of gains of T. Whether a sum like 1/3 + 1/3 + 1/3 reaches 1 depends on
 rounding, and rounding depends on the order: see `_stops_at`.
+
+The mean of the NERR measures over the orders of tied rows.
+
+A NERR value is gain per rank looked at: A / B with A = sum of W(i) g(i) and B = sum of W(i). The attention W(i) of rank
+i is a patience that depends on the rank alone, times (1 - g) of every row above. So inside a group of tied rows it
+depends on the rows above only by their number for each gain.
+
+The mean of a quotient becomes an integral of means,
+
+    mean of A / B = integral over t > 0 of the mean of A exp(-t B),
+
+and the mean inside is found place by place, as in `chances` but with a state for each number of rows by gain:
+
+    group   gains 1 1 0.5 0       states (n1, n0.5)   (0,0) (1,0) (2,0) (0,1) (1,1) (2,1)
+    each state holds              plain = mean of exp(-t B)     gained = mean of A exp(-t B)     so far, for every t
+
+Groups are independent: their exponentials multiply (see `_of_queries`). Over x = log t the integrand is analytic, and a
+plain sum over steps of 0.28 is as exact as the arithmetic: the error of such a sum falls exponentially with 1 / step.
+
+The trap is the left end, where t is small and the integrand falls too slowly. So mean(A) exp(-t b), for a b near B, is
+subtracted from the integrand, and its integral mean(A) / b is added to the result. The rest falls like t^2.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rankeval.errors import InvalidInput
 from rankeval.join.flat import Floats, Ints, ratio
-from rankeval.join.judged import Judged
+from rankeval.join.judged import Groups, Judged
 from rankeval.measures.cascade import ranks
-from rankeval.measures.chances import EXACT_TO, Above, as_listed, by_composition, distinct_rows
-from rankeval.measures.expected_nerr import EXACT_TO as EXACT_NERR
-from rankeval.measures.expected_nerr import write_expected
+from rankeval.measures.chances import CELLS, EXACT_TO, Above, as_listed, by_composition, compositions, distinct_rows
 from rankeval.measures.family import GainMap, family
 from rankeval.measures.graded import gains_of
-from rankeval.measures.grammar import Count
+from rankeval.measures.grammar import Chance, Depth, Positive, Share
 from rankeval.measures.incomplete import persistence
 from rankeval.measures.tie_enumeration import write_over_orders
 
@@ -98,7 +119,7 @@ def sdcg(judged: Judged, *, max_rel: float, min_rel: float = 0, cutoff: int) -> 
     linear=True,
     monotone="grade",
 )
-def graded_rbp(judged: Judged, *, p: float, max_rel: float, min_rel: float = 0, cutoff: int | None = None) -> Floats:
+def graded_rbp(judged: Judged, *, p: Share, max_rel: float, min_rel: float = 0, cutoff: int | None = None) -> Floats:
     """Gain per row of users who read the next row with chance p; a gain is a share of the scale's greatest grade.
 
     In [0, 1], higher is better; 0 without relevant documents. RBP with gain="scaled" divides by the greatest grade of
@@ -118,13 +139,11 @@ def graded_rbp(judged: Judged, *, p: float, max_rel: float, min_rel: float = 0, 
     monotone="grade",
     spellings={"ir_measures": ("INSQ",)},
 )
-def insq(judged: Judged, *, max_rel: float, min_rel: float = 0, T: float = 1, depth: Count = DEPTH) -> Floats:
+def insq(judged: Judged, *, max_rel: float, min_rel: float = 0, T: Positive = 1, depth: Depth = DEPTH) -> Floats:
     """Gain per row of users who want T documents and grow more patient with depth.
 
     In [0, 1], higher is better; 0 without relevant documents. Ranks below ``depth`` have no weight, as in cwl_eval.
     """
-    if T <= 0:
-        raise InvalidInput(f"INSQ: T, the gain wanted, must be above 0 (found {T})")
     weight = 1 / (ranks(judged, depth) + 2 * T - 1) ** 2
     value = judged.discounted(scaled_gains(judged, "INSQ", min_rel, max_rel), weight, depth)
     share: Floats = value / weight[:depth].sum()
@@ -175,13 +194,6 @@ def _gain_per_rank(judged: Judged, gain: Floats, depth: int, goes_on: Continuati
     return value
 
 
-def _goal(name: str, T: float) -> float:
-    """Return T, or raise if it is not above 0."""
-    if T <= 0:
-        raise InvalidInput(f"T, the gain wanted, must be above 0 (found {T})", argument=name)
-    return T
-
-
 @family(
     "INST",
     title="INST, the adaptive form of INSQ",
@@ -191,15 +203,14 @@ def _goal(name: str, T: float) -> float:
     expected="orders",
     spellings={"ir_measures": ("INST",)},
 )
-def inst(judged: Judged, *, max_rel: float, min_rel: float = 0, T: float = 1, depth: Count = DEPTH) -> Floats:
+def inst(judged: Judged, *, max_rel: float, min_rel: float = 0, T: Positive = 1, depth: Depth = DEPTH) -> Floats:
     """Gain per rank read by users who want T documents and lose patience as they find them.
 
     In [0, 1], higher is better; 0 without relevant documents.
     """
-    goal = _goal("INST", T)
 
     def goes_on(gains: Floats, rank: Floats) -> Floats:
-        ahead = rank + 2 * goal - np.cumsum(gains, axis=1)
+        ahead = rank + 2 * T - np.cumsum(gains, axis=1)
         return ((ahead - 1) / ahead) ** 2
 
     return _gain_per_rank(judged, scaled_gains(judged, "INST", min_rel, max_rel), depth, goes_on)
@@ -252,7 +263,7 @@ def _goals(judged: Judged, gains: Floats, T: float) -> Floats:
     return goal
 
 
-def _expected_bpm(judged: Judged, *, max_rel: float, min_rel: float = 0, T: float = 1, cutoff: int) -> Floats:
+def _expected_bpm(judged: Judged, *, max_rel: float, min_rel: float = 0, T: Positive = 1, cutoff: int) -> Floats:
     """Return the mean of BPM over the orders of tied rows.
 
     The order matters only in the group in which users stop. They stop at rank i if they have less than T above it, and
@@ -300,17 +311,136 @@ def _expected_bpm(judged: Judged, *, max_rel: float, min_rel: float = 0, T: floa
     exact_to=f"{EXACT_TO}, and if gains that add up to T do so in floats",
     spellings={"ir_measures": ("BPM@{cutoff}",)},
 )
-def bpm(judged: Judged, *, max_rel: float, min_rel: float = 0, T: float = 1, cutoff: int) -> Floats:
+def bpm(judged: Judged, *, max_rel: float, min_rel: float = 0, T: Positive = 1, cutoff: int) -> Floats:
     """Gain per rank read by users who stop when they have the gain T, or at rank k.
 
     In [0, 1], higher is better; 0 without relevant documents.
     """
-    goal = _goal("BPM", T)
 
     def goes_on(gains: Floats, rank: Floats) -> Floats:
-        return ((np.cumsum(gains, axis=1) < goal) & (rank < cutoff)).astype(np.float64)
+        return ((np.cumsum(gains, axis=1) < T) & (rank < cutoff)).astype(np.float64)
 
     return _gain_per_rank(judged, scaled_gains(judged, "BPM", min_rel, max_rel), cutoff, goes_on)
+
+
+_STEP = 0.28
+_T = np.concatenate(([0.0], np.exp(np.arange(-21.0, 3.8, _STEP))))
+"""Nodes of the integral: 0 for the mean of A itself, then up to a t where exp(-t B) vanishes, since B is at least 1."""
+
+_MOST = 2**17
+"""States times places of a group, beyond which orders are drawn."""
+
+_EXACT_NERR = "some hundred tied rows of one grade above 0, and 30 of four"
+"""The groups with an exact mean, in words for users."""
+
+
+class _Sums(NamedTuple):
+    """Means of exp(-t B) and of A exp(-t B), each of shape (n, n_nodes)."""
+
+    plain: Floats
+    gained: Floats
+
+
+def _write_expected(judged: Judged, gain: Floats, patience: Floats, value: Floats) -> NDArray[np.bool_]:
+    """Write the mean over orders into ``value``, and return a mask of the queries that have too many states.
+
+    Parameters
+    ----------
+    judged : Judged
+        The chunk.
+    gain : ndarray of shape (n_levels,)
+        Gain of each label, in [0, 1].
+    patience : ndarray of shape (depth,)
+        Attention of each rank if nothing was found above it; 1 for the first rank.
+    value : ndarray of shape (n_queries,)
+        The values. Those of queries without tied rows stay.
+    """
+    groups = judged.groups.of(judged.groups.start - judged.offsets[judged.groups.query] < len(patience))
+    too_many = np.zeros(judged.n_queries, dtype=bool)
+    queries = np.unique(groups.query)
+    step = max(1, min(CELLS // len(patience), 1024))
+    for first in range(0, len(queries), step):
+        some = queries[first : first + step]
+        low, high = np.searchsorted(groups.query, (some[0], some[-1] + 1))
+        value[some], too_many[some] = _of_queries(judged, groups.of(slice(low, high)), gain, patience, some)
+    return too_many
+
+
+def _of_queries(
+    judged: Judged, groups: Groups, gain: Floats, patience: Floats, queries: Ints
+) -> tuple[Floats, NDArray[np.bool_]]:
+    begin, end = judged.offsets[queries], judged.offsets[queries + 1]
+    row = begin[:, None] + np.arange(len(patience))
+    beyond = row >= end[:, None]
+    row[beyond] = 0
+    gains = np.where(beyond, 0.0, gain[judged.code[row]])
+    passes = np.ones((len(row), len(patience) + 1))
+    np.cumprod(1 - gains, axis=1, out=passes[:, 1:])
+    weight = patience * passes[:, :-1]
+    centre = np.cumsum(weight, axis=1)[:, -1]
+    # Rows outside of groups have a fixed weight: their part of B and of A is known. Mark groups by their ends.
+    query = np.searchsorted(queries, groups.query)
+    rank = groups.start - begin[query]
+    size = np.minimum(groups.end - groups.start, len(patience) - rank)
+    edges = np.zeros((len(row), len(patience) + 1), dtype=np.int64)
+    edges[query, rank] += 1
+    edges[query, rank + size] -= 1
+    alone = np.where(np.cumsum(edges, axis=1)[:, :-1] > 0, 0.0, weight)
+    plain = np.exp(-np.cumsum(alone, axis=1)[:, -1:] * _T)
+    sums = _Sums(plain, plain * np.cumsum(alone * gains, axis=1)[:, -1:])
+    too_many = np.zeros(len(queries), dtype=bool)
+    by_group = _Sums(np.ones((len(query), len(_T))), np.zeros((len(query), len(_T))))
+    for kinds, places, at in compositions(judged, groups, gain, size):
+        states = int(np.prod([min(rows, places) + 1 for one, rows in kinds if one])) * places
+        if states > _MOST:
+            too_many[query[at]] = True
+            continue
+        step = max(1, CELLS * places // (states * len(_T)))
+        for begins in range(0, len(at), step):
+            some = at[begins : begins + step]
+            attention = patience[rank[some, None] + np.arange(places)] * passes[query[some], rank[some], None]
+            by_group.plain[some], by_group.gained[some] = _of_groups(kinds, attention)
+    # Combine the groups of each query, first group first: B adds up, so exp(-t B) multiplies and A follows by product
+    # rule. Groups of one number belong to different queries, so each turn is one vector operation.
+    number = np.arange(len(query)) - np.searchsorted(query, query)
+    for turn in range(int(number.max(initial=-1)) + 1):
+        at = np.flatnonzero(number == turn)
+        of, plain, gained = query[at], by_group.plain[at], by_group.gained[at]
+        sums.gained[of] = sums.gained[of] * plain + sums.plain[of] * gained
+        sums.plain[of] *= plain
+    mean = sums.gained[:, :1]
+    rest = sums.gained[:, 1:] - mean * np.exp(-_T[1:] * centre[:, None])
+    return mean[:, 0] / centre + _STEP * (_T[1:] * rest).sum(axis=1), too_many
+
+
+def _of_groups(kinds: tuple[tuple[float, int], ...], attention: Floats) -> _Sums:
+    """Return the sums of groups of one composition, given the attention of each place if the group had no gain."""
+    size = sum(rows for _, rows in kinds)
+    found = [(one, rows) for one, rows in kinds if one]
+    numbers = [min(rows, attention.shape[1]) + 1 for _, rows in found]
+    # Axes of the tables: one for each gain (rows of it so far), then group, then node t.
+    so_far = np.indices(numbers).reshape(len(found), *numbers, 1, 1)
+    passed = np.prod([(1 - one) ** number for (one, _), number in zip(found, so_far, strict=True)], axis=0)
+    shape = (*numbers, len(attention), len(_T))
+    plain, gained = np.zeros(shape), np.zeros(shape)
+    plain[(0,) * len(found)] = 1
+    without = size - sum(rows for _, rows in found)
+    for place in range(attention.shape[1]):
+        weight = attention[:, place, None] * passed
+        looked = np.exp(-weight * _T)
+        plain *= looked
+        gained *= looked
+        # The next row has no gain with chance `left`. Else it has one of the gains, and the state moves along its axis.
+        left = np.clip(without - (place - so_far.sum(axis=0)), 0, None) / (size - place)
+        plain_next, gained_next = left * plain, left * gained
+        for axis, (one, rows) in enumerate(found):
+            here, there = (slice(None),) * axis + (slice(0, -1),), (slice(None),) * axis + (slice(1, None),)
+            chance = (rows - so_far[axis][here]) / (size - place)
+            plain_next[there] += chance * plain[here]
+            gained_next[there] += chance * (gained[here] + weight[here] * one * plain[here])
+        plain, gained = plain_next, gained_next
+    axes = tuple(range(len(found)))
+    return _Sums(plain.sum(axis=axes), gained.sum(axis=axes))
 
 
 def _nerr(
@@ -328,7 +458,7 @@ def _nerr(
     value = as_listed_to(judged, depth)
     rank = np.arange(1, depth, dtype=np.float64)
     attention = np.concatenate(([1.0], np.cumprod(patience(rank))))
-    too_many = write_expected(judged, gain, attention, value)
+    too_many = _write_expected(judged, gain, attention, value)
     return write_over_orders(value, too_many, as_listed_to, judged, {"depth": depth})
 
 
@@ -339,7 +469,7 @@ def _nerr(
     source="Azzopardi, Mackenzie & Moffat 2021",
     doi="10.1145/3471158.3472239",
     expected="kernel",
-    exact_to=EXACT_NERR,
+    exact_to=_EXACT_NERR,
     spellings={"ir_measures": ("NERR8@{cutoff}",)},
 )
 def nerr8(judged: Judged, *, max_rel: float, min_rel: float = 0, cutoff: int) -> Floats:
@@ -357,7 +487,7 @@ def nerr8(judged: Judged, *, max_rel: float, min_rel: float = 0, cutoff: int) ->
     source="Azzopardi, Mackenzie & Moffat 2021",
     doi="10.1145/3471158.3472239",
     expected="kernel",
-    exact_to=EXACT_NERR,
+    exact_to=_EXACT_NERR,
     spellings={"ir_measures": ("NERR9@{cutoff}",)},
 )
 def nerr9(judged: Judged, *, max_rel: float, min_rel: float = 0, cutoff: int) -> Floats:
@@ -375,16 +505,14 @@ def nerr9(judged: Judged, *, max_rel: float, min_rel: float = 0, cutoff: int) ->
     source="Azzopardi, Mackenzie & Moffat 2021",
     doi="10.1145/3471158.3472239",
     expected="kernel",
-    exact_to=EXACT_NERR,
+    exact_to=_EXACT_NERR,
     spellings={"ir_measures": ("NERR10",)},
 )
-def nerr10(judged: Judged, *, max_rel: float, min_rel: float = 0, p: float = 0.9, depth: Count = DEPTH) -> Floats:
+def nerr10(judged: Judged, *, max_rel: float, min_rel: float = 0, p: Chance = 0.9, depth: Depth = DEPTH) -> Floats:
     """Gain per rank read by users who stop with a chance equal to the gain, and else read on with chance p.
 
     In [0, 1], higher is better; 0 without relevant documents.
     """
-    if not 0 <= p <= 1:
-        raise InvalidInput(f"NERR10: p, the chance to read on, must be in [0, 1] (found {p})")
     return _nerr(judged, "NERR10", lambda rank: np.full_like(rank, p), min_rel, max_rel, depth)
 
 
@@ -395,13 +523,12 @@ def nerr10(judged: Judged, *, max_rel: float, min_rel: float = 0, p: float = 0.9
     source="Azzopardi, Mackenzie & Moffat 2021",
     doi="10.1145/3471158.3472239",
     expected="kernel",
-    exact_to=EXACT_NERR,
+    exact_to=_EXACT_NERR,
     spellings={"ir_measures": ("NERR11",)},
 )
-def nerr11(judged: Judged, *, max_rel: float, min_rel: float = 0, T: float = 1, depth: Count = DEPTH) -> Floats:
+def nerr11(judged: Judged, *, max_rel: float, min_rel: float = 0, T: Positive = 1, depth: Depth = DEPTH) -> Floats:
     """Gain per rank read by users who stop with a chance equal to the gain, and else have the patience of INSQ.
 
     In [0, 1], higher is better; 0 without relevant documents.
     """
-    goal = 2 * _goal("NERR11", T)
-    return _nerr(judged, "NERR11", lambda rank: ((rank + goal - 1) / (rank + goal)) ** 2, min_rel, max_rel, depth)
+    return _nerr(judged, "NERR11", lambda rank: ((rank + 2 * T - 1) / (rank + 2 * T)) ** 2, min_rel, max_rel, depth)

@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
+from rankeval._checks import refuse
 from rankeval.errors import InvalidInput
 from rankeval.model_selection.rows import EarlyStopping, TrainingRows, differing
 
@@ -72,10 +73,8 @@ def own_rounds(estimator: Any) -> int | None:
     if name == "lightgbm":
         given = [rounds for rounds in given if rounds > 0]  # 0 and below switch it off
     if name == "catboost":
-        if params.get("od_pval"):
-            raise InvalidInput(
-                "CatBoost's od_pval cannot be honoured: give QueryRanker early_stopping_rounds, or CatBoost od_wait"
-            )
+        way = "give QueryRanker early_stopping_rounds, or CatBoost od_wait"
+        refuse((bool(params.get("od_pval")), f"CatBoost's od_pval cannot be honoured: {way}"))
         if params.get("od_type") == "IncToDec":
             return None  # without od_pval this never stops
         if params.get("od_type") == "Iter":
@@ -129,25 +128,20 @@ def fit(estimator: Any, rows: TrainingRows, watch: EarlyStopping | None = None) 
         If the estimator cannot stop early.
     """
     name = library(estimator)
-    if watch is not None and not name:
-        raise InvalidInput(
-            f"only LightGBM, XGBoost and CatBoost can stop early, found {type(estimator).__name__}: leave "
-            "early_stopping_rounds out"
-        )
+    kind = type(estimator).__name__
+    other = f"only LightGBM, XGBoost and CatBoost can stop early, found {kind}: leave early_stopping_rounds out"
+    refuse((watch is not None and not name, other))
     takes = set(signature(estimator.fit).parameters)
     return _FITS.get(name, _fit_plainly)(estimator, rows.in_blocks() if takes & _TOLD else rows, watch, takes)
 
 
 def _row_weight(rows: TrainingRows, takes: set[str], estimator: Any) -> dict[str, Any]:
-    if rows.weight is None:
-        return {}
-    if "sample_weight" not in takes:
-        raise InvalidInput(f"{type(estimator).__name__} takes no sample_weight: leave it out")
-    return {"sample_weight": rows.weight}
+    of_none = f"{type(estimator).__name__} takes no sample_weight: leave it out"
+    refuse((rows.weight is not None and "sample_weight" not in takes, of_none))
+    return {} if rows.weight is None else {"sample_weight": rows.weight}
 
 
 def _query_weight(rows: TrainingRows, estimator: Any, otherwise: str) -> NDArray[np.float64] | None:
-    """Return the weight of each row's query for a library that takes no other."""
     if rows.weight is None:
         return None
     odd = differing(rows.weight, rows.codes)
@@ -179,25 +173,23 @@ def _fit_lightgbm(estimator: Any, rows: TrainingRows, watch: EarlyStopping | Non
 
     held_out = watch.held_out
     # LightGBM 4.7 renamed eval_set.
-    told |= (
-        {"eval_X": held_out.X, "eval_y": held_out.y} if "eval_X" in takes else {"eval_set": [(held_out.X, held_out.y)]}
-    )
+    pair = held_out.X, held_out.y
+    told |= dict(zip(("eval_X", "eval_y"), pair, strict=True)) if "eval_X" in takes else {"eval_set": [pair]}
     told |= {"eval_group": [held_out.sizes]} if ranks else {}
-    # Without this, its own metric or patience could stop the training before ours does.
+    name = str(watch.measure)
+
+    def stop(env: Any) -> None:
+        # lightgbm.early_stopping looks at all metrics, those of its own too.
+        value = next(found[2] for found in env.evaluation_result_list if found[1] == name)
+        if watch.noted(env.iteration, value) or env.iteration + 1 == env.end_iteration:
+            raise lightgbm.EarlyStopException(watch.best_iteration, env.evaluation_result_list)
+
+    told["eval_metric"] = lambda _, score: (name, watch.value(score), watch.greater_is_better)
+    # Its own patience could stop the training before ours does.
     before = estimator.get_params()
-    theirs = {name: before[name] for name in _OWN_ROUNDS["lightgbm"] if name in before}
-    estimator.set_params(metric="None", **dict.fromkeys(theirs))
-    estimator.fit(
-        rows.X,
-        rows.y,
-        eval_metric=lambda _, score: (str(watch.measure), watch.value(score), watch.greater_is_better),
-        callbacks=[lightgbm.early_stopping(watch.rounds, verbose=False)],
-        **told,
-    )
-    estimator.set_params(**theirs, metric=before.get("metric"))
-    if "metric" not in before:  # which set_params cannot take away
-        del estimator.metric, estimator._other_params["metric"]  # noqa: SLF001 - there is no public way
-    watch.best = float(estimator.best_score_["valid_0"][str(watch.measure)])
+    theirs = {rounds: before[rounds] for rounds in _OWN_ROUNDS["lightgbm"] if rounds in before}
+    estimator.set_params(**dict.fromkeys(theirs)).fit(rows.X, rows.y, callbacks=[stop], **told)
+    estimator.set_params(**theirs)
     return int(estimator.best_iteration_)
 
 
@@ -215,13 +207,8 @@ def _fit_xgboost(estimator: Any, rows: TrainingRows, watch: EarlyStopping | None
         return None
     import xgboost
 
-    matrix = xgboost.DMatrix(
-        watch.held_out.X,
-        missing=estimator.missing,
-        nthread=estimator.n_jobs,
-        enable_categorical=estimator.enable_categorical,
-        feature_types=estimator.feature_types,
-    )
+    read = {name: getattr(estimator, name) for name in ("missing", "enable_categorical", "feature_types")}
+    matrix = xgboost.DMatrix(watch.held_out.X, nthread=estimator.n_jobs, **read)
 
     class Stop(xgboost.callback.TrainingCallback):  # type: ignore[misc]
         """Checks after each iteration. XGBoost caches predictions of a matrix, so only the new tree is evaluated."""

@@ -5,32 +5,31 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.parallel import Parallel, delayed
 
+from rankeval._checks import refuse, shown, whole_number
 from rankeval.collection.convention import Convention
 from rankeval.collection.data import RankingData
 from rankeval.contamination.fingerprint import fingerprint
 from rankeval.contamination.refusal import ContaminationCheck
 from rankeval.errors import InvalidInput
 from rankeval.evaluation import Evaluation, Given, query_weights, score
+from rankeval.evaluation.result import aggregates
 from rankeval.join.flat import offsets_of
 from rankeval.join.joined import Joined
 from rankeval.measures import Measure
 from rankeval.model_selection import boosters
-from rankeval.model_selection.capabilities import stops_early, takes_weight, what_was_chosen
-from rankeval.model_selection.folds import Folds, query_folds
+from rankeval.model_selection.held_out import validation_part
 from rankeval.model_selection.holdout import as_ranking_data
-from rankeval.model_selection.known_queries import Watched
-from rankeval.model_selection.query_ids import encode
 from rankeval.model_selection.query_split import Rows
-from rankeval.model_selection.ranker import QueryRanker
-from rankeval.model_selection.rows import differing, row_groups, row_weights
-from rankeval.model_selection.validation_part import validation_part
+from rankeval.model_selection.ranker import QueryRanker, stops_early, what_was_chosen
+from rankeval.model_selection.rows import query_weight_of_rows, row_units, row_weights
+from rankeval.model_selection.searches import Watched
+from rankeval.model_selection.splitters import Folds, query_folds
 from rankeval.render.progress import Bar, Progress
 from rankeval.significance.columns import FOLD
 
@@ -38,29 +37,28 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-BY_ROW = "sample_weight differs within queries: it weighted rows in fitting, and the means are not weighted"
-"""The note of a cross-validation whose rankers were fitted with weights by row."""
-
-
 @dataclass(frozen=True, eq=False)
 class Task:
-    """Rows to be split into folds, and perhaps the group and the weight of each row.
+    """Rows to be split into folds, and perhaps the unit and the weights of each row.
 
     Attributes
     ----------
     data : RankingData
         All rows.
-    groups : ndarray of shape (n_rows,), optional
+    unit : ndarray of shape (n_rows,), optional
         Units coarser than queries, which no split cuts.
     weight : ndarray of shape (n_rows,), optional
-        Weights of rows, or of their queries.
+        Weights of rows, for fitting.
+    query_weight : ndarray of shape (n_rows,), optional
+        The weight of each row's query, for means.
     validation : RankingData, optional
         A validation part on which every fit that can stops early.
     """
 
     data: RankingData
-    groups: NDArray[Any] | None = None
+    unit: NDArray[Any] | None = None
     weight: NDArray[np.float64] | None = None
+    query_weight: NDArray[np.float64] | None = None
     validation: RankingData | None = None
 
     @classmethod
@@ -70,15 +68,12 @@ class Task:
         X: Any,
         y: Any,
         *,
-        qid: Any,
-        group: Any,
-        docid: Any,
-        groups: Any,
-        sample_weight: Any,
+        query_weight: Any,
         eval_set: Any,
         eval_qid: Any,
         who: str,
         action: str = "",
+        **columns: Any,
     ) -> Task:
         """Check all that is given beside the rankers, and ask the guard, before anything is fitted.
 
@@ -86,48 +81,43 @@ class Task:
         ----------
         rankers : sequence of QueryRanker
             The rankers to fit.
-        X, y, qid, group, docid, groups, sample_weight, eval_set, eval_qid
+        X, y, query_weight, eval_set, eval_qid
             As in `cross_validate`.
         who : str
             The caller, for messages.
         action : str
             What the caller does, for the guard's message, if it is not the caller's name.
+        **columns
+            ``qid``, ``group``, ``docid``, ``unit`` and ``sample_weight`` of `cross_validate`.
 
         Raises
         ------
         QueryIdError
             If the query of each row is not known.
         InvalidInput
-            If lengths or forms are wrong, groups cut queries, or there is a validation part and no ranker stops early.
+            If lengths or forms are wrong, units cut queries, or there is a validation part and no ranker stops early.
         GuardRefusal
             If the rows, or those of the validation part, are registered test content.
         """
-        beside = {"groups": groups, "sample_weight": sample_weight}
-        data = as_ranking_data(X, y, who=who, qid=qid, group=group, docid=docid, **beside)
+        data = as_ranking_data(X, y, who=who, **columns)
         check, action = ContaminationCheck.current(), action or who
         check.refuse(data.X, data.y, data.qid, action=action)
         part = validation_part(eval_set, eval_qid)
         if part is not None:
-            if not any(stops_early(ranker) for ranker in rankers):
-                raise InvalidInput(
-                    "eval_set has rows to stop training on, and no ranker stops: give early_stopping_rounds too"
-                )
+            useless = "eval_set has rows to stop training on, and no ranker stops: give early_stopping_rounds too"
+            refuse((not any(stops_early(ranker) for ranker in rankers), useless))
             check.refuse(part.X, part.y, part.qid, action=f"{action} with this eval_set")
-        return cls(data, row_groups(groups, data.qid), row_weights(sample_weight, len(data)), part)
+        unit, weight = row_units(columns["unit"], data.qid), row_weights(columns["sample_weight"], len(data))
+        return cls(data, unit, weight, query_weight_of_rows(query_weight, data.qid, X=X, y=y, qid=columns["qid"]), part)
 
     def folds(self, cv: Any) -> Folds:
         """Return the rows of each split; refuse a validation part that has queries of them."""
-        folds = query_folds(cv, self.data, self.groups)
+        folds = query_folds(cv, self.data, self.unit)
         if self.validation is not None:
             part, used = self.validation, self.data.take(np.unique(np.concatenate([*map(np.concatenate, folds)])))
             watched = Watched.of(part.X, part.y, part.qid)
             watched.refuse_in(fingerprint(used.X, used.y, used.qid), "the data to cross-validate on")
         return folds
-
-    @cached_property
-    def by_row(self) -> bool:
-        """Whether weights differ within a query, so that they weigh rows in fitting, and queries nowhere."""
-        return self.weight is not None and len(differing(self.weight, encode(self.data.qid)[0])) > 0
 
     def columns(self) -> dict[str, Any]:
         """Return what fits and predictions need, each column by itself, for `of_columns` in a worker.
@@ -135,38 +125,24 @@ class Task:
         A backend of joblib recognises an array that it has sent before only if it is an argument. Dask would send a
         Task, with all rows inside, for each fold.
         """
-        columns = {"X": self.data.X, "y": self.data.y, "qid": self.data.qid, "groups": self.groups}
+        columns = {name: getattr(self.data, name) for name in ("X", "y", "qid")}
+        columns |= {name: getattr(self, name) for name in ("unit", "weight", "query_weight")}
         if self.validation is not None:
             columns |= {f"validation_{name}": getattr(self.validation, name) for name in ("X", "y", "qid")}
-        return {**columns, "weight": self.weight}
+        return columns
 
     @classmethod
-    def of_columns(
-        cls,
-        X: Any,
-        y: NDArray[Any],
-        qid: NDArray[Any],
-        groups: NDArray[Any] | None,
-        weight: NDArray[np.float64] | None,
-        **validation: Any,
-    ) -> Task:
+    def of_columns(cls, X: Any, y: NDArray[Any], qid: NDArray[Any], **beside: Any) -> Task:
         """Put the columns of a task together; they were checked before they were sent."""
-        part = {name.removeprefix("validation_"): column for name, column in validation.items()}
-        return cls(RankingData(X, y, qid), groups, weight, RankingData(**part) if part else None)
+        own = {name: beside.pop(name) for name in ("unit", "weight", "query_weight")}
+        part = {name.removeprefix("validation_"): column for name, column in beside.items()}
+        return cls(RankingData(X, y, qid), **own, validation=RankingData(**part) if part else None)
 
     def fit(self, ranker: QueryRanker, rows: Rows) -> QueryRanker:
-        """Fit a copy of a ranker to these rows, with weights if it takes them."""
+        """Fit a copy of a ranker to these rows."""
         part = self.data.take(rows)
-        told: dict[str, Any] = {}
-        if self.groups is not None:
-            told["groups"] = self.groups[rows]
-        if self.weight is not None and takes_weight(ranker):
-            told["sample_weight"] = self.weight[rows]
-        elif self.by_row:
-            raise InvalidInput(
-                f"sample_weight differs within a query, so it can only weigh rows in fitting, and {ranker!r} takes no "
-                "weights: leave it out"
-            )
+        given = {"unit": self.unit, "sample_weight": self.weight, "query_weight": self.query_weight}
+        told: dict[str, Any] = {name: column[rows] for name, column in given.items() if column is not None}
         if self.validation is not None and stops_early(ranker):
             told["eval_set"] = self.validation
         fitted: QueryRanker = boosters.cloned(ranker).fit(part.X, part.y, qid=part.qid, **told)
@@ -184,7 +160,7 @@ class FoldScoring:
     asked : sequence of (str, Measure)
         The measures by name.
     weight : ndarray of shape (n_rows,), optional
-        Weights of queries.
+        The weight of each row's query.
     """
 
     joined: Joined
@@ -196,14 +172,10 @@ class FoldScoring:
         """Group the rows of a task."""
         data = task.data
         given = Given(data.y, np.zeros(len(data)), data.qid, data.docid)
-        return cls(given.join(convention), asked, None if task.by_row else task.weight)
+        return cls(given.join(convention), asked, task.query_weight)
 
     def evaluate(self, rows: Rows, predicted: NDArray[np.float64], name: str | None = None) -> Evaluation:
         """Evaluate the scores of these rows, which are all rows of some queries."""
-        joined = self._only(rows, predicted)
-        return score(joined, self.asked, weights=query_weights(self.weight, joined), name=name)
-
-    def _only(self, rows: Rows, predicted: NDArray[np.float64]) -> Joined:
         whole = self.joined
         values, inside = np.full(len(whole.score), np.nan), np.zeros(len(whole.score), dtype=bool)
         values[rows], inside[rows] = predicted, True
@@ -211,7 +183,7 @@ class FoldScoring:
         sizes, held_out = np.diff(whole.offsets), inside[order[whole.offsets[:-1]]]
         order = order[np.repeat(held_out, sizes)]
         all_judged = whole.judged is None or whole.judged[order].all()
-        return replace(
+        joined = replace(
             whole,
             queries=whole.queries[held_out],
             offsets=offsets_of(sizes[held_out]),
@@ -219,6 +191,7 @@ class FoldScoring:
             score=values,
             judged=None if all_judged else whole.judged,
         )
+        return score(joined, self.asked, weights=query_weights(self.weight, joined), name=name)
 
 
 @dataclass(frozen=True, eq=False)
@@ -263,7 +236,9 @@ def run_folds(
 
 
 def _parallel(n_jobs: int | None) -> Parallel:
-    """Return what runs folds; it sends scikit-learn's configuration along, such as the output of transformers."""
+    if n_jobs is not None and whole_number(n_jobs) is None:  # joblib waits for ever for an array of one number
+        raise InvalidInput(argument="n_jobs", found=shown(n_jobs), expected="a whole number, or -1 for all cores")
+    # scikit-learn's Parallel sends its configuration along, such as the output of transformers.
     try:
         return Parallel(n_jobs=n_jobs, return_as="generator")
     except ValueError:  # of a backend that returns all results at once, such as "multiprocessing"
@@ -298,12 +273,6 @@ def fold_table(scoring: FoldScoring, tests: Sequence[Rows], done: list[FittedFol
     for test, fold in zip(tests, done, strict=True):
         started = time.perf_counter()
         evaluation = scoring.evaluate(test, fold.score)
-        table.append(
-            {
-                "n_queries": evaluation.n_queries,
-                **evaluation.aggregates(),
-                "fit_seconds": fold.fit_seconds,
-                "score_seconds": fold.score_seconds + time.perf_counter() - started,
-            }
-        )
+        row = {"n_queries": evaluation.n_queries, **aggregates(evaluation), "fit_seconds": fold.fit_seconds}
+        table.append(row | {"score_seconds": fold.score_seconds + time.perf_counter() - started})
     return pd.DataFrame(table, index=pd.RangeIndex(len(table), name=FOLD))

@@ -5,18 +5,19 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 from html import escape
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankeval._checks import check_share, shown
+from rankeval._checks import check_share, refuse, shown
 from rankeval.collection.data import RankingData
 from rankeval.collection.rows import check_rows
 from rankeval.errors import InvalidInput
 from rankeval.io import columns
 from rankeval.model_selection.query_ids import encode, require, without_ids
-from rankeval.model_selection.times import moments, query_times
+from rankeval.model_selection.splitters import moments, query_times
 
 
 @dataclass(frozen=True)
@@ -52,12 +53,8 @@ class DevTestSplit:
             f"<tr><th>{name}</th><td>{part.n_queries}</td><td>{len(part)}</td></tr>"
             for name, part in (("dev", self.dev), ("test", self.test))
         )
-        note = (
-            f"test part registered as {escape(repr(self.registered))}"
-            if self.registered
-            else "test part not registered"
-        )
-        return f"<table><tr><th></th><th>queries</th><th>rows</th></tr>{rows}</table><p>{note}</p>"
+        registered = f"registered as {escape(repr(self.registered))}" if self.registered else "not registered"
+        return f"<table><tr><th></th><th>queries</th><th>rows</th></tr>{rows}</table><p>test part {registered}</p>"
 
 
 def dev_test_split(
@@ -130,9 +127,11 @@ def dev_test_split(
     >>> split.dev.n_queries, split.test.n_queries
     (21, 9)
     """
+    if not isinstance(salt, str | Integral):  # the text of another object may be another one in each process
+        raise InvalidInput(argument="salt", found=shown(salt), expected="text")
     by_time = times is not None or test_from is not None
-    if by_time and (times is None or test_from is None or test_size is not None or salt):
-        raise InvalidInput("a split by time needs both times= and test_from=, and neither test_size= nor salt=")
+    is_mixed = by_time and (times is None or test_from is None or test_size is not None or salt != "")
+    refuse((is_mixed, "a split by time needs both times= and test_from=, and neither test_size= nor salt="))
     data = as_ranking_data(X, y, who="dev_test_split", qid=qid, group=group, docid=docid)
     codes, queries = encode(data.qid)
     if by_time:
@@ -180,14 +179,11 @@ def as_ranking_data(
         If the query of each row is not known, or indexes differ.
     """
     if isinstance(X, RankingData):
-        if y is not None or qid is not None or group is not None or docid is not None:
-            raise InvalidInput(
-                f"{who} got a RankingData, which has labels and ids, and also y, qid, group or docid: leave those out"
-            )
+        again = f"{who} got a RankingData, which has labels and ids, and also y, qid, group or docid: leave those out"
+        refuse((any(one is not None for one in (y, qid, group, docid)), again))
         check_rows(X=X.X, **beside)
         return X
-    if y is None:
-        raise InvalidInput(f"{who} needs y, the relevance of each row")
+    refuse((y is None, f"{who} needs y, the relevance of each row"))
     check_rows(X=X, y=y, qid=qid, docid=docid, **beside)
     ids = require(X, y, who=who, qid=qid, group=group)
     labels = columns.labels(columns.as_column(y), "y")

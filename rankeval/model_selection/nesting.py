@@ -1,4 +1,7 @@
-"""Fit estimators that hold estimators: a Pipeline down to its last step, searches and ensembles by metadata routing."""
+"""Fit estimators that hold estimators: a Pipeline down to its last step, searches and ensembles by metadata routing.
+
+`features_for` brings the features of the rows into a form that the last step takes, without the column of query ids.
+"""
 
 from __future__ import annotations
 
@@ -8,14 +11,18 @@ from dataclasses import replace
 from inspect import signature
 from typing import Any
 
+import numpy as np
 from sklearn import config_context
 from sklearn.pipeline import Pipeline
 from sklearn.utils.metadata_routing import MetadataRequest, get_routing_for_object
 
+from rankeval._checks import refuse
+from rankeval.collection.rows import check_rows
 from rankeval.errors import InvalidInput
 from rankeval.model_selection import boosters
-from rankeval.model_selection.folds import by_query
-from rankeval.model_selection.rows import EarlyStopping, TrainingRows, differing
+from rankeval.model_selection.query_ids import without_ids
+from rankeval.model_selection.rows import EarlyStopping, TrainingRows
+from rankeval.model_selection.splitters import by_query
 
 
 def last_of(estimator: Any) -> Any:
@@ -53,14 +60,12 @@ def check_estimator(estimator: Any) -> None:
     params = outer.get_params(deep=False)
     inner = last_of(params.get("estimator"))
     name = type(outer).__name__
-    if boosters.is_ranker(inner) and not _consumes(inner, "qid"):
-        kind = type(inner).__name__
-        raise InvalidInput(
-            f"{name} cannot tell {kind} the queries: wrap the ranker, {name}(QueryRanker({kind}(...)), "
-            "{'estimator__...': ...})"
-        )
-    if params.get("refit", True) is False:
-        raise InvalidInput(f"{name}(refit=False) keeps no estimator to predict with: leave refit out or name a measure")
+    kind = type(inner).__name__
+    way = f"wrap the ranker, {name}(QueryRanker({kind}(...)), {{'estimator__...': ...}})"
+    is_untold = boosters.is_ranker(inner) and not _consumes(inner, "qid")
+    refuse((is_untold, f"{name} cannot tell {kind} the queries: {way}"))
+    no_model = f"{name}(refit=False) keeps no estimator to predict with: leave refit out or name a measure"
+    refuse((params.get("refit", True) is False, no_model))
     for one in (outer, inner):
         _check_final(one)
 
@@ -156,45 +161,43 @@ def _consumes(estimator: Any, param: str) -> bool:
 
 
 def _fitted_by_routing(estimator: Any, rows: TrainingRows, watch: EarlyStopping | None) -> Any:
-    if watch is not None:
-        raise InvalidInput(
-            f"early stopping belongs inside {type(estimator).__name__}: leave it out of the QueryRanker around it"
-        )
+    kind = type(estimator).__name__
+    refuse((watch is not None, f"early stopping belongs inside {kind}: leave it out of the QueryRanker around it"))
     told: dict[str, Any] = {"qid": rows.ids}
     if rows.weight is not None:
-        _ask_for_weights(estimator, score=not len(differing(rows.weight, rows.codes)))
+        _ask_for_weights(estimator)
         told["sample_weight"] = rows.weight
-    if rows.groups is not None and _consumes(estimator, "groups"):
-        told["groups"] = rows.groups
+    # A unit goes to the splitter of a search under the name that scikit-learn has for it.
+    beside = {"groups": rows.unit, "unit": rows.unit, "query_weight": rows.query_weight}
+    told |= {name: column for name, column in beside.items() if column is not None and _consumes(estimator, name)}
     told |= rows.told_validation()
     with config_context(enable_metadata_routing=True):
         return estimator.fit(rows.X, rows.y, **told)
 
 
-def _ask_for_weights(estimator: Any, *, fit: bool = True, score: bool) -> None:
-    """Request weights that nobody requested or declined: for `fit`, and for `score` too if asked.
+def _ask_for_weights(estimator: Any, *, fit: bool = True) -> None:
+    """Request weights of rows for `fit` if nobody requested or declined them; decline them for `score`.
 
     Of a Pipeline the last step gets them, as outside of a search. All inner estimators of any other estimator do.
     """
     if isinstance(estimator, Pipeline):
         *head, last = [step for _, step in estimator.steps]
         for step in head:
-            _ask_for_weights(step, fit=False, score=False)
-        _ask_for_weights(last, fit=fit, score=score)
+            _ask_for_weights(step, fit=False)
+        _ask_for_weights(last, fit=fit)
         return
     requests = estimator.get_metadata_routing() if hasattr(estimator, "get_metadata_routing") else None
     if not isinstance(requests, MetadataRequest):
         for inner in _inside(estimator):
-            _ask_for_weights(inner, fit=fit, score=score)
+            _ask_for_weights(inner, fit=fit)
         return
     with config_context(enable_metadata_routing=True):
-        for method, asked in (("fit", fit), ("score", score)):
+        for method, asked in (("fit", fit), ("score", False)):
             if getattr(requests, method).requests.get("sample_weight", False) is None:
                 getattr(estimator, f"set_{method}_request")(sample_weight=asked)
 
 
 def _inside(estimator: Any) -> Iterator[Any]:
-    """Yield the estimators among the parameters of an estimator, alone or in named lists."""
     params = estimator.get_params(deep=False) if hasattr(estimator, "get_params") else {}
     for value in params.values():
         listed = isinstance(value, list) and all(isinstance(one, tuple) and len(one) > 1 for one in value)
@@ -216,7 +219,7 @@ def _whole_queries(estimator: Any, rows: TrainingRows) -> Iterator[None]:
     if cv is None or (rows.codes == rows.codes[0]).all():
         yield
         return
-    estimator.set_params(cv=list(cv.split(rows.X, rows.y, rows.groups, qid=rows.ids)))
+    estimator.set_params(cv=list(cv.split(rows.X, rows.y, rows.unit, qid=rows.ids)))
     try:
         yield
     finally:
@@ -225,3 +228,45 @@ def _whole_queries(estimator: Any, rows: TrainingRows) -> Iterator[None]:
 
 _LEAVES_ONE_OUT = ("RidgeCV", "RidgeClassifierCV")
 """Estimators of scikit-learn for which cv=None is a formula without folds."""
+
+
+def features_for(estimator: Any, X: Any) -> Any:
+    """Return features as a pandas frame, a sparse matrix or an array.
+
+    Parameters
+    ----------
+    estimator : object
+        The estimator that gets them.
+    X : array, sparse matrix or frame of shape (n_rows, n_features)
+        The rows.
+
+    Raises
+    ------
+    InvalidInput
+        If X masks a value, has another number of dimensions, or no row or column.
+    """
+    check_rows(X=X)
+    features = without_ids(X)
+    if hasattr(features, "to_pandas"):
+        # The boosters accept pandas frames, but no polars frames.
+        features = features.to_pandas()
+    elif hasattr(features, "tocsr") and boosters.library(last_of(estimator)):
+        # They accept SciPy's sparse matrices, but no sparse arrays. The matrix shares the memory.
+        from scipy.sparse import csr_matrix
+
+        features = csr_matrix(features)
+    elif not hasattr(features, "iloc") and not hasattr(features, "tocsr"):
+        features = np.asarray(features)
+    _check_shape(features.shape)
+    return features
+
+
+def _check_shape(shape: tuple[int, ...]) -> None:
+    if len(shape) != 2:
+        raise InvalidInput(
+            f"Expected 2D array, got X of shape {shape}. Reshape your data with X.reshape(-1, 1) if it has a single "
+            "feature, or X.reshape(1, -1) if it is a single row"
+        )
+    for size, what in zip(shape, ("sample", "feature"), strict=True):
+        if size == 0:
+            raise InvalidInput(f"Found array with 0 {what}(s) (shape={shape}) while a minimum of 1 is required.")

@@ -7,17 +7,22 @@ come from several places, the strongest first:
     > a pandas index level named "qid", of X and of y > a column "qid" of X
 
 All ids that are there must define the same grouping; the strongest give the names.
+
+Ids bound to a scorer are those of all rows. `BoundIds` matches them to the rows of a call by their index labels.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Protocol
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils import column_or_1d
 
-from rankeval.collection.rows import check_rows, index_of
+from rankeval._checks import refuse
+from rankeval.collection.rows import check_rows, index_of, same_rows
 from rankeval.errors import InvalidInput, QueryIdError, UnusableQueryIdsError
 from rankeval.io.columns import as_typed, refuse_masked
 from rankeval.join.flat import sizes_to_ids
@@ -75,10 +80,8 @@ def id_array(ids: Any, rows: int, source: str) -> NDArray[Any]:
     column = as_typed(ids)
     if column.ndim == 2 and column.shape[1] == 1:
         column = column[:, 0]
-    if column.shape != (rows,):
-        raise UnusableQueryIdsError(
-            f"{source} has shape {column.shape}, but there are {rows} rows: give the query id of each row"
-        )
+    unlike = f"{source} has shape {column.shape}, but there are {rows} rows: give the query id of each row"
+    refuse((column.shape != (rows,), unlike), kind=UnusableQueryIdsError)
     if column.dtype.kind == "O" and pd.api.types.infer_dtype(column, skipna=False) == "string":
         return column  # five times faster than a search for missing ids
     missing = pd.isna(column)
@@ -105,7 +108,7 @@ def from_sizes(group: Any, rows: int) -> NDArray[np.int64]:
     try:
         return sizes_to_ids(group, rows)
     except QueryIdError as error:
-        raise UnusableQueryIdsError(str(error)) from error
+        raise UnusableQueryIdsError(**error.fields) from error
 
 
 def encode(ids: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[Any]]:
@@ -131,19 +134,23 @@ def encode(ids: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[Any]]:
     return codes.astype(np.int64), ids[first]
 
 
-def ascending(units: NDArray[Any]) -> NDArray[np.intp]:
-    """Return the places of distinct ids in ascending order.
+def by_id(ids: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[Any]]:
+    """Return numbers for distinct ids in their ascending order, and the ids by number.
 
     Parameters
     ----------
-    units : ndarray of shape (n_units,)
-        Ids of any type.
+    ids : ndarray of shape (n_rows,)
+        As for `encode`.
     """
+    codes, queries = encode(ids)
     try:
-        return np.argsort(units, kind="stable")
+        order = np.argsort(queries, kind="stable")
     except TypeError:
         # Ids of several types have no order of their own; their spelling has.
-        return np.argsort(np.array([f"{type(unit).__name__} {unit}" for unit in units.tolist()]), kind="stable")
+        order = np.argsort(np.array([f"{type(one).__name__} {one}" for one in queries.tolist()]), kind="stable")
+    place = np.empty(len(queries), dtype=np.int64)
+    place[order] = np.arange(len(queries))
+    return place[codes], queries[order]
 
 
 def same_queries(left: NDArray[Any], right: NDArray[Any]) -> bool:
@@ -197,12 +204,71 @@ def per_query(values: Any, codes: NDArray[np.int64], what: str) -> NDArray[Any]:
     return column[first]
 
 
-class Bound(Protocol):
-    """Ids that a scorer carries; see `rankeval.model_selection.bound_ids`."""
+@dataclass(frozen=True, eq=False)
+class BoundIds:
+    """Query ids of all rows, looked up by the index labels of the rows in a call.
+
+    Index labels prove little: after ``reset_index`` they still resolve, to the wrong queries. So the relevance that was
+    bound beside the ids must equal y. Without it, rows in another order cannot be detected if they have no index, or
+    the index 0, 1, 2, ... of ``reset_index``: such calls are refused.
+
+    Parameters
+    ----------
+    ids : Series or array-like
+        The query of each row of the whole data.
+    y : array-like, optional
+        The relevance of the same rows.
+    """
+
+    ids: Any
+    y: Any | None = None
+
+    def __post_init__(self) -> None:
+        if self.y is not None and len(self.y) != len(self.ids):
+            raise QueryIdError(f"bound are {len(self.ids)} query ids and {len(self.y)} labels: give one of each a row")
+        check_rows(qid=self.ids, y=self.y)
 
     def at(self, X: Any, y: Any) -> NDArray[Any]:
-        """Return the ids of these rows."""
-        ...
+        """Return the ids of the rows of X and y.
+
+        Raises
+        ------
+        UnusableQueryIdsError
+            If it is not certain which of the bound rows these are.
+        """
+        positions = self._positions(X, y)
+        ids = id_array(self.ids, len(self.ids), "bound qid")[positions]
+        if self.y is not None and not np.array_equal(column_or_1d(self.y)[positions], column_or_1d(y)):
+            raise UnusableQueryIdsError(
+                "the bound qid does not belong to these rows: their y is not the y bound with it (was the index reset, "
+                "or were the rows put in another order?); pass qid with the call"
+            )
+        return ids
+
+    def _positions(self, X: Any, y: Any) -> NDArray[np.intp]:
+        rows, known = n_rows(X), index_of(self.ids)
+        labels = next((index for index in map(index_of, (y, X)) if index is not None), None)
+        if known is None or labels is None:
+            unlike = (
+                f"{len(self.ids)} ids are bound, and no index matches them to {rows} rows: bind a Series on that of X"
+            )
+            refuse((rows != len(self.ids), unlike), kind=UnusableQueryIdsError)
+            doubt = "there is no index"
+        elif known.inferred_type == labels.inferred_type == "integer" and np.array_equal(labels, np.arange(rows)):
+            doubt = f"the labels 0 to {rows - 1} may come from reset_index"
+        else:
+            doubt = ""
+        if doubt and self.y is None:
+            way = "bind y with the ids to have that checked, make_scorer(..., qid=qid, y=y), or pass qid with the call"
+            raise UnusableQueryIdsError(f"{doubt}, so that the bound qid may be that of other rows: {way}")
+        if known is None or labels is None or same_rows(known, labels):
+            return np.arange(rows)
+        again = "the index of the bound qid has duplicates, so that rows cannot be found in it"
+        refuse((not known.is_unique, again), kind=UnusableQueryIdsError)
+        positions: NDArray[np.intp] = known.get_indexer(labels)
+        if lost := labels[positions < 0].tolist():
+            raise UnusableQueryIdsError(f"the bound qid has no row {lost[0]!r}, which is in the index of the data")
+        return positions
 
 
 def index_levels(X: Any, y: Any, level: str) -> Iterator[tuple[str, Any]]:
@@ -212,8 +278,7 @@ def index_levels(X: Any, y: Any, level: str) -> Iterator[tuple[str, Any]]:
             yield name, table.index.get_level_values(level)
 
 
-def _sources(X: Any, y: Any, qid: Any, group: Any, bound: Bound | None) -> Iterator[tuple[str, NDArray[Any]]]:
-    """Yield (source, ids) for all ids that came with these rows, the strongest first."""
+def _sources(X: Any, y: Any, qid: Any, group: Any, bound: BoundIds | None) -> Iterator[tuple[str, NDArray[Any]]]:
     rows = n_rows(X)
     if qid is not None:
         yield "the argument qid", id_array(qid, rows, "qid")
@@ -229,7 +294,7 @@ def _sources(X: Any, y: Any, qid: Any, group: Any, bound: Bound | None) -> Itera
 
 
 def find(
-    X: Any, y: Any = None, *, qid: Any = None, group: Any = None, bound: Bound | None = None
+    X: Any, y: Any = None, *, qid: Any = None, group: Any = None, bound: BoundIds | None = None
 ) -> NDArray[Any] | None:
     """Return the query of each row, or None if there are no ids.
 
@@ -243,7 +308,7 @@ def find(
         The ids themselves.
     group : array-like of int, optional
         Sizes of consecutive queries.
-    bound : Bound, optional
+    bound : BoundIds, optional
         Ids that a scorer carries.
 
     Raises

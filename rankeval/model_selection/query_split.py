@@ -6,24 +6,29 @@
     queries  a b        the splitter sees one row per query, its id as X
     folds    {a} {b}    by the splitter
     rows     [1] [0 2]  every row goes with its query
+
+Stratified splitters get a stratum for each query: a label, or a range of numbers. scikit-learn balances labels, and
+raises if every label is rarer than the number of folds. The number of relevant documents has many rare values, so
+neighbouring numbers are joined until each stratum has a query for every fold.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from math import ceil, floor
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.metadata_routing import MetadataRequest
 
-from rankeval._registry import unknown
+from rankeval._checks import refuse, shown
+from rankeval._registry import chosen
 from rankeval.collection.rows import check_rows, index_of
 from rankeval.errors import InvalidInput, QueryIdError
 from rankeval.io.columns import as_column, labels
-from rankeval.model_selection.query_ids import ascending, encode, find, n_rows, per_query, require
-from rankeval.model_selection.stratification import Stratum, n_relevant, of_key, of_labels, strata, stratifies
+from rankeval.model_selection.query_ids import by_id, encode, find, n_rows, per_query, require
 
 Rows = NDArray[np.intp]
 
@@ -64,15 +69,15 @@ class QuerySplit:
     """
 
     def __init__(self, splitter: Any, *, order: str = "id", stratum: Stratum | None = None, key: Any = None) -> None:
-        if not hasattr(splitter, "split"):
-            raise InvalidInput(f"splitter is {splitter!r}, which has no split method: give a scikit-learn splitter")
-        if order not in {"id", "row"}:
-            raise unknown("order of queries", str(order), ("id", "row"))
-        if stratum is not None and (key is not None or not callable(stratum)):
-            found = "and key is given too" if callable(stratum) else f"is {stratum!r}"
-            raise InvalidInput(f"stratum {found}: give a function of a query's relevance, or key=, values by query")
         if isinstance(key, str) or not (key is None or hasattr(key, "__len__")):
-            raise InvalidInput(f"key is {key!r}: give a mapping of query ids to values, or one value a row")
+            raise InvalidInput(f"key is {shown(key)}: give a mapping of query ids to values, or one value a row")
+        way = "give a function of a query's relevance, or key=, values by query"
+        refuse(
+            (not hasattr(splitter, "split"), f"splitter is a {type(splitter).__name__}, which has no split method"),
+            (not (stratum is None or callable(stratum)), f"stratum is a {type(stratum).__name__}: {way}"),
+            (stratum is not None and key is not None, f"stratum and key are given both: {way}"),
+        )
+        chosen("order of queries", order, ("id", "row"))
         self.splitter = splitter
         self.order = order
         self.stratum = stratum
@@ -91,11 +96,12 @@ class QuerySplit:
         y : array-like of shape (n_rows,), optional
             The relevance of each row, which stratified splitters need.
         groups : array-like of shape (n_rows,), optional
-            The query of each row, as scikit-learn names it. If ``qid`` is given too, a coarser unit than the query.
+            The query of each row, as scikit-learn names it. If ``qid`` is given too, a coarser unit than the query,
+            which is ``unit`` in `rankeval.cross_validate`.
         qid : array-like of shape (n_rows,), optional
             The query of each row.
         group : array-like of int of shape (n_queries,), optional
-            Sizes of consecutive queries, instead of ``qid``.
+            Sizes of consecutive queries, instead of ``qid``; not the ``groups`` of scikit-learn.
 
         Yields
         ------
@@ -113,22 +119,23 @@ class QuerySplit:
         """
         by_row = self.key if index_of(self.key) is not None and len(self.key) == n_rows(X) else None
         check_rows(X=X, y=y, groups=groups, qid=qid, key=by_row)
-        codes, units = encode(self._units(X, y, groups, qid, group))
-        rank = ascending(units) if self.order == "id" else np.arange(len(units))
-        place = np.empty_like(rank)
-        place[rank] = np.arange(len(rank))
-        codes, units = place[codes], units[rank]
-        self._refuse_folds_of_rows(len(units))
-        for train, test in self._split_units(units, self._targets(X, y, codes, units)):
-            yield _rows_of(train, codes, len(units)), _rows_of(test, codes, len(units))
-
-    def _refuse_folds_of_rows(self, n_units: int) -> None:
+        codes, units = (by_id if self.order == "id" else encode)(self._units(X, y, groups, qid, group))
         folds = getattr(self.splitter, "test_fold", None)  # of scikit-learn's PredefinedSplit
-        if folds is not None and len(folds) != n_units:
-            raise InvalidInput(
-                f"test_fold of {type(self.splitter).__name__} has {len(folds)} entries, but there are {n_units} "
-                "queries: give one per query, in the order of their ids; or rankeval.PredefinedFolds(ids by fold)"
-            )
+        if folds is not None and len(folds) != len(units):
+            entries = f"test_fold has {len(folds)} entries, but there are {len(units)} queries"
+            way = "give one per query, in the order of their ids; or rankeval.PredefinedFolds(ids by fold)"
+            raise InvalidInput(f"{entries}: {way}")
+        targets = self._targets(X, y, codes, units)
+        wants_groups = hasattr(self.splitter, "get_metadata_routing") and (
+            self.splitter.get_metadata_routing().split.requests.get("groups") is True
+        )
+        with warnings.catch_warnings():
+            # A stratum with fewer queries than folds is spread over as many folds as it has queries.
+            warnings.filterwarnings("ignore", "The least populated class", UserWarning)
+            groups = (np.arange(len(units)),) if wants_groups else ()
+            sides = list(self.splitter.split(units.reshape(-1, 1), targets, *groups))
+        for train, test in sides:
+            yield _rows_of(train, codes, len(units)), _rows_of(test, codes, len(units))
 
     def _units(self, X: Any, y: Any, groups: Any, qid: Any, group: Any) -> NDArray[Any]:
         """Return the unit of each row that must stay whole: its group, or else its query."""
@@ -140,9 +147,7 @@ class QuerySplit:
             try:
                 per_query(encode(units)[0], encode(ids)[0], "groups")
             except InvalidInput as error:
-                raise QueryIdError(
-                    "groups puts rows of one query into two groups: give every row of a query the same group"
-                ) from error
+                raise QueryIdError(**error.fields) from error
         return units
 
     def _targets(self, _X: Any, y: Any, codes: NDArray[np.int64], units: NDArray[Any]) -> NDArray[Any] | None:
@@ -160,13 +165,6 @@ class QuerySplit:
         else:
             return None
         return strata(values, self.splitter) if balances else np.asarray(values)
-
-    def _split_units(self, units: NDArray[Any], labels: NDArray[Any] | None) -> list[tuple[Rows, Rows]]:
-        groups = (np.arange(len(units)),) if _wants_groups(self.splitter) else ()
-        with warnings.catch_warnings():
-            # A stratum with fewer queries than folds is spread over as many folds as it has queries.
-            warnings.filterwarnings("ignore", "The least populated class", UserWarning)
-            return list(self.splitter.split(units.reshape(-1, 1), labels, *groups))
 
     def get_n_splits(
         self, X: Any = None, y: Any = None, groups: Any = None, *, qid: Any = None, group: Any = None
@@ -234,8 +232,7 @@ class QuerySplit:
         {'split': {'qid': 'query', 'groups': True}}
         """
         for param in requests:
-            if param not in self._requests:
-                raise unknown("metadata of a splitter", param, self._requests)
+            chosen("metadata of a splitter", param, self._requests)
         self._requests.update(requests)
         return self
 
@@ -259,7 +256,6 @@ def _rows_of(chosen: Rows, codes: NDArray[np.int64], n_units: int) -> Rows:
 
 
 def _spelled(key: Any) -> str:
-    """Return the text of a key for `repr`."""
     if isinstance(key, Mapping):
         plain = (tuple(part.item() if isinstance(part, np.generic) else part for part in pair) for pair in key.items())
         return repr(dict(plain))
@@ -268,7 +264,140 @@ def _spelled(key: Any) -> str:
     return repr(np.asarray(key).tolist())
 
 
-def _wants_groups(splitter: Any) -> bool:
-    if not hasattr(splitter, "get_metadata_routing"):
-        return False
-    return splitter.get_metadata_routing().split.requests.get("groups") is True
+Stratum = Callable[[NDArray[Any]], Any]
+
+
+def n_relevant(y: NDArray[Any]) -> int:
+    """Return the number of relevant rows of one query, the default for stratified splitters."""
+    return int((y > 0).sum())
+
+
+def stratifies(splitter: Any) -> bool:
+    """Return whether a splitter balances labels: by its name, since scikit-learn has no base class for them."""
+    return any("Stratified" in cls.__name__ for cls in type(splitter).__mro__)
+
+
+def of_labels(y: NDArray[Any], stratum: Stratum, codes: NDArray[np.int64]) -> list[Any]:
+    """Apply `stratum` to the relevance of each query.
+
+    Parameters
+    ----------
+    y : ndarray of shape (n_rows,)
+        Relevance.
+    stratum : callable
+        Function from the relevance of the rows of a query to a value.
+    codes : ndarray of shape (n_rows,)
+        Queries by number.
+    """
+    order = np.argsort(codes, kind="stable")
+    return [stratum(part) for part in np.split(y[order], np.flatnonzero(np.diff(codes[order])) + 1)]
+
+
+def is_by_query(key: Any, n_rows: int) -> bool:
+    """Say whether values are by query: in a mapping, or in a Series that is not as long as the rows.
+
+    Parameters
+    ----------
+    key : mapping, Series or array-like
+        Values by query, or by row.
+    n_rows : int
+        The number of rows.
+    """
+    return isinstance(key, Mapping) or (hasattr(getattr(key, "index", None), "get_indexer") and len(key) != n_rows)
+
+
+def of_key(key: Any, queries: NDArray[Any], codes: NDArray[np.int64], name: str = "key") -> list[Any]:
+    """Return the value of a key for each query.
+
+    Parameters
+    ----------
+    key : mapping, Series or array-like
+        Values by query, or by row; a Series that is as long as the rows is by row.
+    queries : ndarray of shape (n_queries,)
+        Ids of the queries.
+    codes : ndarray of shape (n_rows,)
+        Queries by number.
+    name : str, default="key"
+        The argument that errors speak of.
+
+    Raises
+    ------
+    InvalidInput
+        If a query has no value, or several.
+    """
+    if is_by_query(key, len(codes)):
+        known = dict(key.items())
+        lacking = [query for query in queries.tolist() if query not in known]
+        if lacking:
+            way = f"give one for each query, or one for each of the {len(codes)} rows"
+            raise InvalidInput(f"{name} has no value for query {lacking[0]!r} ({len(lacking)} such): {way}")
+        values = [known[query] for query in queries.tolist()]
+    else:
+        values = list(per_query(key, codes, name))
+    if any(value is None or value != value for value in values):  # noqa: PLR0124 - nan, of whatever type
+        raise InvalidInput(f"{name} has no value (None or nan) for some query: give one for each, such as 'unknown'")
+    return values
+
+
+def strata(values: list[Any], splitter: Any) -> NDArray[np.int64]:
+    """Return the stratum of each query, by number.
+
+    Parameters
+    ----------
+    values : list
+        A number or a label of each query. Neighbouring numbers may share a stratum.
+    splitter : object
+        A stratified splitter; it decides how many queries a stratum needs.
+
+    Raises
+    ------
+    InvalidInput
+        If there are too few queries for the folds.
+    """
+    try:
+        names = sorted(set(values))
+    except TypeError:  # several types have no common order
+        names = list(dict.fromkeys(values))
+    number = {name: place for place, name in enumerate(names)}
+    codes = np.array([number[value] for value in values], dtype=np.int64)
+    if not all(isinstance(name, (int, float, np.number)) and not isinstance(name, bool) for name in names):
+        return codes
+    n_folds = _n_folds(splitter)
+    least = n_folds or _least_of_draws(splitter, len(values))
+    few = f"{type(splitter).__name__} needs {least} queries or more, and there are {len(values)}"
+    refuse((len(values) < least, few))
+    sizes = np.bincount(codes)
+    joined = _joined(sizes, least)
+    # One stratum would balance nothing. Folds can share rare numbers, if not with one query for every fold.
+    return codes if n_folds and not joined.any() and sizes.max() >= least else joined[codes]
+
+
+def _joined(sizes: NDArray[np.int64], least: int) -> NDArray[np.int64]:
+    strata = np.zeros(len(sizes), dtype=np.int64)
+    now, filled = 0, 0
+    for place, size in enumerate(sizes.tolist()):
+        if filled >= least:
+            now, filled = now + 1, 0
+        strata[place] = now
+        filled += size
+    if filled < least and now:
+        strata[strata == now] = now - 1
+    return strata
+
+
+def _n_folds(splitter: Any) -> int:
+    if hasattr(splitter, "test_size"):
+        return 0
+    # A repeated splitter keeps the options of its inner splitter in cvargs.
+    return int(getattr(splitter, "cvargs", {}).get("n_splits", 0) or getattr(splitter, "n_splits", 2))
+
+
+def _least_of_draws(splitter: Any, n_queries: int) -> int:
+    test, train = splitter.test_size, splitter.train_size
+    if test is None and train is None:
+        test = 0.1
+    n_test = None if test is None else ceil(test * n_queries) if isinstance(test, float) else int(test)
+    n_train = None if train is None else floor(train * n_queries) if isinstance(train, float) else int(train)
+    n_test = n_queries - (n_train or 0) if n_test is None else n_test
+    n_train = n_queries - n_test if n_train is None else n_train
+    return max(2, ceil(n_queries / max(1, min(n_test, n_train))))

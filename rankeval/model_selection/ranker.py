@@ -1,7 +1,10 @@
 """`QueryRanker`: one scikit-learn estimator around all rankers, with rows in any order and ids of any type.
 
-`fit` checks its input, asks the guard, sets rows apart to stop early on (`validation_part`, `held_out`), and leaves
+`fit` checks its input, asks the guard, sets rows apart to stop early on (`held_out`), and leaves
 the rest to `nesting` (Pipelines, searches) and `boosters`, which tell LightGBM, XGBoost and CatBoost the queries.
+
+Below it, `stops_early` and `what_was_chosen` look through the Pipelines, searches and rankers around an
+estimator.
 """
 
 from __future__ import annotations
@@ -19,22 +22,19 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from rankeval._checks import said
 from rankeval.collection.convention import Convention
 from rankeval.collection.rows import check_rows
-from rankeval.contamination.allowance import Allowance, granted
 from rankeval.contamination.fingerprint import fingerprint
-from rankeval.contamination.refusal import ContaminationCheck
+from rankeval.contamination.refusal import Allowance, ContaminationCheck, granted
 from rankeval.errors import InvalidInput
 from rankeval.evaluation.responses import responses
 from rankeval.io import columns
 from rankeval.model_selection import boosters, nesting, threads
 from rankeval.model_selection.checks import for_other_processes
-from rankeval.model_selection.features import features_for
-from rankeval.model_selection.held_out import SCORE, hold_out
-from rankeval.model_selection.known_queries import Watched
+from rankeval.model_selection.held_out import SCORE, hold_out, refuse_cut, validation_part
+from rankeval.model_selection.nesting import features_for
 from rankeval.model_selection.query_ids import find, n_rows, require
-from rankeval.model_selection.rows import EarlyStopping, TrainingRows, row_groups, row_weights
+from rankeval.model_selection.rows import TrainingRows, query_weight_of_rows, row_units, row_weights
 from rankeval.model_selection.scorers import make_scorer
-from rankeval.model_selection.stopping import in_search, stopping
-from rankeval.model_selection.validation_part import refuse_cut, validation_part
+from rankeval.model_selection.searches import Watched, in_search, stopping, stopping_at_weights
 
 
 def _if_inner_has(method: str) -> Callable[[QueryRanker], bool]:
@@ -96,13 +96,14 @@ class QueryRanker(BaseEstimator):  # type: ignore[misc]
     n_iterations_: int | None
     validation_score_: float | None
     _known: tuple[tuple[NDArray[Any], NDArray[Any]] | None, Watched | None]
-    # The names of a validation part have no other meaning, so they are asked for, as qid is.
+    # These names have no other meaning, so they are asked for, as qid is.
     __metadata_request__fit: ClassVar = {
         "qid": True,
-        "groups": False,
-        **dict.fromkeys(("eval_set", "eval_qid", "eval_X", "eval_y"), True),
+        "unit": False,
+        **dict.fromkeys(("query_weight", "eval_set", "eval_qid", "eval_X", "eval_y"), True),
     }
-    __metadata_request__score: ClassVar = {"qid": True}
+    # Pipeline.score hands sample_weight on, None too, and raises if its last step does not ask for it.
+    __metadata_request__score: ClassVar = {"qid": True, "query_weight": True, "sample_weight": True}
 
     def __init__(
         self,
@@ -128,8 +129,9 @@ class QueryRanker(BaseEstimator):  # type: ignore[misc]
         *,
         qid: Any = None,
         group: Any = None,
-        groups: Any = None,
+        unit: Any = None,
         sample_weight: Any = None,
+        query_weight: Any = None,
         eval_set: Any = None,
         eval_qid: Any = None,
         eval_X: Any = None,
@@ -147,13 +149,15 @@ class QueryRanker(BaseEstimator):  # type: ignore[misc]
             The query of each row.
         group : array-like of int of shape (n_queries,), optional
             Sizes of consecutive queries, instead of ``qid``.
-        groups : array-like of shape (n_rows,), optional
+        unit : array-like of shape (n_rows,), optional
             A coarser unit than the query, such as its author. Early stopping and the folds of a search keep it whole.
-            To route it, call ``set_fit_request(groups=True)``.
+            To route scikit-learn's ``groups`` here, call ``set_fit_request(unit="groups")``.
         sample_weight : array-like of shape (n_rows,), optional
-            The weight of each row, or of its query. If weights differ within a query, LGBMRanker, regressors and
-            classifiers use them by row, and CatBoostRanker with losses such as RMSE and QueryRMSE. With its other
-            losses it takes one weight per query, as XGBRanker does.
+            The weight of each row, or of its query, in fitting. If weights differ within a query, LGBMRanker,
+            regressors and classifiers use them by row, and CatBoostRanker with losses such as RMSE and QueryRMSE. With
+            its other losses it takes one weight per query, as XGBRanker does.
+        query_weight : mapping or Series by query id, or array-like of shape (n_rows,), optional
+            The weight of each query in the means by which a search inside chooses.
         eval_set : tuple of (Xv, yv), list of one such pair, or RankingData, optional
             A validation part to stop early on, rows in any order. The steps of a Pipeline inside this ranker transform
             it. A search passes it to every fit as it is.
@@ -195,8 +199,7 @@ class QueryRanker(BaseEstimator):  # type: ignore[misc]
         check_consistent_length(features, labels)
         if labels.dtype.kind == "f":
             assert_all_finite(labels, input_name="y")
-        given = self._ids(X, y, qid, group, groups=groups, sample_weight=sample_weight)
-        weights = row_weights(sample_weight, len(labels))
+        given = self._ids(X, y, qid, group, unit=unit, sample_weight=sample_weight)
         ids = np.zeros(len(labels), dtype=np.int64) if given is None else given
         validation = self._validation(features, eval_set, eval_qid, eval_X, eval_y)
         check = ContaminationCheck.current()
@@ -206,8 +209,11 @@ class QueryRanker(BaseEstimator):  # type: ignore[misc]
             check.refuse(validation.X, validation.y, validation.ids, action="fit with this eval_set")
             watched = Watched.of(validation.X, validation.y, validation.ids)
             watched.refuse_in(fingerprint(features, labels, ids), "the training data", by_id=given is not None)
-        rows = TrainingRows.of(features, labels, ids, weights, row_groups(groups, ids))
-        rows, watch = self._hold_out(rows, validation)
+        beside = {"weight": row_weights(sample_weight, len(labels)), "unit": row_units(unit, ids)}
+        with stopping_at_weights():
+            means = query_weight_of_rows(query_weight, ids, X=X, y=y, qid=qid)
+        rows = TrainingRows.of(features, labels, ids, **beside, query_weight=means)
+        rows, watch = hold_out(self, rows, validation)
         estimator = boosters.cloned(self.estimator)
         with threads.few(estimator, features):
             self.estimator_, self.n_iterations_ = nesting.fitted(estimator, rows, watch)
@@ -276,15 +282,26 @@ class QueryRanker(BaseEstimator):  # type: ignore[misc]
         """
         return self._response(X, "decision_function")
 
-    def score(self, X: Any, y: Any, *, qid: Any = None, group: Any = None, sample_weight: Any = None) -> float:
+    def score(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        qid: Any = None,
+        group: Any = None,
+        query_weight: Any = None,
+        sample_weight: Any = None,
+    ) -> float:
         """Return the mean ``nDCG@10`` of the queries, under the convention "rankeval".
 
         Parameters
         ----------
         X, y, qid, group
             As in `fit`.
+        query_weight : mapping or Series by query id, or array-like of shape (n_rows,), optional
+            The weight of each query in the mean.
         sample_weight : array-like of shape (n_rows,), optional
-            The weight of each row's query, constant within the query.
+            Not used: weights of rows are for fitting. Searches of scikit-learn give them to `score` too.
 
         Raises
         ------
@@ -295,35 +312,33 @@ class QueryRanker(BaseEstimator):  # type: ignore[misc]
         GuardRefusal
             If X and y are registered test content.
         """
+        if sample_weight is not None and not in_search():
+            raise InvalidInput("weighs rows in fitting", argument="sample_weight", remedy="give query_weight for means")
         if self.single_query and find(X, y, qid=qid, group=group) is None:
             qid = np.zeros(n_rows(X), dtype=np.int64)
-        value: float = make_scorer(SCORE)(self, X, y, qid=qid, group=group, sample_weight=sample_weight)  # type: ignore[assignment]
-        return value
+        scorer = make_scorer(SCORE)
+        return scorer(self, X, y, qid=qid, group=group, query_weight=query_weight)  # type: ignore[return-value]
 
     @property
-    def feature_importances_(self) -> NDArray[np.float64]:
+    def feature_importances_(self) -> Any:
         """The feature importances of the fitted estimator, if it has them."""
         last = nesting.last_of(self.estimator_)
         if boosters.library(last) == "catboost":
             # CatBoost's own attribute needs the training data for rankers, and is None without.
             return np.asarray(last.get_feature_importance(type="PredictionValuesChange"))
-        found: NDArray[np.float64] = last.feature_importances_
-        return found
+        return last.feature_importances_
 
     @property
-    def coef_(self) -> NDArray[np.float64]:
+    def coef_(self) -> Any:
         """The coefficients of the fitted estimator, if it has them."""
-        found: NDArray[np.float64] = nesting.last_of(self.estimator_).coef_
-        return found
+        return nesting.last_of(self.estimator_).coef_
 
     @property
-    def classes_(self) -> NDArray[Any]:
+    def classes_(self) -> Any:
         """The classes of the fitted estimator, if it has them."""
-        found: NDArray[Any] = self.estimator_.classes_
-        return found
+        return self.estimator_.classes_
 
     def _response(self, X: Any, method: str) -> NDArray[np.float64]:
-        """Return what a method of the fitted estimator says of X."""
         check_is_fitted(self, "estimator_")
         features = self._features(X, reset=False)
         with threads.few(self.estimator_, features):
@@ -343,32 +358,14 @@ class QueryRanker(BaseEstimator):  # type: ignore[misc]
             return require(X, y, who="QueryRanker.fit", qid=qid, group=group)
 
     def _validation(self, trained: Any, eval_set: Any, eval_qid: Any, eval_X: Any, eval_y: Any) -> TrainingRows | None:
-        """Return the validation part, with the columns of X."""
         with stopping():
             part = validation_part(eval_set, eval_qid, eval_X=eval_X, eval_y=eval_y, single_query=self.single_query)
             if eval_X is not None and in_search():
                 refuse_cut(eval_X, trained)
-        if part is None:
-            return None
         try:
-            features = self._features(part.X, reset=False)
+            return None if part is None else TrainingRows.of(self._features(part.X, reset=False), part.y, part.qid)
         except ValueError as error:
-            told = said(error)
-            raise InvalidInput(f"the features of eval_set do not fit those of X: {told}") from error
-        return TrainingRows.of(features, part.y, part.qid)
-
-    def _hold_out(
-        self, rows: TrainingRows, validation: TrainingRows | None = None
-    ) -> tuple[TrainingRows, EarlyStopping | None]:
-        return hold_out(
-            self.estimator,
-            rows,
-            validation,
-            share=self.validation_fraction,
-            rounds=self.early_stopping_rounds,
-            measure=self.eval_measure,
-            convention=self.eval_convention,
-        )
+            raise InvalidInput(f"the features do not fit those of X: {said(error)}", where="eval_set") from error
 
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = super().__getstate__()
@@ -419,3 +416,34 @@ def as_ranker(estimator: Any) -> QueryRanker:
     nesting.check_estimator(ranker.estimator)
     unfitted: QueryRanker = boosters.cloned(ranker)
     return unfitted
+
+
+def stops_early(estimator: Any) -> bool:
+    """Return whether training stops early, so that a validation part is used.
+
+    Parameters
+    ----------
+    estimator : object
+        Anything that `QueryRanker` takes, or a QueryRanker; of a search, its estimator counts.
+    """
+    last = nesting.last_of(estimator)
+    if isinstance(last, QueryRanker):
+        return last.early_stopping_rounds is not None or stops_early(last.estimator)
+    if nesting.asks_for_qid(last):
+        return stops_early(last.get_params(deep=False).get("estimator"))
+    return boosters.own_rounds(last) is not None
+
+
+def what_was_chosen(ranker: QueryRanker) -> dict[str, Any] | None:
+    """Return the best parameters of a search inside a fitted ranker, or None.
+
+    Parameters
+    ----------
+    ranker : QueryRanker
+        A fitted ranker.
+    """
+    last: Any = ranker
+    while isinstance(last, QueryRanker):
+        last = nesting.last_of(last.estimator_)
+    chosen: dict[str, Any] | None = getattr(last, "best_params_", None)
+    return chosen

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from html import escape
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -73,8 +72,6 @@ class CrossValidation:
         The queries that each fold trained on and held out.
     best_params : DataFrame of shape (n_folds, n_params), optional
         The parameters that a search chose in each fold, if the estimator is a search (nested cross-validation).
-    notes : tuple of str
-        Sentences for a reader of the numbers, such as that weights by row do not weigh the means.
 
     Examples
     --------
@@ -91,7 +88,6 @@ class CrossValidation:
     estimators: tuple[QueryRanker, ...] | None = None
     splits: tuple[Split, ...] = ()
     best_params: pd.DataFrame | None = None
-    notes: tuple[str, ...] = ()
 
     @property
     def fit_seconds(self) -> float:
@@ -147,13 +143,11 @@ class CrossValidation:
 
     def __repr__(self) -> str:
         values = ", ".join(f"{label}={value:.4f}" for label, value in self.evaluation.aggregate().items())
-        said = "".join(f"; {note}" for note in self.notes)
         sizes = f"{count(len(self.folds), 'fold')}, {count(self.evaluation.n_queries, 'query')} out of fold"
-        return f"CrossValidation({sizes}: {values}{said})"
+        return f"CrossValidation({sizes}: {values})"
 
     def _repr_html_(self) -> str:
-        notes = "".join(f"<p>{escape(note)}</p>" for note in self.notes)
-        return f"{self.evaluation._repr_html_()}{self.folds.to_html()}{notes}"
+        return f"{self.evaluation._repr_html_()}{self.folds.to_html()}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -228,26 +222,21 @@ class CrossValidations(Mapping[str, CrossValidation]):
         InvalidInput, ConventionMismatch, UnknownName
             As in `CrossValidation.compare`.
         """
-        from rankeval.comparison.folds import compare_algorithms, compare_models
+        from rankeval.comparison.comparing import compare_algorithms, compare_models
 
         if question is None:
             asked = " or ".join(f"question={name!r} ({words})" for name, words in QUESTIONS.items())
             raise InvalidInput(f"compare needs the question to answer: give {asked}")
         if chosen("question", question, QUESTIONS) == "models":
             return compare_models(self.evaluations, baseline=baseline, **options)
-        self._refuse_other_folds()
-        folds = {name: result.folds for name, result in self.results.items()}
-        sizes = [(split.n_train, split.n_test) for split in next(iter(self.results.values())).splits]
-        return compare_algorithms(folds, self.evaluations, sizes=sizes, baseline=baseline, **options)
-
-    def _refuse_other_folds(self) -> None:
         (name, first), *others = self.results.items()
         for other, result in others:
             if [split.digest for split in first.splits] != [split.digest for split in result.splits]:
-                raise InvalidInput(
-                    f"{name!r} and {other!r} were cross-validated on different folds: give both the same splitter with "
-                    "a random_state, or cross_validate a mapping of both"
-                )
+                way = "give both the same splitter with a random_state, or cross_validate a mapping of both"
+                raise InvalidInput(f"{name!r} and {other!r} were cross-validated on different folds: {way}")
+        folds = {name: result.folds for name, result in self.results.items()}
+        sizes = [(split.n_train, split.n_test) for split in first.splits]
+        return compare_algorithms(folds, self.evaluations, sizes=sizes, baseline=baseline, **options)
 
     def __repr__(self) -> str:
         return f"CrossValidations({', '.join(f'{name}: {result!r}' for name, result in self.results.items())})"

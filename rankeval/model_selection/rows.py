@@ -8,19 +8,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rankeval._checks import refuse
 from rankeval.collection.convention import Convention, get_convention
 from rankeval.collection.data import take_rows
 from rankeval.errors import InvalidInput
-from rankeval.evaluation import Evaluation, Given, score
+from rankeval.evaluation import Evaluation, Given, query_weights, score
+from rankeval.evaluation.result import aggregates
 from rankeval.io.columns import labels
 from rankeval.join.joined import Joined
 from rankeval.measures import Measure
-from rankeval.model_selection.query_ids import ascending, encode, id_array, per_query
+from rankeval.model_selection.query_ids import by_id, encode, id_array, per_query
 
 
 @dataclass(frozen=True, eq=False)
 class TrainingRows:
-    """Features, labels and query of each row, and perhaps its weight and group.
+    """Features, labels and query of each row, and perhaps its weight, its query's weight and its unit.
 
     ``validation`` has the rows of a validation part, for an estimator inside that stops early by itself.
     """
@@ -30,31 +32,24 @@ class TrainingRows:
     ids: NDArray[Any]
     codes: NDArray[np.int64]
     weight: NDArray[np.float64] | None = None
-    groups: NDArray[Any] | None = None
+    query_weight: NDArray[np.float64] | None = None
+    unit: NDArray[Any] | None = None
     validation: TrainingRows | None = None
 
     @classmethod
-    def of(
-        cls,
-        X: Any,
-        y: NDArray[Any],
-        ids: NDArray[Any],
-        weight: NDArray[np.float64] | None = None,
-        groups: NDArray[Any] | None = None,
-    ) -> TrainingRows:
+    def of(cls, X: Any, y: NDArray[Any], ids: NDArray[Any], **beside: Any) -> TrainingRows:
         """Return the rows with their queries numbered in ascending order of their ids.
 
         CatBoost, and every estimator that samples, learns another model from another order of queries. This order is
         that of the usual loop by hand, and does not depend on the order in which queries come.
         """
-        return cls(X, y, ids, numbered(ids), weight, groups)
+        return cls(X, y, ids, by_id(ids)[0], **beside)
 
     def take(self, rows: NDArray[Any]) -> TrainingRows:
         """Return these rows, in this order."""
-        weight = None if self.weight is None else self.weight[rows]
-        groups = None if self.groups is None else self.groups[rows]
-        parts = take_rows(self.X, rows), self.y[rows], self.ids[rows], self.codes[rows]
-        return TrainingRows(*parts, weight, groups, self.validation)
+        columns = {name: getattr(self, name) for name in ("y", "ids", "codes", "weight", "query_weight", "unit")}
+        taken: dict[str, Any] = {name: None if column is None else column[rows] for name, column in columns.items()}
+        return TrainingRows(take_rows(self.X, rows), **taken, validation=self.validation)
 
     def in_blocks(self) -> TrainingRows:
         """Return the rows by ascending query, in their own order within each; itself if they are."""
@@ -78,20 +73,6 @@ class TrainingRows:
         return np.diff(self.starts, append=len(self.codes))
 
 
-def numbered(ids: NDArray[Any]) -> NDArray[np.int64]:
-    """Return the number of each row's query, by ascending id.
-
-    Parameters
-    ----------
-    ids : ndarray of shape (n_rows,)
-        The query of each row.
-    """
-    codes, queries = encode(ids)
-    place = np.empty(len(queries), dtype=np.int64)
-    place[ascending(queries)] = np.arange(len(queries))
-    return place[codes]
-
-
 def as_arguments(X: Any, y: NDArray[Any], ids: NDArray[Any]) -> dict[str, Any]:
     """Return a validation part as arguments of `QueryRanker.fit`, in a form that no search of scikit-learn cuts.
 
@@ -104,6 +85,33 @@ def as_arguments(X: Any, y: NDArray[Any], ids: NDArray[Any]) -> dict[str, Any]:
         Features, labels and query of each row.
     """
     return {"eval_set": (X, y), "eval_qid": [ids]}
+
+
+def query_weight_of_rows(query_weight: Any, ids: NDArray[Any], **beside: Any) -> NDArray[np.float64] | None:
+    """Check weights of queries, and return that of each row's query.
+
+    Parameters
+    ----------
+    query_weight : mapping or Series by query id, array-like of shape (n_rows,), or None
+        The weights.
+    ids : ndarray of shape (n_rows,)
+        The query of each row.
+    **beside : array-like
+        The columns of the same call, which tell a Series by row from one by query.
+
+    Raises
+    ------
+    InvalidInput
+        If a query has no weight or several, or weights are negative, not finite, or all 0.
+    """
+    if query_weight is None:
+        return None
+    nothing = np.zeros(len(ids))
+    joined = Given(nothing, nothing, ids).join(get_convention("rankeval"))
+    weights: Any = query_weights(query_weight, joined, beside)
+    of_rows = np.empty(len(ids))
+    of_rows[slice(None) if joined.order is None else joined.order] = np.repeat(weights, np.diff(joined.offsets))
+    return of_rows
 
 
 def row_weights(sample_weight: Any, rows: int) -> NDArray[np.float64] | None:
@@ -124,14 +132,12 @@ def row_weights(sample_weight: Any, rows: int) -> NDArray[np.float64] | None:
     if sample_weight is None:
         return None
     weights = labels(sample_weight, "sample_weight").astype(np.float64)
-    if weights.shape != (rows,):
-        raise InvalidInput(f"sample_weight has shape {weights.shape}, but there are {rows} rows: give one per row")
-    bad = ~(np.isfinite(weights) & (weights >= 0))
-    if bad.any():
-        row = int(np.argmax(bad))
-        raise InvalidInput(f"sample_weight is {weights[row]} in row {row}: give finite weights, none below 0")
-    if not weights.any():
-        raise InvalidInput("sample_weight is zero in every row: nothing would be learnt")
+    fits = weights.shape == (rows,)
+    refuse((not fits, f"sample_weight has shape {weights.shape}, but there are {rows} rows: give one per row"))
+    bad = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
+    if len(bad):
+        raise InvalidInput(f"sample_weight is {weights[bad[0]]} in row {bad[0]}: give finite weights, none below 0")
+    refuse((not weights.any(), "sample_weight is zero in every row: nothing would be learnt"))
     return weights
 
 
@@ -149,12 +155,12 @@ def differing(weights: NDArray[np.float64], codes: NDArray[np.int64]) -> NDArray
     return np.flatnonzero(weights != weights[first[np.searchsorted(queries, codes)]])
 
 
-def row_groups(groups: Any, ids: NDArray[Any]) -> NDArray[Any] | None:
-    """Check that groups are made of whole queries, and return them by row.
+def row_units(unit: Any, ids: NDArray[Any]) -> NDArray[Any] | None:
+    """Check that units are made of whole queries, and return them by row.
 
     Parameters
     ----------
-    groups : array-like of shape (n_rows,) or None
+    unit : array-like of shape (n_rows,) or None
         Units coarser than queries.
     ids : ndarray of shape (n_rows,)
         The query of each row.
@@ -162,14 +168,14 @@ def row_groups(groups: Any, ids: NDArray[Any]) -> NDArray[Any] | None:
     Raises
     ------
     InvalidInput
-        If rows of one query are in several groups.
+        If rows of one query are in several units.
     QueryIdError
-        If there is not one group a row.
+        If there is not one unit a row.
     """
-    if groups is None:
+    if unit is None:
         return None
-    units = id_array(groups, len(ids), "groups")
-    per_query(encode(units)[0], encode(ids)[0], "groups")
+    units = id_array(unit, len(ids), "unit")
+    per_query(encode(units)[0], encode(ids)[0], "unit")
     return units
 
 
@@ -212,11 +218,14 @@ class EarlyStopping:
 
     def value(self, predicted: Any) -> float:
         """Return the aggregate of the measure for these scores of the held-out rows."""
-        return self.evaluation(predicted).aggregates()[str(self.measure)]
+        return aggregates(self.evaluation(predicted))[str(self.measure)]
 
     def after(self, iteration: int, predicted: Any) -> bool:
-        """Take note of an iteration; return whether to stop."""
-        value = self.value(predicted)
+        """Take note of the scores after an iteration; return whether to stop."""
+        return self.noted(iteration, self.value(predicted))
+
+    def noted(self, iteration: int, value: float) -> bool:
+        """Take note of the value after an iteration; return whether to stop."""
         if self.best is None or (value > self.best if self.greater_is_better else value < self.best):
             self.best, self.best_iteration = value, iteration
         return iteration - self.best_iteration >= self.rounds

@@ -6,33 +6,44 @@ predict once for each.
 
 The trap: ``error_score=np.nan`` turns every Exception of a scorer into nan. So query ids that are missing, unusable or
 contradicted raise a ``MissingQueryIds``, which is a BaseException.
+
+Below it stand the same measures for the training loops of LightGBM and XGBoost.
 """
 
 from __future__ import annotations
 
 import copy
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.metadata_routing import MetadataRequest
 
-from rankeval._registry import chosen, unknown
-from rankeval.collection.convention import Convention, rules_of_call
+from rankeval._registry import chosen
+from rankeval.collection.convention import Convention, get_convention, rules_of_call
 from rankeval.collection.rows import check_rows
 from rankeval.contamination.refusal import ContaminationCheck
-from rankeval.errors import InvalidInput
+from rankeval.errors import InvalidInput, QueryIdError, UnusableQueryIdsError
 from rankeval.evaluation import Evaluation, Given, query_weights, score
 from rankeval.evaluation.responses import RESPONSES, responses
+from rankeval.evaluation.result import aggregates, by_name
 from rankeval.io import columns
-from rankeval.join.joined import Joined
 from rankeval.measures import Measure
-from rankeval.model_selection.bound_ids import BoundIds, same_bound
 from rankeval.model_selection.checks import check_measures, signs
-from rankeval.model_selection.known_queries import check_fold
-from rankeval.model_selection.query_ids import DOCID, NAME, WAYS, find, has_column, index_levels, without_ids
-from rankeval.model_selection.stopping import of_weights, stop
+from rankeval.model_selection.query_ids import (
+    DOCID,
+    NAME,
+    WAYS,
+    BoundIds,
+    find,
+    from_sizes,
+    has_column,
+    index_levels,
+    without_ids,
+)
+from rankeval.model_selection.searches import check_fold, stop, stopping_at_weights
 
 
 def make_scorer(
@@ -142,13 +153,15 @@ class QueryScorer:
         self.response_method: Any = response_method
         if isinstance(response_method, Iterable) and not isinstance(response_method, str):
             self.response_method = tuple(response_method)
+        given = self.response_method
+        self._methods = given if given is None or isinstance(given, tuple) else (given,)
         self.name = name
         for method in self._methods or ():
             chosen("response method", method, RESPONSES)
         if qid is None and y is not None:
             raise InvalidInput("y is there to check bound query ids, and none are bound: give qid too")
         self._bound = None if qid is None else BoundIds(qid, y)
-        self._requests: dict[str, bool | str | None] = {"qid": True, "docid": True, "sample_weight": True}
+        self._requests: dict[str, bool | str | None] = {"qid": True, "docid": True, "query_weight": True}
         self._contamination = ContaminationCheck.current()
 
     def __call__(
@@ -160,7 +173,7 @@ class QueryScorer:
         *,
         group: Any = None,
         docid: Any = None,
-        sample_weight: Any = None,
+        query_weight: Any = None,
     ) -> float | dict[str, float]:
         """Predict once and return the measure, or a dict of measures; negative if less of a measure is better.
 
@@ -178,9 +191,8 @@ class QueryScorer:
             Sizes of consecutive queries, instead of `qid`.
         docid : array-like of shape (n_rows,), optional
             The document of each row, or a pandas index level named "docid"; only ``ties="docid"`` reads it.
-        sample_weight : array-like of shape (n_rows,), optional
-            The weight of each row's query, constant within the query. If weights are by row, for fitting only, call
-            ``set_score_request(sample_weight=False)``.
+        query_weight : mapping or Series by query id, or array-like of shape (n_rows,), optional
+            The weight of each query in the mean. Weights of rows are for fitting only: no scorer takes them.
 
         Raises
         ------
@@ -195,10 +207,10 @@ class QueryScorer:
         GuardRefusal
             If X and y are registered test content.
         """
-        evaluation = self.evaluate(estimator, X, y, qid=qid, group=group, docid=docid, sample_weight=sample_weight)
+        evaluation = self.evaluate(estimator, X, y, qid=qid, group=group, docid=docid, query_weight=query_weight)
         values = evaluation.aggregate()
         # As with scikit-learn's greater_is_better=False: a search keeps the highest score.
-        sign = signs(evaluation.by_name.items())
+        sign = signs(by_name(evaluation).items())
         scores = {label: sign[label] * float(values[label]) for label in evaluation.measure_names}
         return scores if isinstance(self.measures, tuple) else next(iter(scores.values()))
 
@@ -211,13 +223,13 @@ class QueryScorer:
         qid: Any = None,
         group: Any = None,
         docid: Any = None,
-        sample_weight: Any = None,
+        query_weight: Any = None,
     ) -> Evaluation:
         """Predict once and return the scores of every query.
 
         Parameters
         ----------
-        estimator, X, y, qid, group, docid, sample_weight
+        estimator, X, y, qid, group, docid, query_weight
             As in a call of the scorer.
 
         Returns
@@ -226,32 +238,31 @@ class QueryScorer:
             Under the scorer's measures and convention.
         """
         documents = next((column for _, column in index_levels(X, y, DOCID)), None) if docid is None else docid
-        ids = self._ids(X, y, qid, group, docid=docid, sample_weight=sample_weight)
+        try:
+            check_rows(X=X, y=y, qid=qid, docid=docid)
+            ids = find(X, y, qid=qid, group=group, bound=self._bound)
+        except InvalidInput as error:
+            stop(error)
+        if ids is None:
+            stop(
+                UnusableQueryIdsError(
+                    f"{self!r} was called without query ids. Give one of: params={{'qid': qid}} under "
+                    f"sklearn.set_config(enable_metadata_routing=True); {WAYS}; make_scorer(..., qid=series); or use "
+                    "rankeval.cross_validate(..., qid=qid), which needs no routing"
+                )
+            )
         labels = columns.labels(columns.as_column(y), "y")
         check_fold(estimator, without_ids(X), labels, ids)
         predicted = responses(estimator, as_fitted(estimator, X), self._methods)
         # A worker knows the ledgers from the scorer; a registration since the scorer was made is seen as well.
         self._contamination.refuse(without_ids(X), labels, ids, docid=documents, score=predicted, action="score")
         joined = Given(labels, predicted, ids, documents).join(self.convention)
-        return score(joined, self._asked, weights=_of_queries(sample_weight, joined), name=self.name)
-
-    def _ids(self, X: Any, y: Any, qid: Any, group: Any, **beside: Any) -> NDArray[Any]:
-        """Return the query of each row, or stop the search around this call."""
-        try:
-            check_rows(X=X, y=y, qid=qid, **beside)
-            ids = find(X, y, qid=qid, group=group, bound=self._bound)
-        except InvalidInput as error:
-            stop(str(error), error)
-        if ids is None:
-            stop(
-                f"{self!r} was called without query ids. Give one of: params={{'qid': qid}} under "
-                f"sklearn.set_config(enable_metadata_routing=True); {WAYS}; make_scorer(..., qid=series); or use "
-                "rankeval.cross_validate(..., qid=qid), which needs no routing",
-            )
-        return ids
+        with stopping_at_weights():
+            weights = query_weights(query_weight, joined, {"X": X, "y": y, "qid": qid})
+        return score(joined, self._asked, weights=weights, name=self.name)
 
     def get_metadata_routing(self) -> MetadataRequest:
-        """Return the request by which scikit-learn routes ``qid``, ``docid`` and ``sample_weight`` here."""
+        """Return the request by which scikit-learn routes ``qid``, ``docid`` and ``query_weight`` here."""
         request = MetadataRequest(owner=self)
         for param, alias in self._requests.items():
             request.score.add_request(param=param, alias=alias)
@@ -263,7 +274,7 @@ class QueryScorer:
         Parameters
         ----------
         **requests : bool, str or None
-            For ``qid``, ``docid`` and ``sample_weight``: whether to request it, or its name in ``params=``.
+            For ``qid``, ``docid`` and ``query_weight``: whether to request it, or its name in ``params=``.
 
         Returns
         -------
@@ -276,8 +287,7 @@ class QueryScorer:
             If a keyword is none of these.
         """
         for param in requests:
-            if param not in self._requests:
-                raise unknown("metadata of a scorer", param, self._requests)
+            chosen("metadata of a scorer", param, self._requests)
         self._requests = {**self._requests, **requests}
         return self
 
@@ -286,53 +296,19 @@ class QueryScorer:
         """Its measures by the names under which they are returned."""
         return dict(self._asked)
 
-    @property
-    def _methods(self) -> tuple[str, ...] | None:
-        given = self.response_method
-        return given if given is None or isinstance(given, tuple) else (given,)
-
     def __sklearn_clone__(self) -> QueryScorer:
         return copy.copy(self).set_score_request()  # requests are copied, so that a clone can change its own
 
-    def _key(self) -> tuple[Any, ...]:
-        many = isinstance(self.measures, tuple)
-        return many, tuple(self._asked), self.convention, self._methods, self.name
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, QueryScorer):
-            return NotImplemented
-        return (
-            self._key() == other._key() and self._requests == other._requests and same_bound(self._bound, other._bound)
-        )
-
-    def __hash__(self) -> int:
-        return hash(self._key())
-
     def __repr__(self) -> str:
-        measures = list(self.measures) if isinstance(self.measures, tuple) else self.measures
-        shown = [repr([str(one) for one in measures] if isinstance(measures, list) else str(measures))]
+        many = isinstance(self.measures, tuple)
+        shown = [repr([str(one) for one in self.measures] if many else str(self.measures))]  # type: ignore[union-attr]
+        given = {**self._given, "response_method": self.response_method, "name": self.name}
         left_out = {"convention": "rankeval"}
-        shown += [f"{rule}={value!r}" for rule, value in self._given.items() if value != left_out.get(rule)]
+        shown += [f"{name}={value!r}" for name, value in given.items() if value != left_out.get(name)]
         if self._bound is not None:
             shown.append(f"qid=<{len(self._bound.ids)} bound ids>")
-        if self.response_method is not None:
-            shown.append(f"response_method={self.response_method!r}")
-        if self.name is not None:
-            shown.append(f"name={self.name!r}")
         renamed = [f"{param}={alias!r}" for param, alias in self._requests.items() if alias is not True]
         return f"make_scorer({', '.join(shown)})" + (f".set_score_request({', '.join(renamed)})" if renamed else "")
-
-
-def _of_queries(sample_weight: Any, joined: Joined) -> NDArray[np.float64] | None:
-    """Return one weight a query; a scorer has no use for others."""
-    weights = None if sample_weight is None else np.asarray(sample_weight)  # by row, whatever its index
-    try:
-        return query_weights(weights, joined)
-    except InvalidInput as error:
-        raise of_weights(
-            f"sample_weight: {error}. Weights by row are for fitting: keep them from this scorer by "
-            "scorer.set_score_request(sample_weight=False), or leave them out of this call"
-        ) from None
 
 
 def as_fitted(estimator: Any, X: Any) -> Any:
@@ -349,7 +325,6 @@ def as_fitted(estimator: Any, X: Any) -> Any:
 
 
 def _fitted_with(estimator: Any) -> list[Any]:
-    """Return the feature names that an estimator was fitted with, if it knows them."""
     for name in ("feature_names_in_", "feature_names_"):  # the second is CatBoost's
         found = getattr(estimator, name, None)
         if found is not None:
@@ -358,3 +333,168 @@ def _fitted_with(estimator: Any) -> list[Any]:
     inner = getattr(estimator, "best_estimator_", None)
     inner = estimator.steps[0][1] if inner is None and hasattr(estimator, "steps") else inner
     return [] if inner is None else _fitted_with(inner)
+
+
+@dataclass(frozen=True, repr=False)
+class TrainingMetric:
+    """Measures for a training loop; see `lightgbm_feval` and `xgboost_metric`."""
+
+    measures: tuple[Measure, ...]
+    convention: Convention
+    _maker: ClassVar[str]
+
+    def __repr__(self) -> str:
+        names = [str(one) for one in self.measures]
+        rules = "" if self.convention == get_convention("rankeval") else f", convention={self.convention.name!r}"
+        return f"{self._maker}({(names[0] if len(names) == 1 else names)!r}{rules})"
+
+    @property
+    def maximize(self) -> bool:
+        """Whether higher is better.
+
+        Raises
+        ------
+        InvalidInput
+            If that differs between the measures.
+        """
+        higher = {one.family.greater_is_better for one in self.measures}
+        if len(higher) > 1:
+            raise InvalidInput("more is better for some of these measures, less for others: stop by one of them")
+        return higher.pop()
+
+    def values(self, y: Any, predicted: Any, sizes: NDArray[np.int64], weight: Any) -> list[tuple[str, float]]:
+        """Return (name, value) of each measure, queries weighted by the mean weight of their rows."""
+        ids, weights = from_sizes(sizes, len(predicted)), None
+        if weight is not None and len(weight):
+            weights = np.asarray(weight, dtype=np.float64)
+            if len(weights) != len(sizes):  # of rows, not of queries
+                weights = np.bincount(ids, weights) / sizes
+            weights = weights[ids]
+        joined = Given(y, np.asarray(predicted, np.float64), ids).join(self.convention)
+        asked = [(str(one), one) for one in self.measures]
+        return list(aggregates(score(joined, asked, weights=query_weights(weights, joined))).items())
+
+
+class LightGBMFeval(TrainingMetric):
+    """Called by LightGBM as ``feval(scores, dataset)``, or as scikit-learn's ``eval_metric(y, scores, weight, group)``.
+
+    LightGBM counts the parameters: its scikit-learn classes give all four of them to a function of four.
+    """
+
+    _maker = "lightgbm_feval"
+
+    def __call__(
+        self, score: Any, dataset: Any, weight: Any = None, group: Any = None
+    ) -> list[tuple[str, float, bool]]:
+        """Return (name, value, higher is better) of each measure."""
+        if hasattr(dataset, "get_group"):
+            y, weight, group = dataset.get_label(), dataset.get_weight(), dataset.get_group()
+        else:
+            y, score = score, dataset
+        if group is None:
+            raise QueryIdError("this lightgbm.Dataset has no queries: make it with group=, the sizes of the queries")
+        values = self.values(y, score, np.asarray(group, dtype=np.int64), weight)
+        higher = [one.family.greater_is_better for one in self.measures]
+        return [(*value, better) for value, better in zip(values, higher, strict=True)]
+
+
+class XGBoostMetric(TrainingMetric):
+    """Called by XGBoost as ``custom_metric(scores, matrix)``."""
+
+    _maker = __name__ = "xgboost_metric"
+    """XGBoost's scikit-learn classes ask for it before they call."""
+
+    def __call__(self, score: Any, matrix: Any, **_told: Any) -> list[tuple[str, float]]:
+        """Return (name, value) of each measure."""
+        if not hasattr(matrix, "get_uint_info"):
+            raise InvalidInput(
+                "xgboost_metric is for xgboost.train and xgboost.cv: XGBRanker tells its eval_metric no queries; use "
+                "QueryRanker(XGBRanker(...), early_stopping_rounds=..., eval_measure=...)"
+            )
+        bounds = np.asarray(matrix.get_uint_info("group_ptr"), dtype=np.int64)
+        if len(bounds) < 2:
+            raise QueryIdError("this xgboost.DMatrix has no queries: make it with qid= (sorted) or group= (sizes)")
+        return self.values(matrix.get_label(), score, np.diff(bounds), matrix.get_weight())
+
+
+def lightgbm_feval(
+    measures: str | Measure | Sequence[str | Measure], *, convention: str | Convention = "rankeval"
+) -> LightGBMFeval:
+    """Make an evaluation function of ranking measures for LightGBM.
+
+    Parameters
+    ----------
+    measures : str, Measure, or list of them
+        The measures to compute on each evaluation set. LightGBM learns for each whether higher is better.
+    convention : str or Convention, default="rankeval"
+        The rules by which rankings are scored.
+
+    Returns
+    -------
+    LightGBMFeval
+        For ``feval=``, or ``eval_metric=`` of ``LGBMRanker.fit``. Set ``params["metric"] = "None"`` to see no other
+        measure. A query's weight is the mean of its rows' weights in the Dataset, as in LightGBM's own ndcg.
+
+    Raises
+    ------
+    UnknownName
+        If a measure does not exist.
+    InvalidInput
+        If a measure cannot be computed from rows.
+
+    Examples
+    --------
+    >>> import lightgbm
+    >>> import rankeval as rk
+    >>> data, history = rk.datasets.make_ranking(20, 10, rng=0), {}
+    >>> train = lightgbm.Dataset(data.X, data.y, group=[10] * 20)
+    >>> params = {"objective": "lambdarank", "metric": "None", "num_threads": 1, "verbose": -1}
+    >>> record = lightgbm.record_evaluation(history)
+    >>> booster = lightgbm.train(
+    ...     params, train, 2, valid_sets=[train], feval=lightgbm_feval(["nDCG@10", "AP"]), callbacks=[record]
+    ... )
+    >>> list(history["training"])
+    ['nDCG@10', 'AP']
+    """
+    return LightGBMFeval(tuple(one for _, one in check_measures(measures, convention)), get_convention(convention))
+
+
+def xgboost_metric(
+    measures: str | Measure | Sequence[str | Measure], *, convention: str | Convention = "rankeval"
+) -> XGBoostMetric:
+    """Make an evaluation function of ranking measures for ``xgboost.train`` and ``xgboost.cv``.
+
+    Parameters
+    ----------
+    measures : str, Measure, or list of them
+        The measures to compute on each evaluation set.
+    convention : str or Convention, default="rankeval"
+        The rules by which rankings are scored.
+
+    Returns
+    -------
+    XGBoostMetric
+        For ``custom_metric=``. XGBoost assumes of every metric that less is better: to stop early, give
+        ``maximize=metric.maximize`` too (True for most measures, False for some, such as ARP). Weights of the DMatrix
+        are weights of queries.
+
+    Raises
+    ------
+    UnknownName
+        If a measure does not exist.
+    InvalidInput
+        If a measure cannot be computed from rows.
+
+    Examples
+    --------
+    >>> import xgboost
+    >>> import rankeval as rk
+    >>> data, history = rk.datasets.make_ranking(20, 10, rng=0), {}
+    >>> train = xgboost.DMatrix(data.X, data.y, group=[10] * 20)
+    >>> params = {"objective": "rank:ndcg", "disable_default_eval_metric": True, "nthread": 1}
+    >>> watched = {"evals": [(train, "train")], "evals_result": history, "verbose_eval": False}
+    >>> booster = xgboost.train(params, train, 2, custom_metric=xgboost_metric("nDCG@10"), **watched)
+    >>> list(history["train"])
+    ['nDCG@10']
+    """
+    return XGBoostMetric(tuple(one for _, one in check_measures(measures, convention)), get_convention(convention))

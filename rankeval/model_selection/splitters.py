@@ -1,22 +1,39 @@
-"""The usual splitters, for whole queries: k folds, repeated or balanced, random test parts, and by time.
+"""The usual splitters, for whole queries: k folds, repeated or balanced, random test parts, by time, and predefined.
 
-Each is scikit-learn's splitter of the same arguments inside of a `QuerySplit`.
+Each is a splitter of scikit-learn's arguments inside of a `QuerySplit`. `query_folds` gives the rows of each fold for
+`cross_validate`, from a number of folds, a splitter or given splits.
+
+Splits by time take the time of a query's latest row, so that no part is trained on the future.
+
+::
+
+    rows     qid   a      b      a      c        in any order
+             day   1 May  2 May  4 May  3 May
+    queries  day   a: 4 May      b: 2 May  c: 3 May
+    parts          train on b, then test on c; train on b and c, then test on a
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+import os
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from numbers import Integral
+from pathlib import Path
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.model_selection import KFold, RepeatedKFold, ShuffleSplit, StratifiedKFold, TimeSeriesSplit
 
-from rankeval._checks import check_count, check_number
-from rankeval.errors import InvalidInput, warn
-from rankeval.model_selection.query_split import QuerySplit, Rows
-from rankeval.model_selection.stratification import Stratum
-from rankeval.model_selection.times import query_times
+from rankeval._checks import check_count, check_number, count, refuse, shown
+from rankeval._registry import chosen
+from rankeval.collection.data import RankingData
+from rankeval.collection.rows import check_rows
+from rankeval.datasets import load_letor_parts
+from rankeval.errors import InvalidInput, QueryIdError, warn
+from rankeval.model_selection.query_ids import encode, index_levels, partly_in
+from rankeval.model_selection.query_split import QuerySplit, Rows, Stratum, is_by_query, of_key
 
 
 class QueryKFold(QuerySplit):
@@ -46,7 +63,7 @@ class QueryKFold(QuerySplit):
     """
 
     def __init__(self, n_splits: int = 5, *, shuffle: bool = False, random_state: Any = None) -> None:
-        check_folds(n_splits)
+        check_count("n_splits", n_splits, least=2)
         super().__init__(KFold(n_splits, shuffle=shuffle, random_state=random_state))
 
 
@@ -74,7 +91,7 @@ class RepeatedQueryKFold(QuerySplit):
     """
 
     def __init__(self, n_splits: int = 5, *, n_repeats: int = 10, random_state: Any = None) -> None:
-        check_folds(n_splits)
+        check_count("n_splits", n_splits, least=2)
         check_count("n_repeats", n_repeats)
         super().__init__(RepeatedKFold(n_splits=n_splits, n_repeats=n_repeats, random_state=random_state))
 
@@ -119,7 +136,7 @@ class StratifiedQueryKFold(QuerySplit):
         shuffle: bool = False,
         random_state: Any = None,
     ) -> None:
-        check_folds(n_splits)
+        check_count("n_splits", n_splits, least=2)
         splitter = StratifiedKFold(n_splits, shuffle=shuffle, random_state=random_state)
         super().__init__(splitter, stratum=stratum, key=key)
 
@@ -209,7 +226,7 @@ class QueryTimeSplit(QuerySplit):
         max_train_size: int | None = None,
         test_size: int | None = None,
     ) -> None:
-        check_folds(n_splits)
+        check_count("n_splits", n_splits, least=2)
         kind, order = (TimeSeriesSplit, "row") if times is None else (_ByTime, "id")
         super().__init__(kind(n_splits, max_train_size=max_train_size, test_size=test_size, gap=gap), order=order)
         self.times = times
@@ -240,19 +257,267 @@ class _ByTime(TimeSeriesSplit):  # type: ignore[misc]
             yield before, test
 
 
-def check_folds(n_splits: Any) -> None:
-    """Check a number of folds.
+FORMS = "numbers, dates, times of NumPy, pandas or Python, or text such as '2024-05-31'; without a time zone, UTC"
+
+
+def query_times(times: Any, X: Any, y: Any, codes: NDArray[np.int64], queries: NDArray[Any]) -> NDArray[Any]:
+    """Return the time of each query: numbers, or UTC as datetime64.
 
     Parameters
     ----------
-    n_splits : object
-        The argument.
+    times : str, mapping, Series or array-like
+        A column of X or a pandas index level by name; or times by query, or by row.
+    X, y : array, frame or Series
+        The rows, which may have the column or the level.
+    codes : ndarray of shape (n_rows,)
+        Queries by number.
+    queries : ndarray of shape (n_queries,)
+        Their ids.
 
     Raises
     ------
     InvalidInput
-        If it is no whole number of 2 or more.
+        If there is no such column, a row or query has no time, or times are of no kind that has an order.
+    QueryIdError
+        If the times have another index than the rows.
     """
-    check_count("n_splits", n_splits)
-    if n_splits < 2:
-        raise InvalidInput(f"n_splits is {n_splits}; expected 2 or more, since one part is held out at a time")
+    column = times
+    if isinstance(times, str):
+        levels = (level for _, level in index_levels(X, y, times))
+        column = X[times] if times in list(getattr(X, "columns", ())) else next(levels, None)
+        refuse((column is None, f"times is {times!r}, neither a column of X nor a level of the index of X or y"))
+    if is_by_query(column, len(codes)):
+        return moments(of_key(column, queries, codes, "times"), "times")
+    check_rows(X=X, y=y, times=column)
+    found = moments(column, "times")
+    unlike = f"times has {len(found)} values, but there are {len(codes)} rows: a search splits its training part again"
+    way = "so give the name of a column of X or of an index level, or a mapping of query ids to times"
+    refuse((len(found) != len(codes), f"{unlike}, {way}"))
+    order = np.argsort(found, kind="stable")
+    latest = np.empty(len(queries), dtype=found.dtype)
+    latest[codes[order]] = found[order]  # the last one written is the latest
+    return latest
+
+
+def moments(values: Any, name: str) -> NDArray[Any]:
+    """Return times as an array that can be sorted: numbers, or UTC as datetime64.
+
+    Parameters
+    ----------
+    values : array-like of shape (n,)
+        The times.
+    name : str
+        The name of the argument, for messages.
+
+    Raises
+    ------
+    InvalidInput
+        If one is missing, or they are of another kind.
+    """
+    import pandas as pd
+
+    column = pd.Series(values if isinstance(values, (list, pd.Series, pd.Index)) else np.asarray(values))
+    kind = pd.api.types.infer_dtype(column)
+    # pandas takes numbers among texts for years.
+    if column.dtype == object and kind not in ("string", "datetime", "date"):
+        raise InvalidInput(f"{name} has {kind} values: give {FORMS}")
+    if column.dtype.kind not in "iuf":
+        try:
+            column = pd.to_datetime(column, format="ISO8601", utc=True).dt.tz_localize(None)
+        except (TypeError, ValueError) as error:
+            raise InvalidInput(f"{str(error).partition('. ')[0]}", argument=name, remedy=f"give {FORMS}") from error
+    missing = column.isna().to_numpy()
+    if missing.any():
+        raise InvalidInput(f"{name} has none (NaT or nan) at place {int(np.argmax(missing))}: give every query a time")
+    found: NDArray[Any] = column.to_numpy()
+    return found
+
+
+PARTS = ("train", "vali", "test")
+
+
+class PredefinedFolds(QuerySplit):
+    """Splits given by the ids of queries.
+
+    Ids are compared as text, so 7 equals "7". A query of the data that a fold does not name is left out of the fold.
+
+    Parameters
+    ----------
+    folds : iterable of (train, test)
+        The ids of the queries of each part.
+
+    Raises
+    ------
+    InvalidInput
+        If there are no folds, a part is empty, or a query is in both parts of a fold.
+
+    Examples
+    --------
+    >>> cv = PredefinedFolds([(["a"], ["b"]), (["b"], ["a"])])
+    >>> [test.tolist() for _, test in cv.split([[0], [1], [2]], qid=["b", "a", "b"])]
+    [[0, 2], [1]]
+    """
+
+    def __init__(self, folds: Iterable[tuple[Iterable[Any], Iterable[Any]]]) -> None:
+        super().__init__(_ByIds([(_spelled(train), _spelled(test)) for train, test in folds]))
+
+    @classmethod
+    def read(
+        cls, path: str | os.PathLike[str], *, train: Sequence[str] = ("train", "vali"), test: Sequence[str] = ("test",)
+    ) -> Self:
+        """Read the folds of a folder with Fold1, Fold2, ..., such as LETOR, MSLR-WEB and MQ2008.
+
+        Parameters
+        ----------
+        path : path
+            The folder; each fold is a folder that `rankeval.datasets.load_letor_parts` reads.
+        train, test : sequence of {"train", "vali", "test"}
+            The files of each side. LETOR's part for validation, ``vali``, belongs to the training side by default:
+            early stopping holds out queries of its own, and searches have inner folds.
+
+        Raises
+        ------
+        InvalidInput
+            If the folder has no fold.
+        UnknownName
+            If a part is none of these.
+        """
+        for part in (*train, *test):
+            chosen("part of a fold", part, PARTS)
+        root = Path(path)
+        found = [one for one in root.glob("*") if one.is_dir() and re.fullmatch(r"(?i)fold[_-]?\d+", one.name)]
+        if not found:
+            raise InvalidInput(f"there are no folders Fold1, Fold2, ... in {str(root)!r}")
+        folds = []
+        for folder in sorted(found, key=lambda one: int(re.sub(r"\D", "", one.name))):
+            parts = {name: np.unique(part.qid).tolist() for name, part in load_letor_parts(folder).items()}
+            folds.append(tuple([query for part in side for query in parts.get(part, ())] for side in (train, test)))
+        return cls(folds)  # type: ignore[arg-type]
+
+
+class _ByIds:
+    """Finds queries by their ids, compared as text."""
+
+    def __init__(self, folds: list[tuple[frozenset[str], frozenset[str]]]) -> None:
+        refuse((not folds, "folds is empty: give the ids of training and test queries of at least one fold"))
+        for number, (train, test) in enumerate(folds):
+            both = train & test
+            refuse(
+                (not train, f"fold {number} has no training queries"),
+                (not test, f"fold {number} has no test queries"),
+                (bool(both), f"fold {number} trains and tests on query {min(both, default='')!r}"),
+            )
+        self.folds = folds
+
+    def split(self, X: Any, _y: Any = None) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+        """Yield the positions of the queries of each side; X holds their ids."""
+        spelled = [str(query) for query in np.asarray(X)[:, 0].tolist()]
+        known = set(spelled)
+        for number, fold in enumerate(self.folds):
+            for side in fold:
+                if absent := side - known:
+                    lacking = f"{count(len(absent), 'query')} that the data lacks, such as {min(absent)!r}"
+                    way = "give all of the data, such as train, vali and test of one fold together"
+                    raise QueryIdError(f"fold {number} has {lacking}: {way}")
+            train, test = (np.flatnonzero([query in side for query in spelled]) for side in fold)
+            yield train, test
+
+    def get_n_splits(self, _X: Any = None, _y: Any = None, _groups: Any = None) -> int:
+        """Return the number of folds."""
+        return len(self.folds)
+
+    def __repr__(self) -> str:
+        return f"_ByIds({[(sorted(train), sorted(test)) for train, test in self.folds]})"
+
+
+def _spelled(queries: Iterable[Any]) -> frozenset[str]:
+    return frozenset(map(str, queries.tolist() if hasattr(queries, "tolist") else queries))
+
+
+Folds = list[tuple[Rows, Rows]]
+"""The training and the test rows of each fold."""
+
+
+def by_query(cv: Any) -> QuerySplit | None:
+    """Return a splitter of queries, or None for splits by row number and words such as "prefit".
+
+    Parameters
+    ----------
+    cv : int, splitter, iterable of (train, test) or None
+        As in `cross_validate`, or of an estimator of scikit-learn; None is 5.
+    """
+    if cv is None or isinstance(cv, Integral):
+        return QueryKFold(5 if cv is None else int(cv))
+    if isinstance(cv, (QuerySplit, str, bytes)):
+        return cv if isinstance(cv, QuerySplit) else None
+    return QuerySplit(cv) if hasattr(cv, "split") else None
+
+
+def query_folds(cv: Any, data: RankingData, unit: NDArray[Any] | None, *, name: str = "cv") -> Folds:
+    """Return the rows of each split. No split cuts a query.
+
+    Parameters
+    ----------
+    cv : int, splitter or iterable of (train, test)
+        As in `cross_validate`.
+    data : RankingData
+        The rows to split.
+    unit : ndarray of shape (n_rows,), optional
+        Units coarser than queries, which no split cuts.
+    name : str, default "cv"
+        The argument that errors speak of.
+
+    Raises
+    ------
+    InvalidInput
+        If there is no split, one has an empty side, or given splits cut a query.
+    """
+    splitter, n_queries = by_query(cv), len(np.unique(data.qid))
+    is_iterable = isinstance(cv, Iterable) and not isinstance(cv, (str, bytes))
+    if splitter is None and not is_iterable:
+        raise InvalidInput(f"{name} is {cv!r}; give a number of folds, a splitter, or pairs of training and test rows")
+    n_folds = int(cv) if isinstance(cv, Integral) else 0
+    both = f"unit is split by a splitter, and {name} gives the rows of each split: leave one of them out"
+    refuse(
+        (n_folds > n_queries, f"{name} is {n_folds}, and there are {count(n_queries, 'query')}: a fold holds out one"),
+        (splitter is None and unit is not None, both),
+    )
+    if splitter is not None:
+        folds = list(splitter.split(data.X, data.y, unit, qid=data.qid))
+    else:
+        pairs = (_pair(one, name) for one in cv)
+        folds = [(_positions(train, len(data)), _positions(test, len(data))) for train, test in pairs]
+        _refuse_cuts(folds, data, name)
+    used_up = f"{name} has no splits; an iterator that was used up gives none again: pass a list or a splitter"
+    refuse((not folds, used_up))
+    for number, (train, test) in enumerate(folds):
+        refuse(
+            (not len(train), f"split {number} of {name} trains on no rows: give both sides at least one query"),
+            (not len(test), f"split {number} of {name} holds out no rows: give both sides at least one query"),
+        )
+    return folds
+
+
+def _refuse_cuts(folds: Folds, data: RankingData, name: str) -> None:
+    codes, queries = encode(data.qid)
+    for number, (train, test) in enumerate(folds):
+        on_both_sides = np.intersect1d(codes[train], codes[test])
+        cut = partly_in(codes, test)
+        cut[on_both_sides] = True
+        if cut.any():
+            raise InvalidInput(
+                f"split {number} of {name} cuts query {queries.tolist()[np.argmax(cut)]!r}: hold out all of its rows, "
+                f"or none; a splitter given as {name} is applied to queries"
+            )
+
+
+def _pair(split: Any, name: str) -> Any:
+    if not isinstance(split, Sequence) or isinstance(split, (str, bytes)) or len(split) != 2:
+        raise InvalidInput(f"each split is a pair of training and test rows, found {shown(split)}", argument=name)
+    return split
+
+
+def _positions(rows: Any, n_rows: int) -> Rows:
+    chosen = np.asarray(rows)
+    # NumPy makes floats of an empty list, and floats are no positions.
+    return np.flatnonzero(chosen) if chosen.dtype == bool or not len(chosen) else np.arange(n_rows)[chosen]

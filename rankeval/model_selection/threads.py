@@ -80,7 +80,6 @@ def _of_variable() -> int | None:
 
 @contextmanager
 def _threads(estimator: Any, number: int | None) -> Iterator[None]:
-    """Give LightGBM or XGBoost so many threads, if its parameters do not say how many."""
     library = boosters.library(estimator)
     names = _PARAMS.get(library, ()) if number is not None else ()
     with _lock:

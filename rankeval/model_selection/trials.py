@@ -9,16 +9,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rankeval._checks import refuse, shown
 from rankeval.collection.convention import Convention, rules_of_call
-from rankeval.errors import InvalidInput, Refusal
+from rankeval.errors import Refusal
+from rankeval.evaluation.result import aggregates
 from rankeval.model_selection import boosters
-from rankeval.model_selection.checks import check_measures
+from rankeval.model_selection.checks import check_measures, check_names
 from rankeval.model_selection.fitting import FoldScoring, Task
-from rankeval.model_selection.parameters import check_names
 from rankeval.model_selection.query_split import Rows
 from rankeval.model_selection.ranker import QueryRanker, as_ranker
 
@@ -39,7 +40,7 @@ class OptunaObjective:
     space : callable or mapping
         The source of the parameters.
     task : Task
-        The rows, with groups and weights if given.
+        The rows, with units and weights if given.
     folds : list of (ndarray, ndarray)
         Numbers of the training and the test rows of each fold, of shape (n_train_rows,) and (n_test_rows,). They are
         the same for all trials.
@@ -90,20 +91,25 @@ class OptunaObjective:
         import optuna
 
         study = getattr(trial, "study", None)
-        if study is not None and [one.name.lower() for one in study.directions] != [self.direction]:
-            raise InvalidInput(
-                f'{self.measure} is to be {self.direction}d: optuna.create_study(direction="{self.direction}")'
-            )
+        is_other = study is not None and [one.name.lower() for one in study.directions] != [self.direction]
+        way = f'optuna.create_study(direction="{self.direction}")'
+        refuse((is_other, f"{self.measure} is to be {self.direction}d: {way}"))
         try:
             ranker = self.ranker(trial)
             values: list[float] = []
             for step, (train, test) in enumerate(self.folds):
-                values.append(self._value(ranker, train, test))
+                score = self.task.fit(ranker, train).predict(self.task.data.take(test).X)
+                values += aggregates(self.scoring.evaluate(test, score)).values()
                 trial.report(values[-1], step)
                 if trial.should_prune() and step + 1 < len(self.folds):
                     raise optuna.TrialPruned(f"after {step + 1} of {len(self.folds)} folds")
         except Refusal as refusal:
-            _end(study, trial, refusal)
+            # Optuna marks no trial as failed for a BaseException. `study.stop` would hide the refusal with several
+            # jobs: Optuna then ignores errors of the other threads.
+            if study is not None:
+                trial.set_user_attr("refused", str(refusal))
+                study.tell(trial, state=optuna.trial.TrialState.FAIL)
+            raise
         trial.set_user_attr("measure", str(self.measure))
         trial.set_user_attr("folds", values)
         return float(np.mean(values))
@@ -121,10 +127,6 @@ class OptunaObjective:
             check_names(self.estimator, params, where="space")
         return as_ranker(boosters.cloned(self.estimator).set_params(**params))
 
-    def _value(self, ranker: QueryRanker, train: Rows, test: Rows) -> float:
-        score = self.task.fit(ranker, train).predict(self.task.data.take(test).X)
-        return next(iter(self.scoring.evaluate(test, score).aggregates().values()))
-
     def __repr__(self) -> str:
         return f"OptunaObjective({self.estimator!r}, {self.measure} over {len(self.folds)} folds)"
 
@@ -138,8 +140,9 @@ def optuna_objective(
     qid: Any = None,
     group: Any = None,
     docid: Any = None,
-    groups: Any = None,
+    unit: Any = None,
     sample_weight: Any = None,
+    query_weight: Any = None,
     eval_set: Any = None,
     eval_qid: Any = None,
     measure: str | Measure = "nDCG@10",
@@ -165,7 +168,7 @@ def optuna_objective(
     space : callable or mapping
         A function of a trial that returns parameters of the estimator. Or a mapping of parameters to
         ``optuna.distributions`` or lists of choices: ``[3, 15]`` are two values, ``IntDistribution(3, 15)`` is a range.
-    X, y, qid, group, docid, groups, sample_weight, eval_set, eval_qid, cv
+    X, y, qid, group, docid, unit, sample_weight, query_weight, eval_set, eval_qid, cv
         As in `cross_validate`. All trials are scored on the same folds.
     measure : str or Measure, default ``"nDCG@10"``
         The measure to optimise.
@@ -202,32 +205,21 @@ def optuna_objective(
     >>> len(study.trials), objective.ranker(study.best_trial)
     (2, QueryRanker(estimator=Ridge(alpha=...)))
     """
-    space = _checked(space)
+    forms = "a function of a trial that returns parameters, or a mapping of parameters to distributions or choices"
+    refuse((not callable(space) and not isinstance(space, Mapping), f"space is {space!r}; give {forms}"))
+    if isinstance(space, Mapping) and not callable(space):
+        space = {name: _distribution(name, wanted) for name, wanted in space.items()}
     rules = rules_of_call(convention, ties=ties, missing=missing, no_relevant=no_relevant, judgments=judgments)
     found = check_measures(measure, rules)
-    if len(found) > 1:
-        raise InvalidInput(f"measure is {measure!r}; give one measure for the study to optimise")
+    refuse((len(found) > 1, f"measure is {measure!r}; give one measure for the study to optimise"))
     ranker = as_ranker(estimator)
     if isinstance(space, Mapping):
         check_names(estimator, space, where="space")
-    rows = {"qid": qid, "group": group, "docid": docid, "groups": groups, "sample_weight": sample_weight}
-    told = {"eval_set": eval_set, "eval_qid": eval_qid, "who": "optuna_objective", "action": "optimise"}
-    task = Task.of([ranker], X, y, **rows, **told)
+    rows = {"qid": qid, "group": group, "docid": docid, "unit": unit, "sample_weight": sample_weight}
+    told = {"query_weight": query_weight, "eval_set": eval_set, "eval_qid": eval_qid}
+    task = Task.of([ranker], X, y, **rows, **told, who="optuna_objective", action="optimise")
     scoring = FoldScoring.of(task, found, rules)
     return OptunaObjective(estimator, space, task, task.folds(cv), scoring)
-
-
-def _checked(space: Any) -> Space:
-    """Return a space that is a function as it is, and the distributions of one that is a mapping."""
-    if callable(space):
-        function: Space = space
-        return function
-    if not isinstance(space, Mapping):
-        raise InvalidInput(
-            f"space is {space!r}; give a function of a trial that returns parameters, or a mapping of parameters to "
-            "optuna.distributions or lists of choices"
-        )
-    return {name: _distribution(name, wanted) for name, wanted in space.items()}
 
 
 def _distribution(name: str, wanted: Any) -> Any:
@@ -235,46 +227,31 @@ def _distribution(name: str, wanted: Any) -> Any:
 
     if isinstance(wanted, (FloatDistribution, IntDistribution, CategoricalDistribution)):
         return wanted
-    if isinstance(wanted, tuple) and len(wanted) == 2 and all(map(_is_number, wanted)):
-        kind = "IntDistribution" if all(isinstance(one, Integral) for one in wanted) else "FloatDistribution"
-        raise InvalidInput(
-            f"space[{name!r}] is {wanted!r}, which may mean two values or a range: give the list {list(wanted)!r} for "
-            f"the two values, or optuna.distributions.{kind}{wanted!r} for the range"
-        )
-    if isinstance(wanted, Sequence) and not isinstance(wanted, (str, bytes)) and len(wanted):
-        return CategoricalDistribution(list(wanted))
-    raise InvalidInput(
-        f"space[{name!r}] is {wanted!r}; give an optuna.distributions.FloatDistribution, IntDistribution or "
-        "CategoricalDistribution, or a list of choices"
+    is_sequence = isinstance(wanted, Sequence) and not isinstance(wanted, (str, bytes)) and len(wanted) > 0
+    is_pair = isinstance(wanted, tuple) and len(wanted) == 2
+    is_pair = is_pair and all(isinstance(one, Real) and not isinstance(one, bool) for one in wanted)
+    kind = "IntDistribution" if is_pair and all(isinstance(one, Integral) for one in wanted) else "FloatDistribution"
+    given = f"space[{name!r}] is {shown(wanted)}"
+    values = f"give the list {list(wanted) if is_pair else ''} for the two values"
+    kinds = "FloatDistribution, IntDistribution or CategoricalDistribution"
+    refuse(
+        (
+            is_pair,
+            f"{given}, which may mean two values or a range: {values}, or optuna.distributions.{kind}{wanted!r} for it",
+        ),
+        (not is_sequence, f"{given}; give an optuna.distributions.{kinds}, or a list of choices"),
     )
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool)
+    return CategoricalDistribution(list(wanted))
 
 
 def _suggested(trial: Any, space: Mapping[str, Any]) -> dict[str, Any]:
-    from optuna.distributions import FloatDistribution, IntDistribution
+    from optuna.distributions import CategoricalDistribution, FloatDistribution
 
     params: dict[str, Any] = {}
     for name, wanted in space.items():
-        if isinstance(wanted, FloatDistribution):
-            params[name] = trial.suggest_float(name, wanted.low, wanted.high, step=wanted.step, log=wanted.log)
-        elif isinstance(wanted, IntDistribution):
-            params[name] = trial.suggest_int(name, wanted.low, wanted.high, step=wanted.step, log=wanted.log)
-        else:
+        if isinstance(wanted, CategoricalDistribution):
             params[name] = trial.suggest_categorical(name, wanted.choices)
+        else:
+            suggest = trial.suggest_float if isinstance(wanted, FloatDistribution) else trial.suggest_int
+            params[name] = suggest(name, wanted.low, wanted.high, step=wanted.step, log=wanted.log)
     return params
-
-
-def _end(study: Any, trial: Any, refusal: Refusal) -> NoReturn:
-    """Mark the trial as failed, which Optuna does not do for a BaseException, and raise, which ends the study.
-
-    `study.stop` would hide the refusal with several jobs: Optuna then ignores errors of the other threads.
-    """
-    if study is not None:
-        import optuna
-
-        trial.set_user_attr("refused", str(refusal))
-        study.tell(trial, state=optuna.trial.TrialState.FAIL)
-    raise refusal

@@ -1,82 +1,69 @@
-"""Cross-validation that keeps every query's out-of-fold score, with metadata routing on or off."""
+"""Cross-validation that keeps every query's out-of-fold score, with metadata routing on or off.
+
+Learning curves by number of training queries show if more judged queries would help. They are fitted by the same folds.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, overload
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack, overload
 
 import numpy as np
 
+from rankeval._checks import check_number, refuse, shown
+from rankeval._registry import chosen
 from rankeval.collection.convention import Convention, rules_of_call
-from rankeval.errors import InvalidInput
 from rankeval.model_selection.checks import check_measures
-from rankeval.model_selection.fitting import BY_ROW, FittedFold, FoldScoring, Task, fold_table, run_folds
-from rankeval.model_selection.folds import Folds
+from rankeval.model_selection.fitting import FittedFold, FoldScoring, Task, fold_table, run_folds
+from rankeval.model_selection.query_ids import by_id
 from rankeval.model_selection.ranker import as_ranker
 from rankeval.model_selection.results import CrossValidation, CrossValidations, Split
+from rankeval.model_selection.splitters import Folds
 from rankeval.render.progress import Progress
 from rankeval.significance.columns import FOLD
+from rankeval.significance.declarations import seed_of
 from rankeval.tracking import observed
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.figure import Figure
 
     from rankeval.measures import Measure
 
 
+class _Options(TypedDict, total=False):
+    """The options of `cross_validate`, for type checkers."""
+
+    qid: Any
+    group: Any
+    docid: Any
+    unit: Any
+    sample_weight: Any
+    query_weight: Any
+    eval_set: Any
+    eval_qid: Any
+    measures: str | Measure | Sequence[str | Measure]
+    cv: Any
+    convention: str | Convention
+    ties: str | None
+    missing: str | None
+    no_relevant: str | None
+    judgments: str | None
+    n_jobs: int | None
+    name: str | None
+    progress: Progress | bool | None
+    return_estimators: bool
+
+
 @overload
 def cross_validate(
-    estimator: Mapping[str, Any],
-    X: Any,
-    y: Any = None,
-    *,
-    qid: Any = None,
-    group: Any = None,
-    docid: Any = None,
-    groups: Any = None,
-    sample_weight: Any = None,
-    eval_set: Any = None,
-    eval_qid: Any = None,
-    measures: str | Measure | Sequence[str | Measure] = ...,
-    cv: Any = 5,
-    convention: str | Convention = "rankeval",
-    ties: str | None = None,
-    missing: str | None = None,
-    no_relevant: str | None = None,
-    judgments: str | None = None,
-    n_jobs: int | None = None,
-    name: str | None = None,
-    progress: Progress | bool | None = None,
-    return_estimators: bool = False,
+    estimator: Mapping[str, Any], X: Any, y: Any = None, **options: Unpack[_Options]
 ) -> CrossValidations: ...
 
 
 @overload
-def cross_validate(
-    estimator: Any,
-    X: Any,
-    y: Any = None,
-    *,
-    qid: Any = None,
-    group: Any = None,
-    docid: Any = None,
-    groups: Any = None,
-    sample_weight: Any = None,
-    eval_set: Any = None,
-    eval_qid: Any = None,
-    measures: str | Measure | Sequence[str | Measure] = ...,
-    cv: Any = 5,
-    convention: str | Convention = "rankeval",
-    ties: str | None = None,
-    missing: str | None = None,
-    no_relevant: str | None = None,
-    judgments: str | None = None,
-    n_jobs: int | None = None,
-    name: str | None = None,
-    progress: Progress | bool | None = None,
-    return_estimators: bool = False,
-) -> CrossValidation: ...
+def cross_validate(estimator: Any, X: Any, y: Any = None, **options: Unpack[_Options]) -> CrossValidation: ...
 
 
 @observed
@@ -88,8 +75,9 @@ def cross_validate(
     qid: Any = None,
     group: Any = None,
     docid: Any = None,
-    groups: Any = None,
+    unit: Any = None,
     sample_weight: Any = None,
+    query_weight: Any = None,
     eval_set: Any = None,
     eval_qid: Any = None,
     measures: str | Measure | Sequence[str | Measure] = ("nDCG@10", "AP", "RR"),
@@ -125,12 +113,13 @@ def cross_validate(
         Sizes of consecutive queries, instead of ``qid``.
     docid : array-like of shape (n_rows,), optional
         The document of each row; only ``ties="docid"`` reads it.
-    groups : array-like of shape (n_rows,), optional
-        A unit coarser than the query, such as its author. Groups are kept whole in these folds, in the folds of a
-        search, and when queries are held out for early stopping.
+    unit : array-like of shape (n_rows,), optional
+        A unit coarser than the query, such as its author. Units are kept whole in these folds, in the folds of a
+        search, and when queries are held out for early stopping. (scikit-learn's splitters call it ``groups``.)
     sample_weight : array-like of shape (n_rows,), optional
-        The weight of each row's query: in the aggregate of every measure, and in fitting if the estimator takes
-        weights. Weights that differ within a query are used by row in fitting only; ``.notes`` of the result says so.
+        The weight of each row in fitting, as in `QueryRanker`'s ``fit``.
+    query_weight : mapping or Series by query id, or array-like of shape (n_rows,), optional
+        The weight of each query in the aggregate of every measure, and in the means by which a search chooses.
     eval_set : tuple of (Xv, yv), list of one such pair, or RankingData, optional
         A validation part beside the data, the same for every fit. Rankers that stop early stop on it; the others do not
         use it.
@@ -184,8 +173,9 @@ def cross_validate(
     asked = check_measures(measures, rules)
     named = _named(estimator, name)
     rankers = [as_ranker(one) for one in named.values()]
-    rows = {"qid": qid, "group": group, "docid": docid, "groups": groups, "sample_weight": sample_weight}
-    task = Task.of(rankers, X, y, **rows, eval_set=eval_set, eval_qid=eval_qid, who="cross_validate")
+    rows = {"qid": qid, "group": group, "docid": docid, "unit": unit, "sample_weight": sample_weight}
+    told = {"query_weight": query_weight, "eval_set": eval_set, "eval_qid": eval_qid}
+    task = Task.of(rankers, X, y, **rows, **told, who="cross_validate")
     folds = task.folds(cv)
     scoring = FoldScoring.of(task, asked, rules)
     jobs = [(ranker, train, test) for ranker in rankers for train, test in folds]
@@ -195,8 +185,6 @@ def cross_validate(
     for place, system in enumerate(named):
         own = done[place * len(folds) : (place + 1) * len(folds)]
         results[system] = _collect(scoring, folds, own, splits, system, keep=return_estimators)
-    if task.by_row:
-        results = {system: replace(result, notes=(BY_ROW,)) for system, result in results.items()}
     if isinstance(estimator, Mapping):
         return CrossValidations({str(system): result for system, result in results.items()})
     return results[name]
@@ -205,10 +193,10 @@ def cross_validate(
 def _named(estimator: Any, name: str | None) -> dict[str | None, Any]:
     if not isinstance(estimator, Mapping):
         return {name: estimator}
-    if name is not None:
-        raise InvalidInput(f"name is {name!r}, but the estimators are given as a mapping: its keys are their names")
-    if not estimator:
-        raise InvalidInput("the mapping of estimators is empty: give names and estimators")
+    refuse(
+        (name is not None, f"name is {name!r}, but the estimators are given as a mapping: its keys are their names"),
+        (not estimator, "the mapping of estimators is empty: give names and estimators"),
+    )
     return {str(key): one for key, one in estimator.items()}
 
 
@@ -221,21 +209,179 @@ def _collect(
     *,
     keep: bool,
 ) -> CrossValidation:
-    """Put one estimator's folds together."""
+    import pandas as pd
+
     n_rows = len(scoring.joined.score)
     predictions, held_out = np.full(n_rows, np.nan), np.zeros(n_rows, dtype=bool)
     for (_, test), fold in reversed(list(zip(folds, done, strict=True))):  # the first repeat is written last and wins
         predictions[test], held_out[test] = fold.score, True
-    evaluation = replace(scoring.evaluate(np.flatnonzero(held_out), predictions[held_out], name), n_folds=len(folds))
+    evaluation = scoring.evaluate(np.flatnonzero(held_out), predictions[held_out], name)
+    evaluation = replace(evaluation, facts=replace(evaluation.facts, n_folds=len(folds)))
     table = fold_table(scoring, [test for _, test in folds], done)
     estimators = tuple(fold.estimator for fold in done) if keep else None
-    return CrossValidation(evaluation, table, predictions, estimators, splits, _chosen(done))
+    chosen = [fold.best_params for fold in done]
+    by_fold = None if None in chosen else pd.DataFrame(chosen, index=table.index)
+    return CrossValidation(evaluation, table, predictions, estimators, splits, by_fold)
 
 
-def _chosen(done: list[FittedFold]) -> pd.DataFrame | None:
-    """Return the parameters that searches chose, if the estimator is a search."""
+@dataclass(frozen=True, eq=False)
+class LearningCurve:
+    """The scores of a ranker by the number of its training queries.
+
+    Attributes
+    ----------
+    table : DataFrame of shape (n_sizes * n_folds, n_measures + 3)
+        Index: the number of training queries and the fold. Columns: ``n_queries`` held out, each measure's aggregate,
+        ``fit_seconds``, ``score_seconds``.
+    labels : tuple of str
+        The measures.
+    rng : int
+        The seed that drew the training queries.
+
+    Examples
+    --------
+    >>> import rankeval as rk
+    >>> from sklearn.linear_model import Ridge
+    >>> curve = rk.learning_curve(Ridge(), rk.datasets.make_ranking(30), sizes=[5, 20], measures="AP", cv=3)
+    >>> curve.mean().index.tolist()
+    [5, 20]
+    """
+
+    table: pd.DataFrame
+    labels: tuple[str, ...]
+    rng: int
+
+    def mean(self) -> pd.DataFrame:
+        """Return the mean over folds, one row per number of training queries."""
+        return self.table.groupby(level="n_train_queries").mean()
+
+    def plot(self, measure: str | None = None) -> Figure:
+        """Plot a measure by the number of training queries: the mean, and the range of the folds.
+
+        Parameters
+        ----------
+        measure : str, optional
+            Its name; by default the first one.
+
+        Raises
+        ------
+        UnknownName
+            If the curve has no such measure.
+        """
+        from rankeval.render.plots import curve
+
+        label = self.labels[0] if measure is None else str(measure)
+        chosen("measure of the learning curve", label, self.labels)
+        values = self.table[label].groupby(level="n_train_queries").agg(["mean", "min", "max"])
+        return curve(values, xlabel="queries trained on", ylabel=label)
+
+    def __repr__(self) -> str:
+        sizes = self.table.index.get_level_values("n_train_queries").unique().tolist()
+        return f"LearningCurve({', '.join(self.labels)} at {', '.join(map(str, sizes))} training queries)"
+
+    def _repr_html_(self) -> str:
+        return str(self.mean().to_html())
+
+
+def learning_curve(
+    estimator: Any,
+    X: Any,
+    y: Any = None,
+    *,
+    qid: Any = None,
+    group: Any = None,
+    docid: Any = None,
+    unit: Any = None,
+    sample_weight: Any = None,
+    query_weight: Any = None,
+    eval_set: Any = None,
+    eval_qid: Any = None,
+    measures: str | Measure | Sequence[str | Measure] = ("nDCG@10", "AP", "RR"),
+    cv: Any = 5,
+    sizes: Sequence[float] = (0.1, 0.325, 0.55, 0.775, 1.0),
+    convention: str | Convention = "rankeval",
+    ties: str | None = None,
+    missing: str | None = None,
+    no_relevant: str | None = None,
+    judgments: str | None = None,
+    n_jobs: int | None = None,
+    rng: int = 0,
+    progress: Progress | bool | None = None,
+) -> LearningCurve:
+    """Cross-validate a ranker on growing numbers of training queries.
+
+    A smaller training part is a subset of every larger one, and all are scored on the same held-out queries.
+
+    Parameters
+    ----------
+    estimator, X, y, qid, group, docid, unit, sample_weight, query_weight, eval_set, eval_qid, measures, cv, convention
+        As in `cross_validate`, for one estimator.
+    n_jobs, progress
+        As in `cross_validate`.
+    sizes : sequence of float or int
+        Shares of the smallest training part, or numbers of queries.
+    rng : int, default=0
+        Draws the training queries.
+
+    Returns
+    -------
+    LearningCurve
+        With ``.table``, ``.mean()``, ``.plot()``.
+
+    Raises
+    ------
+    QueryIdError
+        If the query of each row is not known.
+    InvalidInput
+        If a size is out of range, or `cross_validate` would refuse an argument.
+    UnknownName
+        If a measure, the convention or a rule does not exist.
+    GuardRefusal
+        If the data is registered test content. Nothing is fitted then.
+
+    Examples
+    --------
+    >>> import rankeval as rk
+    >>> from sklearn.linear_model import Ridge
+    >>> learning_curve(Ridge(), rk.datasets.make_ranking(30), sizes=[5, 0.5, 1.0], measures="nDCG@10")
+    LearningCurve(nDCG@10 at 5, 12, 24 training queries)
+    """
     import pandas as pd
 
-    if any(fold.best_params is None for fold in done):
-        return None
-    return pd.DataFrame([fold.best_params for fold in done], index=pd.RangeIndex(len(done), name=FOLD))
+    rules = rules_of_call(convention, ties=ties, missing=missing, no_relevant=no_relevant, judgments=judgments)
+    asked, ranker = check_measures(measures, rules), as_ranker(estimator)
+    rows = {"qid": qid, "group": group, "docid": docid, "unit": unit, "sample_weight": sample_weight}
+    told = {"query_weight": query_weight, "eval_set": eval_set, "eval_qid": eval_qid}
+    task = Task.of([ranker], X, y, **rows, **told, who="learning_curve")
+    codes, _ = by_id(task.data.qid)
+    folds = task.folds(cv)
+    seed = seed_of(rng)
+    generator = np.random.default_rng(seed)
+    drawn = [generator.permutation(np.unique(codes[train])) for train, _ in folds]
+    counts = _counts(sizes, min(map(len, drawn)))
+    jobs = [
+        (ranker, train[np.isin(codes[train], queries[:count])], test)
+        for count in counts
+        for queries, (train, test) in zip(drawn, folds, strict=True)
+    ]
+    scoring = FoldScoring.of(task, asked, rules)
+    done = run_folds(task, jobs, n_jobs=n_jobs, progress=progress)
+    table = fold_table(scoring, [test for _, _, test in jobs], done)
+    index = pd.MultiIndex.from_product([counts, range(len(folds))], names=["n_train_queries", FOLD])
+    return LearningCurve(table.set_axis(index), tuple(name for name, _ in asked), seed)
+
+
+def _counts(sizes: Any, largest: int) -> list[int]:
+    way = "give shares of the training part or numbers of queries"
+    refuse((isinstance(sizes, str) or not isinstance(sizes, Iterable), f"sizes is {shown(sizes)}; {way}"))
+    counts = set()
+    for size in sizes:
+        check_number("each of sizes", size)
+        share = isinstance(size, (float, np.floating))
+        count = int(size * largest + 1e-9) if share else int(size)
+        ends = f"shares above 0 and up to 1.0, or numbers from 1 to {largest}, those of the smallest training part"
+        out = (share and not 0 < size <= 1) or not 1 <= count <= largest
+        refuse((bool(out), f"size {size} is out of range: give {ends}"))
+        counts.add(count)
+    refuse((not counts, f"sizes is empty: {way}"))
+    return sorted(counts)

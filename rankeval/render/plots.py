@@ -1,26 +1,85 @@
 """Frames as matplotlib figures, made without pyplot: nothing global, safe in threads and without a display.
 
-A notebook shows them: see `rankeval.render.figure`.
+A notebook shows them (`Figure`). This imports matplotlib, so it is imported where a figure is drawn.
 """
 
 from __future__ import annotations
 
+import io
 import textwrap
 from collections.abc import Mapping
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from matplotlib.figure import Figure as PlainFigure
+from numpy.typing import NDArray
 
 from rankeval._checks import count
 from rankeval.measures import greater_is_better
-from rankeval.render.figure import BAND, BETTER, INK, SOFT, WORSE, bare, shown_name
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
-    from numpy.typing import NDArray
 
-    from rankeval.render.figure import Figure
+INK, SOFT, BETTER, WORSE, BAND = "#1f2933", "#7b8794", "#0b6e4f", "#b3412f", "#e8ebee"
+LONGEST_ID = 18
+"""Characters of a query id in a figure; the middle of a longer one is left out."""
+
+LONGEST_NAME = 34
+"""Characters of the name of a system, or of a pair of systems, in a figure."""
+
+
+class Figure(PlainFigure):
+    """A matplotlib figure, made without pyplot, that a notebook shows if it is the value of a cell.
+
+    With ``%matplotlib inline`` IPython has a way of its own to show figures and does not ask for `_repr_png_`.
+    """
+
+    def _repr_png_(self) -> bytes:
+        buffer = io.BytesIO()
+        self.savefig(buffer, format="png", bbox_inches="tight")
+        return buffer.getvalue()
+
+
+Floats = NDArray[np.float64]
+
+
+def bare(axes: Axes) -> None:
+    """Remove the parts of the frame that carry no information."""
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)
+    for side in ("left", "bottom"):
+        axes.spines[side].set_color(SOFT)
+    axes.tick_params(colors=INK, labelsize=9)
+
+
+def write_caption(figure: Figure, caption: str, *, width: int = 105) -> None:
+    """Write a caption above a figure, if there is any, and make the figure higher by its lines."""
+    if not caption:
+        return
+    lines = textwrap.wrap(caption, width)
+    figure.suptitle("\n".join(lines), x=0.01, ha="left", fontsize=9, color=SOFT, parse_math=False)
+    figure.set_figheight(figure.get_figheight() + 0.15 * len(lines))
+
+
+def shown_name(name: object, longest: int = LONGEST_ID) -> str:
+    """Return a name as a figure can show it: short, in one line, in characters of the font."""
+    text = " ".join(str(name).split())
+    if len(text) > longest:
+        text = f"{text[: longest // 2]}\N{HORIZONTAL ELLIPSIS}{text[1 - longest // 2 :]}"
+    known = _characters()
+    return "".join(letter if ord(letter) in known else "\N{WHITE SQUARE}" for letter in text)
+
+
+@cache
+def _characters() -> frozenset[int]:
+    # matplotlib warns of each character that its font lacks.
+    from matplotlib import font_manager
+
+    font = font_manager.get_font(font_manager.findfont(font_manager.FontProperties()))
+    return frozenset(font.get_charmap())
+
 
 N_EXTREME = 5
 """Queries with the largest gains, the largest losses or the worst scores that a figure names."""
@@ -48,8 +107,6 @@ def query_differences(differences: pd.Series[float], *, system: str, baseline: s
         Not registered with pyplot. Up to 30 queries are named at the axis; of more, those with the largest gains and
         losses are named beside it.
     """
-    from rankeval.render.figure import Figure
-
     ordered = differences.sort_values(ascending=False, kind="stable")
     values, mean = ordered.to_numpy(dtype=np.float64), float(differences.mean())
     wins, losses = int((values > 0).sum()), int((values < 0).sum())
@@ -86,7 +143,6 @@ def query_differences(differences: pd.Series[float], *, system: str, baseline: s
 
 
 def _name_extremes(axes: Axes, ordered: pd.Series[float]) -> None:
-    """Name the queries with the largest gains and losses beside the axes, where nothing is drawn."""
     gains, losses = ordered[ordered > 0][:N_EXTREME], ordered[ordered < 0][::-1][:N_EXTREME]
     for y, place, color, words, part in (
         (1.0, "top", BETTER, "gains", gains),
@@ -114,8 +170,6 @@ def sorted_scores(per_query: pd.DataFrame, worst: Mapping[str, NDArray[Any]] | N
     Figure
         Not registered with pyplot; a panel per measure, which names the worst queries.
     """
-    from rankeval.render.figure import Figure
-
     columns = min(3, max(1, per_query.shape[1]))
     rows = -(-per_query.shape[1] // columns)
     figure = Figure(figsize=(7.5, 2.5 * rows + 0.4), layout="constrained")
@@ -152,7 +206,6 @@ def _some(n: int) -> NDArray[np.int64]:
 
 
 def _worst(queries: NDArray[Any]) -> str:
-    """Name the first of the queries in two short lines."""
     names = [shown_name(query) for query in queries[:N_EXTREME]]
     lines = textwrap.wrap(f"worst: {', '.join(names)}", 38, max_lines=2, placeholder=" ...", break_on_hyphens=False)
     return "\n".join(lines) if names else ""
@@ -173,8 +226,6 @@ def curve(frame: pd.DataFrame, *, xlabel: str, ylabel: str) -> Figure:
     Figure
         Not registered with pyplot.
     """
-    from rankeval.render.figure import Figure
-
     figure = Figure(figsize=(6, 3.6), layout="constrained")
     axes = figure.subplots()
     places = frame.index.to_numpy()

@@ -1,7 +1,6 @@
 """Write reports for a browser: one static HTML file each."""
 
-from rankeval.report.guard_facts import GuardFacts
 from rankeval.report.html import report_for_evaluation, report_for_experiment
-from rankeval.report.summaries import Candidate, ExperimentFacts
+from rankeval.report.summaries import Candidate, ExperimentFacts, GuardFacts
 
 __all__ = ["Candidate", "ExperimentFacts", "GuardFacts", "report_for_evaluation", "report_for_experiment"]

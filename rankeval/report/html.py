@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import base64
 import io
-from collections.abc import Hashable, Mapping
 from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -20,17 +19,16 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from rankeval._checks import count
 from rankeval.comparison import Comparison
-from rankeval.comparison.views.headline import named_system
-from rankeval.comparison.views.tables import laid_out
+from rankeval.comparison.headline import named_system
+from rankeval.comparison.tables import laid_out
 from rankeval.evaluation import Evaluation
+from rankeval.evaluation.result import left_out_of_worst, reading_of, worst_first
 from rankeval.measures import greater_is_better
 from rankeval.render import plots
-from rankeval.render.markup import with_minus
-from rankeval.render.tables import DASH, number, signed
+from rankeval.render.tables import DASH, number, signed, with_minus
 from rankeval.report import summaries
-from rankeval.report.guard_facts import WARNINGS
 from rankeval.report.queries import Column, QueryTable, TextTable, query_table, script, script_hash
-from rankeval.report.summaries import Candidate, ExperimentFacts
+from rankeval.report.summaries import WARNINGS, Candidate, ExperimentFacts
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -122,18 +120,10 @@ def _render(template: str, **values: Any) -> str:
 
 
 def _image(figure: Figure) -> str:
-    """Return the figure as a data URI, at twice the resolution of the page for dense screens."""
+    # Twice the resolution of the page, for dense screens.
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png", dpi=200, bbox_inches="tight", facecolor="white")
     return "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode("ascii")
-
-
-def _interval(low: float, high: float) -> str:
-    return f"[{number(low)}, {number(high)}]"
-
-
-def _signed_interval(low: float, high: float) -> str:
-    return f"[{signed(low)}, {signed(high)}]"
 
 
 def _candidates(facts: ExperimentFacts) -> TextTable:
@@ -143,9 +133,8 @@ def _candidates(facts: ExperimentFacts) -> TextTable:
 
 
 def _comparison(comparison: Comparison) -> TextTable:
-    """Return the table of the comparison; the page names the measure and the baseline elsewhere."""
     shown = laid_out(comparison, "comparisons", digits=4)
-    if not comparison.has_pairs:
+    if comparison.table.empty:
         return TextTable(list(map(str, shown.frame.columns)), shown.texts(), n_text=2)
     shown = shown.only([name for name in map(str, shown.frame) if name not in ("measure", "against", "its mean")])
     return TextTable(["Ranker", *map(str, shown.frame.columns[1:])], shown.texts())
@@ -159,8 +148,8 @@ def _secondary(table: pd.DataFrame) -> TextTable:
             number(row["mean_baseline"]),
             number(row["mean_system"]),
             signed(row["difference"]),
-            _signed_interval(row["ci_low"], row["ci_high"]),
-            _outcomes(row),
+            f"[{signed(row['ci_low'])}, {signed(row['ci_high'])}]",
+            f"{row['wins']} / {row['ties']} / {row['losses']}",
         ]
         for row in table.to_dict("records")
     ]
@@ -168,27 +157,22 @@ def _secondary(table: pd.DataFrame) -> TextTable:
     return TextTable(headers, rows, n_text=2)
 
 
-def _outcomes(row: Mapping[Hashable, Any]) -> str:
-    return f"{row['wins']} / {row['ties']} / {row['losses']}"
-
-
 def _search(candidate: Candidate) -> TextTable:
     frame = candidate.search
-    rows = [[_cell(value) for value in row] for row in frame.itertuples(index=False, name=None)]
+    rows = [
+        [f"{value:.4g}" if isinstance(value, float) else str(value) for value in row]
+        for row in frame.itertuples(index=False, name=None)
+    ]
     return TextTable(list(map(str, frame.columns)), rows, n_text=0)
-
-
-def _cell(value: Any) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def _means(evaluation: Evaluation) -> TextTable:
     limits = evaluation.ci().reset_index().to_dict("records") if evaluation.weights is None else []
     intervals = {str(row["index"]): row for row in limits}
-    shares, rows = evaluation.reading("judged").mean(axis=0), []
+    shares, rows = reading_of(evaluation, "judged").mean(axis=0), []
     for (label, value), share in zip(evaluation.aggregate().items(), shares, strict=True):
         row = intervals.get(str(label))
-        interval = DASH if row is None else _interval(row["ci_low"], row["ci_high"])
+        interval = DASH if row is None else f"[{number(row['ci_low'])}, {number(row['ci_high'])}]"
         rows.append([str(label), number(value), interval, number(share, digits=2)])
     if (shares == 1).all():
         return TextTable(["Measure", "value", "95% interval"], [row[:3] for row in rows])
@@ -196,19 +180,18 @@ def _means(evaluation: Evaluation) -> TextTable:
 
 
 def _scores_of_queries(evaluation: Evaluation) -> QueryTable:
-    """Return every measure and count of the queries, the worst by the first measure first."""
     label = evaluation.measure_names[0]
-    shown = np.sort(evaluation.worst_first(label))
-    scores = zip(evaluation.by_name, evaluation.scores[shown].T, strict=True)
+    shown = np.sort(worst_first(evaluation, label))
+    scores = zip(evaluation.measure_names, evaluation.scores[shown].T, strict=True)
     columns = [Column(name, "score", values) for name, values in scores]
-    columns += [Column(name, "count", numbers[shown]) for name, numbers in evaluation.query_counts.items()]
+    columns += [Column(name, "count", numbers[shown]) for name, numbers in evaluation.facts.query_counts.items()]
     falls = not evaluation.measures[0].family.greater_is_better
     table = query_table(evaluation.queries[shown], columns, by=0, falls=falls, order=f"worst by {label} first")
-    return replace(table, said=f"{table.said} {evaluation.left_out_of_worst(label)}".strip())
+    return replace(table, said=f"{table.said} {left_out_of_worst(evaluation, label)}".strip())
 
 
 def _sorted_scores(evaluation: Evaluation) -> Figure:
-    worst = {name: evaluation.queries[evaluation.worst_first(name)] for name in evaluation.measure_names}
+    worst = {name: evaluation.queries[worst_first(evaluation, name)] for name in evaluation.measure_names}
     return plots.sorted_scores(evaluation.per_query, worst)
 
 

@@ -207,13 +207,12 @@ def _checked(scores: ArrayLike) -> Floats:
     block = np.asarray(scores, dtype=np.float64)
     if block.ndim == 2:
         block = block[:, :, None]
-    if block.ndim != 3 or block.shape[0] < 2 or block.shape[1] < 2 or block.shape[2] < 1:
+    if block.ndim != 3 or min(block.shape[:2]) < 2 or block.shape[2] < 1 or not np.isfinite(block).all():
         raise InvalidInput(
             "scores have shape (n_queries, n_systems) or (n_queries, n_systems, n_replicates), with at least two "
-            f"queries and two systems; found {np.shape(scores)}"
+            f"queries and two systems, all finite; found {np.shape(scores)} with "
+            f"{np.count_nonzero(~np.isfinite(block))} that are not finite"
         )
-    if not np.isfinite(block).all():
-        raise InvalidInput(f"scores must be finite, found {np.count_nonzero(~np.isfinite(block))} that are not")
     return block
 
 
@@ -254,7 +253,6 @@ def _component(row: Source, rows: Mapping[str, Source], shape: tuple[int, ...]) 
 
 
 def _sums_of_squares(block: Floats) -> dict[str, float]:
-    """Return the sum of squares of each source of the full model, each from its own deviations."""
     noise = block.size * (TIE_TOLERANCE * np.abs(block).max()) ** 2
     effects: dict[tuple[int, ...], Floats] = {(): block.mean(keepdims=True)}
     squares = {}

@@ -1,18 +1,188 @@
-"""The tests, corrections and claims as a table, made from their declarations and their measured rates."""
+"""The tests, corrections and claims as a table, made from their declarations and their measured error rates.
+
+``error_rates.json`` stands beside this file. ``tests/calibration/measure_rates.py`` measures and writes it, and nothing
+else does. A line has the columns up to comparisons, and a list of the others for each of its rates. A row is one rate::
+
+    kind        "test", "fold test", "correction", "claim", "breakage" or "choice"
+    name, test  the key of the declaration, and the test that its p-values come from
+    world       how the data were drawn; ``worlds`` says it in words
+    n, comparisons, sides
+    quantity    "false claims" (at least one in the family), "power", "coverage" (of all intervals at once), "bias", ...
+    rate, standard_error, replications, seeds, n_resamples, version
+
+The words of a declaration are its key here: a test that somebody declares under an old name with a function of his own
+has words of his own, and is not measured.
+"""
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Mapping
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rankeval._registry import unknown
-from rankeval.significance import folds, rates
-from rankeval.significance.claims import CLAIMS, Claim
-from rankeval.significance.registry import CORRECTIONS, FOLD_TESTS, TESTS
+from rankeval.significance.declarations import CLAIMS, CORRECTIONS, FOLD_TESTS, TESTS
 
 if TYPE_CHECKING:
     import pandas as pd
+
+PATH = Path(__file__).with_name("error_rates.json")
+
+NOT_MEASURED = "not measured"
+FALSE_CLAIMS = "false claims"
+BEST = "value of the best of several"
+"""Words of `multiple.value_of_choice`, which is measured and not declared."""
+
+FEW_QUERIES, FEWEST_QUERIES = 50, 10
+"""Below the first, tests and families that err too often carry a note with their measured rates; none was measured
+below the second."""
+
+KINDS_OF_DIFFERENCES: Mapping[str, Sequence[str]] = {
+    "symmetric to mildly skewed differences": ("sym", "beta", "skew"),
+    "sparse scores": ("RR", "P@1"),
+    "exponential differences": ("exponential",),
+}
+"""The worlds of one pair, put together for sentences."""
+
+
+@cache
+def measured() -> dict[str, Any]:
+    """Return the file: ``level``, ``worlds``, ``words``, ``columns`` and ``rates``."""
+    found: dict[str, Any] = json.loads(PATH.read_text(encoding="utf-8"))
+    return found
+
+
+def all_rows() -> list[dict[str, Any]]:
+    """Return every measured rate as a mapping."""
+    file = measured()
+    lines = [(key, own) for *key, rates in file["rates"] for own in rates]
+    return [dict(zip(file["columns"], (*key, *own), strict=True)) for key, own in lines]
+
+
+@cache
+def all_rates() -> pd.DataFrame:
+    """Return every measured rate, one a row."""
+    import pandas as pd
+
+    return pd.DataFrame(all_rows(), columns=measured()["columns"])
+
+
+def rates_of(words: str) -> pd.DataFrame:
+    """Return the rates of a declaration.
+
+    Parameters
+    ----------
+    words : str
+        The words of its declaration.
+
+    Returns
+    -------
+    DataFrame
+        A row per rate; without rows if it was not measured.
+    """
+    rates, names = all_rates(), measured()["words"]
+    known = [names.get(kind, {}).get(name) == words for kind, name in zip(rates["kind"], rates["name"], strict=True)]
+    return rates[known].reset_index(drop=True)
+
+
+def of_one_pair(rates: pd.DataFrame, *, one_sided: bool = False) -> str:
+    """Say the false claims of a test of one pair: a range over worlds, for each number of queries.
+
+    Parameters
+    ----------
+    rates : DataFrame
+        Rows of `rates_of`.
+    one_sided : bool, default False
+        The rates of one-sided tests; of each world the worse direction.
+
+    Returns
+    -------
+    str
+        Such as "exponential differences 9.8 % at 10 queries, 7.9 % at 25"; empty if nothing was measured.
+    """
+    false = _false_claims(rates, one_sided=one_sided)
+    said = []
+    for kind, worlds in KINDS_OF_DIFFERENCES.items():
+        by_n = false[false["world"].isin(worlds)].groupby("n")["rate"]
+        if len(by_n):
+            said.append(f"{kind} {_by_number((n, percent(part.min(), part.max())) for n, part in by_n)}")
+    return "; ".join(said)
+
+
+@cache
+def on_few_queries(words: str, size: int, *, one_sided: bool) -> str:
+    """Say the worst rates below `FEW_QUERIES` of a correction and of the value of the best.
+
+    Parameters
+    ----------
+    words : str
+        The words of the correction; those without rates are left out.
+    size : int
+        Number of comparisons. The rates are those of families of 10, or of as many.
+    one_sided : bool
+        As in `of_one_pair`.
+
+    Returns
+    -------
+    str
+        Such as "a false claim by max-T: 16.5 % at 10 queries, 14.2 % at 25, for 5 %".
+    """
+    cases = (
+        (words, FALSE_CLAIMS, one_sided, f"a false claim by {words}", "for 5 %"),
+        (words, "coverage", one_sided, "all its intervals right", "for 95 %"),
+        (BEST, "coverage", False, "the interval of `best` right", "for 95 %"),
+    )
+    said = []
+    for name, quantity, sided, what, asked in cases:
+        all_of = rates_of(name)
+        found = all_of[(all_of["quantity"] == quantity) & ((all_of["sides"] == "two-sided") != sided)]
+        found = found[(found["n"] < FEW_QUERIES) & (found["comparisons"] <= max(size, 10, found["comparisons"].min()))]
+        worst = found.groupby("n")["rate"].agg("max" if quantity == FALSE_CLAIMS else "min")
+        if len(worst):
+            said.append(f"{what}: {_by_number((n, percent(rate)) for n, rate in worst.items())}, {asked}")
+    return "; ".join(said)
+
+
+def of_families(rates: pd.DataFrame, *, one_sided: bool = False) -> str:
+    """Say the false claims of a correction: a range over sizes, for each world.
+
+    Parameters
+    ----------
+    rates, one_sided
+        As in `of_one_pair`.
+
+    Returns
+    -------
+    str
+        Such as "sym, one baseline 4.2-5.5 %; near-identical variants 3.1 %"; empty if nothing was measured.
+    """
+    by_world = _false_claims(rates, one_sided=one_sided).groupby("world", sort=False)["rate"]
+    return "; ".join(f"{world} {percent(part.min(), part.max())}" for world, part in by_world)
+
+
+def _by_number(found: Iterable[tuple[Any, str]]) -> str:
+    first, *others = (f"{share} at {n}" for n, share in found)
+    return ", ".join([f"{first} queries", *others])
+
+
+def _false_claims(rates: pd.DataFrame, *, one_sided: bool) -> pd.DataFrame:
+    found = rates[(rates["quantity"] == FALSE_CLAIMS) & ((rates["sides"] != "two-sided") == one_sided)]
+    return found.groupby(["world", "test", "n", "comparisons"], sort=False)[["rate"]].max().reset_index()
+
+
+def percent(low: float, high: float | None = None) -> str:
+    """Write a share, or a range of shares, in percent with one decimal.
+
+    Examples
+    --------
+    >>> percent(0.0512), percent(0.0461, 0.0557)
+    ('5.1 %', '4.6-5.6 %')
+    """
+    ends = dict.fromkeys(f"{100 * share:.1f}" for share in (low, low if high is None else high))
+    return f"{'-'.join(ends)} %"
+
 
 KINDS: dict[str, Mapping[str, Any]] = {
     "test": TESTS,
@@ -52,10 +222,9 @@ def list_tests(name: str | None = None) -> pd.DataFrame:
     """
     import pandas as pd
 
+    wanted = "" if name is None else name.lower()
     declared = [(kind, key, one) for kind, table in KINDS.items() for key, one in table.items()]
-    found = [
-        each for each in declared if name is None or any(name.lower() in text.lower() for text in _texts(*each[1:]))
-    ]
+    found = [each for each in declared if wanted in each[1].lower() or wanted in each[2].words.lower()]
     if not found:
         raise unknown("test, correction or claim", str(name), [key for _, key, _ in declared])
     return pd.DataFrame([described(*each) for each in found]).set_index("name")
@@ -76,9 +245,10 @@ def rates_found(name: str) -> pd.DataFrame:
     """
     import pandas as pd
 
-    return pd.concat([rates.rates_of(words) for words in list_tests(name)["words"]], ignore_index=True)
+    return pd.concat([rates_of(words) for words in list_tests(name)["words"]], ignore_index=True)
 
 
+@cache
 def described(kind: str, name: str, declared: Any) -> dict[str, str]:
     """Return the cells of a declaration, as columns of `list_tests`.
 
@@ -89,30 +259,15 @@ def described(kind: str, name: str, declared: Any) -> dict[str, str]:
     declared : SignificanceTest, Correction or Claim
         The declaration.
     """
-    measured, description = rates.rates_of(declared.words), _description(kind, name, declared)
-    said = rates.of_one_pair if kind == "test" else rates.of_families
+    measured, description = rates_of(declared.words), declared.description
+    said = of_one_pair if kind == "test" else of_families
     return {
         "name": name,
         "kind": kind,
         "words": declared.words,
         "title": description.partition("\n")[0],
-        "two_sided": said(measured) or rates.NOT_MEASURED,
-        "one_sided": said(measured, one_sided=True) or rates.NOT_MEASURED,
+        "two_sided": said(measured) or NOT_MEASURED,
+        "one_sided": said(measured, one_sided=True) or NOT_MEASURED,
         "note": getattr(declared, "note", "").replace("{size} ", ""),
         "description": description,
     }
-
-
-def _texts(name: str, declared: Any) -> tuple[str, str]:
-    return name, declared.words
-
-
-def _description(kind: str, name: str, declared: Any) -> str:
-    """Return the docstring of a declaration's function; a claim is described by its hypotheses."""
-    if kind == "fold test":  # its function tests widened differences; the one of its name widens them
-        return inspect.getdoc(getattr(folds, name)) or ""
-    if not isinstance(declared, Claim):
-        return inspect.getdoc(declared.function) or ""
-    wanted = {-1: "-margin", 1: "the margin"}
-    shown = [f"{side} than {wanted[factor]}" for side, factor in declared]
-    return f"Shown if the gain is {' and '.join(shown)}." if shown else "Shown if the difference is not zero."

@@ -3,15 +3,39 @@
 A test is a function of ``(d, settings)``: ``d`` is a matrix of shape ``(n_queries, n_pairs)``, one column of per-query
 differences (system minus baseline) for each pair of systems. The function returns a p-value and confidence limits for
 each column. Everything else that is said about the test (its name in results, its notes, whether a seed matters, the
-smallest p-value it can give) is read from its declaration. `registry` holds the declarations.
+smallest p-value it can give) is read from its declaration. The declaration stands below the
+function, and is all that a new test takes.
+
+What a comparison sets out to show, its claim, is declared here too. A claim other than "difference" is about the *gain*
+of a system: its difference from the baseline, turned so that positive is better. The claim is shown if each of its
+one-sided hypotheses is::
+
+    claim         shown if                      hypotheses
+    better        gain > margin                 gain is greater than margin
+    not_worse     gain > -margin                gain is greater than -margin
+    equivalent    -margin < gain < margin       gain is greater than -margin, gain is less than margin
+
+so the p-value is the largest of theirs (intersection-union test, Berger 1982, doi:10.1080/00401706.1982.10487790), and
+each finite end of the interval belongs to one of them, at the level of the test. For "equivalent" that is the
+two one-sided tests procedure (TOST) of Schuirmann (1987), doi:10.1007/BF01068419, and a 1 - 2 alpha interval.
+
+Differences are moved by the margin before they are tested, so every paired test knows all claims.
+
+**Absence of harm and queries that nobody saw.** A change that breaks one query in fifty leaves 36 % of samples of 50
+queries unbroken, and the differences of such a sample vary little or not at all: Student's t and the sign flips then
+rule out any loss. So "not_worse" and "equivalent" are tested over the n differences and one query more, which lost (for
+the other side of "equivalent": gained) all that a query can. And no p-value is below the chance that n queries show
+nothing of a breakage as large as the margin, ``(1 - margin / loss) ** n``: at small levels one query would not do.
+`tests/calibration` has the error rates.
 """
 
 from __future__ import annotations
 
+import inspect
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import Any, Literal, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,11 +43,129 @@ from numpy.typing import ArrayLike, NDArray
 from rankeval._checks import check_alpha, check_count, check_number, shown
 from rankeval._registry import chosen
 from rankeval.errors import InvalidInput
-from rankeval.significance.claims import CLAIMS
-from rankeval.significance.rates import rates_of
 
-if TYPE_CHECKING:
-    import pandas as pd
+Side = Literal["greater", "less"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Claim:
+    """What is to be shown of a gain.
+
+    Attributes
+    ----------
+    words : str
+        What is shown, in help and headers.
+    caption : str
+        How it is shown, in captions; may name ``{margin}``. Empty for "difference".
+    hypotheses : tuple of (side, int)
+        What must be shown: on which side of which multiple of the margin the gain lies. Empty for "difference".
+    margin : {"none", "optional", "required"}
+        Whether a margin other than 0 may or must be given.
+    harmless : bool
+        Whether absence of harm is claimed, so that unseen queries count.
+    verb, adjective, nothing : str
+        Words of the headline: "a beats b"; "2 others are shown better"; "No difference was shown".
+    """
+
+    words: str
+    caption: str = ""
+    hypotheses: tuple[tuple[Side, int], ...] = ()
+    margin: Literal["none", "optional", "required"] = "required"
+    harmless: bool = False
+    verb: str = "beats"
+    adjective: str = "better"
+    nothing: str = "No gain was shown"
+
+    @property
+    def description(self) -> str:
+        """What is shown, by its hypotheses."""
+        shown = [f"{side} than {'-margin' if factor < 0 else 'the margin'}" for side, factor in self]
+        return f"Shown if the gain is {' and '.join(shown)}." if shown else "Shown if the difference is not zero."
+
+    @property
+    def sides(self) -> int:
+        """Number of ends of the interval that are finite, at the level of the test each; 0 for "difference"."""
+        return len(self.hypotheses)
+
+    def is_within(self, low: NDArray[np.float64], high: NDArray[np.float64], margin: float) -> NDArray[np.bool_]:
+        """Return whether an interval of the gain shows the claim; of "difference", whether it excludes 0."""
+        if not self.hypotheses:
+            return np.asarray((low > 0) | (high < 0))
+        shown = [low > factor * margin if side == "greater" else high < factor * margin for side, factor in self]
+        return np.asarray(np.logical_and.reduce(shown))
+
+    def __iter__(self) -> Iterator[tuple[Side, int]]:
+        return iter(self.hypotheses)
+
+
+@dataclass(frozen=True)
+class Unseen:
+    """The queries that nobody saw, as a claim of no harm counts them.
+
+    Attributes
+    ----------
+    count : int
+        How many are added to those seen.
+    loss : ndarray of shape (n_pairs,)
+        What each of them lost, in each column of differences.
+    seen : ndarray of shape (n_pairs,)
+        Number of queries seen in each column.
+    """
+
+    count: int
+    loss: NDArray[np.float64]
+    seen: NDArray[np.float64]
+
+    def part(self, columns: slice) -> Unseen:
+        """Return those of some columns."""
+        return replace(self, loss=self.loss[columns], seen=self.seen[columns])
+
+    def least_p(self, margin: NDArray[np.float64] | float) -> NDArray[np.float64]:
+        """Return the chance that a breakage as large as the margin leaves every query seen whole."""
+        return np.asarray(np.clip(1 - margin / self.loss, 0.0, 1.0) ** self.seen)
+
+    def reach(self, alpha: float) -> NDArray[np.float64]:
+        """Return the largest mean loss by a breakage that goes unseen with a chance above alpha."""
+        return np.asarray(self.loss * (1 - alpha ** (1 / self.seen)))
+
+
+def unseen_share(n: int, alpha: float) -> float:
+    """Return the share of broken queries up to which n queries may well show none: ``1 - alpha ** (1 / n)``.
+
+    If a larger share were broken, n queries drawn at random would all be whole with a chance below alpha.
+    """
+    return float(1 - alpha ** (1 / n))
+
+
+CLAIMS: dict[str, Claim] = {
+    "difference": Claim(words="a difference", margin="none", nothing="No difference was shown"),
+    "better": Claim(
+        words="a gain above the margin",
+        caption="one-sided, to show a gain above {margin:g}",
+        hypotheses=(("greater", 1),),
+        margin="optional",
+    ),
+    "not_worse": Claim(
+        words="a gain, or a loss smaller than the margin",
+        caption="one-sided, to show that no loss reaches {margin:g}",
+        hypotheses=(("greater", -1),),
+        harmless=True,
+        verb="is not worse than",
+        adjective="not worse",
+        nothing="Non-inferiority was not shown",
+    ),
+    "equivalent": Claim(
+        words="neither a gain nor a loss as large as the margin",
+        caption="two one-sided tests, to show that neither gain nor loss reaches {margin:g}",
+        hypotheses=(("greater", -1), ("less", 1)),
+        harmless=True,
+        verb="is equivalent to",
+        adjective="equivalent",
+        nothing="Equivalence was not shown",
+    ),
+}
+"""Name -> claim."""
+
 
 Floats = NDArray[np.float64]
 Rng = int | np.random.Generator | None
@@ -83,7 +225,11 @@ class Settings:
         check_claim(self.claim, self.margin, self.alternative)
         check_alpha(self.alpha)
         object.__setattr__(self, "alpha", float(self.alpha))  # SciPy takes no Fraction
-        _check_resamples(self.n_resamples)
+        check_count("n_resamples", self.n_resamples)
+        if self.n_resamples > _MOST_RESAMPLES:
+            raise InvalidInput(
+                argument="n_resamples", found=shown(self.n_resamples), expected=f"{_MOST_RESAMPLES:,} at most"
+            )
 
     @property
     def confidence_level(self) -> float:
@@ -212,6 +358,8 @@ class _Declaration:
     ----------
     words : str
         Name in captions and notes.
+    function : callable
+        Computes it; its docstring is the documentation.
     random_beyond : float
         The seed matters for more queries than this: 0 if resamples are always drawn, infinite if never.
     floor : callable
@@ -224,6 +372,7 @@ class _Declaration:
     """
 
     words: str
+    function: Callable[..., Any]
     random_beyond: float = math.inf
     floor: Callable[[int, Settings], float] = no_floor
     note: str = ""
@@ -235,9 +384,9 @@ class _Declaration:
         return self.random_beyond < math.inf
 
     @property
-    def rates(self) -> pd.DataFrame:
-        """The measured error rates, one a row; no rows if it was not measured."""
-        return rates_of(self.words)
+    def description(self) -> str:
+        """The docstring of the function."""
+        return inspect.getdoc(self.function) or ""
 
     def is_random(self, n_queries: int) -> bool:
         """Whether the result depends on the seed, for so many queries."""
@@ -246,7 +395,7 @@ class _Declaration:
 
 @dataclass(frozen=True, kw_only=True)
 class SignificanceTest(_Declaration):
-    """A paired significance test: one of these in ``registry.TESTS`` is all that a new test takes.
+    """A paired significance test: one of these in ``TESTS`` is all that a new test takes.
 
     Attributes
     ----------
@@ -271,7 +420,7 @@ class SignificanceTest(_Declaration):
 
 @dataclass(frozen=True, kw_only=True)
 class Correction(_Declaration):
-    """A correction for many comparisons: one of these in ``registry.CORRECTIONS`` is all that a new one takes.
+    """A correction for many comparisons: one of these in ``CORRECTIONS`` is all that a new one takes.
 
     Attributes
     ----------
@@ -280,7 +429,7 @@ class Correction(_Declaration):
     needs : {"p_values", "differences", "scores"}
         The arguments of the function. "p_values": ``(p)``. "differences": ``(d, settings)``, the differences of the
         family. "scores": ``(scores, pairs, settings)``, the scores of shape (n_queries, n_systems, n_measures) and
-        the places of baseline and system in each pair; returns p-values of shape (n_pairs, n_measures).
+        the places of baseline and system in each pair; returns a `PairedResult` of arrays (n_pairs, n_measures).
     familywise : bool
         Whether the chance of *any* false claim in the family is controlled: its hardest comparison is then tested at
         the level divided by the size of the family, or at that level at least.
@@ -291,26 +440,41 @@ class Correction(_Declaration):
     interval_level : callable, optional
         ``interval_level(alpha, size)``: the adjusted interval of each comparison is the test's at this level.
     limits : callable, optional
-        For joint corrections, instead: takes the arguments of the function, and returns lower and upper ends in the
-        shape of its p-values. Without either, the correction has no adjusted intervals: their ends are nan.
-    draw : callable, optional
-        ``draw(scores, settings)``: for corrections of scores, the resamples that function and limits both read, as
-        ``drawn=``.
+        For corrections of differences, instead: takes the arguments of the function, and returns lower and upper ends.
+        Without either, a correction of p-values or differences has no adjusted intervals: their ends are nan.
     """
 
-    function: Callable[..., Floats]
     needs: Literal["p_values", "differences", "scores"] = "p_values"
     familywise: bool = True
     all_pairs_only: bool = False
     own_test: str = ""
     interval_level: Callable[[float, int], float] | None = None
     limits: Callable[..., tuple[Floats, Floats]] | None = None
-    draw: Callable[[Floats, Settings], Floats] | None = None
 
     @property
     def is_joint(self) -> bool:
         """Whether p-values are computed for the whole family from the data, not from raw p-values."""
         return self.needs != "p_values"
+
+
+TESTS: dict[str, SignificanceTest] = {}
+"""Name -> paired test over queries; each stands below its function."""
+
+FOLD_TESTS: dict[str, SignificanceTest] = {}
+"""Name -> test over folds, run on the differences that `paired.widened` returns."""
+
+CORRECTIONS: dict[str, Correction] = {}
+"""Name -> correction for many comparisons; each stands below its function."""
+
+
+def all_tests() -> dict[str, SignificanceTest]:
+    """Return the tests over queries and those over folds."""
+    return TESTS | FOLD_TESTS
+
+
+def corrections_of_p_values() -> dict[str, Correction]:
+    """Return the corrections that need nothing but p-values."""
+    return {name: one for name, one in CORRECTIONS.items() if not one.is_joint}
 
 
 def check_alternative(alternative: str) -> Alternative:
@@ -339,29 +503,19 @@ def check_claim(claim: str, margin: float, alternative: str = "two-sided") -> Cl
     """
     declared = CLAIMS[chosen("claim", claim, CLAIMS)]
     check_number("margin", margin)
-    if declared.margin == "none" and margin != 0:
-        raise InvalidInput(
-            f'margin is {margin} for claim="{claim}", which has none; use claim="better", "not_worse" or "equivalent"'
-        )
-    if margin < 0 or (margin == 0 and declared.margin == "required"):
-        least = "above 0" if declared.margin == "required" else "0 or more"
-        raise InvalidInput(f'margin is {margin}; claim="{claim}" takes a margin {least}, in units of the measure')
+    fits, expected = {
+        "none": (margin == 0, 'no margin: use claim="better", "not_worse" or "equivalent"'),
+        "optional": (margin >= 0, "0 or more, in units of the measure"),
+        "required": (margin > 0, "a margin above 0, in units of the measure"),
+    }[declared.margin]
+    if not fits:
+        raise InvalidInput(argument="margin", found=f'{margin} for claim="{claim}"', expected=expected)
     if declared.hypotheses and alternative != "two-sided":
         raise InvalidInput(
             f'alternative={alternative!r} does not go with claim="{claim}", which sets the side of the test itself',
             remedy="leave alternative out",
         )
     return cast("ClaimName", claim)
-
-
-def _check_resamples(n_resamples: Any) -> None:
-    """Raise `InvalidInput` unless the number of resamples is a whole number from 1 to 100 million."""
-    if not isinstance(n_resamples, (int, np.integer)) or isinstance(n_resamples, bool):
-        raise InvalidInput(argument="n_resamples", found=shown(n_resamples), expected="a whole number, such as 9999")
-    if n_resamples < 1:
-        raise InvalidInput(f"n_resamples is {n_resamples}; ask for at least 1, or 9999 to resolve p = 0.0001")
-    if n_resamples > _MOST_RESAMPLES:
-        raise InvalidInput(f"n_resamples is {shown(n_resamples)}; ask for {_MOST_RESAMPLES:,} at most")
 
 
 def seed_of(rng: Any) -> int:
@@ -380,5 +534,6 @@ def seed_of(rng: Any) -> int:
     if isinstance(rng, (int, np.integer)) and not isinstance(rng, bool) and rng >= 0:
         return int(rng)
     if rng is not None and not isinstance(rng, np.random.Generator):
-        raise InvalidInput(f"rng is {shown(rng)}; expected a seed (a whole number, 0 or greater), a Generator or None")
+        expected = "a seed (a whole number, 0 or greater), a Generator or None"
+        raise InvalidInput(argument="rng", found=shown(rng), expected=expected)
     return int(np.random.default_rng(rng).integers(2**31))

@@ -7,52 +7,47 @@ none of the true differences in our simulation.
 
 `max_t` and `tukey` resample the data of the whole family, because the largest of many statistics depends on how the
 systems' scores go together over queries. The others take a list of p-values.
+
+The value of a choice: the true mean of the system that came out best of several.
+
+The largest of several means is too large: it was chosen for its luck as well. With 10 equally good variants of one
+system on 50 queries it is .02 above the truth, with 50 variants .03. Held-out queries do not share the luck: whoever
+leads on four fifths of the queries is credited with its gain on the last fifth.
+
+Beyond one candidate the interval is longer below than above. Its lower end holds for all candidates at once, so also
+for the one that was chosen; its upper end is Student's, since a choice only makes a mean too large.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from hashlib import sha256
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
+from rankeval._threads import one_blas_thread
 from rankeval.errors import InvalidInput
 from rankeval.significance.columns import TIE_TOLERANCE, as_columns, standard_error, without_variance
-from rankeval.significance.declarations import Floats, Settings, most_reaching
+from rankeval.significance.declarations import (
+    CORRECTIONS,
+    Correction,
+    Floats,
+    PairedResult,
+    Settings,
+    most_reaching,
+    one_resample,
+    seed_of,
+)
 from rankeval.significance.pairs import PairPlaces, Pairs, as_pairs
-from rankeval.significance.signs import number_of_patterns, share_of_patterns, sums_of
+from rankeval.significance.randomization import EXACT_UP_TO, number_of_patterns, one_flip, share_of_patterns, sums_of
 
 
-def none(p: ArrayLike) -> Floats:
-    """Return the p-values as they are.
-
-    Measured false claims where 5 % were asked, one or more in a family, two-sided: sym, one baseline 18.0-65.2 %; skew,
-    one baseline 21.0-80.0 %; RR, one baseline 21.5-62.6 %; P@1, one baseline 25.9-63.1 %; beta, one baseline
-    19.7-47.5 %; sym, all pairs 56.1-63.7 %; near-identical variants 80.2 %; sym, half are +.12 18.6 %; exponential, one
-    baseline 27.4-60.3 %; mixed exponential, all pairs 52.3-56.6 %. One-sided, the worse side: sym, one baseline
-    24.9-48.9 %; skew, one baseline 34.6-70.2 %; RR, one baseline 25.7-47.3 %; P@1, one baseline 27.0-43.7 %;
-    exponential, one baseline 31.4-42.1 %.
-    """
-    return _checked(p).copy()
-
-
-def bonferroni(p: ArrayLike) -> Floats:
-    """Multiply each p-value by the size of the family.
-
-    Measured false claims where 5 % were asked, one or more in a family, two-sided: sym, one baseline 3.1-4.3 %; skew,
-    one baseline 5.1-7.3 %; RR, one baseline 0.0-1.7 %; P@1, one baseline 0.0-2.1 %; beta, one baseline 3.9-4.4 %; sym,
-    all pairs 2.9-3.6 %; near-identical variants 2.4 %; sym, half are +.12 2.2 %; exponential, one baseline 7.9-20.7 %;
-    mixed exponential, all pairs 5.8-7.9 %. One-sided, the worse side: sym, one baseline 3.0-3.7 %; skew, one baseline
-    6.8-10.5 %; RR, one baseline 0.1-2.2 %; P@1, one baseline 0.1-2.9 %; exponential, one baseline 10.8-21.0 %.
-
-    Examples
-    --------
-    >>> bonferroni([0.01, 0.04]).tolist()
-    [0.02, 0.08]
-    """
-    values = _checked(p)
-    return np.minimum(values * values.size, 1.0)
+def divided(alpha: float, size: int) -> float:
+    """Return the level of each interval by which all of them hold together, by Bonferroni's inequality."""
+    return alpha / size
 
 
 def holm(p: ArrayLike) -> Floats:
@@ -79,6 +74,30 @@ def holm(p: ArrayLike) -> Floats:
     return adjusted
 
 
+CORRECTIONS["holm"] = Correction(function=holm, words="Holm", interval_level=divided)
+
+
+def bonferroni(p: ArrayLike) -> Floats:
+    """Multiply each p-value by the size of the family.
+
+    Measured false claims where 5 % were asked, one or more in a family, two-sided: sym, one baseline 3.1-4.3 %; skew,
+    one baseline 5.1-7.3 %; RR, one baseline 0.0-1.7 %; P@1, one baseline 0.0-2.1 %; beta, one baseline 3.9-4.4 %; sym,
+    all pairs 2.9-3.6 %; near-identical variants 2.4 %; sym, half are +.12 2.2 %; exponential, one baseline 7.9-20.7 %;
+    mixed exponential, all pairs 5.8-7.9 %. One-sided, the worse side: sym, one baseline 3.0-3.7 %; skew, one baseline
+    6.8-10.5 %; RR, one baseline 0.1-2.2 %; P@1, one baseline 0.1-2.9 %; exponential, one baseline 10.8-21.0 %.
+
+    Examples
+    --------
+    >>> bonferroni([0.01, 0.04]).tolist()
+    [0.02, 0.08]
+    """
+    values = _checked(p)
+    return np.minimum(values * values.size, 1.0)
+
+
+CORRECTIONS["bonferroni"] = Correction(function=bonferroni, words="Bonferroni", interval_level=divided)
+
+
 def bh(p: ArrayLike) -> Floats:
     """Control the false discovery rate, by Benjamini and Hochberg (1995).
 
@@ -94,6 +113,14 @@ def bh(p: ArrayLike) -> Floats:
     return np.asarray(stats.false_discovery_control(_checked(p), method="bh"), dtype=np.float64)
 
 
+CORRECTIONS["bh"] = Correction(
+    function=bh,
+    words="Benjamini-Hochberg",
+    familywise=False,
+    note="Benjamini-Hochberg controls the expected share of false claims, not the chance of any false claim",
+)
+
+
 def by(p: ArrayLike) -> Floats:
     """Control the false discovery rate under any dependence, by Benjamini and Yekutieli (2001).
 
@@ -107,6 +134,36 @@ def by(p: ArrayLike) -> Floats:
     3.0-5.1 %; RR, one baseline 0.0-0.5 %; P@1, one baseline 0.0-0.6 %; exponential, one baseline 6.8-15.1 %.
     """
     return np.asarray(stats.false_discovery_control(_checked(p), method="by"), dtype=np.float64)
+
+
+CORRECTIONS["by"] = Correction(
+    function=by,
+    words="Benjamini-Yekutieli",
+    familywise=False,
+    note="Benjamini-Yekutieli controls the expected share of false claims, not the chance of any false claim",
+)
+
+
+def none(p: ArrayLike) -> Floats:
+    """Return the p-values as they are.
+
+    Measured false claims where 5 % were asked, one or more in a family, two-sided: sym, one baseline 18.0-65.2 %; skew,
+    one baseline 21.0-80.0 %; RR, one baseline 21.5-62.6 %; P@1, one baseline 25.9-63.1 %; beta, one baseline
+    19.7-47.5 %; sym, all pairs 56.1-63.7 %; near-identical variants 80.2 %; sym, half are +.12 18.6 %; exponential, one
+    baseline 27.4-60.3 %; mixed exponential, all pairs 52.3-56.6 %. One-sided, the worse side: sym, one baseline
+    24.9-48.9 %; skew, one baseline 34.6-70.2 %; RR, one baseline 25.7-47.3 %; P@1, one baseline 27.0-43.7 %;
+    exponential, one baseline 31.4-42.1 %.
+    """
+    return _checked(p).copy()
+
+
+CORRECTIONS["none"] = Correction(
+    function=none,
+    words="no correction",
+    familywise=False,
+    note="p-values are not corrected for the {size} comparisons",
+    interval_level=lambda alpha, _: alpha,
+)
 
 
 def max_t(d: ArrayLike | Pairs, settings: Settings) -> Floats:
@@ -204,6 +261,18 @@ def max_t_limits(d: ArrayLike | Pairs, settings: Settings) -> tuple[Floats, Floa
     return mean - reach, mean + reach
 
 
+CORRECTIONS["max_t"] = Correction(
+    function=max_t,
+    words="max-T",
+    needs="differences",
+    random_beyond=EXACT_UP_TO,
+    floor=one_flip,
+    own_test="randomization",
+    limits=max_t_limits,
+    takes_pairs=True,
+)
+
+
 def critical_t(centred: Floats, sizes: NDArray[np.int64], settings: Settings) -> float:
     """Return the quantile of the largest Student's t among columns of centred differences under sign flips.
 
@@ -249,7 +318,7 @@ def _t_of_sums(sums: Floats, sizes: NDArray[np.int64]) -> Floats:
     return np.where(rest > TIE_TOLERANCE * sizes, t, np.copysign(np.inf, sums))
 
 
-def tukey(scores: ArrayLike, pairs: PairPlaces, settings: Settings, *, drawn: Floats | None = None) -> Floats:
+def tukey(scores: ArrayLike, pairs: PairPlaces, settings: Settings) -> PairedResult:
     """Adjust all pairs jointly by randomised Tukey HSD: systems shuffled within each query.
 
     Each pair's difference is held against the range (largest less smallest system mean) of the shuffled table.
@@ -267,80 +336,42 @@ def tukey(scores: ArrayLike, pairs: PairPlaces, settings: Settings, *, drawn: Fl
         Columns to be compared.
     settings : Settings
         Number of shuffles and their source.
-    drawn : ndarray of shape (n_resamples,), optional
-        The result of `tukey_ranges`, if it is at hand.
 
     Returns
     -------
-    ndarray of shape (n_pairs,) or (n_pairs, n_measures)
-        Adjusted two-sided p-values, in (0, 1].
+    PairedResult
+        Arrays of shape (n_pairs,) or (n_pairs, n_measures): adjusted two-sided p-values, in (0, 1], and intervals,
+        difference +- the quantile of the range, which exclude 0 exactly if the p-value is at most alpha.
 
     Raises
     ------
     InvalidInput
         Fewer than two queries or systems, or a score that is not finite.
     """
-    blocked, _ = _blocked(scores)
-    means = blocked.mean(axis=0)
-    low, high = np.transpose(pairs)
-    observed = np.abs(means[low] - means[high])
-    slack = TIE_TOLERANCE * np.abs(blocked).max()
-    ranges = np.sort(_ranges(blocked, settings) if drawn is None else drawn)
-    count = len(ranges) - np.searchsorted(ranges, observed - slack)
-    return np.asarray((count + 1) / (settings.n_resamples + 1)).reshape(len(pairs), *np.shape(scores)[2:])
-
-
-def tukey_limits(
-    scores: ArrayLike, pairs: PairPlaces, settings: Settings, *, drawn: Floats | None = None
-) -> tuple[Floats, Floats]:
-    """Return the intervals that belong to `tukey`: difference +- the quantile of the range, in units of the measure.
-
-    An interval excludes 0 exactly if its p-value is at most alpha.
-
-    Parameters
-    ----------
-    scores, pairs, settings, drawn
-        As in `tukey`.
-
-    Returns
-    -------
-    low, high : ndarray of shape (n_pairs,) or (n_pairs, n_measures)
-        The ends.
-
-    Raises
-    ------
-    InvalidInput
-        As `tukey`.
-    """
     blocked, spread = _blocked(scores)
-    means = blocked.mean(axis=0) * spread
+    drawn = [np.ptp(shuffled, axis=1).max(axis=1) for shuffled in _shuffled_means(blocked, settings)]
+    ranges, means = np.sort(np.concatenate(drawn)), blocked.mean(axis=0)
     low, high = np.transpose(pairs)
     difference = means[high] - means[low]
-    ranges = _ranges(blocked, settings) if drawn is None else drawn
+    slack = TIE_TOLERANCE * np.abs(blocked).max()
+    count = len(ranges) - np.searchsorted(ranges, np.abs(difference) - slack)
+    p_value = (count + 1) / (settings.n_resamples + 1)
+    difference = means[high] * spread - means[low] * spread
     reach = np.where(spread > 0, _exceeded(ranges, settings.n_resamples + 1, settings) * spread, np.inf)
     shape = (len(pairs), *np.shape(scores)[2:])
-    return (difference - reach).reshape(shape), (difference + reach).reshape(shape)
+    return PairedResult(*(each.reshape(shape) for each in (p_value, difference - reach, difference + reach)))
 
 
-def tukey_ranges(scores: ArrayLike, settings: Settings) -> Floats:
-    """Draw what `tukey` and `tukey_limits` read: the range of the system means in each shuffled table.
-
-    Parameters
-    ----------
-    scores, settings
-        As in `tukey`.
-
-    Returns
-    -------
-    ndarray of shape (n_resamples,)
-        Of several measures the largest range, each in units of its measure's spread within queries.
-
-    Raises
-    ------
-    InvalidInput
-        As `tukey`.
-    """
-    return _ranges(_blocked(scores)[0], settings)
+CORRECTIONS["tukey"] = Correction(
+    function=tukey,
+    words="randomised Tukey HSD",
+    needs="scores",
+    random_beyond=0,
+    floor=one_resample,
+    all_pairs_only=True,
+    note="randomised Tukey takes all systems as exchangeable: with near-identical systems beside unlike ones it is "
+    "liberal (17 % family-wise errors measured where 5 % were asked)",
+)
 
 
 def _blocked(scores: ArrayLike) -> tuple[Floats, Floats]:
@@ -367,7 +398,7 @@ def _lengths_and_sums(columns: Floats) -> tuple[Floats, Floats]:
 
 
 def _inverse(length: Floats) -> Floats:
-    """Return one over each length; 0 for columns of zeros, whose sums are 0."""
+    # The sums of a column of zeros are 0, so any finite number would do for it.
     return np.asarray((length > 0) / np.where(length > 0, length, 1.0))
 
 
@@ -390,11 +421,6 @@ def _checked(p: ArrayLike) -> Floats:
     return values
 
 
-def _ranges(blocked: Floats, settings: Settings) -> Floats:
-    """Return the largest range of system means of each shuffled table."""
-    return np.concatenate([np.ptp(shuffled, axis=1).max(axis=1) for shuffled in _shuffled_means(blocked, settings)])
-
-
 def _shuffled_means(blocked: Floats, settings: Settings) -> Iterator[Floats]:
     """Yield system means, ``(rows, n_systems, n_measures)``, of tables shuffled within queries."""
     n, k, _ = blocked.shape
@@ -406,3 +432,153 @@ def _shuffled_means(blocked: Floats, settings: Settings) -> Iterator[Floats]:
         # Sorting random numbers shuffles: float32 is enough, since ties are rare and harm no order more than another.
         order: NDArray[np.int64] = np.argsort(generator.random((size, n, k), dtype=np.float32), axis=2)
         yield blocked[systems, order].mean(axis=1)
+
+
+REPEATS, FOLDS = 50, 5
+"""The queries are split this many times into this many folds; fewer folds for fewer queries."""
+
+_QUERIES_AT_ONCE = 2**14
+
+
+@dataclass(frozen=True)
+class ChosenValue:
+    """The column with the largest mean, and the value of having chosen it.
+
+    Attributes
+    ----------
+    leader : int
+        The column with the largest mean; the first of equal ones.
+    estimate : float
+        Its mean, corrected for the choosing.
+    ci_low, ci_high : float
+        Confidence interval of its true mean; infinite if its values are all the same number.
+    """
+
+    leader: int
+    estimate: float
+    ci_low: float
+    ci_high: float
+
+
+def value_of_choice(gains: ArrayLike, settings: Settings) -> ChosenValue:
+    """Estimate the true mean of the column that has the largest mean of all.
+
+    Parameters
+    ----------
+    gains : array_like of shape (n_queries, n_candidates)
+        Per-query gains over a baseline, or scores: more is better.
+    settings : Settings
+        Confidence level, number of sign flips and their seed. The interval has two ends whatever the alternative is.
+
+    Returns
+    -------
+    ChosenValue
+        For one candidate its mean and Student's interval. A copy of a candidate changes nothing.
+
+    Raises
+    ------
+    InvalidInput
+        Fewer than two queries, or a value that is not finite.
+
+    Notes
+    -----
+    Estimate: 50 times the queries are split into 5 folds; each fold gives the mean gain of the column that leads on
+    the other folds, and of several that lead together their average. It never exceeds the largest mean. It is the value
+    of the procedure: where columns vary very unlike each other, it is below the leader's own mean if noisy columns with
+    lower means would often lead. The lower end of the interval is stretched, if necessary, to hold the estimate.
+
+    Interval: from ``mean - q * se`` to Student's upper end. ``q`` is the .975 quantile (at 95 %) of the largest
+    studentised mean over all columns when signs of their centred values are flipped by query, and at least Student's.
+    Up to 5 queries there are too few patterns for such a quantile: then it is Student's by Bonferroni.
+
+    Measured on 50 queries, 10 and 50 variants of one system (correlation .9) in five worlds of true gains, 12,000
+    replications each: bias at most .0034 in size (the largest mean itself: up to .029), coverage .975 to .994, width
+    1.21 and 1.32 times Student's. Of 10 candidates with exponential gains the coverage is .82 on 10 queries, .86 on 25
+    and .90 on 50 if their tail is below, and .99 if it is above.
+
+    References
+    ----------
+    Cross-validation of the choice: Tibshirani and Tibshirani (2009), doi:10.1214/08-AOAS224; Tsamardinos et al. (2018),
+    doi:10.1007/s10994-018-5714-4. Largest studentised mean: Westfall and Young (1993).
+
+    Examples
+    --------
+    >>> chosen = value_of_choice([[0.0, 0.2], [0.4, 0.2]], Settings(rng=0))  # each query chooses for the other
+    >>> chosen.leader, round(chosen.estimate, 12)
+    (0, 0.1)
+    """
+    columns = as_columns(gains)
+    settings = replace(settings, alternative="two-sided", rng=seed_of(settings.rng))
+    leader = _first_of_largest(columns)
+    # Gains that are all the same number tell no width.
+    mean, error = columns[:, leader].mean(), standard_error(columns)[leader] or np.inf
+    student = float(stats.t.isf(settings.tail, len(columns) - 1))
+    distinct = columns[:, _first_of_copies(columns)]
+    if distinct.shape[1] == 1:
+        return ChosenValue(leader, float(mean), float(mean - student * error), float(mean + student * error))
+    estimate = held_out_mean(distinct, np.random.default_rng(settings.rng).spawn(1)[0])
+    below = max(student, largest_quantile(distinct, settings)) * error
+    return ChosenValue(leader, estimate, float(min(mean - below, estimate)), float(mean + student * error))
+
+
+def held_out_mean(columns: Floats, generator: np.random.Generator) -> float:
+    """Return the mean, on queries held out, of the column that leads on the other queries.
+
+    Parameters
+    ----------
+    columns : ndarray of shape (n_queries, n_candidates)
+        Gains, without copies of a column.
+    generator : Generator
+        Draws the folds.
+    """
+    n = len(columns)
+    folds = min(FOLDS, n)
+    sums = np.concatenate([_sums_by_fold(columns, generator.permuted(np.arange(n) % folds)) for _ in range(REPEATS)])
+    others = columns.sum(axis=0) - sums
+    # Sums of the same numbers differ in their last bits by their order: the slack lets equal ones lead together.
+    slack = TIE_TOLERANCE * np.abs(columns).sum(axis=0).max()
+    leads = others >= others.max(axis=1, keepdims=True) - slack
+    credited = (sums * leads).sum(axis=1) / leads.sum(axis=1)
+    return float(credited.sum() / (REPEATS * n))
+
+
+@one_blas_thread()
+def _sums_by_fold(columns: Floats, fold_of: NDArray[np.int64]) -> Floats:
+    # Block by block: of a million queries there is no room for a matrix of folds.
+    folds = np.arange(fold_of.max() + 1)[:, None]
+    sums = np.zeros((len(folds), columns.shape[1]))
+    for start in range(0, len(columns), _QUERIES_AT_ONCE):
+        part = slice(start, start + _QUERIES_AT_ONCE)
+        sums += (fold_of[part] == folds).astype(np.float64) @ columns[part]
+    return sums
+
+
+def _first_of_copies(columns: Floats) -> list[int]:
+    places: dict[bytes, int] = {}
+    for place, column in enumerate(columns.T):
+        places.setdefault(sha256((column + 0.0).tobytes()).digest(), place)  # -0 is 0
+    return list(places.values())
+
+
+def largest_quantile(columns: Floats, settings: Settings) -> float:
+    """Return the quantile of the largest studentised mean under flips of the signs of centred columns.
+
+    Parameters
+    ----------
+    columns : ndarray of shape (n_queries, n_candidates)
+        Gains.
+    settings : Settings
+        The quantile leaves ``settings.tail`` above it.
+    """
+    n, k = columns.shape
+    centred = np.where(without_variance(columns), 0.0, columns - columns.mean(axis=0))
+    above = replace(settings, alternative="greater", alpha=settings.tail)
+    q = critical_t(centred, np.full(k, n), above)
+    # Infinite for too few patterns, and for values of equal size and the same sign, which leave no variance.
+    return q if np.isfinite(q) else float(stats.t.isf(settings.tail / k, n - 1))
+
+
+def _first_of_largest(columns: Floats) -> int:
+    means = columns.mean(axis=0)
+    slack = TIE_TOLERANCE * np.abs(columns).mean(axis=0).max()
+    return int(np.argmax(means >= means.max() - slack))

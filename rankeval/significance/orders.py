@@ -262,8 +262,9 @@ def _ranked(one: ArrayLike, other: ArrayLike) -> tuple[Ints, Ints]:
 
 def _checked(values: ArrayLike) -> Floats:
     means = np.asarray(values, dtype=np.float64)
-    if means.ndim != 1 or len(means) < 2:
-        raise InvalidInput(f"an order takes one number for each of 2 systems or more, found shape {means.shape}")
-    if broken := int(np.count_nonzero(~np.isfinite(means))):
-        raise InvalidInput(f"means of systems must be finite, found {broken} that are NaN or infinite; leave them out")
+    if means.ndim != 1 or len(means) < 2 or not np.isfinite(means).all():
+        raise InvalidInput(
+            f"an order takes one finite number for each of 2 systems or more, found shape {means.shape} with "
+            f"{np.count_nonzero(~np.isfinite(means))} that are NaN or infinite"
+        )
     return means

@@ -19,10 +19,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankeval.errors import InvalidInput
-from rankeval.significance.claims import Side, Unseen
 from rankeval.significance.columns import are_ties, as_columns, differences
-from rankeval.significance.declarations import Floats
+from rankeval.significance.declarations import Floats, Side, Unseen
 
 Ints = NDArray[np.int64]
 
@@ -182,8 +180,7 @@ class Pairs:
         """Return the columns less a number; those equal to it are exactly 0. Columns are moved once."""
         if self.high is None:
             return Pairs(differences(self.rows, bound))
-        if self.bounds is not None:
-            raise InvalidInput("these columns were moved already; move those that they were made of")
+        assert self.bounds is None, "columns are moved once"
         return replace(self, bounds=np.full(len(self.high), float(bound)))
 
     def beyond(self, bound: float, side: Side) -> Pairs:

@@ -17,11 +17,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import optimize, special, stats
 
-from rankeval._checks import check_count, check_number, check_share, shown
+from rankeval._checks import check_count, check_number, shown
 from rankeval.errors import InvalidInput
 from rankeval.io.columns import labels
-from rankeval.significance.claims import CLAIMS, Unseen
-from rankeval.significance.declarations import Floats, check_alternative, check_claim
+from rankeval.significance.declarations import CLAIMS, Floats, Unseen, check_alternative, check_claim
 
 _LEGENDRE = np.polynomial.legendre.leggauss(200)
 
@@ -91,11 +90,11 @@ def topics_needed(
     >>> topics_needed(0.0, 0.001, claim="not_worse", margin=0.03)  # ln(.05) / ln(.97) is 98.4
     99
     """
+    check_number("greatest_loss", greatest_loss)
+    greatest_loss = float(greatest_loss)  # SciPy takes no Fraction
     _check(alpha, power, alternative, claim, margin, unseen, greatest_loss)
     check_number("difference", difference)
-    check_number("sd", sd)
-    if sd < 0:
-        raise InvalidInput(f"sd is {sd}; expected the standard deviation of per-query differences, 0 or more")
+    check_number("sd", sd, least=0.0)
     distance = _distance(difference, claim, margin)
     effect = distance / sd if sd else math.inf
     counted = unseen if CLAIMS[claim].harmless else 0
@@ -184,7 +183,7 @@ def detectable_difference(
     0.094
     """
     _check(alpha, power, alternative, claim, margin, unseen, greatest_loss)
-    _check_queries(n)
+    check_count("n", n, least=2)
     spread = np.asarray(labels(np.ravel(sd), "sd"), dtype=np.float64).reshape(np.shape(sd))
     if CLAIMS[claim].harmless:
         losses = np.broadcast_to(np.asarray(greatest_loss, dtype=np.float64), spread.shape).ravel()
@@ -220,55 +219,6 @@ def _distance(difference: float, claim: str, margin: float) -> float:
     return distance
 
 
-def paired_power(difference: float, sd: float, n: int, alpha: float = 0.05, *, alternative: str = "two-sided") -> float:
-    """Return the chance that a paired t test over n queries is significant, given the true mean difference.
-
-    Parameters
-    ----------
-    difference : float
-        The true mean difference, less the difference under the null hypothesis: for the test of non-inferiority of two
-        equal systems, the margin.
-    sd : float
-        Standard deviation of the per-query differences, 0 or more.
-    n : int
-        Number of queries, at least 2.
-    alpha : float, default 0.05
-        Level of the test.
-    alternative : {"two-sided", "greater", "less"}, default "two-sided"
-        As in the test.
-
-    Returns
-    -------
-    float
-        In [0, 1]: the tail of the noncentral t distribution with n - 1 degrees of freedom and noncentrality
-        ``sqrt(n) * difference / sd``. If sd is 0, all queries have the same difference: the tests then give the p-value
-        of the sign flips, so that the power is 0 or 1.
-
-    Raises
-    ------
-    InvalidInput
-        Fewer than two queries, or a parameter out of range.
-
-    Examples
-    --------
-    >>> round(paired_power(0.05, 0.15, 73), 3), round(paired_power(0.0, 0.15, 73), 3)
-    (0.802, 0.05)
-    """
-    check_alternative(alternative)
-    check_number("difference", difference)
-    check_number("sd", sd)
-    check_share("alpha", alpha)
-    _check_queries(n)
-    if sd < 0:
-        raise InvalidInput(f"sd is {sd}; expected the standard deviation of per-query differences, 0 or more")
-    towards = -difference if alternative == "less" else abs(difference) if alternative == "two-sided" else difference
-    if sd == 0 or abs(towards) / sd > _GREATEST_EFFECT:
-        sides = 2 if alternative == "two-sided" else 1
-        return float(towards > 0 and sides * 0.5**n <= alpha)
-    # nan where the tail against the effect is below 1e-9: see _power.
-    return float(np.nan_to_num(_power(towards / sd, n, alpha, alternative)))
-
-
 def power_of_no_harm(
     claim: str, gain: float, sd: float, n: int, alpha: float, *, margin: float, unseen: int, greatest_loss: float
 ) -> float:
@@ -295,8 +245,7 @@ def power_of_no_harm(
 
 @lru_cache(maxsize=256)
 def _detectable_effect(n: int, alpha: float, power: float, alternative: str) -> float:
-    """Return the smallest standardised effect. Kept, because all pairs over the same queries share it."""
-
+    # Kept, because all pairs over the same queries share it.
     def excess(effect: float) -> float:
         return _power(effect, n, alpha, alternative) - power
 
@@ -361,7 +310,6 @@ class _Harmless:
 
 
 def _power(effect: float, n: int, alpha: float, alternative: str) -> float:
-    """Return the power of the paired t at a standardised effect in the direction of the alternative."""
     noncentrality, degrees = effect * np.sqrt(n), n - 1
     tail = alpha / 2 if alternative == "two-sided" else alpha
     limit = stats.t.isf(tail, degrees)
@@ -372,18 +320,13 @@ def _power(effect: float, n: int, alpha: float, alternative: str) -> float:
     return float(right + np.nan_to_num(wrong))
 
 
-def _check_queries(n: int) -> None:
-    check_count("n", n)
-    if n < 2:
-        raise InvalidInput(f"n is {n}; a paired test needs at least 2 queries")
-
-
 def _check(
     alpha: float, power: float, alternative: str, claim: str, margin: float, unseen: int, greatest_loss: ArrayLike
 ) -> None:
     check_count("unseen", unseen, least=0)
-    if not (np.asarray(greatest_loss) > 0).all():
-        raise InvalidInput(f"greatest_loss is {shown(greatest_loss)}; expected what a query can lose, above 0")
+    losses = np.asarray(greatest_loss)
+    if losses.dtype.kind not in "iuf" or not ((losses > 0) & (losses < math.inf)).all():
+        raise InvalidInput(argument="greatest_loss", found=shown(greatest_loss), expected="a finite loss above 0")
     check_alternative(alternative)
     check_claim(claim, margin, alternative)
     check_number("alpha", alpha)

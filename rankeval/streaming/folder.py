@@ -22,14 +22,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pyarrow.fs as pafs
 
 from rankeval._checks import few, shown
 from rankeval.errors import InvalidInput
 from rankeval.evaluation.result import Evaluation
 from rankeval.io.opening import write_atomically
-from rankeval.streaming.files import masked
+from rankeval.streaming.source import masked
 
 _MANIFEST = "_rankeval.json"
 _FORMAT = 1
@@ -49,14 +48,11 @@ class Folder:
         Whether parts are kept in it; otherwise it is temporary, and holds buckets only.
     card : mapping
         What is asked, for the manifest.
-    n_bytes : int
-        What the buckets are thought to take.
     """
 
     path: Path
     keeps: bool
     card: Mapping[str, Any]
-    n_bytes: int = 0
 
     @property
     def buckets(self) -> Path:
@@ -65,32 +61,27 @@ class Folder:
 
     def make_buckets(self, n_bytes: int) -> None:
         """Make the folder of the buckets, if the disk has room for them."""
-        self.n_bytes = n_bytes
         self.buckets.mkdir(exist_ok=True)
         free = shutil.disk_usage(self.buckets).free + sum(one.stat().st_size for one in self.buckets.iterdir())
         if free < n_bytes:
             raise InvalidInput(
                 f"the rows are not sorted by query, so they are put together in {str(self.buckets)!r}: that takes "
-                f"{n_bytes / 1000000000.0:.1f} GB, and {free / 1000000000.0:.1f} GB are free there",
+                f"{n_bytes / 1e9:.1f} GB, and {free / 1e9:.1f} GB are free there",
                 remedy="name a folder on another disk by folder= or by the environment variable TMPDIR",
             )
 
     @contextmanager
     def told_if_full(self) -> Iterator[None]:
-        """Raise the error of a full disk as one that says which disk, and how much was thought to be needed."""
+        """Raise the error of a full disk as one that says which disk, and what to do."""
         try:
             yield
         except OSError as error:
             if error.errno not in _FULL:
                 raise
-            rows = (
-                f": the rows, put together by query, were thought to take {self.n_bytes / 1e9:.3g} GB there, and ids "
-                "that are texts can take more"
-            )
             goes_on = "make room and call again, which goes on from there, or " if self.keeps else ""
             raise InvalidInput(
-                f"the disk of {str(self.path)!r} is full{rows if self.n_bytes else ''}; {goes_on}name a folder on "
-                "another disk by folder= or by the environment variable TMPDIR"
+                f"the disk of {str(self.path)!r} is full",
+                remedy=f"{goes_on}name a folder on another disk by folder= or by the environment variable TMPDIR",
             ) from error
 
     def part(self, number: int) -> Path:
@@ -107,7 +98,6 @@ class Folder:
         return {number: found for number in range(n_parts) if (found := self._read(number)) is not None}
 
     def _read(self, number: int) -> Evaluation | None:
-        """Return what is kept of a part, or None if it is not there or not whole."""
         if not self.part(number).exists():
             return None
         try:
@@ -193,28 +183,24 @@ def opened(scores: Any | None, card: Mapping[str, Any], data: Any = None) -> Ite
 
 
 def _path_of(scores: Any) -> Path:
-    """Return the path of the folder of a call."""
     text = os.fspath(scores) if isinstance(scores, (str, os.PathLike)) else scores
     if not isinstance(text, str) or not text or "\0" in text:
         raise InvalidInput(argument="folder", found=shown(scores), expected="the path of a folder")
     try:
-        path = _local(text)
-    except (pa.ArrowInvalid, RuntimeError) as error:  # the latter of the home of an unknown user
-        raise InvalidInput(f"folder={masked(text)!r} is no folder of this machine ({error})") from error
-    if path is None:
-        raise InvalidInput(
-            f"folder= is a URL of {text.partition(':')[0]}, and scores are written to a folder of this machine: give "
-            "its path, and copy it when the call has ended"
-        )
-    return path
+        return _local(text)
+    except (ValueError, RuntimeError) as error:  # the latter of the home of an unknown user
+        url = masked(re.sub(":/+", "://", text, count=1))  # `Path` makes one slash of two, and secrets were not seen
+        raise InvalidInput(f"folder={url!r} is no folder of this machine ({error})") from error
 
 
-def _local(text: str) -> Path | None:
-    """Return a path as pyarrow reads it, also from a URL and with ~; None if it is not of this machine."""
+def _local(text: str) -> Path:
+    """Return a path as pyarrow reads it, also from a URL and with ~."""
     scheme = _SCHEME.match(text)
     if scheme is None:
         return Path(text).expanduser()
-    return Path(pafs.FileSystem.from_uri(text)[1]) if scheme[0] == "file:/" else None
+    if scheme[0] != "file:/":
+        raise ValueError(f"a URL of {scheme[0][:-2]}; copy the scores there when the call has ended")
+    return Path(pafs.FileSystem.from_uri(text)[1])
 
 
 def _refuse_inside(folder: Path, data: Any) -> None:
@@ -230,7 +216,8 @@ def _refuse_inside(folder: Path, data: Any) -> None:
 def _roots(data: Any) -> set[Path]:
     """Return the folders of this machine that a data set consists of, as whole folders; none if it names its files."""
     if isinstance(data, (str, os.PathLike)):
-        path = _local(os.fspath(data))
+        scheme = _SCHEME.match(os.fspath(data))
+        path = _local(os.fspath(data)) if scheme is None or scheme[0] == "file:/" else None
         return {path.resolve()} if path is not None and path.is_dir() else set()
     if not hasattr(data, "get_fragments"):
         return set()
@@ -240,7 +227,6 @@ def _roots(data: Any) -> set[Path]:
 
 
 def _above_partitions(folder: Path) -> Path:
-    """Return the folder that holds hive partitions (``day=1/``), of the folder of a file."""
     return next(one for one in (folder, *folder.parents) if "=" not in one.name)
 
 
@@ -255,7 +241,7 @@ def _refuse_other(folder: Folder) -> None:
     if not state:
         others = sorted(path.name for path in folder.path.iterdir() if not path.name.endswith(".part"))
         if others:
-            raise InvalidInput(f"{where} holds other files ({few(others)}); give an empty folder, or a new one")
+            raise InvalidInput(f"{where} holds other files ({few(others)})", remedy="give an empty or a new folder")
         return
     known, asked = state.get("call", {}), folder.card
     differ = [
@@ -266,6 +252,5 @@ def _refuse_other(folder: Folder) -> None:
     if state.get("format") != _FORMAT:
         differ = [f"its format is {state.get('format')} there and {_FORMAT} here"]
     if differ:
-        raise InvalidInput(
-            f"{where} holds the parts of another call: {'; '.join(differ)}; give another folder, or remove this one"
-        )
+        problem = f"{where} holds the parts of another call: {'; '.join(differ)}"
+        raise InvalidInput(problem, remedy="give another folder, or remove this one")

@@ -24,7 +24,6 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from numpy.typing import NDArray
 
 from rankeval._checks import said, shown, whole_number
 from rankeval.errors import FileFormatError, InvalidInput
@@ -50,9 +49,7 @@ _READ = 16
 _UNITS = {"": 1, "B": 1, **{f"{unit}B": 1000**power for power, unit in enumerate("KMGT", 1)}}
 _UNITS |= {f"{unit}IB": 1024**power for power, unit in enumerate("KMGT", 1)}
 _ROLES = {"y_true": "relevance", "y_score": "score"}
-_ROLES |= {role: role for role in ("qid", "docid", "relevance", "query_weight")}
-_NUMBERED = re.compile(r"^(\w+: row )(\d+)")
-_ROLE = re.compile(rf"^({'|'.join(_ROLES)})\b(?!=)")
+"""The columns that the join knows by other names."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,7 +131,6 @@ def _of_group(
 
 
 def _kinds(columns: Columns, *, coded: bool) -> dict[str, pa.DataType]:
-    """Return the types of the columns of all batches, whatever files hold."""
     kinds = dict(columns.types)
     if coded and is_text(kinds["qid"]):
         kinds["qid"] = pa.dictionary(pa.int32(), kinds["qid"])
@@ -162,7 +158,6 @@ def _as_type(column: pa.Array, kind: pa.DataType, what: str) -> pa.Array:
 
 
 def _lacks_values(coded: pa.DictionaryArray) -> bool:
-    """Say whether places lie beyond the end of the dictionary, as they do if Arrow has dropped a value from it."""
     is_full = len(coded) and not coded.null_count
     return bool(is_full and int(numbers_of(coded.indices).max()) >= len(coded.dictionary))
 
@@ -271,7 +266,7 @@ def located(place: Place, columns: Columns) -> Iterator[None]:
         yield
     except InvalidInput as error:
         _refuse_bad_rows(place, columns)
-        raise type(error)(f"{place}: {_by_name(str(error), columns)}") from error
+        raise _by_name(error, columns).having(where=str(place)) from error
 
 
 def of_queries(rows: pa.Table, places: Sequence[Place], columns: Columns, work: Callable[[pa.Table], _Made]) -> _Made:
@@ -298,31 +293,27 @@ def of_queries(rows: pa.Table, places: Sequence[Place], columns: Columns, work: 
     except InvalidInput as error:
         for place in places:
             _refuse_bad_rows(place, columns)
-        query, alone = _query_at_fault(rows, work) or (None, error)
-        said = _by_name(str(alone), columns)
-        if alone is not error:
-            said = f"query {shown(query)}{_where(query, places)}: {_of_query(said)}"
-        raise type(alone)(said) from error
+        found = _query_at_fault(rows, work)
+        if found is None:
+            raise _by_name(error, columns) from error
+        query, alone = found
+        where = f"query {shown(query)}{_where(query, places)}"
+        raise _by_name(alone, columns).having(where=where) from error
 
 
 def _query_at_fault(rows: pa.Table, work: Callable[[pa.Table], object]) -> tuple[object, InvalidInput] | None:
-    """Return the first query whose rows alone are refused, found by halves, with the error; None if none is."""
+    # By halves: a look at each query alone would take minutes where they are many.
     numbers, _ = comparable(rows["qid"], "qid")
     left = np.unique(numbers)
     while len(left):
         half = left[: (len(left) + 1) // 2]
-        error = _error_of(work, rows.filter(pa.array((numbers >= half[0]) & (numbers <= half[-1]))))
-        if error is not None and len(half) == 1:
-            return rows["qid"][int(np.argmax(numbers == half))].as_py(), error
-        left = left[len(half) :] if error is None else half
-    return None
-
-
-def _error_of(work: Callable[[pa.Table], object], rows: pa.Table) -> InvalidInput | None:
-    try:
-        work(rows)
-    except InvalidInput as error:
-        return error
+        try:
+            work(rows.filter(pa.array((numbers >= half[0]) & (numbers <= half[-1]))))
+            left = left[len(half) :]
+        except InvalidInput as error:
+            if len(half) == 1:
+                return rows["qid"][int(np.argmax(numbers == half))].as_py(), error
+            left = half
     return None
 
 
@@ -330,12 +321,6 @@ def _where(query: Any, places: Sequence[Place]) -> str:
     """Return the row groups that may have rows of a query, as the end of a phrase."""
     known = [one for one in places if one.group.ends is None or one.group.ends[0] <= query <= one.group.ends[1]]
     return f" in {', '.join(map(str, known[:3]))}{', ...' if len(known) > 3 else ''}" if known else ""
-
-
-def _of_query(message: str) -> str:
-    """Return a message on the rows of one query: numbers of rows are counted in it, and others are not."""
-    message = message.replace(" (1 such in all)", "")
-    return re.sub(r"(rows \d+ and \d+), counting", r"\1 of the query, counting", message)
 
 
 def refuse_bad_values(rows: pa.RecordBatch | pa.Table) -> None:
@@ -359,37 +344,25 @@ def refuse_bad_values(rows: pa.RecordBatch | pa.Table) -> None:
         if ids is not None and (ids.null_count or pa.types.is_floating(ids.type)):  # to group by texts is dear
             comparable(ids, role)
     if "query_weight" in rows.schema.names:
-        _refuse_bad_weights(io_columns.labels(rows["query_weight"], "query_weight"))
-
-
-def _refuse_bad_weights(weights: NDArray[Any]) -> None:
-    io_columns.refuse_unbounded(weights, "query_weight")
-    if len(weights) and weights.min() < 0:
-        row = int(np.argmax(weights < 0))
-        raise InvalidInput(f"row {row} is {weights[row]}; expected numbers, none below 0", argument="query_weight")
+        weights = io_columns.labels(rows["query_weight"], "query_weight")
+        io_columns.refuse_unbounded(weights, "query_weight")
+        if len(weights) and weights.min() < 0:
+            row = int(np.argmax(weights < 0))
+            raise InvalidInput(f"row {row} is {weights[row]}; expected numbers, none below 0", argument="query_weight")
 
 
 def _refuse_bad_rows(place: Place, columns: Columns) -> None:
-    """Read a row group by itself, and refuse it if its rows are at fault."""
     first = 0
     for batch in batches([replace(place.file, row_groups=(place.group,))], columns):
         try:
             refuse_bad_values(batch.rows)
         except InvalidInput as error:
-            raise type(error)(f"{place}: {_by_name(_moved(str(error), first), columns)}") from error
+            where = f"{place}, counting from row {first}" if first else str(place)
+            raise _by_name(error, columns).having(where=where) from error
         first += batch.rows.num_rows
 
 
-def _moved(message: str, first: int) -> str:
-    """Return a message on a row of a batch with the number of the row in its row group."""
-    return _NUMBERED.sub(lambda found: f"{found[1]}{first + int(found[2])}", message)
-
-
-def _by_name(message: str, columns: Columns) -> str:
-    """Return a message with the column's name, as the caller gave it, for that of the argument."""
-
-    def named(found: re.Match[str]) -> str:
-        role = _ROLES[found[1]]
-        return f"{role}={columns.names[role]!r}" if role in columns.names else found[1]
-
-    return _ROLE.sub(named, message)
+def _by_name(error: InvalidInput, columns: Columns) -> InvalidInput:
+    # The join knows a column by the name of its argument, the caller by its own.
+    role = _ROLES.get(error.argument or "", error.argument or "")
+    return error.having(argument=f"{role}={columns.names[role]!r}" if role in columns.names else error.argument)

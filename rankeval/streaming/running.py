@@ -12,32 +12,79 @@ import multiprocessing
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 from rankeval._checks import shown, whole_number
+from rankeval._memory import keep_freed_memory
 from rankeval.collection.convention import Convention, rules_of_call
 from rankeval.contamination.streamed import Evidence, StreamedCheck
 from rankeval.errors import InvalidInput, Refusal
-from rankeval.evaluation.front_door import DEFAULT_MEASURES, Specs
+from rankeval.evaluation.front_door import DEFAULT_MEASURES, Specs, refuse_unnamed
 from rankeval.evaluation.merging import merged
 from rankeval.evaluation.result import Evaluation
-from rankeval.evaluation.scoring import bound_measures, warned_if_empty
-from rankeval.evaluation.weights import refuse_unusable
+from rankeval.evaluation.scoring import bound_measures, score_part, warned_if_empty
+from rankeval.evaluation.weights import part_weights, refuse_unusable
+from rankeval.join.joined import Joined, join_arrays
 from rankeval.measures import Measure
 from rankeval.measures import measures as parse_measures
-from rankeval.measures.travelling import hash_of_code
+from rankeval.measures.family import hash_of_code
 from rankeval.render.progress import Bar, Progress
-from rankeval.streaming import buckets, queries
+from rankeval.streaming import queries
 from rankeval.streaming.folder import Folder, opened
 from rankeval.streaming.queries import Block, Part, Unsorted, whole_queries
-from rankeval.streaming.rows import Share, share_of
-from rankeval.streaming.scored import Request, evidence_of, scored
-from rankeval.streaming.source import Source
+from rankeval.streaming.rows import Share, as_columns, of_queries, share_of
+from rankeval.streaming.source import Columns, Source
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is asked of a data set.
+
+    Attributes
+    ----------
+    columns : Columns
+        The columns to read.
+    measures : tuple of (str, Measure)
+        The measures under the names asked for.
+    convention : Convention
+        The rules.
+    weights : mapping, optional
+        Weights by query, if no column has them.
+    name : str, optional
+        The name of the system.
+    """
+
+    columns: Columns
+    measures: tuple[tuple[str, Measure], ...]
+    convention: Convention
+    weights: Mapping[Any, float] | None
+    name: str | None
+
+
+def _joined(rows: pa.Table, request: Request) -> Joined:
+    return join_arrays(**as_columns(rows), convention=request.convention)
+
+
+def _evaluated(rows: pa.Table, request: Request) -> Evaluation:
+    joined = _joined(rows, request)
+    given = rows["query_weight"] if "query_weight" in rows.schema.names else request.weights
+    weights = None if given is None else part_weights(given, joined)
+    return score_part(joined, request.measures, weights=weights, name=request.name)
+
+
+def _evidence(rows: pa.Table, request: Request, check: StreamedCheck) -> Evidence | None:
+    joined = _joined(rows, request)
+    qid = rows["qid"].combine_chunks()
+    qid = qid.cast(qid.type.value_type) if hasattr(qid, "dictionary") else qid
+    return check.evidence(joined.relevance, qid, docid=as_columns(rows)["docid"], score=joined.score)
+
 
 _LOOK = 0.5
 """Seconds after which a process looks again whether its caller is there."""
@@ -201,11 +248,7 @@ def evaluate_dataset(
     names |= {} if docid is None else {"docid": docid}
     by_query = None if isinstance(query_weight, str) else query_weight
     names |= {} if query_weight is None or hasattr(by_query, "items") else {"query_weight": query_weight}
-    for role, column in names.items():
-        if not isinstance(column, str):
-            found = "nothing" if column is None else f"a {type(column).__name__}"
-            more = ", or weights by query" if role == "query_weight" else ""
-            raise InvalidInput(f"expected the name of a column of the data set{more}, found {found}", argument=role)
+    refuse_unnamed(names, "the data set")
     rules = rules_of_call(convention, True, ties=ties, missing=missing, no_relevant=no_relevant, judgments=judgments)
     asked = tuple(parse_measures(measures, rules))
     n_workers = number_of_workers(n_jobs)
@@ -249,7 +292,7 @@ class _Call:
 
     def by_bucket(self) -> list[Evaluation | None]:
         """Score a data set in any order: write its rows by bucket, then score the buckets."""
-        number = buckets.n_buckets(self.source.n_rows)
+        number = queries.n_buckets(self.source.n_rows)
         ranges = [range(start, min(start + _OF_A_PART, number)) for start in range(0, number, _OF_A_PART)]
         parts = queries.row_parts(self.source)
         cut = {"rows": [part.n_rows for part in parts], "buckets": [len(one) for one in ranges]}
@@ -260,7 +303,7 @@ class _Call:
         if self.check.is_needed or len(kept) < len(ranges):
             self.bar.total += self.source.n_rows
             self._write_buckets(parts, paths, ranges)
-        tasks = [partial(buckets.blocks_of, paths, ranges, place, self.share) for place in range(len(ranges))]
+        tasks = [partial(queries.blocks_of, paths, ranges, place, self.share) for place in range(len(ranges))]
         even, more = divmod(self.source.n_rows, len(ranges))  # a bar needs no more
         return self._score(tasks, [even + (place < more) for place in range(len(ranges))], kept)
 
@@ -268,14 +311,13 @@ class _Call:
         self.kept.make_buckets(self.source.n_rows * self.source.columns.row_bytes)
         left = [(part, path) for part, path in zip(parts, paths, strict=True) if not path.exists()]
         self.bar.add(sum(part.n_rows for part in parts) - sum(part.n_rows for part, _ in left))
-        write = partial(buckets.write_buckets, columns=self.source.columns, ranges=ranges, share=self.share)
+        write = partial(queries.write_buckets, columns=self.source.columns, ranges=ranges, share=self.share)
         for place, _ in self._each([partial(write, part, path=path) for part, path in left]):
             self.bar.add(left[place][0].n_rows)
 
     def _score(
         self, blocks: Sequence[Callable[[], Iterator[Block]]], sizes: list[int], found: dict[int, Evaluation | None]
     ) -> list[Evaluation | None]:
-        """Score the parts that are not found yet, if the guard lets all of them pass."""
         if self.check.is_needed:
             self._ask_guard(blocks, sizes)
         left = [place for place in range(len(blocks)) if place not in found]
@@ -287,7 +329,7 @@ class _Call:
         return [found[place] for place in sorted(found)]
 
     def _ask_guard(self, blocks: Sequence[Callable[[], Iterator[Block]]], sizes: list[int]) -> None:
-        """Show all rows to the guard; scores that an earlier call has kept go if it refuses them."""
+        # Scores that an earlier call has kept must not tell what the guard refuses.
         self.bar.total += sum(sizes)
         shown_rows = []
         for place, evidence in self._each([partial(_evidence_of, one, self.request, self.check) for one in blocks]):
@@ -309,12 +351,15 @@ class _Call:
 def _evidence_of(
     blocks: Callable[[], Iterator[Block]], request: Request, check: StreamedCheck
 ) -> list[Evidence | None]:
-    return evidence_of(blocks(), request, check)
+    evidence = partial(_evidence, request=request, check=check)
+    return [of_queries(block.rows, block.places, request.columns, evidence) for block in blocks()]
 
 
 def _score_part(blocks: Callable[[], Iterator[Block]], request: Request, kept: Folder, place: int) -> Evaluation | None:
-    """Score a part, and keep it if parts are kept."""
-    result = scored(blocks(), request)
+    keep_freed_memory()
+    work = partial(_evaluated, request=request)
+    evaluations = [of_queries(block.rows, block.places, request.columns, work) for block in blocks()]
+    result = merged(evaluations) if evaluations else None
     kept.write(place, result)
     return result
 
@@ -328,7 +373,7 @@ def codes_of(one: Measure) -> list[str]:
 
 
 def _card(source: Source, request: Request) -> dict[str, Any]:
-    """Return what makes the scores what they are, as JSON: a call goes on with the parts of one with the same card."""
+    # A call goes on with the parts of one with the same card.
     from rankeval import __version__
 
     weights = request.weights

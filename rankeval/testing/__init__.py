@@ -12,8 +12,7 @@ they return, `CHECKS` keeps what was checked in this process, which the pytest p
 
 from __future__ import annotations
 
-from rankeval.testing.assertions import assert_no_regression, assert_not_worse
+from rankeval.testing.assertions import assert_evaluations_equal, assert_no_regression, assert_not_worse
 from rankeval.testing.check import CHECKS, Check
-from rankeval.testing.equality import assert_evaluations_equal
 
 __all__ = ["CHECKS", "Check", "assert_evaluations_equal", "assert_no_regression", "assert_not_worse"]

@@ -8,30 +8,39 @@ Both make one-sided claims of `rankeval.compare` about the gain of the candidate
 
 so a candidate between the two limits passes the first and fails the second. The interval that is printed has both
 limits, each at the level 1 - alpha: it is the one of level 1 - 2 alpha, and agrees with either check.
+
+`assert_evaluations_equal` compares queries, measures, conventions, and scores within a tolerance. The sides of all
+three assertions are evaluations, frames or saved files.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+import os
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
-from rankeval._checks import check_number, check_share, shown
+from rankeval._checks import check_number, check_share, count, few, shown
 from rankeval.comparison import Comparison, compare
 from rankeval.comparison.design import Design
-from rankeval.comparison.record import PARTED
-from rankeval.comparison.scores import Scores, shared_scores
+from rankeval.comparison.inputs import Scores, SharedScores, per_query_frame, shared_scores
+from rankeval.comparison.record import PARTED, gains
 from rankeval.errors import CheckFailed, InvalidInput
-from rankeval.measures import greater_is_better
+from rankeval.evaluation import Evaluation
+from rankeval.evaluation.choosing import labels_of
+from rankeval.evaluation.merging import differences as differences_of
+from rankeval.measures import Measure, direction, greater_is_better
+from rankeval.render.tables import Table, signed
 from rankeval.significance.columns import deviation, differences
-from rankeval.significance.declarations import ClaimName, Floats, Rng
+from rankeval.significance.declarations import TESTS, ClaimName, Floats, Rng
+from rankeval.significance.effects import outcomes
 from rankeval.significance.power import power_of_no_harm
-from rankeval.significance.registry import TESTS
-from rankeval.testing.check import Check, Claim, record
-from rankeval.testing.scores import Given, Measures, measures_of, scores_of, worst_queries
+from rankeval.testing.check import CHECKS, Check, Claim, record
 
 _PARTED = "p steps down over the measures (Holm), and the intervals do not: where the two disagree, p decides"
 
@@ -166,7 +175,6 @@ def assert_not_worse(
 
 
 def _passed(check: Check) -> Check:
-    """Return a check, or raise its failure."""
     __tracebackhide__ = True
     record(check)
     if not check.passed:
@@ -217,7 +225,7 @@ def _checked(candidate: Scores, baseline: Scores, settings: _Settings, options: 
     table = gain.table[["measure", "n_queries"]].assign(
         baseline=gain.table["mean_baseline"],
         candidate=gain.table["mean_system"],
-        gain=gain.gains,
+        gain=gains(gain),
         ci_low=_least_gain(gain),
         ci_high=-_least_gain(loss),
         margin=settings.margin,
@@ -229,7 +237,7 @@ def _checked(candidate: Scores, baseline: Scores, settings: _Settings, options: 
     )
     worst = {label: worst_queries(shared, label) for label in table["measure"][~table["passed"]]}
     notes = tuple(_PARTED if note == PARTED else note for note in decisive.notes)
-    return Check(settings.claim, table, decisive.test, settings.alpha, worst, notes, settings.unseen)
+    return Check(settings.claim, table, decisive.settings.test, settings.alpha, worst, notes, settings.unseen)
 
 
 def _least_gain(compared: Comparison) -> Floats:
@@ -241,8 +249,190 @@ def _least_gain(compared: Comparison) -> Floats:
 
 
 def _pass_rate(settings: _Settings, compared: Comparison, n: int, sd: float, loss: float) -> float:
-    """Return how often an equal system passes; nan for tests whose power is not that of Student's t."""
-    if not TESTS[compared.test].power_of_t:
+    if not TESTS[compared.settings.test].power_of_t:
         return math.nan
     alpha, margin, unseen = settings.alpha, settings.margin, settings.unseen
     return power_of_no_harm("not_worse", 0.0, sd, n, alpha, margin=margin, unseen=unseen, greatest_loss=loss)
+
+
+def assert_evaluations_equal(candidate: Given, baseline: Given, *, atol: float = 1e-9) -> None:
+    """Fail if any query's score differs, or if queries, measures or conventions do.
+
+    For changes that should not change a number: a refactoring, a faster index, another version of a library.
+
+    Parameters
+    ----------
+    candidate, baseline : Evaluation, DataFrame or path
+        The evaluations, in any order of rows and measures: evaluations, frames (index of query ids, a column per
+        measure), or paths of saved evaluations. Frames have no conventions to compare.
+    atol : float, default 1e-9
+        The greatest difference of two scores that are taken for equal, 0 or more.
+
+    Raises
+    ------
+    CheckFailed
+        If they differ. It is an AssertionError, and its message names every kind of difference; for scores it counts
+        them, names the first query and measure, and has a table of the greatest differences.
+    InvalidInput
+        If a side is neither of these, or ``atol`` is no such number.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> old = pd.DataFrame({"AP": [0.5, 0.6]}, index=["q1", "q2"])
+    >>> assert_evaluations_equal(old + 1e-12, old)
+    >>> assert_evaluations_equal(old.assign(AP=[0.5, 0.7]), old)
+    Traceback (most recent call last):
+    rankeval.errors.CheckFailed: 1 of 2 scores differs by more than 1e-09, first AP of query 'q2': 0.7, was 0.6...
+    """
+    __tracebackhide__ = True
+    check_number("atol", atol)
+    if atol < 0:
+        raise InvalidInput(f"atol is {atol}; expected the greatest difference that counts as equal, 0 or more")
+    one, other = scores_of(candidate), scores_of(baseline)
+    new, old = per_query_frame(one), per_query_frame(other)
+    reasons = [*_structure(new, old), *_rules(one, other)]
+    differing = "" if reasons else _scores(new, old.loc[new.index, list(new.columns)], atol)
+    _record(new, old, bool(reasons or differing))
+    if reasons:
+        raise CheckFailed(f"the evaluations differ: {'; '.join(reasons)}")
+    if differing:
+        raise CheckFailed(differing)
+
+
+def _structure(new: pd.DataFrame, old: pd.DataFrame) -> list[str]:
+    reasons = []
+    for things, one, other in (("measure", new.columns, old.columns), ("query", new.index, old.index)):
+        for side, labels, others in (("candidate", one, other), ("baseline", other, one)):
+            if not labels.is_unique:
+                again = labels[labels.duplicated()].tolist()[0]
+                raise InvalidInput(f"the {side} has the {things} {shown(again)} more than once")
+            if extra := labels.difference(others, sort=False).tolist():
+                reasons.append(f"only the {side} has {count(len(extra), things)} ({few(extra)})")
+    return reasons
+
+
+def _rules(one: Scores, other: Scores) -> list[str]:
+    if not (isinstance(one, Evaluation) and isinstance(other, Evaluation)):
+        return []
+    reasons = differences_of(one, other)
+    ours, theirs = (each.weights for each in (one, other))
+    if (ours is None) != (theirs is None) or (ours is not None and not np.array_equal(ours, np.asarray(theirs))):
+        reasons.append("the weights of the queries differ")
+    return reasons
+
+
+def _scores(new: pd.DataFrame, old: pd.DataFrame, atol: float) -> str:
+    """Say how many scores differ, which is the first, and which differ most; nothing if all are equal."""
+    ours, theirs = (frame.to_numpy(dtype=np.float64) for frame in (new, old))
+    apart = ~np.isclose(ours, theirs, rtol=0, atol=atol, equal_nan=True)
+    if not apart.any():
+        return ""
+    rows, columns = np.nonzero(apart)
+    first, label = new.index[rows[:1]].tolist()[0], new.columns[columns[0]]
+    n, total = len(rows), apart.size
+    said = (
+        f"{n:,} of {count(total, 'score')} differ{'s' if n == 1 else ''} by more than {atol:g}, first {label} of query "
+        f"{shown(first)}: {ours[rows[0], columns[0]]:g}, was {theirs[rows[0], columns[0]]:g}"
+    )
+    table = pd.DataFrame(
+        {
+            "qid": new.index[rows],
+            "measure": new.columns[columns],
+            "baseline": theirs[apart],
+            "candidate": ours[apart],
+            "difference": ours[apart] - theirs[apart],
+        }
+    )
+    greatest = np.argsort(-table["difference"].abs().to_numpy(), kind="stable")[:N_WORST]
+    return f"{said}\n\n{query_table(table.iloc[greatest], 'the greatest differences:')}"
+
+
+def _record(new: pd.DataFrame, old: pd.DataFrame, differ: bool) -> None:
+    shared = ", ".join(str(label) for label in new.columns if label in old.columns)
+    verdict = "differs from the baseline" if differ else "equal to the baseline"
+    CHECKS.append({"measure": shared, "queries": f"{len(new):,}", "gain": "", "interval": "", "verdict": verdict})
+
+
+Given = Scores | str | os.PathLike[str]
+Measures = str | Measure | Sequence[str | Measure]
+
+N_WORST = 10
+"""Queries in the table of those that lost most."""
+
+
+def scores_of(given: Given) -> Scores:
+    """Return scores as they are, or those of the Evaluation that was saved at a path.
+
+    Raises
+    ------
+    InvalidInput
+        If there is no such file, or it is another one, such as a run.
+    """
+    if not isinstance(given, str | os.PathLike):
+        return given
+    path = Path(given)
+    try:
+        return Evaluation.load(path)
+    except InvalidInput as error:
+        if not path.is_file():
+            raise
+        raise InvalidInput(f"{error}", remedy="score a run first: rk.evaluate(qrels, run)") from error
+
+
+def measures_of(candidate: Scores, baseline: Scores, wanted: Measures | None) -> list[str]:
+    """Return the names of the measures to check: those asked for, or the only one that both sides have.
+
+    Raises
+    ------
+    InvalidInput
+        If none is named, and the two sides share several or none.
+    UnknownName
+        If one side lacks a measure.
+    """
+    one, other = ([str(label) for label in per_query_frame(side)] for side in (candidate, baseline))
+    shared = [label for label in one if label in other]
+    if wanted is not None:
+        return labels_of(wanted, shared, "measure of both candidate and baseline")
+    if len(shared) == 1:
+        return shared
+    if not shared:
+        raise InvalidInput(
+            f"candidate and baseline share no measure: candidate has {', '.join(one)}; baseline has {', '.join(other)}"
+        )
+    raise InvalidInput(f"measure= is needed, since there are several: name one or a list of {', '.join(shared)}")
+
+
+def worst_queries(shared: SharedScores, measure: str) -> str:
+    """Return a table of the queries that lost most by a measure, the greatest loss first.
+
+    Parameters
+    ----------
+    shared : SharedScores
+        Of the candidate and the baseline, in this order.
+    measure : str
+        Its name. If less is better by it, a query loses where the candidate's score is the greater one.
+    """
+    new, old = shared.scores[:, :, shared.measures.index(measure)].T
+    d = differences(new, old)
+    gains = direction(measure) * d
+    counts = outcomes(gains)
+    lost = np.argsort(gains, kind="stable")[: min(N_WORST, int(counts.losses))]
+    turned = "" if greater_is_better(measure) else " (less is better)"
+    said = (
+        f"by {measure}{turned} the candidate is worse on {int(counts.losses)} of "
+        f"{count(len(d), 'query')}, equal on {int(counts.ties)}, better on {int(counts.wins)}"
+    )
+    rows = pd.DataFrame({"qid": shared.queries, "baseline": old, "candidate": new, "difference": d})
+    return query_table(rows.iloc[lost], f"{said}; the greatest losses:") if len(lost) else said
+
+
+def query_table(rows: pd.DataFrame, caption: str) -> str:
+    """Return rows of qid, baseline, candidate and difference as text under a caption."""
+    shown_rows = rows.assign(qid=[_id(query) for query in rows["qid"]])
+    return Table(shown_rows, formats={"difference": signed}, caption=caption).to_text()
+
+
+def _id(query: Any) -> str:
+    text = str(query)
+    return text if text.isprintable() and len(text) <= 60 else shown(query)

@@ -12,8 +12,8 @@ import pandas as pd
 
 from rankeval._checks import count
 from rankeval.render.tables import Table, number, p_value, signed
+from rankeval.significance.declarations import TESTS
 from rankeval.significance.power import topics_needed
-from rankeval.significance.registry import TESTS
 
 Claim = Literal["no regression", "not worse"]
 
@@ -133,7 +133,6 @@ class Check:
         )
 
     def _advice(self) -> list[str]:
-        """Say how many queries are needed if an equal system fails too often."""
         if self.claim == "no regression":
             return []
         return [

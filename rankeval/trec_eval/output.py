@@ -12,7 +12,9 @@ to 0 the measures in which that shows; it finds them by their names without para
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import io
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -21,12 +23,13 @@ from numpy.typing import NDArray
 
 from rankeval._registry import unknown
 from rankeval.collection.convention import COUNTED_AS, Convention, get_convention
-from rankeval.errors import InvalidInput
+from rankeval.errors import FileFormatError, InvalidInput
 from rankeval.evaluation import Evaluation, Given, score
+from rankeval.evaluation.result import aggregates
+from rankeval.io.opening import DEFAULT, Limits, number_of, read_text
 from rankeval.measures import Measure, measure
-from rankeval.measures.aliases import NEW, NICKNAMES, ROOTS
 from rankeval.measures.family import FAMILIES
-from rankeval.trec_eval.zscores import ZScores, standardized
+from rankeval.measures.names import NEW, NICKNAMES, ROOTS
 
 if TYPE_CHECKING:
     from rankeval.collection.qrels import Qrels
@@ -37,6 +40,12 @@ _RELSTRING = 10
 _NUM_REL = measure("NumRel")
 _COUNTS = ("num_q", "num_ret", "num_rel", "num_rel_ret", "num_nonrel_judged_ret")
 _WITHOUT_TOPICS = ("runid", "num_q", "gm_map", "gm_bpref")
+
+
+MISSING = -1e6
+"""The value without a mean or a deviation in the reference, as in trec_eval."""
+
+ZScores = Mapping[tuple[str, str], tuple[float, float]]
 
 
 @dataclass(frozen=True)
@@ -163,7 +172,7 @@ def trec_text(
         _correct(evaluation, places, lines, columns)
     if zscores is not None:
         plain, names = evaluation.scores, {line.measure: line.name for line in reversed(lines)}
-        evaluation = standardized(evaluation, [names.get(one, "num_q") for one in asked], zscores)
+        evaluation = _standardized(evaluation, [names.get(one, "num_q") for one in asked], zscores)
         if rules.missing == "zero":  # the 0 that is added for a lacking topic is no score
             evaluation.scores[places] = plain[places]
         lines = [replace(line, name=f"Z{line.name:<22}", count=False) if line.measure else line for line in lines]
@@ -175,12 +184,81 @@ def trec_text(
     return "".join(text)
 
 
+def read_zscores(
+    path: str | os.PathLike[str], *, limits: Limits = DEFAULT
+) -> dict[tuple[str, str], tuple[float, float]]:
+    """Read a file of reference scores: lines of topic, measure, mean and standard deviation.
+
+    Parameters
+    ----------
+    path : path
+        The file.
+    limits : Limits
+        How large it may be.
+
+    Returns
+    -------
+    dict
+        (topic, measure as trec_eval prints it) -> (mean, standard deviation).
+
+    Raises
+    ------
+    InvalidInput
+        If there is no such file.
+    FileFormatError
+        If a line has other columns or no numbers, or repeats the topic and measure of another.
+    """
+    scores = {}
+    for number, line in enumerate(io.BytesIO(read_text(path, limits)), start=1):
+        at = f"{path}, line {number}"
+        try:
+            topic, name, mean, deviation = (cell.decode() for cell in line.split())
+        except ValueError as error:  # of the columns or of the encoding
+            raise FileFormatError(
+                f"expected topic, measure, mean and standard deviation, found {line[:80]!r}", where=at
+            ) from error
+        if (topic, name) in scores:
+            raise FileFormatError(f"{name} of topic {topic!r} stands there twice", where=at)
+        scores[topic, name] = number_of(mean, f"{at}, mean"), number_of(deviation, f"{at}, standard deviation")
+    return scores
+
+
+def _standardized(evaluation: Evaluation, names: Sequence[str], zscores: ZScores) -> Evaluation:
+    """Return an evaluation with every value in standard deviations from the reference's mean.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+        The scores.
+    names : sequence of str
+        The reference's name for each measure. Measures that count queries are not changed.
+    zscores : mapping
+        The reference, from `read_zscores`.
+
+    Returns
+    -------
+    Evaluation
+        If the deviation is 0, a value equal to the mean is 0. Without a reference the value is -1,000,000, as in
+        trec_eval.
+    """
+    topics = [str(query) for query in evaluation.queries.tolist()]
+    values = evaluation.scores.copy()
+    for column, name in enumerate(names):
+        if name == "num_q":
+            continue
+        known = [zscores.get((topic, name), (np.nan, 0.0)) for topic in topics]
+        mean, deviation = np.array(known, dtype=np.float64).reshape(-1, 2).T
+        from_mean = values[:, column] - mean
+        level = np.where(from_mean == 0, 0.0, MISSING)
+        values[:, column] = np.divide(from_mean, deviation, out=level, where=deviation != 0)
+    return replace(evaluation, scores=values)
+
+
 def _is_version_10(rules: Convention) -> bool:
     return rules.name.startswith("trec_eval-10")
 
 
 def _lines(specs: Iterable[str], rules: Convention) -> list[_Line]:
-    """Return the lines of the measures asked for, each once, in trec_eval's order."""
     asked: dict[str, list[str]] = {}
     for spec in specs:
         root, _, given = spec.partition(".")
@@ -270,7 +348,7 @@ def _topic_lines(
     lacking: set[int],
     strings: dict[int, list[str]],
 ) -> Iterator[str]:
-    """Yield the lines of every topic by one template, because there are 100 lines a topic."""
+    # One template for all lines of a topic, because there are 100 of them.
     printed = [line for line in lines if line.root not in _WITHOUT_TOPICS]
     forms = ["'%s'" if line.measure is None else "%.0f" if line.count else "%6.4f" for line in printed]
     template = "".join(
@@ -298,13 +376,12 @@ def _topic_lines(
 
 
 def _summary_lines(lines: list[_Line], evaluation: Evaluation, run: Run) -> Iterator[str]:
-    """Yield the lines of all topics together."""
-    values = evaluation.aggregates()
+    values = aggregates(evaluation)
     for line in lines:
         if line.root == "runid":
             yield f"{line.name:<22}\tall\t{(run.name or '').partition(' ')[0]}\n"
         elif line.root != "relstring":
             # With -c trec_eval counts again here, over all topics, and then takes every label above 0 for relevant.
             recounted = line.root == "num_rel" and evaluation.convention.missing in COUNTED_AS
-            value = evaluation.query_counts["relevant"].sum() if recounted else values[str(line.measure)]
+            value = evaluation.facts.query_counts["relevant"].sum() if recounted else values[str(line.measure)]
             yield f"{line.name:<22}\tall\t{value:.0f}\n" if line.count else f"{line.name:<22}\tall\t{value:6.4f}\n"

@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 
 import rankeval as rk
-from rankeval.comparison.derived.choosing import best_system
+from rankeval.comparison.derived import best_system
 
 
 def cpu(call, repeats: int) -> float:

@@ -32,7 +32,7 @@ import rankeval as rk
 import rankeval_mlflow as rkm
 from rankeval_mlflow.delivery.payload import Payload, Target
 from rankeval_mlflow.delivery.spool import put
-from rankeval_mlflow.packing.evaluation import evaluation_node
+from rankeval_mlflow.packing.results import evaluation_node
 
 MEASURES = ["nDCG@10", "AP", "RR", "P@5", "R@10", "Rprec"]
 

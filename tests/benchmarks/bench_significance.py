@@ -19,7 +19,7 @@ import numpy as np
 from scipy import stats
 
 from rankeval.significance import Settings, paired_test
-from rankeval.significance import signs as patterns
+from rankeval.significance import randomization as patterns
 from rankeval.significance.columns import TIE_TOLERANCE
 from rankeval.significance.multiple import max_t, max_t_limits
 

@@ -27,6 +27,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from rankeval.evaluation import to_bytes
+
 sys.path.insert(0, str(Path(__file__).parents[1] / "rankeval_spark"))
 
 from sessions import running
@@ -136,7 +138,7 @@ def measure(session, path: str, rows: pa.Table, repeats: int) -> None:
     started = time.process_time()
     whole = rk.evaluate(rows["label"], rows["score"], qid=rows["qid"])
     print(f"in memory, one core: {time.process_time() - started:.2f} CPU s")
-    print("equal bit for bit:", found.to_bytes() == whole.to_bytes())
+    print("equal bit for bit:", to_bytes(found) == to_bytes(whole))
 
 
 if __name__ == "__main__":

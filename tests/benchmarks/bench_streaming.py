@@ -47,7 +47,7 @@ if jobs > 1:
     get_reusable_executor().shutdown(wait=True)
 used, kernel = (after - before for after, before in zip(cpu(), begin))
 print(json.dumps({"cpu": used, "kernel": kernel, "wall": wall, "queries": ev.n_queries, "digest": ev.ranking_digest,
-                  "means": ev.aggregates()}))
+                  "means": ev.aggregate().to_dict()}))
 """
 
 

@@ -130,8 +130,8 @@ def test_all_queries_are_there_the_worst_first(opened, many):
     tab.click("#queries-more")
     assert column(tab, 0) == worst(many)
     assert not tab.run("document.querySelector('#queries-more').checkVisibility()")
-    for at, name in enumerate(["nDCG@10", "AP", "ARP", *many.query_counts], start=1):
-        wanted = many.per_query.assign(**many.query_counts).loc[column(tab, 0), name]
+    for at, name in enumerate(["nDCG@10", "AP", "ARP", *many.facts.query_counts], start=1):
+        wanted = many.per_query.assign(**many.facts.query_counts).loc[column(tab, 0), name]
         assert numbers(tab, at) == pytest.approx(wanted.tolist(), abs=5.1e-5)
 
 

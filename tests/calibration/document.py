@@ -13,9 +13,11 @@ import re
 import textwrap
 from pathlib import Path
 
-from rankeval.significance import CORRECTIONS, FOLD_TESTS, TESTS, rates
-from rankeval.significance.folds import corrected_resampled_t
-from rankeval.significance.guide import significance_markdown
+from calibration.guide import significance_markdown
+
+from rankeval.significance import CORRECTIONS, TESTS
+from rankeval.significance import catalogue as rates
+from rankeval.significance.declarations import all_tests
 
 ROOT = Path(__file__).parents[2]
 OPENING = "Measured false claims"
@@ -24,12 +26,12 @@ LEVEL = "where 5 % were asked"
 
 def paragraphs():
     """Return the paragraph of each function that is measured."""
-    written = {test.function: _of_pairs(test.rates) for test in TESTS.values() if len(test.rates)}
-    for correction in CORRECTIONS.values():
-        if len(correction.rates):
-            written[correction.function] = _of_families(correction.rates)
-    of_folds = rates.of_families(FOLD_TESTS["corrected_resampled_t"].rates)
-    return written | {corrected_resampled_t: f"{OPENING} {LEVEL}, two-sided: {of_folds}."}
+    written = {}
+    for one in (*all_tests().values(), *CORRECTIONS.values()):
+        measured = rates.rates_of(one.words)
+        if len(measured):
+            written[one.function] = (_of_pairs if one in TESTS.values() else _of_families)(measured)
+    return written
 
 
 def _of_pairs(measured):

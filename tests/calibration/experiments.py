@@ -25,13 +25,11 @@ from calibration.worlds import (
 )
 
 from rankeval.significance import CORRECTIONS, FOLD_TESTS, TESTS, Settings, paired_test
-from rankeval.significance.claims import CLAIMS
-from rankeval.significance.families import adjust_by_family, with_family_level
-from rankeval.significance.folds import corrected_resampled_t
-from rankeval.significance.multiple import holm
-from rankeval.significance.rates import BEST, FALSE_CLAIMS
-from rankeval.significance.running import run
-from rankeval.significance.selection import value_of_choice
+from rankeval.significance.catalogue import BEST, FALSE_CLAIMS
+from rankeval.significance.declarations import CLAIMS
+from rankeval.significance.multiple import holm, value_of_choice
+from rankeval.significance.paired import corrected_resampled_t, widened
+from rankeval.significance.running import adjust_by_family, run, with_family_level
 
 ALPHA = 0.05
 SIDES = ("two-sided", "greater", "less")
@@ -179,7 +177,7 @@ def ten_times_ten_folds(*, seed, effort, wanted) -> Outcomes:
     if wanted("corrected_resampled_t"):
         for world, folds in (("10 x 10 folds", by_fold), ("one run of 10 folds", by_fold[:10])):
             row = Row("fold test", *FOLD_TESTS, *FOLD_TESTS, world, len(folds), 1, "two-sided", "false claims")
-            found[row] = corrected_resampled_t(folds, 1 / 9).p_value <= ALPHA
+            found[row] = corrected_resampled_t(widened(folds, 1 / 9), Settings()).p_value <= ALPHA
     if wanted("t"):
         for world, d in (("10 x 10 folds, as if independent", by_fold), ("queries pooled over 10 folds", by_query)):
             p = paired_test("t", d).p_value
@@ -198,7 +196,7 @@ def folds_with_signal(*, seed, effort, wanted) -> Outcomes:
         ("one run of 10 folds, signal x 1.25", by_fold[:10]),
     ):
         row = Row("fold test", *FOLD_TESTS, *FOLD_TESTS, world, len(folds), 1, "two-sided", "power")
-        found[row] = corrected_resampled_t(folds, 1 / 9).p_value <= ALPHA
+        found[row] = corrected_resampled_t(widened(folds, 1 / 9), Settings()).p_value <= ALPHA
     return found
 
 

@@ -29,10 +29,9 @@ from calibration.experiments import (
 )
 from calibration.worlds import WORLDS, World, null_differences, scores_in
 
-from rankeval.guard.standing.history import inflation_of
+from rankeval.guard.standings import inflation_of
 from rankeval.significance import Settings, paired_test
-from rankeval.significance.multiple import max_t
-from rankeval.significance.selection import value_of_choice
+from rankeval.significance.multiple import max_t, value_of_choice
 
 BUDGET = 20
 """Candidates that a gate takes, and steps of the climb beside it."""

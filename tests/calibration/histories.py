@@ -18,7 +18,7 @@ import numpy as np
 
 from rankeval.errors import LedgerError
 from rankeval.guard import Guard
-from rankeval.guard.standing.standings import CONFIRMATORY, FIRST, STANDINGS
+from rankeval.guard.standings import CONFIRMATORY, FIRST, STANDINGS
 from rankeval.ledger.discovery import ledger_url
 from rankeval.ledger.ledger import Ledger
 

@@ -32,7 +32,7 @@ from joblib import Parallel, delayed
 
 from rankeval import __version__
 from rankeval.io.opening import write_atomically
-from rankeval.significance import rates
+from rankeval.significance import catalogue as rates
 
 SEEDS = (1, 2, 3)
 N_KEYS = Row._fields.index("sides")

@@ -15,7 +15,7 @@ import pandas as pd
 from calibration.worlds import World, beta, scores_in
 
 import rankeval as rk
-from rankeval_mlflow.promotion.rules import Rule, decide
+from rankeval_mlflow.promotion.deciding import Rule, decide
 
 N = 200
 SD = 0.2

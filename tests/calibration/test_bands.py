@@ -9,8 +9,8 @@ import pytest
 from calibration.experiments import GAINS
 
 from rankeval.significance import CORRECTIONS, FOLD_TESTS, TESTS
-from rankeval.significance.claims import CLAIMS
-from rankeval.significance.rates import all_rates
+from rankeval.significance.catalogue import all_rates, rates_of
+from rankeval.significance.declarations import CLAIMS
 
 SIZES = (10, 25, 50, 100)
 RATES = all_rates()
@@ -51,12 +51,12 @@ def test_it_is_the_full_form():
 
 def test_every_declaration_was_measured_in_every_world():
     for name, test in TESTS.items():
-        measured = test.rates
+        measured = rates_of(test.words)
         assert set(measured["sides"]) == {"two-sided", "greater", "less"}
         for world in ("sym", "beta", "skew", "RR", "P@1", "exponential"):
             assert set(measured["n"][measured["world"] == world]) == set(SIZES), (name, world)
     for name, declared in {**CORRECTIONS, **FOLD_TESTS}.items():
-        assert len(declared.rates), name
+        assert len(rates_of(declared.words)), name
     assert set(RATES["name"][RATES["kind"] == "claim"]) == set(CLAIMS) - {"difference"}  # which is a test's own
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from calibration.experiments import EXPERIMENTS, Effort, Row
 
-from rankeval.significance.rates import all_rates
+from rankeval.significance.catalogue import all_rates
 
 QUICK = Effort(of_t=4000, of_others=400, n_resamples=499, in_families=199)
 SEED = 4

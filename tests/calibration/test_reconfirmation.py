@@ -10,8 +10,8 @@ import os
 import pytest
 from calibration.histories import disagreements, simulate, simulate_honest
 
-from rankeval.guard.standing.exposure import Exposure
-from rankeval.guard.standing.standings import CONFIRMATORY
+from rankeval.guard.exposure import Exposure
+from rankeval.guard.standings import CONFIRMATORY
 
 AT_ONCE, HISTORIES = (50, 2000) if os.environ.get("RANKEVAL_TESTS") == "full" else (5, 10)
 

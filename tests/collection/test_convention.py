@@ -12,6 +12,7 @@ import pytest
 import rankeval as rk
 from rankeval.collection.convention import PRESETS
 from rankeval.errors import InvalidInput
+from rankeval.evaluation import from_bytes, to_bytes
 
 OTHERS = [name for name in PRESETS if name != "rankeval"]
 
@@ -96,7 +97,7 @@ def test_a_stored_evaluation_keeps_its_card():
     """Cards written and read are equal, whatever the rules."""
     for rules in ({}, {"ties": "stable"}, {"convention": "gdeval"}):
         ev = rk.evaluate([1, 0], [2, 1], qid=[0, 0], docid=["a", "b"], measures="AP", **rules)
-        assert rk.Evaluation.from_bytes(ev.to_bytes()).convention == ev.convention
+        assert from_bytes(to_bytes(ev)).convention == ev.convention
 
 
 @pytest.mark.parametrize("name", ["TREC_EVAL-9.0.8", " trec_eval-9.0.8", "Sklearn ", "RankEval"])

@@ -10,10 +10,10 @@ import pandas as pd
 import pytest
 
 import rankeval as rk
-from rankeval.comparison import Comparison, compare
+from rankeval.comparison import Comparison, compare, record
 from rankeval.errors import InvalidInput, UnknownName
 from rankeval.significance import Settings
-from rankeval.significance.selection import value_of_choice
+from rankeval.significance.multiple import value_of_choice
 
 
 def frames(n=60, systems=6, measures=("AP", "ARP"), seed=0):
@@ -48,18 +48,18 @@ def test_the_best_has_the_largest_gain_and_the_value_of_its_choice():
 def test_the_measure_is_the_primary_or_the_first():
     compared = compare(frames(measures=("AP", "RR")), baseline="base")
     assert compared.best.measure == "AP"
-    decided = replace(compared, primary="RR").best
+    decided = record.with_settings(compared, primary="RR").best
     assert decided.measure == "RR"
     assert decided == compare(frames(measures=("AP", "RR")), baseline="base", measures=["RR"]).best
     with pytest.raises(UnknownName, match="measure of the comparison"):
-        _ = replace(compared, primary="P@5").best
+        _ = record.with_settings(compared, primary="P@5").best
 
 
 def test_where_less_is_better_the_lowest_mean_is_chosen():
     """ARP is AP turned about: the same system, the same figures with the other sign."""
     systems = {name: frame.assign(ARP=-frame["AP"]) for name, frame in frames().items()}
     compared = compare(systems, baseline="base")
-    more, less = compared.best, replace(compared, primary="ARP").best
+    more, less = compared.best, record.with_settings(compared, primary="ARP").best
     assert less.system == more.system
     assert parts(less) == pytest.approx((-more.estimate, -more.ci_high, -more.ci_low), rel=1e-9)
     assert f"smallest mean of 5 candidates, here {less.system}, changes ARP (less is better) by about " in str(less)
@@ -112,7 +112,7 @@ def test_it_is_computed_when_it_is_asked_for(monkeypatch):
         calls.append(args)
         return value_of_choice(*args)
 
-    monkeypatch.setattr("rankeval.comparison.derived.choosing.value_of_choice", counted)
+    monkeypatch.setattr("rankeval.comparison.derived.value_of_choice", counted)
     compared = compare(frames(), baseline="base", measures=["AP"])
     assert not calls
     assert compared.best is compared.best
@@ -123,19 +123,19 @@ def test_json_keeps_it_to_the_last_bit():
     compared = compare(frames(), baseline="base")
     again = Comparison.from_json(compared.to_json())
     assert again.best == compared.best
-    assert again.with_notes("a note").best == compared.best
+    assert record.with_notes(again, "a note").best == compared.best
     assert Comparison.from_json(again.to_json()).best == compared.best
-    with pytest.raises(InvalidInput, match=r"by 'ARP' needs the scores .* kept is by 'AP'; compare"):
-        _ = replace(again, primary="ARP").best
+    with pytest.raises(InvalidInput, match="scores of every query are needed"):
+        _ = record.with_settings(again, primary="ARP").best
 
 
 def test_without_scores_it_is_refused_and_everything_else_works():
     stripped = replace(compare(frames(), baseline="base"), evaluations={})
-    with pytest.raises(InvalidInput, match="needs the scores of every query"):
+    with pytest.raises(InvalidInput, match="scores of every query are needed"):
         _ = stripped.best
     again = Comparison.from_json(stripped.to_json())
     assert again.table.equals(stripped.table)
-    with pytest.raises(InvalidInput, match="needs the scores of every query"):
+    with pytest.raises(InvalidInput, match="scores of every query are needed"):
         _ = again.best
 
 

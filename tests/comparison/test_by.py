@@ -7,10 +7,11 @@ import pandas as pd
 import pytest
 
 import rankeval as rk
+from rankeval.comparison import record
 from rankeval.comparison.design import COLUMNS, CROSSED, LEAST_QUERIES
 from rankeval.errors import InvalidInput, QueryIdError, UnknownName
 from rankeval.significance import Settings, adjust
-from rankeval.significance.interaction import interaction
+from rankeval.significance.strata import interaction
 
 N = 60
 QUERIES = pd.Index([f"q{i:02d}" for i in range(N)], name="qid")
@@ -27,14 +28,13 @@ def frames(effect=0.0, labels=("nDCG@10", "AP")):
 
 
 def rows(compared, part):
-    return (
-        compared.table[compared.table[compared.grouped] == part].drop(columns=compared.grouped).reset_index(drop=True)
-    )
+    table, grouped = compared.table, compared.settings.grouped
+    return table[table[grouped] == part].drop(columns=grouped).reset_index(drop=True)
 
 
 def test_the_rows_over_all_are_the_plain_comparison_and_each_slice_its_own():
     found = rk.compare(frames(), baseline="bm25", by=LENGTH)
-    assert found.grouped == "length"
+    assert found.settings.grouped == "length"
     assert found.table.columns.tolist() == ["length", *COLUMNS]
     assert found.table["length"].unique().tolist() == ["all", "long", "short"]
     pd.testing.assert_frame_equal(rows(found, "all"), rk.compare(frames(), baseline="bm25").table)
@@ -92,7 +92,8 @@ def test_forms_of_the_attribute(by):
     expected = rk.compare(frames(), by=LENGTH)
     found = rk.compare(frames(), by=by)
     pd.testing.assert_frame_equal(
-        found.table.rename(columns={found.grouped: "length"}), expected.table.rename(columns={"length": "length"})
+        found.table.rename(columns={found.settings.grouped: "length"}),
+        expected.table.rename(columns={"length": "length"}),
     )
 
 
@@ -109,13 +110,13 @@ def evaluations():
 def test_arrays_and_counts_need_evaluations():
     """A position is an order of queries, and a name a count: both are the evaluations'."""
     systems = evaluations()
-    n_relevant = systems["a"].query_counts["relevant"]
+    n_relevant = systems["a"].facts.query_counts["relevant"]
     cut = np.where(n_relevant > 4, "many", "few")
     found = rk.compare(systems, by=cut)
     expected = rk.compare(systems, by=pd.Series(cut, index=range(30), name="slice").sample(frac=1))
     pd.testing.assert_frame_equal(found.table, expected.table)
     by_count = rk.compare(systems, by="relevant")
-    assert by_count.grouped == "relevant"
+    assert by_count.settings.grouped == "relevant"
     assert by_count.table["relevant"].iloc[1] == str(n_relevant.min())
     with pytest.raises(InvalidInput, match="no common order of queries"):
         rk.compare(frames(), by=LENGTH.tolist())
@@ -150,7 +151,7 @@ def test_small_slices_are_listed_and_not_tested():
     assert rows(found, "nan")["n_queries"].unique().tolist() == [1]
     assert (rows(found, "nan")[["wins", "ties", "losses"]].sum(axis=1) == 1).all()
     assert "not tested, with fewer than 5 queries: tiny (4 queries), nan (1 query)" in " ".join(found.notes)
-    assert found.n_parts == 2
+    assert len(record.part_sizes(found)) == 2
     tested = found.table[~found.table["length"].isin(["all", "tiny", "nan"])]
     np.testing.assert_allclose(tested["p_adjusted"], adjust(tested["p_value"], "holm"))
     again = rk.Comparison.from_json(found.to_json())
@@ -162,14 +163,14 @@ def test_small_slices_are_listed_and_not_tested():
 def test_several_attributes_make_a_slice_of_each_combination():
     both = pd.DataFrame({"length": LENGTH, "fresh": np.resize([True, False], N)}, index=QUERIES)
     found = rk.compare(frames(), baseline="bm25", by=both)
-    assert found.grouped == "length x fresh"
-    assert found.table[found.grouped].unique().tolist() == [
+    assert found.settings.grouped == "length x fresh"
+    assert found.table[found.settings.grouped].unique().tolist() == [
         "all", "long, False", "long, True", "short, False", "short, True",
     ]  # fmt: skip
 
 
 def test_names_that_would_be_taken_twice_are_refused():
-    with pytest.raises(InvalidInput, match="named 'system', as a column of the table is"):
+    with pytest.raises(InvalidInput, match="the table has a column 'system'"):
         rk.compare(frames(), by=LENGTH.rename("system"))
     with pytest.raises(InvalidInput, match="'all' stands for all queries"):
         rk.compare(frames(), by=LENGTH.replace("long", "all"))
@@ -216,4 +217,4 @@ def test_slices_of_which_none_can_be_tested_are_refused():
     own = pd.Series(np.arange(N), index=QUERIES, name="place")
     with pytest.raises(InvalidInput, match=f"no slice has {LEAST_QUERIES} queries or more.*found {N} slices.*qcut"):
         rk.compare(frames(), by=own)
-    assert rk.compare(frames(), by=own.clip(upper=N - LEAST_QUERIES)).n_parts == 1
+    assert len(record.part_sizes(rk.compare(frames(), by=own.clip(upper=N - LEAST_QUERIES)))) == 1

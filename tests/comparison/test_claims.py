@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
 from statsmodels.stats.weightstats import ttost_paired
 
 import rankeval as rk
+from rankeval.comparison import record
+from rankeval.comparison.design import without_adjusted
 from rankeval.comparison.record import PARTED
 from rankeval.errors import InvalidInput
 from rankeval.significance import CLAIMS, Settings, paired_test
@@ -150,9 +154,9 @@ def test_the_headline_names_what_cannot_have_been_seen():
     found = compared(measures="AP", claim="not_worse", margin=0.09)
     assert "On 40 queries a breakage of up to 7.2 % of the queries can go unseen." in found.headline
     assert "with 1 unseen query," in found.caption
-    assert rk.Comparison.from_json(found.to_json()).unseen == 1
+    assert rk.Comparison.from_json(found.to_json()).settings.unseen == 1
     for claim in ("difference", "better"):
-        assert compared(measures="AP", claim=claim).unseen == 0
+        assert compared(measures="AP", claim=claim).settings.unseen == 0
 
 
 def test_each_slice_and_collection_has_an_unseen_query_of_its_own():
@@ -175,21 +179,25 @@ def test_the_claim_is_said_and_kept():
     assert "two one-sided tests, to show that neither gain nor loss reaches 0.04" in found.caption
     assert "90 % intervals" in found.caption
     back = rk.Comparison.from_json(found.to_json())
-    assert (back.claim, back.margin, back.caption) == ("equivalent", 0.04, found.caption)
+    assert (back.settings.claim, back.settings.margin, back.caption) == ("equivalent", 0.04, found.caption)
 
 
 def test_ends_that_share_alpha_are_said_to():
     """Max-T holds all ends of a family together, at the level 1 - alpha; of one comparison each end has alpha."""
     options = {"claim": "equivalent", "margin": 0.1, "measures": "AP", "n_resamples": 999, "unseen": 0}
     joint, alone = compared(correction="max_t", **options), compared(correction="holm", **options)
-    assert (joint.interval_level, joint.adjusted_level, alone.adjusted_level) == (0.9, 0.95, 0.9)
+    assert (joint.settings.interval_level, joint.settings.adjusted_level, alone.settings.adjusted_level) == (
+        0.9,
+        0.95,
+        0.9,
+    )
     assert "90 % intervals, 95 % adjusted ones, 999 resamples" in joint.caption
     assert "95 % interval (adjusted)" in str(joint)
     assert "[95% interval " in joint.headline
     assert "90 % interval (adjusted)" in str(alone)
     assert alone.caption.endswith("90 % intervals")
     pair = rk.compare({name: systems()[name] for name in ("base", "same")}, correction="max_t", **options)
-    assert pair.adjusted_level == 0.9
+    assert pair.settings.adjusted_level == 0.9
     assert "90 % interval" in str(pair)
     d = {name: systems()[name]["AP"] - systems()["base"]["AP"] for name in ("same", "good")}
     limits = max_t_limits(np.column_stack([*d.values(), *(-each for each in d.values())]), Settings("greater", rng=0))
@@ -214,7 +222,7 @@ def test_a_claim_with_a_direction_needs_a_baseline(claim):
 def test_what_cannot_be_claimed_is_refused():
     with pytest.raises(InvalidInput, match="two-sided test for a difference, found claim='better'; use correction"):
         rk.compare(systems(), correction="tukey", claim="better")
-    with pytest.raises(InvalidInput, match="takes a margin above 0"):
+    with pytest.raises(InvalidInput, match="a margin above 0"):
         compared(claim="not_worse")
 
 
@@ -228,12 +236,12 @@ def test_rows_in_which_step_down_and_interval_part_are_marked():
         frames[name] = pd.DataFrame({"AP": noise + t / np.sqrt(30)})
     found = rk.compare(frames, baseline="base")
     assert found.shown.tolist() == [True, True]
-    assert found.parted.tolist() == [False, True]
+    assert record.parted(found).tolist() == [False, True]
     assert PARTED in found.notes
     plain = rk.compare(frames, baseline="base", correction="bonferroni")
-    assert not plain.parted.any()
+    assert not record.parted(plain).any()
     assert PARTED not in plain.notes
-    assert not found.without_adjustment("exploratory").parted.any()
+    assert not record.parted(replace(found, table=without_adjusted(found.table))).any()
 
 
 def test_no_adjusted_interval_belongs_to_a_false_discovery_rate():

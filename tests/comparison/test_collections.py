@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rankeval as rk
+from rankeval.comparison import record
 from rankeval.comparison.design import COLUMNS, LEAST_QUERIES
 from rankeval.errors import InvalidInput, UnknownName
 from rankeval.significance import TESTS, Settings, adjust, paired_test
@@ -72,7 +73,7 @@ def test_rows_over_all_and_rows_of_collections_are_two_families(family):
     keys = [over_all] if family == "all" else [over_all, "measure"]
     for _, part in found.table.groupby(keys):
         np.testing.assert_allclose(part["p_adjusted"], adjust(part["p_value"], "holm"))
-    assert found.n_comparisons == (6 if family == "all" else 3)
+    assert found.settings.n_comparisons == (6 if family == "all" else 3)
     words = "6 comparisons; by" if family == "all" else "3 comparisons per measure; by"
     assert f"Holm over {words} collection: paired t test over 30 queries (c1), 12 queries (c2)" in found.caption
 
@@ -176,7 +177,7 @@ def test_tukey_over_all_shuffles_weighted_scores():
     given = systems([20, 10], labels=("AP",))
     found = rows(rk.compare(given, correction="tukey", n_resamples=199, collection_weights="queries"), "all")
     block = np.concatenate([np.stack([given[name][k].to_numpy() for name in GAINS], axis=1) for k in ("c1", "c2")])
-    expected = tukey(block, [(0, 1), (0, 2), (1, 2)], Settings(n_resamples=9999, rng=0))[:, 0]
+    expected = tukey(block, [(0, 1), (0, 2), (1, 2)], Settings(n_resamples=9999, rng=0)).p_value[:, 0]
     np.testing.assert_allclose(found["p_adjusted"], np.maximum(expected, found["p_value"]), atol=0.1)
 
 
@@ -185,7 +186,7 @@ def test_adjusted_intervals_belong_to_adjusted_p_values(correction):
     """For every row: outside the interval if and only if shown, but for the rows that are marked as parted."""
     found = rk.compare(systems([40, 25]), correction=correction, test="randomization", n_resamples=999)
     outside = (found.table["ci_low_adjusted"] > 0) | (found.table["ci_high_adjusted"] < 0)
-    assert (found.shown == outside)[~found.parted].all()
+    assert (found.shown == outside)[~record.parted(found)].all()
     assert found.shown.sum() >= 4
     assert (found.table["ci_low_adjusted"] <= found.table["ci_low"] + 1e-3).all()
 
@@ -207,7 +208,7 @@ def test_claims_hold_for_rows_over_all_and_of_collections(correction):
     equivalent = rk.compare(given, claim="equivalent", margin=0.3, **options)
     assert equivalent.shown.any()
     sides = equivalent.table[["ci_low_adjusted", "ci_high_adjusted"]].abs().max(axis=1) < 0.3
-    assert (equivalent.shown == sides)[~equivalent.parted].all()
+    assert (equivalent.shown == sides)[~record.parted(equivalent)].all()
 
 
 def test_sparse_measures_and_equal_systems():
@@ -228,7 +229,7 @@ def test_small_collections_count_but_are_not_tested_alone():
     assert small[["p_value", "p_adjusted", "ci_low", "effect_size", "detectable_difference"]].isna().all(axis=None)
     assert small[["mean_system", "difference", "wins", "n_queries"]].notna().all(axis=None)
     assert (small[["wins", "ties", "losses"]].sum(axis=1) == 4).all()
-    assert found.n_parts == 1
+    assert len(record.part_sizes(found)) == 1
     assert any("not tested, with fewer than 5 queries: c2 (4 queries)" in note for note in found.notes)
     np.testing.assert_allclose(rows(found, "c1")["p_adjusted"], adjust(rows(found, "c1")["p_value"], "holm"))
 
@@ -274,9 +275,9 @@ def test_everything_downstream_reads_the_rows_over_all():
     pd.testing.assert_frame_equal(again.table, found.table)
     pd.testing.assert_frame_equal(again.interaction, found.interaction)
     assert (again.caption, again.notes, again.headline) == (found.caption, found.notes, found.headline)
-    assert len(found.overall.table) == 6
-    assert "collection" not in found.overall.table
-    assert found.overall.grouped == ""
+    assert len(record.overall(found).table) == 6
+    assert "collection" not in record.overall(found).table
+    assert record.overall(found).settings.grouped == ""
     assert found.ranks["collection"].unique().tolist() == ["all", "c1", "c2"]
     assert "over all 2 collections" in found.headline
     for text in (str(found), found.to_markdown(), found.to_latex(), found._repr_html_()):

@@ -11,8 +11,9 @@ import pytest
 from matplotlib.colors import to_rgb
 
 import rankeval as rk
+from rankeval.comparison import record
 from rankeval.errors import InvalidInput, UnknownName
-from rankeval.render.figure import BETTER, SOFT, WORSE
+from rankeval.render.plots import BETTER, SOFT, WORSE
 
 from .test_tables import frames, on_two_collections
 
@@ -120,7 +121,7 @@ def test_the_matrix_of_several_collections_is_that_of_all_of_them():
     first, second = frames(), frames(n=40)
     both = {name: {"one": first[name], "two": second[name].add_prefix("c", axis=0)} for name in first}
     found = rk.compare(both, correction="bonferroni", measures="AP", n_resamples=999)
-    figure, whole = found.plot("matrix"), found.overall
+    figure, whole = found.plot("matrix"), record.overall(found)
     shown = sum(bool(text.get_text()) for text in figure.axes[0].texts)
     assert shown == 2 * whole.shown.sum() > 0
     assert found.plot("ranks").axes[0].get_yticklabels()[0].get_text() == "ltr"
@@ -211,7 +212,7 @@ def test_rows_whose_p_and_interval_disagree_have_a_dagger_that_is_explained(agai
     forest = parting(on_two_collections(), "ltr", 0.06)
     drawn = forest.plot(measure="AP").axes[0]
     names = [text.get_text() for text in drawn.get_yticklabels()]
-    marked = forest.table[forest.parted & (forest.table["measure"] == "AP")]["collection"]
+    marked = forest.table[record.parted(forest) & (forest.table["measure"] == "AP")]["collection"]
     assert len(marked) > 0
     daggered = [name.partition("\u2020")[0] for name in names if "\u2020" in name]
     assert sorted(daggered) == sorted(marked)

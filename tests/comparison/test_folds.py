@@ -9,13 +9,20 @@ import pandas as pd
 import pytest
 
 import rankeval as rk
-from rankeval.comparison.folds import compare_algorithms, compare_models
+from rankeval.comparison.comparing import compare_algorithms, compare_models
 from rankeval.errors import ConventionMismatch, InvalidInput, UnknownName
+from rankeval.significance import FOLD_TESTS, Settings
 from rankeval.significance.effects import effect_interval
-from rankeval.significance.folds import corrected_resampled_t, widened
+from rankeval.significance.paired import widened
 from rankeval.significance.power import detectable_difference
+from rankeval.significance.running import run
 
 SIZES = [(20, 10)] * 6
+
+
+def corrected_resampled_t(d, ratio, **options):
+    """Test folds as a comparison of learners does."""
+    return run(FOLD_TESTS["corrected_resampled_t"], widened(d, ratio), Settings(**options))
 
 
 @pytest.fixture
@@ -55,7 +62,7 @@ def test_the_numbers_are_those_of_the_corrected_t(evaluations):
         assert row.effect_size == pytest.approx(d.mean() / d.std(ddof=1))
         assert row.n_queries == 30
     assert found.evaluations == evaluations
-    assert found.n_comparisons == 4
+    assert found.settings.n_comparisons == 4
     assert "over 6 folds with 0.5 test queries for each training query" in " ".join(found.notes)
     assert "each query was held out 2 times on average" in " ".join(found.notes)
 
@@ -82,7 +89,11 @@ def test_what_a_correction_does_not_promise_is_said_of_folds_too(evaluations):
 def test_bad_use(evaluations):
     columns = folds(evaluations)
     for options, error, words in (
-        ({"sizes": SIZES[:1]}, InvalidInput, 'at least 2 folds, found 1; for one hold-out ask question="models"'),
+        (
+            {"sizes": SIZES[:1]},
+            InvalidInput,
+            '2 folds, found 3 on 1; for one hold-out ask question="models"',
+        ),
         ({"sizes": SIZES, "test": "t"}, InvalidInput, "by the corrected_resampled_t, not by test='t'"),
         ({"sizes": SIZES, "correction": "tukey"}, UnknownName, "correction of tests over folds 'tukey'"),
         ({"sizes": SIZES, "measures": "NumRel"}, UnknownName, "measure that is a mean over queries 'NumRel'"),
@@ -92,7 +103,7 @@ def test_bad_use(evaluations):
         with pytest.raises(error, match=words):
             compare_algorithms(columns, evaluations, **options)
     one = {"weak": columns["weak"]}
-    with pytest.raises(InvalidInput, match="at least two estimators, found 1"):
+    with pytest.raises(InvalidInput, match="at least two estimators on at least 2 folds, found 1 on 6"):
         compare_algorithms(one, evaluations, sizes=SIZES)
 
 
@@ -111,7 +122,7 @@ def test_other_conventions_are_refused(evaluations):
 
 @pytest.mark.parametrize(("n_folds", "says"), [(1, "fitted on one training part"), (5, "approximate: the queries of")])
 def test_models_are_compared_by_queries(evaluations, n_folds, says):
-    evaluations = {name: replace(one, n_folds=n_folds) for name, one in evaluations.items()}
+    evaluations = {name: replace(one, facts=replace(one.facts, n_folds=n_folds)) for name, one in evaluations.items()}
     found = compare_models(evaluations, baseline="weak", measures="AP")
     expected = rk.compare(evaluations, baseline="weak", measures="AP")
     pd.testing.assert_frame_equal(found.table, expected.table)
@@ -120,10 +131,10 @@ def test_models_are_compared_by_queries(evaluations, n_folds, says):
 
 def test_pooled_folds_are_noted_wherever_they_are_compared(evaluations, tmp_path):
     """The evaluation knows of them: saved, loaded, a subset, beside a plain one, over collections."""
-    pooled = replace(evaluations["weak"], n_folds=5)
+    pooled = replace(evaluations["weak"], facts=replace(evaluations["weak"].facts, n_folds=5))
     pooled.save(tmp_path / "pooled.parquet")
     loaded = rk.Evaluation.load(tmp_path / "pooled.parquet")
-    assert loaded.n_folds == pooled.subset(pooled.queries[:9]).n_folds == 5
+    assert loaded.facts.n_folds == pooled.subset(pooled.queries[:9]).facts.n_folds == 5
     other = next(one for name, one in evaluations.items() if name != "weak")
     assert any("folds are pooled" in note for note in rk.compare({"a": loaded, "b": other}, measures="AP").notes)
     assert not any("pooled" in note for note in rk.compare({"a": evaluations["weak"], "b": other}, measures="AP").notes)
@@ -148,5 +159,5 @@ def test_effects_and_posteriors_are_those_of_folds_and_kept_in_json(evaluations)
             one.bayes(rope=0.01, method="signed_rank")
     pd.testing.assert_frame_equal(back.effects, found.effects)
     broken = found.to_json().replace('"systems": [', '"systems": ["more",')
-    with pytest.raises(InvalidInput, match="scores of folds have shape"):
+    with pytest.raises(InvalidInput, match="no whole comparison"):
         rk.Comparison.from_json(broken)

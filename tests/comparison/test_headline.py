@@ -11,8 +11,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from rankeval.comparison import Comparison, compare
-from rankeval.comparison.views.headline import named_system
+from rankeval.comparison import Comparison, compare, record
+from rankeval.comparison.design import without_adjusted
+from rankeval.comparison.headline import named_system
 from rankeval.errors import InvalidInput
 
 NUMBER = r"[+-]?(?:\d+\.\d{4}|\d(?:\.\d)?e-\d\d|∞)"
@@ -71,15 +72,16 @@ class Oracle:
 
     def __init__(self, compared: Comparison, systems: dict[str, pd.DataFrame]) -> None:
         self.compared, self.systems = compared, systems
-        self.measure = compared.primary or compared.table["measure"].iloc[0]
+        self.asked = compared.settings
+        self.measure = self.asked.primary or compared.table["measure"].iloc[0]
         self.sign = -1 if self.measure == "ARP" else 1
         self.rows = [row for row in compared.table.to_dict("records") if row["measure"] == self.measure]
         self.turns = (
-            compared.baseline is None and compared.claim == "difference" and compared.alternative == "two-sided"
+            self.asked.baseline is None and self.asked.claim == "difference" and self.asked.alternative == "two-sided"
         )
-        self.all_pairs = compared.baseline is None
+        self.all_pairs = self.asked.baseline is None
         elsewhere = [row for row in compared.table.to_dict("records") if row["measure"] != self.measure]
-        self.elsewhere = 0 if compared.primary else sum(self.is_shown(row) for row in elsewhere)
+        self.elsewhere = 0 if self.asked.primary else sum(self.is_shown(row) for row in elsewhere)
 
     def is_shown(self, row) -> bool:
         return row["p_adjusted"] <= 0.05
@@ -127,21 +129,21 @@ class Oracle:
         ends = ends if turn == 1 else [-ends[1], -ends[0]]
         for told, end in zip((said["low"], said["high"]), ends, strict=True):
             assert float(told.replace("∞", "inf")) == pytest.approx(end, abs=5.1e-5)
-        joint = self.compared.correction == "max_t" and self.compared.n_comparisons > 1  # all ends share alpha
-        assert float(said["level"]) == (90 if self.compared.claim == "equivalent" and not joint else 95)
-        assert bool(said["alone"]) == (not adjusted and self.compared.n_comparisons > 1)
+        joint = self.asked.correction == "max_t" and self.asked.n_comparisons > 1  # all ends share alpha
+        assert float(said["level"]) == (90 if self.asked.claim == "equivalent" and not joint else 95)
+        assert bool(said["alone"]) == (not adjusted and self.asked.n_comparisons > 1)
         if said["correction"]:
-            assert self.compared.correction in ("bh", "by")
+            assert self.asked.correction in ("bh", "by")
         if np.isnan(row["p_adjusted"]):
             assert said["p"] is None
         elif row["p_adjusted"] < 1e-4:
             assert said["p"] == "< 0.0001"
         else:
             assert float(said["p"].removeprefix("= ")) == pytest.approx(row["p_adjusted"], abs=5.1e-5)
-        bare = self.compared.correction == "none" and self.compared.n_comparisons > 1
-        assert said["uncorrected"] == (str(self.compared.n_comparisons) if bare and said["p"] else None)
+        bare = self.asked.correction == "none" and self.asked.n_comparisons > 1
+        assert said["uncorrected"] == (str(self.asked.n_comparisons) if bare and said["p"] else None)
         if said.get("margin"):
-            assert float(said["margin"]) == self.compared.margin
+            assert float(said["margin"]) == self.asked.margin
 
     def check_named(self, said, extreme):
         row, turn = self.row_of(said)
@@ -153,7 +155,7 @@ class Oracle:
         largest = max(map(abs, gains)) if self.turns else max(gains)
         self.check_named(said, largest)
         assert largest > 0
-        assert self.compared.claim in ("difference", "better")
+        assert self.asked.claim in ("difference", "better")
 
     def check_loss(self, said):
         assert max(self.shown_gains()) < 0
@@ -164,19 +166,19 @@ class Oracle:
         assert max(self.shown_gains()) == 0
 
     def check_claim(self, said):
-        assert said["verb"] == VERBS[self.compared.claim]
+        assert said["verb"] == VERBS[self.asked.claim]
         gains = self.shown_gains()
-        self.check_named(said, max(gains, key=abs) if self.compared.claim == "equivalent" else max(gains))
+        self.check_named(said, max(gains, key=abs) if self.asked.claim == "equivalent" else max(gains))
 
     def check_unseen(self, said):
         """So many queries of which this share is broken are all whole with a chance of alpha."""
-        assert self.compared.claim in VERBS
+        assert self.asked.claim in VERBS
         n = int(said["queries"].replace(",", ""))
         assert n == self.rows[0]["n_queries"]
         assert float(said["share"]) == pytest.approx(100 * (1 - 0.05 ** (1 / n)), rel=0.05)
 
     def check_farthest(self, said):
-        assert self.compared.claim == "equivalent"
+        assert self.asked.claim == "equivalent"
         assert int(said["many"]) == len(self.shown_gains()) > 1
 
     def check_of_pairs(self, said):
@@ -197,16 +199,14 @@ class Oracle:
         assert means[said["system"]] == pytest.approx(max(means[name] for name in rivals), abs=1e-12)
 
     def check_pairs(self, said):
-        assert said["word"] == ("equivalent" if self.compared.claim == "equivalent" else "to differ")
+        assert said["word"] == ("equivalent" if self.asked.claim == "equivalent" else "to differ")
         assert said["number"] == ("was" if said["shown"] == "1" else "were")
         assert (int(said["shown"]), int(said["pairs"])) == (len(self.shown_gains()), len(self.rows))
 
     def check_nothing(self, said):
         assert not self.shown_gains()
-        assert said["lead"] == (
-            f"Nothing was shown by {self.measure}" if self.elsewhere else NOTHING[self.compared.claim]
-        )
-        assert said["side"] == (None if self.compared.alternative == "two-sided" else self.compared.alternative)
+        assert said["lead"] == (f"Nothing was shown by {self.measure}" if self.elsewhere else NOTHING[self.asked.claim])
+        assert said["side"] == (None if self.asked.alternative == "two-sided" else self.asked.alternative)
         self.check_extreme(said)
 
     def check_exploratory(self, said):
@@ -216,7 +216,7 @@ class Oracle:
     def check_extreme(self, said):
         row, turn = self.row_of(said)
         gains = [self.gain(row) for row in self.rows]
-        if self.compared.claim == "equivalent":
+        if self.asked.claim == "equivalent":
             word, expected = "smallest", min(gains, key=abs)
         elif self.turns:
             word, expected = "largest", max(map(abs, gains))
@@ -227,7 +227,7 @@ class Oracle:
         assert (said["extreme"], said["many"]) == ((word, str(len(self.rows))) if several else (None, None))
 
     def check_none_better(self, said):
-        assert said["baseline"] == self.compared.baseline
+        assert said["baseline"] == self.asked.baseline
         assert max(self.shown_gains()) < 0
 
     def by_state(self) -> dict[str, set[str]]:
@@ -238,8 +238,8 @@ class Oracle:
         for name, gain in shown.items():
             if gain is None:
                 state = "undecided"
-            elif self.compared.claim in words:
-                state = words[self.compared.claim]
+            elif self.asked.claim in words:
+                state = words[self.asked.claim]
             elif gain == 0:
                 state = "shown to differ from"
             else:
@@ -256,7 +256,7 @@ class Oracle:
         assert set(told) <= expected[said["state"]]
         assert len(told) + int(said["more"] or 0) == len(expected[said["state"]])
         assert said["verb"] == ("is" if len(told) == 1 and not said["more"] else "are")
-        assert said["baseline"] == (None if said["state"] == "undecided" else self.compared.baseline)
+        assert said["baseline"] == (None if said["state"] == "undecided" else self.asked.baseline)
         gains = [self.gain(row) for name in told for row in self.rows if row["system"] == name]
         assert gains == sorted(gains, reverse=True)
 
@@ -268,20 +268,20 @@ class Oracle:
         assert said["measure"] == self.measure
         assert float(said["gap"]) == pytest.approx((first - second).mean(), abs=5.1e-5)
         p = float(said["p"].removeprefix("= ").removeprefix("< "))
-        assert bool(said["single"]) == (self.compared.baseline is not None)
-        if self.compared.baseline is None:
+        assert bool(said["single"]) == (self.asked.baseline is not None)
+        if self.asked.baseline is None:
             expected = next(
                 row for row in self.rows if {row["system"], row["baseline"]} == {said["first"], said["second"]}
             )["p_adjusted"]
         else:
-            assert self.compared.baseline not in (said["first"], said["second"])
+            assert self.asked.baseline not in (said["first"], said["second"])
             pair = compare(
                 {name: self.systems[name] for name in (said["first"], said["second"])},
                 measures=self.measure,
-                test=self.compared.test,
+                test=self.asked.test,
                 correction="none",
                 n_resamples=299,
-                rng=self.compared.rng,
+                rng=self.asked.rng,
             )
             expected = pair.table["p_value"].iloc[0]
         assert p == pytest.approx(expected, abs=1.1e-4)
@@ -300,7 +300,7 @@ class Oracle:
 
     def check_never(self, said):
         assert np.isinf(self.row_named()["detectable_difference"])
-        assert said["drawn"] in (None, str(self.compared.n_resamples))
+        assert said["drawn"] in (None, str(self.asked.n_resamples))
 
     def check_equal(self, said):
         pd.testing.assert_series_equal(
@@ -312,12 +312,12 @@ class Oracle:
         return self.row_of({"system": named[1], "baseline": named[2]})[0]
 
     def check_parted(self, said):
-        assert self.compared.parted[
+        assert record.parted(self.compared)[
             [row["measure"] == self.measure for row in self.compared.table.to_dict("records")]
         ].any()
 
     def check_first(self, said):
-        assert self.compared.primary is None
+        assert self.asked.primary is None
         assert said["measure"] == self.compared.table["measure"].iloc[0]
         assert int(said["many"]) == self.compared.table["measure"].nunique()
 
@@ -353,9 +353,10 @@ def random_comparison(seed):
         rng=seed,
     )
     if generator.random() < 0.1:
-        compared = compared.without_adjustment("exploratory: many looks")
+        notes = tuple(note for note in compared.notes if note != record.PARTED)
+        compared = replace(compared, table=without_adjusted(compared.table), notes=notes)
     if generator.random() < 0.2:
-        compared = replace(compared, primary=measures[-1])
+        compared = record.with_settings(compared, primary=measures[-1])
     return compared, systems
 
 
@@ -367,10 +368,10 @@ def test_the_oracle_agrees_with_every_sentence_on_random_comparisons():
         oracle = Oracle(compared, systems)
         kinds = oracle.check(compared.headline)
         seen = dict.fromkeys(kinds, seed) | seen
-        if oracle.shown_gains() and compared.baseline is not None:
+        if oracle.shown_gains() and compared.settings.baseline is not None:
             means = {name: oracle.sign * frame[oracle.measure].mean() for name, frame in systems.items()}
             first = sorted(means, key=lambda name: -means[name])[:2]
-            is_open = compared.baseline not in first and oracle.measure == compared.table["measure"].iloc[0]
+            is_open = compared.settings.baseline not in first and oracle.measure == compared.table["measure"].iloc[0]
             assert is_open == bool({"first two", "first two alike"} & set(kinds)), seed
             assert "others named" in kinds or len(systems) == 2
         if not np.isnan(compared.table["p_adjusted"]).all():
@@ -451,7 +452,7 @@ def test_a_difference_by_another_measure_is_not_denied():
     compared = compare(systems, baseline="base")
     assert compared.headline.startswith("Nothing was shown by AP: steady against base: ")
     assert "In 1 row of other measures or parts something was shown." in compared.headline
-    decided = replace(compared, primary="AP")
+    decided = record.with_settings(compared, primary="AP")
     assert decided.headline.startswith("No difference was shown: steady against base: ")
 
 

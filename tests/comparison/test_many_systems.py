@@ -7,9 +7,9 @@ import pandas as pd
 import pytest
 
 import rankeval as rk
-from rankeval.comparison.views import figures, tables
+from rankeval.comparison import figures, tables
 from rankeval.significance import Settings
-from rankeval.significance.selection import value_of_choice
+from rankeval.significance.multiple import value_of_choice
 
 
 @pytest.fixture(scope="module")

@@ -181,7 +181,7 @@ def test_orders_that_cannot_be_compared_are_refused():
         rk.order_agreement({"a": systems["a"]})
     with pytest.raises(InvalidInput, match="mapping of at least two names to their scores, found int"):
         rk.order_agreement(3)
-    with pytest.raises(InvalidInput, match="'b' has no scores by collection"):
+    with pytest.raises(InvalidInput, match="system 'b' has not"):
         rk.order_agreement({"a": {"one": systems["a"]}, "b": systems["b"]})
     with pytest.raises(InvalidInput, match=r"2 systems or more, found \['a'\] on 'two'"):
         rk.order_agreement({"a": {"one": systems["a"], "two": systems["a"]}, "b": {"one": systems["b"]}})
@@ -191,7 +191,7 @@ def test_orders_that_cannot_be_compared_are_refused():
         rk.order_agreement(systems, unpaired="drop")
     with pytest.raises(InvalidInput, match=r"found (object|str) in the column 'team'"):
         rk.order_agreement(pd.DataFrame({"AP": [0.1, 0.2], "team": ["x", "y"]}))
-    with pytest.raises(InvalidInput, match="found 1 that are NaN or infinite"):
+    with pytest.raises(InvalidInput, match="1 that are NaN or infinite"):
         rk.order_agreement(pd.DataFrame({"x": [1.0, np.inf], "y": [1.0, 2.0]}))
     with pytest.raises(InvalidInput, match="one name each; found the system 'a' 2 times"):
         rk.order_agreement(pd.DataFrame({"x": [1.0, 2.0], "y": [1.0, 2.0]}, index=["a", "a"]))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import warnings
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rankeval as rk
-from rankeval.comparison.derived.ranks import RANK_COLUMNS
+from rankeval.comparison.derived import RANK_COLUMNS
+from rankeval.comparison.design import without_adjusted
 from rankeval.errors import InvalidInput, RankevalWarning, UnknownName
 from rankeval.significance import CORRECTIONS
 
@@ -161,16 +163,16 @@ def test_ranks_survive_json_but_for_the_shares():
 
 def test_comparisons_that_say_nothing_on_all_pairs_are_refused():
     systems = drawn(1)
-    with pytest.raises(InvalidInput, match=r"comparisons with 'a' only.*rank_intervals"):
+    with pytest.raises(InvalidInput, match=r"need all pairs.*rank_intervals"):
         _ = rk.compare(systems, baseline="a").ranks
     for options in ({"alternative": "greater"}, {"claim": "equivalent", "margin": 0.1}):
-        with pytest.raises(InvalidInput, match="both directions of each pair, found claim="):
+        with pytest.raises(InvalidInput, match="both directions of each pair"):
             _ = rk.compare(systems, **options).ranks
     for correction in ("bh", "none"):
-        with pytest.raises(InvalidInput, match=f"'{correction}' does not.*'holm'"):
+        with pytest.raises(InvalidInput, match=r"any false claim.*'holm'"):
             rk.rank_intervals(systems, correction=correction)
     with pytest.raises(InvalidInput, match="this comparison has none"):
-        _ = rk.compare(systems).without_adjustment("looked at before").ranks
+        _ = replace(found := rk.compare(systems), table=without_adjusted(found.table)).ranks
     with pytest.raises(UnknownName, match="unknown measure"):
         rk.rank_intervals(systems, measure="nDCG@10")
 
@@ -229,7 +231,7 @@ def test_the_ranks_of_the_runs_of_trec_covid_are_sensible(shared):
 def test_few_resamples_are_warned_of_at_the_callers_line():
     """With 10, no p-value can reach .05; with 20 the seed decides; exact patterns leave share_first alone."""
     systems = drawn(3, n=30, k=4)
-    with pytest.warns(RankevalWarning, match="nothing can be significant here.*n_resamples=") as caught:
+    with pytest.warns(RankevalWarning, match="nothing can be significant here.*resamples or more") as caught:
         ranks = rk.rank_intervals(systems, n_resamples=10)
     assert (ranks["rank_low"].eq(1) & ranks["rank_high"].eq(4)).all()
     assert {Path(each.filename).name for each in caught} == {Path(__file__).name}

@@ -10,8 +10,9 @@ import pytest
 from scipy import stats
 
 import rankeval as rk
+from rankeval.comparison import record
 from rankeval.comparison.record import PARTED
-from rankeval.comparison.views.tables import laid_out
+from rankeval.comparison.tables import laid_out
 from rankeval.errors import InvalidInput, UnknownName
 
 GAINS = {"bm25": 0.0, "rm3": 0.05, "ltr": 0.15, "broken": -0.15}
@@ -73,7 +74,7 @@ def test_of_two_systems_only_the_better_one_is_emphasised():
 
 def test_only_the_primary_measure_has_stars(against_bm25):
     """Of two measures with as clear a difference the secondary one gets none, and a note says so."""
-    text = replace(against_bm25, primary="AP").to_latex(layout="systems")
+    text = record.with_settings(against_bm25, primary="AP").to_latex(layout="systems")
     assert row_of(text, "ltr").count("***") == 1 + row_of(text, "ltr").count(r"\phantom{\textsuperscript{***}}")
     assert "marks only for AP, the confirmatory measure" in text
 
@@ -180,7 +181,7 @@ def test_rows_that_part_have_a_dagger_and_a_note(against_bm25):
     """A p above alpha with an interval that excludes 0, made by hand."""
     p = against_bm25.table["p_adjusted"].where(against_bm25.table["system"] != "ltr", 0.06)
     parted = replace(against_bm25, table=against_bm25.table.assign(p_adjusted=p))
-    assert parted.parted.tolist() == (parted.table["system"] == "ltr").tolist()
+    assert record.parted(parted).tolist() == (parted.table["system"] == "ltr").tolist()
     for text in (str(parted), parted.to_markdown(), parted.to_html()):
         assert text.count("0.0600") == text.replace("<sup>", "").replace('<sup style="min-width:1ch">', "").count(
             "0.0600\u2020"
@@ -195,8 +196,8 @@ def test_a_table_without_a_dagger_has_no_note_on_daggers():
     one = names.isin(wanted).all(axis=1)
     assert one.sum() == 1
     p = pairs.table["p_adjusted"].where(~one, 0.06)
-    parted = replace(pairs, table=pairs.table.assign(p_adjusted=p)).with_notes(PARTED)
-    assert parted.parted.tolist() == one.tolist()
+    parted = record.with_notes(replace(pairs, table=pairs.table.assign(p_adjusted=p)), PARTED)
+    assert record.parted(parted).tolist() == one.tolist()
     other = next(name for name in frames() if name not in wanted)
     for against, has_dagger in (("bm25", True), (other, False)):
         text = parted.to_markdown(layout="systems", against=against)
@@ -209,8 +210,8 @@ def test_a_letter_has_a_dagger_where_p_and_interval_disagree():
     one = pairs.table[["baseline", "system"]].isin({"bm25", "rm3"}).all(axis=1)
     assert not pairs.shown[one].any()
     parted = replace(pairs, table=pairs.table.assign(p_adjusted=pairs.table["p_adjusted"].where(~one, 0.04)))
-    assert parted.parted.tolist() == one.tolist()
-    parted = parted.with_notes(PARTED)
+    assert record.parted(parted).tolist() == one.tolist()
+    parted = record.with_notes(parted, PARTED)
     text, names = parted.to_markdown(layout="systems"), {name: k for k, name in enumerate(frames())}
     assert text.count("\u2020") == 1
     assert f"<sup>{'abcd'[names['bm25']]}\u2020" in text
@@ -222,7 +223,7 @@ def test_a_comparison_read_from_json_prints_but_has_no_spread(against_bm25):
     """It has no scores by query; decimals and marks follow from the table."""
     read = rk.Comparison.from_json(against_bm25.to_json())
     assert read.to_latex(layout="systems") == against_bm25.to_latex(layout="systems")
-    with pytest.raises(InvalidInput, match="scores by query"):
+    with pytest.raises(InvalidInput, match="scores of every query"):
         read.to_latex(layout="systems", spread="se")
 
 

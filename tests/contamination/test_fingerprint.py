@@ -29,7 +29,7 @@ N_QUERIES, N_ROWS = 12, 96
 def bits_of(kind, prints):
     """Return the bits of evidence of each query, by what a registration keeps of it."""
     signature = Signature.of(prints)
-    kept = getattr(signature, kind)
+    kept = getattr(signature, f"{kind}_entries")
     bits = np.empty(prints.n_queries)
     bits[np.argsort(prints.content, kind="stable")] = kept.per_query(prints.n_queries, kept.bits)
     return bits
@@ -138,12 +138,12 @@ def test_dates_count_by_their_instant():
 def test_blocks_of_rows_change_nothing(data, form, monkeypatch):
     """Large data is worked off in blocks that stay in the processor's cache."""
     X, y, qid = data
-    whole = row_hashes(form(X)), rounded_hashes(form(X)), bits_of("rows", fingerprint(form(X), y, qid))
+    whole = row_hashes(form(X)), rounded_hashes(form(X)), bits_of("row", fingerprint(form(X), y, qid))
     monkeypatch.setattr("rankeval.contamination.hashing._BLOCK", 7 * X.shape[1] + 1)
     assert [len(block) for block in blocks(form(X))] == [7] * 13 + [5]
     assert (row_hashes(form(X)) == whole[0]).all()
     assert (rounded_hashes(form(X)) == whole[1]).all()
-    assert (bits_of("rows", fingerprint(form(X), y, qid)) == whole[2]).all()
+    assert (bits_of("row", fingerprint(form(X), y, qid)) == whole[2]).all()
 
 
 def test_many_ids_have_the_hashes_of_few():
@@ -219,7 +219,7 @@ def test_features_without_a_column_are_none(X):
     y, qid = np.arange(20) % 2, np.repeat(np.arange(5), 4)
     empty, without = fingerprint(X, y, qid), fingerprint(None, y, qid)
     assert empty.digest == without.digest
-    assert Signature.of(empty).rows is None
+    assert Signature.of(empty).row_entries is None
     with pytest.raises(InvalidInput, match="features has 20, labels has 19"):
         fingerprint(X, y[:19], qid)
 
@@ -263,26 +263,26 @@ class TestEvidence:
     )
     def test_a_row_counts_its_distinct_values_of_three_or_more_digits(self, row, n_unusual):
         """Six bits each, as far as that is more than its rarity says: one bit for a row of the only query."""
-        assert bits_of("rows", fingerprint([row], None, [0])).tolist() == [max(6.0 * n_unusual, 1.0)]
+        assert bits_of("row", fingerprint([row], None, [0])).tolist() == [max(6.0 * n_unusual, 1.0)]
 
     def test_values_that_recur_in_their_column_are_not_unusual_whatever_their_digits(self):
         """Flags that were standardised have two values of many digits: a row of them is no measurement."""
         flags = np.random.default_rng(0).random((60, 20)) < 0.3
         flags = np.where(flags, 1.52752523, -0.65465367)
         qid = np.arange(60) // 10
-        assert bits_of("rows", fingerprint(flags, None, qid)).max() <= 10 * np.log2(7) + 1e-4
+        assert bits_of("row", fingerprint(flags, None, qid)).max() <= 10 * np.log2(7) + 1e-4
 
     def test_a_row_counts_by_how_many_queries_have_it(self):
         """A row of c of Q queries counts log2((Q + 1) / c), once a query, however often it stands there."""
         row = {"a": [1, 2, 2], "b": [2, 3], "c": [2]}
         X = np.array([[value] for values in row.values() for value in values], dtype=float)
         qid = np.repeat(list(row), [len(values) for values in row.values()])
-        bits = bits_of("rows", fingerprint(X, None, qid))
+        bits = bits_of("row", fingerprint(X, None, qid))
         assert bits.tolist() == pytest.approx([2 + np.log2(4 / 3), 2 + np.log2(4 / 3), np.log2(4 / 3)])
 
     def test_a_shared_row_is_no_rarer_for_its_digits(self):
         X = [[0.123, 0.456], [0.123, 0.456], [0.789, 0.987]]
-        bits = bits_of("rows", fingerprint(X, None, [0, 1, 1]))
+        bits = bits_of("row", fingerprint(X, None, [0, 1, 1]))
         assert bits.tolist() == pytest.approx([np.log2(3 / 2), np.log2(3 / 2) + 12])
 
     @pytest.mark.parametrize(("n_queries", "n_documents", "told"), [(7, 13, False), (7, 14, True), (15, 10, True)])
@@ -291,7 +291,7 @@ class TestEvidence:
         qid = np.repeat(np.arange(n_queries), n_documents)
         known = fingerprint_qrels(Qrels(qid, np.arange(len(qid)), qid % 2))
         assert IDENTIFIABLE_BITS == 40
-        assert bits_of("documents", known) == pytest.approx([np.log2(n_queries + 1) * n_documents] * n_queries)
+        assert bits_of("document", known) == pytest.approx([np.log2(n_queries + 1) * n_documents] * n_queries)
         assert Signature.of(known).identifiable.tolist() == [told] * n_queries
 
     def test_a_text_identifies_its_query_if_no_other_has_it(self):
@@ -299,34 +299,34 @@ class TestEvidence:
         texts = {0: "Straße", 1: " STRASSE\n", 2: "ﬁrst  word", 3: "first"}
         known = fingerprint(None, [1, 0, 1, 0], [0, 1, 2, 3], queries=texts)
         assert known.queries["text"][0] == known.queries["text"][1]
-        assert (np.sort(Signature.of(known).text) != 0).tolist() == [False, False, True, True]
+        assert (np.sort(Signature.of(known).texts) != 0).tolist() == [False, False, True, True]
         assert Signature.of(known).n_identifiable == 2
         other = fingerprint(None, [1], [7], queries={7: "First word"})
         assert other.queries["text"][0] == known.queries["text"][2]
 
     def test_one_query_of_three_rows_of_measurements_is_identifiable(self):
         X = np.random.default_rng(0).normal(size=(3, 12))
-        assert bits_of("rows", fingerprint(X, None, [0, 0, 0]))[0] > 40
+        assert bits_of("row", fingerprint(X, None, [0, 0, 0]))[0] > 40
 
     def test_rows_that_all_queries_share_say_nothing(self):
         X = np.tile(np.random.default_rng(0).normal(size=(10, 4)), (20, 1))
-        bits = bits_of("rows", fingerprint(X, None, np.arange(200) // 10))
+        bits = bits_of("row", fingerprint(X, None, np.arange(200) // 10))
         assert bits.max() < 1
 
     def test_a_few_flags_do_not_identify_a_query(self):
         X = np.random.default_rng(0).integers(0, 2, (200, 3))
-        assert bits_of("rows", fingerprint(X, None, np.arange(200) // 5)).max() < 40
+        assert bits_of("row", fingerprint(X, None, np.arange(200) // 5)).max() < 40
 
     def test_counts_identify_by_how_rare_the_row_is(self):
         X = np.random.default_rng(0).integers(0, 50, (600, 12))
-        assert bits_of("rows", fingerprint(X, None, np.arange(600) // 10)).min() > 40
+        assert bits_of("row", fingerprint(X, None, np.arange(600) // 10)).min() > 40
 
     def test_document_numbers_within_each_query_say_nothing(self):
         """Labels in the order of such numbers may be sorted ones, so they identify no query either."""
         rng = np.random.default_rng(0)
         docid, y = np.tile(np.arange(40), 30), rng.integers(0, 5, 1200)
         known = fingerprint_qrels(Qrels(np.arange(1200) // 40, docid, y))
-        assert bits_of("documents", known).max() < 10
+        assert bits_of("document", known).max() < 10
         assert Signature.of(known).n_identifiable == 0
 
 

@@ -9,8 +9,7 @@ from sklearn.linear_model import Ridge
 
 import rankeval as rk
 from rankeval.contamination import ContaminationCheck, forget, refusal
-from rankeval.contamination.matching import match
-from rankeval.contamination.memory import MEMORY, Shown
+from rankeval.contamination.matching import MEMORY, Shown, match
 from rankeval.errors import GuardRefusal, RankevalWarning
 
 

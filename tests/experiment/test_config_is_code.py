@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from pathlib import Path
 
@@ -60,9 +59,8 @@ def test_what_is_no_estimator_is_never_called(monkeypatch, estimator, params):
     assert not Path("made").exists()
 
 
-def test_the_help_says_how_far_a_config_is_trusted():
-    program = [sys.executable, "-c", "from rankeval.cli import main; main()", "run", "--help"]
-    said = subprocess.run(program, check=True, capture_output=True, text=True).stdout
+def test_the_help_says_how_far_a_config_is_trusted(rankeval):
+    said = rankeval("run", "--help")[1]
     assert "trust it as you would trust a script" in " ".join(said.replace("│", " ").split())
 
 

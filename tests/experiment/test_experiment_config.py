@@ -51,34 +51,48 @@ def test_a_ranker_set_to_null_is_left_out():
 
 
 @pytest.mark.parametrize(
+    ("settings", "key"),
+    [
+        ("cv.n_split=3", "cv.n_split"),
+        ("rankers.ridge.gird={}", "rankers.ridge.gird"),
+        ("trakcing=off", "trakcing"),
+        ("guard.projct=x", "guard.projct"),
+        ("split.test_size=2", "split.test_size"),
+        ("rankers={}", "rankers"),
+        ("rankers.ridge.grid.alpha=[]", "rankers.ridge.grid.alpha"),
+        ("name=../elsewhere", "name"),
+        ("rankers.a/b={estimator: x}", "rankers.a/b.[key]"),
+        ("data={}", "data.loader"),
+        ("seed=-1", "seed"),
+        ("seed=true", "seed"),
+        ("cv.seed=-1", "cv.seed"),
+        ("n_jobs=true", "n_jobs"),
+    ],
+)
+def test_what_does_not_fit_is_one_line_with_the_key(settings, key):
+    with pytest.raises(ConfigError) as error:
+        load_config("quickstart", [settings])
+    assert error.value.argument == key
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
     ("settings", "said"),
     [
-        (["cv.n_split=3"], "unknown key 'cv.n_split'; did you mean 'n_splits'"),
-        (["rankers.ridge.gird={}"], "unknown key 'rankers.ridge.gird'; did you mean 'grid'"),
-        (["trakcing=off"], "unknown key 'trakcing'; did you mean 'tracking'"),
-        (["guard.projct=x"], "unknown key 'guard.projct'; did you mean 'project'"),
-        (["split.test_size=2"], r"split.test_size: expected a number below 1, found 2"),
+        (["cv.n_split=3"], "quickstart.yaml: cv.n_split: unknown key; did you mean 'n_splits'"),
+        (["seed=-1"], "seed: input should be greater than or equal to 0, found -1"),
         (["rankers.ridge=null"], "guard.baseline 'ridge' is none of the rankers: boosted-trees"),
-        (["rankers.ridge=null", "rankers.boosted-trees=null"], "rankers is empty: name at least one"),
         (["guard.baseline=none-such"], "guard.baseline 'none-such' is none of the rankers: ridge, boosted-trees"),
-        (["rankers.ridge.grid.alpha=[]"], "alpha has no value to try"),
         (["measures=[AP, AP]"], "one measure twice"),
-        (["name=../elsewhere"], "letters, digits"),
         (["name.x=3"], "'name' holds a value and no keys"),
         (["cv"], "expected key.sub=value"),
         (["cv.n_splits=["], "line 1, column 2"),
-        (["data={}"], "the key 'data.loader' is missing"),
-        (["seed=-1"], "seed: "),
-        (["seed=true"], "seed: "),
-        (["cv.seed=-1"], "cv.seed: "),
         (["n_jobs=0"], "n_jobs: "),
-        (["n_jobs=true"], "n_jobs: "),
     ],
 )
-def test_what_does_not_fit_is_one_line_with_the_key_and_a_way_out(settings, said):
-    with pytest.raises(ConfigError, match=said) as error:
+def test_what_does_not_fit_is_said_with_a_way_out(settings, said):
+    with pytest.raises(ConfigError, match=said):
         load_config("quickstart", settings)
-    assert "\n" not in str(error.value)
 
 
 @pytest.mark.parametrize(
@@ -88,6 +102,8 @@ def test_what_does_not_fit_is_one_line_with_the_key_and_a_way_out(settings, said
         ("name: a\nname: b\n", "line 2, column 1: the key 'name' is repeated"),
         ("name: [\n", "line 2, column 1"),
         ("name: !!python/object/apply:os.getcwd []\n", "could not determine a constructor"),
+        ("name: !!timestamp odd\n", "bad.yaml: "),
+        ("seed: !!bool odd\n", "bad.yaml: "),
     ],
 )
 def test_a_file_that_is_no_experiment_says_where(tmp_path: Path, text, said):

@@ -60,21 +60,18 @@ def test_every_key_is_listed_once_with_a_meaning():
     assert by_path["data.features"].kind == "list of text"
 
 
-def test_the_command_prints_them_without_an_experiment():
-    program = [sys.executable, "-m", "rankeval", "run", "--keys"]
-    text = subprocess.run(program, check=True, capture_output=True, text=True).stdout
+def test_the_command_prints_them_without_an_experiment(rankeval):
+    text = rankeval("run", "--keys")[1]
     assert text == f"{keys_text()}\n"
     assert max(map(len, text.splitlines())) <= 100
-    table = subprocess.run([*program, "--format", "markdown"], check=True, capture_output=True, text=True).stdout
-    assert table == keys_markdown()
-
-
-def test_without_a_file_the_command_says_what_to_name():
-    done = subprocess.run([sys.executable, "-m", "rankeval", "run"], check=False, capture_output=True, text=True)
-    assert done.returncode == 2
-    assert "name an experiment file, or a shipped one: quickstart, letor; --keys lists its keys" in done.stderr
+    assert rankeval("run", "--keys", "--format", "markdown")[1] == keys_markdown()
+    code, _, err = rankeval("run")
+    assert (code, "name an experiment file, or a shipped one: quickstart, letor; --keys lists its keys" in err) == (
+        2,
+        True,
+    )
 
 
 def test_the_module_is_the_command():
-    help_text = subprocess.run([sys.executable, "-m", "rankeval", "-h"], check=True, capture_output=True, text=True)
-    assert re.search(r"Usage: rankeval \[OPTIONS\]", help_text.stdout)
+    done = subprocess.run([sys.executable, "-m", "rankeval", "-h"], check=True, capture_output=True, text=True)
+    assert re.search(r"Usage: rankeval \[OPTIONS\]", done.stdout)

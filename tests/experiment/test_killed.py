@@ -13,7 +13,7 @@ import pytest
 
 from rankeval.errors import RankevalWarning
 from rankeval.experiment import run_experiment
-from rankeval_mlflow.delivery.completeness import pieces_of
+from rankeval_mlflow.delivery.payload import pieces_of
 from rankeval_mlflow.delivery.spool import waiting
 
 RIVALS = {

@@ -222,7 +222,7 @@ def test_a_model_that_no_earlier_run_kept_is_told(tmp_path):
 
 
 def test_a_ranker_that_cannot_be_saved_is_a_warning_and_the_run_is_whole(tmp_path, monkeypatch):
-    monkeypatch.setattr("rankeval_mlflow.flavours.saving._write", _refuse)
+    monkeypatch.setattr("rankeval_mlflow.saving._write", _refuse)
     with pytest.warns(RankevalWarning, match="The ranker was not saved: ValueError: not in this flavour"):
         result = rivals(tmp_path)
     client, (parent, *children) = logged(result)
@@ -304,21 +304,6 @@ def test_a_failed_run_that_cannot_be_logged_hides_no_error(tmp_path, monkeypatch
         pytest.raises(ZeroDivisionError),
     ):
         rivals(tmp_path, rankers=broken, tracking={"uri": "http://127.0.0.1:9"})
-
-
-def test_a_server_that_is_down_leaves_all_else_done_and_says_how_to_send_what_is_kept(tmp_path, monkeypatch):
-    monkeypatch.setenv("RANKEVAL_SPOOL", str(tmp_path / "spool"))
-    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
-    with (
-        pytest.warns(RankevalWarning, match="127.0.0.1:9 cannot be reached now"),
-        pytest.warns(RankevalWarning, match="was not logged: .*127.0.0.1:9"),
-    ):
-        result = run_experiment(load_config("quickstart", [*DIGITS, "tracking.uri=http://127.0.0.1:9"]))
-    assert result.tracked is None
-    assert "rankeval mlflow resend" in result.tracking_error
-    assert str(tmp_path) in result.tracking_error
-    assert result.report.is_file()
-    assert len(result.comparison.table) == 1
 
 
 @pytest.mark.shared

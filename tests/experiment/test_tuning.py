@@ -13,8 +13,8 @@ from sklearn.preprocessing import StandardScaler
 
 import rankeval as rk
 from rankeval.experiment import check_config
-from rankeval.experiment.estimators import make_ranker
-from rankeval.experiment.tuning import tune
+from rankeval.experiment.checks import make_ranker
+from rankeval.experiment.training import tune
 
 
 @pytest.mark.parametrize("measure", ["ARP", "nDCG@10"])
@@ -133,7 +133,7 @@ def test_a_random_search_draws_what_scikit_learn_draws_with_the_seed_of_the_expe
 
 def test_both_ends_of_a_range_of_whole_numbers_are_drawn():
     from rankeval.experiment.sections import SearchConfig
-    from rankeval.experiment.tuning import distributions
+    from rankeval.experiment.training import distributions
 
     drawn = distributions(SearchConfig(distributions={"depth": {"int": [2, 4]}}))["depth"].rvs(200, random_state=0)
     assert sorted(set(drawn.tolist())) == [2, 3, 4]

@@ -27,7 +27,7 @@ from rankeval.experiment.training import read_cached
 from rankeval.ledger import discovery
 from rankeval.ledger.discovery import ledger_url
 from rankeval.ledger.ledger import Ledger
-from rankeval.trec_eval.zscores import read_zscores
+from rankeval.trec_eval.output import read_zscores
 
 QRELS = b"".join(b"q%d 0 d%d %d\n" % (row // 4, row, row % 3) for row in range(24))
 RUN = b"".join(b"q%d Q0 d%d %d %d.5 tag\n" % (row // 4, row, row % 4 + 1, 90 - row) for row in range(24))

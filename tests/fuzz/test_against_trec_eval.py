@@ -94,8 +94,8 @@ def differences(one: Input) -> list[str]:
     counted = theirs.keys() if one.missing == "skip" else one.qrels.keys()
     if set(ev.queries.tolist()) != set(counted):
         found.append(f"queries are {ev.queries.tolist()!r}, expected {sorted(counted)!r}")
-    if ev.rule_counts["missing"] != len(lacking):
-        found.append(f"{ev.rule_counts['missing']} queries are said to be missing, expected {len(lacking)}")
+    if ev.facts.totals()["missing"] != len(lacking):
+        found.append(f"{ev.facts.totals()['missing']} queries are said to be missing, expected {len(lacking)}")
     return found
 
 

@@ -54,7 +54,7 @@ COMMANDS = [
 def test_damaged_files_on_the_command_line(tmp_path: Path, capfd, monkeypatch):
     """Exit code 0 with a result, or 2 with one line that begins with "error: "; no control character on the way."""
     from rankeval import cli
-    from rankeval.render.markup import visible
+    from rankeval.render.tables import visible
 
     monkeypatch.chdir(tmp_path)
     Path("whole.qrels").write_bytes(kinds.QRELS)

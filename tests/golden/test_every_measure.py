@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 import rankeval as rk
+from rankeval.evaluation import standard_errors
 from rankeval.measures import measure
 from rankeval.measures.family import FAMILIES
 
@@ -54,7 +55,7 @@ def evaluated(data, names, case):
         except rk.errors.InvalidInput:
             found[name] = "refused"
             continue
-        drawn = ev.standard_errors.iloc[:, 0].to_numpy() > 0
+        drawn = standard_errors(ev).iloc[:, 0].to_numpy() > 0
         values = ev.per_query.iloc[:, 0].tolist()
         found[name] = [None if one else value for one, value in zip(drawn, values, strict=True)]
         found[name].append(None if drawn.any() else float(ev.aggregate().iloc[0]))

@@ -74,5 +74,5 @@ def test_other_measures_of_the_same_evaluation_stay_by_descending_id():
     for names in (["Prefs", "RR"], ["RR", "Prefs"]):
         ev = rk.evaluate(one, tied, measures=names, convention="trec_eval-9.0.8")
         assert ev.per_query.loc["q", ["Prefs", "RR"]].tolist() == [1, 0.5]
-        assert ev.rule_counts["ties"] == 2
+        assert ev.facts.totals()["ties"] == 2
         assert rk.evaluate(one, tied, measures="Prefs").per_query.iloc[0, 0] == 0.5

@@ -10,8 +10,7 @@ import pytest
 
 import rankeval as rk
 from rankeval.errors import FileFormatError, InvalidInput
-from rankeval.trec_eval.output import trec_rules, trec_text
-from rankeval.trec_eval.zscores import read_zscores
+from rankeval.trec_eval.output import read_zscores, trec_rules, trec_text
 
 pytestmark = pytest.mark.shared
 

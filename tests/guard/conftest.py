@@ -30,7 +30,7 @@ class Team:
 
 def standing(comparison):
     """Return the standing of an opening, which its notes must name first of all standings."""
-    from rankeval.guard.standing.standings import STANDINGS
+    from rankeval.guard.standings import STANDINGS
 
     said = next(word for note in comparison.notes for word in STANDINGS if note.startswith(word))
     assert comparison.standing == said
@@ -46,6 +46,15 @@ def data():
 def ledger(tmp_path):
     forget()
     yield tmp_path / "ledger"
+    forget()
+
+
+@pytest.fixture
+def guard(tmp_path, monkeypatch, request):
+    """Return a guard of the project that the module names, in a ledger that the process finds by itself."""
+    monkeypatch.setenv("RANKEVAL_LEDGER", str(tmp_path / "ledger"))
+    forget()
+    yield Guard(request.module.PROJECT)
     forget()
 
 

@@ -8,22 +8,15 @@ import numpy as np
 import pytest
 
 import rankeval as rk
-from rankeval.contamination import forget
 from rankeval.datasets import make_ranking
 from rankeval.errors import InvalidInput, RankevalWarning
 from rankeval.guard import list_checks
 from rankeval.significance import paired_test
 from rankeval.significance.power import detectable_difference, topics_needed
 
+PROJECT = "checks"
 DATA = make_ranking(60, 12, 5, rng=0)
 EFFECTS = [({"effect": 0}, "effect is 0"), ({"sd": -1}, "sd is -1"), ({"effect": "x"}, "effect is 'x'")]
-
-
-@pytest.fixture
-def guard(tmp_path):
-    forget()
-    yield rk.Guard("checks", ledger=tmp_path / "ledger")
-    forget()
 
 
 def found(collection):

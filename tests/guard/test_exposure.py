@@ -9,11 +9,10 @@ import pytest
 from guard.conftest import Team, standing
 
 import rankeval as rk
-from rankeval.errors import RankevalWarning
 from rankeval.guard import Guard
+from rankeval.guard.exposure import Exposure
 from rankeval.guard.records import Records
-from rankeval.guard.standing.exposure import Exposure, is_few
-from rankeval.guard.standing.standings import Standings
+from rankeval.guard.standings import Standings
 
 FRESH = rk.datasets.make_ranking(100, 10, 4, rng=99)
 
@@ -132,13 +131,6 @@ def test_twenty_looks_at_a_twentieth_each_are_a_look_at_all(team, theirs, test, 
     assert standing(theirs.opened(whole, 2)) == "exploratory"
 
 
-@pytest.mark.parametrize(
-    ("n_exposed", "n_queries", "few"), [(4, 100, True), (5, 1000, False), (1, 20, False), (0, 3, True)]
-)
-def test_few_is_under_five_and_under_five_percent(n_exposed, n_queries, few):
-    assert is_few(n_exposed, n_queries) is few
-
-
 def test_disjoint_collections_know_nothing_of_each_other(team, test):
     team.opened(test, 1)
     other = team.guard.register("other", FRESH)
@@ -198,11 +190,6 @@ def test_standings_of_two_hundred_openings_take_no_time(ledger):
     start = time.process_time()
     assert sum(records.standings.of(plan).status == "exploratory" for plan in records.standings.frozen) == 200
     assert time.process_time() - start < 2
-
-
-def test_overlap_is_warned_about(team, test, data):
-    with pytest.warns(RankevalWarning, match="RG003 'again': 100 of the 100 identifiable queries of 'test'"):
-        assert team.guard.register("again", data).digest == test.digest
 
 
 @pytest.mark.filterwarnings("ignore:RG003")

@@ -12,22 +12,15 @@ from sklearn.model_selection import GridSearchCV, KFold, PredefinedSplit, Shuffl
 
 import rankeval as rk
 from rankeval.collection.data import RankingData
-from rankeval.contamination import allowance, forget
+from rankeval.contamination import refusal
 from rankeval.datasets import make_ranking
 from rankeval.errors import GuardRefusal, InvalidInput, LedgerError, RankevalWarning
 from rankeval.guard.folds import out_of_fold
 
+PROJECT = "folds"
 DATA = make_ranking(40, 12, 4, rng=0)
 QUERIES = np.unique(DATA.qid)
 FOLD_OF_ROW = np.searchsorted(QUERIES, DATA.qid) % 4
-
-
-@pytest.fixture
-def guard(tmp_path, monkeypatch):
-    monkeypatch.setenv("RANKEVAL_LEDGER", str(tmp_path / "ledger"))
-    forget()
-    yield rk.Guard("folds")
-    forget()
 
 
 @pytest.fixture
@@ -136,7 +129,7 @@ def test_the_plan_and_its_comparison_say_that_it_is_over_folds(guard, test):
     (note,) = [one for one in opened.notes if one.startswith("over 4 folds")]
     assert "a model that was not fitted on it" in note
     assert "the procedure on this collection" in note
-    assert opened.evaluations["ridge"].n_folds == 4
+    assert opened.evaluations["ridge"].facts.n_folds == 4
     again = guard.plan(plan.id)
     assert (again.folds, again.n_folds) == (plan.folds, 4)
 
@@ -237,12 +230,12 @@ def test_a_benchmark_that_another_project_registered_too_may_be_frozen():
 
 def test_an_allowance_ends_with_its_context_even_where_it_was_received():
     """A worker that outlives the freeze keeps the name of a file that is gone."""
-    with allowance.allowed(["one"]):
-        sent = allowance.granted()
-    allowance.receive(sent)
+    with refusal.allowed(["one"]):
+        sent = refusal.granted()
+    refusal.Allowance().__setstate__(sent)
     assert sent
-    assert not allowance.is_allowed("one")
-    assert allowance.granted() == {}
+    assert not refusal.is_allowed("one")
+    assert refusal.granted() == {}
 
 
 def test_a_plan_over_folds_may_test_on_fresh_queries_alone(guard, test):

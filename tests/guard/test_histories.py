@@ -7,8 +7,8 @@ from itertools import product
 import numpy as np
 import pytest
 
-from rankeval.guard.standing.exposure import Exposure
-from rankeval.guard.standing.standings import (
+from rankeval.guard.exposure import Exposure
+from rankeval.guard.standings import (
     ADJUSTED,
     CONCURRENT,
     CONFIRMATORY,

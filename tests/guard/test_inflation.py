@@ -5,7 +5,7 @@ import pytest
 from calibration.experiments import Effort
 from calibration.guard_experiments import inflation
 
-from rankeval.guard.standing.history import expected_inflation, inflation_of
+from rankeval.guard.standings import expected_inflation, inflation_of
 
 # 50 topics, nDCG of mean .45 and sd .28, K equally good systems correlated by rho: measured before the library was
 # written (20,000 simulations each).

@@ -12,7 +12,7 @@ from guard.conftest import Team, standing
 import rankeval as rk
 from rankeval.guard import Guard
 from rankeval.guard.records import Records
-from rankeval.guard.standing.history import History
+from rankeval.guard.standings import History
 
 pytestmark = pytest.mark.filterwarnings("ignore::rankeval.errors.RankevalWarning")
 KINDS = ("features", "labels")

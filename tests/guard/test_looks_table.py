@@ -68,7 +68,7 @@ def test_faults_of_folds_are_told_by_their_own_name(team, folds, says):
 
 
 def test_too_few_resamples_are_warned_about_before_a_look_is_spent(team, test):
-    with pytest.warns(match="nothing can be significant here.*ask for n_resamples=19 or more"):
+    with pytest.warns(match="nothing can be significant here.*ask for 19 resamples or more"):
         team.frozen(test, 1, n_resamples=3)
     with warnings.catch_warnings():
         warnings.simplefilter("error")

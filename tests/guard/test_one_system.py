@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import rankeval as rk
+from rankeval.comparison.concluding import comparison_of_one, means_of
 from rankeval.comparison.design import COLUMNS
-from rankeval.comparison.means import comparison_of_one, means_of
 from rankeval.datasets import make_ranking
 from rankeval.errors import InvalidInput
 
@@ -41,7 +41,7 @@ def test_its_mean_and_interval_are_those_of_the_evaluation(opened):
 def test_its_table_is_empty_and_has_all_columns(opened):
     assert len(opened.table) == 0
     assert tuple(opened.table.columns) == COLUMNS
-    assert opened.n_comparisons == 0
+    assert opened.settings.n_comparisons == 0
 
 
 def test_it_is_a_look(guard, opened):
@@ -110,7 +110,7 @@ def test_the_best_is_the_only_one(opened):
     ],
 )
 def test_what_needs_a_difference_says_so(opened, ask):
-    with pytest.raises(InvalidInput, match=r"one system|two systems|ranks hold"):
+    with pytest.raises(InvalidInput, match=r"one system|two systems|ranks need"):
         ask(opened)
 
 
@@ -148,7 +148,8 @@ def test_every_opened_plan_has_means(guard):
 
 def test_the_command_line_prints_it(opened, capsys):
     """As a table, as JSON that reads back, and as csv with every digit."""
-    from rankeval.cli.output import Format, print_comparison
+    from rankeval.cli.options import Format
+    from rankeval.cli.output import print_comparison
 
     print_comparison(opened, Format.table)
     assert opened.headline in capsys.readouterr().out
@@ -162,7 +163,7 @@ def test_the_command_line_prints_it(opened, capsys):
 
 def test_it_is_logged_to_mlflow(opened):
     """Means and intervals as metrics, the sentence as a tag, table and figure on the page."""
-    from rankeval_mlflow.packing.comparison import comparison_node
+    from rankeval_mlflow.packing.results import comparison_node
     from rankeval_mlflow.views import render
 
     node = comparison_node(opened)

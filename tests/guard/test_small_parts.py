@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import rankeval as rk
-from rankeval.guard.standing.standings import CONFIRMATORY, EXPLORATORY
+from rankeval.guard.standings import CONFIRMATORY, EXPLORATORY
 
 pytestmark = pytest.mark.filterwarnings("ignore:RG")
 

@@ -75,7 +75,7 @@ class TestClaims:
         wanted = rk.compare(evaluations, baseline="s0", claim=claim, margin=margin, **options)
         for column in ("p_value", "p_adjusted", "ci_low_adjusted"):
             assert result.table[column].tolist() == pytest.approx(wanted.table[column].tolist())
-        assert (result.claim, result.margin) == (claim, margin)
+        assert (result.settings.claim, result.settings.margin) == (claim, margin)
 
     def test_claim_and_margin_are_part_of_the_plan(self, team, test):
         plans = [
@@ -213,7 +213,7 @@ class TestWords:
         team.opened(test, 1)
         assert team.guard.looks(test)["who"].tolist() == ["ann"]
         for who in ("", 7):
-            with pytest.raises(InvalidInput, match=r"who is .*; expected the name"):
+            with pytest.raises(InvalidInput, match=r"^who is .*; expected a name"):
                 Guard("ours", ledger=ledger, who=who)
 
     def test_looks_of_a_project_are_listed_without_a_name(self, team, test):
@@ -246,7 +246,7 @@ class TestWords:
 
 def test_a_part_of_a_query_is_never_shown_by_masks(data):
     """`LoadedCollection.part` takes whole queries, in their order."""
-    from rankeval.guard.loaded import LoadedCollection
+    from rankeval.guard.collection import LoadedCollection
 
     loaded = LoadedCollection(data.X, data.y, data.qid)
     places = np.array([3, 50, 99])

@@ -4,6 +4,7 @@ import pytest
 from guard_cases.situations import start_desk
 from joblib.externals.loky import get_reusable_executor
 
+import rankeval as rk
 from rankeval.contamination import forget
 
 
@@ -11,6 +12,15 @@ from rankeval.contamination import forget
 def desk(tmp_path, monkeypatch):
     """Start with an empty ledger."""
     yield start_desk(tmp_path, monkeypatch)
+    forget()
+
+
+@pytest.fixture
+def guard(tmp_path, monkeypatch):
+    """Return a guard whose ledger is that of the process, as its workers find it."""
+    monkeypatch.setenv("RANKEVAL_LEDGER", str(tmp_path / "ledger"))
+    forget()
+    yield rk.Guard("project")
     forget()
 
 

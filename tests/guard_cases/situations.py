@@ -5,7 +5,7 @@ A case is a test that says what it expects, and which row of the reviewers' tabl
     @misuse("never confirmatory", rows=[1])
     def test_one_changed_label(desk): ...
 
-`test_list_of_cases` counts the cases, and prints them as a table if it is run as a program.
+`test_list_of_cases` counts the cases.
 """
 
 from __future__ import annotations
@@ -24,12 +24,16 @@ import pytest
 
 import rankeval as rk
 from rankeval.contamination import forget
+from rankeval.contamination.register import RegisteredContent
+from rankeval.contamination.signature import Signature
 from rankeval.errors import RankevalWarning
 
 REFUSED, WARNED, COUNTED = "refused", "warned", "counted as looks"
 NEVER, FAILS, FOUND = "never confirmatory", "fails before scoring", "found"
 UNDISTURBED, SAID = "undisturbed", "said once"
 N_TEST = 40
+WHOLE = os.environ.get("RANKEVAL_TESTS") == "full"
+"""Whether all is tried that the issues promise; otherwise some of it."""
 
 
 @dataclass(frozen=True)
@@ -95,6 +99,12 @@ def start_desk(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Desk:
     forget()
     whole = rk.datasets.make_ranking(N_TEST + 140, 12, 5, rng=11)
     return Desk(folder, whole.take(whole.qid <= N_TEST), whole.take(whole.qid > N_TEST), monkeypatch)
+
+
+def registered(prints):
+    """Return a collection as it is read from a ledger."""
+    signature = Signature.from_arrays(Signature.of(prints).arrays())
+    return RegisteredContent("project", "test", prints.digest, "id", "me", "2026-01-02", signature=signature)
 
 
 def weighted(data, *weights):

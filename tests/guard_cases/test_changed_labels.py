@@ -2,18 +2,12 @@
 
 import numpy as np
 import pytest
+from guard_cases.situations import registered
 
 import rankeval as rk
-from rankeval.contamination import forget
 from rankeval.contamination.fingerprint import fingerprint, fingerprint_qrels
 from rankeval.contamination.matching import match
-from rankeval.contamination.register import RegisteredContent
-from rankeval.contamination.signature import Signature
 from rankeval.errors import GuardRefusal
-
-
-def registered(prints):
-    return RegisteredContent("p", "test", prints.digest, "id", "me", "2026-01-02", signature=Signature.of(prints))
 
 
 class Judgments:
@@ -31,14 +25,6 @@ class Judgments:
 
     def flipped(self, share):
         return np.where(self.rng.random(len(self.y)) < share, 1 - self.y, self.y)
-
-
-@pytest.fixture
-def guard(tmp_path, monkeypatch):
-    monkeypatch.setenv("RANKEVAL_LEDGER", str(tmp_path / "ledger"))
-    forget()
-    yield rk.Guard("project")
-    forget()
 
 
 @pytest.mark.parametrize("change", ["5 % flipped", "positives only"])

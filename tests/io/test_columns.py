@@ -16,6 +16,7 @@ import pytest
 
 import rankeval as rk
 from rankeval.errors import FileFormatError, InvalidInput
+from rankeval.evaluation import from_bytes, to_bytes
 from rankeval.io.columns import labels, scores
 
 D = decimal.Decimal
@@ -195,9 +196,9 @@ def test_great_ids_are_stored_or_refused():
     """Saving them was an OverflowError."""
     rows = {"truth": [1, 0, 1], "ranking": [3, 2, 1], "measures": "AP"}
     ev = rk.evaluate(**rows, qid=np.array([2**63, 2**63, 2], dtype=np.uint64))
-    assert rk.Evaluation.from_bytes(ev.to_bytes()).queries.tolist() == [2, 2**63]
+    assert from_bytes(to_bytes(ev)).queries.tolist() == [2, 2**63]
     with pytest.raises(InvalidInput, match="qid: these ids cannot be stored"):
-        rk.evaluate(**rows, qid=[2**63, -1, -1]).to_bytes()
+        to_bytes(rk.evaluate(**rows, qid=[2**63, -1, -1]))
 
 
 OBJECTS = '{{"qid":"q","docid":"a","NUMBER":{}}}\n{{"qid":"q","docid":"b","NUMBER":{}}}\n'

@@ -12,7 +12,7 @@ import pytest
 import rankeval as rk
 from rankeval.datasets import load_letor
 from rankeval.errors import FileFormatError, InvalidInput
-from rankeval.trec_eval.zscores import read_zscores
+from rankeval.trec_eval.output import read_zscores
 
 N_ROWS = 300
 RUN = b"".join(b"q%d Q0 d%d %d %d.5 tag\n" % (row // 100, row, row % 100, 1000 - row) for row in range(N_ROWS))

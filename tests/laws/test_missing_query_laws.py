@@ -74,7 +74,7 @@ def agree(qrels, grades, names, rules):
         np.testing.assert_array_equal(lost.scores, emptied.scores)
         np.testing.assert_array_equal(lost.aggregate(), emptied.aggregate())
         assert lost.undefined == emptied.undefined
-        assert lost.rule_counts["no_relevant"] == emptied.rule_counts["no_relevant"]
+        assert lost.facts.totals()["no_relevant"] == emptied.facts.totals()["no_relevant"]
     rows = [place for place, query in enumerate(qrels.qid.to_pylist()) if query == LOST]
     aspect = None if qrels.aspect is None else qrels.aspect.take(rows)
     only = rk.Qrels(qrels.qid.take(rows), qrels.docid.take(rows), qrels.relevance[rows], aspect)

@@ -64,8 +64,8 @@ def assert_alone_as_together(y, score, qid, names, queries, **rules):
         assert one.tobytes() == other.tobytes(), name
     assert together.facts.rankings[at].tobytes() == alone.facts.rankings.tobytes()
     assert together.facts.judgments[at].tobytes() == alone.facts.judgments.tobytes()
-    for count, numbers in together.query_counts.items():
-        np.testing.assert_array_equal(numbers[at], alone.query_counts[count])
+    for count, numbers in together.facts.query_counts.items():
+        np.testing.assert_array_equal(numbers[at], alone.facts.query_counts[count])
 
 
 @settings(max_examples=examples(15), deadline=None)
@@ -102,7 +102,7 @@ def test_tables_by_rank_give_the_values_of_flat_lists(lengths, ties, monkeypatch
         monkeypatch.setattr(ranked, "_LONG", long)
         ev = rk.evaluate(y, score, qid=qid, measures=all_members() if not ties else FEW)
         found.append(
-            (ev.scores.tobytes(), ev.ranking_digest, ev.judgments_digest, ev.query_counts["relevant"].tolist())
+            (ev.scores.tobytes(), ev.ranking_digest, ev.judgments_digest, ev.facts.query_counts["relevant"].tolist())
         )
     assert found[0] == found[1] == found[2]
 

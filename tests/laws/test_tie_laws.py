@@ -10,6 +10,7 @@ from laws.test_aspect_laws import all_members as members_of_aspects
 from laws.test_measure_laws import all_members, required
 
 import rankeval as rk
+from rankeval.evaluation import standard_errors
 from rankeval.measures import measure
 from rankeval.measures.family import FAMILIES
 
@@ -71,7 +72,7 @@ def test_it_is_the_mean_over_all_permutations(seed):
     y, score = rng.integers(-1, 4, n_rows), rng.integers(0, 2 + seed % 2, n_rows).astype(float)
     names = list(dict.fromkeys([*all_members(), *at_cutoffs(range(1, n_rows + 2))]))
     ev = rk.evaluate(y, score, qid=np.zeros(n_rows, dtype=int), measures=names, convention=OPEN)
-    assert ev.errors is None
+    assert ev.facts.errors is None
     assert_equal(ev.scores[0], mean_of(y[all_orders(score)], names), names)
 
 
@@ -88,7 +89,7 @@ def test_eight_tied_rows_are_always_gone_through(y):
     names = list(dict.fromkeys(names))
     every = np.column_stack((np.ones(40320, dtype=int), list(permutations(y))))
     ev = rk.evaluate([1, *y], [2.0] + [1.0] * 8, qid=["q"] * 9, measures=names, convention=OPEN)
-    assert ev.errors is None
+    assert ev.facts.errors is None
     assert_equal(ev.scores[0], mean_of(every, names), names)
 
 
@@ -141,7 +142,7 @@ def test_thirty_tied_rows_by_every_place_of_three_relevant_ones():
     names = list(dict.fromkeys([*names, *at_cutoffs((5, 20, 31), "grades")]))
     y = np.repeat([1, 0], [3, 27])
     ev = rk.evaluate([0, 1, *y, 1], [9.0, 8.0] + [1.0] * 30 + [0.0], qid=["q"] * 33, measures=names)
-    assert ev.errors is None
+    assert ev.facts.errors is None
     labels = np.zeros((4060, 33), dtype=int)
     for row, places in zip(labels, combinations(range(2, 32), 3), strict=True):
         row[[1, *places, 32]] = 1
@@ -154,7 +155,7 @@ def test_thirty_tied_rows_by_every_place_of_two_unlike_ones(labels):
     names = list(dict.fromkeys([*one_each(), *at_cutoffs((5, 20)), "PrefsR(rule='trec_eval')"]))
     y = np.append(labels, np.zeros(28, dtype=int))
     ev = rk.evaluate(y, np.zeros(30), qid=["q"] * 30, measures=names, convention=OPEN)
-    assert ev.errors is None
+    assert ev.facts.errors is None
     lists = np.zeros((870, 30), dtype=int)
     np.put_along_axis(lists, np.array(list(permutations(range(30), 2))), np.array([labels]), axis=1)
     assert_equal(ev.scores[0], mean_of(lists, names), names)
@@ -171,7 +172,7 @@ def test_thirty_tied_documents_by_every_place_of_two_that_answer_aspects():
         return rk.Qrels(*map(list, zip(*rows, strict=True)))
 
     found = rk.evaluate(judgments(["q"]), {"q": dict.fromkeys(docs, 1.0)}, measures=names)
-    assert found.errors is None
+    assert found.facts.errors is None
     ranked = {}
     for first, second in permutations(range(30), 2):
         order = np.array(["d00"] * 30, dtype=object)
@@ -187,7 +188,7 @@ def test_at_the_first_place_it_is_the_plain_mean_over_rows():
     y = np.random.default_rng(0).integers(-1, 5, 200)
     names = [*at_cutoffs((1,)), *(f"{name}(depth=1, max_rel=4)" for name in ("INST", "INSQ", "NERR10", "NERR11"))]
     ev = rk.evaluate(y, np.zeros(200), qid=["q"] * 200, measures=names, convention=OPEN)
-    assert ev.errors is None
+    assert ev.facts.errors is None
     assert_equal(ev.scores[0], mean_of(np.array([np.roll(y, place) for place in range(200)]), names), names)
 
 
@@ -212,7 +213,7 @@ def test_what_is_declared_exact_is_never_drawn():
     y, score = rng.integers(-1, 5, 60), rng.integers(0, 3, 60).astype(float)
     names = list(dict.fromkeys([*all_members(), *at_cutoffs((1, 7, 10, 45, 70))]))
     names = [name for name in names if "max_rel=4" in name or "max_rel" not in name]
-    errors = rk.evaluate(y, score, qid=["q"] * 60, measures=names, convention=OPEN).standard_errors.loc["q"]
+    errors = standard_errors(rk.evaluate(y, score, qid=["q"] * 60, measures=names, convention=OPEN)).loc["q"]
     drawn = {measure(name).family.name for name in names if errors[name] > 0}
     assert drawn
     assert drawn <= {name for name, said in rk.list_measures()["ties"].items() if said != "exact"}

@@ -10,8 +10,8 @@ import pytest
 import rankeval as rk
 from rankeval.contamination import ContaminationCheck, forget
 from rankeval.errors import ConfigError, GuardRefusal, LedgerError, RankevalWarning
+from rankeval.guard.records import COMMITTED, why_lost
 from rankeval.ledger.discovery import (
-    COMMITTED,
     FOLDER,
     VARIABLE,
     active_urls,
@@ -20,7 +20,6 @@ from rankeval.ledger.discovery import (
     ledger_url,
     sqlite_path,
     watch,
-    why_lost,
 )
 from rankeval.ledger.ledger import Ledger
 

@@ -83,9 +83,9 @@ def test_nothing_is_merged_with_a_ledger_that_is_not_there_or_not_whole(places, 
     mine, theirs = Ledger(places.new("folder", "mine")), Ledger(places.new("sqlite", "theirs"))
     look(mine, "p", 0)
     before = contents(mine)
-    with pytest.raises(LedgerError, match=r"there is no ledger .*theirs.db: nothing was merged"):
+    with pytest.raises(LedgerError, match=r"there is no ledger .*theirs.db"):
         mine.merge(theirs)
-    with pytest.raises(LedgerError, match=r"there is no ledger .*theirs.db: nothing was merged"):
+    with pytest.raises(LedgerError, match=r"there is no ledger .*theirs.db"):
         theirs.export(tmp_path / "mine")
     look(theirs, "q", 1)
     look(theirs, "q", 2)

@@ -10,6 +10,7 @@ import pytest
 from laws.test_measure_laws import required
 
 import rankeval as rk
+from rankeval.evaluation import aggregate_errors, standard_errors
 from rankeval.measures import measure
 from rankeval.measures.family import FAMILIES
 from rankeval.measures.tie_enumeration import DRAWS
@@ -59,7 +60,7 @@ def test_the_error_averages_out_over_queries():
     not drawn here equals the truth.
     """
     truth = true_values()
-    first = one_pattern(["one"], list(truth)).standard_errors.iloc[0]
+    first = standard_errors(one_pattern(["one"], list(truth))).iloc[0]
     for name in first.index[first == 0]:
         assert one_pattern(["one"], name).scores[0, 0] == pytest.approx(truth[name][0], rel=1e-11)
     names = list(first.index[first > 0])
@@ -68,12 +69,12 @@ def test_the_error_averages_out_over_queries():
     for seed in range(20):
         ev = one_pattern([f"set {seed} query {number}" for number in range(N_QUERIES)], names)
         mean = np.array([truth[name][0] for name in names])
-        error = np.sqrt((ev.errors**2).sum(axis=0)) / N_QUERIES
+        error = np.sqrt((ev.facts.errors**2).sum(axis=0)) / N_QUERIES
         off.append((ev.scores.mean(axis=0) - mean) / error)
-        said.append(ev.errors)
+        said.append(ev.facts.errors)
         values.append(ev.scores)
         of_means = [name for name in names if measure(name).family.aggregate == "mean"]
-        np.testing.assert_allclose(ev.aggregate_errors()[of_means], error[[names.index(name) for name in of_means]])
+        np.testing.assert_allclose(aggregate_errors(ev)[of_means], error[[names.index(name) for name in of_means]])
     assert np.abs(off).max() < 3
     scatter = np.concatenate(values).std(axis=0, ddof=1)
     np.testing.assert_allclose(np.sqrt((np.concatenate(said) ** 2).mean(axis=0)), scatter, rtol=0.05)
@@ -88,7 +89,7 @@ def test_draws_depend_on_the_query_alone(monkeypatch):
     y, score = rng.integers(0, 3, len(qid)), rng.integers(0, 2, len(qid)).astype(float)
     names = ["SquaredAP", "SquaredAP@20", "SquaredAP(rel=2)"]
     whole = rk.evaluate(y, score, qid=qid, measures=names)
-    assert (whole.standard_errors > 0).any().all()
+    assert (standard_errors(whole) > 0).any().all()
     order = rng.permutation(len(qid))
     shuffled = rk.evaluate(y[order], score[order], qid=qid[order], measures=names)
     some = np.isin(qid, ["q3", "q11"])
@@ -98,7 +99,7 @@ def test_draws_depend_on_the_query_alone(monkeypatch):
     chunked = rk.evaluate(y, score, qid=qid, measures=names)
     for other in (shuffled, chunked):
         np.testing.assert_array_equal(other.scores, whole.scores)
-        np.testing.assert_array_equal(other.errors, whole.errors)
+        np.testing.assert_array_equal(other.facts.errors, whole.facts.errors)
     np.testing.assert_array_equal(part.scores, whole.per_query.loc[["q11", "q3"]])
 
 
@@ -125,6 +126,6 @@ def test_judges_of_one_query_are_drawn_apart():
     rows = [(q, d, int(n < N_RELEVANT), who) for q in queries for who in ("ann", "bob") for n, d in enumerate(docs)]
     qrels = rk.Qrels(*map(list, zip(*rows, strict=True)))
     ev = rk.evaluate(qrels, {q: dict.fromkeys(docs, 1.0) for q in queries}, measures="AvgJG(of='SquaredAP')")
-    assert np.sqrt((ev.errors**2).mean()) == pytest.approx(ev.scores.std(), rel=0.15)
+    assert np.sqrt((ev.facts.errors**2).mean()) == pytest.approx(ev.scores.std(), rel=0.15)
     alone = one_pattern(queries, "SquaredAP")
-    assert ev.errors.mean() == pytest.approx(alone.errors.mean() / np.sqrt(2), rel=0.05)
+    assert ev.facts.errors.mean() == pytest.approx(alone.facts.errors.mean() / np.sqrt(2), rel=0.05)

@@ -30,7 +30,7 @@ def value_of(groups, name) -> float:
     y = [label for group in groups for label in group]
     score = [-float(place) for place, group in enumerate(groups) for _ in group]
     ev = rk.evaluate(y, score, qid=["q"] * len(y), measures=name)
-    assert ev.errors is None
+    assert ev.facts.errors is None
     return float(ev.scores[0, 0])
 
 
@@ -134,7 +134,7 @@ def test_large_groups_are_drawn():
     """Half of 6,000 tied rows: no table of all places and hits is made."""
     names = ["gm_AP", "YAAP", "gm_Bpref", "G", "IPrec(recall=0.5)", "BPM(max_rel=1, T=4000)@5000", "NERR10(max_rel=1)"]
     options = {"qid": ["q"] * 6000, "measures": names}
-    assert (rk.evaluate([1, 0] * 3000, np.zeros(6000), **options).errors > 0).all()
+    assert (rk.evaluate([1, 0] * 3000, np.zeros(6000), **options).facts.errors > 0).all()
 
 
 @pytest.mark.parametrize("cutoff", [1, 5, 11, 12, 13])
@@ -267,7 +267,7 @@ def test_bejeweled_players_whose_gains_do_not_add_up():
     """Six times 1/3 is below 2 in floats, three times 2/3 is not: such sums are drawn, as the program has them."""
     y = [1] * 12 + [2] * 12 + [0] * 6
     options = {"qid": ["q"] * 30, "measures": ["BPM(max_rel=3)@20", "BPM(max_rel=3, T=2)@20", "BPM(max_rel=4, T=2)@20"]}
-    assert (rk.evaluate(y, np.zeros(30), **options).errors[0] > 0).tolist() == [False, True, False]
+    assert (rk.evaluate(y, np.zeros(30), **options).facts.errors[0] > 0).tolist() == [False, True, False]
 
 
 @pytest.mark.parametrize(("name", "wanted"), [("AP", 17 / 24), ("AP@2", 3 / 8), ("AP@1", 1 / 4)])

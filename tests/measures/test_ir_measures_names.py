@@ -64,7 +64,7 @@ def test_judged_only_is_a_rule_of_the_convention(name):
         ("SetP(rel=2)@5", InvalidInput, "SetP is 'P' here"),
         ("SetP(rell=2)", UnknownName, "did you mean 'rel'"),
         ("SetF(beta=4)", AmbiguousName, "F\\(beta=2\\) \\(ir_measures\\); F\\(beta=4\\)"),
-        ("IPrec(rel=2)@5", InvalidInput, "in \\[0, 1\\]"),
+        ("IPrec(rel=2)@5", InvalidInput, "from 0 to 1"),
     ],
 )
 def test_other_parameters_of_it_are_refused_with_our_way_to_write_them(name, error, says):

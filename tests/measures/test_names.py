@@ -8,9 +8,10 @@ import pytest
 import rankeval as rk
 from rankeval.collection.convention import PRESETS
 from rankeval.errors import AmbiguousName, InvalidInput, UnknownName
-from rankeval.measures import aliases, family, measure, measure_from_key, measures
-from rankeval.measures.aliases import ROOTS
+from rankeval.measures import Spelling, family, measure, measure_from_key, measures
+from rankeval.measures import names as naming
 from rankeval.measures.family import FAMILIES
+from rankeval.measures.names import ROOTS
 
 TREC_EVAL = [name for name in PRESETS if name.startswith("trec_eval")]
 
@@ -278,11 +279,11 @@ def test_measures_that_are_read_pass_through_with_their_names():
 
 def test_our_own_names_need_no_table_of_aliases():
     """The first name of a process makes no table and compiles no template."""
-    aliases._table.cache_clear()
+    naming._table.cache_clear()
     assert str(measure("nDCG@10")) == "nDCG@10"
-    assert aliases._table.cache_info().currsize == 0
+    assert naming._table.cache_info().currsize == 0
     assert str(measure("ndcg_cut_10")) == "nDCG@10"
-    assert aliases._table.cache_info().currsize == 1
+    assert naming._table.cache_info().currsize == 1
 
 
 def test_the_name_of_a_family_is_stronger_than_another_tool_s():
@@ -315,7 +316,7 @@ FIXED = [
     for one in FAMILIES.values()
     for tool, spellings in one.spellings.items()
     for spelling in spellings
-    if isinstance(spelling, aliases.Spelling) and "{" not in spelling.text and one.needs != "aspects"
+    if isinstance(spelling, Spelling) and "{" not in spelling.text and one.needs != "aspects"
 ]
 
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import rankeval as rk
 from rankeval.errors import InvalidInput
+from rankeval.evaluation.result import info_of
 
 NAMES = [
     "NumPrefs",
@@ -90,7 +91,7 @@ def test_a_mean_over_groups_says_that_orders_were_drawn():
     qrels = rk.Qrels(qid, docid, grade, aspect=who)
     run = rk.Run.from_dict({topic: dict.fromkeys(many, 1.0) for topic in ("long", "short", "third")})
     names = ["AvgJG(of='SquaredAP')", "AvgJG(of='AP')"]
-    note = rk.evaluate(qrels, run, measures=names).info["ties"]
+    note = info_of(rk.evaluate(qrels, run, measures=names))["ties"]
     assert re.search(r"too many: AvgJG\(of='SquaredAP'\) in 2 queries \(standard error of the mean 0\.\d+\)", note)
     assert "'AP'" not in note
 

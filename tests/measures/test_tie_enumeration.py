@@ -56,7 +56,7 @@ def test_grades_that_a_measure_does_not_see_make_no_orders():
     options = {"qid": [0] * 20, "measures": ["YAAP(rel=4)", "gm_AP(rel=4)", "gm_AP(rel=0)", "gm_AP(rel=9)"]}
     graded = rk.evaluate(y, np.zeros(20), **options, convention=rk.Convention("pool", negative="unjudged"))
     binary = rk.evaluate(np.where(y >= 4, 4, 0), np.zeros(20), **options)
-    assert graded.errors is None
+    assert graded.facts.errors is None
     np.testing.assert_allclose(graded.scores[0, :2], binary.scores[0, :2], rtol=1e-14)
 
 

@@ -7,8 +7,7 @@ import pandas as pd
 import pytest
 
 from rankeval.errors import QueryIdError
-from rankeval.model_selection.bound_ids import BoundIds
-from rankeval.model_selection.query_ids import find
+from rankeval.model_selection.query_ids import BoundIds, find
 
 X = np.zeros((4, 2))
 IDS = ["a", "b", "a", "b"]
@@ -29,7 +28,7 @@ class TestBound:
         y = [0, 1, 2, 3]
         assert BoundIds(IDS, y).at(X, y).tolist() == IDS
         assert BoundIds(IDS, y).at(X, np.array([y]).T).tolist() == IDS
-        with pytest.raises(QueryIdError, match="bind a pandas Series"):
+        with pytest.raises(QueryIdError, match="bind a Series"):
             BoundIds(IDS).at(X[:3], np.zeros(3))
 
     def test_reset_labels_are_refused(self):

@@ -13,7 +13,7 @@ import rankeval as rk
 from rankeval.errors import ConventionMismatch, InvalidInput, UnknownName
 from rankeval.model_selection.splitters import QueryKFold, QueryShuffleSplit, RepeatedQueryKFold
 from rankeval.significance import paired_test
-from rankeval.significance.folds import corrected_resampled_t
+from rankeval.significance.paired import corrected_resampled_t
 
 CV = RepeatedQueryKFold(3, n_repeats=10, random_state=0)
 
@@ -59,14 +59,6 @@ def test_several_estimators_stand_on_the_same_folds(rivals, ltr):
     assert "fit_seconds" in rivals._repr_html_()
     with pytest.raises(UnknownName, match="first"):
         rivals["frist"]
-
-
-def test_progress_counts_the_fits_of_all(ltr):
-    seen = []
-    rk.cross_validate(
-        {"a": Ridge(), "b": Ridge()}, ltr.X, ltr.y, qid=ltr.qid, cv=2, progress=lambda done, of: seen.append((done, of))
-    )
-    assert seen == [(1, 4), (2, 4), (3, 4), (4, 4)]
 
 
 def test_algorithms_are_compared_over_folds(rivals):

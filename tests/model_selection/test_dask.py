@@ -14,7 +14,6 @@ import pandas as pd
 import pytest
 import sklearn
 from distributed.comm.tcp import TCP
-from scipy import sparse
 from sklearn.compose import ColumnTransformer
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import GridSearchCV, cross_val_score
@@ -109,21 +108,15 @@ def as_array(ltr):
     return validated(ltr.X, ltr.y, ltr.qid)
 
 
-def as_frame_with_index(ltr):
-    return validated(ltr.indexed, ltr.y_indexed)
-
-
 def as_frame_with_column(ltr):
     return validated(ltr.frame.assign(qid=ltr.qid), ltr.y)
 
 
-def as_sparse_matrix(ltr):
-    return validated(sparse.csr_matrix(ltr.X), ltr.y, ltr.qid)
-
-
 def with_groups_and_weights(ltr):
     number = np.array([int(query[1:]) for query in ltr.qid])
-    return validated(ltr.X, ltr.y, ltr.qid, groups=number // 2, sample_weight=1.0 + number % 3)
+    return validated(
+        ltr.X, ltr.y, ltr.qid, unit=number // 2, sample_weight=1.0 + number % 3, query_weight=1.0 + number % 3
+    )
 
 
 def with_a_validation_part(ltr):
@@ -134,9 +127,7 @@ def with_a_validation_part(ltr):
 
 VALIDATIONS = [
     as_array,
-    as_frame_with_index,
     as_frame_with_column,
-    as_sparse_matrix,
     with_groups_and_weights,
     with_a_validation_part,
 ]

@@ -19,6 +19,7 @@ import joblib, numpy as np, pandas as pd, time
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import cross_val_score
 import rankeval as rk
+from rankeval.evaluation import to_bytes
 from rankeval.errors import GuardRefusal, MissingQueryIds
 
 def rows(seed):
@@ -36,7 +37,7 @@ X, y, qid = rows(1)
 one = rk.cross_validate(Ridge(), X, y, qid=qid, cv=rk.QueryKFold(3)).evaluation
 with joblib.parallel_config("multiprocessing", n_jobs=2):
     two = rk.cross_validate(Ridge(), X, y, qid=qid, cv=rk.QueryKFold(3)).evaluation
-    print("equal", one.to_bytes() == two.to_bytes())
+    print("equal", to_bytes(one) == to_bytes(two))
     first_row = X[0, 0]
     try:
         cross_val_score(FirstFoldFirst(), X, y, scoring=rk.make_scorer("AP"), error_score=np.nan)

@@ -72,6 +72,13 @@ class TestDevTest:
         with pytest.raises(InvalidInput, match=message):
             dev_test_split(ltr.X, ltr.y, qid=ltr.qid, **options)
 
+    @pytest.mark.parametrize("salt", [np.random.default_rng(0), None, 0.5], ids=str)
+    def test_a_salt_that_is_no_text_is_an_error(self, ltr, salt):
+        """The text of a generator has its address: each process would make another cut."""
+        with pytest.raises(InvalidInput) as caught:
+            dev_test_split(ltr.X, ltr.y, qid=ltr.qid, salt=salt)
+        assert caught.value.argument == "salt"
+
     def test_labels_are_needed(self, ltr):
         with pytest.raises(InvalidInput, match="needs y"):
             dev_test_split(ltr.X, qid=ltr.qid)

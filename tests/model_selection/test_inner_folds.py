@@ -101,7 +101,7 @@ def test_groups_are_kept_whole_in_them(ltr):
     """The folds of groups, not those of queries."""
     groups = np.array([int(query[1:]) // 5 for query in ltr.qid])
     ranker = rk.QueryRanker(GridSearchCV(TREE, {"max_depth": [1, 2, 8]}, cv=2))
-    ranker.fit(ltr.X, ltr.y, qid=ltr.qid, groups=groups)
+    ranker.fit(ltr.X, ltr.y, qid=ltr.qid, unit=groups)
     inner = list(rk.QueryKFold(2).split(ltr.X, ltr.y, groups))
     expected = GridSearchCV(TREE, {"max_depth": [1, 2, 8]}, cv=inner).fit(ltr.X, ltr.y)
     np.testing.assert_array_equal(
@@ -148,7 +148,7 @@ def weighted_by_hand(ltr, weight):
         lambda: GridSearchCV(
             VotingRegressor(members([TREE, rk.QueryRanker(RIDGE)])),
             {"m1__estimator__alpha": [1.0]},
-            scoring=rk.make_scorer("AP").set_score_request(sample_weight=False),
+            scoring=rk.make_scorer("AP"),
         ),
     ],
     ids=["rankers", "mixed", "pipeline", "target", "search"],

@@ -105,7 +105,7 @@ def test_the_rows_of_a_query_are_known_from_every_source_of_ids(source, ltr):
     ranker = rk.QueryRanker(Ridge())
     if source in ("qid", "query"):
         params = {source: ltr.qid, "weight": np.ones(len(ltr.y))}
-        scorer.set_score_request(qid=source, sample_weight="weight")
+        scorer.set_score_request(qid=source, query_weight="weight")
         with sklearn.config_context(enable_metadata_routing=True):
             ranker.set_fit_request(qid=source)
     elif source == "column":

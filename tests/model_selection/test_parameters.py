@@ -17,7 +17,7 @@ from xgboost import XGBRanker
 
 from rankeval import QueryRanker
 from rankeval.errors import RankevalWarning, UnknownName
-from rankeval.model_selection.parameters import check_names
+from rankeval.model_selection.checks import check_names
 
 
 class TakesMore(BaseEstimator):

@@ -79,9 +79,9 @@ def test_other_queries_with_equal_rows_by_accident_are_taken():
         qid = np.repeat(np.char.add(prefix, np.arange(n_queries).astype(str)), 2)
         return rk.RankingData(rng.integers(0, 2, (len(qid), 2)).astype(float), np.tile([1, 0], n_queries), qid)
 
-    for _ in range(20):
+    for _ in range(5):
         fit(flags(20, "v"), flags(60, "t"))
-    for seed in range(30):
+    for seed in range(5):
         fit(made(25, seed=100 + seed, first=1000))
 
 

@@ -104,7 +104,7 @@ def test_a_second_key_keeps_whole_groups_of_queries_together(ltr):
     for train, test in QueryKFold(3).split(ltr.X, groups=author, qid=ltr.qid):
         assert not set(author[train]) & set(author[test])
         assert not set(ltr.qid[train]) & set(ltr.qid[test])
-    with pytest.raises(QueryIdError, match="rows of one query into two groups"):
+    with pytest.raises(QueryIdError, match="groups differs within the query"):
         list(QueryKFold(3).split(ltr.X, groups=np.arange(len(ltr.y)), qid=ltr.qid))
 
 

@@ -11,7 +11,7 @@ from sklearn.model_selection import GridSearchCV, KFold, cross_val_score, cross_
 
 import rankeval as rk
 from rankeval.errors import ConflictingQueryIds, MissingQueryIds, QueryIdError, UnusableWeights
-from rankeval.model_selection.stopping import in_search
+from rankeval.model_selection.searches import in_search
 
 ROWS = 360
 
@@ -69,14 +69,16 @@ def test_sources_that_disagree_stop_the_search(n_jobs, ltr):
 @pytest.mark.usefixtures("routing")
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_weights_by_row_in_a_scorer_stop_the_search(n_jobs, ltr):
-    told = {"qid": ltr.qid, "sample_weight": np.arange(1.0, 1 + len(ltr.y))}
+    """Weights of rows are fitted only: they do not reach a scorer."""
+    by_row = np.arange(1.0, 1 + len(ltr.y))
     ranker = rk.QueryRanker(Ridge()).set_fit_request(sample_weight=True)
-    search = {"cv": rk.QueryKFold(3), "params": told, "error_score": np.nan, "n_jobs": n_jobs}
-    with pytest.raises(UnusableWeights, match=r"set_score_request\(sample_weight=False\)") as caught:
-        cross_val_score(ranker, ltr.X, ltr.y, scoring=rk.make_scorer("AP"), **search)
+    search = {"cv": rk.QueryKFold(3), "scoring": rk.make_scorer("AP"), "error_score": np.nan, "n_jobs": n_jobs}
+    with pytest.raises(UnusableWeights) as caught:
+        cross_val_score(ranker, ltr.X, ltr.y, params={"qid": ltr.qid, "query_weight": by_row}, **search)
+    assert caught.value.argument == "query_weight"
     assert "\n" not in str(caught.value)
-    scorer = rk.make_scorer("AP").set_score_request(sample_weight=False)
-    assert np.isfinite(cross_val_score(ranker, ltr.X, ltr.y, scoring=scorer, **search)).all()
+    params = {"qid": ltr.qid, "sample_weight": by_row}
+    assert np.isfinite(cross_val_score(ranker, ltr.X, ltr.y, params=params, **search)).all()
 
 
 def test_outside_of_a_search_fit_raises_what_can_be_caught(ltr):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 from catboost import CatBoostRanker, CatBoostRegressor, Pool
 from lightgbm import LGBMClassifier, LGBMRanker, LGBMRegressor
@@ -14,9 +15,8 @@ from sklearn.preprocessing import StandardScaler
 from xgboost import XGBRanker, XGBRegressor
 
 import rankeval as rk
-from rankeval.errors import InvalidInput, UnusableWeights
+from rankeval.errors import InvalidInput
 from rankeval.model_selection.boosters import _WEIGHS_ROWS
-from rankeval.model_selection.fitting import BY_ROW
 
 CATBOOST = {"iterations": 12, "thread_count": 1, "random_seed": 0, "verbose": False, "allow_writing_files": False}
 LGBM = {"n_estimators": 12, "min_child_samples": 5, "n_jobs": 1, "verbose": -1}
@@ -131,44 +131,56 @@ def test_pointwise_models_take_weights_by_row(estimator, ltr, weight):
     np.testing.assert_array_equal(found.predict(ltr.X), by_hand.predict(ltr.X) if predicted is None else predicted)
 
 
-def test_cross_validation_uses_weights_by_row_in_fitting_only_and_says_so(ltr, weight):
-    cv, told = rk.QueryKFold(3), {"qid": ltr.qid, "measures": "nDCG@10"}
-    found = rk.cross_validate(LGBMRanker(**LGBM), ltr.X, ltr.y, cv=cv, sample_weight=weight, **told)
-    plain = rk.cross_validate(LGBMRanker(**LGBM), ltr.X, ltr.y, cv=cv, **told)
-    assert (found.predictions != plain.predictions).any()
-    unweighted = rk.evaluate(ltr.y, found.predictions, qid=ltr.qid, measures="nDCG@10").aggregate()
-    assert found.evaluation.aggregate().tolist() == unweighted.tolist()
-    assert found.evaluation.weights is None
-    assert found.notes == (BY_ROW,)
-    assert BY_ROW in repr(found)
-    assert BY_ROW in found._repr_html_()
-    by_query = rk.cross_validate(LGBMRanker(**LGBM), ltr.X, ltr.y, cv=cv, sample_weight=of_queries(ltr), **told)
-    assert by_query.evaluation.weights is not None
-    assert by_query.notes == ()
-    with pytest.raises(InvalidInput, match="takes no weights: leave it out"):
-        rk.cross_validate(KNeighborsRegressor(), ltr.X, ltr.y, cv=cv, sample_weight=weight, **told)
+def test_cross_validation_fits_rows_by_sample_weight_and_averages_queries_by_query_weight(ltr, weight):
+    """One is no reason for the other, and weights of queries may be given by query."""
+    by_query, told = of_queries(ltr), {"cv": rk.QueryKFold(3), "qid": ltr.qid, "measures": "nDCG@10"}
+    plain = rk.cross_validate(LGBMRanker(**LGBM), ltr.X, ltr.y, **told)
+    fitted = rk.cross_validate(LGBMRanker(**LGBM), ltr.X, ltr.y, sample_weight=weight, **told)
+    assert (fitted.predictions != plain.predictions).any()
+    assert fitted.evaluation.weights is None
+    expected = rk.evaluate(ltr.y, plain.predictions, qid=ltr.qid, query_weight=by_query, measures="nDCG@10")
+    for given in (by_query, dict(zip(ltr.qid, by_query, strict=True)), pd.Series(by_query)):
+        found = rk.cross_validate(LGBMRanker(**LGBM), ltr.X, ltr.y, query_weight=given, **told)
+        np.testing.assert_array_equal(found.predictions, plain.predictions)
+        assert found.evaluation.aggregate().tolist() == expected.aggregate().tolist()
+    with pytest.raises(InvalidInput) as caught:
+        rk.cross_validate(LGBMRanker(**LGBM), ltr.X, ltr.y, query_weight=weight, **told)
+    assert caught.value.argument == "query_weight"
+    with pytest.raises(InvalidInput, match="takes no sample_weight"):
+        rk.cross_validate(KNeighborsRegressor(), ltr.X, ltr.y, sample_weight=weight, **told)
 
 
-def test_a_search_inside_is_fitted_with_them_and_scored_without(ltr, weight):
-    """Without a scorer of its own; a scorer that asks for weights says how to keep them away."""
+def test_a_search_inside_is_fitted_by_rows_and_chooses_by_queries(ltr, weight):
+    """With a scorer and without, whatever was said to scikit-learn's routing: nothing."""
     grid, told = {"estimator__num_leaves": [4, 31]}, {"qid": ltr.qid, "sample_weight": weight}
-    search = rk.QueryRanker(GridSearchCV(rk.QueryRanker(LGBMRanker(**LGBM)), grid, cv=3, error_score="raise"))
-    search.fit(ltr.X, ltr.y, **told)
-    best = search.estimator_.best_params_["estimator__num_leaves"]
-    again = rk.QueryRanker(LGBMRanker(num_leaves=best, **LGBM)).fit(ltr.X, ltr.y, **told)
-    np.testing.assert_array_equal(search.predict(ltr.X), again.predict(ltr.X))
-    own = rk.make_scorer("AP")
-    with pytest.raises(UnusableWeights, match=r"set_score_request\(sample_weight=False\)"):
-        rk.QueryRanker(
-            GridSearchCV(rk.QueryRanker(LGBMRanker(**LGBM)), grid, scoring=own, cv=3, error_score="raise")
-        ).fit(ltr.X, ltr.y, **told)
-    own.set_score_request(sample_weight=False)
-    rk.QueryRanker(GridSearchCV(rk.QueryRanker(LGBMRanker(**LGBM)), grid, scoring=own, cv=3, error_score="raise")).fit(
-        ltr.X, ltr.y, **told
-    )
+    for scoring in (None, rk.make_scorer("nDCG@10")):
+        inner = GridSearchCV(rk.QueryRanker(LGBMRanker(**LGBM)), grid, scoring=scoring, cv=3, error_score="raise")
+        search = rk.QueryRanker(inner).fit(ltr.X, ltr.y, query_weight=of_queries(ltr), **told)
+        best = search.estimator_.best_params_["estimator__num_leaves"]
+        again = rk.QueryRanker(LGBMRanker(num_leaves=best, **LGBM)).fit(ltr.X, ltr.y, **told)
+        np.testing.assert_array_equal(search.predict(ltr.X), again.predict(ltr.X))
+        tried = [rk.QueryRanker(LGBMRanker(num_leaves=leaves, **LGBM)) for leaves in (4, 31)]
+        means = [
+            rk.cross_validate(one, ltr.X, ltr.y, cv=3, query_weight=of_queries(ltr), measures="nDCG@10", **told)
+            for one in tried
+        ]
+        expected = [found.folds["nDCG@10"].mean() for found in means]
+        assert search.estimator_.cv_results_["mean_test_score"] == pytest.approx(expected)
 
 
 def test_a_score_refuses_weights_by_row(ltr, weight):
     ranker = rk.QueryRanker(Ridge()).fit(ltr.X, ltr.y, qid=ltr.qid, sample_weight=weight)
-    with pytest.raises(InvalidInput, match=r"several within one query.*leave them out of this call"):
-        ranker.score(ltr.X, ltr.y, qid=ltr.qid, sample_weight=weight)
+    with pytest.raises(InvalidInput, match="several within one query") as caught:
+        ranker.score(ltr.X, ltr.y, qid=ltr.qid, query_weight=weight)
+    assert caught.value.argument == "query_weight"
+
+
+@pytest.mark.parametrize("by", ["row", "index", "query"])
+def test_a_scorer_takes_weights_of_queries_by_row_or_by_query(by, ltr):
+    """A Series by row is read by the index of the rows, although whole numbers may be ids of queries too."""
+    qid = np.array([int(query[1:]) for query in ltr.qid])
+    weight, frame = 1.0 + qid % 5, pd.DataFrame(ltr.X)
+    given = {"row": weight, "index": pd.Series(weight, frame.index), "query": dict(zip(qid, weight, strict=True))}[by]
+    ranker = rk.QueryRanker(Ridge()).fit(ltr.X, ltr.y, qid=qid)
+    expected = rk.evaluate(ltr.y, ranker.predict(ltr.X), qid=qid, query_weight=weight, measures="AP").aggregate()["AP"]
+    assert rk.make_scorer("AP")(ranker, frame, ltr.y, qid=qid, query_weight=given) == pytest.approx(expected)

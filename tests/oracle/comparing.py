@@ -137,11 +137,35 @@ FIELDS = (
 # fmt: on
 
 
+def told(compared: rk.Comparison, name: str, *given: Any) -> Any:
+    """Return a fact of a comparison: its own, of its settings, or of the module that reads what it keeps."""
+    for holder in (compared, getattr(compared, "settings", None)):
+        if hasattr(holder, name):
+            fact = getattr(holder, name)
+            return fact(*given) if callable(fact) else fact
+    from rankeval.comparison import record
+
+    if name in ("folds", "first_two"):
+        return getattr(record.kept(compared), name)
+    if name == "has_pairs":
+        return not compared.table.empty
+    return len(record.part_sizes(compared)) if name == "n_parts" else getattr(record, name)(compared, *given)
+
+
+def with_primary(compared: rk.Comparison, name: str) -> rk.Comparison:
+    """Return a comparison with another primary measure."""
+    if hasattr(compared, "primary"):
+        return replace(compared, primary=name)
+    from rankeval.comparison.record import with_settings
+
+    return with_settings(compared, primary=name)
+
+
 def facts(compared: rk.Comparison) -> dict[str, Any]:
     """Return the documented facts of a comparison."""
-    found = {name: getattr(compared, name) for name in FIELDS}
-    if compared.folds is not None:
-        found["folds"] = [getattr(compared.folds, name) for name in ("systems", "measures", "scores", "ratio")]
+    found = {name: told(compared, name) for name in FIELDS}
+    if (folds := told(compared, "folds")) is not None:
+        found["folds"] = [tuple(folds.systems), tuple(folds.measures), folds.scores, folds.ratio]
     return found
 
 
@@ -341,7 +365,7 @@ def kept(made: rk.Comparison) -> Any:
 
 READINGS: dict[str, Callable[[rk.Comparison], Any]] = {
     "best": lambda c: choice(c.best),
-    "best by": lambda c: [choice(replace(c, primary=name).best) for name in c.table["measure"].unique()],
+    "best by": lambda c: [choice(with_primary(c, name).best) for name in c.table["measure"].unique()],
     "findings": lambda c: c.findings,
     "effects": lambda c: c.effects,
     "ranks": lambda c: c.ranks,
@@ -349,16 +373,15 @@ READINGS: dict[str, Callable[[rk.Comparison], Any]] = {
     "bayes, rope 0": lambda c: c.bayes(rope=0.0),
     "bayes, ranks": lambda c: c.bayes(rope=0.05, method="signed_rank", n_samples=300, rng=3),
     "bayes, wrong": lambda c: c.bayes(rope=-1.0),
-    "overall": lambda c: facts(c.overall),
-    "main": lambda c: [c.main_measure, c.best_first],
-    "levels": lambda c: [c.alpha, c.interval_level, c.adjusted_level, c.shown_level],
-    "rows": lambda c: [c.shown, c.parted, c.gains],
-    "directions": lambda c: [c.directions, c.part_of_row, c.n_parts, c.has_pairs],
-    "words": lambda c: [c.correction_words, c.family_words(1), c.family_words(3)],
+    "overall": lambda c: facts(told(c, "overall")),
+    "main": lambda c: [told(c, "main_measure"), told(c, "best_first")],
+    "levels": lambda c: [told(c, name) for name in ("alpha", "interval_level", "adjusted_level", "shown_level")],
+    "rows": lambda c: [told(c, name) for name in ("shown", "parted", "gains")],
+    "directions": lambda c: [told(c, name) for name in ("directions", "part_of_row", "n_parts", "has_pairs")],
+    "words": lambda c: [told(c, "correction_words"), *(told(c, "family_words", n) for n in (1, 3))],
     "json": kept,
     "text": str,
-    "noted": lambda c: facts(c.with_notes("one", "two", "one")),
-    "bare": lambda c: facts(c.without_adjustment("as asked")),
+    "noted": lambda c: facts(told(c, "with_notes", "one", "two", "one")),
     "evaluations": lambda c: list(c.evaluations),
 }
 

@@ -14,6 +14,7 @@ import runpy
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import replace
 from functools import cache, partial
 from inspect import signature
 from pathlib import Path
@@ -29,6 +30,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import rankeval as rk
+from tests.oracle.recording import differences, from_bytes, said_of, today
 
 Calls = Iterator[tuple[str, Callable[[], object]]]
 
@@ -163,15 +165,20 @@ def numbers(ev: rk.Evaluation) -> dict[str, Any]:
     return {"scores": ev.scores, "queries": ev.queries, "aggregate": ev.aggregate().to_dict()} | left_out
 
 
+def names(ev: rk.Evaluation) -> dict[str, str]:
+    """Return the measures by the names asked for."""
+    return dict(zip(ev.measure_names, map(str, ev.measures), strict=True))
+
+
 def facts(ev: rk.Evaluation) -> dict[str, Any]:
     """Return all that an evaluation says."""
     return numbers(ev) | {
         "frame": ev.per_query,
-        "measures": dict(zip(ev.measure_names, map(str, ev.measures), strict=True)),
+        "measures": names(ev),
         "mean": ev.mean().to_dict(),
-        "errors": (ev.standard_errors, ev.aggregate_errors().to_dict()),
+        "errors": (said_of(ev, "standard_errors"), said_of(ev, "aggregate_errors").to_dict()),
         "card": ev.convention.card(),
-        "counts": [dict(sorted(counts.items())) for counts in (ev.query_counts, ev.rule_counts)],
+        "counts": [dict(sorted(said_of(ev, name).items())) for name in ("query_counts", "rule_counts")],
         "digests": (ev.judgments_digest, ev.ranking_digest),
         "told": (ev.name, ev.n_queries, ev.tied_share, ev.judged_share, ev.weights, repr(ev)),
     }
@@ -361,7 +368,7 @@ def results() -> Calls:
             yield f"worst/{n}/{measure}/{seed}", partial(worst, ev, n, measure)
         attributes = {"Series": by, "mapping": by.to_dict(), "array": odd, "count": "relevant", "some": by[:2]}
         attributes |= {"frame": pd.DataFrame({"a": by, "b": ev.scores[:, 0] > 0.3}), "nan": by.where(by == "odd")}
-        attributes |= {"qid": pd.DataFrame({"qid": ids, "c": odd}), "numbers": ev.query_counts["retrieved"]}
+        attributes |= {"qid": pd.DataFrame({"qid": ids, "c": odd}), "numbers": said_of(ev, "query_counts")["retrieved"]}
         if seed < 4:
             attributes |= {"unknown": "x", "short": odd[1:], "lists": [[1]] * len(ids), "other": pd.Series([1], ["zz"])}
             for n, measure in ((0, None), (1.5, None), ("x", None), (2, "nothing"), (2, ["AP"])):
@@ -371,18 +378,18 @@ def results() -> Calls:
                 yield f"slices/{what}/{level}/{seed}", partial(sliced, ev, value, level)
         for level in (0.95, 0.5, 0.999, *((0, 1, 1.5, "x", None) if seed < 4 else ())):
             yield f"ci/{level}/{seed}", partial(lambda e, c: e.ci(c).reset_index(), ev, level)
-        yield f"bytes/{seed}", partial(lambda e: facts(rk.Evaluation.from_bytes(e.to_bytes())), ev)
-        yield f"bytes/columns/{seed}", partial(lambda e: pd.read_parquet(io.BytesIO(e.to_bytes())), ev)
+        yield f"bytes/{seed}", partial(lambda e: facts(from_bytes(said_of(e, "to_bytes"))), ev)
+        yield f"bytes/columns/{seed}", partial(lambda e: pd.read_parquet(io.BytesIO(said_of(e, "to_bytes"))), ev)
         yield f"save/{seed}", partial(lambda e: facts(kept(e)), ev)
-        yield f"renamed/{seed}", partial(lambda e: facts(e.renamed("another")), ev)
+        yield f"renamed/{seed}", partial(lambda e: facts(replace(e, name="another")), ev)
         other = evaluated(seed, FEW, "dicts", lambda one: one, **rules)
-        yield f"differs_from/{seed}", partial(lambda e, o: (e.differs_from(o), o.differs_from(e)), ev, other)
+        yield f"differs_from/{seed}", partial(lambda e, o: (differences(e, o), differences(o, e)), ev, other)
         yield (
             f"told/{seed}",
-            partial(lambda e: (e.notes, sorted(e.info.items()), {n: str(one) for n, one in e.by_name.items()}), ev),
+            partial(lambda e: (e.notes, sorted(said_of(e, "info").items()), names(e)), ev),
         )
     for content in (b"", b"PAR1", b"{}"):
-        yield f"from_bytes/{content!r}", partial(rk.Evaluation.from_bytes, content)
+        yield f"from_bytes/{content!r}", partial(from_bytes, content)
     yield "load/nowhere", partial(rk.Evaluation.load, "nowhere.parquet")
     yield "save/nowhere", partial(evaluated, 1, FEW, show=lambda ev: ev.save("no/folder.parquet"))
 
@@ -757,7 +764,8 @@ def scored(seed: int, measures: Any, beside: str, **options: Any) -> Any:
     elif beside == "short":
         told = {"qid": data.qid[:3]}
     scorer = rk.make_scorer(measures, **options)
-    return scorer(First(), X, y, **told), numbers(scorer.evaluate(First(), X, y, **told)), repr(scorer)
+    scores, found = today(scorer, First(), X, y, **told), today(scorer.evaluate, First(), X, y, **told)
+    return scores, numbers(found), repr(scorer)
 
 
 def watched(seed: int, which: str, measures: Any, convention: str, weight: str | None) -> Any:

@@ -42,6 +42,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import rankeval as rk
+from tests.oracle.recording import today
 
 Call = tuple[str, Callable[[], object]]
 M3 = ["nDCG@5", "AP", "RR"]
@@ -85,7 +86,7 @@ def of_cv(cv: Any) -> Any:
         return {name: of_cv(one) for name, one in cv.items()} | {"folds": without_seconds(cv.folds)}
     facts = {"folds": without_seconds(cv.folds), "predictions": cv.predictions, "splits": cv.splits, "said": repr(cv)}
     facts |= {"best": cv.best_params, "fitted": None if cv.estimators is None else len(cv.estimators)}
-    return of_evaluation(cv.evaluation) | facts | {"name": cv.evaluation.name, "notes": cv.notes}
+    return of_evaluation(cv.evaluation) | facts | {"name": cv.evaluation.name, "notes": getattr(cv, "notes", ())}
 
 
 def of_comparison(cmp: Any) -> Any:
@@ -310,11 +311,7 @@ def validated(
     w: dict[str, Any], estimator: Any, *, run: Any = rk.cross_validate, told: Any = of_cv, **options: Any
 ) -> Any:
     given = {"X": w["X"], "y": w["y"], "qid": w["qid"], "measures": ["AP", "nDCG@5"], "cv": 3} | options
-    weights = given.pop("sample_weight", None)
-    more = {} if weights is None else {"sample_weight": weights}
-    if "sample_weight" not in inspect.signature(run).parameters and more:
-        more = {"query_weight": weights}
-    return told(run(estimator, given.pop("X"), given.pop("y"), **given, **more))
+    return told(today(run, estimator, given.pop("X"), given.pop("y"), **given))
 
 
 def of_curve(curve: Any) -> Any:
@@ -340,7 +337,7 @@ def scored(w: dict[str, Any], how: str, measures: Any, **options: Any) -> Any:
     if how == "no ids":
         return scorer(Ridge().fit(X, y), X, y)
     if how == "weights":
-        return scorer(Ridge().fit(X, y), X, y, qid=qid, sample_weight=1.0 + w["codes"] % 2)
+        return today(scorer, Ridge().fit(X, y), X, y, qid=qid, sample_weight=1.0 + w["codes"] % 2)
     if how == "column":
         frame = pd.DataFrame(X, columns=list("abcd")).assign(qid=qid)
         found = cross_validate(ranker, frame, y, cv=cv, scoring=scorer)
@@ -365,7 +362,7 @@ def ranked(
 ) -> Any:
     X, given = ways(w)[how]
     y = w["y"][np.argsort(w["codes"], kind="stable")] if "group" in given else w["y"]
-    ranker = rk.QueryRanker(estimator, **options).fit(X, y, **given, **(fit or {}))
+    ranker = today(rk.QueryRanker(estimator, **options).fit, X, y, **given, **(fit or {}))
     facts = {"scores": ranker.predict(X), "said": repr(ranker), "n": ranker.n_features_in_}
     facts |= {"rounds": ranker.n_iterations_, "best": ranker.validation_score_}
     score = {key: value for key, value in given.items() if key in {"qid", "group"}}
@@ -376,7 +373,7 @@ def tuned(w: dict[str, Any], measure: str, space: Any, **options: Any) -> Any:
     import optuna
 
     optuna.logging.set_verbosity(optuna.logging.ERROR)
-    objective = rk.optuna_objective(Ridge(), space, w["X"], w["y"], qid=w["qid"], measure=measure, **options)
+    objective = today(rk.optuna_objective, Ridge(), space, w["X"], w["y"], qid=w["qid"], measure=measure, **options)
     study = optuna.create_study(direction=objective.direction, sampler=optuna.samplers.RandomSampler(seed=0))
     study.optimize(objective, n_trials=3)
     trials = [(one.params, one.value, one.intermediate_values, one.user_attrs) for one in study.trials]

@@ -21,6 +21,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from decimal import Decimal
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,7 @@ from sklearn.linear_model import Ridge
 import rankeval as rk
 import rankeval_mlflow as rkm
 from rankeval import curves, datasets, testing
+from tests.oracle.recording import from_bytes, said_of, today
 
 RENAMED = {
     "alpha": "confidence_level",
@@ -449,7 +451,7 @@ class Trial:
 
 
 def _scorer(**arguments: Any) -> Any:
-    return rk.make_scorer(["AP", "RR"])(MODEL, **arguments)
+    return today(rk.make_scorer(["AP", "RR"]), MODEL, **arguments)
 
 
 def _genai(**arguments: Any) -> Any:
@@ -553,7 +555,7 @@ def _cases() -> None:
     case("Evaluation.worst", lambda: EV.worst, n=3, measure="AP")
     case("Evaluation.save", lambda: EV.save, path="x.parquet")
     case("Evaluation.load", lambda: rk.Evaluation.load, path=Made(lambda: (EV.save("x.parquet"), "x.parquet")[1]))
-    case("Evaluation.from_bytes", lambda: rk.Evaluation.from_bytes, content=EV.to_bytes())
+    case("Evaluation.from_bytes", lambda: from_bytes, content=said_of(EV, "to_bytes"))
     wide = {"collection_weights": "collections", "unpaired": "error", "unjudged": None, "by": None}
     case("compare", lambda: rk.compare, systems=SCORES, baseline="a", alpha=0.05, **HOW, **wide)
     claims = {"alternative": "two-sided", "claim": "not_worse", "margin": 0.1, "unseen": 1}
@@ -652,16 +654,26 @@ def _learning_cases() -> None:
     ranker = lambda **k: rk.QueryRanker(**k).fit(X, Y, qid=Q).predict(X)
     case("QueryRanker", lambda: ranker, 3, estimator=Ridge(), eval_convention="rankeval", **fitted)
     fit = {key: ROWS[key] for key in ("qid", "group", "groups", "sample_weight", "eval_set", "eval_qid")}
-    case("QueryRanker.fit", lambda: lambda **k: rk.QueryRanker(Ridge()).fit(**k).predict(X), X=X, y=Y, **fit)
+    case("QueryRanker.fit", lambda: lambda **k: today(rk.QueryRanker(Ridge()).fit, **k).predict(X), X=X, y=Y, **fit)
     case("QueryRanker.predict", lambda: RANKER.predict, X=X)
-    case("QueryRanker.score", lambda: RANKER.score, 3, X=X, y=Y, qid=Q, group=None, sample_weight=None)
+    case("QueryRanker.score", lambda: partial(today, RANKER.score), 3, X=X, y=Y, qid=Q, group=None, sample_weight=None)
     learnt = {"estimator": Ridge(), "X": X, "y": Y, **ROWS, "measures": ["AP"], "cv": 2, **RULES, "n_jobs": None}
-    case("cross_validate", lambda: rk.cross_validate, 3, **learnt, name="x", progress=None, return_estimators=False)
+    case(
+        "cross_validate",
+        lambda: partial(today, rk.cross_validate),
+        3,
+        **learnt,
+        name="x",
+        progress=None,
+        return_estimators=False,
+    )
     case("CrossValidation.compare", lambda: CV.compare, other=CV, question="models")
     one = {key: value for key, value in learnt.items() if key not in {"measures", "n_jobs"}} | {"measure": "AP"}
-    objective = lambda **k: rk.optuna_objective(**k)(Trial())
+    objective = lambda **k: today(rk.optuna_objective, **k)(Trial())
     case("optuna_objective", lambda: objective, 3, space={"alpha": [0.1, 1.0]}, **one)
-    case("learning_curve", lambda: rk.learning_curve, 3, **learnt, sizes=[0.5, 1.0], rng=0, progress=None)
+    case(
+        "learning_curve", lambda: partial(today, rk.learning_curve), 3, **learnt, sizes=[0.5, 1.0], rng=0, progress=None
+    )
     case("LearningCurve.plot", lambda: CURVE.plot, 4, measure="AP")
 
 
@@ -837,7 +849,7 @@ READERS: dict[str, tuple[Callable[[str], Any], ...]] = {
     "run": (rk.Run.read, lambda path: rk.evaluate(QRELS, path, measures="AP")),
     "table": (lambda path: datasets.load_table(path, qid="qid", label="relevance"),),
     "letor": (datasets.load_letor,),
-    "ev": (rk.Evaluation.load, lambda path: rk.Evaluation.from_bytes(Path(path).read_bytes())),
+    "ev": (rk.Evaluation.load, lambda path: from_bytes(Path(path).read_bytes())),
     "comparison": (lambda path: rk.Comparison.from_json(Path(path).read_bytes().decode("utf-8", "replace")),),
     "config": (rk.run_experiment,),
 }

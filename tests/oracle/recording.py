@@ -11,7 +11,8 @@ import re
 import tempfile
 import time
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -130,3 +131,39 @@ def _difference(was: dict[str, Any], now: dict[str, Any] | None) -> str | None:
 
 def _told(line: dict[str, Any] | None) -> str:
     return "nothing" if line is None else f"{line.get('shown') or line.get('refused', '') + ': ' + line['words']}"[:260]
+
+
+def today(function: Callable[..., Any], *given: Any, **arguments: Any) -> Any:
+    """Call a function of model_selection with what was ``groups``, and ``sample_weight`` of means, by today's names."""
+    known = signature(function).parameters
+    if "groups" in arguments and "unit" in known:
+        arguments["unit"] = arguments.pop("groups")
+    weights, qid = arguments.get("sample_weight"), arguments.get("qid")
+    if "query_weight" in known and ("sample_weight" not in known or function.__name__ == "score"):
+        arguments["query_weight"] = arguments.pop("sample_weight", None)
+    elif "query_weight" in known and isinstance(weights, np.ndarray) and weights.shape == np.shape(qid):
+        pairs = set(zip(map(str, qid), map(str, weights), strict=True))
+        arguments["query_weight"] = weights if len(pairs) == len(set(map(str, qid))) else None  # else of rows
+    return function(*given, **arguments)
+
+
+def said_of(ev: Any, name: str) -> Any:
+    """Return what an evaluation says under a name: by itself, as it did of old, or by the function of that name."""
+    if not hasattr(ev, name):
+        if name in ("query_counts", "rule_counts"):
+            return ev.facts.query_counts if name == "query_counts" else ev.facts.totals()
+        return getattr(importlib.import_module("rankeval.evaluation.result"), {"info": "info_of"}.get(name, name))(ev)
+    found = getattr(ev, name)
+    return found() if callable(found) else found
+
+
+def from_bytes(content: bytes) -> Any:
+    """Return the evaluation of the bytes of a file."""
+    result = importlib.import_module("rankeval.evaluation.result")
+    return getattr(result.Evaluation, "from_bytes", getattr(result, "from_bytes", None))(content)
+
+
+def differences(ev: Any, other: Any) -> list[str]:
+    """Return the sentences on how two evaluations differ."""
+    merging = importlib.import_module("rankeval.evaluation.merging")
+    return ev.differs_from(other) if hasattr(ev, "differs_from") else merging.differences(ev, other)

@@ -16,8 +16,7 @@ import pytest
 import rankeval
 from rankeval.ledger.discovery import FOLDER
 from rankeval.measures.family import FAMILIES
-from rankeval.significance.claims import CLAIMS
-from rankeval.significance.registry import CORRECTIONS, TESTS
+from rankeval.significance.declarations import CLAIMS, CORRECTIONS, TESTS
 
 ROOT = Path(__file__).resolve().parents[2]
 MODULES = sorted(module.name for module in pkgutil.walk_packages(rankeval.__path__, "rankeval."))

@@ -137,4 +137,5 @@ def test_skops_asks_for_the_class_alone(name, types, objects):
     """Neither the frozen mapping of a convention nor the function of a measure is in the file."""
     packed = skops.io.dumps(objects[name])
     assert set(skops.io.get_untrusted_types(data=packed)) == types
-    assert skops.io.loads(packed, trusted=sorted(types)) == objects[name]
+    again = skops.io.loads(packed, trusted=sorted(types))
+    assert (type(again), repr(again)) == (type(objects[name]), repr(objects[name]))  # scorers are no values

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from html import escape
 from pathlib import Path
 
-import mlflow
-import pandas as pd
 import pytest
 from pandas.testing import assert_frame_equal
 from typer.testing import CliRunner
 
 import rankeval as rk
 import rankeval_mlflow as rkm
-from rankeval.comparison.means import comparison_of_one
+from rankeval.comparison.concluding import comparison_of_one
+from rankeval.comparison.design import without_adjusted
+from rankeval.comparison.record import with_notes
 from rankeval.contamination import refusal
 from rankeval.errors import ConventionMismatch, InvalidInput
-from rankeval.evaluation import Evaluation
-from rankeval.tracking import RunRecord, host
+from rankeval.evaluation import from_bytes
+from rankeval.tracking import host
 
 
 @pytest.fixture
@@ -28,42 +29,16 @@ def systems(small):
 
 @pytest.fixture
 def comparison(systems):
-    return rk.compare(systems, baseline="bm25").with_notes("exploratory: 3 looks | <i>")
-
-
-def settings_of(client, run_id, folder):
-    """Return the settings of a comparison, from the manifest."""
-    return json.loads(artifact(client, run_id, "rankeval/comparison/manifest.json", folder))["facts"]["comparison"][
-        "settings"
-    ]
+    return with_notes(rk.compare(systems, baseline="bm25"), "exploratory: 3 looks | <i>")
 
 
 def artifact(client, run_id, path, tmp_path):
     return Path(client.download_artifacts(run_id, path, str(tmp_path))).read_bytes()
 
 
-def test_a_comparison_and_its_evaluations_come_back(comparison, systems, assert_same, client, tmp_path):
-    run_id = rkm.log_comparison(comparison).run_id
-    back = rk.Comparison.from_json(artifact(client, run_id, "rankeval/comparison/comparison.json", tmp_path).decode())
-    assert_frame_equal(back.table, comparison.table)
-    assert back.notes == comparison.notes
-    content = artifact(client, run_id, "rankeval/comparison/evaluations/ltr_at_2.parquet", tmp_path)
-    assert_same(Evaluation.from_bytes(content), systems["ltr@2"])
-    settings = settings_of(client, run_id, tmp_path)
-    assert (settings["test"], settings["correction"], settings["n_comparisons"]) == ("t", "holm", 6)
-
-
-def test_differences_and_adjusted_p_values_are_metrics(comparison, client):
-    metrics = client.get_run(rkm.log_comparison(comparison).run_id).data.metrics
-    row = comparison.table.set_index(["system", "measure"]).loc[("ltr@2", "nDCG@10")]
-    for sign in ("difference", "p_adjusted", "ci_low_adjusted", "ci_high_adjusted"):
-        assert metrics[f"comparison/ltr_at_2 nDCG_at_10 {sign}"] == row[sign]
-    assert len(metrics) == 6 * 4
-
-
 def test_one_system_has_its_mean_and_interval_as_metrics(systems, assert_same, client, tmp_path):
     """What a plan of one system opens: no difference, and everything else as for a comparison."""
-    one = comparison_of_one("ltr@2", systems["ltr@2"], notes=("confirmatory",))
+    one = comparison_of_one("ltr@2", systems["ltr@2"])
     run = client.get_run(rkm.log_comparison(one).run_id)
     row = one.means.iloc[0]
     for end in ("mean", "ci_low", "ci_high"):
@@ -73,11 +48,11 @@ def test_one_system_has_its_mean_and_interval_as_metrics(systems, assert_same, c
     content = artifact(client, run.info.run_id, "rankeval/comparison/comparison.json", tmp_path).decode()
     assert_frame_equal(rk.Comparison.from_json(content).means, one.means)
     scores = artifact(client, run.info.run_id, "rankeval/comparison/evaluations/ltr_at_2.parquet", tmp_path)
-    assert_same(Evaluation.from_bytes(scores), systems["ltr@2"])
+    assert_same(from_bytes(scores), systems["ltr@2"])
 
 
 def test_p_values_that_are_not_given_are_not_logged(comparison, client):
-    exploratory = comparison.without_adjustment("exploratory")
+    exploratory = replace(comparison, table=without_adjusted(comparison.table))
     metrics = client.get_run(rkm.log_comparison(exploratory).run_id).data.metrics
     assert not [key for key in metrics if key.endswith("p_adjusted")]
 
@@ -105,20 +80,6 @@ def test_the_headline_is_a_tag_and_stands_in_description_and_report(systems, cli
     assert client.get_run(run_id).data.tags["rankeval.again.headline"] == comparison.headline
 
 
-def test_all_pairs_are_told_apart(systems, client):
-    metrics = client.get_run(rkm.log_comparison(rk.compare(systems, measures="AP")).run_id).data.metrics
-    assert "comparison/ltr_at_2 vs bm25 AP difference" in metrics
-    assert len(metrics) == 3 * 4
-
-
-def test_frames_are_compared_and_logged_too(client):
-    frames = {
-        name: pd.DataFrame({"AP": [0.1, 0.2, value]}, index=["a", "b", "c"]) for name, value in (("x", 0.3), ("y", 1))
-    }
-    run = client.get_run(rkm.log_comparison(rk.compare(frames, baseline="x")).run_id)
-    assert "comparison/y AP difference" in run.data.metrics
-
-
 def test_the_same_comparison_twice_is_one_and_another_needs_another_name(comparison, systems, client):
     run_id = rkm.log_comparison(comparison).run_id
     rkm.log_comparison(comparison, run_id)
@@ -130,16 +91,6 @@ def test_the_same_comparison_twice_is_one_and_another_needs_another_name(compari
         "rankeval/comparison",
         "rankeval/randomization",
     }
-
-
-def test_the_active_run_is_meant(comparison):
-    with mlflow.start_run() as active:
-        assert rkm.log_comparison(comparison).run_id == active.info.run_id
-
-
-def test_a_record_carries_its_comparison(comparison, client):
-    tracked = host("mlflow").tracker().log(RunRecord("parent", comparison=comparison), experiment="letor")
-    assert "comparison/ltr_at_2 AP p_adjusted" in client.get_run(tracked.run_id).data.metrics
 
 
 def test_runs_are_compared_as_their_evaluations_are(systems):
@@ -162,26 +113,6 @@ def test_runs_under_different_conventions_are_not_compared(small):
     ]
     with pytest.raises(ConventionMismatch, match="must not be compared"):
         rkm.compare_runs(runs)
-
-
-def test_a_comparison_over_collections_logs_every_evaluation_and_row(small, assert_same, client, tmp_path):
-    """Rows over all under the plain names, those of collections under theirs; evaluations of each collection."""
-    given = {
-        name: {"news": small(name, seed=k), "web": small(name, seed=k + 5)} for k, name in enumerate(("bm25", "ltr"))
-    }
-    web = {name: parts["web"].subset(parts["web"].queries[1:]) for name, parts in given.items()}
-    given = {name: {"news": parts["news"], "web": web[name]} for name, parts in given.items()}
-    compared = rk.compare(given, baseline="bm25", n_resamples=99)
-    run_id = rkm.log_comparison(compared).run_id
-    metrics = client.get_run(run_id).data.metrics
-    for part, folder in (("all", "comparison"), ("news", "comparison/news"), ("web", "comparison/web")):
-        row = compared.table.set_index(["collection", "measure"]).loc[(part, "nDCG@10")]
-        assert metrics[f"{folder}/ltr nDCG_at_10 difference"] == row["difference"]
-    content = artifact(client, run_id, "rankeval/comparison/evaluations/ltr on web.parquet", tmp_path)
-    assert_same(Evaluation.from_bytes(content), web["ltr"])
-    back = rk.Comparison.from_json(artifact(client, run_id, "rankeval/comparison/comparison.json", tmp_path).decode())
-    assert_frame_equal(back.table, compared.table)
-    assert settings_of(client, run_id, tmp_path)["weights"] == "collections"
 
 
 @pytest.fixture

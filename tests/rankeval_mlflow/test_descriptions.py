@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import rankeval as rk
+from rankeval.evaluation.result import info_of
 from rankeval_mlflow.layout import MAX_TAG
 from rankeval_mlflow.views import evaluation_section, merged
 
@@ -38,7 +39,7 @@ def test_a_long_table_gives_way_to_a_hint():
 def test_a_runs_description_says_what_was_drawn():
     """The error of values over drawn orders of ties stands below the table."""
     evaluation = rk.evaluate([1, 0] * 20, [1.0] * 40, qid=["a"] * 40, measures=["SquaredAP", "AP"])
-    assert evaluation.info["ties"] in evaluation_section(evaluation, "dev", {}).replace("\\", "")
+    assert info_of(evaluation)["ties"] in evaluation_section(evaluation, "dev", {}).replace("\\", "")
 
 
 def test_control_characters_of_a_name_are_escaped():

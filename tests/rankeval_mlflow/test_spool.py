@@ -17,21 +17,23 @@ from mlflow.exceptions import MlflowException
 
 import rankeval_mlflow as rkm
 from rankeval.errors import InvalidInput, TrackingError
+from rankeval.evaluation import to_bytes
 from rankeval.tracking import RunRecord, host
-from rankeval_mlflow.delivery.completeness import pieces_of, roles_of
 from rankeval_mlflow.delivery.payload import (
     DatasetUse,
     Node,
     Payload,
     Rendering,
+    SavedModel,
     Scores,
     Target,
     manifest,
+    pieces_of,
+    roles_of,
     walk,
 )
 from rankeval_mlflow.delivery.sending import send
 from rankeval_mlflow.delivery.spool import locked, put, read, spool_directory, waiting
-from rankeval_mlflow.flavours.mlmodel import SavedModel
 from rankeval_mlflow.layout import COMPLETE
 from rankeval_mlflow.packing.record import record_node
 
@@ -133,19 +135,6 @@ def test_the_message_says_what_happened_where_it_is_kept_and_how_to_send_it(smal
     assert f"rankeval mlflow resend {record.id}" in message
 
 
-def test_an_incomplete_run_is_refused_until_it_is_sent(small, assert_same, monkeypatch):
-    cut = Cut(monkeypatch, at=5, answer_lost=False)
-    with pytest.raises(TrackingError):
-        rkm.log_evaluation(small())
-    (record,) = waiting()
-    run_id = record.sent()["runs"]["0"]
-    with pytest.raises(InvalidInput, match=re.escape(COMPLETE)):
-        rkm.load_evaluation(run_id)
-    cut.on = False
-    assert send(record).run_id == run_id
-    assert_same(small(), rkm.load_evaluation(run_id))
-
-
 def test_the_record_is_on_disk_before_the_store_is_asked(small, monkeypatch):
     seen = []
 
@@ -157,33 +146,11 @@ def test_the_record_is_on_disk_before_the_store_is_asked(small, monkeypatch):
     with pytest.raises(TrackingError):
         rkm.log_evaluation(small())
     (record,) = seen
-    assert (
-        record.folder / "files" / "0" / "rankeval" / "dev" / "evaluation.parquet"
-    ).read_bytes() == small().to_bytes()
-
-
-def test_a_parcel_is_read_back_as_it_was_written(small):
-    payload = Payload(
-        Target("http://localhost:1", None, None, None, "letor"),
-        record_node(tree(small)),
-        1_700_000_000_000,
-        {"mlflow.user": "me"},
-        "m-1",
-        ("ranker", "7"),
-    )
-    assert read(put(payload)) == payload
+    assert (record.folder / "files" / "0" / "rankeval" / "dev" / "evaluation.parquet").read_bytes() == to_bytes(small())
 
 
 def _payload(uri="http://127.0.0.1:9"):
     return Payload(Target(uri, experiment_name="letor"), Node("run", "record", files={"a.txt": b"abc"}), 0)
-
-
-def test_a_half_written_folder_is_not_seen(spool):
-    spool.mkdir()
-    (spool / ".20260101T000000-00000000.draft").mkdir()
-    (spool / ".20260101T000000-00000000.draft" / "record.json").write_text("{")
-    (spool / "20260101T000000-00000000").mkdir()
-    assert waiting() == []
 
 
 def test_a_record_that_was_altered_is_not_sent():
@@ -223,18 +190,6 @@ def test_two_processes_do_not_send_the_same_record():
     other.join()
     with locked(record) as ours:
         assert ours, "the lock went with its process"
-
-
-def test_without_a_setting_the_spool_is_in_the_users_data_directory(monkeypatch, tmp_path):
-    monkeypatch.delenv("RANKEVAL_SPOOL")
-    monkeypatch.setattr("sys.platform", "linux")
-    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
-    assert spool_directory() == tmp_path / "data" / "rankeval" / "spool"
-
-
-def test_only_its_owner_reads_the_spool(spool):
-    record = put(_payload("postgresql://me:secret@host/db"))
-    assert (spool.stat().st_mode & 0o077, record.folder.stat().st_mode & 0o077) == (0, 0)
 
 
 def test_a_dead_server_is_reported_in_seconds_and_without_its_password(small, capfd):
@@ -291,6 +246,40 @@ def whole_tree():
     )
 
 
+RECORD = """
+{"format": 2, "key": null, "created_ms": 1700000000000, "target": {"uri": "http://host:1",
+"registry_uri": null, "run_id": "r", "experiment_id": null, "experiment_name": "letor"},
+"context": {"user": "me"}, "model_id": "m-1", "model_version": ["ranker", "7"], "nodes": {"0": {"name": "root",
+"label": "record", "params": {"depth": "3"}, "metrics": {"seconds": 1.5}, "tags": {"team": "search"},
+"scores": [{"role": "dev", "metrics": {"AP": 0.25, "nDCG_at_10": 0.5}, "dataset_name": "letor",
+"dataset_digest": "abababababababababababababababababababababababababababababababab",
+"evaluation_sha256": "cdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcd", "step": 0},
+{"role": "test", "metrics": {"AP": 0.125}, "dataset_name": "letor-test",
+"dataset_digest": "efefefefefefefefefefefefefefefefefefefefefefefefefefefefefefefef",
+"evaluation_sha256": "0101010101010101010101010101010101010101010101010101010101010101", "step": 0}],
+"datasets": [{"name": "letor", "digest": "abababababababababababababababababababababababababababababababab",
+"role": "dev", "source": "/data/letor.txt", "profile": {"num_rows": 8, "num_queries": 2}},
+{"name": "letor-test", "digest": "efefefefefefefefefefefefefefefefefefefefefefefefefefefefefefefef",
+"role": "test", "source": null, "profile": {"num_rows": 4}}],
+"files": {"a.txt": "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"},
+"sections": {"dev": "some *words*"}, "started_ms": null, "ended_ms": null, "status": "FINISHED",
+"steps": [["loss", 0.5, 1], ["loss", 0.25, 2]], "renderings": [{"kind": "evaluation", "source": "a.txt",
+"into": "x", "options": {"n": 3}, "tables": ["t.json"]}], "models": [{"name": "ranker", "params": {"k": "v"},
+"tags": {}, "flavor": null, "model_type": "ranker",
+"files": {"MLmodel": "62c66a7a5dd70c3146618063c344e531e6d4b59e379808443ce962b3abd63c5a"}}],
+"facts": {"dev": {"judgments": "ab"}}}, "0-0": {"params": {}, "metrics": {"loss": 0.75}, "tags": {},
+"scores": [{"role": "test", "metrics": {"AP": 0.125}, "dataset_name": "letor-test",
+"dataset_digest": "efefefefefefefefefefefefefefefefefefefefefefefefefefefefefefefef",
+"evaluation_sha256": "0101010101010101010101010101010101010101010101010101010101010101", "step": 0}],
+"datasets": [], "files": {"b/c.txt": "1e0bbd6c686ba050b8eb03ffeedc64fdc9d80947fce821abbe5d6dc8d252c5ac"},
+"sections": {}, "started_ms": null, "ended_ms": null, "status": "FINISHED", "steps": [], "renderings": [],
+"models": [], "facts": {}, "name": "child", "label": "record"}, "0-1": {"params": {}, "metrics": {},
+"tags": {}, "scores": [], "datasets": [], "files": {}, "sections": {}, "started_ms": null, "ended_ms": null,
+"status": "FINISHED", "steps": [], "renderings": [], "models": [], "facts": {}, "name": "last",
+"label": "record"}}}
+"""
+
+
 def test_a_record_is_written_so_that_the_next_version_reads_it():
     """The file, byte for byte in its content: what waits in a spool outlives an update."""
     root = replace(
@@ -301,89 +290,9 @@ def test_a_record_is_written_so_that_the_next_version_reads_it():
     payload = Payload(Target("http://host:1", None, "r", None, "letor"), root, 1_700_000_000_000, {"user": "me"})
     record = put(replace(payload, model_id="m-1", model_version=("ranker", "7")))
     assert re.fullmatch(r"20231114T221320-[0-9a-f]{8}", record.id)
-    test_scores = {
-        "role": "test",
-        "metrics": {"AP": 0.125},
-        "dataset_name": "letor-test",
-        "dataset_digest": "ef" * 32,
-        "evaluation_sha256": "01" * 32,
-        "step": 0,
-    }
-    model = {"name": "ranker", "params": {"k": "v"}, "tags": {}, "flavor": None, "model_type": "ranker"}
-    drawing = {"kind": "evaluation", "source": "a.txt", "into": "x", "options": {"n": 3}, "tables": ["t.json"]}
-    times = {"started_ms": None, "ended_ms": None, "status": "FINISHED"}
-    later = {"steps": [], "renderings": [], "models": [], "facts": {}}
-    empty = {"params": {}, "metrics": {}, "tags": {}, "scores": [], "datasets": [], "files": {}, "sections": {}}
-    empty |= {**times, **later}
     written = json.loads((record.folder / "record.json").read_text("utf-8"))
     assert re.fullmatch("[0-9a-f]{64}", written.pop("identity"))
-    assert written == {
-        "format": 2,
-        "key": None,
-        "created_ms": 1_700_000_000_000,
-        "target": {
-            "uri": "http://host:1",
-            "registry_uri": None,
-            "run_id": "r",
-            "experiment_id": None,
-            "experiment_name": "letor",
-        },
-        "context": {"user": "me"},
-        "model_id": "m-1",
-        "model_version": ["ranker", "7"],
-        "nodes": {
-            "0": {
-                "name": "root",
-                "label": "record",
-                "params": {"depth": "3"},
-                "metrics": {"seconds": 1.5},
-                "tags": {"team": "search"},
-                "scores": [
-                    {
-                        "role": "dev",
-                        "metrics": {"AP": 0.25, "nDCG_at_10": 0.5},
-                        "dataset_name": "letor",
-                        "dataset_digest": "ab" * 32,
-                        "evaluation_sha256": "cd" * 32,
-                        "step": 0,
-                    },
-                    test_scores,
-                ],
-                "datasets": [
-                    {
-                        "name": "letor",
-                        "digest": "ab" * 32,
-                        "role": "dev",
-                        "source": "/data/letor.txt",
-                        "profile": {"num_rows": 8, "num_queries": 2},
-                    },
-                    {
-                        "name": "letor-test",
-                        "digest": "ef" * 32,
-                        "role": "test",
-                        "source": None,
-                        "profile": {"num_rows": 4},
-                    },
-                ],
-                "files": {"a.txt": hashlib.sha256(b"abc").hexdigest()},
-                "sections": {"dev": "some *words*"},
-                **times,
-                "steps": [["loss", 0.5, 1], ["loss", 0.25, 2]],
-                "renderings": [drawing],
-                "models": [{**model, "files": {"MLmodel": hashlib.sha256(b"m").hexdigest()}}],
-                "facts": {"dev": {"judgments": "ab"}},
-            },
-            "0-0": {
-                **empty,
-                "name": "child",
-                "label": "record",
-                "metrics": {"loss": 0.75},
-                "scores": [test_scores],
-                "files": {"b/c.txt": hashlib.sha256(b"bc").hexdigest()},
-            },
-            "0-1": {**empty, "name": "last", "label": "record"},
-        },
-    }
+    assert written == json.loads(RECORD)
     files = {str(path.relative_to(record.folder)) for path in record.folder.rglob("*") if path.is_file()}
     assert files == {"record.json", "files/0/a.txt", "files/0-0/b/c.txt", "models/0/0/MLmodel"}
     assert record.sent() == {"runs": {}, "asked": []}
@@ -567,14 +476,6 @@ def test_a_record_that_names_a_file_elsewhere_is_told_so():
         file.write_text(json.dumps(plain))
         with pytest.raises(kind, match=says):
             read(record)
-
-
-def test_the_folders_above_the_spool_are_made(monkeypatch, tmp_path):
-    """On a new machine there is no data directory of the user either."""
-    monkeypatch.setenv("RANKEVAL_SPOOL", str(tmp_path / "share" / "rankeval" / "spool"))
-    first = put(_payload())
-    assert waiting() == [first]
-    assert first.folder.parent == tmp_path / "share" / "rankeval" / "spool"
 
 
 def test_a_record_that_is_gone_is_not_sent():

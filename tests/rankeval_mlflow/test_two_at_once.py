@@ -104,9 +104,9 @@ def test_a_lock_is_waited_for_and_goes_with_its_holder(tmp_path: Path):
 
 def test_an_upload_stays_in_the_spool_although_another_process_tries_its_lock(store, spool, monkeypatch):
     """`tidy` of another process may lock the file between its making and its locking."""
-    monkeypatch.setattr("rankeval_mlflow.delivery.spool.new_id", lambda _: "upload")
+    monkeypatch.setattr("secrets.token_hex", lambda _: "upload")
     trying = ExitStack()
-    trying.enter_context(held(spool / ".upload.lock", 0))
+    trying.enter_context(held(spool / ".19700101T000000-upload.lock", 0))
     threading.Timer(0.3, trying.close).start()
     with ExitStack() as stack:
         upload = put(Payload(Target(store, experiment_id="0"), Node("run", "record"), 1), stack)

@@ -23,6 +23,7 @@ from sessions import running
 
 import rankeval as rk
 import rankeval_spark
+from rankeval.evaluation import to_bytes
 from rankeval.measures import family
 from rankeval.measures.ranked import reciprocal_rank
 
@@ -68,7 +69,7 @@ def main(folder: Path, n_queries: int) -> None:
         how = {"qid": "q", "relevance": "y", "score": "s", "measures": measures, "partitions": 4}
         with rankeval_spark.evaluate(df, **how) as result:
             found = {
-                "same bytes": result.evaluation.to_bytes() == whole.to_bytes(),
+                "same bytes": to_bytes(result.evaluation) == to_bytes(whole),
                 "n_scores": result.scores.count(),
                 "n_queries": whole.n_queries,
                 "killed": sorted(path.name for path in folder.glob("killed-*")),

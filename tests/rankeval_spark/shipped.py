@@ -20,6 +20,7 @@ from sessions import running
 
 import rankeval as rk
 import rankeval_spark
+from rankeval.evaluation import to_bytes
 
 
 def bare_python(folder: Path) -> Path:
@@ -61,7 +62,7 @@ def main(folder: Path) -> None:
             without = str(error)
         session.sparkContext.addPyFile(str(archive(folder)))
         with rankeval_spark.evaluate(df, **columns) as result:
-            same = result.evaluation.to_bytes() == whole.to_bytes()
+            same = to_bytes(result.evaluation) == to_bytes(whole)
             scores = result.scores.count()
     print(json.dumps({"without": without, "same bytes": same, "n_scores": scores}))  # noqa: T201 - the test reads it
 

@@ -12,6 +12,7 @@ import pytest
 import rankeval as rk
 import rankeval_spark
 from rankeval.errors import GuardRefusal, InvalidInput, QueryIdError, UnknownName
+from rankeval.evaluation import to_bytes
 
 pytestmark = pytest.mark.spark
 
@@ -52,13 +53,13 @@ def test_the_bytes_are_those_of_memory(spark, ids, score, how):
     with result:
         how = {name: value for name, value in how.items() if name != "partitions"}
         expected = in_memory(table, measures=MEASURES, **how)
-        assert result.evaluation.to_bytes() == expected.to_bytes()
+        assert to_bytes(result.evaluation) == to_bytes(expected)
         scores = result.scores.toArrow()
         assert scores.column_names[: 1 + len(MEASURES)] == ["qid", *MEASURES]
         at = np.argsort([expected.queries.tolist().index(one) for one in scores["qid"].to_pylist()])
         for name in MEASURES:
             assert scores[name].to_numpy()[at].tolist() == expected.per_query[name].tolist()
-        assert scores["judged"].to_numpy()[at].tolist() == expected.query_counts["judged"].tolist()
+        assert scores["judged"].to_numpy()[at].tolist() == expected.facts.query_counts["judged"].tolist()
         assert ("weight" in scores.column_names) == ("query_weight" in how)
     assert not spark.sparkContext._jsc.getPersistentRDDs()
     if "query_weight" not in how:

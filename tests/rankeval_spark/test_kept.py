@@ -18,7 +18,7 @@ def frame(spark, sign):
 
 
 def ap(result):
-    found = result.evaluation.aggregates()["AP"]
+    found = result.evaluation.aggregate()["AP"]
     assert [row["AP"] for row in result.scores.collect()] == [found]
     return found
 

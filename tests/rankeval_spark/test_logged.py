@@ -12,6 +12,7 @@ import rankeval_mlflow as rkm
 import rankeval_spark
 from rankeval.contamination.refusal import forget
 from rankeval.errors import GuardRefusal
+from rankeval.evaluation import to_bytes
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("store")]
 
@@ -51,7 +52,7 @@ def test_results_are_logged_and_compared_and_registered_rows_are_refused(spark):
     ours = {name: evaluated(spark, rows(seed), name) for seed, name in enumerate(("a", "b"))}
     runs = {name: rkm.log_evaluation(one, role="dev").run_id for name, one in ours.items()}
     for name, run_id in runs.items():
-        assert rkm.load_evaluation(run_id).to_bytes() == ours[name].to_bytes()
+        assert to_bytes(rkm.load_evaluation(run_id)) == to_bytes(ours[name])
     tables = {name: rows(seed) for seed, name in enumerate(("a", "b"))}
     memory = {
         name: rk.evaluate(one["y"], one["s"], qid=one["q"], docid=one["d"], name=name) for name, one in tables.items()

@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from rankeval.render import intervals
-from rankeval.render.figure import BETTER, SOFT, WORSE
+from rankeval.render import comparisons
+from rankeval.render.plots import BETTER, SOFT, WORSE
 
 
 def rows(n, **columns):
@@ -42,7 +42,7 @@ def lines(axes):
 
 def test_intervals_have_a_row_each_and_a_panel_per_group():
     frame = rows(4, group=["AP", "AP", "RR", "RR"], clear=[True, False, True, False], band=0.08)
-    figure = intervals.intervals(frame, caption="x " * 200)
+    figure = comparisons.intervals(frame, caption="x " * 200)
     assert drawn(figure) > 1000
     assert [axes.get_title(loc="left") for axes in figure.axes] == ["AP", "RR"]
     labels = [[text.get_text() for text in axes.get_yticklabels()] for axes in figure.axes]
@@ -53,25 +53,25 @@ def test_intervals_have_a_row_each_and_a_panel_per_group():
 def test_intervals_without_ends_are_drawn(low, high):
     """One-sided, missing and empty intervals keep their point within a finite axis."""
     frame = rows(2).assign(ci_low=low, ci_high=high)
-    figure = intervals.intervals(frame)
+    figure = comparisons.intervals(frame)
     assert drawn(figure) > 1000
     left, right = figure.axes[0].get_xlim()
     assert -1 < left < -0.1 < 0.2 < right < 1
 
 
 def test_a_difference_of_zero_only_is_drawn():
-    assert drawn(intervals.intervals(rows(1).assign(difference=0.0, ci_low=0.0, ci_high=0.0))) > 1000
+    assert drawn(comparisons.intervals(rows(1).assign(difference=0.0, ci_low=0.0, ci_high=0.0))) > 1000
 
 
 def test_of_many_intervals_the_largest_are_drawn_and_counted():
-    figure = intervals.intervals(rows(500))
-    assert len(figure.axes[0].get_yticks()) == intervals.MOST_ROWS
+    figure = comparisons.intervals(rows(500))
+    assert len(figure.axes[0].get_yticks()) == comparisons.MOST_ROWS
     assert "the 60 largest of 500" in figure.axes[0].get_title(loc="left")
     assert figure.get_figheight() < 30
 
 
 def test_the_adjusted_interval_is_drawn_thin_around_the_other():
-    figure = intervals.intervals(rows(1, outer_low=-0.3, outer_high=0.1))
+    figure = comparisons.intervals(rows(1, outer_low=-0.3, outer_high=0.1))
     assert drawn(figure) > 1000
     (_, *outer, thin), (_, *inner, thick) = lines(figure.axes[0])
     assert (outer, inner) == ([-0.3, 0.1], pytest.approx([-0.15, -0.05]))
@@ -81,11 +81,11 @@ def test_the_adjusted_interval_is_drawn_thin_around_the_other():
 def test_colour_follows_the_gain_and_not_the_sign():
     """If less is better, a negative difference is a better system; what is not shown is grey."""
     frame = rows(3, difference=-0.1, clear=[True, True, False], better=[True, False, True])
-    assert [color for color, *_ in lines(intervals.intervals(frame).axes[0])] == [BETTER, WORSE, SOFT]
+    assert [color for color, *_ in lines(comparisons.intervals(frame).axes[0])] == [BETTER, WORSE, SOFT]
 
 
 def test_margins_are_dashed_and_within_the_axis():
-    figure = intervals.intervals(rows(2, group="AP"), edges={"AP": [-0.5, 0.5]})
+    figure = comparisons.intervals(rows(2, group="AP"), edges={"AP": [-0.5, 0.5]})
     dashed = [line.get_xdata()[0] for line in figure.axes[0].lines if line.get_linestyle() == "--"]
     assert dashed == [-0.5, 0.5]
     left, right = figure.axes[0].get_xlim()
@@ -113,7 +113,7 @@ def on_collections(n_pairs, n_collections=3, **columns):
 
 
 def test_a_forest_has_a_heading_per_pair_a_row_per_collection_and_a_diamond():
-    figure = intervals.forest(on_collections(2), xlabel="difference", caption="words " * 50)
+    figure = comparisons.forest(on_collections(2), xlabel="difference", caption="words " * 50)
     assert drawn(figure) > 1000
     axes = figure.axes[0]
     names = [text.get_text() for text in axes.get_yticklabels()]
@@ -129,7 +129,7 @@ def test_a_forest_has_a_heading_per_pair_a_row_per_collection_and_a_diamond():
 
 
 def test_the_texts_of_a_forest_do_not_overlap():
-    figure = intervals.forest(on_collections(6))
+    figure = comparisons.forest(on_collections(6))
     drawn(figure)
     axes = figure.axes[0]
     for texts in (axes.get_yticklabels(), axes.texts):
@@ -142,18 +142,20 @@ def test_the_texts_of_a_forest_do_not_overlap():
 
 @pytest.mark.parametrize(("low", "high"), [(-np.inf, 0.3), (-0.3, np.inf), (np.nan, np.nan), (-np.inf, np.inf)])
 def test_a_forest_without_finite_ends_is_drawn(low, high):
-    figure = intervals.forest(on_collections(1, ci_low=low, ci_high=high))
+    figure = comparisons.forest(on_collections(1, ci_low=low, ci_high=high))
     assert drawn(figure) > 1000
     assert not figure.axes[0].patches
 
 
 def test_of_many_pairs_the_largest_are_drawn_and_counted():
-    figure = intervals.forest(on_collections(100))
+    figure = comparisons.forest(on_collections(100))
     assert figure.axes[0].get_title(loc="left") == "AP (the 20 largest of 100)"
     assert figure.axes[0].get_yticklabels()[-5].get_text().endswith("99")
     assert figure.get_figheight() < 35
 
 
-@pytest.mark.parametrize("make", [lambda: intervals.intervals(rows(2)), lambda: intervals.forest(on_collections(1))])
+@pytest.mark.parametrize(
+    "make", [lambda: comparisons.intervals(rows(2)), lambda: comparisons.forest(on_collections(1))]
+)
 def test_a_notebook_shows_the_figure(make):
     assert make()._repr_png_().startswith(b"\x89PNG\r\n")

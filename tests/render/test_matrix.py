@@ -10,8 +10,8 @@ import pandas as pd
 import pytest
 from matplotlib.colors import to_rgb
 
-from rankeval.render import matrix
-from rankeval.render.figure import BAND, BETTER, WORSE
+from rankeval.render import comparisons
+from rankeval.render.plots import BAND, BETTER, WORSE
 
 LEVELS = (0.05, 0.01, 0.001)
 
@@ -35,7 +35,7 @@ def claims_of(names, p):
 def make(n, p=lambda distance: 0.1 ** (distance + 0.5), name="s{}", **options):
     names = [name.format(k) for k in range(n)]
     means = pd.Series(np.linspace(0.6, 0.2, n), index=names)
-    return matrix.significance_matrix(means, claims_of(names, p), levels=LEVELS, **options)
+    return comparisons.significance_matrix(means, claims_of(names, p), levels=LEVELS, **options)
 
 
 def cells(figure):
@@ -57,7 +57,7 @@ def test_rows_better_than_columns_are_of_one_colour_and_worse_ones_of_the_other(
 def test_pairs_without_a_claim_are_grey_and_pairs_not_compared_white():
     names = ["a", "b"]
     claims = claims_of(names, lambda _: 0.5).iloc[:1]
-    figure = matrix.significance_matrix(pd.Series([0.5, 0.4], index=names), claims, levels=LEVELS)
+    figure = comparisons.significance_matrix(pd.Series([0.5, 0.4], index=names), claims, levels=LEVELS)
     assert cells(figure)[0, 1] == pytest.approx(to_rgb(BAND))
     assert cells(figure)[1, 0] == pytest.approx((1, 1, 1))
 
@@ -66,7 +66,7 @@ def test_a_small_p_that_is_not_shown_stays_grey():
     """As for a measure that is not the primary one."""
     names = ["a", "b"]
     claims = claims_of(names, lambda _: 1e-6).assign(shown=False)
-    figure = matrix.significance_matrix(pd.Series([0.5, 0.4], index=names), claims, levels=LEVELS)
+    figure = comparisons.significance_matrix(pd.Series([0.5, 0.4], index=names), claims, levels=LEVELS)
     assert not figure.axes[0].texts
     assert cells(figure)[0, 1] == pytest.approx(to_rgb(BAND))
 

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from rankeval.render import rankings
+from rankeval.render import comparisons
 
 
 def frame(n, name="s{}"):
@@ -29,7 +29,7 @@ def points(figure):
 
 
 def test_lines_run_from_lowest_to_highest_rank():
-    figure = rankings.rank_intervals(frame(4), xlabel="rank", title="AP", caption="words", digits=2)
+    figure = comparisons.rank_intervals(frame(4), xlabel="rank", title="AP", caption="words", digits=2)
     ends = [tuple(line.get_xdata()) for line in figure.axes[0].lines if len(set(line.get_ydata())) == 1]
     assert ends[:4] == [(1, 3), (1, 4), (2, 4), (3, 4)]
     assert points(figure) == [1, 2, 3, 4]
@@ -38,13 +38,13 @@ def test_lines_run_from_lowest_to_highest_rank():
 
 def test_equal_means_share_a_place_and_less_may_be_better():
     ranks = frame(3).assign(mean=[1.0, 1.0, 7.0])
-    assert points(rankings.rank_intervals(ranks)) == [1, 1, 3]
+    assert points(comparisons.rank_intervals(ranks)) == [1, 1, 3]
 
 
 @pytest.mark.parametrize("n", [2, 16, 50])
 @pytest.mark.parametrize("name", ["s{}", "a_system_with_a_long_name_$and$_a_number_{}"])
 def test_names_do_not_overlap(n, name):
-    figure = rankings.rank_intervals(frame(n, name), xlabel="rank\nlines", caption="words " * 60)
+    figure = comparisons.rank_intervals(frame(n, name), xlabel="rank\nlines", caption="words " * 60)
     figure.savefig(io.BytesIO(), format="png", dpi=50)
     boxes = [text.get_window_extent() for text in figure.axes[0].get_yticklabels()]
     assert all(upper.y0 >= lower.y1 - 1 for upper, lower in itertools.pairwise(boxes))

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rankeval.render import tables
-from rankeval.render.markup import visible
+from rankeval.render.tables import visible
 
 FRAME = pd.DataFrame({"system": ["bm25", "a_b & 5%"], "AP": [0.25, -0.125], "n": [3, 12]})
 

@@ -7,9 +7,10 @@ from dataclasses import replace
 import pytest
 
 import rankeval as rk
+from rankeval.comparison.record import with_notes
 from rankeval.contamination import refusal
 from rankeval.guard.opening import summary_of
-from rankeval.guard.standing.standings import STANDINGS
+from rankeval.guard.standings import STANDINGS
 from rankeval.report import GuardFacts
 
 HEAD = "+".join(("ab" * 32, "cd" * 32))
@@ -30,7 +31,7 @@ OPENING = {
 def test_the_standing_is_the_field_whatever_the_notes_begin_with(standing):
     """Notes may begin with the words of another standing, and one on a dagger may come before all."""
     beside = ("concurrent with plan 12 of somebody", "secondary, without adjusted p: AP", summary_of(OPENING))
-    opened = replace(rk.compare(_systems()).with_notes(*beside), standing=standing, opening=OPENING)
+    opened = replace(with_notes(rk.compare(_systems()), *beside), standing=standing, opening=OPENING)
     facts = GuardFacts.of(rk.Comparison.from_json(opened.to_json()))
     assert facts.standing == standing
     assert {name: getattr(facts, name) for name in OPENING} == OPENING

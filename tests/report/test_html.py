@@ -6,6 +6,7 @@ import base64
 import hashlib
 import json
 import re
+from dataclasses import replace
 from html import escape
 from html.parser import HTMLParser
 
@@ -15,6 +16,8 @@ import yaml
 import rankeval as rk
 from rankeval._checks import count
 from rankeval.comparison import compare
+from rankeval.comparison.design import without_adjusted
+from rankeval.comparison.record import with_notes
 from rankeval.evaluation import evaluate
 from rankeval.report import (
     Candidate,
@@ -137,7 +140,8 @@ def test_the_report_of_an_evaluation_has_its_lowest_queries_and_its_card():
 
 
 def test_what_is_not_confirmatory_stands_out():
-    exploratory = facts().comparison.without_adjustment("exploratory: the result of 7 looks")
+    bare = replace(found := facts().comparison, table=without_adjusted(found.table))
+    exploratory = with_notes(bare, "exploratory: the result of 7 looks")
     guard = GuardFacts(active=True, looks=7, looks_added=1, standing="exploratory")
     changed = facts(comparison=exploratory, guard=guard)
     assert '<p class="note said">exploratory: the result of 7 looks.</p>' in report_for_experiment(changed)

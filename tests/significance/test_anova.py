@@ -56,9 +56,9 @@ def agrees(block, replicates):
 
 
 @pytest.mark.parametrize("replicates", ["crossed", "nested"])
-@pytest.mark.parametrize("part", range(8))
+@pytest.mark.parametrize("part", range(3))
 def test_equals_statsmodels_on_random_tables(part, replicates):
-    """200 tables for each model: 2 to 12 queries, 2 to 5 systems, 1 to 4 replicates, scores of any kind in [0, 1]."""
+    """75 tables for each model: 2 to 12 queries, 2 to 5 systems, 1 to 4 replicates, scores of any kind in [0, 1]."""
     generator = np.random.default_rng([1, part])
     for _ in range(25):
         n, a, r = generator.integers([2, 2, 1], [13, 6, 5])
@@ -360,9 +360,9 @@ def test_without_error_there_is_no_f():
 
 def test_scores_of_another_shape_are_refused():
     for scores in ([0.1, 0.2], [[0.1, 0.2]], [[0.1], [0.2]], np.zeros((2, 2, 0)), np.zeros((2, 2, 2, 2))):
-        with pytest.raises(InvalidInput, match="at least two queries and two systems; found"):
+        with pytest.raises(InvalidInput, match="at least two queries and two systems"):
             two_way(scores)
-    with pytest.raises(InvalidInput, match="found 1 that"):
+    with pytest.raises(InvalidInput, match="1 that are not finite"):
         two_way([[0.1, np.nan], [0.2, 0.3]])
     with pytest.raises(UnknownName, match="random"):
         two_way([[0.1, 0.2], [0.2, 0.3]], queries="sampled")
@@ -515,5 +515,6 @@ def test_pooled_folds_are_said_to_be_approximate():
         for name, score in {"a": [2, 1, 1, 2, 0, 0], "b": [1, 2, 1, 2, 0, 1]}.items()
     }
     assert not any(note.startswith("approximate") for note in rk.anova(evs).notes)
-    pooled = {name: {"seed 0": replace(ev, n_folds=3), "seed 1": ev} for name, ev in evs.items()}
+    of_folds = {name: replace(ev, facts=replace(ev.facts, n_folds=3)) for name, ev in evs.items()}
+    pooled = {name: {"seed 0": of_folds[name], "seed 1": ev} for name, ev in evs.items()}
     assert sum(note.startswith("approximate: the queries of several folds") for note in rk.anova(pooled).notes) == 1

@@ -14,8 +14,10 @@ from hypothesis import strategies as st
 
 import rankeval as rk
 from rankeval.errors import InvalidInput, UnknownName
-from rankeval.significance.bayes import PRIOR_STRENGTH, correlated_t, signed_rank
-from rankeval.significance.folds import corrected_resampled_t
+from rankeval.significance import FOLD_TESTS, Settings
+from rankeval.significance.effects import PRIOR_STRENGTH, correlated_t, signed_rank
+from rankeval.significance.paired import widened
+from rankeval.significance.running import run
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "baycomp.json").read_text())
 DRAWS = 200_000  # baycomp's, as the file says
@@ -110,7 +112,11 @@ def test_without_a_rope_worse_is_the_one_sided_p(ratio):
     """The prior is the one under which posterior and sampling distribution agree."""
     d = np.random.default_rng(0).normal(0.1, 0.2, (12, 3))
     found = correlated_t(d, 0.0, ratio=ratio)
-    np.testing.assert_allclose(found.worse, corrected_resampled_t(d, ratio, alternative="greater").p_value, rtol=1e-10)
+    np.testing.assert_allclose(
+        found.worse,
+        run(FOLD_TESTS["corrected_resampled_t"], widened(d, ratio), Settings("greater")).p_value,
+        rtol=1e-10,
+    )
     np.testing.assert_allclose(found.worse + found.better, 1)
 
 
@@ -136,7 +142,7 @@ def test_no_probability_depends_on_another_pair():
 
 def test_what_cannot_be_computed_is_refused():
     for test in (correlated_t, signed_rank):
-        with pytest.raises(InvalidInput, match=r"rope is -0\.1; expected 0 or more"):
+        with pytest.raises(InvalidInput, match=r"rope is -0\.1; expected a number, 0 or greater"):
             test([0.1, 0.2], -0.1)
         with pytest.raises(InvalidInput, match="rope is nan"):
             test([0.1, 0.2], np.nan)

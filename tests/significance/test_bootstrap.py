@@ -14,7 +14,6 @@ from scipy import stats
 
 from rankeval.significance import paired_test
 from rankeval.significance.bootstrap import weight_chunks
-from rankeval.significance.resampling import chunk_rows
 
 ALTERNATIVES = ["two-sided", "greater", "less"]
 NAMES = ["bootstrap", "bootstrap_shift", "bootstrap_percentile", "bootstrap_bca"]
@@ -225,7 +224,7 @@ def test_as_many_resamples_are_drawn_as_were_asked_for(name):
         )
 
 
-@pytest.mark.parametrize("n_resamples", [1, 31, 32, 33, 4096, 4097, 9999])
+@pytest.mark.parametrize("n_resamples", [1, 33, 4097])
 @pytest.mark.parametrize("n", [2, 5, 3000])
 def test_resamples_are_multinomial_whatever_the_size_of_chunks(n, n_resamples):
     """As many rows as asked for, each of n draws; the stream is the same for every number of columns."""
@@ -237,13 +236,6 @@ def test_resamples_are_multinomial_whatever_the_size_of_chunks(n, n_resamples):
     np.testing.assert_allclose(few.sum(axis=1), 1, rtol=1e-12)
     np.testing.assert_array_equal(np.rint(few * n) / n, few)
     assert abs(few.mean(axis=0) - 1 / n).max() < 6 * np.sqrt(1 / n / n / n_resamples) + 1e-12 or n_resamples < 30
-
-
-def test_chunks_are_neither_tiny_nor_huge():
-    assert chunk_rows(10, 1) == 4096
-    assert chunk_rows(100, 28) == 512
-    assert chunk_rows(10**5, 1) == 32
-    assert chunk_rows(10**6, 1) == 4
 
 
 def test_one_draw_of_one_query_has_no_variance():

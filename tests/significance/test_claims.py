@@ -9,11 +9,10 @@ from statsmodels.stats.weightstats import ttost_paired
 
 from rankeval.errors import InvalidInput, UnknownName
 from rankeval.significance import CLAIMS, CORRECTIONS, TESTS, Settings, paired_test
-from rankeval.significance.claims import unseen_share
-from rankeval.significance.families import adjust_by_family, family_detectable, with_family_level
+from rankeval.significance.declarations import unseen_share
 from rankeval.significance.pairs import Pairs, as_pairs
 from rankeval.significance.power import detectable_difference, topics_needed
-from rankeval.significance.running import run, with_unseen
+from rankeval.significance.running import adjust_by_family, family_detectable, run, with_family_level, with_unseen
 
 # The interval of these is made of the statistics that the p-value is made of.
 EXACT = ("t", "randomization", "bootstrap")
@@ -120,7 +119,7 @@ def test_max_t_takes_both_sides_of_all_pairs_for_one_family():
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        ({"claim": "difference", "margin": 0.1}, "has none"),
+        ({"claim": "difference", "margin": 0.1}, "expected no margin"),
         ({"claim": "not_worse"}, "above 0"),
         ({"claim": "equivalent", "margin": -0.1}, "above 0"),
         ({"claim": "better", "margin": -0.1}, "0 or more"),

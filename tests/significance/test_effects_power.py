@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -14,6 +15,7 @@ from statsmodels.stats.power import TTestPower
 
 import rankeval as rk
 from rankeval.errors import InvalidInput, UnknownName
+from rankeval.significance import FOLD_TESTS, Settings
 from rankeval.significance.columns import differences
 from rankeval.significance.effects import (
     cliffs_delta,
@@ -23,8 +25,9 @@ from rankeval.significance.effects import (
     standardised_effect,
     superiority,
 )
-from rankeval.significance.folds import corrected_resampled_t
-from rankeval.significance.power import detectable_difference, paired_power, topics_needed
+from rankeval.significance.paired import widened
+from rankeval.significance.power import _power, detectable_difference, topics_needed
+from rankeval.significance.running import run
 
 CASES = [(0.05, 0.15, 73), (0.05, 0.20, 128), (0.03, 0.15, 199), (0.02, 0.15, 444), (0.10, 0.20, 34)]
 
@@ -63,27 +66,13 @@ def test_power_equals_statsmodels(effect, alpha, power):
     alpha=st.sampled_from([0.001, 0.01, 0.05]),
     sides=st.sampled_from([("two-sided", "two-sided"), ("greater", "larger"), ("less", "smaller")]),
 )
-def test_paired_power_equals_statsmodels(effect, n, alpha, sides):
+def test_the_power_of_t_equals_statsmodels(effect, n, alpha, sides):
     """In each direction, effects against the alternative too."""
     with warnings.catch_warnings(action="ignore"):
         expected = TTestPower().power(effect, n, alpha, alternative=sides[1])
-    found = paired_power(effect * 0.2, 0.2, n, alpha, alternative=sides[0])
-    assert 0 <= found <= 1
-    assert np.isnan(expected) or abs(found - expected) < 1e-6
-
-
-def test_paired_power_without_variance_is_that_of_the_sign_flips():
-    """A constant gain on five queries has p = 1/32, on four 1/16; no gain is never shown."""
-    assert paired_power(0.1, 0.0, 5, alternative="greater") == 1
-    assert paired_power(0.1, 0.0, 4, alternative="greater") == 0
-    assert paired_power(0.0, 0.0, 50, alternative="greater") == paired_power(0.1, 0.0, 50, alternative="less") == 0
-    assert paired_power(1e6, 0.1, 50) == paired_power(-1e6, 0.1, 50) == 1
-
-
-@pytest.mark.parametrize("wrong", [{"sd": -1}, {"n": 1}, {"alpha": 0}, {"alternative": "more"}, {"difference": np.nan}])
-def test_paired_power_refuses_what_is_no_test(wrong):
-    with pytest.raises(InvalidInput):
-        paired_power(**({"difference": 0.1, "sd": 0.1, "n": 10} | wrong))
+    found = _power({"two-sided": abs(effect), "greater": effect, "less": -effect}[sides[0]], n, alpha, sides[0])
+    assert np.isnan(found) or 0 <= found <= 1
+    assert np.isnan(expected) or np.isnan(found) or abs(found - expected) < 1e-6
 
 
 def test_detectable_difference_of_huge_families_on_two_queries():
@@ -109,7 +98,7 @@ def test_impossible_questions_are_refused():
             detectable_difference(10, 0.1, alpha, power)
     with pytest.raises(UnknownName, match="greater"):
         topics_needed(0.1, 0.1, alternative="larger")
-    with pytest.raises(InvalidInput, match="at least 2"):
+    with pytest.raises(InvalidInput, match="2 or greater"):
         detectable_difference(1, 0.1)
     assert topics_needed(0.1, 0.0) == 6  # the sign flips of five queries have a p-value of 2 in 32
     assert topics_needed(0.1, 0.0, alternative="greater") == 5
@@ -118,6 +107,16 @@ def test_impossible_questions_are_refused():
         topics_needed(0.0, 0.1, claim="not_worse", margin=0.1, unseen=-1)
     with pytest.raises(InvalidInput, match="greatest_loss"):
         detectable_difference(10, 0.1, claim="not_worse", margin=0.1, greatest_loss=0.0)
+
+
+@pytest.mark.parametrize("asked", [partial(topics_needed, 0.0), partial(detectable_difference, 10)])
+@pytest.mark.parametrize("claim", ["difference", "not_worse"])
+@pytest.mark.parametrize("wrong", [np.inf, np.nan, -1.0, "1", None, True])
+def test_a_loss_without_an_end_is_refused(asked, claim, wrong):
+    """No number of queries rules out a breakage that costs infinitely much."""
+    with pytest.raises(InvalidInput) as refused:
+        asked(0.1, claim=claim, margin=0.1 if claim == "not_worse" else 0.0, greatest_loss=wrong)
+    assert refused.value.argument == "greatest_loss"
 
 
 @pytest.mark.parametrize("alternative", ["two-sided", "greater", "less"])
@@ -187,7 +186,11 @@ def test_the_interval_of_d_belongs_to_the_p_value(ratio):
     """It has an end at 0 where p is alpha, for queries and for folds that overlap."""
     generator = np.random.default_rng(1)
     d = generator.normal(0, 1, (12, 400)) + generator.uniform(-1.5, 1.5, 400)
-    p = corrected_resampled_t(d, ratio).p_value if ratio else stats.ttest_1samp(d, 0).pvalue
+    p = (
+        run(FOLD_TESTS["corrected_resampled_t"], widened(d, ratio), Settings()).p_value
+        if ratio
+        else stats.ttest_1samp(d, 0).pvalue
+    )
     found = effect_interval(d, ratio=ratio)
     excludes = (found.low > 0) | (found.high < 0)
     clear = np.abs(p - 0.05) > 1e-6

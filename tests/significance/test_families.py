@@ -8,15 +8,16 @@ import numpy as np
 import pytest
 
 from rankeval.significance import CORRECTIONS, TESTS, Correction, Settings, adjust, multiple
-from rankeval.significance.families import (
+from rankeval.significance.catalogue import rates_of
+from rankeval.significance.multiple import max_t, tukey
+from rankeval.significance.running import (
     adjust_by_family,
     family_notes,
     few_query_notes,
     resolution_notes,
+    run,
     with_family_level,
 )
-from rankeval.significance.multiple import max_t, tukey
-from rankeval.significance.running import run
 
 PAIRS = [(0, 1), (0, 2)]
 SETTINGS = Settings(n_resamples=199, rng=4)
@@ -43,7 +44,7 @@ def test_a_family_is_all_comparisons_or_those_of_a_measure(correction, size, fam
         if correction == "max_t":
             expected += max_t(d[:, family], SETTINGS).tolist()
         elif correction == "tukey":
-            joint = tukey(scores[:, :, measures], PAIRS, SETTINGS)
+            joint = tukey(scores[:, :, measures], PAIRS, SETTINGS).p_value
             expected += [joint[pair, k] for k in range(len(measures)) for pair in range(2)]
         else:
             expected += adjust(p[family], correction).tolist()
@@ -74,7 +75,7 @@ def test_families_on_few_queries_name_the_rates_measured_there(correction, n):
     """The worst of up to 10 comparisons; claims that count an unseen query, and single pairs, are not noted."""
     settings = Settings()
     (note,) = few_query_notes(CORRECTIONS[correction], 3, n, settings)
-    rates = CORRECTIONS[correction].rates
+    rates = rates_of(CORRECTIONS[correction].words)
     rates = rates[(rates["sides"] == "two-sided") & (rates["comparisons"] <= 10)]
     for quantity, extreme in (("false claims", "max"), ("coverage", "min")):
         for size in (10, 25):
@@ -136,10 +137,8 @@ def test_randomised_tukey_draws_its_tables_once(monkeypatch):
     d = np.column_stack([scores[:, j, k] - scores[:, i, k] for k in range(3) for i, j in pairs])
     correction = CORRECTIONS["tukey"]
     settings = with_family_level(SETTINGS, correction, 9)
-    expected = (
-        tukey(scores, pairs, settings).T.ravel(),
-        *(end.T.ravel() for end in correction.limits(scores, pairs, settings)),
-    )
+    joint = tukey(scores, pairs, settings)
+    expected = (each.T.ravel() for each in (joint.p_value, joint.ci_low, joint.ci_high))
     shuffled = multiple._shuffled_means
     monkeypatch.setattr(multiple, "_shuffled_means", lambda *given: sizes.append(1) or shuffled(*given))
     tested = replace(run(TESTS["t"], d, settings), p_value=np.zeros(9))

@@ -10,11 +10,17 @@ from scipy import stats
 
 import rankeval as rk
 from rankeval.errors import InvalidInput
-from rankeval.significance import TESTS, paired_test
-from rankeval.significance.folds import corrected_resampled_t, widened
+from rankeval.significance import FOLD_TESTS, TESTS, Settings, paired_test
+from rankeval.significance.paired import widened
 from rankeval.significance.power import detectable_difference
+from rankeval.significance.running import run
 
 D = np.array([0.02, 0.05, -0.01, 0.04, 0.03, 0.01, 0.06, 0.02, 0.0, 0.03])
+
+
+def corrected_resampled_t(d, ratio, **options):
+    """Test folds as a comparison of learners does."""
+    return run(FOLD_TESTS["corrected_resampled_t"], widened(d, ratio), Settings(**options))
 
 
 @pytest.mark.parametrize("alternative", ["two-sided", "greater", "less"])

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from rankeval.significance import Settings, paired_test
-from rankeval.significance.resampling import flip_test
+from rankeval.significance.randomization import flip_test
 
 DRAW = {
     "normal": lambda rng, n: rng.normal(0.3, 1, n),

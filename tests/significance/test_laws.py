@@ -9,11 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from rankeval.comparison import compare
 from rankeval.errors import InvalidInput
 from rankeval.significance import CORRECTIONS, TESTS, Settings, adjust, paired_test
-from rankeval.significance.declarations import ALTERNATIVES
-from rankeval.significance.registry import FOLD_TESTS, corrections_of_p_values
+from rankeval.significance.declarations import ALTERNATIVES, FOLD_TESTS, corrections_of_p_values
 
 TENTHS = st.integers(-10, 10).map(lambda k: k / 10)
 COLUMNS = st.integers(2, 30).flatmap(lambda n: hnp.arrays(np.float64, n, elements=TENTHS))
@@ -33,8 +31,8 @@ def test_equal_systems_have_p_one(name):
 @pytest.mark.parametrize(
     ("d", "message"),
     [
-        ([0.5], "at least 2 queries, found 1"),
-        ([], "at least 2 queries, found 0"),
+        ([0.5], "at least 2 queries"),
+        ([], "at least 2 queries"),
         ([0.1, np.nan, 0.2], "found 1 that are NaN"),
         ([0.1, np.inf], "finite"),
         (np.zeros((2, 2, 2)), "shape"),
@@ -119,8 +117,3 @@ def test_declarations_speak_to_people(name):
     assert declared.words
     assert not declared.words.endswith(".")
     assert declared.function.__doc__
-
-
-def test_the_documentation_of_compare_names_what_is_declared():
-    for name in (*TESTS, *CORRECTIONS):
-        assert f'"{name}"' in compare.__doc__

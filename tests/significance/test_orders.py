@@ -227,7 +227,7 @@ def test_competition_ranks_are_scipys(values):
 def test_means_that_make_no_order_are_refused(tau):
     with pytest.raises(InvalidInput, match="2 systems or more, found shape"):
         tau([1.0], [1.0])
-    with pytest.raises(InvalidInput, match="found 1 that are NaN"):
+    with pytest.raises(InvalidInput, match="1 that are NaN"):
         tau([1.0, np.nan], [1.0, 2.0])
     with pytest.raises(InvalidInput, match="found 2 and 3"):
         tau([1.0, 2.0], [1.0, 2.0, 3.0])

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from rankeval.errors import InvalidInput, QueryIdError, UnknownName
-from rankeval.significance.pairing import pair_scores
+from rankeval.significance.columns import pair_scores
 
 
 def frame(ids, **columns):

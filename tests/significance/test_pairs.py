@@ -15,11 +15,11 @@ from threadpoolctl import threadpool_info, threadpool_limits
 import rankeval as rk
 from rankeval import _threads
 from rankeval.errors import InvalidInput
-from rankeval.significance import TESTS, Settings, paired_test, resampling, signs
+from rankeval.significance import TESTS, Settings, paired_test, randomization
 from rankeval.significance.columns import differences
 from rankeval.significance.multiple import max_t, max_t_limits
 from rankeval.significance.pairs import Pairs
-from rankeval.significance.resampling import flip_test
+from rankeval.significance.randomization import flip_test
 from rankeval.significance.running import run
 
 ALTERNATIVES = ["two-sided", "greater", "less"]
@@ -108,9 +108,8 @@ def test_groups_of_systems_and_spans_of_patterns_change_nothing(n, of_sums, monk
     settings = Settings("two-sided", 0.1, 999, 3, family_alpha=0.02)
     pairs = Pairs.of_systems(scores, all_pairs(scores))
     whole, joint = flip_test(pairs, settings), max_t(pairs, settings)
-    monkeypatch.setattr(resampling, "SUMS_AT_ONCE", of_sums)
-    monkeypatch.setattr(signs, "SUMS_AT_ONCE", of_sums)
-    monkeypatch.setattr(signs, "_KEPT", 0)
+    monkeypatch.setattr(randomization, "SUMS_AT_ONCE", of_sums)
+    monkeypatch.setattr(randomization, "_KEPT", 0)
     parts = flip_test(pairs, settings)
     assert parts.p_value.tolist() == whole.p_value.tolist()
     np.testing.assert_allclose(parts.ci_low, whole.ci_low, rtol=1e-9, atol=1e-14)
@@ -124,8 +123,10 @@ def test_a_test_and_its_joint_correction_draw_the_same_signs_once(n, monkeypatch
     scores, settings = rounded_scores(n), Settings("two-sided", 0.1, 999, 3)
     calls = [flip_test, max_t, max_t_limits]
     anew = [call(Pairs.of_systems(scores, all_pairs(scores)), settings) for call in calls]
-    pairs, drawn, sums_by_pattern = Pairs.of_systems(scores, all_pairs(scores)), [], signs.sums_by_pattern
-    monkeypatch.setattr(signs, "sums_by_pattern", lambda *given, **at: drawn.append(1) or sums_by_pattern(*given, **at))
+    pairs, drawn, by_pattern = Pairs.of_systems(scores, all_pairs(scores)), [], randomization.sums_by_pattern
+    monkeypatch.setattr(
+        randomization, "sums_by_pattern", lambda *given, **at: drawn.append(1) or by_pattern(*given, **at)
+    )
     once = [call(pairs, settings) for call in calls]
     assert len(drawn) == 1
     assert once[0].p_value.tolist() == anew[0].p_value.tolist()
@@ -199,12 +200,6 @@ def test_no_array_of_all_differences_is_made(options):
     tracemalloc.stop()
     assert len(compared.table) == 4950
     assert peak < 45e6
-
-
-def test_columns_are_moved_once():
-    pairs = Pairs.of_systems(rounded_scores(5), [(0, 1)])
-    with pytest.raises(InvalidInput, match="moved already"):
-        pairs.moved(0.1).moved(0.1)
 
 
 def test_scores_that_are_not_finite_are_refused():

@@ -5,21 +5,19 @@ from __future__ import annotations
 import inspect
 import json
 import re
-import subprocess
-import sys
 from importlib.resources import files
 from pathlib import Path
 
 import pytest
 from calibration.document import paragraphs
+from calibration.guide import significance_markdown
 from typer.testing import CliRunner
 
 import rankeval as rk
 from rankeval.cli import app
-from rankeval.significance import CORRECTIONS, FOLD_TESTS, TESTS, rates
-from rankeval.significance.claims import CLAIMS
-from rankeval.significance.folds import corrected_resampled_t
-from rankeval.significance.guide import significance_markdown
+from rankeval.significance import CORRECTIONS, FOLD_TESTS, TESTS
+from rankeval.significance import catalogue as rates
+from rankeval.significance.declarations import CLAIMS
 
 ROOT = Path(__file__).resolve().parents[2]
 GUIDE = ROOT / "examples" / "guides" / "significance.md"
@@ -45,14 +43,14 @@ def test_a_docstring_has_the_measured_rates(function, paragraph):
 
 
 def test_every_function_that_tests_or_corrects_has_such_a_docstring():
-    declared = [one.function for table in (TESTS, CORRECTIONS) for one in table.values()]
-    assert {*declared, corrected_resampled_t} == set(paragraphs())
+    declared = {one.function for table in (TESTS, FOLD_TESTS, CORRECTIONS) for one in table.values()}
+    assert declared == set(paragraphs())
 
 
 @pytest.mark.parametrize("name", LIBERAL)
 def test_the_warning_of_a_liberal_test_has_its_measured_rates(name):
     """The greatest of all worlds."""
-    false = TESTS[name].rates
+    false = rates.rates_of(TESTS[name].words)
     false = false[(false["quantity"] == "false claims") & (false["sides"] == "two-sided")]
     few, more = (rates.percent(false["rate"][false["n"] == n].max()) for n in (10, 25))
     assert TESTS[name].liberal == f"up to {few} at 10 queries, {more} at 25"
@@ -61,23 +59,23 @@ def test_the_warning_of_a_liberal_test_has_its_measured_rates(name):
 @pytest.mark.parametrize("name", TESTS)
 def test_the_rates_of_a_test_are_rows_of_the_table(name):
     """Its columns and no other, numbered from 0: `rankeval tests` prints them as they are."""
-    table, own = rates.all_rates(), TESTS[name].rates
+    table, own = rates.all_rates(), rates.rates_of(TESTS[name].words)
     wanted = table[(table["kind"] == "test") & (table["name"] == name)].to_dict("records")
     assert own.to_dict("records") == wanted
     assert own.index.tolist() == list(range(len(wanted)))
 
 
 def test_rates_read_as_sentences():
-    said = rates.of_one_pair(TESTS["t"].rates)
+    said = rates.of_one_pair(rates.rates_of(TESTS["t"].words))
     assert re.search(r"exponential differences \d+\.\d % at 10 queries, \d+\.\d % at 25, .*% at 100$", said)
-    assert rates.of_one_pair(TESTS["t"].rates.iloc[:0]) == ""
+    assert rates.of_one_pair(rates.rates_of(TESTS["t"].words).iloc[:0]) == ""
 
 
 def test_the_table_has_every_declaration():
     table = rk.list_tests()
     assert table.index.tolist() == [*TESTS, *FOLD_TESTS, *CORRECTIONS, *CLAIMS]
     assert (table[["words", "title", "description"]] != "").all(axis=None)
-    assert table["two_sided"]["t"] == rates.of_one_pair(TESTS["t"].rates)
+    assert table["two_sided"]["t"] == rates.of_one_pair(rates.rates_of(TESTS["t"].words))
     assert rates.NOT_MEASURED not in table["two_sided"].drop([*CLAIMS]).tolist()
 
 
@@ -88,16 +86,9 @@ def test_a_part_of_a_name_finds_them():
         rk.list_tests("wilcoxxon")
 
 
-def test_the_guide_is_what_the_command_prints():
-    """The file in the repository is the output of ``rankeval tests --format markdown``, to the byte."""
-    # In a process of its own: other tests declare tests too.
-    command = (
-        "import sys; sys.argv = ['rankeval', 'tests', '--format', 'markdown']; from rankeval.cli import main; main()"
-    )
-    done = subprocess.run([sys.executable, "-c", command], capture_output=True, check=True)
-    assert done.stdout.decode() == GUIDE.read_text(encoding="utf-8"), (
-        "run: rankeval tests --format markdown > examples/guides/significance.md"
-    )
+def test_the_guide_is_up_to_date():
+    """To the byte, so that neither declarations nor rates can change alone."""
+    assert significance_markdown() == GUIDE.read_text(encoding="utf-8"), "run: python tests/calibration/document.py"
 
 
 def test_every_declaration_and_world_is_in_the_guide():
@@ -119,15 +110,8 @@ def test_the_command_prints_the_rates_of_what_it_finds():
         return done.output
 
     assert "Wilcoxon signed-rank test" in printed()
-    assert rates.of_one_pair(TESTS["wilcoxon"].rates) in printed("wilcoxon")
+    assert rates.of_one_pair(rates.rates_of(TESTS["wilcoxon"].words)) in printed("wilcoxon")
     found = json.loads(printed("max_t", "--format", "json"))
     assert {row["name"] for row in found} == {"max_t"}
-    assert len(found) == len(CORRECTIONS["max_t"].rates)
+    assert len(found) == len(rates.rates_of(CORRECTIONS["max_t"].words))
     assert printed("--format", "csv").startswith("name,kind,words")
-    assert CliRunner().invoke(app, ["tests", "t", "--format", "markdown"]).exit_code != 0
-
-
-def test_a_fold_test_is_described_by_the_function_of_its_name():
-    """Its declared function is Student's t, which alone is wrong for folds."""
-    title = inspect.getdoc(corrected_resampled_t).partition("\n")[0]
-    assert rk.list_tests("corrected_resampled_t")["title"].tolist() == [title]

@@ -9,10 +9,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rankeval.significance import TESTS, Settings, paired_test
-from rankeval.significance.folds import corrected_resampled_t, widened
+from rankeval.significance import FOLD_TESTS, TESTS, Settings, paired_test
 from rankeval.significance.multiple import max_t, tukey
+from rankeval.significance.paired import widened
 from rankeval.significance.power import detectable_difference
+from rankeval.significance.running import run
 
 D = [
     0.1,
@@ -64,11 +65,12 @@ def test_a_seed_gives_the_same_joint_corrections():
     found = max_t(np.column_stack([d, turned, d * 0.5 + 0.01]), Settings(rng=7))
     assert found == pytest.approx([0.0597, 0.2369, 0.0134], rel=1e-9)
     scores = np.column_stack([np.zeros(20), d, turned])
-    assert tukey(scores, [(0, 1), (0, 2), (1, 2)], Settings(rng=7)) == pytest.approx([0.0652, 0.4912, 0.5579], rel=1e-9)
+    joint = tukey(scores, [(0, 1), (0, 2), (1, 2)], Settings(rng=7))
+    assert joint.p_value == pytest.approx([0.0652, 0.4912, 0.5579], rel=1e-9)
 
 
 def test_the_defaults_of_fold_tests_are_those_documented():
-    result = corrected_resampled_t(D, 0.25)
+    result = run(FOLD_TESTS["corrected_resampled_t"], widened(D, 0.25), Settings())
     assert result.p_value == pytest.approx(0.34358103592461037, rel=1e-9)
     assert (result.ci_low, result.ci_high) == pytest.approx((-0.07275050642714707, 0.19875050642714703), rel=1e-9)
     assert detectable_difference(len(D), widened(D, 0.25).std(ddof=1)) == pytest.approx(0.1915652335715006, rel=1e-6)

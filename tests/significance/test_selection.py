@@ -12,7 +12,7 @@ from scipy import stats
 
 from rankeval.errors import InvalidInput
 from rankeval.significance import Settings, paired_test
-from rankeval.significance.selection import held_out_mean, largest_quantile, value_of_choice
+from rankeval.significance.multiple import held_out_mean, largest_quantile, value_of_choice
 
 
 def drawn(n, k, seed=0):

@@ -2,14 +2,14 @@
 
 import pytest
 
-from rankeval.streaming import buckets, queries, rows
+from rankeval.streaming import queries, rows
 
 
 @pytest.fixture
 def small(monkeypatch):
     """Cut into batches of 16 rows, parts of 200, and buckets of about 16."""
     monkeypatch.setattr(rows, "BATCH", 16)
-    monkeypatch.setattr(buckets, "BATCH", 16)
-    monkeypatch.setattr(buckets, "RUN", 50)
+    monkeypatch.setattr(queries, "BATCH", 16)
+    monkeypatch.setattr(queries, "RUN", 50)
     monkeypatch.setattr(queries, "_LEAST", 8)
     monkeypatch.setattr(queries, "PART", 200)

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 from streaming.logs import NAMES
 
-from rankeval.streaming import buckets, queries
+from rankeval.streaming import queries
 from rankeval.streaming.rows import Share
 from rankeval.streaming.source import Columns, Source
 
@@ -28,7 +28,7 @@ IDS = {
 def test_rows_of_a_query_are_in_one_bucket_in_their_order(ids, n_rows, number):
     numbers = np.random.default_rng(n_rows).integers(0, 100, n_rows)
     rows = pa.RecordBatch.from_arrays([IDS[ids](numbers), pa.array(np.arange(n_rows))], ["qid", "score"])
-    ordered, starts = buckets.by_bucket(rows, number)
+    ordered, starts = queries.by_bucket(rows, number)
     assert starts[0] == 0
     assert starts[-1] == n_rows == ordered.num_rows
     assert len(starts) == number + 1
@@ -49,7 +49,7 @@ def test_a_run_has_no_more_rows_than_fit(tmp_path, sizes):
         pq.write_table(table, tmp_path / f"{number}.parquet")
     source = Source.of(tmp_path, NAMES)
     (part,) = queries.row_parts(source)
-    found = [rows.num_rows for rows in buckets._runs(part, source.columns, 100)]
+    found = [rows.num_rows for rows in queries._runs(part, source.columns, 100)]
     assert sum(found) == sum(sizes)
     assert max(found) <= 100
     assert all(one + other > 100 for one, other in pairwise(found))
@@ -63,8 +63,8 @@ def test_a_run_and_its_copies_fill_the_share_and_no_more(tmp_path, n_bytes):
     source = Source.of(tmp_path / "log", NAMES)
     (part,) = queries.row_parts(source)
     row_bytes = 3 * 8
-    run = buckets._run_of(part, source.columns, Share(n_bytes))
-    assert 0 <= n_bytes - run * row_bytes * buckets._COPIES < row_bytes * buckets._COPIES
+    run = queries._run_of(part, source.columns, Share(n_bytes))
+    assert 0 <= n_bytes - run * row_bytes * queries._COPIES < row_bytes * queries._COPIES
 
 
 @pytest.mark.parametrize("kind", [pa.null(), pa.int8(), pa.int64(), pa.float16(), pa.float64()], ids=str)

@@ -17,6 +17,7 @@ from streaming.logs import NAMES, Log, evaluate
 import rankeval as rk
 from rankeval.contamination import forget
 from rankeval.errors import FileFormatError, GuardRefusal, InvalidInput, RankevalWarning
+from rankeval.evaluation import to_bytes
 from rankeval.streaming import folder as folder_module
 from rankeval.streaming import running
 from rankeval.streaming.rows import _ROW, Share, bytes_of, share_of
@@ -36,7 +37,7 @@ def test_the_two_ways_are_not_mixed(data):
         (lambda: rk.evaluate(data, **NAMES), "call rankeval.evaluate_dataset"),
         (lambda: rk.evaluate([data], **NAMES), "call rankeval.evaluate_dataset"),
         (lambda: rk.evaluate(data, qid="query"), "call rankeval.evaluate_dataset"),
-        (lambda: rk.evaluate(frame, score, relevance="label", score="value", qid="query"), "a ranking was given too"),
+        (lambda: rk.evaluate(frame, score, relevance="label", score="value", qid="query"), "group= was given too"),
         (lambda: rk.evaluate(frame, group=[2], **NAMES), "group= was given too"),
         (lambda: rk.evaluate(frame, relevance="label", score="value"), "qid: expected the name of a column .* nothing"),
         (lambda: rk.evaluate(frame, qid="query", relevance="label"), "score: expected the name of a column"),
@@ -68,7 +69,7 @@ def test_what_is_no_data_set_is_refused(tmp_path, data):
         (tmp_path / "nowhere", InvalidInput, "there is no such data set"),
         (tmp_path / "log.csv", InvalidInput, "log.csv"),
         ("odd://bucket/log", InvalidInput, "cannot open the data set 'odd://bucket/log'"),
-        ([], InvalidInput, "a data set as a list has paths"),
+        ([], InvalidInput, "there is no Parquet file in"),
         (tmp_path / "empty.parquet", InvalidInput, "the data set has no rows"),
         (tmp_path / "lists.parquet", InvalidInput, "give one value a row"),
         (ds.dataset(data).filter(ds.field("label") > 0), InvalidInput, "has a filter"),
@@ -157,10 +158,10 @@ def test_memory_is_an_amount(data):
 
 
 def test_numbers_of_numpy_are_numbers(data):
-    expected = evaluate(data).to_bytes()
+    expected = to_bytes(evaluate(data))
     assert bytes_of(np.int64(7)) == 7
-    assert evaluate(data, memory=np.int64(2 * 10**9), n_jobs=np.int64(2)).to_bytes() == expected
-    assert evaluate(data, memory=np.uint32(2 * 10**9), n_jobs=np.int8(1)).to_bytes() == expected
+    assert to_bytes(evaluate(data, memory=np.int64(2 * 10**9), n_jobs=np.int64(2))) == expected
+    assert to_bytes(evaluate(data, memory=np.uint32(2 * 10**9), n_jobs=np.int8(1))) == expected
     for wrong in (np.int64(0), np.float64(1e9), np.bool_(True)):
         with pytest.raises(InvalidInput, match="memory is"):
             evaluate(data, memory=wrong)
@@ -261,4 +262,4 @@ def test_files_on_another_file_system_are_read(tmp_path):
     data = log.write(tmp_path / "log", cuts=(100,))
     remote = SubTreeFileSystem(str(data), LocalFileSystem())
     assert remote.type_name != "local"
-    assert evaluate(ds.dataset("/", filesystem=remote, format="parquet")).to_bytes() == log.evaluation().to_bytes()
+    assert to_bytes(evaluate(ds.dataset("/", filesystem=remote, format="parquet"))) == to_bytes(log.evaluation())

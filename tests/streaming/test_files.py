@@ -17,9 +17,9 @@ from typer.testing import CliRunner
 import rankeval as rk
 from rankeval.cli import app
 from rankeval.errors import InvalidInput, QueryIdError
+from rankeval.evaluation import to_bytes
 from rankeval.io import opening
-from rankeval.streaming.files import masked
-from rankeval.streaming.source import Source
+from rankeval.streaming.source import Source, masked
 
 K = {"qid": "q", "relevance": "y", "score": "s", "measures": ["nDCG@10", "RR"]}
 
@@ -60,7 +60,7 @@ def test_row_groups_of_one_file_may_be_given_apart(tmp_path):
     parts = [whole.subset(row_group_ids=[one.id]) for one in whole.row_groups]
     assert len(parts) > 2
     given = ds.FileSystemDataset(parts, whole.physical_schema, ds.ParquetFileFormat(), whole.filesystem)
-    assert evaluate(given).to_bytes() == log.evaluation().to_bytes()
+    assert to_bytes(evaluate(given)) == to_bytes(log.evaluation())
     twice = ds.FileSystemDataset([*parts, parts[1]], whole.physical_schema, ds.ParquetFileFormat(), whole.filesystem)
     with pytest.raises(InvalidInput, match="stands twice"):
         evaluate(twice)
@@ -123,7 +123,7 @@ def test_what_spark_and_hive_leave_beside_rows_is_passed_over(tmp_path):
     ):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_bytes(b"?")
-    assert rk.evaluate_dataset(tmp_path, **K).to_bytes() == alone.to_bytes()
+    assert to_bytes(rk.evaluate_dataset(tmp_path, **K)) == to_bytes(alone)
 
 
 def test_a_folder_without_rows_is_said(tmp_path):
@@ -147,12 +147,12 @@ def test_a_disk_that_fills_up_is_said(tmp_path, monkeypatch, keeps):
     scores = tmp_path / "scores" if keeps else None
     with monkeypatch.context() as patched:
         patched.setattr(opening, "open", full, raising=False)
-        with pytest.raises(InvalidInput, match=r"is full.*thought to take [0-9e.-]+ GB.*text.*TMPDIR") as raised:
+        with pytest.raises(InvalidInput, match=r"is full;.*TMPDIR") as raised:
             evaluate(data, folder=scores)
     assert str(scores or "rankeval-") in str(raised.value)
     assert isinstance(raised.value.__cause__, OSError)
     assert raised.value.__cause__.errno == errno.ENOSPC
-    assert evaluate(data, folder=scores).to_bytes() == log.evaluation().to_bytes()
+    assert to_bytes(evaluate(data, folder=scores)) == to_bytes(log.evaluation())
 
 
 @pytest.mark.parametrize(

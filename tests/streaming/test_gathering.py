@@ -12,7 +12,7 @@ import pytest
 from streaming.logs import NAMES
 
 from rankeval.errors import InvalidInput
-from rankeval.streaming import buckets, queries
+from rankeval.streaming import queries
 from rankeval.streaming.rows import Share
 from rankeval.streaming.source import Source
 
@@ -23,7 +23,7 @@ RANGES = [range(5), range(5, 10), range(10, 12)]
 @pytest.fixture
 def written(tmp_path, monkeypatch):
     """Return a function that writes buckets of some queries, and returns their files."""
-    monkeypatch.setattr(buckets, "RUN", 700)
+    monkeypatch.setattr(queries, "RUN", 700)
 
     def write(query):
         table = pa.table({"query": query, "label": np.zeros(len(query)), "value": np.arange(float(len(query)))})
@@ -33,7 +33,7 @@ def written(tmp_path, monkeypatch):
         source = Source.of(tmp_path, NAMES)
         for part in queries.row_parts(source):
             paths.append(tmp_path / f"{part.number}.arrow")
-            buckets.write_buckets(part, source.columns, RANGES, paths[-1], Share(1 << 30))
+            queries.write_buckets(part, source.columns, RANGES, paths[-1], Share(1 << 30))
         return paths
 
     return write
@@ -54,7 +54,7 @@ def test_blocks_are_of_whole_queries_in_the_order_of_the_data(form, rows_that_fi
     share = Share(rows_that_fit * 128)
     found: dict[object, list[float]] = {}
     for place in range(len(RANGES)):
-        for block in buckets.blocks_of(paths, RANGES, place, share):
+        for block in queries.blocks_of(paths, RANGES, place, share):
             qid, value = block.rows["qid"].to_pylist(), block.rows["score"].to_pylist()
             assert not found.keys() & set(qid), "a query is in two blocks"
             assert share.holds(0, len(qid))
@@ -69,14 +69,14 @@ def test_blocks_are_of_whole_queries_in_the_order_of_the_data(form, rows_that_fi
 @pytest.fixture
 def held(monkeypatch):
     """Return the bytes that Arrow holds whenever a batch is read."""
-    found, before, read = [], pa.total_allocated_bytes(), buckets.batches_of
+    found, before, read = [], pa.total_allocated_bytes(), queries.batches_of
 
     def watched(path, n_ranges, place):
         for one in read(path, n_ranges, place):
             found.append(pa.total_allocated_bytes() - before)
             yield one
 
-    monkeypatch.setattr(buckets, "batches_of", watched)
+    monkeypatch.setattr(queries, "batches_of", watched)
     return found
 
 
@@ -87,7 +87,7 @@ def test_no_more_is_held_than_fits(form, rows_that_fit, written, held):
     share = Share(rows_that_fit * 128)
     n_rows = 0
     for place in range(len(RANGES)):
-        for block in buckets.blocks_of(paths, RANGES, place, share):
+        for block in queries.blocks_of(paths, RANGES, place, share):
             n_rows += block.rows.num_rows
             assert block.rows.num_rows <= rows_that_fit
             del block
@@ -101,7 +101,7 @@ def test_a_query_that_does_not_fit_is_refused_before_its_rows_are_held(written, 
     share = Share(500 * 128)
     a_run = 700 * 24
     assert share.n_bytes + a_run < 0.2 * (0.4 * 10 * N_ROWS * 24), "the rows of the query are much more"
-    blocks = (buckets.blocks_of(paths, RANGES, place, share) for place in range(len(RANGES)))
+    blocks = (queries.blocks_of(paths, RANGES, place, share) for place in range(len(RANGES)))
     with pytest.raises(InvalidInput, match="query 7 has more than 500 rows"):
         deque(itertools.chain(*blocks), maxlen=0)
     assert max(held) < share.n_bytes + 3 * a_run

@@ -17,6 +17,7 @@ from streaming.logs import Log, evaluate
 import rankeval as rk
 from rankeval.contamination import forget
 from rankeval.errors import GuardRefusal, InvalidInput
+from rankeval.evaluation import to_bytes
 from rankeval.measures.family import FAMILIES, family
 
 pytestmark = pytest.mark.usefixtures("small")
@@ -61,8 +62,8 @@ def test_content_beside_a_registration_is_scored_as_without_it(tmp_path, monkeyp
         )
         forget()
         ours = log.write(tmp_path / "log")
-        assert evaluate(ours, folder=tmp_path / "scores").to_bytes() == log.evaluation().to_bytes()
-        assert evaluate(ours, folder=tmp_path / "scores").to_bytes() == log.evaluation().to_bytes()
+        assert to_bytes(evaluate(ours, folder=tmp_path / "scores")) == to_bytes(log.evaluation())
+        assert to_bytes(evaluate(ours, folder=tmp_path / "scores")) == to_bytes(log.evaluation())
     finally:
         forget()
 
@@ -81,7 +82,7 @@ def test_a_measure_whose_code_has_changed_does_not_take_the_scores_of_the_old_on
     try:
         declared(0.5)
         first = evaluate(ours, measures="TwoRanks", folder=tmp_path / "scores")
-        assert evaluate(ours, measures="TwoRanks", folder=tmp_path / "scores").to_bytes() == first.to_bytes()
+        assert to_bytes(evaluate(ours, measures="TwoRanks", folder=tmp_path / "scores")) == to_bytes(first)
         declared(0.25)
         with pytest.raises(InvalidInput, match="parts of another call: measures is"):
             evaluate(ours, measures="TwoRanks", folder=tmp_path / "scores")
@@ -136,7 +137,7 @@ def test_scores_may_lie_beside_files_that_were_named(tmp_path, monkeypatch):
     for number, data in enumerate((file, file.name, file.as_uri(), [file], [str(file)])):
         scores = file.parent / f"scores-{number}"
         for _ in range(2):
-            assert evaluate(data, folder=scores).to_bytes() == log.evaluation().to_bytes()
+            assert to_bytes(evaluate(data, folder=scores)) == to_bytes(log.evaluation())
 
 
 def test_the_folder_of_scores_may_be_a_url_of_this_machine_or_at_home(tmp_path, monkeypatch):
@@ -150,7 +151,7 @@ def test_the_folder_of_scores_may_be_a_url_of_this_machine_or_at_home(tmp_path, 
         (Path("~/other"), tmp_path / "home" / "other"),
         ("plain", tmp_path / "plain"),
     ):
-        assert evaluate(data, folder=scores).to_bytes() == log.evaluation().to_bytes()
+        assert to_bytes(evaluate(data, folder=scores)) == to_bytes(log.evaluation())
         assert (where / "part-00000.parquet").exists()
     assert sorted(one.name for one in tmp_path.iterdir()) == ["a b", "home", "log", "plain"]
 
@@ -158,9 +159,9 @@ def test_the_folder_of_scores_may_be_a_url_of_this_machine_or_at_home(tmp_path, 
 @pytest.mark.parametrize(
     ("scores", "said"),
     [
-        ("s3://key:SECRET@bucket/out", "is a URL of s3"),
-        (Path("s3://key:SECRET@bucket/out"), "is a URL of s3"),
-        ("hdfs://host:8020/x", "is a URL of hdfs"),
+        ("s3://key:SECRET@bucket/out", "a URL of s3"),
+        (Path("s3://key:SECRET@bucket/out"), "a URL of s3"),
+        ("hdfs://host:8020/x", "a URL of hdfs"),
         ("file://elsewhere/x", "is no folder of this machine"),
         ("~nobody-of-this-name/x", "is no folder of this machine"),
         ("a\0b", r"expected the path of a folder"),
@@ -201,7 +202,7 @@ def test_rows_put_together_stay_after_an_error_until_the_folder_is_removed(tmp_p
     with pytest.raises(InvalidInput, match=r"another call: data is .*; give another folder, or remove this one"):
         evaluate(log.write(tmp_path / "log"), folder=scores)
     shutil.rmtree(scores)
-    assert evaluate(log.write(tmp_path / "log"), folder=scores).to_bytes() == log.evaluation().to_bytes()
+    assert to_bytes(evaluate(log.write(tmp_path / "log"), folder=scores)) == to_bytes(log.evaluation())
     assert not (scores / "_buckets").exists()
 
 
@@ -223,7 +224,7 @@ def test_a_worker_that_was_killed_is_said_with_what_to_do(tmp_path):
 
     with pytest.raises(InvalidInput, match=r"ended from outside.*the same call goes on from there"):
         evaluate(tmp_path / "log", n_jobs=2, folder=tmp_path / "scores", progress=kill)
-    assert evaluate(tmp_path / "log", folder=tmp_path / "scores").to_bytes() == log.evaluation().to_bytes()
+    assert to_bytes(evaluate(tmp_path / "log", folder=tmp_path / "scores")) == to_bytes(log.evaluation())
 
 
 def _children() -> list[int]:

@@ -17,8 +17,8 @@ CALL = """
 import json, sys, time
 import joblib
 import rankeval as rk
-from rankeval.streaming import buckets, queries
-queries.PART, buckets.BATCH = 200, 16
+from rankeval.streaming import queries
+queries.PART, queries.BATCH = 200, 16
 
 def loaded():
     time.sleep(0.1)  # so that each process gets a task

@@ -10,6 +10,7 @@ import pytest
 
 import rankeval as rk
 from rankeval.errors import InvalidInput, QueryIdError
+from rankeval.evaluation.result import aggregates
 
 K = {"qid": "q", "relevance": "y", "score": "s", "measures": ["nDCG@10", "RR"]}
 
@@ -25,7 +26,7 @@ def as_arrays(y, score, qid, **how):
 
 def assert_equal(found, expected):
     assert found.queries.tolist() == expected.queries.tolist()
-    assert found.aggregates() == expected.aggregates()
+    assert aggregates(found) == aggregates(expected)
     assert found.ranking_digest == expected.ranking_digest
 
 

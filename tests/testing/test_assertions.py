@@ -27,7 +27,7 @@ def says(assertion, *args, **options):
     return str(failed.value)
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("gain", [-0.06, -0.02, 0.03])
 def test_the_numbers_are_those_of_scipys_one_sided_t_tests(gain, seed):
     """P-values of both claims, and the interval of level 1 - 2 alpha."""
@@ -209,7 +209,7 @@ def test_other_tests_are_named_and_seeded(test):
     candidate, baseline = frames(-0.2, 60)
     first, again = (says(assert_no_regression, candidate, baseline, test=test, n_resamples=999) for _ in range(2))
     assert first == again
-    assert rk.significance.registry.TESTS[test].words.lower() in first.lower()
+    assert rk.significance.TESTS[test].words.lower() in first.lower()
 
 
 @pytest.mark.parametrize(("test", "known"), [("randomization", True), ("sign", False)])

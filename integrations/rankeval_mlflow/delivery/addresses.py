@@ -1,8 +1,8 @@
 """Addresses of stores: valid from any directory, without secrets on disk and in messages, complete for a call.
 
 A secret is a password, the user of a web address, or a value of the query or after ``#``: of a web address all values
-but those of a few names, of the address of a database those of names such as ``password``. If a password has letters
-that an address does not allow, and nobody can tell where it ends, nothing of the address is shown.
+but those of a few names, of the address of a database those of names such as ``password``. If nobody can tell where a
+password ends, since it has letters that an address does not allow, nothing of the address is shown.
 
 A record in the spool keeps the bare address. Whoever sends it takes the secrets from an address that is the same but
 for them: one that is given, or MLflow's present setting. MLflow's own variables (``MLFLOW_TRACKING_TOKEN`` ...) work as
@@ -18,7 +18,7 @@ import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
-from urllib.parse import unquote
+from urllib.parse import unquote, urlsplit
 
 _HARMLESS = {"o", "workspace", "workflowtype"}  # names in the query of a web address
 _SECRET = re.compile(
@@ -26,28 +26,19 @@ _SECRET = re.compile(
     r"|cookie|session|^(?:x[_.-])?(?:auth|key|pw|sig|code)$",
     re.IGNORECASE,
 )
-# The bounds keep a search linear in a text of any length.
-_SCHEME = r"[A-Za-z][\w+.\-]{0,30}://"
-_WHOLE = re.compile(rf"(?P<scheme>{_SCHEME})(?P<rest>.*)", re.DOTALL)
-_WITHIN = re.compile(rf"\b{_SCHEME}[^\s'\"<>]*")
+# Addresses, and settings of addresses without a host, in the message of another library. The bounds keep a search
+# linear in a text of any length.
+_WITHIN = re.compile(r"\b[A-Za-z][\w+.\-]{0,30}://[^\s'\"<>]*")
 _VALUE = re.compile(r"(?P<name>[?&;][\w.\-]{1,100})=[^\s&;#'\"]+")
-_HOST = re.compile(r"(?:\[[^\]]*\]|[^:]*)(?::\d*)?")
 
 
-class _Address(NamedTuple):
-    scheme: str
-    user: str
-    password: str | None
-    place: str
-    query: tuple[tuple[str, str, str | None], ...]
-    """What stands before a setting, its name with ``=``, and its value if that is a secret."""
-    unclear: str = ""
-    """All behind the scheme, if nobody can tell where a password ends."""
+class _Piece(NamedTuple):
+    """A part of an address, from left to right."""
 
-    @property
-    def secret_user(self) -> bool:
-        """Whether the user is a token."""
-        return bool(self.user) and self.password is None and _is_web(self.scheme)
+    text: str
+    secret: bool = False
+    kept: bool = True
+    """Whether the bare address has it; a secret that is kept stands there as ``***``."""
 
 
 def absolute(uri: str) -> str:
@@ -67,13 +58,16 @@ def masked(uri: str) -> str:
     uri : str
         The whole address, and nothing else; `hidden` takes a text.
     """
-    found = _parsed(uri)
-    if found is None or found.unclear:
-        return uri if found is None else f"{found.scheme}***"
-    user = "***" if found.secret_user else found.user
-    login = "" if not user and found.password is None else f"{user}{'' if found.password is None else ':***'}@"
-    query = "".join(f"{before}{name}{'' if secret is None else '***'}" for before, name, secret in found.query)
-    return f"{found.scheme}{login}{found.place}{query}"
+    return "".join("***" if piece.secret else piece.text for piece in _pieces(uri))
+
+
+def bare(uri: str) -> str:
+    """Return an address without its secrets, to be kept on disk; the user of a database says whose tables they are."""
+    found = ""
+    for text, secret, _ in filter(lambda piece: piece.kept, _pieces(uri)):
+        # The first setting of a query that is kept may have been a later one.
+        found += "***" if secret else f"?{text[1:]}" if text[:1] in {"&", ";"} and "?" not in found else text
+    return found
 
 
 def hidden(text: str, uris: Iterable[str | None] = ()) -> str:
@@ -84,25 +78,56 @@ def hidden(text: str, uris: Iterable[str | None] = ()) -> str:
     text : str
         A message of another library.
     uris : iterable of str
-        The addresses that the call knew. Their secrets are hidden wherever they stand.
+        The addresses that the call knew. Their secrets are hidden wherever they stand, as written and as meant.
     """
-    for secret in sorted({one for uri in uris if uri for one in _secrets(uri)}, key=len, reverse=True):
-        text = text.replace(secret, "***")
+    secrets = [piece.text for uri in uris if uri for piece in _pieces(uri) if piece.secret]
+    for secret in sorted({*secrets, *map(unquote, secrets)}, key=len, reverse=True):
+        text = text.replace(secret, "***") if len(secret) > 2 else text
     without = _WITHIN.sub(lambda found: masked(found[0]), text)
     return _VALUE.sub(lambda found: f"{found['name']}=***" if _SECRET.search(found["name"][1:]) else found[0], without)
 
 
-def bare(uri: str) -> str:
-    """Return an address without its secrets, to be kept on disk; the user of a database says whose tables they are."""
-    found = _parsed(uri)
-    if found is None or found.unclear:
-        return masked(uri)
-    login = "" if not found.user or _is_web(found.scheme) else f"{found.user}@"
-    query = ""
-    for before, name, secret in found.query:
-        if secret is None:
-            query += ("?" if before in "&;" and "?" not in query else before) + name
-    return f"{found.scheme}{login}{found.place}{query}"
+def _pieces(uri: str) -> Iterator[_Piece]:
+    scheme, mark, rest = uri.partition("://")
+    yield _Piece(scheme + mark)
+    if not mark or not _is_clear(rest):
+        if rest:
+            yield _Piece(rest, secret=True)
+        return
+    web = _is_web(uri)
+    place = re.split("[?#]", rest, maxsplit=1)[0]
+    server, slash, path = place.partition("/")
+    login, at, host = server.rpartition("@")
+    user, colon, password = login.partition(":")
+    yield _Piece(user, secret=web and bool(user) and not colon, kept=not web)  # a user without a password is a token
+    if colon:
+        yield _Piece(":", kept=False)
+        yield _Piece(password, secret=True, kept=False)
+    yield _Piece(at, kept=bool(user) and not web)
+    yield _Piece(f"{host}{slash}{path}")
+    parts = re.split("([?&;#])", rest[len(place) :])
+    for before, part in zip(parts[1::2], parts[2::2], strict=True):
+        name, equals, value = part.partition("=")
+        if equals:
+            secret = (web and name.lower() not in _HARMLESS) or _SECRET.search(name) is not None
+        else:
+            name, value = "", part
+            secret = web and part != "" and not part.startswith("/")  # "#/runs/1" is the route of a page
+        yield _Piece(f"{before}{name}{equals}", kept=not secret)
+        yield _Piece(value, secret=secret, kept=not secret)
+
+
+def _is_clear(rest: str) -> bool:
+    """Return whether it is known where the password of an address ends, given what follows its scheme.
+
+    A password with a slash or a question mark ends in the path or the query, and what is before that looks like a host.
+    """
+    try:
+        found = urlsplit(f"//{rest}")
+        _ = found.port
+    except ValueError:  # no host and port
+        return "@" not in rest
+    return "@" in found.netloc or not found.netloc or "@" not in found.path + found.fragment
 
 
 def complete(uri: str, given: str | None = None) -> str:
@@ -135,47 +160,6 @@ def where_to_look(uri: str, experiment_id: str, run_id: str) -> str:
 
 def _is_web(uri: str) -> bool:
     return uri.lower().startswith(("http://", "https://"))
-
-
-def _parsed(uri: str) -> _Address | None:
-    whole = _WHOLE.fullmatch(uri)
-    if whole is None:
-        return None
-    scheme, rest, web = whole["scheme"], whole["rest"], _is_web(uri)
-    place = re.split("[?#]", rest, maxsplit=1)[0]
-    server, slash, path = place.partition("/")
-    login, at, host = server.rpartition("@")
-    # A password with a slash or a question mark ends in the path or the query, and what is before that looks like a
-    # host: nothing of such an address can be shown.
-    behind = rest if not _HOST.fullmatch(server) else path if web or ":" in server else ""
-    if server and not at and "@" in behind:
-        return _Address(scheme, "", None, "", (), rest)
-    user, colon, password = login.partition(":")
-    query = tuple(_settings(rest[len(place) :], web=web))
-    return _Address(scheme, user, password if colon else None, f"{host}{slash}{path}", query)
-
-
-def _settings(query: str, *, web: bool) -> Iterator[tuple[str, str, str | None]]:
-    """Yield the settings of a query; the route of a page, as in ``#/runs/...``, is no secret."""
-    parts = re.split("([?&;#])", query)
-    for before, part in zip(parts[1::2], parts[2::2], strict=True):
-        name, equals, value = part.partition("=")
-        if not equals:
-            yield (before, "", part) if web and part and not part.startswith("/") else (before, part, None)
-        elif (web and name.lower() not in _HARMLESS) or _SECRET.search(name):
-            yield before, f"{name}=", value
-        else:
-            yield before, part, None
-
-
-def _secrets(uri: str) -> Iterable[str]:
-    """Yield the secrets of an address as they are written, and as they are meant."""
-    found = _parsed(uri)
-    if found is None:
-        return
-    values = [found.password, found.user if found.secret_user else None, found.unclear]
-    for value in (*values, *(secret for _, _, secret in found.query)):
-        yield from (one for one in (value, unquote(value or "")) if one and len(one) > 2)
 
 
 def store(uri: str | None) -> str:

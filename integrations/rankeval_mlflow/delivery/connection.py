@@ -18,11 +18,14 @@ import os
 import re
 import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Container, Iterator
 from typing import Any
 from urllib.parse import urlsplit
 
-from rankeval_mlflow.delivery.addresses import absolute
+from mlflow.exceptions import InvalidUrlException, MlflowException, RestException
+
+from rankeval.errors import RankevalError, TrackingError
+from rankeval_mlflow.delivery.addresses import absolute, hidden, masked
 from rankeval_mlflow.delivery.spool import held, spool_directories
 
 # Two retries ride out a hiccup; a server that is gone is reported after about three seconds.
@@ -32,7 +35,7 @@ _PATIENCE = {
     "MLFLOW_HTTP_REQUEST_TIMEOUT": "60",
 }
 # For the first request only, which shows if the server is there.
-_KNOCK = {"MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1", "MLFLOW_HTTP_REQUEST_TIMEOUT": "10"}
+_KNOCK = {**_PATIENCE, "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1", "MLFLOW_HTTP_REQUEST_TIMEOUT": "10"}
 # The seconds that a driver waits for the server of a database, by the driver's own setting.
 _PATIENCE_OF_DRIVERS = 10
 _CONNECT_TIMEOUT = {
@@ -69,6 +72,13 @@ _STATUS = re.compile(r"too many (\d{3}) error responses|failed with error code (
 _TAKEN = re.compile(r"\([\w.]+\).*(unique constraint|duplicate entry|duplicate key)", re.IGNORECASE)
 # Some messages repeat what was sent.
 _LONGEST = 500
+# What a store answers if nothing has an id, and if nothing has a name or can have it.
+GONE = {"RESOURCE_DOES_NOT_EXIST"}
+NOT_THERE = {*GONE, "INVALID_PARAMETER_VALUE"}
+# A router or a proxy may answer in place of the store. It is believed only when something is read: an upload to a run
+# that does not exist would be dropped.
+NOT_READ = {*NOT_THERE, "NOT_FOUND", "BAD_REQUEST"}
+_NO_RIGHT = {"PERMISSION_DENIED", "UNAUTHENTICATED", "CUSTOMER_UNAUTHORIZED"}
 _FOR_GOOD = {errno.EACCES, errno.EPERM, errno.ENAMETOOLONG, errno.EINVAL}
 
 
@@ -92,7 +102,6 @@ def environment(settings: dict[str, str]) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _hushed() -> Iterator[None]:
-    """Keep MLflow's log of runs, migrations and retries off stderr."""
     before = {name: logging.getLogger(name).level for name in _TALKATIVE}
     for name, level in _TALKATIVE.items():
         logger = logging.getLogger(name)
@@ -122,21 +131,20 @@ def connected(uri: str, registry_uri: str | None = None) -> Iterator[Any]:
     """
     from mlflow import MlflowClient  # the first import sets up the loggers, so import before hushing them
 
-    with environment(_QUIET), environment(_PATIENCE), _hushed():
-        if time.monotonic() - _ANSWERED.get(uri, -_FRESH) < _FRESH:
+    with _hushed():
+        if time.monotonic() - _ANSWERED.get(uri, -_FRESH) >= _FRESH:
+            with environment(_QUIET | _KNOCK):
+                _knock(uri)
+                with _alone(uri):
+                    # The client opens its store, and so makes the tables, when it is made.
+                    MlflowClient(tracking_uri=uri, registry_uri=registry_uri).search_experiments(max_results=1)
+            _ANSWERED[uri] = time.monotonic()
+        with environment(_QUIET | _PATIENCE):
             yield MlflowClient(tracking_uri=uri, registry_uri=registry_uri)
-            return
-        _knock(uri)
-        with _replaced(_KNOCK), _alone(uri):
-            # The client opens its store, and so makes the tables, when it is made.
-            client = MlflowClient(tracking_uri=uri, registry_uri=registry_uri)
-            client.search_experiments(max_results=1)
-        _ANSWERED[uri] = time.monotonic()
-        yield client
 
 
 def _knock(uri: str) -> None:
-    """Connect to the server of a database once: MLflow tries that ten times, for more than a minute and a half."""
+    # MLflow tries that ten times, for more than a minute and a half.
     if not _is_database(uri) or uri.startswith("sqlite"):
         return
     import sqlalchemy
@@ -177,15 +185,47 @@ def _alone(uri: str) -> Iterator[None]:
         yield
 
 
+def existing(ask: Callable[..., Any], *name: Any, codes: Container[str] = NOT_THERE) -> Any | None:
+    """Return what a store has under a name; None if it answers with one of the codes.
+
+    Parameters
+    ----------
+    ask : callable
+        A method of a client.
+    *name : object
+        Its arguments.
+    codes : container of str
+        `NOT_THERE`; `GONE` for an id that the store gave itself; `NOT_READ` to read.
+    """
+    try:
+        return ask(*name)
+    except MlflowException as error:
+        if error.error_code not in codes:
+            raise
+        return None
+
+
 @contextlib.contextmanager
-def _replaced(settings: dict[str, str]) -> Iterator[None]:
-    """Replace values of `_PATIENCE`, but not those that the user set."""
-    before = {name: os.environ[name] for name in settings if os.environ.get(name) == _PATIENCE[name]}
-    os.environ.update({name: settings[name] for name in before})
+def answered(uri: str, to: str, *, gone: type[RankevalError] = TrackingError) -> Iterator[None]:
+    """Raise an error of ours for that of a store that was asked to do something.
+
+    Parameters
+    ----------
+    uri : str
+        The store.
+    to : str
+        What it was asked, for the message: "move the alias".
+    gone : type
+        The class of the error if nothing has the name. What a caller named may be corrected (InvalidInput); the run of
+        an evaluation that was found by the store itself is the store's affair.
+    """
     try:
         yield
-    finally:
-        os.environ.update(before)
+    except MlflowException as error:
+        verb = "does not let this user" if error.error_code in _NO_RIGHT else "did not"
+        kind = gone if error.error_code in GONE else TrackingError
+        said = hidden(reason(error), [uri])
+        raise kind(f"the tracking store {masked(uri)} {verb} {to}: {said}") from error
 
 
 def is_permanent(error: BaseException) -> bool:
@@ -214,8 +254,6 @@ def is_overtaken(error: BaseException) -> bool:
     error : BaseException
         What a call of MLflow raised.
     """
-    from mlflow.exceptions import MlflowException
-
     return isinstance(error, MlflowException) and _TAKEN.match(_own_words(error)) is not None
 
 
@@ -230,7 +268,7 @@ def reason(error: BaseException) -> str:
     if innermost := _of_the_network(error):
         return innermost.strerror or str(innermost) or type(innermost).__name__
     status = _status(error)
-    if status in _PLAIN and not _says_why(error):
+    if status in _PLAIN and not isinstance(error, RestException):  # the answer of a proxy, a page of HTML
         return f"{_PLAIN[status]} (HTTP {status})"
     lines = _own_words(error).strip().splitlines()
     said = lines[0] if lines else type(error).__name__
@@ -239,13 +277,10 @@ def reason(error: BaseException) -> str:
 
 def no_such_host(error: BaseException) -> bool:
     """Return whether a call failed because the name of its host does not resolve, or its address is no URL."""
-    from mlflow.exceptions import InvalidUrlException
-
     return isinstance(error, InvalidUrlException) or isinstance(_innermost(error), socket.gaierror | UnicodeError)
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
-    """Yield an error, its cause, the cause of that, ..."""
     deeper: BaseException | None = error
     while deeper is not None:
         yield deeper
@@ -262,22 +297,13 @@ def _of_the_network(error: BaseException) -> OSError | None:
 
 
 def _own_words(error: BaseException) -> str:
-    """Return the message of an error, without the code that MLflow puts before what its server says."""
+    # Without the code that MLflow puts before what its server says.
     answer = getattr(error, "json", None)
     return str(answer["message"]) if isinstance(answer, dict) and answer.get("message") else str(error)
 
 
-def _says_why(error: BaseException) -> bool:
-    """Return whether MLflow itself answered with an error in words, not a proxy or a page of HTML."""
-    from mlflow.exceptions import RestException
-
-    return isinstance(error, RestException)
-
-
 def _status(error: BaseException) -> int | None:
     """Return the status by which a store refused, if it answered; the codes of MLflow have one each."""
-    from mlflow.exceptions import MlflowException
-
     for one in _chain(error):
         response = getattr(one, "response", None)
         if response is not None and getattr(response, "status_code", None):

@@ -5,24 +5,127 @@ it from there.
 
 `fitted` makes a payload such that a store can take it: what is too long is cut or refused at once. What a store would
 refuse for good must not be found out after a look at a test part, and not at every resend again.
+
+The file ``MLmodel`` of a saved model has no ids while it waits, and in the store the ids that the store gave: they link
+predictions, traces and ``mlflow.models.evaluate`` to the logged model.
+
+A tag says which pieces a run holds whole, and names their manifests: ``dev:3f2a9c1b7e01aa02 record(dev,test):60...``
+has for each piece its label, and the first 16 digits of the SHA-256 of its manifest. A piece has the evaluation of the
+role that it is called by. Roles in parentheses say otherwise: ``record(dev,test):...`` holds two, ``final():...`` none;
+so do ``comparison`` and ``record`` without any. ``dev/step-3`` has the evaluation of the role dev at a step of
+training.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
+from datetime import UTC, datetime
 from typing import Any
 
-from rankeval.errors import InvalidInput
-from rankeval_mlflow.flavours.mlmodel import SavedModel
-from rankeval_mlflow.layout import MAX_NAME, MAX_TAG, safe_name, sha256
+import yaml
+
+from rankeval.errors import InvalidInput, TrackingError
+from rankeval_mlflow.layout import COMPLETE, MAX_NAME, MAX_TAG, ROLE, role_of, safe_name, sha256, short_digest, step_of
+
+MLMODEL = "MLmodel"
+
 
 FORMAT = 2
-
 # Not sealed: the same content may be logged again at another time, and drawn files change with a version.
 _UNSEALED = ("started_ms", "ended_ms", "renderings")
 MAX_EXPERIMENT, MAX_DATASET, _MAX_SOURCE = 500, 500, 60_000
+SHOWN = 16
+_WITHOUT_EVALUATIONS = ("comparison", "record")
+_PIECE = re.compile(r"(?P<label>[^\s():]+)(?:\((?P<roles>[^\s():]*)\))?:(?P<hash>[0-9a-f]{16})")
+
+
+@dataclass(frozen=True)
+class SavedModel:
+    """A fitted model as files (``MLmodel`` at the root), which becomes a logged model of a run.
+
+    Attributes
+    ----------
+    name : str
+        Name of the model.
+    files : mapping of str to bytes
+        The files of an MLflow model by path. The ``MLmodel`` has no ids; `identified` adds those of the store.
+    params : mapping of str to str
+        The parameters of the ranker, for the page of the model.
+    tags : mapping of str to str
+        Tags of the model.
+    flavor : str, optional
+        The flavour: lightgbm, xgboost, catboost, sklearn or python_function.
+    model_type : str, optional
+        "ranker".
+    """
+
+    name: str
+    files: Mapping[str, bytes]
+    params: Mapping[str, str] = field(default_factory=dict)
+    tags: Mapping[str, str] = field(default_factory=dict)
+    flavor: str | None = None
+    model_type: str | None = None
+
+
+def without_ids(content: bytes) -> bytes:
+    """Return the content of an ``MLmodel`` without ids and time: equal for equal models.
+
+    Parameters
+    ----------
+    content : bytes
+        YAML, as MLflow wrote it.
+    """
+    found = yaml.safe_load(content)
+    for name in ("model_uuid", "utc_time_created", "model_id", "run_id", "artifact_path"):
+        found.pop(name, None)
+    for flavour in found["flavors"].values():
+        if isinstance(types := flavour.get("skops_trusted_types"), list):
+            types.sort()  # MLflow writes a set
+    return _yaml(found)
+
+
+def identified(content: bytes, *, model_id: str, run_id: str | None, artifact_path: str, created_ms: int) -> bytes:
+    """Return the content of an ``MLmodel`` with the ids that the store gave, as `mlflow.*.log_model` writes it.
+
+    Parameters
+    ----------
+    content : bytes
+        From `without_ids`.
+    model_id : str
+        The id of the logged model.
+    run_id : str or None
+        The run that logs it.
+    artifact_path : str
+        The location of its artifacts.
+    created_ms : int
+        When it was logged, in milliseconds since 1970.
+
+    Examples
+    --------
+    >>> content = b"flavors: {python_function: {loader_module: mlflow.lightgbm}}"
+    >>> ids = {"model_id": "m-1", "run_id": "r", "artifact_path": "mlflow-artifacts:/m-1"}
+    >>> print(identified(content, **ids, created_ms=0).decode())
+    artifact_path: mlflow-artifacts:/m-1
+    flavors:
+      python_function:
+        loader_module: mlflow.lightgbm
+    model_id: m-1
+    model_uuid: m-1
+    run_id: r
+    utc_time_created: '1970-01-01 00:00:00'
+    <BLANKLINE>
+    """
+    created = datetime.fromtimestamp(created_ms / 1000, UTC).replace(tzinfo=None)
+    ids = {"model_id": model_id, "model_uuid": model_id, "artifact_path": artifact_path}
+    run = {} if run_id is None else {"run_id": run_id}
+    return _yaml({**yaml.safe_load(content), **ids, **run, "utc_time_created": str(created)})
+
+
+def _yaml(values: dict[str, Any]) -> bytes:
+    return yaml.safe_dump(values, default_flow_style=False).encode()
 
 
 @dataclass(frozen=True)
@@ -253,8 +356,11 @@ def cut(name: str, longest: int) -> str:
 
 
 def _fitted(node: Node) -> Node:
-    for keys in (node.metrics, node.params, node.tags, [key for key, _, _ in node.steps]):
-        _check_keys(keys)
+    measured = [scores.metrics for scores in node.scores]
+    for keys in (node.metrics, node.params, node.tags, [key for key, _, _ in node.steps], *measured):
+        for key in keys:
+            if safe_name(key) != key:
+                raise InvalidInput(f"MLflow does not take the name {cut(key, 80)!r}; it takes {safe_name(key)[:80]!r}")
     return replace(
         node,
         name=cut(node.name, MAX_NAME),
@@ -262,22 +368,159 @@ def _fitted(node: Node) -> Node:
             key: value if len(value) <= MAX_TAG else f"{value[: MAX_TAG - 12]}... (cut)"
             for key, value in node.tags.items()
         },
-        scores=tuple(_scores(scores) for scores in node.scores),
-        datasets=tuple(_dataset(use) for use in node.datasets),
+        scores=tuple(replace(one, dataset_name=cut(one.dataset_name, MAX_DATASET)) for one in node.scores),
+        datasets=tuple(
+            replace(use, name=cut(use.name, MAX_DATASET), source=use.source and use.source[:_MAX_SOURCE])
+            for use in node.datasets
+        ),
         children=tuple(_fitted(child) for child in node.children),
     )
 
 
-def _check_keys(keys: Iterable[str]) -> None:
-    for key in keys:
-        if safe_name(key) != key:
-            raise InvalidInput(f"MLflow does not take the name {cut(key, 80)!r}; it takes {safe_name(key)[:80]!r}")
+def pieces_of(tags: Mapping[str, str]) -> dict[str, str]:
+    """Return the start of the hash of the manifest of every whole piece of a run, by label.
+
+    Parameters
+    ----------
+    tags : mapping of str to str
+        The tags of the run.
+    """
+    return {found["label"]: found["hash"] for found in _PIECE.finditer(tags.get(COMPLETE, ""))}
 
 
-def _scores(scores: Scores) -> Scores:
-    _check_keys(scores.metrics)
-    return replace(scores, dataset_name=cut(scores.dataset_name, MAX_DATASET))
+def pieces_by_role(tags: Mapping[str, str]) -> dict[str, str]:
+    """Return the label of the piece that holds the evaluation of a role, by role; the role with bare names first.
+
+    A role that was logged at several steps has the piece of the greatest step, as MLflow shows its metrics.
+
+    Parameters
+    ----------
+    tags : mapping of str to str
+        The tags of the run.
+    """
+    labels: dict[str, str] = {}
+    for found in _PIECE.finditer(tags.get(COMPLETE, "")):
+        for role in _roles(found["label"], found["roles"]):
+            if role not in labels or step_of(labels[role]) < step_of(found["label"]):
+                labels[role] = found["label"]
+    first = tags.get(ROLE)
+    return {role: labels[role] for role in sorted(labels, key=lambda role: role != first)}
 
 
-def _dataset(use: DatasetUse) -> DatasetUse:
-    return replace(use, name=cut(use.name, MAX_DATASET), source=use.source and use.source[:_MAX_SOURCE])
+def roles_of(tags: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the roles of the whole evaluations of a run; the role with bare metric names first.
+
+    Parameters
+    ----------
+    tags : mapping of str to str
+        The tags of the run.
+    """
+    return tuple(pieces_by_role(tags))
+
+
+def checked_manifest(content: bytes, label: str, tags: Mapping[str, str]) -> dict[str, Any]:
+    """Return the manifest of a piece, held against the tag of its run.
+
+    Parameters
+    ----------
+    content : bytes
+        The artifact at `layout.manifest_path(label)`.
+    label : str
+        The piece.
+    tags : mapping of str to str
+        The tags of the run.
+
+    Raises
+    ------
+    TrackingError
+        If the manifest was altered.
+    """
+    found, expected = sha256(content)[:SHOWN], pieces_of(tags).get(label)
+    if found != expected:
+        raise TrackingError(
+            f"the manifest of {label!r} was altered or replaced (SHA-256 {found} instead of {expected})"
+        )
+    parsed: dict[str, Any] = json.loads(content)
+    return parsed
+
+
+def is_held(tags: Mapping[str, str], node: Node) -> bool:
+    """Return whether a run holds a piece whole already, with the same content."""
+    return pieces_of(tags).get(node.label) == _shown_hash(node)
+
+
+def with_piece(run: Any, node: Node) -> str:
+    """Return the tag with one more piece; an earlier piece loses nothing if this one breaks off.
+
+    Parameters
+    ----------
+    run : mlflow.entities.Run
+        The run.
+    node : Node
+        The piece.
+
+    Raises
+    ------
+    InvalidInput
+        If the run holds other content under the same name, the role on other data, or a step of a role that has none.
+        The same content may be sent again.
+    """
+    run_id, tags = run.info.run_id, run.data.tags
+    before = pieces_of(tags)
+    roles = [scores.role for scores in node.scores]
+    if is_held(tags, node):
+        return str(tags[COMPLETE])
+    held = pieces_by_role(tags)
+    for role in sorted({*roles} & {*held}):
+        _refuse_mixed(run, node, role, held[role])
+    taken = [role for role in roles if role in held and node.label == role_of(node.label)]
+    if taken or node.label in before:
+        what = f"an evaluation of role {taken[0]!r}" if taken else f"a piece called {node.label!r}"
+        raise InvalidInput(
+            f"run {run_id} already holds {what} with other content",
+            remedy="log this one to a run of its own or under another name",
+        )
+    spelt = node.label if _roles(node.label, None) == tuple(roles) else f"{node.label}({','.join(roles)})"
+    tag = f"{tags.get(COMPLETE, '')} {spelt}:{_shown_hash(node)}".lstrip()
+    if len(tag) > MAX_TAG:
+        raise InvalidInput(
+            f"run {run_id} holds {len(before)} pieces, and MLflow has no room for more names; log to a run of its own"
+        )
+    return tag
+
+
+def _shown_hash(node: Node) -> str:
+    return sha256(manifest(node))[:SHOWN]
+
+
+def _roles(label: str, roles: str | None) -> tuple[str, ...]:
+    if roles is None:
+        return () if label in _WITHOUT_EVALUATIONS else (role_of(label),)
+    return tuple(role for role in roles.split(",") if role)
+
+
+def _refuse_mixed(run: Any, node: Node, role: str, held: str) -> None:
+    # The metrics of a role are one curve, and its data is named once.
+    run_id, remedy = run.info.run_id, "log it with another role=, or to a run of its own"
+    if (step_of(held) < 0) != (step_of(node.label) < 0):
+        has, this = ("no step", "one") if step_of(held) < 0 else ("steps", "none")
+        raise InvalidInput(
+            f"the evaluation of role {role!r} in run {run_id} has {has}, and this one has {this}: MLflow would show "
+            f"the metrics of one as those of the other; {remedy}"
+        )
+    used = _digests([(tag.key, tag.value) for tag in each.tags] for each in run.inputs.dataset_inputs)
+    given = {use.digest for use in node.datasets if use.role == role}
+    if role in used and not given & used[role]:
+        raise InvalidInput(
+            f"the evaluation of role {role!r} in run {run_id} is on other data "
+            f"({', '.join(map(short_digest, sorted(used[role])))} instead of "
+            f"{', '.join(map(short_digest, sorted(given)))}); {remedy}"
+        )
+
+
+def _digests(inputs: Iterable[Iterable[tuple[str, str]]]) -> dict[str, set[str]]:
+    found: dict[str, set[str]] = {}
+    for tags in map(dict, inputs):
+        if "rankeval.digest" in tags:
+            found.setdefault(tags.get("rankeval.role", ""), set()).add(tags["rankeval.digest"])
+    return found

@@ -3,15 +3,13 @@
 A refusal is passing or permanent (`connection`). After a passing one the upload waits for ``rankeval mlflow resend``.
 After a permanent one its runs end as FAILED, and it waits as undeliverable: it is sent again only if it is named.
 
-A store is tried before an experiment (`check_store`): what can never be logged there must not cost a look at the test
-part.
+An experiment tries the store first (`check_store`), so that no look at the test part is spent on what cannot be logged.
 """
 
 from __future__ import annotations
 
 import contextlib
 import sqlite3
-import tempfile
 import warnings
 from dataclasses import replace
 from pathlib import Path
@@ -21,22 +19,12 @@ from mlflow.tracking.registry import UnsupportedModelRegistryStoreURIException
 
 from rankeval.errors import InvalidInput, RankevalError, RankevalWarning, TrackingError
 from rankeval.ledger.discovery import sqlite_path
+from rankeval.ledger.folder import try_writing
 from rankeval.tracking import TrackedRun
+from rankeval_mlflow.delivery import spool
 from rankeval_mlflow.delivery.addresses import absolute, complete, hidden, masked, store
 from rankeval_mlflow.delivery.connection import connected, is_overtaken, is_permanent, no_such_host, reason
 from rankeval_mlflow.delivery.payload import Payload, checked_experiment, fitted
-from rankeval_mlflow.delivery.spool import (
-    MemoryUpload,
-    PendingUpload,
-    locked,
-    new_id,
-    put,
-    read,
-    spool_directories,
-    spool_directory,
-    tidy,
-    waiting_twin,
-)
 from rankeval_mlflow.delivery.steps import Steps, refuse_deleted
 
 # A report of many queries is drawn within seconds; a process that sends one for longer hangs.
@@ -66,7 +54,8 @@ def deliver(payload: Payload, *, aggregates: bool = True) -> TrackedRun:
     Raises
     ------
     TrackingError
-        If the store cannot be reached or refuses; the message names the upload and how to send it again.
+        If the store cannot be reached or refuses; the message names the upload and how to send it again. Or if no
+        folder can be written to keep it.
     InvalidInput
         If the target run cannot hold it. Nothing is logged, and nothing stays in the spool.
     """
@@ -78,13 +67,12 @@ def deliver(payload: Payload, *, aggregates: bool = True) -> TrackedRun:
         try:
             return _sent(upload, payload, aggregates=aggregates)
         except InvalidInput:
-            if isinstance(upload, PendingUpload):
-                upload.remove()
+            upload.remove()
             raise
 
 
 def send(
-    upload: PendingUpload, *, uri: str | None = None, aggregates: bool = True, patience: float = _PATIENCE
+    upload: spool.PendingUpload, *, uri: str | None = None, aggregates: bool = True, patience: float = _PATIENCE
 ) -> TrackedRun | None:
     """Send a waiting upload, and delete it from the spool once the server has it.
 
@@ -111,16 +99,15 @@ def send(
     InvalidInput
         If the run holds other content under the same name; the upload stays as undeliverable.
     """
-    with locked(upload, patience) as ours:
+    with spool.locked(upload, patience) as ours:
         if not ours:
             raise TrackingError(f"another process is sending the upload {upload.id}", remedy="wait for it")
         if not upload.folder.is_dir():
             return None
-        return _sent(upload, _addressed(read(upload), uri), aggregates=aggregates)
+        return _sent(upload, _addressed(spool.read(upload), uri), aggregates=aggregates)
 
 
 def _addressed(payload: Payload, uri: str | None) -> Payload:
-    """Return a payload from the spool with the address to send it to, and with the secrets that this process knows."""
     target = payload.target
     there = complete(target.uri) if uri is None else absolute(uri)
     registry = target.registry_uri
@@ -129,13 +116,13 @@ def _addressed(payload: Payload, uri: str | None) -> Payload:
     return replace(payload, target=replace(target, uri=there, registry_uri=registry))
 
 
-def _twin(payload: Payload, stack: contextlib.ExitStack) -> tuple[PendingUpload, Payload] | None:
+def _twin(payload: Payload, stack: contextlib.ExitStack) -> tuple[spool.PendingUpload, Payload] | None:
     """Return a waiting upload of the same work that nobody sends, locked, and its payload."""
-    upload = waiting_twin(payload)
-    if upload is None or not stack.enter_context(locked(upload)) or not upload.folder.is_dir():
+    upload = spool.waiting_twin(payload)
+    if upload is None or not stack.enter_context(spool.locked(upload)) or not upload.folder.is_dir():
         return None
     try:
-        kept = read(upload)
+        kept = spool.read(upload)
     except RankevalError as error:
         warnings.warn(f"an upload of the same work waits, but cannot be read: {error}", RankevalWarning, stacklevel=4)
         return None
@@ -148,34 +135,26 @@ def _twin(payload: Payload, stack: contextlib.ExitStack) -> tuple[PendingUpload,
     return upload, replace(kept, target=target)
 
 
-def _kept(payload: Payload, stack: contextlib.ExitStack) -> PendingUpload | MemoryUpload:
-    """Keep a payload where it can be kept, and lock it; warn if that is not the spool."""
+def _kept(payload: Payload, stack: contextlib.ExitStack) -> spool.PendingUpload:
     problem = None
-    for spool in spool_directories():
+    for folder in spool.spool_directories():
         try:
-            upload = put(payload, stack, spool)
+            upload = spool.put(payload, stack, folder)
         except OSError as error:
             problem = problem or error
             continue
         if problem is not None:
-            _warn_of(problem, f"until it is sent, an upload is kept in {spool}")
+            warnings.warn(
+                f"the spool {spool.spool_directory()} cannot be written ({problem.strerror or problem}); until it is "
+                f"sent, an upload is kept in {folder}. Set RANKEVAL_SPOOL to a folder that can be written",
+                RankevalWarning,
+                stacklevel=4,
+            )
         return upload
-    _warn_of(problem, "nothing is kept on disk: an upload is sent from memory, and is lost if that fails")
-    return MemoryUpload(new_id(payload))
+    raise spool.not_written(problem)
 
 
-def _warn_of(problem: OSError | None, instead: str) -> None:
-    why = "" if problem is None else f" ({problem.strerror or problem})"
-    warnings.warn(
-        f"the spool {spool_directory()} cannot be written{why}; {instead}. Set RANKEVAL_SPOOL to a folder that can be "
-        "written",
-        RankevalWarning,
-        stacklevel=5,
-    )
-
-
-def _sent(upload: PendingUpload | MemoryUpload, payload: Payload, *, aggregates: bool) -> TrackedRun:
-    """Send a locked upload; if it is refused, write down why, and raise."""
+def _sent(upload: spool.PendingUpload, payload: Payload, *, aggregates: bool) -> TrackedRun:
     try:
         with connected(payload.target.uri, payload.target.registry_uri) as client:
             steps = Steps(client, upload, payload, aggregates=aggregates)
@@ -192,14 +171,13 @@ def _sent(upload: PendingUpload | MemoryUpload, payload: Payload, *, aggregates:
         if isinstance(error, RankevalError):
             raise
         raise TrackingError(_message(upload, payload, why, for_good=_for_good(error))) from error
-    if isinstance(upload, PendingUpload):
-        upload.remove()
-        tidy()
+    upload.remove()
+    spool.tidy()
     return tracked
 
 
 def _whole(steps: Steps) -> TrackedRun:
-    """Send all steps; from where they stopped if another process was faster with a row, such as that of a data set."""
+    # Another process may be faster with a row that uploads share, such as that of a data set.
     for _ in range(_OVERTAKEN):
         try:
             return steps.whole()
@@ -213,13 +191,10 @@ def _for_good(error: Exception) -> bool:
     return isinstance(error, InvalidInput) or (not isinstance(error, RankevalError) and is_permanent(error))
 
 
-def _message(upload: PendingUpload | MemoryUpload, payload: Payload, why: str, *, for_good: bool) -> str:
-    """Write the message of a refusal: the reason, the place of the upload, the command that sends it again."""
+def _message(upload: spool.PendingUpload, payload: Payload, why: str, *, for_good: bool) -> str:
     run_id = upload.sent()["runs"].get("0")
     begun = "" if run_id is None else f" after run {run_id} was begun"
     first = f"the tracking store {masked(payload.target.uri)} refused{begun}: {why}"
-    if isinstance(upload, MemoryUpload):
-        return f"{first}\nNothing could be kept on disk: log it again"
     again = f"rankeval mlflow resend {upload.id}"
     kept = f"{first}\nNothing is lost: everything is kept in {upload.folder}\n"
     if not for_good:
@@ -243,8 +218,7 @@ def check_store(experiment: str, uri: str | None = None) -> str | None:
     Returns
     -------
     str, optional
-        A sentence if the store cannot be reached now, so that the run would be kept on disk to be sent later; or if
-        nothing can be kept on disk.
+        A sentence if the store cannot be reached now, so that the run would be kept on disk to be sent later.
 
     Raises
     ------
@@ -252,12 +226,11 @@ def check_store(experiment: str, uri: str | None = None) -> str | None:
         If MLflow knows no such kind of store, its host name does not resolve, it does not take the name of the
         experiment, or the experiment was deleted there.
     TrackingError
-        If the store refuses for good, its file of SQLite cannot be written, or it cannot be reached and nothing can be
-        kept on disk.
+        If the store refuses for good, its file of SQLite cannot be written, or nothing can be kept on disk.
     """
     where = store(uri)
     checked_experiment(experiment)
-    kept = _what_keeps()
+    _refuse_no_spool()
     _refuse_no_database(where)
     try:
         with connected(where) as client:
@@ -274,19 +247,15 @@ def check_store(experiment: str, uri: str | None = None) -> str | None:
             ) from error
         if is_permanent(error):
             raise TrackingError(f"the tracking store {masked(where)} refuses: {why}") from error
-        if kept:
-            raise TrackingError(
-                f"the tracking store {masked(where)} cannot be reached now ({why}), and {kept}"
-            ) from error
         return (
             f"the tracking store {masked(where)} cannot be reached now ({why}); the run will be kept on disk "
             "to be sent later"
         )
-    return kept
+    return None
 
 
 def _refuse_no_database(where: str) -> None:
-    """Refuse a file of SQLite that cannot be written: it is no server that may be back later."""
+    # A file is no server that may be back later.
     path = sqlite_path(where)
     if not path or path.startswith((":memory:", "file:")):
         return
@@ -299,14 +268,11 @@ def _refuse_no_database(where: str) -> None:
             raise TrackingError(f"the tracking store {masked(where)} refuses: {error}") from error
 
 
-def _what_keeps() -> str | None:
-    """Return a sentence if nothing can be kept on disk."""
-    why = ""
-    for folder in spool_directories():
+def _refuse_no_spool() -> None:
+    problem = None
+    for folder in spool.spool_directories():
         try:
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            with contextlib.closing(tempfile.TemporaryFile(dir=folder)):
-                return None
+            return try_writing(folder)
         except OSError as error:
-            why = why or str(error.strerror)
-    return f"the folder of pending uploads {spool_directory()} cannot be written: {why}"
+            problem = problem or error
+    raise spool.not_written(problem)

@@ -11,7 +11,7 @@ on Linux)::
 
 A folder gets its name only when it is whole, so every folder without a leading dot can be sent. A lock beside the
 folder keeps two processes from sending it at the same time. If the spool cannot be written, an upload is kept in the
-directory of temporary files; if that cannot be written either, in memory.
+directory of temporary files.
 
 A lock ends with its process, so a crash leaves none behind; its file is removed. That is safe, since whoever has locked
 a file checks that it is still the one of that name. Else two processes could lock two files of one name: the first
@@ -31,7 +31,7 @@ import tempfile
 import time
 import warnings
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO
 
@@ -46,13 +46,13 @@ from rankeval_mlflow.delivery.payload import (
     Node,
     Payload,
     Rendering,
+    SavedModel,
     Scores,
     Target,
     contents,
     plain,
     walk,
 )
-from rankeval_mlflow.flavours.mlmodel import SavedModel
 from rankeval_mlflow.layout import sha256
 
 # A draft or a remnant this old belongs to a process that is gone.
@@ -86,8 +86,16 @@ def spare_directory() -> Path | None:
 
 def spool_directories() -> list[Path]:
     """Return the folders in which uploads are kept, the spool first."""
-    spare = spare_directory()
-    return [spool_directory()] + ([spare] if spare else [])
+    return [folder for folder in (spool_directory(), spare_directory()) if folder]
+
+
+def not_written(problem: OSError | None) -> TrackingError:
+    """Return the error of a call whose upload can be kept in no folder."""
+    why = "" if problem is None else f" ({problem.strerror or problem})"
+    return TrackingError(
+        f"the folder of pending uploads {spool_directory()} cannot be written{why}, and no temporary one",
+        remedy="set RANKEVAL_SPOOL to a folder that can be written",
+    )
 
 
 @dataclass(frozen=True)
@@ -105,22 +113,9 @@ class PendingUpload:
         """Return the folder of a node's artifacts."""
         return self.folder / "files" / place
 
-    def drawn(self, place: str) -> Path:
-        """Return the folder of a node's drawn files."""
-        return self.folder / "drawn" / place
-
     def model(self, place: str, index: int) -> Path:
         """Return the folder of a model of a node."""
         return self.folder / "models" / place / str(index)
-
-    def identified(self, place: str, index: int) -> Path:
-        """Return the folder of the ``MLmodel`` of a model, with the ids of the store."""
-        return self.folder / "identified" / place / str(index)
-
-    def write(self, folder: Path, files: dict[str, bytes]) -> None:
-        """Write files to one of the folders of the upload."""
-        for path, content in files.items():
-            _write(folder / checked_path(path), content)
 
     def sent(self) -> dict[str, Any]:
         """Return the progress of earlier attempts: ``{"runs": {place: run id}, "asked": [places], ...}``."""
@@ -152,28 +147,6 @@ class PendingUpload:
         shutil.rmtree(gone)
 
 
-@dataclass(frozen=True)
-class MemoryUpload:
-    """A payload that nowhere could be kept on disk."""
-
-    id: str
-    state: dict[str, Any] = field(default_factory=lambda: {"runs": {}, "asked": []})
-
-    def sent(self) -> dict[str, Any]:
-        """Return the progress of this attempt."""
-        return self.state
-
-    def remember(self, state: dict[str, Any]) -> None:
-        """Keep the progress."""
-        self.state.update(state)
-
-
-def new_id(payload: Payload) -> str:
-    """Return an id for the upload of a payload, which begins with the time."""
-    stamp = time.strftime("%Y%m%dT%H%M%S", time.gmtime(payload.created_ms / 1000))
-    return f"{stamp}-{secrets.token_hex(4)}"
-
-
 def put(payload: Payload, stack: contextlib.ExitStack | None = None, spool: Path | None = None) -> PendingUpload:
     """Write a payload to the spool, whole or not at all.
 
@@ -199,16 +172,19 @@ def put(payload: Payload, stack: contextlib.ExitStack | None = None, spool: Path
         If the path of an artifact is not allowed.
     """
     spool = spool or spool_directory()
-    upload = PendingUpload(spool / new_id(payload))
+    stamp = time.strftime("%Y%m%dT%H%M%S", time.gmtime(payload.created_ms / 1000))
+    upload = PendingUpload(spool / f"{stamp}-{secrets.token_hex(4)}")
     draft = PendingUpload(upload.folder.with_name(f".{upload.id}.draft"))
     try:
         # For their owner only: test scores are private.
         spool.mkdir(mode=0o700, parents=True, exist_ok=True)
         draft.folder.mkdir(mode=0o700)
         for place, node in walk(payload.root):
-            draft.write(draft.files(place), dict(node.files))
-            for index, model in enumerate(node.models):
-                draft.write(draft.model(place, index), dict(model.files))
+            folders = [(draft.files(place), node.files)]
+            folders += [(draft.model(place, index), model.files) for index, model in enumerate(node.models)]
+            for folder, files in folders:
+                for path, content in files.items():
+                    _write(folder / checked_path(path), content)
         _write(draft.folder / "record.json", json.dumps(_as_json(payload), indent=1).encode())
         if stack is not None:
             stack.enter_context(held(_lock_of(upload), _BESIDE_TIDY))
@@ -341,7 +317,6 @@ def _plain(path: Path) -> dict[str, Any]:
 
 
 def _write(path: Path, content: bytes) -> None:
-    """Write a file for its owner; it gets its name when it is on the disk."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     # One name for all attempts: a killed one leaves nothing that would be sent as an artifact.
     with replacing(path, path.with_name(f".{path.name}.draft"), mode=0o600, lasting=True) as file:
@@ -375,7 +350,6 @@ def _without_secrets(target: Target) -> Target:
 
 
 def _as_json(payload: Payload) -> dict[str, Any]:
-    """Return the payload as plain values; a file is its hash."""
     return {
         "format": FORMAT,
         "created_ms": payload.created_ms,
@@ -410,7 +384,6 @@ def _node(upload: PendingUpload, nodes: dict[str, Any], place: str) -> Node:
 
 
 def _files(folder: Path, hashes: dict[str, str]) -> dict[str, bytes]:
-    """Return the bytes of files by path; raise if a hash changed."""
     found = {path: (folder / checked_path(path)).read_bytes() for path in hashes}
     for path, content in found.items():
         if sha256(content) != hashes[path]:
@@ -449,7 +422,6 @@ def held(path: Path, patience: float) -> Iterator[None]:
 
 
 def _locked(path: Path) -> BinaryIO | None:
-    """Lock a file; None if another process holds it, or has just removed it."""
     file = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o600), "r+b")
     try:
         take(file)

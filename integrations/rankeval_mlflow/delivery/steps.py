@@ -10,6 +10,11 @@
 
 The files with the numbers go first; what is drawn from them for people comes after them. The completeness tag comes
 last: a run that has it has everything.
+
+Logged models are made first, so that metrics name them; their files are sent after the numbers.
+
+MLflow keeps one input for each name and digest in a run, so dev and test of the same content would be one. The role
+that came second has its name behind the digest. A tag has the digest whole.
 """
 
 from __future__ import annotations
@@ -17,53 +22,218 @@ from __future__ import annotations
 import contextlib
 import itertools
 import json
-from collections.abc import Iterable, Iterator, Mapping
+import posixpath
+import tempfile
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
-from mlflow.entities import LoggedModelInput, Metric, Param, RunTag
+from mlflow import entities
 from mlflow.exceptions import MlflowException
 
-from rankeval.errors import InvalidInput
+from rankeval._checks import said
+from rankeval.errors import InvalidInput, RankevalWarning
 from rankeval.tracking import TrackedRun
+from rankeval_mlflow import layout
 from rankeval_mlflow.delivery.addresses import masked, now_ms, where_to_look
-from rankeval_mlflow.delivery.artifacts import (
-    Digests,
-    Drawn,
-    LoggedModels,
-    dataset_input,
-    drawn_files,
-    on_disk,
-    promised_tables,
-    send_files,
-    shown_digests,
+from rankeval_mlflow.delivery.connection import GONE, existing
+from rankeval_mlflow.delivery.payload import (
+    MLMODEL,
+    DatasetUse,
+    Node,
+    Payload,
+    SavedModel,
+    Scores,
+    cut,
+    identified,
+    is_held,
+    manifest,
+    walk,
+    with_piece,
 )
-from rankeval_mlflow.delivery.completeness import is_held, with_piece
-from rankeval_mlflow.delivery.payload import Node, Payload, Scores, cut, manifest, walk
-from rankeval_mlflow.delivery.spool import MemoryUpload, PendingUpload
-from rankeval_mlflow.layout import (
-    COMPLETE,
-    INTERVAL_ENDS,
-    KIND,
-    NOTE,
-    RECORD,
-    ROLE,
-    TABLES,
-    VIEW,
-    manifest_path,
-    safe_name,
-    short_digest,
-)
+from rankeval_mlflow.delivery.spool import PendingUpload
 from rankeval_mlflow.views import merged, with_measures
 
+# Drawing that ended two processes, as by too much memory, is not tried a third time.
+_ATTEMPTS = 2
+
+
+_MAX_DIGEST = 36
+_CONTEXT = "mlflow.data.context"
+Digests = Mapping[tuple[str, str, str], str]
+"""(name, full digest, role) -> the digest that MLflow shows."""
+
 _PARENT = "mlflow.parentRunId"
+
+
+@contextlib.contextmanager
+def written(files: Mapping[str, bytes]) -> Iterator[Path]:
+    """Yield a temporary folder that holds files while they are sent; a resend makes them again."""
+    with tempfile.TemporaryDirectory(prefix="rankeval-") as folder:
+        for path, content in files.items():
+            target = Path(folder, path)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(content)
+        yield Path(folder)
+
+
+def drawn_files(node: Node, attempt: int) -> tuple[dict[str, bytes], list[str]]:
+    """Draw the files of a node; one that cannot be drawn is a warning, and never a lost record.
+
+    Parameters
+    ----------
+    node : Node
+        The node, with its renderings.
+    attempt : int
+        How often the files of this node were begun to be drawn, this time included.
+
+    Returns
+    -------
+    files : dict
+        The drawn files by artifact path.
+    failures : list of str
+        A sentence for each drawing that failed.
+    """
+    drawn: dict[str, bytes] = {}
+    failures = []
+    for rendering in node.renderings:
+        if attempt > _ATTEMPTS:
+            failures.append(f"Not drawn from {rendering.source}: drawing it ended {attempt - 1} processes.")
+            continue
+        try:
+            from rankeval_mlflow.views import render
+
+            files = render(rendering.kind, node.files[rendering.source], rendering.options)
+        except Exception as error:  # noqa: BLE001 - a drawing library may raise anything, and the scores are safe
+            why = f"Not drawn from {rendering.source}: {type(error).__name__}: {said(error)[:200]}."
+            warnings.warn(why, RankevalWarning, stacklevel=2)
+            failures.append(why)
+            continue
+        drawn |= {posixpath.join(rendering.into, path): content for path, content in files.items()}
+    return drawn, failures
+
+
+def promised_tables(node: Node) -> list[str]:
+    """Return the artifact paths of the tables that a node is to have."""
+    return [posixpath.join(rendering.into, path) for rendering in node.renderings for path in rendering.tables]
+
+
+class LoggedModels:
+    """The logged models of one upload; ``state`` is the upload's memory of what was sent."""
+
+    def __init__(self, client: Any, upload: PendingUpload, state: dict[str, Any]) -> None:
+        self.client = client
+        self.upload = upload
+        self.state = state
+
+    def made(self, place: str, node: Node, run_id: str, experiment_id: str) -> list[str]:
+        """Return the ids of the models of a node; make those that no earlier attempt made."""
+        return [
+            self._id(f"{place}/{index}", model, run_id, experiment_id).model_id
+            for index, model in enumerate(node.models)
+        ]
+
+    def sent(self, place: str, node: Node, run: Any, model_ids: Sequence[str]) -> None:
+        """Send the files of the models, and link the models to their run, which MLflow takes only once."""
+        for index, (model, model_id) in enumerate(zip(node.models, model_ids, strict=True)):
+            logged = self.client.get_logged_model(model_id)
+            if logged.status != entities.LoggedModelStatus.READY:
+                self._files(place, index, model, logged, run.info.run_id)
+                self.client.finalize_logged_model(model_id, "READY")
+        linked = {output.model_id for output in (run.outputs.model_outputs if run.outputs else ())}
+        if missing := [entities.LoggedModelOutput(model_id, 0) for model_id in model_ids if model_id not in linked]:
+            self.client.log_outputs(run.info.run_id, missing)
+
+    def _id(self, place: str, model: SavedModel, run_id: str, experiment_id: str) -> Any:
+        known = self.state.setdefault("models", {})
+        asked = self.state.setdefault("asked_models", [])
+        found = self._begun(known.get(place), experiment_id, place) if place in asked else None
+        if found is None:
+            asked.append(place)
+            self.upload.remember(self.state)
+            found = self.client.create_logged_model(
+                experiment_id,
+                name=model.name,
+                source_run_id=run_id,
+                tags={**model.tags, layout.RECORD: f"{self.upload.id}/{place}"},
+                params=dict(model.params),
+                model_type=model.model_type,
+            )
+        if known.get(place) != found.model_id:
+            known[place] = found.model_id
+            self.upload.remember(self.state)
+        return found
+
+    def _begun(self, known: str | None, experiment_id: str, place: str) -> Any | None:
+        if known is not None:
+            return existing(self.client.get_logged_model, known, codes=GONE)
+        marked = f"tags.`{layout.RECORD}` = '{self.upload.id}/{place}'"
+        return next(iter(self.client.search_logged_models([experiment_id], filter_string=marked, max_results=1)), None)
+
+    def _files(self, place: str, index: int, model: SavedModel, logged: Any, run_id: str) -> None:
+        """Send the files of a model; its ``MLmodel`` last, with the ids that the store gave."""
+        with_ids = identified(
+            model.files[MLMODEL],
+            model_id=logged.model_id,
+            run_id=run_id,
+            artifact_path=logged.artifact_location,
+            created_ms=logged.creation_timestamp,
+        )
+        self.client.log_model_artifacts(logged.model_id, str(self.upload.model(place, index)))
+        with written({MLMODEL: with_ids}) as folder:
+            self.client.log_model_artifact(logged.model_id, str(folder / MLMODEL))
+
+
+def shown_digests(run: Any, uses: Iterable[DatasetUse]) -> Digests:
+    """Return the digest that MLflow shows of each data set.
+
+    Parameters
+    ----------
+    run : mlflow.entities.Run
+        The run, which may have inputs.
+    uses : iterable of DatasetUse
+        The data sets.
+    """
+    roles = {
+        (each.dataset.name, each.dataset.digest): next((tag.value for tag in each.tags if tag.key == _CONTEXT), "")
+        for each in (run.inputs.dataset_inputs if run.inputs else ())
+    }
+    chosen = {}
+    for use in uses:
+        digest = layout.short_digest(use.digest)
+        if roles.setdefault((use.name, digest), use.role) != use.role:
+            digest = f"{digest}-{use.role}"[:_MAX_DIGEST]
+        chosen[use.name, use.digest, use.role] = digest
+    return chosen
+
+
+def dataset_input(use: DatasetUse, digests: Digests) -> entities.DatasetInput:
+    """Return a data set as MLflow's input.
+
+    Parameters
+    ----------
+    use : DatasetUse
+        The data set.
+    digests : mapping
+        The `shown_digests`.
+    """
+    source: dict[str, Any] = {"uri": use.source} if use.source else {"tags": {}}
+    dataset = entities.Dataset(
+        name=use.name,
+        digest=digests[use.name, use.digest, use.role],
+        source_type="local" if use.source else "code",
+        source=json.dumps(source),
+        profile=json.dumps(dict(use.profile)),
+    )
+    tags = {_CONTEXT: use.role, "rankeval.role": use.role, "rankeval.digest": use.digest}
+    return entities.DatasetInput(dataset, [entities.InputTag(key, value) for key, value in tags.items()])
 
 
 class Steps:
     """The sending of one upload through one client."""
 
-    def __init__(
-        self, client: Any, upload: PendingUpload | MemoryUpload, payload: Payload, *, aggregates: bool
-    ) -> None:
+    def __init__(self, client: Any, upload: PendingUpload, payload: Payload, *, aggregates: bool) -> None:
         self.client = client
         self.upload = upload
         self.payload = payload
@@ -83,21 +253,21 @@ class Steps:
             experiment_id = given.info.experiment_id
             tags = self.client.get_experiment(experiment_id).tags
         tracked = self._run("0", self.payload.root, experiment_id, given=given)
-        self._columns(experiment_id, tags, given.data.tags.get(ROLE) if given else None)
+        self._columns(experiment_id, tags, given.data.tags.get(layout.ROLE) if given else None)
         return tracked
 
     def _columns(self, experiment_id: str, tags: Mapping[str, str], headline: str | None) -> None:
-        """Give the measures columns in MLflow's table of runs."""
+        # Of itself MLflow's table of runs shows no metric.
         keys = [
             key if scores.role == (headline or node.scores[0].role) else f"{scores.role}/{key}"
             for _, node in walk(self.payload.root)
             for scores in node.scores
             for key in scores.metrics
         ]
-        measures = [key for key in dict.fromkeys(keys) if not key.endswith(INTERVAL_ENDS)]
-        if value := with_measures(tags.get(VIEW), measures, self.payload.created_ms):
+        measures = [key for key in dict.fromkeys(keys) if not key.endswith(layout.INTERVAL_ENDS)]
+        if value := with_measures(tags.get(layout.VIEW), measures, self.payload.created_ms):
             with contextlib.suppress(MlflowException):  # who may log runs may lack the right to change the experiment
-                self.client.set_experiment_tag(experiment_id, VIEW, value)
+                self.client.set_experiment_tag(experiment_id, layout.VIEW, value)
 
     def end_failed(self) -> None:
         """End the runs that this upload made: nobody is sending to them any more."""
@@ -106,7 +276,6 @@ class Steps:
                 self.client.set_terminated(run_id, "FAILED")
 
     def _there(self) -> Any | None:
-        """Return the given run; raise before anything is written if a run, model or version does not exist."""
         payload = self.payload
         run = self._asked("run", self.client.get_run, payload.target.run_id)
         self._asked("logged model", self.client.get_logged_model, payload.model_id)
@@ -119,32 +288,23 @@ class Steps:
         return run
 
     def _asked(self, what: str, ask: Any, *name: str | None) -> Any | None:
-        """Return what the store has under a name; None if no name was given."""
-        if None in name:
-            return None
-        try:
-            return ask(*name)
-        except MlflowException as error:
-            if error.error_code not in {"RESOURCE_DOES_NOT_EXIST", "INVALID_PARAMETER_VALUE"}:
-                raise
+        there = None if None in name else existing(ask, *name)
+        if there is None and None not in name:
             asked = cut(" ".join(map(str, name)), 200)
-            raise InvalidInput(f"there is no {what} {asked} in {masked(self.payload.target.uri)}") from error
+            raise InvalidInput(f"there is no {what} {asked} in {masked(self.payload.target.uri)}")
+        return there
 
     def _experiment(self, name: str | None, experiment_id: str | None) -> tuple[str, Mapping[str, str]]:
-        """Return id and tags of the experiment; make the experiment if it does not exist."""
         if name is None:
-            found = self._asked("experiment with the id", self.client.get_experiment, experiment_id)
+            there = self._asked("experiment with the id", self.client.get_experiment, experiment_id)
         else:
-            found = self.client.get_experiment_by_name(name)
-        if found is None:
-            try:
-                return str(self.client.create_experiment(name)), {}
-            except MlflowException as error:
-                if error.error_code != "RESOURCE_ALREADY_EXISTS":
-                    raise
-            found = self.client.get_experiment_by_name(name)  # another process has just made it
-        refuse_deleted(found)
-        return str(found.experiment_id), found.tags
+            there = self.client.get_experiment_by_name(name)
+        if there is None:
+            if made := existing(self.client.create_experiment, name, codes={"RESOURCE_ALREADY_EXISTS"}):
+                return str(made), {}
+            there = self.client.get_experiment_by_name(name)  # another process has just made it
+        refuse_deleted(there)
+        return str(there.experiment_id), there.tags
 
     def _run(
         self, place: str, node: Node, experiment_id: str, *, parent: str | None = None, given: Any | None = None
@@ -156,7 +316,7 @@ class Steps:
         linked = self.payload.model_id if place == "0" and self.payload.model_id else next(iter(model_ids), None)
         digests = shown_digests(run, node.datasets)
         self._inputs(run_id, place, node, digests)
-        self._files(run, place, node)
+        self._files(run_id, place, node)
         note = self._batch(run, node, linked, digests)
         self.models.sent(place, node, run, model_ids)
         children = tuple(
@@ -168,18 +328,16 @@ class Steps:
         self._drawings(run, place, node, note)
         if given is not None:  # another process may have written to it meanwhile
             complete = with_piece(self.client.get_run(run_id), node)
-        self.client.set_tag(run_id, COMPLETE, complete, synchronous=True)
+        self.client.set_tag(run_id, layout.COMPLETE, complete, synchronous=True)
         if given is None:
-            self.client.set_terminated(run_id, node.status, self._ended(node))
+            # After the time of its sending, but not after the time that an upload waited.
+            ended = self._started(node) + now_ms() - self.began_ms if node.ended_ms is None else node.ended_ms
+            self.client.set_terminated(run_id, node.status, ended)
         where = where_to_look(self.payload.target.uri, experiment_id, run_id)
         return TrackedRun(run_id, children, where, tuple(model_ids))
 
     def _started(self, node: Node) -> int:
         return self.payload.created_ms if node.started_ms is None else node.started_ms
-
-    def _ended(self, node: Node) -> int:
-        """Return when a run ended: after the time of its sending, but not after the time that an upload waited."""
-        return node.ended_ms if node.ended_ms is not None else self._started(node) + now_ms() - self.began_ms
 
     def _own_run(self, place: str, node: Node, experiment_id: str, parent: str | None) -> Any:
         mark = f"{self.upload.id}/{place}"
@@ -187,7 +345,7 @@ class Steps:
         if run is None:
             self.state["asked"].append(place)
             self.upload.remember(self.state)
-            tags = {**self.payload.context, RECORD: mark, **({_PARENT: parent} if parent else {})}
+            tags = {**self.payload.context, layout.RECORD: mark, **({_PARENT: parent} if parent else {})}
             run = self.client.create_run(experiment_id, start_time=self._started(node), tags=tags, run_name=node.name)
         if self.state["runs"].get(place) != run.info.run_id:
             self.state["runs"][place] = run.info.run_id
@@ -195,60 +353,56 @@ class Steps:
         return run
 
     def _begun(self, place: str, experiment_id: str, mark: str) -> Any | None:
-        """Return the run that an earlier attempt made, unless somebody deleted it."""
         if known := self.state["runs"].get(place):
-            try:
-                run = self.client.get_run(known)
-            except MlflowException as error:
-                if error.error_code != "RESOURCE_DOES_NOT_EXIST":
-                    raise
-                return None
-            return None if run.info.lifecycle_stage == "deleted" else run
+            run = existing(self.client.get_run, known, codes=GONE)
+            return None if run is None or run.info.lifecycle_stage == "deleted" else run
         if place not in self.state["asked"]:
             return None
-        found = self.client.search_runs([experiment_id], f"tags.`{RECORD}` = '{mark}'", max_results=1)
-        return found[0] if found else None
+        return next(
+            iter(self.client.search_runs([experiment_id], f"tags.`{layout.RECORD}` = '{mark}'", max_results=1)), None
+        )
 
     def _inputs(self, run_id: str, place: str, node: Node, digests: Digests) -> None:
         datasets = [dataset_input(use, digests) for use in node.datasets]
         model_id = self.payload.model_id if place == "0" else None
-        models = [LoggedModelInput(model_id)] if model_id else None
+        models = [entities.LoggedModelInput(model_id)] if model_id else None
         if datasets or models:
             self.client.log_inputs(run_id, datasets=datasets, models=models)
 
-    def _files(self, run: Any, place: str, node: Node) -> None:
-        last = {manifest_path(node.label): manifest(node)}
-        folder = self.upload.files(place) if isinstance(self.upload, PendingUpload) else None
-        with on_disk(self.upload, folder, last) as held:
-            if held == folder:
-                send_files(self.client, run, {**node.files, **last}, folder)
-                return
-            if node.files:
-                send_files(self.client, run, node.files, folder)
-            send_files(self.client, run, last, held)
+    def _files(self, run_id: str, place: str, node: Node) -> None:
+        if node.files:
+            self.client.log_artifacts(run_id, str(self.upload.files(place)))
+        with written({layout.manifest_path(node.label): manifest(node)}) as folder:
+            self.client.log_artifacts(run_id, str(folder))
 
     def _batch(self, run: Any, node: Node, model_id: str | None, digests: Digests) -> str:
         """Log metrics, parameters and tags in one batch, synchronously; return the description."""
-        headline = run.data.tags.get(ROLE) or (node.scores[0].role if node.scores else None)
+        headline = run.data.tags.get(layout.ROLE) or (node.scores[0].role if node.scores else None)
         own = model_id if node.models else None  # the numbers of a run that made a model are those of the model
-        metrics = [Metric(key, value, self.payload.created_ms, 0, model_id=own) for key, value in node.metrics.items()]
-        metrics += [Metric(key, value, self.payload.created_ms, step) for key, value, step in node.steps]
+        metrics = [
+            entities.Metric(key, value, self.payload.created_ms, 0, model_id=own) for key, value in node.metrics.items()
+        ]
+        metrics += [entities.Metric(key, value, self.payload.created_ms, step) for key, value, step in node.steps]
         for scores in node.scores if self.aggregates else ():
             digest = digests.get((scores.dataset_name, scores.dataset_digest, scores.role))
             metrics += self._aggregates(scores, bare=scores.role == headline, model_id=model_id, digest=digest)
         if is_held(run.data.tags, node):
             metrics = [self._again(run, metric) for metric in metrics]
-        note = merged(run.data.tags.get(NOTE, ""), node.sections)
-        tags = {**node.tags, **({ROLE: headline} if headline else {}), **({NOTE: note} if node.sections else {})}
-        if KIND in run.data.tags:  # a run is what it was first
-            tags.pop(KIND, None)
+        note = merged(run.data.tags.get(layout.NOTE, ""), node.sections)
+        tags = {
+            **node.tags,
+            **({layout.ROLE: headline} if headline else {}),
+            **({layout.NOTE: note} if node.sections else {}),
+        }
+        if layout.KIND in run.data.tags:  # a run is what it was first
+            tags.pop(layout.KIND, None)
         if tables := promised_tables(node):  # with the numbers, to save a request: they are drawn next
-            tags[TABLES] = _listed(run, tables)
+            tags[layout.TABLES] = _listed(run, tables)
         self.client.log_batch(
             run.info.run_id,
             metrics=metrics,
-            params=[Param(key, value) for key, value in _params(run.data.params, node).items()],
-            tags=[RunTag(key, value) for key, value in tags.items()],
+            params=[entities.Param(key, value) for key, value in _params(run.data.params, node).items()],
+            tags=[entities.RunTag(key, value) for key, value in tags.items()],
             synchronous=True,
         )
         return note
@@ -256,56 +410,46 @@ class Steps:
     def _aggregates(self, scores: Scores, *, bare: bool, model_id: str | None, digest: str | None) -> Iterable[Any]:
         """Yield the metrics of an evaluation, linked to its data set and to the model if there is one."""
         for key, value in scores.metrics.items():
-            yield Metric(
+            yield entities.Metric(
                 key if bare else f"{scores.role}/{key}",
                 value,
                 self.payload.created_ms,
                 scores.step,
                 model_id=model_id,
                 dataset_name=scores.dataset_name,
-                dataset_digest=digest or short_digest(scores.dataset_digest),
+                dataset_digest=digest or layout.short_digest(scores.dataset_digest),
             )
 
     def _again(self, run: Any, metric: Any) -> Any:
-        """Return a metric with the time at which the run got it, if it did: MLflow keeps one of two that agree."""
+        # MLflow keeps one of two metrics that agree in name, value, step and time.
         for known in self.client.get_metric_history(run.info.run_id, metric.key):
             if (known.value, known.step) == (metric.value, metric.step):
-                return Metric(**{**dict(metric), "timestamp": known.timestamp})
+                return entities.Metric(**{**dict(metric), "timestamp": known.timestamp})
         return metric
 
     def _drawings(self, run: Any, place: str, node: Node, note: str) -> None:
-        """Draw files from the files with the numbers, and send them; say it in the description if that fails."""
         if not node.renderings or place in self.state.get("drawn", []):
             return
-        drawn = drawn_files(node, self._attempt(place))
-        folder = self.upload.drawn(place) if isinstance(self.upload, PendingUpload) else None
-        if drawn.files:
-            with on_disk(self.upload, folder, drawn.files) as held:
-                send_files(self.client, run, drawn.files, held)
-        tags = self._tags_of_drawings(run, node, note, drawn)
+        attempts = self.state.setdefault("drawings", {})
+        attempts[place] = attempts.get(place, 0) + 1
+        self.upload.remember(self.state)  # drawing must not end process after process
+        drawn, failures = drawn_files(node, attempts[place])
+        if drawn:
+            with written(drawn) as folder:
+                self.client.log_artifacts(run.info.run_id, str(folder))
+        tags, promised = {}, promised_tables(node)
+        tables = [path for path in promised if path in drawn]
+        if tables != promised:
+            tags[layout.TABLES] = _listed(run, tables)
+        if failures:
+            tags[layout.NOTE] = merged(note, {f"{node.label} drawings": " ".join(failures)})
         if tags:
-            self.client.log_batch(run.info.run_id, tags=[RunTag(*one) for one in tags.items()], synchronous=True)
+            listed = [entities.RunTag(*one) for one in tags.items()]
+            self.client.log_batch(run.info.run_id, tags=listed, synchronous=True)
         self.state.setdefault("drawn", []).append(place)
         self.upload.remember(self.state)
 
-    def _attempt(self, place: str) -> int:
-        """Count the attempts to draw the files of a node: drawing must not end process after process."""
-        attempts = self.state.setdefault("drawings", {})
-        attempts[place] = attempts.get(place, 0) + 1
-        self.upload.remember(self.state)
-        return int(attempts[place])
-
-    def _tags_of_drawings(self, run: Any, node: Node, note: str, drawn: Drawn) -> dict[str, str]:
-        """Return the tags to set right if something could not be drawn: the list of tables, and the description."""
-        tags = {}
-        if drawn.tables != promised_tables(node):
-            tags[TABLES] = _listed(run, drawn.tables)
-        if drawn.failures:
-            tags[NOTE] = merged(note, {f"{node.label} drawings": " ".join(drawn.failures)})
-        return tags
-
     def _model_version(self, name: str, version: str, run_id: str, node: Node) -> None:
-        """Tag the model version with the aggregates and the id of their run."""
         for scores in node.scores:
             tags = {f"rankeval.{scores.role}.{key}": repr(value) for key, value in scores.metrics.items()}
             for key, value in {**tags, f"rankeval.{scores.role}.run_id": run_id}.items():
@@ -323,7 +467,7 @@ def refuse_deleted(experiment: Any | None) -> None:
 
 def _listed(run: Any, tables: Iterable[str]) -> str:
     """Return the tag by which MLflow finds the tables of a run, with more of them."""
-    before = json.loads(run.data.tags.get(TABLES, "[]"))
+    before = json.loads(run.data.tags.get(layout.TABLES, "[]"))
     ours = [{"path": path, "type": "table"} for path in tables]
     return json.dumps([*before, *(one for one in ours if one not in before)])
 
@@ -340,7 +484,6 @@ def _params(before: Mapping[str, str], node: Node) -> dict[str, str]:
 
 
 def _names(label: str, name: str) -> Iterator[str]:
-    """Yield the names that a parameter may get, the plain one first."""
     yield name
-    yield safe_name(f"{label}/{name}")
-    yield from (safe_name(f"{label}/{name}-{number}") for number in itertools.count(2))
+    yield layout.safe_name(f"{label}/{name}")
+    yield from (layout.safe_name(f"{label}/{name}-{number}") for number in itertools.count(2))

@@ -96,10 +96,10 @@ class RankevalEvaluator(ModelEvaluator):  # type: ignore[misc]  # MLflow is not 
             If a package that the evaluation needs cannot be imported.
         """
         try:
-            from rankeval_mlflow.evaluator.evaluating import Call, evaluate_ranker
+            from rankeval_mlflow.evaluator.evaluating import evaluate_ranker, refuse_extras
         except ImportError:
             raise
         except Exception as error:
             raise ImportError(f"the evaluator 'rankeval' cannot be loaded: {error!r}") from error
-        call = Call(dataset, run_id, evaluator_config, model, more.get("model_id"), predictions)
-        return evaluate_ranker(call, extra_metrics=extra_metrics, custom_artifacts=custom_artifacts)
+        refuse_extras(extra_metrics=extra_metrics, custom_artifacts=custom_artifacts)
+        return evaluate_ranker(dataset, run_id, evaluator_config, model, more.get("model_id"), predictions)

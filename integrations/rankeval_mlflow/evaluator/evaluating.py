@@ -38,7 +38,7 @@ from rankeval_mlflow.delivery.addresses import now_ms, store
 from rankeval_mlflow.delivery.payload import Node, Payload, Target, manifest
 from rankeval_mlflow.delivery.sending import deliver
 from rankeval_mlflow.layout import ROLE, checked_role, evaluation_path, manifest_path
-from rankeval_mlflow.packing.evaluation import evaluation_node, judged_data
+from rankeval_mlflow.packing.results import evaluation_node, judged_data
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -46,10 +46,18 @@ if TYPE_CHECKING:
     from rankeval.evaluation import Evaluation
 
 
+# The names that the arguments have in errors.
+_CONFIG, _HERE = "evaluator_config", "predictions"
+
+# The name of the evaluator, under which a nested ``evaluator_config`` has our keys.
 NAME = "rankeval"
-"""The name of the evaluator, under which a nested ``evaluator_config`` has our keys."""
 
 _RULES = ("ties", "missing", "no_relevant", "judgments")
+
+
+_ACTION = "mlflow.models.evaluate"
+# MLflow's name for a data set without one.
+_UNNAMED = "dataset"
 
 
 class Settings(BaseModel):
@@ -59,7 +67,9 @@ class Settings(BaseModel):
 
     qid: Any = Field(default="qid", description="column or level of the index with the query of each row, or an array")
     docid: Any = Field(default=None, description="column of the document of each row, or an array")
-    weights: Any = Field(default=None, description="weights of the queries: a column, an array, or a mapping by query")
+    query_weight: Any = Field(
+        default=None, description="weights of the queries: a column, an array, or a mapping by query"
+    )
     qrels: Any = Field(
         default=None,
         description="judgments of a collection, as rankeval.evaluate takes them, instead of targets: for rankings that "
@@ -84,7 +94,7 @@ class Settings(BaseModel):
     report: StrictBool = Field(default=True, description="whether the run gets a report in HTML")
     pass_ids: StrictBool = Field(
         default=False,
-        description="true: the model gets the columns of qid, docid and weights even if its signature lacks them",
+        description="true: the model gets the columns of qid, docid and query_weight even if its signature lacks them",
     )
 
     @classmethod
@@ -107,14 +117,14 @@ class Settings(BaseModel):
         if isinstance(given, Mapping) and set(given) == {NAME}:
             given = given[NAME]
         if not isinstance(given, Mapping):
-            raise InvalidInput(argument="evaluator_config", found=shown(given), expected="a mapping of keys")
+            raise InvalidInput(argument=_CONFIG, found=shown(given), expected="a mapping of keys")
         for key in given:
             if key not in cls.model_fields:
                 raise unknown("key of evaluator_config", key, cls.model_fields)
         try:
             settings = cls(**given)
         except ValidationError as error:
-            raise InvalidInput(_problem(error)) from error
+            raise _refusal(error) from error
         settings.rules()  # a misspelt name is an error before the model predicts
         return settings
 
@@ -147,32 +157,24 @@ class Settings(BaseModel):
         if self.guard is None:
             return
         where = self.guard.ledger if isinstance(self.guard, Guard) else self.guard
-        if not isinstance(where, (str, os.PathLike)):
-            raise InvalidInput(
-                f"evaluator_config: guard is {shown(self.guard)}; expected a Guard, or the place of its ledger"
-            )
-        url = discovery.ledger_url(where)
-        if discovery.default_url() is None:
-            raise InvalidInput(
-                f"evaluator_config: guard names the ledger {shown(where)}, but ledgers are switched off for this "
-                f"process ({discovery.VARIABLE} or pyproject.toml); switch them on, or leave guard out"
-            )
-        if not discovery.may_exist(url):
-            raise InvalidInput(f"evaluator_config: guard names the ledger {shown(where)}, which does not exist")
+        url = discovery.ledger_url(where) if isinstance(where, (str, os.PathLike)) else None
+        expected = "a Guard, or the place of its ledger" if url is None else ""
+        if url is not None and discovery.default_url() is None:
+            expected = f"no ledger, since {discovery.VARIABLE} or pyproject.toml switch ledgers off for this process"
+        elif url is not None and not discovery.may_exist(url):
+            expected = "a ledger that exists"
+        if url is None or expected:
+            raise InvalidInput(where=_CONFIG, argument="guard", found=shown(where), expected=expected)
         discovery.watch(url)
 
 
-def _problem(error: ValidationError) -> str:
-    first, *others = error.errors(include_url=False)
-    key = first["loc"][0]
-    said = first["msg"].removeprefix("Value error, ")
-    more = f" (and {len(others)} more)" if others else ""
-    if first["type"] == "value_error":
-        return f"evaluator_config: {said}{more}"
-    return f"evaluator_config: {key} is {shown(first['input'])}; {said[:1].lower()}{said[1:]}{more}"
-
-
-_HERE = "predictions"
+def _refusal(error: ValidationError) -> InvalidInput:
+    first = error.errors(include_url=False)[0]
+    ours = first.get("ctx", {}).get("error")  # what a validator of `Settings` raised
+    if isinstance(ours, InvalidInput):
+        return ours.having(where=_CONFIG)
+    key, found = str(first["loc"][0]), shown(first["input"])
+    return InvalidInput(f"{first['msg']}, found {found}", where=_CONFIG, argument=key, found=found)
 
 
 @dataclass(frozen=True)
@@ -185,7 +187,7 @@ class Rows:
         Everything but targets and predictions, ids included.
     ids : tuple of str
         The columns of the features that hold ids or weights.
-    qid, docid, weights, relevance : array of shape (n_rows,), optional
+    qid, docid, query_weight, relevance : array of shape (n_rows,), optional
         The columns. Weights may also be a mapping by query.
     """
 
@@ -193,7 +195,7 @@ class Rows:
     ids: tuple[str, ...]
     qid: Any
     docid: Any = None
-    weights: Any = None
+    query_weight: Any = None
     relevance: Any = None
 
     @classmethod
@@ -213,7 +215,7 @@ class Rows:
             If a column is missing, or its length or a value is wrong.
         """
         features = dataset.features_data
-        keys = {"qid": settings.qid, "docid": settings.docid, "weights": settings.weights}
+        keys = {"qid": settings.qid, "docid": settings.docid, "query_weight": settings.query_weight}
         taken = {key: _column(features, key, given) for key, given in keys.items()}
         ids = tuple(given for given in keys.values() if isinstance(given, str) and given in _names(features))
         if settings.qrels is not None:
@@ -256,14 +258,14 @@ def _column(features: Any, key: str, given: Any) -> Any:
         return _named(features, key, given)
     if given is None:
         if key == "qid":
-            raise QueryIdError("qid is None; name the column with the query of each row", argument="evaluator_config")
+            expected = "the column with the query of each row"
+            raise QueryIdError(where=_CONFIG, argument=key, found="None", expected=expected)
         return None
-    if hasattr(given, "items") and key == "weights":
+    if hasattr(given, "items") and key == "query_weight":
         return given  # by query
-    n_rows = len(features)
-    if not hasattr(given, "__len__") or len(given) != n_rows:
-        found = f"{len(given)} values" if hasattr(given, "__len__") else f"a {type(given).__name__}"
-        raise InvalidInput(f"evaluator_config: {key} has {found} for {n_rows} rows of data; give one value a row")
+    if not hasattr(given, "__len__") or len(given) != len(features):
+        expected = f"one value for each of {len(features)} rows of data"
+        raise InvalidInput(where=_CONFIG, argument=key, found=shown(given), expected=expected)
     check_rows(data=features, **{key: given})
     return given.to_numpy() if hasattr(given, "to_numpy") else given
 
@@ -275,7 +277,7 @@ def _named(features: Any, key: str, name: str) -> Any:
     if index is not None and name in index.names:
         return index.get_level_values(name).to_numpy()
     wrong = unknown(f"column (evaluator_config: {key})", name, _names(features), summary="it is not in the data")
-    raise type(wrong)(f"{wrong}. Give {key} as an array if the column is not among the features that MLflow has")
+    raise wrong.having(remedy=f"give {key} as an array if the column is not among the features that MLflow has")
 
 
 def _names(features: Any) -> list[Any]:
@@ -283,16 +285,15 @@ def _names(features: Any) -> list[Any]:
 
 
 def _refuse_two_truths(dataset: Any, settings: Settings) -> None:
-    """Raise unless the judgments come from one place, and the rows say which documents they rank."""
+    why = ""
     if dataset.has_targets:
-        raise InvalidInput(
-            "targets and the key 'qrels' of evaluator_config both give judgments",
-            remedy="leave one of them out: the targets hold no documents that the ranking lacks, qrels does",
-        )
-    if settings.docid is None:
-        raise InvalidInput("qrels needs docid, the column with the document of each row", argument="evaluator_config")
-    if settings.weights is not None and not hasattr(settings.weights, "items"):
-        raise InvalidInput("evaluator_config: with qrels, weights must be a mapping by query: some have no row")
+        why = "the targets give judgments too: leave them out, or qrels, which holds documents that the ranking lacks"
+    elif settings.docid is None:
+        why = "it needs docid, the column with the document of each row"
+    elif settings.query_weight is not None and not hasattr(settings.query_weight, "items"):
+        why = "it needs query_weight as a mapping by query, since some queries have no row"
+    if why:
+        raise InvalidInput(why, where=_CONFIG, argument="qrels")
 
 
 def static_scores(dataset: Any) -> NDArray[Any]:
@@ -347,25 +348,22 @@ def predicted_scores(model: Any, rows: Rows, column: str | None, *, pass_ids: bo
 
 
 def _signature(model: Any) -> Iterable[str]:
-    """Return the columns in the signature of a model; a Python function has none."""
+    # A Python function has no signature.
     metadata = getattr(model, "metadata", None)
     schema = None if metadata is None else metadata.get_input_schema()
     return schema.input_names() if schema is not None and schema.has_input_names() else ()
 
 
 def _one_column(output: Any, column: str | None) -> Any:
-    """Return the column of the scores of what a model returned."""
-    if isinstance(output, Mapping):
-        names, chosen = list(output), column or next(iter(output), None)
-    elif hasattr(output, "columns"):
-        names, chosen = list(output.columns), column or next(iter(output.columns), None)
-    elif column is not None and getattr(output, "name", None) != column:
-        raise InvalidInput(
-            f"predictions={column!r} names a column of the model's output, but the model returned a "
-            f"{type(output).__name__} without columns; leave predictions= out"
-        )
-    else:
+    if not isinstance(output, Mapping) and not hasattr(output, "columns"):
+        if column is not None and getattr(output, "name", None) != column:
+            raise InvalidInput(
+                f"predictions={column!r} names a column of the model's output, but the model returned a "
+                f"{type(output).__name__} without columns; leave predictions= out"
+            )
         return columns.as_column(output)
+    names = list(getattr(output, "columns", output))
+    chosen = column or next(iter(names), None)
     if column is None and len(names) != 1:
         raise InvalidInput(
             f"{_HERE}: the model returned {len(names)} columns ({few(names)})", remedy="choose one with predictions="
@@ -376,13 +374,11 @@ def _one_column(output: Any, column: str | None) -> Any:
 
 
 def _in_order(index: Any, features: Any) -> bool:
-    """Return whether an index is that of the rows, or only counts them."""
     ours = getattr(features, "index", None)
     return (ours is not None and same_rows(index, ours)) or bool(np.array_equal(index, np.arange(len(index))))
 
 
 def _checked(values: Any, n_rows: int) -> NDArray[Any]:
-    """Return scores; raise unless they are one finite number for each row."""
     if not hasattr(values, "__len__"):
         raise InvalidInput(f"{_HERE}: expected one number a row, found a {type(values).__name__}")
     if len(values) != n_rows:
@@ -392,14 +388,23 @@ def _checked(values: Any, n_rows: int) -> NDArray[Any]:
     return scores
 
 
-_ACTION = "mlflow.models.evaluate"
-_UNNAMED = "dataset"
-"""MLflow's name for a data set without one."""
+def refuse_extras(**given: Any) -> None:
+    """Refuse metrics and artifacts of MLflow's own kind."""
+    ways = {
+        "extra_metrics": "they score rows, and a ranking is scored by query: give a measure of your own as "
+        "evaluator_config={'measures': [..., your_measure]}; the guide own_measure.md shows how to write one",
+        "custom_artifacts": "they are not made here: log them to the run yourself (mlflow.log_artifact, "
+        "mlflow.log_figure); result.artifacts['per_query'].content has the scores of the queries",
+    }
+    for name, value in given.items():
+        if value:
+            raise InvalidInput(ways[name], argument=name)
 
 
-@dataclass(frozen=True)
-class Call:
-    """The arguments with which MLflow calls an evaluator.
+def evaluate_ranker(
+    dataset: Any, run_id: str, config: Mapping[str, Any] | None, model: Any, model_id: str | None, column: str | None
+) -> EvaluationResult:
+    """Score a ranking, log the evaluation to the run, and return its metrics and artifacts.
 
     Parameters
     ----------
@@ -407,33 +412,14 @@ class Call:
         The rows.
     run_id : str
         The run to log to.
-    evaluator_config : mapping, optional
+    config : mapping, optional
         The settings.
     model : pyfunc model, optional
         The ranker; None if the data set holds the predictions.
     model_id : str, optional
         The logged model.
-    predictions : str, optional
+    column : str, optional
         The column of the model's output that holds the scores.
-    """
-
-    dataset: Any
-    run_id: str
-    evaluator_config: Mapping[str, Any] | None
-    model: Any = None
-    model_id: str | None = None
-    predictions: str | None = None
-
-
-def evaluate_ranker(call: Call, *, extra_metrics: Any = None, custom_artifacts: Any = None) -> EvaluationResult:
-    """Score a ranking, log the evaluation to the run, and return its metrics and artifacts.
-
-    Parameters
-    ----------
-    call : Call
-        The arguments.
-    extra_metrics, custom_artifacts : None
-        Refused.
 
     Raises
     ------
@@ -444,39 +430,29 @@ def evaluate_ranker(call: Call, *, extra_metrics: Any = None, custom_artifacts: 
     TrackingError
         If the store refuses; the evaluation is kept on disk.
     """
-    _refuse_extras(extra_metrics, custom_artifacts)
-    settings = Settings.of(call.evaluator_config)
+    settings = Settings.of(config)
     settings.respect_guard()
-    rows = Rows.of(call.dataset, settings)
-    scores = (
-        static_scores(call.dataset)
-        if call.model is None
-        else predicted_scores(call.model, rows, call.predictions, pass_ids=settings.pass_ids)
-    )
+    rows = Rows.of(dataset, settings)
+    if model is None:
+        scores, name = static_scores(dataset), str(dataset.predictions_name)
+    else:
+        scores, name = predicted_scores(model, rows, column, pass_ids=settings.pass_ids), None
     if settings.qrels is None:
         _refuse(rows, scores)
-    evaluation = _evaluated(rows, scores, settings, _system(call, settings))
-    data = judged_data(evaluation, settings.role, settings.data or _data_name(call.dataset))
+    if model_id and not settings.name:
+        name = str(mlflow.get_logged_model(model_id).name)
+    evaluation = _evaluated(rows, scores, settings, settings.name or name)
+    named = None if dataset.name in {_UNNAMED, dataset.hash} else str(dataset.name)
+    data = judged_data(evaluation, settings.role, settings.data or named)
     node = evaluation_node(evaluation, settings.role, data, report=settings.report)
-    _log(node, call)
-    return _result(node, evaluation, settings.role, call.run_id)
-
-
-def _refuse_extras(extra_metrics: Any, custom_artifacts: Any) -> None:
-    if extra_metrics:
-        raise InvalidInput(
-            "extra_metrics score rows, and a ranking is scored by query: give a measure of your own as "
-            "evaluator_config={'measures': [..., your_measure]}; the guide own_measure.md shows how to write one"
-        )
-    if custom_artifacts:
-        raise InvalidInput(
-            "custom_artifacts are not made here: log them to the run yourself (mlflow.log_artifact, "
-            "mlflow.log_figure); result.artifacts['per_query'].content has the scores of the queries"
-        )
+    target = Target(uri=store(None), registry_uri=mlflow.get_registry_uri(), run_id=run_id)
+    # MLflow logs what comes back from here for a logged model, and to the run.
+    deliver(Payload(target, node, now_ms(), {}, model_id), aggregates=model_id is None)
+    return _result(node, evaluation, settings.role, run_id)
 
 
 def _refuse(rows: Rows, scores: NDArray[Any]) -> None:
-    """Refuse registered test content by its features; `rankeval.evaluate` sees labels and documents only."""
+    # By the features: `rankeval.evaluate` sees labels and documents only.
     features = rows.for_guard() if discovery.active_urls() else None
     if features is not None:
         check = ContaminationCheck.current()
@@ -484,34 +460,12 @@ def _refuse(rows: Rows, scores: NDArray[Any]) -> None:
 
 
 def _evaluated(rows: Rows, scores: NDArray[Any], settings: Settings, name: str | None) -> Evaluation:
-    rules: dict[str, Any] = {"convention": settings.convention, "query_weight": rows.weights, **settings.single_rules}
+    rules: dict[str, Any] = {"convention": settings.convention, "query_weight": rows.query_weight}
+    rules |= {"measures": settings.measures, "name": name, **settings.single_rules}
     if settings.qrels is not None:
         ranking = Run(rows.qid, rows.docid, scores)
-        return evaluate(settings.qrels, ranking, measures=settings.measures, name=name, **rules)
-    return evaluate(
-        rows.relevance, scores, qid=rows.qid, docid=rows.docid, measures=settings.measures, name=name, **rules
-    )
-
-
-def _system(call: Call, settings: Settings) -> str | None:
-    """Return the name of the system: as set, else that of the logged model, else of the column of predictions."""
-    if settings.name:
-        return settings.name
-    if call.model_id:
-        return str(mlflow.get_logged_model(call.model_id).name)
-    return str(call.dataset.predictions_name) if call.model is None else None
-
-
-def _data_name(dataset: Any) -> str | None:
-    """Return the name that the user gave to MLflow's data set; None if MLflow made one up."""
-    return None if dataset.name in {_UNNAMED, dataset.hash} else str(dataset.name)
-
-
-def _log(node: Node, call: Call) -> None:
-    """Send the evaluation to the run; its metrics too, unless MLflow logs them for the model."""
-    target = Target(uri=store(None), registry_uri=mlflow.get_registry_uri(), run_id=call.run_id)
-    payload = Payload(target, node, now_ms(), {}, call.model_id)
-    deliver(payload, aggregates=call.model_id is None)
+        return evaluate(settings.qrels, ranking, **rules)
+    return evaluate(rows.relevance, scores, qid=rows.qid, docid=rows.docid, **rules)
 
 
 def _result(node: Node, evaluation: Evaluation, role: str, run_id: str) -> EvaluationResult:

@@ -21,32 +21,18 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from rankeval._checks import shown
 from rankeval.errors import warn
 from rankeval.measures import direction
-from rankeval.render.markup import markdown
-from rankeval.render.tables import Table
+from rankeval.render.tables import Table, markdown
 from rankeval.tracking import LoggedData, RunRecord
+from rankeval_mlflow import layout
 from rankeval_mlflow.delivery.payload import Node, Rendering
-from rankeval_mlflow.layout import (
-    FOLD_END,
-    FOLD_START,
-    GUARD_HEAD,
-    GUARD_LEDGER,
-    KIND,
-    checked_role,
-    folder,
-    param_text,
-    safe_name,
-    safe_names,
-    short_name,
-)
-from rankeval_mlflow.packing.comparison import comparison_node
-from rankeval_mlflow.packing.evaluation import dataset_use, evaluation_node, keys_of
+from rankeval_mlflow.packing.results import by_fold, comparison_node, dataset_use, evaluation_node, keys_of
 from rankeval_mlflow.views import RANKERS, REPORT, rankers_section
 
 if TYPE_CHECKING:
@@ -56,15 +42,15 @@ if TYPE_CHECKING:
     from rankeval.model_selection.results import CrossValidation
 
 
+# Columns of the table of folds that are no measures, and the names of their metrics.
 _FACTS = {
-    "n_queries": f"{FOLD_START}queries",
-    "fit_seconds": f"{FOLD_START}fit_seconds",
-    "score_seconds": f"{FOLD_START}score_seconds",
+    "n_queries": f"{layout.FOLD_START}queries",
+    "fit_seconds": f"{layout.FOLD_START}fit_seconds",
+    "score_seconds": f"{layout.FOLD_START}score_seconds",
 }
-"""Columns of the table of folds that are no measures, and the names of their metrics."""
 
 LABEL = "record"
-_CSV = f"{folder(LABEL)}/rankers.csv"
+_CSV = f"{layout.folder(LABEL)}/rankers.csv"
 _GUARD = "rankeval.guard."
 
 
@@ -76,13 +62,8 @@ def fold_steps(cv: CrossValidation) -> tuple[tuple[str, float, int], ...]:
     cv : CrossValidation
         The result.
     """
-    names = {label: f"{key}{FOLD_END}" for label, key in keys_of(cv.evaluation).items()} | _FACTS
-    return tuple(
-        (names[label], float(value), step)
-        for label in names
-        for step, value in enumerate(cv.folds[label].to_numpy(dtype=float))
-        if math.isfinite(value)
-    )
+    names = {label: f"{key}{layout.FOLD_END}" for label, key in keys_of(cv.evaluation).items()} | _FACTS
+    return by_fold({name: cv.folds[label].to_numpy(dtype=float) for label, name in names.items()})
 
 
 def fold_spread(cv: CrossValidation) -> dict[str, float]:
@@ -93,8 +74,9 @@ def fold_spread(cv: CrossValidation) -> dict[str, float]:
     cv : CrossValidation
         The result.
     """
-    spread = {f"{key}_sd": float(cv.folds[label].std(ddof=1)) for label, key in keys_of(cv.evaluation).items()}
-    return {name: value for name, value in spread.items() if math.isfinite(value)}
+    return layout.metrics_of(
+        {f"{key}_sd": cv.folds[label].std(ddof=1) for label, key in keys_of(cv.evaluation).items()}
+    )
 
 
 def cross_validation_node(
@@ -124,7 +106,7 @@ def cross_validation_node(
         name=name or cv.evaluation.name or "cross-validation",
         params={**node.params, "n_folds": str(len(cv.folds))},
         metrics={**node.metrics, **fold_spread(cv)},
-        tags={**node.tags, KIND: "cross-validation"},
+        tags={**node.tags, layout.KIND: "cross-validation"},
         steps=(*node.steps, *fold_steps(cv)),
         files={**node.files, f"{folder}/folds.csv": _table_of_folds(cv).to_csv().encode()},
         sections={**node.sections, f"{role} folds": _section(cv)},
@@ -154,7 +136,7 @@ def several_node(nodes: dict[str, Node], tables: pd.DataFrame, *, ended_ms: int,
         name=name,
         label="cross-validation",
         params={"n_systems": str(len(nodes)), "n_folds": next(iter(nodes.values())).params["n_folds"]},
-        tags={KIND: "cross-validation"},
+        tags={layout.KIND: "cross-validation"},
         files={"rankeval/cross-validation/folds.csv": tables.to_csv().encode()},
         sections={"cross-validation": Table(means.reset_index(), caption=caption).to_markdown()},
         started_ms=ended_ms - _milliseconds(tables),
@@ -165,30 +147,25 @@ def several_node(nodes: dict[str, Node], tables: pd.DataFrame, *, ended_ms: int,
 
 
 def _child(cv: CrossValidation, place: int, ended_ms: int) -> Node:
-    """Pack one fold. Its queries are in the parent's evaluation, so it has no file of its own."""
+    # The queries of a fold are in the parent's evaluation, so it has no file of its own.
     row = cv.folds.iloc[[place]]
     keys = keys_of(cv.evaluation)
-    values = {key: float(row[label].iloc[0]) for label, key in keys.items()} | {"n_queries": _number(row, "n_queries")}
-    values |= {name: _number(row, name) for name in ("fit_seconds", "score_seconds")}
+    keys |= {name: name for name in _FACTS}
+    values = {key: float(row[label].iloc[0]) for label, key in keys.items()}
     params: dict[str, Any] = {"fold": place}
     if place < len(cv.splits):
         params |= {"train_queries": cv.splits[place].n_train, "test_queries": cv.splits[place].n_test}
     if cv.best_params is not None:
         params |= {str(key): value for key, value in cv.best_params.iloc[place].items()}
-    names = safe_names(params)
     return Node(
         name=f"fold {place}",
         label="fold",
-        params={names[key]: param_text(value) for key, value in params.items()},
-        metrics={key: value for key, value in values.items() if math.isfinite(value)},
-        tags={KIND: "fold"},
+        params=layout.params_of(params),
+        metrics=layout.metrics_of(values),
+        tags={layout.KIND: "fold"},
         started_ms=ended_ms - _milliseconds(row),
         ended_ms=ended_ms,
     )
-
-
-def _number(row: pd.DataFrame, name: str) -> float:
-    return float(row[name].iloc[0])
 
 
 def _milliseconds(folds: pd.DataFrame) -> int:
@@ -202,7 +179,7 @@ def _table_of_folds(cv: CrossValidation) -> pd.DataFrame:
 def _section(cv: CrossValidation) -> str:
     frame = _table_of_folds(cv).reset_index()
     caption = "Folds. Their training parts overlap, so they are no sample to test on."
-    return Table(frame, caption=caption, notes=cv.notes).to_markdown()
+    return Table(frame, caption=caption).to_markdown()
 
 
 def record_node(record: RunRecord) -> Node:
@@ -220,16 +197,22 @@ def record_node(record: RunRecord) -> Node:
     ]
     ended = None if record.started is None or record.seconds is None else record.started + record.seconds
     children = tuple(record_node(child) for child in record.children)
+    cut = {name: str(value) for name, value in record.params.items() if layout.param_text(value) != str(value)}
+    long = {"rankeval/params.json": json.dumps(cut, indent=1).encode()} if cut else {}
+    reports = {REPORT: f"{layout.folder(LABEL)}/{REPORT}"}
+    # Of the tags of a guard the run has the two that its ledger is checked by; the facts have all.
+    checked = (layout.GUARD_LEDGER, layout.GUARD_HEAD) if record.tags.get(layout.GUARD_HEAD) else ()
+    tags = {name: value for name, value in record.tags.items() if name in checked or not name.startswith(_GUARD)}
     own = Node(
-        name=short_name(record.name, most=200),
+        name=layout.short_name(record.name, most=200),
         label=LABEL,
-        params=_params(record.params),
-        metrics=_finite(record.metrics),
-        tags=_tags(record.tags),
+        params=layout.params_of(record.params),
+        metrics=layout.metrics_of(record.metrics),
+        tags=layout.params_of(tags),
         facts={LABEL: _facts(record)},
         datasets=tuple(dataset_use(data) for data in record.data),
-        files={**_long(record.params), **{_place(path): content for path, content in record.artifacts.items()}},
-        sections={LABEL: markdown(param_text(record.reason))} if record.reason else {},
+        files={**long, **{reports.get(path, path): content for path, content in record.artifacts.items()}},
+        sections={LABEL: markdown(layout.param_text(record.reason))} if record.reason else {},
         children=children,
         started_ms=_ms(record.started),
         ended_ms=_ms(ended),
@@ -249,24 +232,23 @@ def _compared(comparison: Comparison) -> Node:
 
 
 def _with_folds(node: Node, folds: CrossValidation) -> Node:
-    """Add the folds of a cross-validation: a step each, their spread, and their table."""
     table = folds.folds.to_csv().encode()
     return replace(
         node,
         metrics={**node.metrics, **fold_spread(folds)},
         steps=(*node.steps, *fold_steps(folds)),
-        files={**node.files, f"{folder(LABEL)}/folds.csv": table},
+        files={**node.files, f"{layout.folder(LABEL)}/folds.csv": table},
     )
 
 
 def _with_model(node: Node, record: RunRecord) -> Node:
-    """Add the fitted ranker; one that cannot be saved is a warning, and never a lost record."""
+    # A ranker that cannot be saved is a warning, and never a lost record.
     if record.model is None:
         return node
-    from rankeval_mlflow.flavours.saving import saved, unpacked
+    from rankeval_mlflow.saving import saved, unpacked
 
     # MLflow refuses these characters in names of models.
-    name = re.sub(r"[/:.%\"']", "_", short_name(record.name))
+    name = re.sub(r"[/:.%\"']", "_", layout.short_name(record.name))
     try:
         packed = isinstance(record.model, bytes)
         model = unpacked(record.model, name) if packed else saved(record.model, name, X=record.rows)
@@ -290,7 +272,7 @@ def _joined(node: Node, pieces: Iterable[Node]) -> Node:
     for part in parts[1:]:
         for name, value in part.params.items():
             if name != "role":
-                params[name if params.get(name, value) == value else safe_name(f"{part.label}/{name}")] = value
+                params[name if params.get(name, value) == value else layout.safe_name(f"{part.label}/{name}")] = value
     if roles:
         params["role"] = ", ".join(dict.fromkeys(roles))
     return replace(
@@ -311,7 +293,9 @@ def _ranked(record: RunRecord) -> list[int]:
     """Return the places of the children of an experiment, the best mean by its main measure first; else nothing."""
     if record.comparison is None:
         return []
-    measure = record.comparison.main_measure
+    from rankeval.comparison.record import main_measure
+
+    measure = main_measure(record.comparison)
     last = [list(child.evaluations.values())[-1:] for child in record.children]
     means = [float(found[0].aggregate().get(measure, math.nan)) if found else math.nan for found in last]
     places = [place for place, found in enumerate(last) if found]
@@ -325,30 +309,35 @@ def _best(child: RunRecord, node: Node) -> Node:
         for place, scores in enumerate(node.scores)
         for key, value in scores.metrics.items()
     }
-    tuned = _params(child.params)
+    tuned = layout.params_of(child.params)
     params = {name: value for name, value in node.params.items() if name not in tuned}
-    return Node(name=node.name, label=LABEL, params={**params, "system": short_name(child.name)}, metrics=metrics)
+    return Node(
+        name=node.name, label=LABEL, params={**params, "system": layout.short_name(child.name)}, metrics=metrics
+    )
 
 
 def _table(children: list[RunRecord], record: RunRecord) -> Node:
     import pandas as pd
 
-    measure = record.comparison.main_measure  # type: ignore[union-attr] # there are ranked children
+    from rankeval.comparison.record import main_measure
+
+    measure = main_measure(record.comparison)  # type: ignore[arg-type] # there are ranked children
     means = pd.DataFrame([_means(child, measure) for child in children])
-    tuned = pd.DataFrame([{name: param_text(value) for name, value in child.params.items()} for child in children])
+    tuned = pd.DataFrame(
+        [{name: layout.param_text(value) for name, value in child.params.items()} for child in children]
+    )
     whole = pd.concat([means, tuned[[name for name in tuned if name not in means]]], axis="columns")
     return Node(
         name=record.name,
         label=LABEL,
         files={_CSV: whole.to_csv(index=False).encode()},
-        renderings=(Rendering("rankers", _CSV, into=folder(LABEL), tables=(RANKERS,)),),
+        renderings=(Rendering("rankers", _CSV, into=layout.folder(LABEL), tables=(RANKERS,)),),
         sections={"rankers": rankers_section(means, str(means["ranker"].iloc[0]))},
     )
 
 
 def _means(child: RunRecord, measure: str) -> dict[str, Any]:
-    """Return a row of the table: the means on the part that was opened last first, and of each the main measure."""
-    row: dict[str, Any] = {"ranker": short_name(child.name)}
+    row: dict[str, Any] = {"ranker": layout.short_name(child.name)}
     for role, evaluation in reversed(list(child.evaluations.items())):
         means = evaluation.aggregate()
         names = sorted(evaluation.measure_names, key=lambda name: name != measure)
@@ -356,42 +345,13 @@ def _means(child: RunRecord, measure: str) -> dict[str, Any]:
     return row
 
 
-def _place(path: str) -> str:
-    """Return where an artifact of a record goes: its report to the folder of the piece."""
-    return f"{folder(LABEL)}/{REPORT}" if path == REPORT else path
-
-
 def _facts(record: RunRecord) -> dict[str, Any]:
-    """Return what MLflow would alter: metrics that are not finite, names; data sets by role; and the guard."""
     changed: dict[str, str] = {}
     for names in (record.params, record.metrics, record.tags):
-        changed |= {safe: name for name, safe in safe_names(names).items() if safe != name}
+        changed |= {safe: name for name, safe in layout.safe_names(names).items() if safe != name}
     return {
         "not_finite": {name: repr(float(value)) for name, value in record.metrics.items() if not math.isfinite(value)},
         "names": changed,
-        "data": {checked_role(data.role): {"name": data.name, "digest": data.digest} for data in record.data},
+        "data": {layout.checked_role(data.role): {"name": data.name, "digest": data.digest} for data in record.data},
         "guard": {key.removeprefix("rankeval."): value for key, value in record.tags.items() if key.startswith(_GUARD)},
     }
-
-
-def _params(params: Mapping[str, Any]) -> dict[str, str]:
-    names = safe_names(params)
-    return {names[name]: param_text(value) for name, value in params.items()}
-
-
-def _long(params: Mapping[str, Any]) -> dict[str, bytes]:
-    cut = {name: str(value) for name, value in params.items() if param_text(value) != str(value)}
-    return {"rankeval/params.json": json.dumps(cut, indent=1).encode()} if cut else {}
-
-
-def _finite(metrics: Mapping[str, float]) -> dict[str, float]:
-    names = safe_names(metrics)
-    return {names[name]: float(value) for name, value in metrics.items() if math.isfinite(value)}
-
-
-def _tags(tags: Mapping[str, str]) -> dict[str, str]:
-    """Return the tags of a record; of those of a guard the two that its ledger is checked by, the facts have all."""
-    names = safe_names(tags)
-    shown = (GUARD_LEDGER, GUARD_HEAD) if tags.get(GUARD_HEAD) else ()
-    hidden = [name for name in tags if name.startswith(_GUARD) and name not in shown]
-    return {names[name]: param_text(value) for name, value in tags.items() if name not in hidden}

@@ -3,62 +3,276 @@
 For a gate nobody evaluates the versions beforehand: that would be a look. The gate ranks its registered queries by the
 scores of the two models, compares, and tells whether it accepts. No score, no difference and no p-value comes out, so
 none can reach a run or a tag.
+
+To decide on two evaluations (`decide`), no store is asked. The numbers are those of `rankeval.compare`:
+
+* the claim, over all queries: "better" or "not worse" by the margin, one-sided at alpha;
+* the floors, slice by slice: "not worse" by the floor of the slice, one-sided at alpha. A candidate that wins on the
+  head queries may lose on the tail. Small slices show little: the table has the floor that an equal candidate passes
+  four times in five.
+
+The candidate is accepted if all of them are shown. Nothing is corrected for their number, since each must be shown: a
+candidate for which one of them is false is accepted with probability alpha or less, as nearly as the test holds its
+level (intersection-union test: Berger, 1982, doi:10.1080/00401706.1982.10487790).
 """
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+import pandas as pd
 
-from rankeval._checks import count
+from rankeval._checks import check_number, check_share, count, few, shown
+from rankeval._registry import chosen
+from rankeval.comparison import Comparison, compare
+from rankeval.comparison.design import LEAST_QUERIES, TOGETHER
+from rankeval.comparison.record import directions, gains, part_of_row
 from rankeval.errors import ConventionMismatch, InvalidInput, QueryIdError
-from rankeval.evaluation.labels import labels_of
+from rankeval.evaluation.choosing import labels_of
 from rankeval.guard.collection import RegisteredCollection
-from rankeval.guard.gate.gate import Gate
+from rankeval.guard.gate import Gate
 from rankeval.tracking import LoggedData
 from rankeval_mlflow.delivery.connection import reason
-from rankeval_mlflow.packing.evaluation import judged_data
-from rankeval_mlflow.promotion.registry import Alias, asking
-from rankeval_mlflow.promotion.rules import Rule, decide
-from rankeval_mlflow.reading.evaluations import logged_for
+from rankeval_mlflow.packing.results import judged_data
+from rankeval_mlflow.promotion.registry import Alias, Decided
+from rankeval_mlflow.reading.loading import logged_for
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from rankeval.comparison import Comparison
     from rankeval.evaluation import Evaluation
-    from rankeval.guard.gate.decisions import Decision
+
+
+Floors = float | Mapping[Any, float]
+
+# What a promotion can ask for: claims with one side.
+CLAIMS = ("better", "not_worse")
+
+
+OneSided = Literal["better", "not_worse"]
+
+
+def tested_floors(
+    systems: Mapping[str, Evaluation],
+    baseline: str,
+    slices: Any,
+    floors: Mapping[str, float],
+    options: Mapping[str, Any],
+) -> pd.DataFrame:
+    """Test "not worse" on each slice that has a floor: one comparison for all floors of the same size.
+
+    Parameters
+    ----------
+    systems : mapping of str to Evaluation
+        The candidate and the version in use.
+    baseline : str
+        Which of them is in use.
+    slices : object
+        The attribute of the queries.
+    floors : mapping of str to float
+        `Rule.floors_by_slice`.
+    options : mapping
+        Options of `rankeval.compare`.
+
+    Returns
+    -------
+    DataFrame
+        As `Verdict.floors` describes it.
+    """
+    tables = []
+    for floor in dict.fromkeys(floors.values()):
+        compared = compare(systems, baseline=baseline, by=slices, claim="not_worse", margin=floor, **options)
+        rows = _slice_rows(compared, floor)
+        parts = rows["slice"].tolist()
+        named = parts if TOGETHER in floors else [chosen("slice", one, parts) for one in floors if floors[one] == floor]
+        tables.append(rows[rows["slice"].isin(named)])
+    table = pd.concat(tables, ignore_index=True)
+    _refuse_small(table)
+    return table
+
+
+def _slice_rows(compared: Comparison, floor: float) -> pd.DataFrame:
+    table = compared.table
+    low = np.where(directions(compared) > 0, table["ci_low"], -table["ci_high"])
+    columns = {
+        "slice": part_of_row(compared),
+        "n_queries": table["n_queries"],
+        "mean_holder": table["mean_baseline"],
+        "mean_candidate": table["mean_system"],
+        "gain": gains(compared),
+        "gain_low": low,
+        "floor": floor,
+        "p_value": table["p_value"],
+        "passes_if_equal": table["detectable_difference"],
+        "passed": compared.shown,
+    }
+    return pd.DataFrame(columns)[(table[compared.settings.grouped] != TOGETHER).to_numpy()]
+
+
+def _refuse_small(table: pd.DataFrame) -> None:
+    small = table[table["n_queries"] < LEAST_QUERIES]
+    if len(small):
+        found = ", ".join(f"{name!r} ({n})" for name, n in zip(small["slice"], small["n_queries"], strict=True))
+        raise InvalidInput(
+            f"slices with a floor need {LEAST_QUERIES} queries or more, found {found}: make larger slices, or name "
+            'those that have a floor, as in floors={"tail": 0.05}'
+        )
+
+
+@dataclass(frozen=True)
+class Rule:
+    """What must be shown of a candidate.
+
+    Attributes
+    ----------
+    measure : str or Measure
+        The measure that decides.
+    claim : {"better", "not_worse"}
+        The claim over all queries.
+    margin : float
+        Of the claim, in units of the measure.
+    alpha : float
+        One-sided level of each test.
+    test : str
+        Name of the test, as in `rankeval.compare`.
+    slices : Series, mapping, DataFrame, array or str, optional
+        An attribute of the queries, as in `Evaluation.slices`.
+    floors : float or mapping of value to float, optional
+        The loss that must be ruled out on each slice, or on those named.
+    """
+
+    measure: Any
+    claim: OneSided = "better"
+    margin: float = 0.0
+    alpha: float = 0.025
+    test: str = "t"
+    slices: Any = None
+    floors: Floors | None = None
+
+    def __post_init__(self) -> None:
+        if self.claim not in CLAIMS:
+            raise InvalidInput(argument="claim", found=shown(self.claim), expected=" or ".join(map(repr, CLAIMS)))
+        check_number("margin", self.margin)
+        if self.margin < 0 or (self.claim == "not_worse" and self.margin == 0):
+            least = "0 or more" if self.claim == "better" else "greater than 0: nothing shows equality"
+            expected = f"a number in units of the measure, {least}"
+            raise InvalidInput(argument="margin", found=shown(self.margin), expected=expected)
+        check_share("alpha", self.alpha)
+        if self.alpha >= 0.25:
+            expected = "a one-sided level below 0.25, such as 0.025"
+            raise InvalidInput(argument="alpha", found=shown(self.alpha), expected=expected)
+        _ = self.floors_by_slice  # raises for floors that are none
+
+    @cached_property
+    def floors_by_slice(self) -> dict[str, float]:
+        """The floors by the text of their value; one for all slices stands under "all"."""
+        if (self.slices is None) != (self.floors is None):
+            expected = 'both or neither of slices and floors, as in slices=kind_by_qid, floors={"tail": 0.05}'
+            raise InvalidInput(argument="floors", found=shown(self.floors), expected=expected)
+        if self.floors is None:
+            return {}
+        if not isinstance(self.floors, Mapping):
+            given, names = {TOGETHER: self.floors}, ["floors"]
+        else:
+            given = {str(value): floor for value, floor in self.floors.items()}
+            names = [f"floors[{value!r}]" for value in given]
+            if not given or len(given) < len(self.floors) or TOGETHER in given:
+                expected = (
+                    f"a loss for each slice with a floor, by different names; {TOGETHER!r} is for claim= and margin="
+                )
+                raise InvalidInput(argument="floors", found=shown(self.floors), expected=expected)
+        for name, floor in zip(names, given.values(), strict=True):
+            check_number(name, floor)
+            if floor <= 0:
+                raise InvalidInput(argument=name, found=f"{floor}", expected="the smallest loss to rule out, above 0")
+        return given
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The options of `rankeval.compare` that the claim and the floors share."""
+        return {
+            "measures": self.measure,
+            "test": self.test,
+            "correction": "none",
+            "alpha": self.alpha,
+        }
 
 
 @dataclass(frozen=True, eq=False)
-class Decided:
-    """What was decided on a candidate, and all that its record holds.
+class Verdict:
+    """What was decided on a candidate, and the numbers behind it.
 
     Attributes
     ----------
     accepted : bool
-        Whether the alias may move.
-    reason : str
-        Why, in a sentence or a few.
-    data : LoggedData
-        The test content.
-    facts : dict
-        The rule, the numbers and the runs, as JSON can hold them.
-    comparison, floors, decision
-        As in `Promotion`.
+        Whether the claim, and all floors, were shown.
+    comparison : Comparison
+        The candidate against the version in use.
+    floors : DataFrame or None
+        A row per slice with a floor: slice, n_queries, mean_holder, mean_candidate, gain, gain_low (its one-sided
+        lower limit), floor, p_value, passes_if_equal (the floor that an equal candidate passes four times in five; nan
+        for tests whose power is not that of Student's t) and passed.
+    claimed : bool
+        Whether the claim over all queries was shown.
     """
 
     accepted: bool
-    reason: str
-    data: LoggedData
-    facts: dict[str, Any]
-    comparison: Comparison | None = None
-    floors: pd.DataFrame | None = None
-    decision: Decision | None = None
+    comparison: Comparison
+    floors: pd.DataFrame | None
+    claimed: bool
+
+    @cached_property
+    def reason(self) -> str:
+        """The verdict in a sentence or two; a claim that is shown may still fail by a floor."""
+        headline = self.comparison.headline
+        failed = [] if self.floors is None else self.floors["slice"][~self.floors["passed"]].tolist()
+        if not failed:
+            return headline
+        slices = f"slice {failed[0]!r}" if len(failed) == 1 else f"slices {few(failed)}"
+        floor = "its floor" if len(failed) == 1 else "their floors"
+        return f"{headline} {'But' if self.claimed else 'And'} a loss of {floor} is not ruled out on {slices}."
+
+
+def decide(
+    candidate: Evaluation, holder: Evaluation, rule: Rule, names: tuple[str, str] = ("candidate", "holder")
+) -> Verdict:
+    """Decide whether a candidate takes the place of the version in use.
+
+    Parameters
+    ----------
+    candidate, holder : Evaluation
+        The two versions on the same test content.
+    rule : Rule
+        What must be shown.
+    names : tuple of str
+        Their names, for tables and sentences.
+
+    Returns
+    -------
+    Verdict
+
+    Raises
+    ------
+    ConventionMismatch, QueryIdError
+        If the two were not evaluated on the same content by the same rules.
+    InvalidInput
+        If slices do not fit, or a slice with a floor has too few queries.
+    UnknownName
+        If an evaluation lacks the measure, a floor is for no slice, or there is no such test.
+    """
+    systems = {names[1]: holder, names[0]: candidate}
+    compared = compare(systems, baseline=names[1], claim=rule.claim, margin=rule.margin, **rule.options)
+    if len(compared.table) > 1:
+        several = ", ".join(compared.table["measure"])
+        raise InvalidInput(f"measure is {str(rule.measure)!r}, which names several ({several}): one decides")
+    claimed, floors = bool(compared.shown.all()), None
+    if rule.floors_by_slice:
+        floors = tested_floors(systems, names[1], rule.slices, rule.floors_by_slice, rule.options)
+    accepted = claimed and (floors is None or bool(floors["passed"].all()))
+    return Verdict(accepted, compared, floors, claimed)
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,7 +316,10 @@ def by_evaluations(alias: Alias, version: str, holder: str | None, rule: Rule, r
     try:
         verdict = decide(candidate.evaluation, used.evaluation, rule, names)
     except (ConventionMismatch, QueryIdError) as error:
-        raise type(error)(f"{error}. {_remedy(alias, role)}") from error
+        each = f'rankeval_mlflow.log_evaluation(ev, role="{role}", model_version="{alias.model}/VERSION")'
+        raise error.having(
+            remedy=f"evaluate both versions on the same frozen content by the same rules, and log each with {each}"
+        ) from error
     facts = _facts(rule, role, candidate, used)
     facts["numbers"] = _plain(verdict.comparison.table)[0]
     if verdict.floors is not None:
@@ -131,17 +348,11 @@ def _facts(rule: Rule, role: str, candidate: Logged, used: Logged | None = None)
 
 
 def _logged(alias: Alias, version: str, role: str) -> Logged:
-    uri = f"models:/{alias.model}/{version}"
-    with _with_remedy(alias, version, role), asking(alias.uri, f"read the evaluation of {uri}"):
-        found = alias.client.get_model_version(alias.model, version)
-        run, evaluation = logged_for(alias.client, found, role)
-        return Logged(version, evaluation, run)
-
-
-@contextlib.contextmanager
-def _with_remedy(alias: Alias, version: str, role: str) -> Iterator[None]:
     try:
-        yield
+        with alias.asking(f"read the evaluation of models:/{alias.model}/{version}"):
+            found = alias.client.get_model_version(alias.model, version)
+            run, evaluation = logged_for(alias.client, found, role)
+            return Logged(version, evaluation, run)
     except InvalidInput as error:
         raise InvalidInput(
             f"version {version} of {alias.model} has no evaluation of role {role!r} to decide by ({error}). "
@@ -156,13 +367,6 @@ def _data(logged: Logged, role: str) -> LoggedData:
         if tags.get("rankeval.role") == role and tags.get("rankeval.digest"):
             return LoggedData(used.dataset.name, tags["rankeval.digest"], role, described.n_rows, described.n_queries)
     return described
-
-
-def _remedy(alias: Alias, role: str) -> str:
-    return (
-        "Versions are compared on the same frozen content only: evaluate both on it by the same rules, and log each "
-        f'with rankeval_mlflow.log_evaluation(ev, role="{role}", model_version="{alias.model}/VERSION")'
-    )
 
 
 def _plain(table: pd.DataFrame) -> list[dict[str, Any]]:
@@ -249,25 +453,19 @@ def scores_of(alias: Alias, version: str, test: RegisteredCollection) -> Any:
             f"{test.name!r} was registered without features, so no model can score it: give the rankings by candidate= "
             "and holder="
         )
-    uri = f"models:/{alias.model}/{version}"
+    uri, cause = f"models:/{alias.model}/{version}", None
     try:
         predicted = np.asarray(_predicted(uri, X), dtype=np.float64)
-    except Exception as error:  # a model raises whatever its own library raises
-        raise InvalidInput(
-            f"{uri} gives no scores for {test.name!r} ({type(error).__name__}: {reason(error)}): give its scores, one "
-            "a row, by candidate= or holder="
-        ) from error
-    scores = predicted[:, 0] if predicted.ndim == 2 and predicted.shape[1] == 1 else predicted
-    if scores.shape != (test.n_rows,):
-        raise InvalidInput(
-            f"{uri} predicts an array of shape {predicted.shape} for the {count(test.n_rows, 'row')} of {test.name!r}: "
-            "give its scores, one a row, by candidate= or holder="
-        )
-    return scores
+        scores = predicted[:, 0] if predicted.ndim == 2 and predicted.shape[1] == 1 else predicted
+        if scores.shape == (test.n_rows,):
+            return scores
+        why = f"predicts an array of shape {predicted.shape} for the {count(test.n_rows, 'row')} of {test.name!r}"
+    except Exception as error:  # noqa: BLE001 - a model raises whatever its own library raises
+        why, cause = f"gives no scores for {test.name!r} ({type(error).__name__}: {reason(error)})", error
+    raise InvalidInput(f"{uri} {why}", remedy="give its scores, one a row, by candidate= or holder=") from cause
 
 
 def _predicted(uri: str, X: Any) -> Any:
-    """Predict with the logged model; columns are named as its signature names them."""
     import mlflow
     import pandas as pd
 

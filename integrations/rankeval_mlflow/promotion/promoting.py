@@ -1,4 +1,4 @@
-"""Promote a version: decide, record, move the alias, and look again.
+"""Promote a version: decide, record, move the alias, and look again. A rollback takes the same steps back.
 
 MLflow sets an alias without asking which version has it: there is no compare-and-set. So the order of the steps does
 what can be done::
@@ -17,7 +17,7 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from html import escape
@@ -27,20 +27,29 @@ from rankeval._checks import shown
 from rankeval.errors import InvalidInput, RankevalError, TrackingError
 from rankeval.ledger.ledger import WHO
 from rankeval_mlflow.delivery.addresses import masked, run_context, store
-from rankeval_mlflow.delivery.connection import connected
+from rankeval_mlflow.delivery.connection import answered, connected
 from rankeval_mlflow.delivery.spool import held, spool_directory
 from rankeval_mlflow.layout import checked_role, sha256
-from rankeval_mlflow.promotion import record
-from rankeval_mlflow.promotion.deciding import Decided, by_evaluations, by_gate
-from rankeval_mlflow.promotion.registry import Alias, asking, checked_alias
-from rankeval_mlflow.promotion.rules import Floors, OneSided, Rule
+from rankeval_mlflow.promotion.deciding import Floors, OneSided, Rule, by_evaluations, by_gate
+from rankeval_mlflow.promotion.registry import (
+    Alias,
+    Decided,
+    Question,
+    acceptance,
+    checked_alias,
+    note_outcome,
+    promoted_from,
+    rivals,
+    tag_version,
+    write_record,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from rankeval.comparison import Comparison
-    from rankeval.guard.gate.decisions import Decision
-    from rankeval.guard.gate.gate import Gate
+    from rankeval.guard.gate import Gate
+    from rankeval.guard.gate_terms import Decision
     from rankeval.measures import Measure
 
 
@@ -55,9 +64,13 @@ _WORDS: dict[str, str] = {
 }
 
 
+# Seconds to wait for another promoter on this machine: it may have to load two models.
+_PATIENCE = 900.0
+
+
 @dataclass(frozen=True, eq=False)
 class Promotion:
-    """The result of `promote`. It is true if the alias is with the version, or would be after a dry run.
+    """The result of `promote` or `rollback`. It is true if the alias is with the version, or would be after a dry run.
 
     Attributes
     ----------
@@ -137,81 +150,109 @@ class Attempt:
     ----------
     alias : Alias
         The alias.
-    decide : callable
-        Decides on the candidate and the version in use; None for the latter if there is none.
     who : str
         The person or machine.
     """
 
     alias: Alias
-    decide: Callable[[Alias, str, str | None], Decided]
     who: str
 
-    def made(self, version: Any, *, first: bool, dry_run: bool) -> Promotion:
-        """Take the steps; the arguments are those of `promote`."""
+    def made(
+        self, version: Any, decide: Callable[[Alias, str, str | None], Decided], *, first: bool, dry_run: bool
+    ) -> Promotion:
+        """Take the steps of `promote`.
+
+        Parameters
+        ----------
+        version, first, dry_run
+            The arguments of `promote`.
+        decide : callable
+            Decides on the candidate and the version in use; None for the latter if there is none.
+        """
         started = time.time()
         before = self.alias.holder()
-        number = self.alias.number_of(version)
+        candidate = self.alias.version(version)
+        number = str(candidate.version)
         if number == before:
             said = "Nothing was decided, and nothing written."
             return Promotion(self.alias.model, self.alias.name, number, "in place", said, before)
-        candidate = self.alias.version(number)
-        number = str(candidate.version)
+        self.alias.refuse_unready(candidate)
         if before is None and not first:
-            raise self._no_holder()
-        question = record.Question(number, before, self.who, started)
-        decided = self.decide(self.alias, number, before)
+            others = self.alias.others()
+            known = f"{self.alias.model} has the aliases {', '.join(others)}" if others else "it has no alias at all"
+            raise InvalidInput(
+                f"no version of {self.alias.model} has the alias {self.alias.name!r} ({known}), so there is none to "
+                "compare with",
+                argument="first",
+                remedy="to give it to this version without a comparison: first=True",
+            )
+        question = Question(number, before, self.who, started)
+        decided = decide(self.alias, number, before)
         if dry_run:
             return self._told(question, decided, "would move" if decided.accepted else "rejected")
-        tracked = record.write(self.alias, question, decided, self._experiment(decided, candidate))
+        return self._recorded(question, decided, decided.facts.get("candidate_run") or candidate.run_id)
+
+    def taken_back(self, reason: str) -> Promotion:
+        """Take the steps of `rollback`, whose decision is the reason of the caller."""
+        started, holder = time.time(), self.alias.holder()
+        before, run_id = (holder and acceptance(self.alias.version(holder), self.alias.name)) or ("", "")
+        why = ""
+        if holder is None:
+            why = "no version has it"
+        elif after := promoted_from(self.alias, holder):
+            why = f"it was promoted from {_named_version(holder)} to version {after[0]}, and came back by another hand"
+            why += ", or by a rollback that stopped half way"
+        elif not before:
+            why = f"no recorded promotion gave it to version {holder}"
+        elif before == "none":
+            why = f"version {holder} was the first to have it"
+        if why:
+            raise InvalidInput(f"{self.alias} cannot be rolled back: {why}", remedy="set the alias yourself")
+        self.alias.refuse_unready(self.alias.version(before))
+        facts = {"takes_back": run_id}
+        decided = Decided(True, f"Rolled back: {reason.strip()}", None, facts, takes_back=run_id)
+        return self._recorded(Question(before, holder, self.who, started), decided, run_id)
+
+    def _recorded(self, question: Question, decided: Decided, beside: str | None) -> Promotion:
+        with self.alias.asking(f"read run {beside}"):
+            experiment = str(self.alias.client.get_run(beside).info.experiment_id) if beside else "0"
+        tracked = write_record(self.alias, question, decided, experiment)
         outcome, said = self._moved(question, decided, tracked.run_id)
         return self._told(question, decided, outcome, said, run_id=tracked.run_id, where=tracked.where)
 
-    def _no_holder(self) -> InvalidInput:
-        others = self.alias.others()
-        known = f"{self.alias.model} has the aliases {', '.join(others)}" if others else "it has no alias at all"
-        return InvalidInput(
-            f"no version of {self.alias.model} has the alias {self.alias.name!r} ({known}), so there is none to "
-            "compare with",
-            argument="first",
-            remedy="to give it to this version without a comparison: first=True",
-        )
-
-    def _experiment(self, decided: Decided, candidate: Any) -> str:
-        run_id = decided.facts.get("candidate_run") or candidate.run_id
-        with asking(self.alias.uri, f"read run {run_id}"):
-            return str(self.alias.client.get_run(run_id).info.experiment_id) if run_id else "0"
-
-    def _moved(self, question: record.Question, decided: Decided, run_id: str) -> tuple[Outcome, str]:
+    def _moved(self, question: Question, decided: Decided, run_id: str) -> tuple[Outcome, str]:
         """Tag the version and move the alias. The record says whether both were done, also after an error."""
         try:
-            record.tag_version(self.alias, question, run_id, accepted=decided.accepted)
-            outcome, said = self._move(question) if decided.accepted else ("rejected", "")
+            if not decided.takes_back:
+                tag_version(self.alias, question, decided, run_id)
+            outcome, said = self._move(question, decided, run_id) if decided.accepted else ("rejected", "")
         except RankevalError as error:
             became = "unknown whether it moved" if isinstance(error, _NotKnown) else "not moved"
-            record.note_outcome(self.alias, run_id, f"{became}: {error}")
+            note_outcome(self.alias, run_id, f"{became}: {error}")
             raise TrackingError(f"{error}. The decision is recorded in run {run_id}") from error
         before = question.before or "none"
         noted = {"moved": f"moved from {before} to {question.version}", "rejected": f"stays with {before}: rejected"}
-        record.note_outcome(self.alias, run_id, " ".join([noted.get(outcome, outcome), said]).strip())
+        note_outcome(self.alias, run_id, " ".join([noted.get(outcome, outcome), said]).strip())
         return outcome, said
 
-    def _move(self, question: record.Question) -> tuple[Outcome, str]:
+    def _move(self, question: Question, decided: Decided, run_id: str) -> tuple[Outcome, str]:
         now = self.alias.holder()
         if now != question.before:
-            return "overtaken", f"Meanwhile the alias went to {_named_version(now)}. Promote again to compare with it."
+            ways = "Roll back again if it must go too." if decided.takes_back else "Promote again to compare with it."
+            return "overtaken", f"Meanwhile the alias went to {_named_version(now)}. {ways}"
         self._set(question.version)
         try:
+            if decided.takes_back:  # not before: a rollback that is killed here can be made again
+                tag_version(self.alias, question, decided, run_id)
             return self._looked_again(question)
         except RankevalError as error:  # the alias moved, though its versions cannot be read now
-            return "moved", f"Beware: whether another promoter moved it since could not be read: {error}"
+            return "moved", f"Beware: whether another promoter moved it since is not known: {error}"
 
-    def _looked_again(self, question: record.Question) -> tuple[Outcome, str]:
-        """Read the alias after the move, and look for versions accepted over the same one."""
+    def _looked_again(self, question: Question) -> tuple[Outcome, str]:
         now = self.alias.holder()
         if now != question.version:
             return "overtaken", f"It was moved, and then went to {_named_version(now)} by another hand."
-        others = record.rivals(self.alias, question)
+        others = rivals(self.alias, question)
         if not others:
             return "moved", ""
         return "moved", (
@@ -220,26 +261,20 @@ class Attempt:
         )
 
     def _set(self, version: str) -> None:
-        """Move the alias; if the answer is lost, look whether it moved."""
         try:
             self.alias.move(version)
-        except TrackingError as error:
-            if self._reread(error) != version:
+        except TrackingError as lost:  # the answer may be, and not the move: look which version has the alias
+            try:
+                now = self.alias.holder()
+            except RankevalError as error:
+                raise _NotKnown(
+                    f"{lost}. Whether {self.alias} moved is not known, since it cannot be read again ({error})",
+                    remedy="look which version has it",
+                ) from lost
+            if now != version:
                 raise
 
-    def _reread(self, lost: TrackingError) -> str | None:
-        """Return the version that has the alias after an answer was lost; raise if that cannot be read either."""
-        try:
-            return self.alias.holder()
-        except RankevalError as error:
-            raise _NotKnown(
-                f"{lost}. Whether {self.alias} moved is not known, since it cannot be read again ({error}): look which "
-                "version has it"
-            ) from lost
-
-    def _told(
-        self, question: record.Question, decided: Decided, outcome: Outcome, said: str = "", **logged: str
-    ) -> Promotion:
+    def _told(self, question: Question, decided: Decided, outcome: Outcome, said: str = "", **logged: str) -> Promotion:
         return Promotion(
             model=self.alias.model,
             alias=self.alias.name,
@@ -256,10 +291,6 @@ class Attempt:
 
 def _named_version(version: str | None) -> str:
     return "no version" if version is None else f"version {version}"
-
-
-_PATIENCE = 900.0
-"""Seconds to wait for another promoter on this machine: it may have to load two models."""
 
 
 def promote(
@@ -365,57 +396,122 @@ def promote(
     2
     """
     checked_role(role)
-    _refuse_conflicts(gate, measure, margin, claim, floors, slices, (candidate, holder), dry_run=dry_run)
+    _refuse_conflicts(
+        gate,
+        {"measure": measure, "margin": margin, "claim": claim},
+        {"candidate": candidate, "holder": holder},
+        {"floors": floors, "slices": slices, "dry_run": dry_run},
+    )
     decide: Callable[[Alias, str, str | None], Decided]
     if gate is not None:
         decide = partial(by_gate, gate=gate, role=role, systems=(candidate, holder))
     else:
-        rule = Rule(_named(measure), claim, margin, alpha, test, slices, floors)
+        rule = Rule(measure, claim, margin, alpha, test, slices, floors)
         decide = partial(by_evaluations, rule=rule, role=role)
     checked_alias(alias)
+    with _attempt(name, alias, who, uri) as attempt:
+        return attempt.made(version, decide, first=first, dry_run=dry_run)
+
+
+def rollback(
+    name: str, alias: str = "champion", *, reason: str, who: str | None = None, uri: str | None = None
+) -> Promotion:
+    """Give an alias back to the version that had it before the last recorded promotion.
+
+    No test is asked. A rollback waits for a promotion that runs on this machine. The reason is written to a run of its
+    own before the alias moves, and the tag of the version that is taken back leads to it. The next rollback takes back
+    the promotion before that one.
+
+    Parameters
+    ----------
+    name : str
+        The registered model.
+    alias : str, default "champion"
+        The alias.
+    reason : str
+        Why, for the record.
+    who, uri
+        As in `promote`.
+
+    Returns
+    -------
+    Promotion
+        True if the alias is with the earlier version now.
+
+    Raises
+    ------
+    InvalidInput
+        If there is no recorded promotion or no version before it, the alias went elsewhere since by another hand, the
+        earlier version is deleted or archived, or the reason is empty.
+    TrackingError
+        If the store cannot be reached, or does not let this user write. The message says what was done before.
+
+    Examples
+    --------
+    >>> import rankeval as rk
+    >>> import rankeval_mlflow as rkm
+    >>> from mlflow import MlflowClient
+    >>> client = MlflowClient()
+    >>> model = client.create_registered_model("reranker")
+    >>> truth = {f"q{i}": {"a": 1, "b": 0} for i in range(40)}
+    >>> for number, share in enumerate((0.5, 1.0), start=1):  # of the queries that a version ranks right
+    ...     right = {q: {"a": 1, "b": 2 if i >= 40 * share else 0} for i, q in enumerate(truth)}
+    ...     version = client.create_model_version("reranker", "s3://models/ranker")
+    ...     run = rkm.log_evaluation(rk.evaluate(truth, right, measures="RR"), role="test", model_version=version)
+    ...     done = rkm.promote("reranker", number, measure="RR", first=True)
+    >>> print(rollback("reranker", reason="empty pages"))
+    reranker@champion: moved from version 2 to version 1. Rolled back: empty pages
+    """
+    checked_alias(alias)
+    if not isinstance(reason, str) or not reason.strip():
+        raise InvalidInput(argument="reason", found=shown(reason), expected="a sentence for the record")
+    with _attempt(name, alias, who, uri) as attempt:
+        return attempt.taken_back(reason)
+
+
+@contextlib.contextmanager
+def _attempt(name: str, alias: str, who: str | None, uri: str | None) -> Iterator[Attempt]:
     where, asker = store(uri), who or os.environ.get(WHO) or run_context().get("mlflow.user", "unknown")
-    with _at(uri), asking(where, "answer"), _one_at_a_time(where, name, alias), connected(where) as client:
-        attempt = Attempt(Alias(client, where, name, alias), decide, asker)
-        return attempt.made(version, first=first, dry_run=dry_run)
-
-
-def _named(measure: Any) -> Any:
-    if measure is None:
-        raise InvalidInput('measure is missing: name the measure that decides, such as measure="nDCG@10"')
-    return measure
+    with _at(uri), answered(where, "answer"), _one_at_a_time(where, name, alias), connected(where) as client:
+        yield Attempt(Alias(client, where, name, alias), asker)
 
 
 def _refuse_conflicts(
-    gate: Any,
-    measure: Any,
-    margin: float,
-    claim: str,
-    floors: Any,
-    slices: Any,
-    systems: tuple[Any, Any],
-    *,
-    dry_run: bool,
+    gate: Any, own: Mapping[str, Any], rankings: Mapping[str, Any], others: Mapping[str, Any]
 ) -> None:
+    """Refuse arguments that do not go together: rankings are for a gate only, and a gate has its own rule.
+
+    Parameters
+    ----------
+    gate : Gate or None
+        The gate.
+    own : mapping of str to object
+        The arguments that a gate has as its terms.
+    rankings, others : mapping of str to object
+        The arguments that need a gate, and those that exclude one.
+    """
+    why = "a gate counts its decisions and shows one bit: leave it out"
     if gate is None:
-        if any(one is not None for one in systems):
-            raise InvalidInput("candidate= and holder= are rankings for a gate: give gate= too, or log evaluations")
+        others, why = rankings, "it is a ranking for a gate: give gate= too, or log evaluations"
+        if own["measure"] is None:
+            raise InvalidInput('name the measure that decides, such as measure="nDCG@10"', argument="measure")
+    for name, value in others.items():
+        if value is not None and value is not False:
+            raise InvalidInput(why, argument=name)
+    if gate is None:
         return
-    from rankeval.guard.gate.gate import Gate
+    from rankeval.guard.gate import Gate
     from rankeval.measures import measure as parsed
 
     if not isinstance(gate, Gate):
         raise InvalidInput(argument="gate", found=shown(gate), expected="the result of guard.gate")
-    if dry_run:
-        raise InvalidInput("dry_run=True with a gate: a decision of a gate is counted, so it cannot be tried")
-    if floors is not None or slices is not None:
-        raise InvalidInput("floors with a gate: a gate shows one bit, and a floor would show more")
-    terms = gate.terms
-    asked = {"measure": None if measure is None else str(parsed(measure, terms.convention)), "margin": margin or None}
-    asked["claim"] = None if claim == "better" else claim
-    for name, given in asked.items():
-        own = getattr(terms, name)
-        if given not in (None, own):
-            raise InvalidInput(f"{name} is {shown(given)}, but gate {gate.name!r} decides by {own!r}: leave it out")
+    defaults = {"measure": None, "margin": 0, "claim": "better"}
+    for name, given in own.items():
+        term = getattr(gate.terms, name)
+        meant = str(parsed(given, gate.terms.convention)) if name == "measure" and given is not None else given
+        if meant not in (defaults[name], term):
+            expected = f"{term!r}, by which gate {gate.name!r} decides: leave it out"
+            raise InvalidInput(argument=name, found=shown(given), expected=expected)
 
 
 @contextlib.contextmanager

@@ -1,65 +1,63 @@
-"""One alias of one registered model: read it, tag a version, move it; a refusal of the registry is one of our errors.
+"""One alias of one registered model, and the record of a decision about it.
 
 MLflow sets an alias without asking which version has it (there is no compare-and-set), so `promoting` reads it before
 and after.
+
+The record is a run with the decision, written before the alias moves, and short tags that lead to it.
+
+::
+
+    run        rankeval/promotion/decision.json    who asked what of which versions, and what was decided
+               the comparison, unless a gate with a budget decided
+               tag rankeval.promotion              what became of the alias, set when that is known
+    version    tag rankeval.promotion.<alias>      "accepted over 3 in <run id>", set before the alias moves; after a
+                                                   rollback "rolled back to 3 in <run id>"
+               tag rankeval.rejection.<alias>      "rejected against 3 in <run id>"
+
+A rejection has a tag of its own, so that it never covers the acceptance by which a version came to its alias.
 """
 
 from __future__ import annotations
 
 import contextlib
+import json
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+import time
+from dataclasses import dataclass, replace
 from numbers import Integral
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from mlflow.exceptions import MlflowException
+import rankeval
+from rankeval._checks import shown
+from rankeval.errors import InvalidInput, TrackingError, warn
+from rankeval.tracking import LoggedData, RunRecord, TrackedRun
+from rankeval_mlflow.delivery.addresses import now_ms, run_context
+from rankeval_mlflow.delivery.connection import answered
+from rankeval_mlflow.delivery.payload import Node, Payload, Target
+from rankeval_mlflow.delivery.sending import deliver
+from rankeval_mlflow.layout import DECISION, HEADLINE, KIND, PROMOTION, REJECTION, param_text
+from rankeval_mlflow.packing.record import record_node
+from rankeval_mlflow.reading.resolving import aliases_of, version_named, versions_of
 
-from rankeval._checks import few, shown
-from rankeval._registry import unknown
-from rankeval.errors import InvalidInput, TrackingError
-from rankeval_mlflow.delivery.addresses import hidden, masked
-from rankeval_mlflow.delivery.connection import reason
-from rankeval_mlflow.reading.resolving import canonical_number, pages
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from rankeval.comparison import Comparison
+    from rankeval.guard.gate_terms import Decision
+
 
 _ALIAS = re.compile(r"(?!latest$|v\d+$)[\w\-]{1,200}", re.IGNORECASE)
-_VERSION = re.compile(r"(?:(?:models:/)?(?P<model>[^/@]+)[/@])?(?P<version>[^/@]+)")
-_NO_RIGHT = {"PERMISSION_DENIED", "UNAUTHENTICATED", "CUSTOMER_UNAUTHORIZED"}
+
+
+FORMAT = 1
 
 
 def checked_alias(alias: Any) -> str:
     """Return an alias that MLflow accepts; raise InvalidInput for another one."""
     if not isinstance(alias, str) or not _ALIAS.fullmatch(alias):
-        raise InvalidInput(
-            f"alias is {shown(alias)}; expected letters, digits, _ and -, and neither 'latest' nor 'v' with a number, "
-            "which MLflow reserves"
-        )
+        expected = "letters, digits, _ and -, and neither 'latest' nor 'v' with a number, which MLflow reserves"
+        raise InvalidInput(argument="alias", found=shown(alias), expected=expected)
     return alias
-
-
-@contextlib.contextmanager
-def asking(uri: str, to: str) -> Iterator[None]:
-    """Raise our errors for those of a store that was asked to do something.
-
-    Parameters
-    ----------
-    uri : str
-        The store.
-    to : str
-        What it was asked, for the message: "move the alias".
-    """
-    try:
-        yield
-    except MlflowException as error:
-        said = hidden(reason(error), [uri])
-        if error.error_code in _NO_RIGHT:
-            raise TrackingError(
-                f"{masked(uri)} does not let this user {to}: {said}. Whoever promotes needs the right to edit the "
-                "registered model, and to write to the experiment of the records"
-            ) from error
-        if error.error_code == "RESOURCE_DOES_NOT_EXIST":
-            raise InvalidInput(f"{masked(uri)} could not {to}: {said}") from error
-        raise TrackingError(f"{masked(uri)} did not {to}: {said}") from error
 
 
 @dataclass(frozen=True)
@@ -84,6 +82,10 @@ class Alias:
     def __str__(self) -> str:
         return f"{self.model}@{self.name}"
 
+    def asking(self, to: str) -> contextlib.AbstractContextManager[None]:
+        """Raise an error of ours for that of the registry; a name that is gone was the caller's."""
+        return answered(self.uri, to, gone=InvalidInput)
+
     def holder(self) -> str | None:
         """Return the version that has the alias now; None if none has it."""
         found = self._aliases().get(self.name)
@@ -94,92 +96,247 @@ class Alias:
         return sorted(set(self._aliases()) - {self.name})
 
     def _aliases(self) -> dict[str, Any]:
-        with asking(self.uri, f"read the aliases of {self.model}"):
-            try:
-                return dict(self.client.get_registered_model(self.model).aliases)
-            except MlflowException as error:
-                if error.error_code != "RESOURCE_DOES_NOT_EXIST":
-                    raise
-                known = [one.name for one in self.client.search_registered_models(max_results=1000)]
-                raise unknown("registered model", self.model, known) from error
+        with self.asking(f"read the aliases of {self.model}"):
+            return aliases_of(self.client, self.model)
 
-    def number_of(self, version: Any) -> str:
-        """Return the number of a version that was given in one of the forms of `promote`.
+    def versions(self) -> list[Any]:
+        """Return all versions of the model."""
+        with self.asking(f"list the versions of {self.model}"):
+            return versions_of(self.client, self.model)
+
+    def version(self, given: Any) -> Any:
+        """Return a version that may be promoted.
+
+        Parameters
+        ----------
+        given : int, str or ModelVersion
+            One of the forms of `promote`.
 
         Raises
         ------
         InvalidInput
             If it is none of them, of another model, or there is no such version.
         """
-        if hasattr(version, "version") and hasattr(version, "name"):
-            version = f"{version.name}/{version.version}"
-        text = str(version).strip()
-        found = _VERSION.fullmatch(text)
-        if found is None or isinstance(version, bool) or not isinstance(version, (Integral, str)):
-            raise InvalidInput(
-                f"version is {shown(version)}; expected a number, 'latest', 'models:/{self.model}/7', "
-                f"'models:/{self.model}@challenger' or a ModelVersion"
-            )
-        if found["model"] not in (None, self.model):
-            raise InvalidInput(f"version is {text!r}, of the model {found['model']!r}, and {self} is asked for")
-        if "@" in text:
-            return self._of_alias(found["version"])
-        if found["version"].lower() == "latest":
-            return self._latest()
-        if not found["version"].isdecimal():
-            raise InvalidInput(f"there is no version {shown(found['version'])} of {self.model}: versions are numbers")
-        return canonical_number(found["version"])
+        is_number = isinstance(given, Integral) and not isinstance(given, bool)
+        if is_number or (isinstance(given, str) and not {"/", "@"} & set(given)):
+            given = f"{self.model}/{str(given).strip()}"
+        with self.asking(f"read the version {given} of {self.model}"):
+            return version_named(self.client, given, "version", self.model)
 
-    def _of_alias(self, other: str) -> str:
-        aliases = self._aliases()
-        if other not in aliases:
-            raise unknown(f"alias of {self.model}", other, aliases)
-        return str(aliases[other])
-
-    def _latest(self) -> str:
-        versions = self.versions()
-        if not versions:
-            raise InvalidInput(f"{self.model} has no version yet: register one")
-        return str(max(int(one.version) for one in versions))
-
-    def versions(self) -> list[Any]:
-        """Return all versions of the model."""
-        quote = '"' if "'" in self.model else "'"
-        with asking(self.uri, f"list the versions of {self.model}"):
-            return list(pages(self.client.search_model_versions, f"name={quote}{self.model}{quote}"))
-
-    def version(self, number: str) -> Any:
-        """Return a version that may be promoted.
-
-        Raises
-        ------
-        InvalidInput
-            If there is no such version, it is not ready, or it was archived.
-        """
-        with asking(self.uri, f"read version {number} of {self.model}"):
-            try:
-                found = self.client.get_model_version(self.model, number)
-            except MlflowException as error:
-                if error.error_code not in {"RESOURCE_DOES_NOT_EXIST", "INVALID_PARAMETER_VALUE"}:
-                    raise
-                there = sorted((int(one.version) for one in self.versions()), reverse=True)
-                raise InvalidInput(
-                    f"{self.model} has no version {number}, or it was deleted; its versions are {few(there) or 'none'}"
-                ) from error
-        if found.status not in {None, "READY"}:
-            raise InvalidInput(f"version {number} of {self.model} is not ready: its status is {found.status}")
-        if found.current_stage == "Archived":
-            raise InvalidInput(
-                f"version {number} of {self.model} is archived: promote another, or take it out of there"
-            )
-        return found
+    def refuse_unready(self, found: Any) -> None:
+        """Raise InvalidInput if a version is not ready, or was archived."""
+        if found.status not in {None, "READY"} or found.current_stage == "Archived":
+            state = "archived" if found.current_stage == "Archived" else f"not ready: its status is {found.status}"
+            raise InvalidInput(f"version {found.version} of {self.model} is {state}", remedy="promote another")
 
     def tag(self, number: str, key: str, value: str) -> None:
         """Set a tag of a version."""
-        with asking(self.uri, f"tag version {number} of {self.model}"):
+        with self.asking(f"tag version {number} of {self.model}"):
             self.client.set_model_version_tag(self.model, number, key, value)
 
     def move(self, number: str) -> None:
         """Give the alias to a version, whoever has it."""
-        with asking(self.uri, f"move the alias {self}"):
+        with self.asking(f"move the alias {self}"):
             self.client.set_registered_model_alias(self.model, self.name, number)
+
+
+@dataclass(frozen=True, eq=False)
+class Decided:
+    """What was decided on a candidate, and all that its record holds.
+
+    Attributes
+    ----------
+    accepted : bool
+        Whether the alias may move.
+    reason : str
+        Why, in a sentence or a few.
+    data : LoggedData or None
+        The test content; None for a rollback.
+    facts : dict
+        The rule, the numbers and the runs, as JSON can hold them.
+    comparison, floors, decision
+        As in `Promotion`.
+    takes_back : str or None
+        The run of the promotion that a rollback takes back.
+    """
+
+    accepted: bool
+    reason: str
+    data: LoggedData | None
+    facts: dict[str, Any]
+    comparison: Comparison | None = None
+    floors: pd.DataFrame | None = None
+    decision: Decision | None = None
+    takes_back: str | None = None
+
+    @property
+    def verdict(self) -> str:
+        """The decision in a word or two."""
+        return "rolled back" if self.takes_back else "accepted" if self.accepted else "rejected"
+
+
+@dataclass(frozen=True)
+class Question:
+    """Who asks, for which versions, since when, and why.
+
+    Attributes
+    ----------
+    version : str
+        The candidate.
+    before : str or None
+        The version in use.
+    who : str
+        The person or machine.
+    started : float
+        When the promotion began, in seconds since the epoch.
+    """
+
+    version: str
+    before: str | None
+    who: str
+    started: float
+
+
+def acceptance_tag(alias: str) -> str:
+    """Return the tag of a version that was accepted for an alias."""
+    return f"{PROMOTION}.{alias}"
+
+
+def acceptance(version: Any, alias: str) -> tuple[str, str] | None:
+    """Return the version in use and the run that the acceptance of a version names; None if it has none."""
+    match version.tags.get(acceptance_tag(alias), "").split():
+        case ["accepted", "over", before, "in", run_id]:
+            return before, run_id
+    return None
+
+
+def promoted_from(alias: Alias, holder: str) -> list[str]:
+    """Return the versions to which a recorded promotion moved an alias from its holder, and no rollback back.
+
+    Versions that had the alias before the holder do not count: tags lead from each to the one before it. So no clock
+    is asked, and the run of an acceptance only if its version is none of these.
+    """
+    accepted = {str(one.version): acceptance(one, alias.name) for one in alias.versions()}
+    earlier, last = set(), accepted.get(holder)
+    while last and last[0] not in earlier:
+        earlier.add(last[0])
+        last = accepted.get(last[0])
+    found = []
+    for version, acceptance_ in accepted.items():
+        if acceptance_ and acceptance_[0] == holder and version not in earlier:
+            with alias.asking(f"read run {acceptance_[1]}"):
+                outcome = alias.client.get_run(acceptance_[1]).data.tags.get(PROMOTION, "unknown")
+            found += [version] if outcome.startswith("moved") else []
+    return found
+
+
+def write_record(alias: Alias, question: Question, decided: Decided, experiment_id: str) -> TrackedRun:
+    """Write the record to a run of its own.
+
+    Parameters
+    ----------
+    alias : Alias
+        The alias.
+    question : Question
+        Who asked what.
+    decided : Decided
+        What was decided.
+    experiment_id : str
+        The experiment of the run.
+
+    Raises
+    ------
+    TrackingError
+        If the store cannot be reached or refuses. The record is kept on disk; the alias was not touched.
+    """
+    target = Target(uri=alias.uri, experiment_id=experiment_id)
+    try:
+        return deliver(Payload(target, _record_of(alias, question, decided), now_ms(), run_context()))
+    except TrackingError as error:
+        raise TrackingError(
+            f"the decision could not be recorded, so the alias {alias} stays as it is: {error}\n"
+            "Try again then: a record that is sent later moves nothing"
+        ) from error
+
+
+def tag_version(alias: Alias, question: Question, decided: Decided, run_id: str) -> None:
+    """Set the short tag of the version that leads to its record; of a rollback, that of the version taken back."""
+    before = question.before or "none"
+    if decided.takes_back:
+        alias.tag(before, acceptance_tag(alias.name), f"rolled back to {question.version} in {run_id}")
+    elif decided.accepted:
+        alias.tag(question.version, acceptance_tag(alias.name), f"accepted over {before} in {run_id}")
+    else:
+        alias.tag(question.version, f"{REJECTION}.{alias.name}", f"rejected against {before} in {run_id}")
+
+
+def note_outcome(alias: Alias, run_id: str, outcome: str) -> None:
+    """Set the tag of the run that says what became of the alias; warn if that fails, since the alias is where it is."""
+    try:
+        with alias.asking(f"tag run {run_id}"):
+            alias.client.set_tag(run_id, PROMOTION, param_text(outcome))
+    except (TrackingError, ValueError) as error:
+        warn(f"run {run_id} does not say what became of {alias} ({outcome}): {error}")
+
+
+def rivals(alias: Alias, question: Question) -> list[str]:
+    """Return the other versions that were accepted over the same version in use.
+
+    A promoter tags its version before it moves the alias. So whoever moves it last sees the promoters that moved it
+    meanwhile. A rollback tags after its move: it is seen from its own side, as it looks again after the tag.
+    """
+    accepted = {str(one.version): acceptance(one, alias.name) for one in alias.versions()}
+    over = question.before or "none"
+    return sorted(one for one, found in accepted.items() if found and found[0] == over and one != question.version)
+
+
+def _record_of(alias: Alias, question: Question, decided: Decided) -> Node:
+    verdict, rule = decided.verdict, decided.facts.get("rule", {})
+    params = {
+        "model": alias.model,
+        "alias": alias.name,
+        "version": question.version,
+        "holder": question.before or "none",
+    }
+    params |= {name: str(rule[name]) for name in ("measure", "claim", "margin", "alpha") if rule}
+    name = f"{alias.model} v{question.version} for {alias.name}: {verdict}"
+    node = record_node(
+        RunRecord(
+            name=name,
+            params={**params, "decision": verdict},
+            comparison=decided.comparison,
+            data=(decided.data,) if decided.data else (),
+            artifacts={DECISION: json.dumps(_decision(alias, question, decided), indent=1).encode()},
+            started=question.started,
+            seconds=time.time() - question.started,
+        )
+    )
+    said = f"**{name}**\n\n{decided.reason}\n\n{_runs(decided)}".strip()
+    kind = "rollback" if decided.takes_back else "promotion"
+    tags = {**node.tags, KIND: kind, HEADLINE: param_text(f"{verdict}: {decided.reason}")}
+    return replace(node, tags=tags, sections={"promotion": said, **node.sections})
+
+
+def _decision(alias: Alias, question: Question, decided: Decided) -> dict[str, Any]:
+    return {
+        "format": FORMAT,
+        "decision": decided.verdict,
+        "reason": decided.reason,
+        "model": alias.model,
+        "alias": alias.name,
+        "version": question.version,
+        "alias_before": question.before,
+        "who": question.who,
+        "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(question.started)),
+        "data": {"name": decided.data.name, "digest": decided.data.digest} if decided.data else None,
+        "takes_back": decided.takes_back,
+        "rankeval": rankeval.__version__,
+        **decided.facts,
+    }
+
+
+def _runs(decided: Decided) -> str:
+    names = {"candidate_run": "Evaluation of the candidate", "holder_run": "Evaluation of the version in use"}
+    return "\n".join(
+        f"* {words}: run `{decided.facts[key]}`" for key, words in names.items() if decided.facts.get(key) is not None
+    )

@@ -18,12 +18,11 @@ from typing import TYPE_CHECKING, Any
 from rankeval._checks import check_alpha, check_count, count, shown
 from rankeval._registry import unknown
 from rankeval.errors import InvalidInput, RankevalError
-from rankeval.render.markup import visible
-from rankeval.render.tables import Table
+from rankeval.render.tables import Table, visible
 from rankeval_mlflow.layout import short_digest
-from rankeval_mlflow.packing.evaluation import keys_of
-from rankeval_mlflow.reading.evaluations import evaluation_of
+from rankeval_mlflow.packing.results import keys_of
 from rankeval_mlflow.reading.listing import PAGE, Entry, broke_off, difference, entries_of, of_data, prevailing
+from rankeval_mlflow.reading.loading import evaluation_of
 from rankeval_mlflow.reading.resolving import asking, experiment_ids, pages
 
 if TYPE_CHECKING:
@@ -34,11 +33,22 @@ if TYPE_CHECKING:
     from rankeval.measures import Measure
 
 
+# The relative difference that two computers may make of one mean.
 _SAME = 1e-9
-"""The relative difference that two computers may make of one mean."""
 
+# Evaluations that are loaded at the same time: most of the time is spent waiting for a server.
 _AT_ONCE = 8
-"""Evaluations that are loaded at the same time: most of the time is spent waiting for a server."""
+
+
+COLUMNS = ("rank", "system", "run_id", "value", "ci_low", "ci_high", "group", "n_queries", "logged_at")
+_TESTED = (
+    'group: "below" is shown to differ from the first (paired t test over queries, alpha {alpha:g}{corrected}); '
+    '"tied" is not'
+)
+_CORRECTED = (
+    "; the first was chosen by the same scores, so Holm's correction is over all {pairs} pairs of the {rows} rows shown"
+)
+NOT_WHOLE = "not whole: its upload has not ended"
 
 
 @dataclass(frozen=True)
@@ -160,7 +170,6 @@ def with_scores(client: Any, ranked: Sequence[Ranked], chosen: Chosen, limit: in
 
 
 def _loaded(client: Any, chosen: Chosen, one: Ranked) -> Ranked | Other:
-    """Return an evaluation with its scores, or why they cannot be loaded, or contradict the metric of the run."""
     try:
         evaluation = evaluation_of(client, one.entry.run, one.entry.content.role)
     except InvalidInput as error:
@@ -176,7 +185,6 @@ def _loaded(client: Any, chosen: Chosen, one: Ranked) -> Ranked | Other:
 
 
 def _sharing(kept: Sequence[Ranked], digest: str | None) -> tuple[str | None, list[Ranked], list[Other]]:
-    """Return the judgments that count, the evaluations that share them, and the others with the reason."""
     digests = [_evaluation(one).judgments_digest for one in kept]
     if not digests:
         return digest, [], []
@@ -188,13 +196,6 @@ def _sharing(kept: Sequence[Ranked], digest: str | None) -> tuple[str | None, li
         if mine != digest
     ]
     return digest, same, cut
-
-
-def scores_by(one: Ranked, chosen: Chosen) -> Any:
-    """Return the scores of an evaluation by query as a frame with one column, named as the measure."""
-    evaluation = _evaluation(one)
-    label = next(label for label, key in keys_of(evaluation).items() if key == chosen.key)
-    return evaluation.per_query[[label]].set_axis([chosen.name], axis="columns")
 
 
 def _evaluation(one: Ranked) -> Evaluation:
@@ -225,19 +226,6 @@ def _name(key: str) -> str:
         return str(measure_from_key(key))
     except RankevalError:
         return key
-
-
-COLUMNS = ("rank", "system", "run_id", "value", "ci_low", "ci_high", "group", "n_queries", "logged_at")
-
-_TESTED = (
-    'group: "below" is shown to differ from the first (paired t test over queries, alpha {alpha:g}{corrected}); '
-    '"tied" is not'
-)
-_CORRECTED = (
-    "; the first was chosen by the same scores, so Holm's correction is over all {pairs} pairs of the {rows} rows shown"
-)
-
-NOT_WHOLE = "not whole: its upload has not ended"
 
 
 @dataclass(frozen=True, eq=False)
@@ -342,10 +330,13 @@ def laid_out(
     """
     import pandas as pd
 
+    from rankeval.significance.orders import competition_ranks
+
     shown = ranked[:limit]
     names = _names(shown)
     compared, why = _compared(shown, names, chosen, alpha)
-    rows = zip(_ranks(shown, chosen), shown, names, _groups(compared, names, len(shown)), strict=True)
+    ranks = competition_ranks([chosen.direction * one.value for one in shown]) if len(shown) > 1 else [1]
+    rows = zip(map(int, ranks), shown, names, _groups(compared, names, len(shown)), strict=True)
     entry = shown[0].entry
     return Leaderboard(
         table=pd.DataFrame([_row(rank, one, group, chosen) for rank, one, _, group in rows], columns=list(COLUMNS)),
@@ -362,19 +353,10 @@ def laid_out(
 
 
 def _names(shown: Sequence[Ranked]) -> list[str]:
-    """Return a name for each row: the system, with its run if several have it."""
     n = Counter(one.entry.system for one in shown)
     return [
         one.entry.system if n[one.entry.system] == 1 else f"{one.entry.system} ({one.entry.run_id})" for one in shown
     ]
-
-
-def _ranks(shown: Sequence[Ranked], chosen: Chosen) -> list[int]:
-    from rankeval.significance.orders import competition_ranks
-
-    if len(shown) < 2:
-        return [1] * len(shown)
-    return [int(rank) for rank in competition_ranks([chosen.direction * one.value for one in shown])]
 
 
 def _row(rank: int, one: Ranked, group: str, chosen: Chosen) -> tuple[Any, ...]:
@@ -393,7 +375,10 @@ def _compared(
         return None, ()
     if any(one.evaluation.weights is not None for one in shown if one.evaluation is not None):
         return None, ("no groups: evaluations with weights are not tested",)
-    systems = {name: scores_by(one, chosen) for name, one in zip(names, shown, strict=True)}
+    systems = {}
+    for name, one in zip(names, shown, strict=True):
+        label = next(label for label, key in keys_of(_evaluation(one)).items() if key == chosen.key)
+        systems[name] = _evaluation(one).per_query[[label]].set_axis([chosen.name], axis="columns")
     try:
         compared = compare(systems, measures=[chosen.name], alpha=alpha)
     except RankevalError as error:

@@ -10,15 +10,15 @@ from datetime import UTC, datetime
 from typing import Any
 
 from rankeval._registry import unknown
-from rankeval_mlflow.delivery.completeness import pieces_by_role, roles_of
+from rankeval_mlflow.delivery.payload import pieces_by_role, roles_of
 from rankeval_mlflow.layout import CARD, COMPLETE, FOLD_END, FOLD_START, RECORD, ROLE, SHOWN_DIGEST, short_digest
 from rankeval_mlflow.reading.resolving import asking, experiment_ids, pages, resolve, text_of
 
+# The end of the tags that hold the head of a ledger.
 _HEAD = ".guard.head"
-"""The end of the tags that hold the head of a ledger."""
 
+# Runs to a page, as `mlflow.search_runs` asks for: a store makes the whole search again for each page.
 PAGE = 10_000
-"""Runs to a page, as `mlflow.search_runs` asks for: a store makes the whole search again for each page."""
 
 
 @dataclass(frozen=True)
@@ -205,11 +205,10 @@ def noted_heads(name: Any, uri: str | None = None) -> list[tuple[str, str]]:
 
 
 def _logged_run(run: Any) -> LoggedRun:
-    """Describe a run; the role with bare metric names comes first. Values of single folds are none of the run."""
     tags = run.data.tags
-    metrics = {key: value for key, value in run.data.metrics.items() if "/" not in key and not _is_of_fold(key)}
+    metrics = {
+        key: value  # under its bare name, which is of the first role; values of single folds are none of the run
+        for key, value in run.data.metrics.items()
+        if not ("/" in key or key.startswith(FOLD_START) or key.endswith(FOLD_END))
+    }
     return LoggedRun(run.info.run_id, run.info.run_name or "", roles_of(tags), metrics, tags.get(ROLE, ""))
-
-
-def _is_of_fold(metric: str) -> bool:
-    return metric.startswith(FOLD_START) or metric.endswith(FOLD_END)

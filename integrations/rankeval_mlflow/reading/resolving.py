@@ -10,31 +10,25 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mlflow.exceptions import MlflowException
-
 from rankeval._checks import few, shown
 from rankeval._registry import unknown
-from rankeval.errors import InvalidInput, TrackingError
-from rankeval_mlflow.delivery.addresses import hidden, masked, store
-from rankeval_mlflow.delivery.completeness import pieces_by_role, pieces_of
-from rankeval_mlflow.delivery.connection import connected, reason
-
-_NOT_THERE = {"RESOURCE_DOES_NOT_EXIST", "INVALID_PARAMETER_VALUE", "NOT_FOUND", "BAD_REQUEST"}
-
-MAX_DIGITS = 18
-"""Digits of a number that fits the integers of any store."""
+from rankeval.errors import InvalidInput
+from rankeval_mlflow.delivery.addresses import store
+from rankeval_mlflow.delivery.connection import NOT_READ, answered, connected, existing
+from rankeval_mlflow.delivery.payload import pieces_by_role, pieces_of
 
 _FORMS = (
     "the id of a run, 'models:/ranker/3', 'models:/ranker/latest', 'models:/ranker@champion', 'models:/m-...', or what "
     "log_evaluation or MLflow returned"
 )
+_VERSIONS = "a version of a registered model: 'ranker/7', 'ranker/latest', 'ranker@champion' or a ModelVersion"
 _MODEL_ID = re.compile(r"m-[0-9a-f]{32}")
 # A name of MLflow's has no slash, but it may have an @.
-_VERSION = re.compile(r"(?P<name>[^/]+)/(?P<version>\d+)")
+_VERSION = re.compile(r"(?P<name>[^/]+)/(?P<version>\d{1,18})")  # fits the integers of any store
 _ALIAS = re.compile(r"(?P<name>[^/]+)(?:@|/(?=(?i:latest)$))(?P<alias>[^/@]+)")
 _LOGGED_IN = re.compile(r"rankeval\.(?P<role>[^.]+)\.run_id")
 
@@ -63,17 +57,11 @@ def asking(uri: str | None, what: str) -> Iterator[Any]:
     import mlflow
 
     address = store(uri)
-    try:
-        with connected(address, mlflow.get_registry_uri() if uri is None else None) as client:
-            yield client
-    except MlflowException as error:
-        said = hidden(reason(error), [address])
-        raise TrackingError(f"the tracking store {masked(address)} did not give {what}: {said}") from error
-
-
-def is_not_there(error: MlflowException) -> bool:
-    """Return whether a store says that a name is wrong: nothing has it, or nothing can have it."""
-    return error.error_code in _NOT_THERE
+    with (
+        answered(address, f"give {what}"),
+        connected(address, mlflow.get_registry_uri() if uri is None else None) as client,
+    ):
+        yield client
 
 
 def pages(search: Any, *arguments: Any, **options: Any) -> Iterator[Any]:
@@ -173,12 +161,7 @@ def registered_version(name: Any) -> tuple[str, str]:
     TrackingError
         If the registry cannot be reached.
     """
-    parts = _parsed(name)
-    if not parts.registered:
-        raise InvalidInput(
-            f"{shown(name)} is no version of a registered model; expected one such as 'ranker/7', 'ranker/latest' or "
-            "'ranker@champion'"
-        )
+    parts = _registered(name, "model_version")
     if parts.version:
         return parts.registered, parts.version
     with asking(None, f"models:/{parts.registered}@{parts.alias}") as client:
@@ -186,22 +169,35 @@ def registered_version(name: Any) -> tuple[str, str]:
         return str(found.name), str(found.version)
 
 
-def canonical_number(text: str) -> str:
-    """Return the number of a version in MLflow's spelling, since a store takes "02" for 2; other text as it is.
+def version_named(client: Any, name: Any, argument: str, model: str) -> Any:
+    """Return the version that a name means, as MLflow's ModelVersion.
 
     Parameters
     ----------
-    text : str
-        The text.
+    client : MlflowClient
+        A client of the store.
+    name : str or ModelVersion
+        As in `registered_version`.
+    argument : str
+        The argument that has it.
+    model : str
+        The registered model.
 
     Raises
     ------
     InvalidInput
-        If it has more digits than a store can hold.
+        If the name has no such form, is of another model, or nothing has this name.
     """
-    if text.isdecimal() and len(text) > MAX_DIGITS:
-        raise InvalidInput(f"there is no version {shown(text)}: a number of a version has at most {MAX_DIGITS} digits")
-    return str(int(text)) if text.isdecimal() else text
+    return _version(client, _registered(name, argument, model))
+
+
+def _registered(name: Any, argument: str, model: str | None = None) -> _Name:
+    parts = _parsed(name, argument, _VERSIONS)
+    if not parts.registered or (model is not None and parts.registered != model):
+        raise InvalidInput(
+            argument=argument, found=shown(name), expected=_VERSIONS if model is None else f"one of {model}"
+        )
+    return parts
 
 
 def text_of(name: Any) -> str:
@@ -225,14 +221,16 @@ def text_of(name: Any) -> str:
     return parts.run_id or f"models:/{parts.model_id}"
 
 
-def _parsed(name: Any) -> _Name:
+def _parsed(name: Any, argument: str = "name", expected: str = _FORMS) -> _Name:
     """Take a name apart.
 
     Objects first by the version that they are, then by the run: a ModelInfo of a logged model has a run of its own,
     which made the model and evaluated nothing, so a model's id goes before that.
     """
     if isinstance(name, str):
-        return _parsed_text(name)
+        if (found := _parsed_text(name)) != _Name():
+            return found
+        raise InvalidInput(argument=argument, found=shown(name), expected=expected)
     if getattr(name, "version", None) and isinstance(getattr(name, "name", None), str):
         return _Name(registered=name.name, version=str(name.version))
     for holder in (name, getattr(name, "info", None)):
@@ -240,25 +238,20 @@ def _parsed(name: Any) -> _Name:
             value = getattr(holder, field, None)
             if isinstance(value, str) and value:
                 return _Name(**{field: value})
-    raise InvalidInput(argument="name", found=shown(name), expected=f"{_FORMS}")
+    raise InvalidInput(argument=argument, found=shown(name), expected=expected)
 
 
 def _parsed_text(name: str) -> _Name:
     rest = name.removeprefix("models:/")
-    found = _Name()
     if name.startswith("runs:/"):
-        found = _Name(run_id=name.removeprefix("runs:/").partition("/")[0])
-    elif _MODEL_ID.fullmatch(rest):
-        found = _Name(model_id=rest)
-    elif alias := _ALIAS.fullmatch(rest):
-        found = _Name(registered=alias["name"], alias=alias["alias"])
-    elif version := _VERSION.fullmatch(rest):
-        found = _Name(registered=version["name"], version=canonical_number(version["version"]))
-    elif name == rest and "/" not in name and "@" not in name:
-        found = _Name(run_id=name)
-    if found == _Name():
-        raise InvalidInput(argument="name", found=shown(name), expected=f"{_FORMS}")
-    return found
+        return _Name(run_id=name.removeprefix("runs:/").partition("/")[0])
+    if _MODEL_ID.fullmatch(rest):
+        return _Name(model_id=rest)
+    if alias := _ALIAS.fullmatch(rest):
+        return _Name(registered=alias["name"], alias=alias["alias"])
+    if version := _VERSION.fullmatch(rest):
+        return _Name(registered=version["name"], version=str(int(version["version"])))  # a store takes "02" for 2
+    return _Name(run_id="" if name != rest or {"/", "@"} & set(name) else name)
 
 
 def run_with(client: Any, run_id: str) -> Any:
@@ -269,14 +262,11 @@ def run_with(client: Any, run_id: str) -> Any:
     InvalidInput
         If there is none, or it was deleted.
     """
-    try:
-        run = client.get_run(run_id)
-    except MlflowException as error:
-        if not is_not_there(error):
-            raise
+    run = existing(client.get_run, run_id, codes=NOT_READ)
+    if run is None:
         raise InvalidInput(
             f"there is no run {shown(run_id)} in the store; `rankeval mlflow list` shows the runs that hold evaluations"
-        ) from error
+        )
     if _is_deleted(run):
         raise InvalidInput(
             f"run {run_id} was deleted, so nothing in it counts; `mlflow runs restore --run-id {run_id}` brings it back"
@@ -285,34 +275,44 @@ def run_with(client: Any, run_id: str) -> Any:
 
 
 def _is_deleted(run: Any) -> bool:
-    """Return whether a run was deleted: MLflow still gives it to whoever asks by its id."""
+    # MLflow still gives a deleted run to whoever asks by its id.
     return bool(run.info.lifecycle_stage == "deleted")
 
 
 def _version(client: Any, parts: _Name) -> Any:
-    try:
+    by_alias = client.get_model_version_by_alias, parts.registered, parts.alias
+    by_number = client.get_model_version, parts.registered, parts.version
+    found = existing(*(by_alias if parts.alias else by_number), codes=NOT_READ)
+    if found is None:
+        aliases = aliases_of(client, parts.registered)
         if parts.alias:
-            return client.get_model_version_by_alias(parts.registered, parts.alias)
-        return client.get_model_version(parts.registered, parts.version)
-    except MlflowException as error:
-        if not is_not_there(error):
-            raise
-        raise _no_version(client, parts) from error
+            raise unknown(f"alias of {parts.registered}", parts.alias, aliases)
+        there = sorted((int(one.version) for one in versions_of(client, parts.registered)), reverse=True)
+        raise InvalidInput(
+            f"{parts.registered} has no version {parts.version}, or it was deleted; its versions are "
+            f"{few(there) or 'none'}"
+        )
+    return found
 
 
-def _no_version(client: Any, parts: _Name) -> InvalidInput:
-    """Say what there is: the registered models, or the versions and aliases of this one."""
-    models = {model.name: model for model in pages(client.search_registered_models)}
-    if parts.registered not in models:
-        return InvalidInput(str(unknown("registered model", parts.registered, models, summary="")))
-    quoted = parts.registered.replace("'", "\\'")
-    versions = sorted(int(one.version) for one in pages(client.search_model_versions, f"name='{quoted}'"))
-    asked = f"alias {parts.alias!r}" if parts.alias else f"version {parts.version}"
-    aliases = sorted(models[parts.registered].aliases)
-    return InvalidInput(
-        f"the registered model {parts.registered!r} has no {asked}; it has the versions {few(versions) or 'none'} and "
-        f"the aliases {few(aliases) or 'none'}"
-    )
+def aliases_of(client: Any, model: str) -> dict[str, Any]:
+    """Return the version of each alias of a registered model.
+
+    Raises
+    ------
+    UnknownName
+        If there is no such model.
+    """
+    found = existing(client.get_registered_model, model, codes=NOT_READ)
+    if found is None:
+        raise unknown("registered model", model, [one.name for one in pages(client.search_registered_models)])
+    return dict(found.aliases)
+
+
+def versions_of(client: Any, model: str) -> list[Any]:
+    """Return all versions of a registered model."""
+    quote = '"' if "'" in model else "'"
+    return list(pages(client.search_model_versions, f"name={quote}{model}{quote}"))
 
 
 def _of_version(client: Any, version: Any, role: str | None) -> RunOf:
@@ -321,14 +321,14 @@ def _of_version(client: Any, version: Any, role: str | None) -> RunOf:
     model_id = model_behind(version)
     if not logged and model_id:
         return RunOf(_of_model(client, model_id, role).run, model_id, called)
-    wanted = {logged[role]} if role in logged else set(logged.values())
-    if len(wanted) > 1:
-        raise InvalidInput(_several_roles(f"models:/{called[0]}/{called[1]}", logged))
-    run_id = next(iter(wanted), version.run_id)
+    spelt = f"{called[0]}/{called[1]}"
+    if role not in logged and len(set(logged.values())) > 1:
+        chosen_role(f"models:/{spelt}", logged, role, f"it has {sorted(logged)}")
+    run_id = logged.get(role or "") or next(iter(logged.values()), version.run_id)
     if not run_id:
         raise InvalidInput(
-            f"no run of models:/{called[0]}/{called[1]} is known: nothing was evaluated with log_evaluation(ev, "
-            f"model_version='{called[0]}/{called[1]}'); give the id of the run that holds its evaluation"
+            f"no run of models:/{spelt} is known: nothing was evaluated with log_evaluation(ev, "
+            f"model_version='{spelt}'); give the id of the run that holds its evaluation"
         )
     return RunOf(run_with(client, run_id), model_id, called)
 
@@ -340,12 +340,9 @@ def model_behind(version: Any) -> str | None:
 
 
 def _of_model(client: Any, model_id: str, role: str | None) -> RunOf:
-    try:
-        model = client.get_logged_model(model_id)
-    except MlflowException as error:
-        if not is_not_there(error):
-            raise
-        raise InvalidInput(f"there is no logged model {model_id} in the store") from error
+    model = existing(client.get_logged_model, model_id, codes=NOT_READ)
+    if model is None:
+        raise InvalidInput(f"there is no logged model {model_id} in the store")
     ids = dict.fromkeys([metric.run_id for metric in model.metrics or ()] + [model.source_run_id])
     return RunOf(run_of_model(client, model_id, role, [run_id for run_id in ids if run_id]), model_id)
 
@@ -365,20 +362,37 @@ def run_of_model(client: Any, model_id: str, role: str | None, ids: Sequence[str
 def _only(name: str, runs: Sequence[Any], role: str | None) -> Any:
     held = [(run, pieces_by_role(run.data.tags)) for run in runs]
     roles = sorted({each for _, labels in held for each in labels})
-    if role is None and len(roles) > 1:
-        raise InvalidInput(_several_roles(name, roles))
-    wanted = role or next(iter(roles), None)
+    instead = f"it has {roles or 'none'}. log_evaluation(ev, model_id=...) logs one for a model"
+    wanted = chosen_role(name, roles, role, instead)
     found = [(run, pieces_of(run.data.tags)[labels[wanted]]) for run, labels in held if wanted in labels]
-    if not found:
-        what = f"no evaluation of role {role!r}" if role else "no evaluation"
-        raise InvalidInput(
-            f"{name} has {what}; it has {roles or 'none'}. log_evaluation(ev, model_id=...) logs one for a model"
-        )
     if len({content for _, content in found}) > 1:
         ids = few([run.info.run_id for run, _ in found])
         raise InvalidInput(f"{name} has several evaluations of role {wanted!r}; give the id of one of the runs {ids}")
     return max((run for run, _ in found), key=lambda run: run.info.start_time)
 
 
-def _several_roles(name: str, roles: Any) -> str:
-    return f"{name} has evaluations of the roles {sorted(roles)}; choose one with role="
+def chosen_role(name: str, roles: Collection[str], role: str | None, instead: str) -> str:
+    """Return the role of the evaluation that is meant: the one asked for, or the only one.
+
+    Parameters
+    ----------
+    name : str
+        What holds the evaluations.
+    roles : collection of str
+        Their roles.
+    role : str or None
+        The role asked for.
+    instead : str
+        What there is instead, for the message.
+
+    Raises
+    ------
+    InvalidInput
+        If there is none of this role, or several and none was asked for.
+    """
+    if role is None and len(roles) > 1:
+        raise InvalidInput(f"{name} has evaluations of the roles {sorted(roles)}; choose one with role=")
+    wanted = role or next(iter(roles), None)
+    if wanted is None or wanted not in roles:
+        raise InvalidInput(f"{name} has no evaluation{f' of role {role!r}' if role else ''}; {instead}")
+    return wanted

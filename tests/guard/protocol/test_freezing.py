@@ -72,8 +72,8 @@ class TestFreeze:
         ("given", "match"),
         [
             ({"systems": {}}, "at least one"),
-            ({"systems": {"a": np.ones(500), "b": np.ones(3)}}, "'b' has 3 scores for 500 rows"),
-            ({"systems": {"a": np.ones(500), "b": np.full(500, np.nan)}}, "'b': the score of row 0 is not a finite"),
+            ({"systems": {"a": np.ones(500), "b": np.ones(3)}}, "^'b': has 3 scores for 500 rows"),
+            ({"systems": {"a": np.ones(500), "b": np.full(500, np.nan)}}, "^'b': row 0 is nan"),
             (
                 {"systems": {"a": np.ones(500), "b": np.ones(500)}, "baseline": "c"},
                 "'c' is not among the systems: a, b",

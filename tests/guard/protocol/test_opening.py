@@ -29,7 +29,7 @@ class TestOpen:
         for column in ("mean_system", "p_value", "p_adjusted", "ci_low"):
             assert primary[column].tolist() == pytest.approx(wanted[column].tolist())
         assert result.table[result.table["measure"] == "AP"]["p_adjusted"].isna().all()
-        assert result.primary == "nDCG@10"
+        assert result.settings.primary == "nDCG@10"
         assert "confirmatory for nDCG@10" in result.notes[-3]
         assert f"ledger {guard.ledger} as of head {guard.head}" in result.notes[-1]
         assert list(result.evaluations) == list(plan.names)

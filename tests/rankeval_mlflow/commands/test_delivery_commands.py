@@ -81,8 +81,3 @@ def test_list_shows_the_role_of_the_metrics_first(small):
     (line,) = run("list").stdout.splitlines()[2:]
     assert "test, dev" in line
     assert f"AP {small().aggregate()['AP']:.4f}" in line
-
-
-def test_list_names_an_experiment_that_is_not_there():
-    assert isinstance(run("list", "--experiment", "Defualt").exception, UnknownName)
-    assert "no run holds an evaluation" in run("list", "--experiment", "Default").stdout

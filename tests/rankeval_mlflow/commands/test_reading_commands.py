@@ -60,12 +60,6 @@ def test_runs_are_compared_by_id_and_by_the_name_of_an_evaluation(runs, small):
     assert expected.headline in run("compare", *runs.values(), "--baseline", "bm25", "-m", "AP").stdout
 
 
-def test_the_list_is_printed_for_programs_too(runs):
-    found = json.loads(run("list", "--format", "json").stdout)
-    assert {row["run"]: row["name"] for row in found} == {run_id: name for name, run_id in runs.items()}
-    assert json.loads(run("list", "--waiting", "--format", "json").stdout) == []
-
-
 def test_the_metrics_of_folds_are_not_listed(small):
     """A fold's last value is none of the run."""
     folds = {"nDCG_at_10_fold": 0.1, "fold_queries": 3.0, "fold_fit_seconds": 2.0}
@@ -88,14 +82,6 @@ def test_the_role_of_the_listed_metrics_is_said_if_there_are_several(small):
     assert ":" not in found[alone]["metrics"]
     first = mlflow.get_run(both).data.metrics["AP"]
     assert f"AP {first:.4f}" in found[both]["metrics"]
-
-
-def test_another_store_is_asked_by_its_address(runs, store, empty_database):
-    mlflow.set_tracking_uri(f"sqlite:///{empty_database}")
-    assert set(runs.values()) <= set(run("list", "--uri", store).stdout.split())
-    assert "ltr" in run("leaderboard", "Default", "--uri", store).stdout
-    assert "bm25" in run("compare", *runs.values(), "--uri", store).stdout
-    assert "there is no run" in str(run("compare", *runs.values()).exception)
 
 
 @pytest.mark.parametrize(

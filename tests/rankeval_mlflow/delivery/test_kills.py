@@ -21,7 +21,7 @@ import pytest
 
 import rankeval_mlflow as rkm
 from rankeval.errors import InvalidInput, TrackingError
-from rankeval_mlflow.delivery.completeness import roles_of
+from rankeval_mlflow.delivery.payload import roles_of
 from rankeval_mlflow.delivery.sending import send
 from rankeval_mlflow.delivery.spool import waiting
 from rankeval_mlflow.layout import COMPLETE

@@ -11,6 +11,7 @@ import time
 import mlflow
 import pytest
 from mlflow.exceptions import MlflowException, RestException
+from mlflow.protos.databricks_pb2 import NOT_FOUND
 
 import rankeval_mlflow as rkm
 from rankeval.errors import InvalidInput, TrackingError
@@ -148,6 +149,18 @@ def test_a_deleted_run_is_named_and_nothing_waits(small, client):
     with pytest.raises(InvalidInput, match=f"run {run_id} was deleted; restore it"):
         rkm.log_evaluation(small(), run_id=run_id)
     assert waiting() == []
+
+
+def test_a_proxy_that_finds_nothing_costs_no_upload(small, monkeypatch):
+    """Only the store itself says that a run is not there."""
+
+    def lost(*_):
+        raise MlflowException("404 page not found", error_code=NOT_FOUND)
+
+    monkeypatch.setattr(mlflow.MlflowClient, "get_run", lost)
+    with pytest.raises(TrackingError, match="404"):
+        rkm.log_evaluation(small(), run_id="a" * 32)
+    assert len(waiting()) == 1
 
 
 def test_at_a_resend_what_is_not_there_any_more_makes_the_upload_undeliverable(client, store):

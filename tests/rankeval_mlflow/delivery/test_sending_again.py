@@ -169,14 +169,6 @@ def test_what_killed_processes_left_behind_is_removed(spool):
     assert {path.name for path in spool.iterdir()} == {upload.id, ".b.gone"}, "a young one may be at work"
 
 
-def test_a_draft_that_was_never_named_does_not_wait(spool):
-    """Its process was killed at the last moment: nobody knows whether the caller went on without it."""
-    upload = put(Payload(Target("http://127.0.0.1:9"), Node("run", "record"), 0))
-    assert waiting() == [upload]
-    upload.folder.rename(spool / f".{upload.id}.draft")
-    assert waiting() == []
-
-
 def test_an_upload_is_locked_before_it_gets_its_name(monkeypatch, store):
     """Else another process with the same work could send it first."""
     seen = []

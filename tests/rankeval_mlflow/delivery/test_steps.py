@@ -12,10 +12,9 @@ from mlflow.exceptions import MlflowException
 import rankeval_mlflow as rkm
 from rankeval.errors import RankevalWarning, TrackingError
 from rankeval_mlflow import views
-from rankeval_mlflow.delivery.payload import Node, Payload, Rendering, Scores, Target
+from rankeval_mlflow.delivery.payload import Node, Payload, Rendering, SavedModel, Scores, Target
 from rankeval_mlflow.delivery.sending import deliver, send
 from rankeval_mlflow.delivery.spool import waiting
-from rankeval_mlflow.flavours.mlmodel import SavedModel
 
 CSV = b"ranker,AP\nridge,0.5\n"
 TABLE = Rendering("rankers", "rankeval/record/rankers.csv", "rankeval/record", tables=("rankers.json",))

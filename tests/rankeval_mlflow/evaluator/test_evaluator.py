@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 
 import mlflow
 import numpy as np
@@ -14,6 +13,7 @@ from mlflow.models import MetricThreshold
 
 import rankeval as rk
 import rankeval_mlflow as rkm
+from rankeval.evaluation import from_bytes, to_bytes
 from rankeval_mlflow.delivery.sending import send
 from rankeval_mlflow.delivery.spool import waiting
 
@@ -55,7 +55,7 @@ def check_once(run, client, result, ev, assert_same):
     assert {key: len(points) for key, points in histories.items()} == dict.fromkeys(result.metrics, 1)
     back = rkm.load_evaluation(run.info.run_id)
     pd.testing.assert_frame_equal(back.per_query, ev.per_query, check_exact=True)
-    assert_same(back, rk.Evaluation.from_bytes(back.to_bytes()))
+    assert_same(back, from_bytes(to_bytes(back)))
     assert back.judgments_digest == ev.judgments_digest
     assert back.ranking_digest == ev.ranking_digest
     assert run.info.status == "FINISHED"
@@ -190,7 +190,7 @@ def test_arrays_in_place_of_columns(frame):
         lambda X: 2 * X[:, 0] + X[:, 1],
         frame[["first", "second"]].to_numpy(),
         targets=frame["relevance"].to_numpy(),
-        evaluator_config={"qid": frame["qid"].to_numpy(), "weights": weights, "measures": MEASURES},
+        evaluator_config={"qid": frame["qid"].to_numpy(), "query_weight": weights, "measures": MEASURES},
     )
     ev = expected(frame, query_weight=weights)
     assert result.metrics["AP"] == ev.aggregate()["AP"] != expected(frame).aggregate()["AP"]
@@ -221,19 +221,6 @@ def test_the_data_set_has_its_name_role_and_full_digest(frame, logged, function)
     assert ours["rankeval.digest"] == digest
     assert ours["rankeval.role"] == ours["mlflow.data.context"] == "test"
     assert list(found.values()) == [{}]  # MLflow's own
-
-
-@pytest.mark.parametrize("report", [True, False])
-def test_the_run_has_a_table_of_its_queries_and_a_report_if_asked(report, frame, client):
-    """Where `log_evaluation` puts them."""
-    data = frame.drop(columns=["first", "second"])
-    config = {**CONFIG, "report": report}
-    _, run = evaluated(None, data, targets="relevance", predictions="bm25", evaluator_config=config)
-    files = {Path(one.path).name for one in client.list_artifacts(run.info.run_id, "rankeval/dev")}
-    assert files == {"evaluation.parquet", "manifest.json", "queries.json"} | ({"report.html"} if report else set())
-    table = mlflow.load_table("rankeval/dev/queries.json", [run.info.run_id])
-    assert table["nDCG@10"].is_monotonic_increasing
-    assert table["nDCG@10"].iloc[0] == pytest.approx(expected(frame).per_query["nDCG@10"].min(), abs=1e-6)
 
 
 def test_a_second_role_in_the_same_run_has_names_of_its_own(frame, logged):
@@ -338,13 +325,3 @@ def test_an_upload_that_fails_is_sent_later_with_its_metrics(with_model, frame, 
     points = mlflow.get_logged_model(logged.model_id).metrics or []
     assert {point.key: point.value for point in points} == (run.data.metrics if with_model else {})
     assert rkm.load_evaluation(run.info.run_id).per_query.equals(expected(frame).per_query)
-
-
-def test_numbers_that_mlflow_would_alter_are_left_out():
-    """MLflow turns nan into 0 for a model, and infinity into the largest float: neither is returned."""
-    data = pd.DataFrame({"qid": ["a", "a"], "relevance": [0, 0], "score": [2.0, 1.0]})
-    config = {"measures": ["RR"], "no_relevant": "skip"}
-    with pytest.warns(rk.errors.RankevalWarning, match="no query is left"):
-        result, run = evaluated(None, data, targets="relevance", predictions="score", evaluator_config=config)
-    assert result.metrics == run.data.metrics == {}
-    assert result.artifacts["manifest"].content["facts"]["dev"]["not_finite"] == {"RR": "nan"}

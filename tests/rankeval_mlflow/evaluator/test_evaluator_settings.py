@@ -44,13 +44,13 @@ class Model:
         ({"ties": "randomly"}, UnknownName, "ties"),
         ({"judgments": "qrels"}, InvalidInput, "needs a collection"),
         ({"role": "the test set"}, InvalidInput, "evaluator_config: role is 'the test set'; expected a plain word"),
-        ({"role": 3}, InvalidInput, "evaluator_config: role is 3; input should be a valid string"),
-        ({"pass_ids": "yes"}, InvalidInput, "evaluator_config: pass_ids is 'yes'; input should be a valid boolean"),
-        ({"data": 3, "name": 4}, InvalidInput, "(and 1 more)"),
+        ({"role": 3}, InvalidInput, "evaluator_config: role: Input should be a valid string, found 3"),
+        ({"pass_ids": "yes"}, InvalidInput, "evaluator_config: pass_ids: Input should be a valid boolean"),
+        ({"weights": "w"}, UnknownName, "unknown key of evaluator_config 'weights'; did you mean 'query_weight'?"),
         ("qid", InvalidInput, "evaluator_config is 'qid'; expected a mapping of keys"),
         ({"rankeval": "qid"}, InvalidInput, "evaluator_config is 'qid'; expected a mapping of keys"),
         ({"guard": 3}, InvalidInput, "evaluator_config: guard is 3; expected a Guard, or the place of its ledger"),
-        ({"guard": "no/such/ledger"}, InvalidInput, "guard names the ledger 'no/such/ledger', which does not exist"),
+        ({"guard": "no/such/ledger"}, InvalidInput, "guard is 'no/such/ledger'; expected a ledger that exists"),
     ],
 )
 def test_a_wrong_setting_is_named(config, error, said, monkeypatch, tmp_path):
@@ -64,7 +64,7 @@ def test_a_wrong_setting_is_named(config, error, said, monkeypatch, tmp_path):
 def test_a_ledger_is_not_named_in_vain_where_ledgers_are_off(monkeypatch, tmp_path):
     """It would not be looked into."""
     monkeypatch.setenv("RANKEVAL_LEDGER", "off")
-    with pytest.raises(InvalidInput, match="ledgers are switched off for this process"):
+    with pytest.raises(InvalidInput, match="switch ledgers off for this process"):
         Settings.of({"guard": str(tmp_path)}).respect_guard()
 
 
@@ -74,11 +74,11 @@ def test_a_ledger_is_not_named_in_vain_where_ledgers_are_off(monkeypatch, tmp_pa
         ({"qid": "query"}, "unknown column (evaluator_config: qid) 'query'"),
         ({"docid": "docids"}, "did you mean 'docid'?"),
         ({"qid": None}, "evaluator_config: qid is None"),
-        ({"qid": ["a", "b"]}, "evaluator_config: qid has 2 values for 3 rows of data"),
-        ({"weights": [1.0]}, "evaluator_config: weights has 1 values for 3 rows of data"),
-        ({"docid": 7}, "evaluator_config: docid has a int for 3 rows of data"),
+        ({"qid": ["a", "b"]}, "evaluator_config: qid is ['a', 'b']; expected one value for each of 3 rows of data"),
+        ({"query_weight": [1.0]}, "evaluator_config: query_weight is [1.0]; expected one value"),
+        ({"docid": 7}, "evaluator_config: docid is 7; expected one value"),
         ({"qid": pd.Series(["a", "a", "b"], index=[2, 1, 0])}, "data and qid have different indexes"),
-        ({"qrels": {"a": {"x": 1}}, "docid": "docid"}, "targets and the key 'qrels' of evaluator_config both give"),
+        ({"qrels": {"a": {"x": 1}}, "docid": "docid"}, "evaluator_config: qrels: the targets give judgments too"),
     ],
 )
 def test_a_wrong_column_is_named(config, said):
@@ -100,10 +100,10 @@ def test_relevance_must_be_there_and_be_numbers():
 def test_judgments_of_a_collection_need_documents():
     """And weights by query: a query may have no row."""
     judged = {"a": {"x": 1}}
-    with pytest.raises(InvalidInput, match="qrels needs docid"):
+    with pytest.raises(InvalidInput, match="qrels: it needs docid"):
         rows(targets=None, qrels=judged)
-    with pytest.raises(InvalidInput, match="weights must be a mapping by query"):
-        rows(targets=None, qrels=judged, docid="docid", weights="f")
+    with pytest.raises(InvalidInput, match="query_weight as a mapping by query"):
+        rows(targets=None, qrels=judged, docid="docid", query_weight="f")
 
 
 def test_query_ids_may_stand_in_the_index():

@@ -27,7 +27,7 @@ from xgboost import XGBClassifier, XGBRanker
 import rankeval as rk
 from rankeval.errors import InvalidInput
 from rankeval.evaluation.responses import responses
-from rankeval_mlflow.flavours.saving import saved
+from rankeval_mlflow.saving import saved
 
 WITHOUT_RANKEVAL = """
 import pickle, sys
@@ -276,7 +276,7 @@ def test_whole_numbers_with_gaps_are_refused_and_said(data, tmp_path):
     rows = _numeric(table).astype({"clicks": "Int64"})
     rows.loc[3, "clicks"] = pd.NA
     ranker = rk.QueryRanker(LGBMRanker(**LIGHT)).fit(rows, labels, qid=ids)
-    with pytest.raises(InvalidInput, match=r"X is refused by the saved model.*give clicks as float64"):
+    with pytest.raises(InvalidInput, match=r"X is refused by the saved model: .*clicks"):
         saved(ranker, X=rows)
     floats = rows.astype({"clicks": float})
     np.testing.assert_array_equal(_loaded(saved(ranker, X=floats), tmp_path).predict(floats), ranker.predict(rows))
@@ -340,7 +340,7 @@ def test_a_model_that_predicts_otherwise_is_refused(data, monkeypatch):
     table, labels, ids = data
     rows = _numeric(table).round(0)
     ranker = rk.QueryRanker(XGBRanker(missing=0.0, **BOOSTED)).fit(rows, labels, qid=ids)
-    monkeypatch.setattr("rankeval_mlflow.flavours.saving._keeps_all", lambda _: True)
+    monkeypatch.setattr("rankeval_mlflow.saving._keeps_all", lambda _: True)
     with pytest.raises(InvalidInput, match="another score in row"):
         saved(ranker, X=rows)
 

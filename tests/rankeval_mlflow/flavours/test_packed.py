@@ -11,7 +11,7 @@ from sklearn.linear_model import Ridge
 
 import rankeval as rk
 from rankeval.errors import InvalidInput
-from rankeval_mlflow.flavours.saving import packed, saved, unpacked
+from rankeval_mlflow.saving import packed, saved, unpacked
 
 LIGHT = {"n_estimators": 5, "n_jobs": 1, "verbose": -1}
 

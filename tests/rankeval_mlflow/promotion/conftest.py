@@ -79,12 +79,12 @@ def _evaluated() -> Callable[..., rk.Evaluation]:
 
 
 @pytest.fixture
-def ranker_of() -> Callable[[mlflow.MlflowClient], Ranker]:
+def ranker_of() -> Callable[..., Ranker]:
     """Return what makes a registered model of a client whose version 1 is champion."""
 
-    def make(client: mlflow.MlflowClient) -> Ranker:
-        client.create_registered_model("ranker")
-        made = Ranker(client)
+    def make(client: mlflow.MlflowClient, name: str = "ranker") -> Ranker:
+        client.create_registered_model(name)
+        made = Ranker(client, name)
         made.put(made.add())
         return made
 

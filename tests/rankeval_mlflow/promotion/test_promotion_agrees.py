@@ -7,7 +7,7 @@ import os
 import numpy as np
 
 import rankeval_mlflow as rkm
-from rankeval_mlflow.promotion.rules import Rule, decide
+from rankeval_mlflow.promotion.deciding import Rule, decide
 
 RULE = Rule("nDCG@10")
 

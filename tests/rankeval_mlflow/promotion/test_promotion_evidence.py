@@ -27,12 +27,6 @@ def test_another_spelling_of_the_holder_is_the_holder(ranker, spelling):
     assert "rankeval.promotion.champion" not in ranker.tags("1")
 
 
-def test_another_spelling_of_a_candidate_moves_the_alias_as_its_number_does(ranker):
-    ranker.add(0.1)
-    done = rkm.promote("ranker", "02", measure="nDCG@10")
-    assert (done.outcome, done.version, ranker.holder()) == ("moved", "2", "2")
-
-
 @pytest.mark.usefixtures("ranker")
 def test_the_run_that_made_a_version_says_nothing_of_it(client, evaluated):
     """It may hold the evaluation of another system."""
@@ -87,9 +81,3 @@ def test_the_evaluation_of_a_deleted_run_does_not_decide(ranker, client):
         rkm.load_evaluation(ranker.runs[version])
     client.restore_run(ranker.runs[version])
     assert rkm.promote("ranker", version, measure="nDCG@10").moved
-
-
-def test_floors_that_name_a_slice_twice_are_refused(ranker):
-    version = ranker.add(0.1)
-    with pytest.raises(InvalidInput, match="floors names a slice twice"):
-        rkm.promote("ranker", version, measure="nDCG@10", slices="relevant", floors={1: 0.05, "1": 5.0})

@@ -140,19 +140,20 @@ def test_a_first_version_is_compared_with_the_baseline_of_the_gate(guard, data):
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("options", "argument"),
     [
-        ({"dry_run": True}, "a decision of a gate is counted, so it cannot be tried"),
-        ({"slices": "relevant", "floors": 0.1}, "a gate shows one bit, and a floor would show more"),
-        ({"measure": "RR"}, "measure is 'RR', but gate 'gate' decides by 'nDCG@10'"),
-        ({"margin": 0.1}, "margin is 0.1, but gate 'gate' decides by 0.0"),
-        ({"claim": "not_worse"}, "claim is 'not_worse', but gate 'gate' decides by 'better'"),
+        ({"dry_run": True}, "dry_run"),
+        ({"slices": "relevant", "floors": 0.1}, "floors"),
+        ({"measure": "RR"}, "measure"),
+        ({"margin": 0.1}, "margin"),
+        ({"claim": "not_worse"}, "claim"),
     ],
 )
-def test_what_a_gate_cannot_do_costs_no_decision(ranker, guard, data, options, message):
+def test_what_a_gate_cannot_do_costs_no_decision(ranker, guard, data, options, argument):
     gate = guard.gate(guard.register("shop-test", data), baseline=data.X[:, 3], budget=3)
-    with pytest.raises(InvalidInput, match=message):
+    with pytest.raises(InvalidInput) as caught:
         rkm.promote("ranker", ranker.add(role=None), gate=gate, candidate=data.y, holder=data.X[:, 3], **options)
+    assert caught.value.argument == argument
     assert gate.remaining == 3
 
 

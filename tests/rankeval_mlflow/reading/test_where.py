@@ -79,8 +79,8 @@ WRONG = {
     "runs:/": "name is 'runs:/'; expected",
     "ranker@": "name is 'ranker@'; expected",
     "@champion": "name is '@champion'; expected",
-    "ranker@chief": "'ranker' has no alias 'chief'; it has the versions 1 and the aliases 'champion'",
-    "models:/ranker/7": "'ranker' has no version 7; it has the versions 1 and the aliases 'champion'",
+    "ranker@chief": "unknown alias of ranker 'chief'; known are: champion",
+    "models:/ranker/7": "ranker has no version 7, or it was deleted; its versions are 1",
     "rankr@champion": "unknown registered model 'rankr'; did you mean 'ranker'",
     "models:/other/latest": "unknown registered model 'other'; known are: ranker",
     f"models:/m-{'0' * 32}": "there is no logged model m-0{32}",
@@ -102,7 +102,7 @@ def test_a_model_of_which_nothing_was_evaluated_says_so(client):
         rkm.load_evaluation(model.model_uri)
     with pytest.raises(InvalidInput, match="no run of models:/bare/1 is known: nothing was evaluated with"):
         rkm.load_evaluation("models:/bare/1")
-    with pytest.raises(InvalidInput, match="'empty' has no alias 'latest'; it has the versions none"):
+    with pytest.raises(InvalidInput, match="unknown alias of empty 'latest'; there is none"):
         rkm.load_evaluation("models:/empty/latest")
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import mlflow
 import numpy as np
 import pytest
 from sklearn.linear_model import Ridge
@@ -10,7 +9,7 @@ from sklearn.model_selection import GridSearchCV
 
 import rankeval as rk
 import rankeval_mlflow as rkm
-from rankeval.errors import InvalidInput, TrackingError
+from rankeval.errors import InvalidInput
 
 
 @pytest.fixture(scope="module")
@@ -64,18 +63,6 @@ def test_each_fold_is_a_nested_run(cv, client):
         assert run.data.params == {"fold": str(place), "train_queries": "45", "test_queries": "15"}
 
 
-def test_the_scores_of_every_query_come_back(cv, assert_same):
-    """The parent is an evaluation like any other."""
-    assert_same(rkm.load_evaluation(rkm.log_cross_validation(cv).run_id), cv.evaluation)
-
-
-def test_the_data_is_an_input(cv, client):
-    """With its role."""
-    run = client.get_run(rkm.log_cross_validation(cv, data="clicks").run_id)
-    assert [use.dataset.name for use in run.inputs.dataset_inputs] == ["clicks"]
-    assert {tag.key: tag.value for tag in run.inputs.dataset_inputs[0].tags}["rankeval.role"] == "dev"
-
-
 def test_the_choices_of_a_search_are_params_of_its_folds(data, client):
     """Nested cross-validation: each fold may have chosen something else."""
     scorer = rk.make_scorer("AP")
@@ -98,28 +85,7 @@ def test_several_rankers_are_runs_below_one(data, client):
     assert client.get_run(parent.run_id).data.tags["rankeval.kind"] == "cross-validation"
 
 
-def test_folds_can_stay_steps(cv):
-    """Repeated cross-validation has fifty folds."""
-    assert not rkm.log_cross_validation(cv, fold_runs=False).children
-
-
-def test_it_goes_to_the_active_run(cv, client):
-    """Folds are nested below it, and it stays active."""
-    with mlflow.start_run() as active:
-        logged = rkm.log_cross_validation(cv)
-        assert mlflow.active_run().info.run_id == active.info.run_id == logged.run_id
-    assert client.get_run(logged.children[0].run_id).data.tags["mlflow.parentRunId"] == active.info.run_id
-
-
 def test_what_is_no_cross_validation_is_refused(cv):
     """The message names the argument and what was found."""
     with pytest.raises(InvalidInput, match="cv is of type Evaluation; expected the result of"):
         rkm.log_cross_validation(cv.evaluation)
-
-
-def test_it_waits_in_the_spool_for_a_store_that_is_away(cv, spool):
-    """Parent and folds are one record."""
-    mlflow.set_tracking_uri("http://127.0.0.1:9")
-    with pytest.raises(TrackingError, match="resend"):
-        rkm.log_cross_validation(cv)
-    assert len([path for path in spool.iterdir() if not path.name.startswith(".")]) == 1

@@ -13,7 +13,7 @@ from xgboost import XGBRanker
 
 import rankeval as rk
 import rankeval_mlflow as rkm
-from rankeval.errors import InvalidInput, TrackingError
+from rankeval.errors import TrackingError
 
 RANKERS = {
     "lightgbm": LGBMRanker(n_estimators=5, verbose=-1, n_jobs=1, min_child_samples=2),
@@ -46,16 +46,6 @@ def test_it_is_logged_and_loads_and_predicts_the_same(library, table, client):
     run = client.get_run(logged.run.run_id)
     assert run.info.status == "FINISHED"
     assert [output.model_id for output in run.outputs.model_outputs] == [logged.model_id]
-
-
-def test_a_request_may_have_other_columns_in_another_order(table):
-    """The signature puts them right; without X there is none."""
-    X, y = table
-    ranker = rk.QueryRanker(RANKERS["lightgbm"]).fit(X, y)
-    loaded = mlflow.pyfunc.load_model(rkm.log_ranker(ranker, X=X).model_uri)
-    request = X[[*reversed(X.columns)]].assign(more="text")
-    np.testing.assert_array_equal(loaded.predict(request), ranker.predict(X))
-    assert mlflow.pyfunc.load_model(rkm.log_ranker(ranker, "bare").model_uri).metadata.signature is None
 
 
 def test_evaluations_are_linked_by_the_id(table, client):
@@ -96,13 +86,6 @@ def test_two_models_in_the_active_run(table, client):
         assert mlflow.active_run().info.run_id == active.info.run_id
     assert [client.get_logged_model(one).name for one in ids] == ["first", "second"]
     assert {client.get_logged_model(one).source_run_id for one in ids} == {active.info.run_id}
-
-
-def test_a_ranker_that_is_not_fitted_leaves_nothing(client):
-    """Neither a run nor a record."""
-    with pytest.raises(InvalidInput, match="call fit first"):
-        rkm.log_ranker(rk.QueryRanker(Ridge()))
-    assert client.search_runs(["0"]) == []
 
 
 def test_it_waits_in_the_spool_for_a_store_that_is_away(table, store, monkeypatch):

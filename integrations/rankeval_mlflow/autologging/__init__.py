@@ -1,1 +1,0 @@
-"""Automatic logging of searches and cross-validations with our measures, beside ``mlflow.sklearn.autolog``."""

@@ -1,0 +1,363 @@
+"""Pack the runs of automatic logging: of a search, of scikit-learn's ``cross_validate``, and of a call that failed.
+
+A search is a run with the best setting, and a nested run of each setting; a cross-validation is a run with means, and a
+nested run of each fold. `Scored` finds our scorers in what they score by.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from rankeval import QueryRanker
+from rankeval.collection.rows import check_rows
+from rankeval.errors import RankevalError, Refusal
+from rankeval.evaluation import Evaluation
+from rankeval.measures import Measure
+from rankeval.model_selection.checks import signs
+from rankeval.model_selection.held_out import SCORE
+from rankeval.model_selection.nesting import last_of
+from rankeval.model_selection.scorers import QueryScorer, make_scorer
+from rankeval.render.tables import Table, markdown
+from rankeval_mlflow.delivery.payload import Node
+from rankeval_mlflow.layout import FOLD_END, KIND, metrics_of, param_text, params_of, safe_names
+from rankeval_mlflow.packing.results import by_fold
+
+# Characters of the name of a nested run.
+_SHOWN = 60
+
+
+@dataclass(frozen=True)
+class Scored:
+    """The measures that a search of scikit-learn computes.
+
+    Attributes
+    ----------
+    scorer : QueryScorer
+        The first of our scorers.
+    names : mapping of str to str
+        The name in scikit-learn's results (``score``, ``nDCG@10``), and the metric's name.
+    signs : mapping of str to int
+        By the same names: -1 if scikit-learn's result is the negative of the measure.
+    spelt : mapping of str to str
+        By the same names: the measure in its canonical spelling, or the name of a scorer that is not ours.
+    measure : Measure
+        The first measure.
+    """
+
+    scorer: QueryScorer
+    names: Mapping[str, str]
+    signs: Mapping[str, int]
+    spelt: Mapping[str, str]
+    measure: Measure
+
+    @classmethod
+    def of(cls, scoring: Any, estimator: Any) -> Scored | None:
+        """Return the measures of ``scoring=``, or None if none of them is ours.
+
+        Parameters
+        ----------
+        scoring : object
+            As for scikit-learn.
+        estimator : object
+            The estimator that is scored; its own `score` counts if ``scoring`` is None.
+        """
+        if scoring is None and isinstance(last_of(estimator), QueryRanker):
+            scoring = make_scorer(SCORE)
+        given = dict(scoring) if isinstance(scoring, Mapping) else {"score": scoring}
+        ours = {name: one for name, one in given.items() if isinstance(one, QueryScorer)}
+        if not ours:
+            return None
+        keys, directions, spelt = dict[str, str](), dict[str, int](), dict[str, str]()
+        for name, one in given.items():
+            if not isinstance(one, QueryScorer):
+                keys[name], directions[name], spelt[name] = name, 1, name
+                continue
+            many = isinstance(one.measures, tuple)
+            for label, measure in one.by_name.items():
+                shown = label if many else name
+                keys[shown] = measure.key if shown in {label, "score"} else shown
+                directions[shown] = signs([(shown, measure)])[shown]
+                spelt[shown] = str(measure)
+        safe = safe_names(dict.fromkeys(keys.values()))
+        scorer = next(iter(ours.values()))
+        names = {name: safe[key] for name, key in keys.items()}
+        return cls(scorer, names, directions, spelt, next(iter(scorer.by_name.values())))
+
+    def chosen_by(self, refit: Any) -> str:
+        """Return the name of the score by which a search chooses: ``refit``, or the first if it names none."""
+        return refit if isinstance(refit, str) and refit in self.names else next(iter(self.names))
+
+    def data(self, X: Any, y: Any, given: Mapping[str, Any]) -> Evaluation | None:
+        """Return an evaluation of constant scores, which knows the digest of the data; None if ids are not found.
+
+        Parameters
+        ----------
+        X, y : array-like
+            Rows and labels.
+        given : mapping
+            What is routed, by name.
+        """
+        try:
+            check_rows(X=X, y=y)
+            return self.scorer.evaluate(_Constant(), X, y, qid=given.get("qid"))
+        except (RankevalError, Refusal):
+            return None
+
+
+class _Constant:
+    """Gives every row the same score."""
+
+    def predict(self, X: Any) -> NDArray[np.float64]:
+        return np.zeros(X.shape[0] if hasattr(X, "shape") else len(X))
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The arguments of `autolog`."""
+
+    log_models: bool = True
+    log_folds: bool = True
+    max_tuning_runs: int | None = None
+    registered_model_name: str | None = None
+    silent: bool = False
+
+
+def means(folds: Mapping[str, NDArray[np.float64]]) -> dict[str, float]:
+    """Return the mean over folds of each measure, and the standard deviation (n - 1) as ``<key>_sd``.
+
+    Parameters
+    ----------
+    folds : mapping of str to ndarray of shape (n_folds,)
+        The values by metric.
+    """
+    values = {}
+    for key, each in folds.items():
+        values[key] = float(np.mean(each))
+        values[f"{key}_sd"] = float(np.std(each, ddof=1)) if len(each) > 1 else math.nan
+    return metrics_of(values)
+
+
+def steps(folds: Mapping[str, NDArray[np.float64]]) -> tuple[tuple[str, float, int], ...]:
+    """Return the value of each fold as a step of ``<key>_fold``."""
+    return by_fold({f"{key}{FOLD_END}": values for key, values in folds.items()})
+
+
+def described(estimator: Any) -> str:
+    """Return the class of an estimator; of a QueryRanker, that of its estimator.
+
+    Parameters
+    ----------
+    estimator : object
+        Any estimator.
+    """
+    inner = getattr(estimator, "estimator", None)
+    if type(estimator).__name__ == "QueryRanker" and inner is not None:
+        return described(inner)
+    return type(estimator).__name__
+
+
+def failed_node(name: str, reason: str, label: str) -> Node:
+    """Pack a call that failed: a FAILED run that says why.
+
+    Parameters
+    ----------
+    name : str
+        Name of the run.
+    reason : str
+        The error.
+    label : str
+        Name of this content in the run.
+    """
+    return Node(
+        name=name,
+        label=label,
+        tags={KIND: "search" if label.startswith("search") else "cross-validation"},
+        sections={label: f"**Failed.** {markdown(param_text(reason))}"},
+        files={f"rankeval/{label}/error.txt": reason.encode()},
+        status="FAILED",
+    )
+
+
+def search_node(search: Any, scored: Scored, settings: Settings, label: str, started_ms: int) -> Node:
+    """Pack a fitted search: the best setting, and a nested run of each setting.
+
+    Parameters
+    ----------
+    search : BaseSearchCV
+        The fitted search.
+    scored : Scored
+        Its measures.
+    settings : Settings
+        What to log.
+    label : str
+        Name of this content in the run.
+    started_ms : int
+        When `fit` began.
+    """
+    results = _Results(search, scored)
+    best = int(search.best_index_) if hasattr(search, "best_index_") else None
+    ranked = results.ranked(best)
+    shown = ranked if settings.max_tuning_runs is None else ranked[: settings.max_tuning_runs]
+    chosen = {} if best is None else results.params(best)
+    facts = {
+        "search": type(search).__name__,
+        "estimator": described(search.estimator),
+        "measure": scored.spelt[results.chosen_by],
+        **({} if search.refit is True else {"refit": str(getattr(search.refit, "__name__", search.refit))}),
+        "convention": scored.scorer.convention.name,
+        "n_settings": len(ranked),
+        "n_folds": results.n_folds,
+    }
+    return Node(
+        name=f"{type(search).__name__} of {described(search.estimator)}",
+        label=label,
+        params={**params_of(chosen), **params_of(facts)},
+        metrics={} if best is None else results.metrics(best),
+        steps=steps(results.folds(best)) if best is not None and settings.log_folds else (),
+        tags={KIND: "search"},
+        files={f"rankeval/{label}/cv_results.csv": pd.DataFrame(search.cv_results_).to_csv(index=False).encode()},
+        sections={label: results.section(ranked)},
+        children=tuple(results.child(place, settings, started_ms) for place in shown),
+    )
+
+
+def short_names(names: list[str]) -> dict[str, str]:
+    """Return names without the parts of a pipeline before them, if they still differ.
+
+    Parameters
+    ----------
+    names : list of str
+        Parameters as in a search: ``estimator__num_leaves``.
+
+    Examples
+    --------
+    >>> short_names(["estimator__alpha", "scale__copy"])
+    {'estimator__alpha': 'alpha', 'scale__copy': 'copy'}
+    >>> short_names(["a__copy", "b__copy"])
+    {'a__copy': 'a__copy', 'b__copy': 'b__copy'}
+    """
+    last = [name.rpartition("__")[2] for name in names]
+    return {name: short if last.count(short) == 1 else name for name, short in zip(names, last, strict=True)}
+
+
+class _Results:
+    """The table ``cv_results_`` of a search under our names."""
+
+    def __init__(self, search: Any, scored: Scored) -> None:
+        self.table: Mapping[str, Any] = search.cv_results_
+        self.n_folds = int(search.n_splits_)
+        self.scored = scored
+        self.chosen_by = scored.chosen_by(search.refit)
+        rows = [dict(one) for one in self.table["params"]]
+        self.short = short_names(list(dict.fromkeys(name for row in rows for name in row)))
+        self.rows = rows
+
+    def ranked(self, best: int | None) -> list[int]:
+        """Return the settings, the best first; of equal ranks, in the order of the table."""
+        ranks = np.asarray(self.table.get(f"rank_test_{self.chosen_by}", np.zeros(len(self.rows))))
+        order = np.argsort(ranks, kind="stable").tolist()
+        return order if best is None else [best, *(place for place in order if place != best)]
+
+    def params(self, place: int) -> dict[str, Any]:
+        """Return the parameters of a setting by short names; of a halving search, the iteration too."""
+        extra = {name: self.table[name][place] for name in ("iter", "n_resources") if name in self.table}
+        return {self.short[name]: value for name, value in self.rows[place].items()} | extra
+
+    def folds(self, place: int) -> dict[str, NDArray[np.float64]]:
+        """Return the value of each fold by metric."""
+        return {
+            key: self.scored.signs[name]
+            * np.array([self.table[f"split{fold}_test_{name}"][place] for fold in range(self.n_folds)], dtype=float)
+            for name, key in self.scored.names.items()
+        }
+
+    def metrics(self, place: int) -> dict[str, float]:
+        """Return mean and spread of each measure, and the seconds."""
+        return means(self.folds(place)) | metrics_of(
+            {
+                "fit_seconds": float(self.table["mean_fit_time"][place]) * self.n_folds,
+                "score_seconds": float(self.table["mean_score_time"][place]) * self.n_folds,
+            }
+        )
+
+    def child(self, place: int, settings: Settings, started_ms: int) -> Node:
+        """Pack one setting."""
+        params, values = self.params(place), self.metrics(place)
+        text = ", ".join(f"{name}={value}" for name, value in params.items())
+        seconds = values.get("fit_seconds", 0.0) + values.get("score_seconds", 0.0)
+        return Node(
+            name=text if len(text) <= _SHOWN else f"{text[: _SHOWN - 3]}...",
+            label="setting",
+            params=params_of(params),
+            metrics=values,
+            steps=steps(self.folds(place)) if settings.log_folds else (),
+            tags={KIND: "setting"},
+            started_ms=started_ms,
+            ended_ms=started_ms + round(1000 * seconds),
+        )
+
+    def section(self, ranked: list[int]) -> str:
+        """Describe the ten best settings in Markdown."""
+        rows = [
+            {**{name: str(value) for name, value in self.params(place).items()}, **means(self.folds(place))}
+            for place in ranked[:10]
+        ]
+        more = f" The best ten of {len(ranked)} settings." if len(ranked) > 10 else ""
+        caption = f"Means over {self.n_folds} folds, and standard deviations (sd).{more}"
+        return Table(pd.DataFrame(rows), caption=caption).to_markdown()
+
+
+def validation_node(
+    result: Mapping[str, Any], estimator: Any, scored: Scored, settings: Settings, label: str, started_ms: int
+) -> Node:
+    """Pack a cross-validation of scikit-learn.
+
+    Parameters
+    ----------
+    result : mapping
+        The result of ``sklearn.model_selection.cross_validate``.
+    estimator : object
+        The estimator.
+    scored, settings, label, started_ms
+        As in `search_node`.
+    """
+    folds = {
+        key: scored.signs[name] * np.asarray(result[f"test_{name}"], dtype=float) for name, key in scored.names.items()
+    }
+    seconds = {"fit_seconds": result["fit_time"], "score_seconds": result["score_time"]}
+    facts = {
+        "estimator": described(estimator),
+        "measure": str(scored.measure),
+        "convention": scored.scorer.convention.name,
+        "n_folds": len(result["fit_time"]),
+    }
+    table = pd.DataFrame({**folds, **seconds}).rename_axis("fold")
+    return Node(
+        name=f"cross-validation of {described(estimator)}",
+        label=label,
+        params=params_of(facts),
+        metrics=means(folds) | metrics_of({name: float(np.sum(value)) for name, value in seconds.items()}),
+        steps=steps(folds) if settings.log_folds else (),
+        tags={KIND: "cross-validation"},
+        files={f"rankeval/{label}/folds.csv": table.to_csv().encode()},
+        sections={label: Table(table.reset_index(), caption="Folds.").to_markdown()},
+        children=tuple(
+            Node(
+                name=f"fold {place}",
+                label="fold",
+                params={"fold": str(place)},
+                metrics=metrics_of({str(name): float(value) for name, value in row.items()}),
+                tags={KIND: "fold"},
+                started_ms=started_ms,
+                ended_ms=started_ms + round(1000 * float(row["fit_seconds"] + row["score_seconds"])),
+            )
+            for place, row in enumerate(table.to_dict("records") if settings.log_folds else [])
+        ),
+    )

@@ -1,0 +1,491 @@
+"""Load evaluations and comparisons from MLflow, the same that were logged, or an error; compare runs.
+
+A run holds pieces: the completeness tag names their manifests, and files are held against the hashes of these.
+
+A decision on a version of a registered model needs the evaluation that was logged for it. Loading may take the run that
+the version was made in for the run of its evaluation. A decision may not: that run can hold the evaluation of another
+system. Only these name the version, and their values must be those of the evaluation:
+
+* its tags ``rankeval.<role>.run_id`` and ``rankeval.<role>.<metric>``, which `log_evaluation` with ``model_version=``
+  wrote;
+* the metrics on a data set that are linked to the logged model behind it, which `log_evaluation` with ``model_id=``
+  wrote.
+"""
+
+from __future__ import annotations
+
+import math
+import posixpath
+import tempfile
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rankeval._checks import few, shown
+from rankeval.errors import InvalidInput, TrackingError
+from rankeval.evaluation.result import from_bytes
+from rankeval_mlflow.delivery.addresses import hidden
+from rankeval_mlflow.delivery.connection import reason
+from rankeval_mlflow.delivery.payload import checked_manifest, pieces_by_role, pieces_of
+from rankeval_mlflow.layout import COMPLETE, KIND, ROLE, evaluation_path, folder, manifest_path, role_of, sha256
+from rankeval_mlflow.packing.results import CLOSE, aggregates
+from rankeval_mlflow.reading.resolving import (
+    asking,
+    chosen_role,
+    model_behind,
+    resolve,
+    run_of_model,
+    run_with,
+    text_of,
+)
+
+if TYPE_CHECKING:
+    from rankeval.comparison import Comparison
+    from rankeval.evaluation import Evaluation
+
+
+_COMPARED = {"comparison": "a comparison", "experiment": "the comparison of an experiment"}
+
+
+_NUMBERS = "comparison.json"
+
+
+def labels_of(run: Any) -> tuple[str, ...]:
+    """Return the labels of the whole pieces of a run.
+
+    Raises
+    ------
+    InvalidInput
+        If the run holds none: it is none of ours, or its upload broke off.
+    """
+    run_id = run.info.run_id
+    if COMPLETE not in run.data.tags:
+        raise InvalidInput(
+            f"run {run_id} has no tag {COMPLETE}: it holds no whole evaluation. "
+            "`rankeval mlflow list --waiting` shows pending uploads"
+        )
+    return tuple(pieces_of(run.data.tags))
+
+
+def held_instead(run: Any) -> str:
+    """Say what a run holds that lacks what was asked for, and how to read that.
+
+    Parameters
+    ----------
+    run : Run
+        The run.
+    """
+    kind = run.data.tags.get(KIND, "")
+    roles = sorted(pieces_by_role(run.data.tags))
+    held = [f"evaluations of the roles {', '.join(roles)}: load_evaluation(run, role)"] if roles else []
+    if kind in _COMPARED:
+        held.append(f"{_COMPARED[kind]}: load_comparison(run)")
+    if kind == "experiment":
+        held.append("the evaluations of its rankers in nested runs")
+    return f"it is a run of kind {kind!r}, and holds {'; '.join(held) or 'neither evaluation nor comparison'}"
+
+
+def manifest_of(client: Any, run: Any, label: str) -> dict[str, Any]:
+    """Return the manifest of a piece.
+
+    Raises
+    ------
+    InvalidInput
+        If the artifact is gone.
+    TrackingError
+        If it was altered, or the store cannot be reached.
+    """
+    return checked_manifest(artifact(client, run, manifest_path(label)), label, run.data.tags)
+
+
+def checked_file(client: Any, run: Any, manifest: dict[str, Any], path: str, what: str) -> bytes:
+    """Return a file of a piece.
+
+    Parameters
+    ----------
+    client : MlflowClient
+        A client of the store.
+    run : Run
+        The run.
+    manifest : dict
+        The manifest of the piece.
+    path : str
+        The artifact path.
+    what : str
+        The file in words, for messages.
+
+    Raises
+    ------
+    InvalidInput
+        If the artifact is gone.
+    TrackingError
+        If it was altered, or the store cannot be reached.
+    """
+    content = artifact(client, run, path)
+    found, expected = sha256(content), manifest["files"][path]
+    if found != expected:
+        raise TrackingError(
+            f"{what} in run {run.info.run_id} was altered or replaced (SHA-256 {found[:12]} instead of {expected[:12]})"
+        )
+    return content
+
+
+def artifact(client: Any, run: Any, path: str) -> bytes:
+    """Return the bytes of an artifact.
+
+    The place of the artifacts stands in the run, and MLflow's own call would ask for the run and its models again.
+
+    Raises
+    ------
+    InvalidInput
+        If it is gone; the message names what is there.
+    TrackingError
+        If the store of the artifacts cannot be reached.
+    """
+    from mlflow.store.artifact.artifact_repository_registry import get_artifact_repository
+    from mlflow.utils.uri import add_databricks_profile_info_to_artifact_uri
+
+    where = add_databricks_profile_info_to_artifact_uri(run.info.artifact_uri, client.tracking_uri)
+    repository = get_artifact_repository(where, tracking_uri=client.tracking_uri)
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            return Path(repository.download_artifacts(path, folder)).read_bytes()
+        except Exception as error:  # the stores of artifacts raise whatever their own clients raise
+            raise _not_read(repository, run.info.run_id, path, error) from error
+
+
+def _not_read(repository: Any, run_id: str, path: str, error: Exception) -> Exception:
+    # A store that answers lists what it has: so what is gone is told from a store that does not answer.
+    folder = posixpath.dirname(path)
+    try:
+        there = [found.path for found in repository.list_artifacts(folder)]
+    except Exception:  # noqa: BLE001 - as above, and the first error says more
+        there = [path]
+    if path not in there:
+        held = ", ".join(there) or "nothing"
+        return InvalidInput(f"run {run_id} no longer has the artifact {path!r}: {folder} holds {held}")
+    return TrackingError(f"the artifact {path!r} of run {run_id} cannot be read: {hidden(reason(error))}")
+
+
+def load_evaluation(name: Any, role: str | None = None, *, uri: str | None = None) -> Evaluation:
+    """Load an evaluation that `log_evaluation` or an experiment wrote.
+
+    Parameters
+    ----------
+    name : str or object
+        A run by its id or as `log_evaluation` returned it. Or a model, which stands for the run that holds its
+        evaluation: a version ``"models:/ranker/7"``, ``"models:/ranker/latest"`` or ``"models:/ranker@champion"`` (the
+        first part may be left out), a logged model ``"models:/m-..."``, or what MLflow returned for these.
+    role : str, optional
+        The role of the evaluation; needed only if there are several. ``"dev/step-3"`` is the evaluation that was logged
+        with ``step=3``; the role alone is that of the greatest step.
+    uri : str, optional
+        The tracking store, with its model registry; by default MLflow's own setting.
+
+    Returns
+    -------
+    Evaluation
+        The logged evaluation, bit for bit.
+
+    Raises
+    ------
+    InvalidInput
+        If nothing has this name, the run has no whole evaluation of this role, there are several and ``role`` is
+        missing, or an artifact is gone. The message says what there is.
+    TrackingError
+        If the store cannot be reached, or an artifact was altered.
+
+    Examples
+    --------
+    >>> import rankeval as rk
+    >>> from rankeval_mlflow import log_evaluation
+    >>> ev = rk.evaluate([1, 0, 1], [0.3, 0.2, 0.1], qid=["a", "a", "b"], measures="RR")
+    >>> run = log_evaluation(ev)
+    >>> load_evaluation(run).per_query.equals(ev.per_query)
+    True
+    """
+    with asking(uri, text_of(name)) as client:
+        return evaluation_of(client, resolve(client, name, role).run, role)
+
+
+def evaluation_of(client: Any, run: Any, role: str | None) -> Evaluation:
+    """Load the evaluation of a run that the store has given already.
+
+    Parameters
+    ----------
+    client : MlflowClient
+        A client of the store.
+    run : Run
+        The run.
+    role : str or None
+        The role; None if there is only one.
+
+    Raises
+    ------
+    InvalidInput
+        If the run has no whole evaluation of this role, or several and ``role`` is None, or an artifact is gone.
+    TrackingError
+        If an artifact was altered.
+    """
+    role, label = _chosen(run, role)
+    manifest = manifest_of(client, run, label)
+    # A record of an experiment keeps its evaluations by role and not under its own label.
+    path = evaluation_path(label if role_of(label) == role_of(role) else role)
+    return from_bytes(checked_file(client, run, manifest, path, f"the evaluation of role {role!r}"))
+
+
+def _chosen(run: Any, role: str | None) -> tuple[str, str]:
+    labels_of(run)
+    held = pieces_by_role(run.data.tags)
+    if role is not None and role != role_of(role) and role in pieces_of(run.data.tags):
+        return role, role  # one step of several: "dev/step-3"
+    chosen = chosen_role(f"run {run.info.run_id}", held, role, held_instead(run))
+    return chosen, held[chosen]
+
+
+def logged_for(client: Any, version: Any, role: str) -> tuple[Any, Evaluation]:
+    """Return the run and the evaluation of a role that were logged for a version or for its logged model.
+
+    Parameters
+    ----------
+    client : MlflowClient
+        A client of the store.
+    version : ModelVersion
+        The version.
+    role : str
+        The role of the evaluation.
+
+    Raises
+    ------
+    InvalidInput
+        If there is none, its run was deleted, or its values are not those that the version or the model has.
+    TrackingError
+        If an artifact was altered.
+    """
+    called, model_id = f"models:/{version.name}/{version.version}", model_behind(version)
+    if run_id := version.tags.get(f"rankeval.{role}.run_id"):
+        run = run_with(client, run_id)
+        said = _values_of_tags(version.tags, role)
+    elif model_id:
+        run, said = _of_model(client, model_id, role)
+    else:
+        raise InvalidInput(f"no evaluation of this role was logged for {called}")
+    evaluation = evaluation_of(client, run, role)
+    if not _agree(said, aggregates(evaluation)):
+        raise InvalidInput(
+            f"the evaluation in run {run.info.run_id} is not the one that was logged for {called}: the values differ"
+        )
+    return run, evaluation
+
+
+def _values_of_tags(tags: Mapping[str, str], role: str) -> dict[str, float]:
+    before, found = f"rankeval.{role}.", {}
+    for key, text in tags.items():
+        if key.startswith(before) and key != f"{before}run_id":
+            try:
+                found[key.removeprefix(before)] = float(text)
+            except ValueError:
+                continue  # a tag of somebody else's
+    return found
+
+
+def _of_model(client: Any, model_id: str, role: str) -> tuple[Any, dict[str, float]]:
+    linked: dict[str, dict[str, float]] = {}
+    for metric in client.get_logged_model(model_id).metrics or ():
+        if metric.dataset_digest and metric.run_id:  # others are no aggregates of evaluations
+            linked.setdefault(metric.run_id, {})[metric.key] = metric.value
+    values = {}
+    for run_id, metrics in linked.items():
+        bare = client.get_run(run_id).data.tags.get(ROLE) == role
+        before = "" if bare else f"{role}/"
+        values[run_id] = {
+            key.removeprefix(before): value
+            for key, value in metrics.items()
+            if ("/" not in key if bare else key.startswith(before))
+        }
+    run = run_of_model(client, model_id, role, [run_id for run_id, found in values.items() if found])
+    return run, values[run.info.run_id]
+
+
+def _agree(said: Mapping[str, float], held: Mapping[str, float]) -> bool:
+    finite = {key: value for key, value in held.items() if math.isfinite(value)}
+    return bool(finite) and all(
+        key in said and math.isclose(said[key], value, rel_tol=CLOSE, abs_tol=CLOSE) for key, value in finite.items()
+    )
+
+
+def load_comparison(name: Any, label: str = "comparison", *, uri: str | None = None) -> Comparison:
+    """Load a comparison that `log_comparison` or an experiment wrote, with its evaluations.
+
+    Parameters
+    ----------
+    name : str or object
+        A run or a model, as in `load_evaluation`.
+    label : str, default "comparison"
+        The name that the comparison was logged under.
+    uri : str, optional
+        The tracking store, with its model registry; by default MLflow's own setting.
+
+    Returns
+    -------
+    Comparison
+        The logged numbers, bit for bit, and the evaluations by which figures, ``best`` and the like are computed.
+        Systems that were compared as frames of scores have none.
+
+    Raises
+    ------
+    InvalidInput
+        If nothing has this name, the run holds no comparison of this label, or an artifact is gone. The message says
+        what there is.
+    TrackingError
+        If the store cannot be reached, or an artifact was altered.
+
+    Examples
+    --------
+    >>> import rankeval as rk
+    >>> from rankeval_mlflow import log_comparison
+    >>> labels, qid = [1, 0, 0, 1], ["a", "a", "b", "b"]
+    >>> scores = {"bm25": [2, 1, 2, 1], "ltr": [2, 1, 1, 2]}
+    >>> systems = {name: rk.evaluate(labels, one, qid=qid, measures="RR") for name, one in scores.items()}
+    >>> run = log_comparison(rk.compare(systems, baseline="bm25"))
+    >>> back = load_comparison(run)
+    >>> back.table["difference"].tolist(), list(back.evaluations)
+    ([0.25], ['bm25', 'ltr'])
+    """
+    from rankeval.comparison import Comparison
+
+    if not isinstance(label, str):
+        raise InvalidInput(argument="label", found=shown(label), expected="the name that a comparison was logged under")
+    with asking(uri, text_of(name)) as client:
+        run = resolve(client, name).run
+        manifest = _holder(client, run, label)
+        path, what = f"{folder(label)}/{_NUMBERS}", f"the comparison {label!r}"
+        numbers = Comparison.from_json(checked_file(client, run, manifest, path, what).decode())
+        return replace(numbers, evaluations=_evaluations(client, run, manifest, label))
+
+
+def _holder(client: Any, run: Any, label: str) -> dict[str, Any]:
+    held: list[str] = []
+    for piece in sorted(labels_of(run), key=lambda piece: piece != label):
+        manifest = manifest_of(client, run, piece)
+        paths = [posixpath.split(path) for path in manifest["files"]]
+        found = [posixpath.basename(where) for where, name in paths if name == _NUMBERS]
+        if label in found:
+            return manifest
+        held += found
+    instead = f"it holds {few(sorted(held))}" if held else held_instead(run)
+    raise InvalidInput(f"run {run.info.run_id} holds no comparison {label!r}; {instead}")
+
+
+def _evaluations(client: Any, run: Any, manifest: dict[str, Any], label: str) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for held in manifest["facts"][label]["evaluations"]:
+        what = f"the evaluation of {held['system']!r}"
+        evaluation = from_bytes(checked_file(client, run, manifest, held["path"], what))
+        if held["part"]:
+            found.setdefault(held["system"], {})[held["part"]] = evaluation
+        else:
+            found[held["system"]] = evaluation
+    return found
+
+
+def compare_runs(
+    runs: Iterable[Any], *, role: str | None = None, baseline: Any | None = None, uri: str | None = None, **options: Any
+) -> Comparison:
+    """Compare the evaluations of several runs, paired by query.
+
+    Parameters
+    ----------
+    runs : iterable of str or object
+        Runs or models, each as in `load_evaluation`.
+    role : str, optional
+        The role of the evaluation in each run.
+    baseline : str or object, optional
+        The run that the others are compared with, in any spelling of `load_evaluation`, or the name of its evaluation;
+        by default all pairs are compared. A baseline that is not among the runs is added to them.
+    uri : str, optional
+        The tracking store; by default MLflow's own setting.
+    **options
+        Options of `rankeval.compare`.
+
+    Returns
+    -------
+    Comparison
+        A system has the name of its evaluation, or the name under which its run was given if names are missing or
+        equal.
+
+    Raises
+    ------
+    ConventionMismatch
+        If conventions or judgments differ.
+    InvalidInput
+        If an evaluation cannot be loaded, two names mean the same run, or `rankeval.compare` refuses an option.
+    UnknownName
+        If a setting of `rankeval.compare` does not exist.
+    TrackingError
+        If the store cannot be reached, or an artifact was altered.
+
+    Examples
+    --------
+    >>> import rankeval as rk
+    >>> from rankeval_mlflow import log_evaluation
+    >>> labels, qid = [1, 0, 0, 1], ["a", "a", "b", "b"]
+    >>> scores = {"bm25": [2, 1, 2, 1], "ltr": [2, 1, 1, 2]}
+    >>> evaluations = [rk.evaluate(labels, one, qid=qid, measures="RR", name=name) for name, one in scores.items()]
+    >>> runs = [log_evaluation(ev).run_id for ev in evaluations]
+    >>> compare_runs(runs, baseline="bm25").table[["baseline", "system", "difference"]].values.tolist()
+    [['bm25', 'ltr', 0.25]]
+    """
+    from rankeval.comparison import compare
+
+    if isinstance(runs, (str, bytes)) or not isinstance(runs, Iterable):
+        raise InvalidInput(argument="runs", found=shown(runs), expected="several runs, each by its id or as a model")
+    given = list(runs)
+    spelt = [text_of(one) for one in given]
+    with asking(uri, few(spelt)) as client:
+        found = [resolve(client, one, role).run for one in given]
+        _refuse_repeated(spelt, [run.info.run_id for run in found])
+        loaded = {
+            name: (run.info.run_id, evaluation_of(client, run, role)) for name, run in zip(spelt, found, strict=True)
+        }
+        reference = _among(client, baseline, loaded, role) if baseline is not None else None
+    called = _called({name: evaluation for name, (_, evaluation) in loaded.items()})
+    systems = {called[name]: evaluation for name, (_, evaluation) in loaded.items()}
+    return compare(systems, baseline=None if reference is None else called[reference], **options)
+
+
+def _among(client: Any, baseline: Any, loaded: dict[str, tuple[str, Evaluation]], role: str | None) -> str:
+    """Return the name of the baseline among the loaded runs; load it if it is a run besides them."""
+    names = [name for name, (_, evaluation) in loaded.items() if evaluation.name == baseline]
+    if len(names) == 1:
+        return names[0]
+    spelt = text_of(baseline)
+    if spelt in loaded:
+        return spelt
+    if len(names) > 1:
+        raise InvalidInput(f"baseline {shown(baseline)} is the name of several evaluations; give the id of its run")
+    run = resolve(client, baseline, role).run
+    for name, (run_id, _) in loaded.items():
+        if run_id == run.info.run_id:
+            return name
+    loaded[spelt] = (run.info.run_id, evaluation_of(client, run, role))
+    return spelt
+
+
+def _called(evaluations: Mapping[str, Evaluation]) -> dict[str, str]:
+    names = [evaluation.name for evaluation in evaluations.values()]
+    return {
+        given: evaluation.name if evaluation.name and names.count(evaluation.name) == 1 else given
+        for given, evaluation in evaluations.items()
+    }
+
+
+def _refuse_repeated(spelt: list[str], ids: list[str]) -> None:
+    # The scores of a run would be compared with themselves.
+    first: dict[str, str] = {}
+    for name, run_id in zip(spelt, ids, strict=True):
+        if run_id in first:
+            also = "" if name == first[run_id] else f" and {name}"
+            raise InvalidInput(f"runs names one run twice: {first[run_id]}{also}", remedy="give each run once")
+        first[run_id] = name

@@ -1,0 +1,545 @@
+"""Save a fitted ranker in the MLflow flavour of its library, as files in memory.
+
+==========================  ====================  ===============================================================
+fitted estimator            flavour               in the file
+==========================  ====================  ===============================================================
+LightGBM's                  ``mlflow.lightgbm``   its booster, as text; MLflow refuses LGBMRanker as an unknown type
+XGBoost's                   ``mlflow.xgboost``    the model
+CatBoost's                  ``mlflow.catboost``   the model
+scikit-learn's, Pipelines   ``mlflow.sklearn``    the estimator, by skops if skops can, else by cloudpickle
+classifiers                 ``mlflow.pyfunc``     the classifier by ``mlflow.sklearn``, and a script that makes scores
+==========================  ====================  ===============================================================
+
+Early stopping is in all of them: LightGBM writes the trees up to the best iteration, XGBoost the number of the best
+iteration, and CatBoost drops the others when training ends.
+
+The trap: a flavour can lose a parameter that `predict` reads, as XGBoost's loses ``missing``. So a model is loaded
+again before it is logged, and must give the same scores for rows of X, bit for bit.
+
+`packed` makes one file of a saved ranker, so that an experiment keeps it beside a cached result: a ZIP archive of
+``saved.json`` with the name of the flavour and the parameters, and the files of the MLflow model below ``model/``.
+
+First, `bare` takes rankeval's classes out of the ranker, so that what is left can be loaded without rankeval::
+
+    QueryRanker(LGBMRanker())                        the fitted LGBMRanker
+    QueryRanker(Pipeline([scale, LGBMRanker()]))     the fitted Pipeline
+    Pipeline([scale, QueryRanker(LGBMRanker())])     a Pipeline of the same steps with the fitted LGBMRanker
+    GridSearchCV(QueryRanker(Ridge()))               the fitted Ridge of the best parameters
+    VotingRegressor([("a", QueryRanker(Ridge()))])   a VotingRegressor of the fitted Ridges
+
+Nothing is fitted again and no array is copied. The parts that change are shallow copies; the ranker stays as it is.
+
+The packages that the estimator needs are read from its file, never guessed, and pinned to the installed versions.
+MLflow would load the model in a new process and note every package that is imported, which takes seconds and finds
+rankeval if the environment imports it.
+"""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import io
+import json
+import logging
+import math
+import pickletools
+import sys
+import tempfile
+import warnings
+import zipfile
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import cache
+from importlib.metadata import PackageNotFoundError, packages_distributions, version
+from pathlib import Path
+from typing import Any
+
+import cloudpickle
+import mlflow
+import mlflow.sklearn
+import numpy as np
+from mlflow.exceptions import MlflowException
+from numpy.typing import NDArray
+from sklearn.exceptions import NotFittedError
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import check_is_fitted
+
+from rankeval import QueryRanker
+from rankeval._checks import said
+from rankeval.collection.data import RankingData, take_rows
+from rankeval.errors import InvalidInput
+from rankeval.evaluation.responses import responses
+from rankeval.model_selection import boosters
+from rankeval.model_selection.nesting import features_for
+from rankeval.model_selection.query_ids import n_rows
+from rankeval.model_selection.scorers import as_fitted
+from rankeval_mlflow.delivery.payload import MLMODEL, SavedModel, without_ids
+from rankeval_mlflow.layout import param_text, safe_names
+
+# Parameters that `predict` does not read. A fitted estimator keeps our splitters and scorers there.
+_ONLY_FOR_FIT = frozenset({"cv", "scoring"})
+
+_OURS = ("rankeval", "rankeval_mlflow")
+# Import names whose package has another name; the others are asked for if they are not packages themselves.
+_PACKAGES = {"sklearn": "scikit-learn"}
+
+
+# Rows of X from which the signature is inferred, and for which the saved model must give the scores of the ranker.
+CHECKED_ROWS = 1000
+
+_LOADER = Path(__file__).with_name("scores_of_classes.py")  # it is copied into models, and never imported from here
+_FACTS, _MODEL = "saved.json", "model/"
+# The type of all models that we log, as in ``mlflow.models.evaluate(model_type="ranker")``.
+MODEL_TYPE = "ranker"
+
+
+def bare(ranker: Any) -> Any:
+    """Return a fitted estimator that predicts as the ranker does and has no part of rankeval.
+
+    Parameters
+    ----------
+    ranker : object
+        A fitted QueryRanker, a Pipeline or search around one, or any other fitted estimator.
+
+    Raises
+    ------
+    InvalidInput
+        If it is no fitted estimator, or a QueryRanker of a classifier is a member of an ensemble.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import Ridge
+    >>> bare(QueryRanker(Ridge()).fit([[0.0], [1.0]], [0, 1], qid=["a", "a"]))
+    Ridge()
+    """
+    if isinstance(ranker, type) or not hasattr(ranker, "predict"):
+        raise InvalidInput(f"ranker is {ranker!r}; give a fitted estimator, such as QueryRanker(...).fit(...)")
+    if isinstance(ranker, QueryRanker):
+        _check_fitted(ranker)
+        return bare(ranker.estimator_)
+    if hasattr(ranker, "best_estimator_"):
+        return bare(ranker.best_estimator_)
+    if hasattr(ranker, "best_params_") or hasattr(ranker, "param_distributions") or hasattr(ranker, "param_grid"):
+        raise InvalidInput(
+            f"ranker is a {type(ranker).__name__} without best_estimator_: fit it, with refit=True or the name of a "
+            "measure"
+        )
+    if isinstance(ranker, Pipeline):
+        pipeline = copy.copy(ranker)
+        *head, (name, last) = ranker.steps
+        pipeline.steps = [*((step, _without(one, "step")) for step, one in head), (name, bare(last))]
+        return pipeline
+    if not hasattr(ranker, "get_params"):
+        return ranker
+    _check_fitted(ranker)
+    return ranker if boosters.library(ranker) else _without(ranker, "ranker")
+
+
+def gives_classes(estimator: Any) -> bool:
+    """Say whether `predict` gives labels, so that scores come from another method.
+
+    Parameters
+    ----------
+    estimator : object
+        A fitted estimator. CatBoost's rankers have an empty ``classes_``, and only `predict`.
+    """
+    return hasattr(estimator, "classes_") and (
+        hasattr(estimator, "predict_proba") or hasattr(estimator, "decision_function")
+    )
+
+
+def _check_fitted(estimator: Any) -> None:
+    try:
+        # CatBoost's estimators know it themselves, and nobody else does.
+        fitted = estimator.is_fitted() if hasattr(estimator, "is_fitted") else check_is_fitted(estimator) is None
+    except NotFittedError:
+        fitted = False
+    if not fitted:
+        raise InvalidInput(f"ranker is {estimator!r}, which is not fitted: call fit first")
+
+
+def _without(value: Any, name: str) -> Any:
+    """Return a value in which fitted and unfitted QueryRankers are replaced by their estimators; itself if none is."""
+    if isinstance(value, QueryRanker):
+        return _member(value)
+    if type(value) in (list, tuple):
+        parts = [_without(one, name) for one in value]
+        return value if _same(parts, value) else type(value)(parts)
+    if isinstance(value, dict):  # also scikit-learn's Bunch
+        changed = {key: _without(one, str(key)) for key, one in value.items()}
+        if _same(changed.values(), value.values()):
+            return value
+        copied = copy.copy(value)
+        copied.update(changed)
+        return copied
+    if name in _ONLY_FOR_FIT and type(value).__module__.partition(".")[0] == "rankeval":
+        return None
+    if isinstance(value, type) or not (hasattr(value, "get_params") and hasattr(value, "__dict__")):
+        return value
+    if boosters.library(value):
+        return value
+    state = {key: _without(one, key) for key, one in vars(value).items()}
+    if _same(state.values(), vars(value).values()):
+        return value
+    changed_one = copy.copy(value)
+    vars(changed_one).update(state)
+    return changed_one
+
+
+def _member(ranker: QueryRanker) -> Any:
+    # The ensemble asks its members for `predict`.
+    if not hasattr(ranker, "estimator_"):
+        return _without(ranker.estimator, "estimator")
+    inner = bare(ranker.estimator_)
+    if gives_classes(inner):
+        raise InvalidInput(
+            f"ranker has a member {ranker!r}, whose score is a probability, and {type(inner).__name__}.predict gives "
+            "labels: it cannot be saved without rankeval; use a regressor or a ranker there"
+        )
+    return inner
+
+
+def _same(new: Iterable[Any], old: Iterable[Any]) -> bool:
+    return all(one is other for one, other in zip(new, old, strict=True))
+
+
+def way_of(estimator: Any) -> tuple[dict[str, Any], set[str]]:
+    """Return how `mlflow.sklearn` is to write an estimator, and the modules that the file names.
+
+    skops first: it loads no class that the model does not list. cloudpickle takes what skops cannot, such as functions
+    and classes of a notebook.
+
+    Parameters
+    ----------
+    estimator : object
+        A fitted estimator.
+
+    Raises
+    ------
+    InvalidInput
+        If the file would need rankeval, or neither can write it.
+    """
+    by_skops = _by_skops(estimator)
+    if by_skops is not None and "__main__" not in by_skops[1]:
+        types, modules = by_skops
+        way: dict[str, Any] = {"serialization_format": "skops", "skops_trusted_types": types}
+    else:
+        modules, way = _by_cloudpickle(estimator), {"serialization_format": "cloudpickle"}
+    if ours := sorted(name for name in modules if name.partition(".")[0] in _OURS):
+        raise InvalidInput(
+            f"ranker cannot be saved without rankeval: it holds something of {ours[0]}. Take that out, or log it by "
+            "mlflow.sklearn.log_model(..., serialization_format='cloudpickle') and load it where rankeval is installed"
+        )
+    return way, modules
+
+
+def pinned(packages: Iterable[str]) -> list[str]:
+    """Return pip requirements with the installed versions; a module of no package or of Python's own is left out.
+
+    Parameters
+    ----------
+    packages : iterable of str
+        Import names of packages.
+    """
+    found = {}
+    for name in set(packages) - sys.stdlib_module_names:
+        package = _PACKAGES.get(name, name)
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            for other in _distributions().get(name, [])[:1]:
+                found[other] = version(other)
+    return [f"{package}=={number.partition('+')[0]}" for package, number in sorted(found.items())]
+
+
+@cache
+def _distributions() -> Mapping[str, list[str]]:
+    # Cached, since the file lists of all installed packages are read.
+    return packages_distributions()
+
+
+def _by_skops(estimator: Any) -> tuple[list[str], set[str]] | None:
+    if "skops_trusted_types" not in inspect.signature(mlflow.sklearn.save_model).parameters:
+        return None
+    import skops.io
+
+    try:
+        content = skops.io.dumps(estimator)
+        # The types that skops does not know itself. They are those of the user's own model.
+        types = sorted(skops.io.get_untrusted_types(data=content))
+        skops.io.loads(content, trusted=types)
+    except Exception:  # noqa: BLE001 - skops raises whatever the state of a foreign class raises, RecursionError too
+        return None
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        return types, set(_modules(json.loads(archive.read("schema.json"))))
+
+
+def _modules(node: Any) -> Iterator[str]:
+    if isinstance(node, dict):
+        if isinstance(node.get("__module__"), str):
+            yield node["__module__"]
+        for part in node.values():
+            yield from _modules(part)
+    elif isinstance(node, list):
+        for part in node:
+            yield from _modules(part)
+
+
+def _by_cloudpickle(estimator: Any) -> set[str]:
+    """Return the modules of a pickle: of its classes and functions, and those that its own functions import."""
+    try:
+        content = cloudpickle.dumps(estimator)
+    except Exception as error:  # a foreign class raises whatever it likes
+        raise InvalidInput(f"ranker cannot be saved: {type(error).__name__}: {error}") from error
+    # A class is named by two texts, its module and its name; a module that a function uses is named by one.
+    texts = [str(arg) for _, arg, _ in pickletools.genops(content) if isinstance(arg, str)]
+    return {text for text in texts if text in sys.modules}
+
+
+def features(estimator: Any, X: Any) -> Any:
+    """Return rows as the served model gets them: a pandas frame, a sparse matrix or an array.
+
+    Parameters
+    ----------
+    estimator : object
+        The fitted estimator.
+    X : array, sparse matrix or frame of shape (n_rows, n_features)
+        The rows.
+    """
+    if hasattr(X, "columns") and hasattr(X, "to_pandas"):
+        return X.to_pandas()
+    return X if hasattr(X, "iloc") else features_for(estimator, X)
+
+
+def signature(X: Any, scores: NDArray[np.float64] | None) -> Any:
+    """Return MLflow's signature of rows and scores, or None if there are no rows or MLflow cannot describe them.
+
+    MLflow has no type for pandas' categories, and turns them into texts wherever a signature has another type for them.
+    Rows with such a column have no signature; a request must then have the columns of `fit`, in their order: LightGBM
+    and CatBoost take them by place, and give other scores without an error if the order differs.
+
+    Parameters
+    ----------
+    X : array, sparse matrix or frame of shape (n_rows, n_features), or None
+        The rows.
+    scores : ndarray of shape (n_rows,)
+        Their scores.
+    """
+    import pandas as pd
+    from mlflow.models import infer_signature
+
+    if X is None:
+        return None
+    if hasattr(X, "iloc") and any(isinstance(kind, pd.CategoricalDtype) for kind in X.dtypes):
+        return None
+    return infer_signature(X, scores)
+
+
+def saved(ranker: Any, name: str = "ranker", *, X: Any = None) -> SavedModel:
+    """Save a fitted ranker as an MLflow model that needs no rankeval.
+
+    Parameters
+    ----------
+    ranker : object
+        A fitted QueryRanker, ranker, regressor or classifier, or a Pipeline or search with one.
+    name : str
+        Name of the model.
+    X : RankingData, array, sparse matrix or frame of shape (n_rows, n_features), optional
+        Rows to rank, such as those of `fit`. The signature is inferred from the first of them, and the saved model is
+        checked on them. A column "qid" is left out unless the ranker was fitted with it.
+
+    Raises
+    ------
+    InvalidInput
+        If the ranker is not fitted, needs rankeval to predict, or is refused by its flavour; or if the saved model
+        gives other scores than the ranker for the rows of X.
+    """
+    X = X.X if isinstance(X, RankingData) else X
+    inner = bare(ranker)
+    # MLflow's inference reads each cell in Python: 5 seconds for a million.
+    few = (
+        None if X is None else features(inner, as_fitted(inner, take_rows(X, np.arange(min(CHECKED_ROWS, n_rows(X))))))
+    )
+    scores = None if few is None else responses(ranker, few)
+    with tempfile.TemporaryDirectory() as folder, _quiet():
+        path = Path(folder) / "model"
+        flavor = _write(inner, path, signature(few, scores))
+        if few is not None:
+            _check(path, few, scores, ranker)
+        files = {file.relative_to(path).as_posix(): file.read_bytes() for file in _files(path)}
+    files[MLMODEL] = without_ids(files[MLMODEL])
+    return SavedModel(name, files, parameters(ranker), flavor=flavor, model_type=MODEL_TYPE)
+
+
+def parameters(ranker: Any) -> dict[str, str]:
+    """Return the parameters of a fitted ranker, without those that are None or no plain values.
+
+    Parameters
+    ----------
+    ranker : object
+        A fitted ranker.
+    """
+    inner = bare(ranker)
+    given = inner.get_params() if hasattr(inner, "get_params") else dict(getattr(inner, "params", {}))
+    plain = {key: value for key, value in given.items() if isinstance(value, (str, bool, int, float))}
+    plain = {key: value for key, value in plain.items() if not (isinstance(value, float) and math.isnan(value))}
+    if getattr(ranker, "n_iterations_", None) is not None:
+        plain["n_iterations"] = ranker.n_iterations_
+    names = safe_names({"estimator": None, **plain})
+    return {"estimator": type(inner).__name__} | {names[key]: param_text(value) for key, value in plain.items()}
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    return (file for file in sorted(folder.rglob("*")) if file.is_file() and "__pycache__" not in file.parts)
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    # Advice that we followed: on pickle, on integer columns, on requirements that are given.
+    loggers = [logging.getLogger(name) for name in ("mlflow.sklearn", "mlflow.pyfunc", "mlflow.models.model")]
+    levels = [logger.level for logger in loggers]
+    try:
+        for logger in loggers:
+            logger.setLevel(logging.ERROR)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", category=UserWarning)
+            yield
+    finally:
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)
+
+
+def _write(inner: Any, path: Path, schema: Any) -> str:
+    library = boosters.library(inner) if _predicts_by_its_library(inner) else None
+    if gives_classes(inner):
+        return _write_classifier(inner, path, schema)
+    try:
+        if library == "lightgbm":
+            _native("lightgbm", getattr(inner, "booster_", inner), path, schema)
+        elif library == "xgboost" and _keeps_all(inner):
+            _native("xgboost", inner, path, schema)
+        elif library == "catboost":
+            _native("catboost", inner, path, schema)
+        else:
+            _write_estimator(inner, path, schema)
+            return "sklearn"
+    except MlflowException as error:
+        raise InvalidInput(f"ranker cannot be saved: {said(error)}") from error
+    return library
+
+
+def _native(library: str, model: Any, path: Path, schema: Any) -> None:
+    import importlib
+
+    flavour = importlib.import_module(f"mlflow.{library}")
+    flavour.save_model(model, str(path), signature=schema, pip_requirements=pinned([library, "pandas"]))
+
+
+def _predicts_by_its_library(inner: Any) -> bool:
+    # The file of a booster loses a `predict` that a subclass has of its own.
+    predict = getattr(type(inner), "predict", None)
+    return getattr(predict, "__module__", "").partition(".")[0] == boosters.library(inner)
+
+
+def _keeps_all(inner: Any) -> bool:
+    # The file of an XGBoost model lacks ``missing``.
+    missing = inner.get_params(deep=False).get("missing")
+    own = type(inner).__module__.partition(".")[0] == "xgboost"
+    return own and (missing is None or (isinstance(missing, float) and math.isnan(missing)))
+
+
+def _write_estimator(inner: Any, path: Path, schema: Any) -> None:
+    """Save by `mlflow.sklearn`; the requirements are the packages whose classes the file names."""
+    if not hasattr(inner, "get_params"):
+        raise InvalidInput(
+            f"ranker is a {type(inner).__name__}; give a QueryRanker, an estimator of LightGBM, XGBoost, CatBoost or "
+            "scikit-learn, or a Pipeline"
+        )
+    way, modules = way_of(inner)
+    packages = sorted(
+        {module.partition(".")[0] for module in modules} | {"sklearn", "pandas", way["serialization_format"]}
+    )
+    mlflow.sklearn.save_model(inner, str(path), signature=schema, pip_requirements=pinned(packages), **way)
+
+
+def _write_classifier(inner: Any, path: Path, schema: Any) -> str:
+    with tempfile.TemporaryDirectory() as folder:
+        classifier = Path(folder) / "classifier"
+        _write_estimator(inner, classifier, None)
+        lines = (classifier / "requirements.txt").read_text().splitlines()
+        mlflow.pyfunc.save_model(
+            str(path),
+            loader_module=_LOADER.stem,
+            data_path=str(classifier),
+            code_paths=[str(_LOADER)],
+            signature=schema,
+            pip_requirements=[line for line in lines if not line.startswith("mlflow")],
+        )
+    return "python_function"
+
+
+def _check(path: Path, rows: Any, scores: Any, ranker: Any) -> None:
+    paths = list(sys.path)  # MLflow adds the code of a model, and this folder will be gone
+    try:
+        found = np.asarray(mlflow.pyfunc.load_model(str(path), suppress_warnings=True).predict(rows), dtype=np.float64)
+    except MlflowException as error:
+        raise InvalidInput(f"X is refused by the saved model: {said(error)}") from error
+    finally:
+        sys.path[:] = paths
+    odd = np.flatnonzero(found.reshape(-1) != scores) if found.size == len(scores) else None
+    if odd is None or len(odd):
+        kind = type(ranker.estimator_ if isinstance(ranker, QueryRanker) else ranker).__name__
+        where = "another number of scores" if odd is None else f"another score in row {odd[0]} of X"
+        raise InvalidInput(f"ranker cannot be saved: the saved {kind} gives {where}, of {len(scores)} rows tried")
+
+
+def packed(model: SavedModel) -> bytes:
+    """Return a saved ranker as the bytes of one file.
+
+    Parameters
+    ----------
+    model : SavedModel
+        From `saved`. Its name is not kept.
+    """
+    facts = {"params": model.params, "flavor": model.flavor, "tags": model.tags}
+    sink = io.BytesIO()
+    with zipfile.ZipFile(sink, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr(_FACTS, json.dumps(facts))
+        for path, content in model.files.items():
+            archive.writestr(f"{_MODEL}{path}", content)
+    return sink.getvalue()
+
+
+def unpacked(content: bytes, name: str) -> SavedModel:
+    """Return the saved ranker that `packed` wrote.
+
+    Parameters
+    ----------
+    content : bytes
+        What `packed` returned.
+    name : str
+        Name of the model.
+
+    Raises
+    ------
+    InvalidInput
+        If these are other bytes.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import Ridge
+    >>> from rankeval import QueryRanker
+    >>> from rankeval_mlflow.saving import saved
+    >>> ranker = QueryRanker(Ridge()).fit([[0.0], [1.0]], [0, 1], qid=["a", "a"])
+    >>> model = unpacked(packed(saved(ranker)), "ridge")
+    >>> model.name, model.flavor, "MLmodel" in model.files
+    ('ridge', 'sklearn', True)
+    """
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            facts = json.loads(archive.read(_FACTS))
+            files = {path: archive.read(path) for path in archive.namelist() if path.startswith(_MODEL)}
+        paths = {path.removeprefix(_MODEL): content for path, content in files.items()}
+        return SavedModel(name, paths, dict(facts["params"]), dict(facts["tags"]), facts["flavor"], MODEL_TYPE)
+    except (zipfile.BadZipFile, LookupError, ValueError, TypeError, NotImplementedError) as error:
+        raise InvalidInput(f"the packed model is damaged: {type(error).__name__}: {error}") from error

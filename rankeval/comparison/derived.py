@@ -1,0 +1,260 @@
+"""What follows from a comparison when it is asked for: the best system, effects and posteriors, ranks.
+
+These read the scores query by query from the evaluations that a comparison holds, paired as it paired them. After
+`Comparison.from_json` it holds none, and then they refuse, or return what was kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple, cast
+
+import numpy as np
+import pandas as pd
+
+from rankeval._registry import chosen
+from rankeval.comparison.inputs import Scores, SharedScores, shared_scores
+from rankeval.comparison.record import Choice, ComparisonRecord, gains, kept, known_means, overall
+from rankeval.errors import InvalidInput
+from rankeval.measures import direction
+from rankeval.significance.columns import differences
+from rankeval.significance.declarations import CORRECTIONS, FOLD_TESTS, Floats, Rng, Settings, seed_of
+from rankeval.significance.effects import (
+    cliffs_delta,
+    correlated_t,
+    effect_interval,
+    hedges_g,
+    signed_rank,
+    standardised_effect,
+    superiority,
+)
+from rankeval.significance.multiple import value_of_choice
+from rankeval.significance.orders import competition_ranks, rank_ranges, shares_first
+
+METHODS = ("t", "signed_rank")
+RANK_COLUMNS = ("measure", "system", "mean", "rank", "rank_low", "rank_high", "share_first")
+
+
+def has_scores(record: ComparisonRecord) -> bool:
+    """Tell whether systems were compared, and the scores of every one are here, query by query."""
+    names, asked = {*record.table["system"], *record.table["baseline"]}, record.settings
+    is_plain = not record.table.empty and asked.test not in FOLD_TESTS and not asked.collection_weights
+    return is_plain and names <= set(record.evaluations)
+
+
+def held_scores(record: ComparisonRecord, measures: Sequence[str]) -> SharedScores:
+    """Return the scores of a comparison query by query, paired as it paired them.
+
+    Parameters
+    ----------
+    record : ComparisonRecord
+        The comparison.
+    measures : sequence of str
+        Measures that were compared.
+
+    Raises
+    ------
+    InvalidInput
+        Over several collections, whose queries are no single sample; of one system; without evaluations.
+    """
+    if record.settings.collection_weights:
+        raise InvalidInput(
+            "this is computed from the queries of one collection, and the comparison is over several: compare the "
+            "systems on one of them, {system: parts[collection] for system, parts in evaluations.items()}"
+        )
+    if record.table.empty:
+        raise InvalidInput("this is computed from differences, and the comparison has one system: compare two")
+    if not {*record.table["system"], *record.table["baseline"]} <= set(record.evaluations):
+        raise InvalidInput(
+            "the scores of every query are needed, and this comparison was read from a file or lost its evaluations",
+            remedy="compare the evaluations again",
+        )
+    # unpaired="skip" compared the common queries only; else all systems have the same ones.
+    return shared_scores(cast("Mapping[str, Scores]", record.evaluations), list(measures), unpaired="skip")
+
+
+def best_system(record: ComparisonRecord, measure: str) -> Choice:
+    """Return the system with the best mean, and its value corrected for the choosing.
+
+    Parameters
+    ----------
+    record : ComparisonRecord
+        The comparison. Candidates are all systems but its baseline.
+    measure : str
+        A measure that was compared.
+
+    Raises
+    ------
+    InvalidInput
+        Without scores per query, or if the comparison is one of folds.
+    UnknownName
+        If the measure was not compared.
+    """
+    asked, choice = record.settings, kept(record).choice
+    if record.table.empty:
+        rows = {row["measure"]: row for row in known_means(record).to_dict("records")}
+        row = rows[chosen("measure", measure, rows)]
+        value, low, high = (float(row[name]) for name in ("mean", "ci_low", "ci_high"))
+        return Choice(str(row["system"]), measure, None, value, low, high, 1, asked.confidence_level)
+    chosen("measure of the comparison", measure, record.table["measure"].tolist())
+    if choice is not None and choice.measure == measure:
+        return choice
+    if asked.test in FOLD_TESTS:
+        raise InvalidInput(
+            "the value of the best is estimated from queries, and this comparison is one of folds",
+            remedy='compare with question="models"',
+        )
+    scores = held_scores(record, [measure])
+    columns = dict(zip(scores.systems, scores.scores[:, :, 0].T, strict=True))
+    names = [name for name in columns if name != asked.baseline]
+    values = np.column_stack([columns[name] for name in names])
+    if asked.baseline is not None:
+        values = differences(values, columns[asked.baseline][:, None])
+    sign = direction(measure)
+    found = value_of_choice(sign * values, asked.of_resampling)
+    low, high = sorted((sign * found.ci_low, sign * found.ci_high))
+    return Choice(
+        system=names[found.leader],
+        measure=measure,
+        baseline=asked.baseline,
+        estimate=sign * found.estimate,
+        ci_low=low,
+        ci_high=high,
+        n_candidates=len(names),
+        confidence_level=asked.confidence_level,
+    )
+
+
+class _RowScores(NamedTuple):
+    """The numbers that a row of a comparison is made of, by query or by fold; gains are positive if it is better."""
+
+    names: dict[str, str]
+    direction: float
+    baseline: Floats
+    system: Floats
+    gains: Floats
+
+
+def _scores_by_row(record: ComparisonRecord) -> Iterator[_RowScores]:
+    """Yield the scores behind each row, without those of slices."""
+    table, folds = overall(record).table, kept(record).folds
+    scores = folds or held_scores(record, [str(name) for name in table["measure"].unique()])
+    for row in table[["measure", "baseline", "system"]].to_dict("records"):
+        place, sign = scores.measures.index(row["measure"]), direction(row["measure"])
+        baseline, system = (
+            np.asarray(scores.scores[:, scores.systems.index(row[side]), place]) for side in ("baseline", "system")
+        )
+        names = {str(name): value for name, value in row.items()}
+        yield _RowScores(names, sign, baseline, system, sign * differences(system, baseline))
+
+
+def effects_of(record: ComparisonRecord) -> pd.DataFrame:
+    """Return the table of effects, as `rankeval.Comparison.effects` documents it."""
+    folds, level, rows = kept(record).folds, record.settings.confidence_level, []
+    for row in _scores_by_row(record):
+        interval = effect_interval(row.gains, confidence_level=level, ratio=folds.ratio if folds else 0.0)
+        effects = {
+            "cohens_d": float(standardised_effect(row.gains)),
+            "d_low": float(interval.low),
+            "d_high": float(interval.high),
+            "hedges_g": float(hedges_g(row.gains)),
+            "cliffs_delta": row.direction * cliffs_delta(row.system, row.baseline) + 0.0,  # no -0
+            "superiority": float(superiority(row.gains)),
+        }
+        rows.append(row.names | effects)
+    return pd.DataFrame(rows)
+
+
+def posteriors_of(record: ComparisonRecord, rope: float, *, method: str, n_samples: int, rng: Rng) -> pd.DataFrame:
+    """Return the table of posterior probabilities, as `rankeval.Comparison.bayes` documents it."""
+    folds, rows = kept(record).folds, []
+    if chosen("method", method, METHODS) == "signed_rank" and folds:
+        raise InvalidInput(
+            'the signed rank test takes independent gains, and folds overlap: use method="t", the correlated t, or '
+            'compare the queries with question="models"'
+        )
+    seed = seed_of(rng)
+    for row in _scores_by_row(record):
+        if method == "signed_rank":
+            found = signed_rank(row.gains, rope, n_samples=n_samples, rng=seed)
+        else:
+            found = correlated_t(row.gains, rope, ratio=folds.ratio if folds else 0.0)
+        names = ("worse", "equivalent", "better")
+        rows.append(row.names | {f"p_{name}": float(getattr(found, name)) for name in names})
+    return pd.DataFrame(rows)
+
+
+def rank_table(record: ComparisonRecord) -> pd.DataFrame:
+    """Return a row per measure and system with its rank and the range of ranks that is not ruled out.
+
+    Parameters
+    ----------
+    record : ComparisonRecord
+        A two-sided comparison of all pairs, corrected for any false claim.
+
+    Returns
+    -------
+    DataFrame
+        As `rankeval.Comparison.ranks` describes it.
+
+    Raises
+    ------
+    InvalidInput
+        A comparison that says nothing on all pairs at once; the message has the reason.
+    """
+    asked = record.settings
+    correction = CORRECTIONS[chosen("correction", asked.correction, CORRECTIONS)]
+    able = ", ".join(repr(name) for name, one in CORRECTIONS.items() if one.familywise)
+    needs = {
+        "all pairs: compare without baseline=, or call rankeval.rank_intervals": asked.baseline is None,
+        'both directions of each pair: compare with claim="difference" and alternative="two-sided"': (
+            asked.alternative == "two-sided" and asked.claim == "difference"
+        ),
+        f"control of the chance of any false claim: compare with correction= one of {able}": correction.familywise,
+        "adjusted p-values: this comparison has none, and a note of it says why": (
+            record.table["p_adjusted"].notna().any()
+        ),
+    }
+    if lacking := [need for need, is_met in needs.items() if not is_met]:
+        raise InvalidInput(f"ranks need {lacking[0]}")
+    leading = list(record.table.columns[: record.table.columns.get_loc("measure")])  # a collection or a slice
+    scores: dict[str, Floats] = {}
+    if not leading and has_scores(record):
+        shared = held_scores(record, record.table["measure"].unique().tolist())
+        scores = {measure: shared.scores[:, :, place] for place, measure in enumerate(shared.measures)}
+    table = record.table.assign(gain=gains(record), shown=record.shown)
+    parts = []
+    for _, rows in table.groupby([*leading, "measure"], sort=False):
+        part = _ranks_of(rows, scores.get(rows["measure"].iloc[0]), asked.of_resampling)
+        parts.append(part.assign(**rows[leading].iloc[0]))
+    return pd.concat(parts, ignore_index=True)[[*leading, *RANK_COLUMNS]]
+
+
+def _ranks_of(table: pd.DataFrame, scores: Floats | None, settings: Settings) -> pd.DataFrame:
+    measure = str(table["measure"].iloc[0])
+    means = pd.concat([table.set_index(role)[f"mean_{role}"] for role in ("baseline", "system")])
+    means = means[~means.index.duplicated()]  # in the order in which the systems were given
+    sign = direction(measure)
+    low, high = rank_ranges(_shown_better(table, means.index))
+    found = pd.DataFrame(
+        {
+            "measure": measure,
+            "system": means.index,
+            "mean": means.to_numpy(),
+            "rank": competition_ranks(sign * means.to_numpy()),
+            "rank_low": low,
+            "rank_high": high,
+            "share_first": np.nan if scores is None else shares_first(sign * scores, settings),
+        }
+    )
+    return found.sort_values(["rank", "rank_low", "rank_high"], kind="stable")
+
+
+def _shown_better(table: pd.DataFrame, systems: pd.Index[str]) -> np.ndarray[tuple[int, int], np.dtype[np.bool_]]:
+    """Return a matrix: True at [i, j] if the mean of i was shown to be better than that of j."""
+    better = np.zeros((len(systems), len(systems)), dtype=np.bool_)
+    first, second = (systems.get_indexer(pd.Index(table[role])) for role in ("baseline", "system"))
+    up, down = (table["shown"] & (sign * table["gain"] > 0) for sign in (1, -1))
+    better[second[up], first[up]] = True
+    better[first[down], second[down]] = True
+    return better

@@ -1,0 +1,363 @@
+"""The result of a comparison in a few sentences; report, command line, notebook and tracker share them.
+
+The first sentence names one pair: of the rows whose claim is shown, the one with the largest gain; if none is shown,
+the largest gain of all. It gives the adjusted interval, which holds for all comparisons of the family at once. So it
+may name a system whose gain was picked as the largest: the value of such a choice is `Comparison.best`. Then every
+other system is named with what was shown of it, and, since this is the choice that is left, whether the two systems
+with the best means can be told apart.
+
+::
+
+    _rows       the rows that the sentences speak of; pairs are turned so that no gain is negative
+    _named      the row that the first sentence names
+    _evidence   difference, interval, number of queries and p of a row
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from typing import Any, NamedTuple
+
+import pandas as pd
+
+from rankeval._checks import count
+from rankeval.comparison.design import COLLECTION, TOGETHER
+from rankeval.comparison.inputs import POOLED_FOLDS
+from rankeval.comparison.record import (
+    MOST_LISTED,
+    ComparisonRecord,
+    best_first,
+    gains,
+    kept,
+    known_means,
+    main_measure,
+    parted,
+)
+from rankeval.evaluation.choosing import UNNAMED
+from rankeval.measures import greater_is_better
+from rankeval.render.tables import p_value, telling
+from rankeval.significance.columns import TIE_TOLERANCE
+from rankeval.significance.declarations import CLAIMS, CORRECTIONS, TESTS, Settings, all_tests, unseen_share
+from rankeval.significance.running import limited_by_resamples
+
+
+class _Row(NamedTuple):
+    """A row of the table, as sentences need it. ``low, high`` is the adjusted interval, or else the row's own."""
+
+    system: str
+    baseline: str
+    measure: str
+    difference: float
+    gain: float
+    low: float
+    high: float
+    is_adjusted: bool
+    p_adjusted: float
+    shown: bool
+    parted: bool
+    n_queries: int
+    n_decided: int
+    detectable_difference: float
+
+
+def headline(record: ComparisonRecord) -> str:
+    """Put the result of a comparison into a few sentences.
+
+    They speak of the primary measure, or else of the first one, and of the rows over all queries if there are slices
+    or several collections.
+
+    Parameters
+    ----------
+    record : ComparisonRecord
+        The comparison.
+    """
+    if record.table.empty:
+        return _one_system(record)
+    rows = _rows(record)
+    row = _named(record, rows)
+    pair = f"{row.system} against {row.baseline}{_picked(record, rows)}: {_evidence(record, row)}."
+    if rows["p_adjusted"].isna().all():
+        said = [f"Not confirmatory: {pair} This difference has no adjusted p-value."]
+    elif not rows["shown"].any():
+        said = _nothing_shown(record, row, pair)
+    elif _of_pairs(record, rows) and row.gain != 0:
+        said = _pairs_shown(record, rows, row)
+    else:
+        said = _shown(record, rows, row)
+    said += [*_first_two(record, rows, row), *_unjudged(record, row), *_scope(record)]
+    # Names of systems may have line breaks, and a headline has none.
+    return " ".join(" ".join(said).split())
+
+
+def named_system(record: ComparisonRecord) -> str:
+    """Return the system that the headline names first.
+
+    Parameters
+    ----------
+    record : ComparisonRecord
+        The comparison.
+    """
+    return _named(record, _rows(record)).system
+
+
+def _one_system(record: ComparisonRecord) -> str:
+    means = known_means(record)
+    row = means[means["measure"] == main_measure(record)].iloc[0]
+    lower = "" if greater_is_better(row["measure"]) else " (less is better)"
+    interval = f"{100 * record.settings.confidence_level:g}% interval"
+    if math.isnan(row["ci_low"]):
+        ends = f"no {interval}"
+    else:
+        ends = f"{interval} {telling(row['ci_low'])} to {telling(row['ci_high'])}"
+    value = f"{row['measure']} {telling(row['mean'])}{lower}"
+    return " ".join(f"{row['system']}: {value} [{ends}], on {count(int(row['n_queries']), 'query')}.".split())
+
+
+def _rows(record: ComparisonRecord) -> pd.DataFrame:
+    facts = record.table.assign(gain=gains(record), shown=record.shown, parted=parted(record))
+    facts = facts[facts["measure"] == main_measure(record)]
+    if grouped := record.settings.grouped:
+        facts = facts[facts[grouped] == TOGETHER]
+    facts = facts.reset_index(drop=True)
+    adjusted = ~facts[["ci_low_adjusted", "ci_high_adjusted"]].isna().any(axis=1)
+    low, high = (facts[f"{end}_adjusted"].where(adjusted, facts[end]) for end in ("ci_low", "ci_high"))
+    facts = facts.assign(low=low, high=high, is_adjusted=adjusted, n_decided=facts["wins"] + facts["losses"])
+    if not _is_turned(record):
+        return facts
+    back = facts["gain"] < 0
+    return facts.assign(
+        system=facts["system"].where(~back, facts["baseline"]),
+        baseline=facts["baseline"].where(~back, facts["system"]),
+        low=low.where(~back, -high),
+        high=high.where(~back, -low),
+        difference=facts["difference"].where(~back, -facts["difference"]),
+        gain=facts["gain"].abs(),
+    )
+
+
+def _is_turned(record: ComparisonRecord) -> bool:
+    """Tell whether each pair is turned so that it shows a gain; a one-sided test has the side of the table."""
+    asked = record.settings
+    return asked.baseline is None and asked.alternative == "two-sided" and not CLAIMS[asked.claim].hypotheses
+
+
+def _of_pairs(record: ComparisonRecord, rows: pd.DataFrame) -> bool:
+    return _is_turned(record) and len(rows) > 1
+
+
+def _named(record: ComparisonRecord, rows: pd.DataFrame) -> _Row:
+    """Return the largest gain shown, else the largest loss shown, else the row that is nearest to the claim."""
+    claim, shown = CLAIMS[record.settings.claim], rows[rows["shown"]]
+    known = shown if len(shown) else rows
+    place: Any = known["gain"].idxmax()
+    largest = known["gain"].max()
+    if claim.sides == 2:
+        sizes = known["gain"].abs()
+        place = sizes.idxmax() if len(shown) else sizes.idxmin()
+    elif len(shown) and largest > 0 and _of_pairs(record, rows):
+        # Of the system that beats most others, the win over the best of them.
+        won, means = shown[shown["gain"] > 0], best_first(record)
+        wins = Counter(won["system"])
+        best = max(wins, key=lambda name: (wins[name], means[name]))
+        place = won["gain"][won["system"] == best].idxmin()
+    elif len(shown) and largest < 0 and not claim.hypotheses:
+        place = shown["gain"].idxmin()
+    return _Row(*rows.loc[place, list(_Row._fields)])
+
+
+def _picked(record: ComparisonRecord, rows: pd.DataFrame) -> str:
+    if len(rows) == 1:
+        return ""
+    if CLAIMS[record.settings.claim].sides == 2:
+        return f", the smallest of {len(rows)} differences"
+    return f", the largest of {len(rows)} differences" if _of_pairs(record, rows) else f", the best of {len(rows)}"
+
+
+def _nothing_shown(record: ComparisonRecord, row: _Row, pair: str) -> list[str]:
+    asked, elsewhere = record.settings, int(record.shown.sum())
+    # By another measure or in a slice something may have been shown: then it is not said that nothing was.
+    lead = f"Nothing was shown by {row.measure}" if elsewhere else CLAIMS[asked.claim].nothing
+    side = "" if asked.alternative == "two-sided" else f" in the direction tested ({asked.alternative})"
+    said = [f"{lead}{side}{_margin(record)}: {pair}", *_parting(record, row)]
+    if elsewhere:
+        said.append(f"In {count(elsewhere, 'row')} of other measures or parts something was shown.")
+    return [*said, *_detectable(record, row)]
+
+
+def _shown(record: ComparisonRecord, rows: pd.DataFrame, row: _Row) -> list[str]:
+    claim, n_shown = CLAIMS[record.settings.claim], int(rows["shown"].sum())
+    # Equal means are shown to differ only by a test that is not of the mean.
+    lost = "is worse than" if row.gain < 0 else "differs from"
+    verb = claim.verb if row.gain > 0 or claim.hypotheses else lost
+    joint = " by " if verb == "beats" else ": "
+    said = [f"{row.system} {verb} {row.baseline}{_margin(record)}{joint}{_evidence(record, row)}."]
+    said += _parting(record, row)
+    if claim.harmless and not kept(record).folds:
+        share = f"{100 * unseen_share(row.n_queries, record.alpha):.2g} %"
+        said.append(f"On {count(row.n_queries, 'query')} a breakage of up to {share} of the queries can go unseen.")
+    if verb == "is worse than" and len(rows) > 1 and record.settings.baseline is not None:
+        said.insert(0, f"No system was shown better than {row.baseline}.")
+    if claim.sides == 2 and n_shown > 1:
+        said.append(f"Of the {n_shown} pairs shown {claim.adjective}, these two are the farthest apart.")
+    return [*said, *_others(record, rows, row)]
+
+
+def _pairs_shown(record: ComparisonRecord, rows: pd.DataFrame, row: _Row) -> list[str]:
+    n_beaten = int((rows["shown"] & (rows["system"] == row.system) & (rows["gain"] > 0)).sum())
+    others = len(best_first(record)) - 1
+    of_others = f"all {others}" if n_beaten == others else f"{n_beaten} of the {others}"
+    which = row.baseline if n_beaten == 1 else f"the nearest of them, {row.baseline},"
+    verb = CLAIMS[record.settings.claim].verb
+    lead = f"{row.system} {verb} {of_others} other systems: {which} by {_evidence(record, row)}."
+    return [lead, *_parting(record, row), _counted(record, rows)]
+
+
+def _counted(record: ComparisonRecord, rows: pd.DataFrame) -> str:
+    n, claim = int(rows["shown"].sum()), CLAIMS[record.settings.claim]
+    words = claim.adjective if claim.hypotheses else "to differ"
+    return f"{n} of {len(rows)} pairs {'was' if n == 1 else 'were'} shown {words}."
+
+
+def _others(record: ComparisonRecord, rows: pd.DataFrame, named: _Row) -> list[str]:
+    """Say what was shown of the systems besides the one named, the best first; pairs are counted."""
+    claim, base = CLAIMS[record.settings.claim], record.settings.baseline
+    if base is None:
+        return [_counted(record, rows)] if len(rows) > 1 else []
+    words = {
+        "good": f"shown {claim.adjective} {'to' if claim.sides == 2 else 'than'} {base}",
+        "worse": f"shown worse than {base}",
+        "equal": f"shown to differ from {base}, with equal means",
+        "open": "undecided",
+    }
+    names: dict[str, list[str]] = {state: [] for state in words}
+    others = rows[rows["system"] != named.system].sort_values("gain", ascending=False, kind="stable")
+    for name, gain, is_shown in zip(others["system"], others["gain"], others["shown"], strict=True):
+        state = "good" if gain > 0 or claim.hypotheses else "worse" if gain < 0 else "equal"
+        names[state if is_shown else "open"].append(name)
+    said = []
+    for state, several in names.items():
+        rest = len(several) - MOST_LISTED + 1
+        listed = [*several[:-rest], f"{rest} others"] if rest > 1 else several
+        if len(listed) == 1:
+            said.append(f"{listed[0]} is {words[state]}.")
+        elif listed:
+            said.append(f"{', '.join(listed[:-1])} and {listed[-1]} are {words[state]}.")
+    return said
+
+
+def _first_two(record: ComparisonRecord, rows: pd.DataFrame, named: _Row) -> list[str]:
+    found, alone = rows[:0], ""
+    if record.settings.baseline is not None:
+        table, alone = kept(record).first_two, " for this pair alone"
+        found = found if table is None else table[table["measure"] == main_measure(record)]
+    elif _of_pairs(record, rows):
+        both = {*list(best_first(record))[:2]}
+        pairs = [{*pair} for pair in zip(rows["system"], rows["baseline"], strict=True)]
+        rows = rows.assign(p_value=rows["p_adjusted"])
+        found = rows[[pair == both != {named.system, named.baseline} for pair in pairs]]
+    said = []
+    for row in found.to_dict("records") if rows["shown"].any() else ():
+        one, other = row["system"], row["baseline"]
+        gap = f"{telling(row['difference'], sign=True)} {row['measure']}, {_p_words(row['p_value'])}{alone}"
+        if row["p_value"] > record.alpha:
+            said.append(f"The first two by their means, {one} and {other}, cannot be told apart: {gap}.")
+        else:
+            said.append(f"Of the first two by their means, {one} beats {other}: {gap}.")
+    return said
+
+
+def _unjudged(record: ComparisonRecord, named: _Row) -> list[str]:
+    """Say what share is judged of each of the systems named, if the shares differ, and what the rest could change."""
+    for row in [] if record.bounds is None else record.bounds[record.bounds["shares_differ"]].to_dict("records"):
+        if row["measure"] == named.measure and {row["system"], row["baseline"]} == {named.system, named.baseline}:
+            turn = 1 if row["system"] == named.system else -1
+            sides = ("system", "baseline")[::turn]
+            shares = " and ".join(f"{row[f'judged_{side}']:.2f} of those of {row[side]}" for side in sides)
+            ends = " to ".join(telling(turn * row[end], sign=True) for end in ("lower", "upper")[::turn])
+            judged = f"Of the documents within the cut-off, {shares} are judged"
+            return [f"{judged}: the others could make the difference {ends}."]
+    return []
+
+
+def _scope(record: ComparisonRecord) -> list[str]:
+    said, part, measures = [], record.settings.grouped, record.table["measure"].nunique()
+    if measures > 1 and record.settings.primary is None:
+        said.append(f"{main_measure(record)} is the first of {measures} measures.")
+    if part == COLLECTION:
+        names = [name for name in record.table[part].unique() if name != TOGETHER]
+        several = f"This is over all {len(names)} collections together."
+        said.append(several if len(names) > 1 else f"This is over the only collection, {names[0]}.")
+    elif part:
+        by = "" if part == UNNAMED else f" by {part}"
+        said.append(f"This is over all queries; the table has the slices{by}.")
+    return said
+
+
+def _margin(record: ComparisonRecord) -> str:
+    return f" (margin {record.settings.margin:g})" if record.settings.margin else ""
+
+
+def _evidence(record: ComparisonRecord, row: _Row) -> str:
+    asked, folds = record.settings, kept(record).folds
+    finite = [abs(value) for value in (row.difference, row.low, row.high) if math.isfinite(value)]
+    least = TIE_TOLERANCE * max(finite)  # below it is what rounding leaves of 0
+    difference, low, high = (telling(one, sign=True, least=least) for one in (row.difference, row.low, row.high))
+    interval = f"{100 * (asked.adjusted_level if row.is_adjusted else asked.interval_level):g}% interval"
+    if not row.is_adjusted and asked.n_comparisons != 1:
+        interval += " of this pair alone"
+    interval += f" {low} to {high}"
+    if not (row.is_adjusted or asked.n_comparisons == 1 or math.isnan(row.p_adjusted)):
+        interval += f"; none belongs to {asked.correction_words}"
+    lower = "" if greater_is_better(row.measure) else " (less is better)"
+    size = count(row.n_queries, "query")
+    over = f"over {count(len(folds.scores), 'fold')} of {size}" if folds else f"on {size}"
+    said = f"{difference} {row.measure}{lower} [{interval}], {over}"
+    if math.isnan(row.p_adjusted):
+        return said
+    uncorrected = asked.correction == "none" and asked.n_comparisons > 1
+    many = f", not corrected for the {asked.n_comparisons} comparisons" if uncorrected else ""
+    pooled = " (approximate: queries of several folds)" if POOLED_FOLDS in record.notes else ""
+    return f"{said}, {_p_words(row.p_adjusted)}{pooled}{many}"
+
+
+def _p_words(value: float) -> str:
+    p = p_value(value)
+    return f"p {p if p.startswith('<') else f'= {p}'}"
+
+
+def _parting(record: ComparisonRecord, row: _Row) -> list[str]:
+    if not row.parted:
+        return []
+    is_plain = not CLAIMS[record.settings.claim].hypotheses
+    shows, hides = ("excludes 0", "includes 0") if is_plain else ("shows the claim", "does not show the claim")
+    if row.shown:
+        said = f"The adjusted p is at most {record.alpha:g}, but the interval {hides}"
+    else:
+        said = f"The interval {shows}, but the adjusted p is above {record.alpha:g}"
+    return [f"{said}: p steps down over the family or comes from another test, and the claim goes by p."]
+
+
+def _detectable(record: ComparisonRecord, row: _Row) -> list[str]:
+    """Say which difference so many queries would find, or why they find none."""
+    unit, size = "folds" if kept(record).folds else "queries", row.detectable_difference
+    if row.n_decided == 0:
+        return [f"{row.system} and {row.baseline} are equal on every {'fold' if unit == 'folds' else 'query'}."]
+    # A difference that is the same on every query has no variance, but for rounding, so none is too small to be found.
+    if record.settings.margin or not size > TIE_TOLERANCE * abs(row.difference):
+        return []
+    if math.isinf(size):
+        return [f"With so few {_lacking(record, row, unit)} no difference can be shown."]
+    return [f"With this many {unit} a difference of {telling(size)} would be found four times in five."]
+
+
+def _lacking(record: ComparisonRecord, row: _Row, unit: str) -> str:
+    asked = record.settings
+    test = TESTS["randomization"] if asked.collection_weights else all_tests().get(asked.test)
+    correction = CORRECTIONS.get(asked.correction)
+    if test is None or correction is None:
+        return "queries or resamples"
+    settings = Settings(asked.alternative, asked.alpha, asked.n_resamples, asked.rng)
+    if limited_by_resamples(test, correction, row.n_queries, settings):
+        return f"resamples ({asked.n_resamples:,})"
+    return unit

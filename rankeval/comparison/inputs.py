@@ -1,0 +1,485 @@
+"""The scores that are compared: as frames, under one convention, on the same queries.
+
+A system's scores come in one of these forms::
+
+    plain                                   by collection
+    Evaluation                              {collection: any plain form}
+    frame, a row per query                  frame with an index (collection, qid), or a column "collection"
+    {qid: {measure: score}}
+
+A mapping is by collection if its values are scores themselves: evaluations, frames or mappings of mappings. All forms
+are arranged as ``{system: {part: scores}}``, with the one part None for plain scores. The scores of a system on a part
+are a *cell*; cells are paired within each part, and the parts are stacked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from rankeval._checks import count, few
+from rankeval._registry import chosen
+from rankeval.comparison.design import COLLECTION, COLUMNS, LEAST_QUERIES, TOGETHER
+from rankeval.errors import ConventionMismatch, InvalidInput
+from rankeval.evaluation import Evaluation
+from rankeval.evaluation.choosing import has_index, labels_of, slices_of
+from rankeval.evaluation.facts import QUERY_COUNTS
+from rankeval.evaluation.merging import differences, rule_differences
+from rankeval.evaluation.result import by_name, info_of, size_of
+from rankeval.io.frames import spelled
+from rankeval.join.flat import Ints
+from rankeval.measures import Measure
+from rankeval.significance.columns import UNPAIRED, pair_scores, refuse_fold_scores
+from rankeval.significance.declarations import Floats
+
+Scores = Evaluation | pd.DataFrame | Mapping[Any, Mapping[str, float]]
+"""Scores of a system on one collection."""
+
+Systems = Mapping[str, Scores] | Mapping[str, Scores | Mapping[str, Scores]]
+"""Name -> scores of each system, on one collection or by collection."""
+
+Measures = str | Measure | Sequence[str | Measure]
+"""Measures by name or as objects, one or several."""
+
+WEIGHT = "weight"
+BESIDE = (*QUERY_COUNTS, WEIGHT)
+"""Columns of frames that stand beside scores, as in the scores of Spark."""
+
+POOLED_FOLDS = (
+    "approximate: the queries of several folds are pooled, each fold ranked by models of its own, whose training parts "
+    "overlap; one hold-out compares two models, question='algorithms' compares the algorithms behind them"
+)
+"""Note on a test over such queries."""
+
+
+Given = dict[str, dict[Any, Scores]]
+"""System -> part -> scores: by collection, by replicate, or all in the part None."""
+
+_TURN = (
+    "systems stand outermost, {system: {collection: scores}}; turn a mapping x of collections by {system: "
+    "{collection: x[collection][system] for collection in x} for system in next(iter(x.values()))}"
+)
+
+
+@dataclass(frozen=True)
+class SharedScores:
+    """The scores of all systems by the same measures on the same queries.
+
+    Attributes
+    ----------
+    systems, measures : list of str
+        Their names, in the order of the scores.
+    queries : Index
+        Query ids, ascending within each collection.
+    scores : ndarray of shape (n_queries, n_systems, n_measures)
+        Scores.
+    notes : list of str
+        Sentences on measures and queries that were left out.
+    given : mapping of str to scores
+        System -> scores, or collection -> scores for each.
+    places : mapping of str to ndarray of int
+        Collection -> the places of its queries, in the order in which the collections were given; empty for plain
+        scores. The order of the scores follows from their content, so that no result depends on the names of
+        collections.
+    """
+
+    systems: list[str]
+    measures: list[str]
+    queries: pd.Index[Any]
+    scores: Floats
+    notes: list[str]
+    given: Systems
+    places: dict[str, Ints]
+
+
+def shared_scores(
+    systems: Systems, measures: Measures | None, *, unpaired: str, baseline: str | None = None
+) -> SharedScores:
+    """Check the scores of systems, pair them by query id on each collection, and stack the collections.
+
+    Parameters
+    ----------
+    systems : mapping of str to scores
+        As in `rankeval.compare`.
+    measures : str, Measure or sequence of them, or None
+        None: all means and geometric means that the systems share.
+    unpaired : {"error", "skip"}
+        For collections and queries that some systems lack.
+    baseline : str, optional
+        The baseline asked for; a mapping that has it within its values is the wrong way round.
+
+    Raises
+    ------
+    ConventionMismatch
+        Conventions differ, or judgments within a collection.
+    QueryIdError
+        Query ids are repeated, missing, or not the same in all systems.
+    InvalidInput
+        Fewer than two systems, weighted evaluations, a score that is not finite, no measure in common, only some
+        systems by collection, one that lacks a collection, or systems within collections.
+    UnknownName
+        A measure or a value of unpaired does not exist.
+    """
+    check_number_of_systems(systems)
+    given, notes = _common_parts(arranged(systems, baseline), unpaired)
+    cells = cells_of(given)
+    frames = {name: per_query_frame(scores) for name, scores in cells.items()}
+    labels, left_out = _chosen_measures(cells, frames, measures)
+    paired = {}
+    for part in next(iter(given.values())):
+        names = [cell(name, part) for name in given]
+        paired[part] = pair_scores({name: frames[name] for name in names}, labels, unpaired=unpaired)
+        if part is not None and len(paired[part].queries) < 2:
+            raise InvalidInput(
+                f"collection {part!r} has 1 query, and a paired test needs 2 or more", remedy="leave it out"
+            )
+    lacked = [
+        f"queries that a system lacked were left out for all systems: {counts}"
+        for each in paired.values()
+        if (counts := ", ".join(f"{name} {n}" for name, n in each.absent.items()))
+    ]
+    # An order that follows from the content: the same signs are then drawn for a query whatever the names are.
+    ordered = sorted(paired, key=lambda part: (list(map(str, paired[part].queries)), paired[part].scores.tobytes()))
+    first, *others = (paired[part] for part in ordered)
+    ends = np.cumsum([0, *(len(paired[part].queries) for part in ordered)])
+    places = {part: np.arange(*ends[k : k + 2]) for k, part in enumerate(ordered)}
+    return SharedScores(
+        systems=list(given),
+        measures=labels,
+        queries=first.queries.append([one.queries for one in others]) if others else first.queries,
+        scores=np.concatenate([first.scores, *(one.scores for one in others)]) if others else first.scores,
+        notes=[*notes, *left_out, *lacked, *_evaluation_notes(cells)],
+        given=given if None not in paired else {name: parts[None] for name, parts in given.items()},
+        places={part: places[part] for part in paired if part is not None},
+    )
+
+
+def per_query_frame(scores: Scores) -> pd.DataFrame:
+    """Return scores as a frame with query ids as index; frames of polars and Arrow and dicts are understood too.
+
+    Raises
+    ------
+    InvalidInput
+        Scores of folds, or neither an Evaluation nor a frame.
+    """
+    if isinstance(scores, Evaluation):
+        return scores.per_query
+    if isinstance(scores, Mapping) and all(isinstance(one, Mapping) for one in scores.values()):
+        scores = pd.DataFrame.from_dict(dict(scores), orient="index")
+    to_pandas = getattr(scores, "to_pandas", None)  # polars, Arrow
+    frame = to_pandas() if callable(to_pandas) else scores
+    refuse_fold_scores(frame)
+    if isinstance(frame, pd.DataFrame):
+        # Ids left in a column are no measure, and the row numbers beside them are no ids.
+        ids = spelled(frame.columns, "qid")
+        return frame.set_index(ids[0]) if len(ids) == 1 else frame
+    raise InvalidInput(
+        f"systems are evaluations, DataFrames of per-query scores or {{qid: {{measure: score}}}}, found "
+        f"{type(scores).__name__}"
+    )
+
+
+def cell(system: str, part: Any, joint: str = " on ") -> str:
+    """Return the name of a system's scores on a part."""
+    return system if part is None else f"{system}{joint}{part}"
+
+
+def cells_of(given: Given, joint: str = " on ") -> dict[str, Scores]:
+    """Return all scores by the names of their cells.
+
+    Raises
+    ------
+    ConventionMismatch
+        Judgments differ within a part, or conventions anywhere.
+    InvalidInput
+        An evaluation is weighted, or two collections are the same one; replicates may have the same judgments.
+    """
+    cells: dict[str, Scores] = {}
+    within: dict[Any, dict[str, Evaluation]] = {}
+    for name, parts in given.items():
+        for part, scores in parts.items():
+            cells[cell(name, part, joint)] = scores
+            if isinstance(scores, Evaluation):
+                within.setdefault(part, {})[cell(name, part, joint)] = scores
+    evaluations = {name: one for each in within.values() for name, one in each.items()}
+    for name, one in evaluations.items():
+        if one.weights is not None:
+            raise InvalidInput(f"system {name!r} was evaluated with query weights; the tests count every query once")
+    for each in within.values():
+        refuse_other_conventions(each)
+    refuse_other_conventions(evaluations, judgments=False)  # each part may have judgments of its own
+    judged: dict[str, Any] = {}
+    for part, each in within.items() if joint == " on " else ():
+        other = judged.setdefault(next(iter(each.values())).judgments_digest, part)
+        if other != part:
+            raise InvalidInput(
+                f"collections {other!r} and {part!r} have the same queries and judgments",
+                remedy="give each collection once",
+            )
+    return cells
+
+
+def refuse_other_conventions(evaluations: Mapping[str, Evaluation], *, judgments: bool = True) -> None:
+    """Raise `ConventionMismatch` unless all evaluations have the conventions, and the judgments, of the first."""
+    names, why = list(evaluations), differences if judgments else rule_differences
+    for name in names[1:]:
+        if reasons := why(evaluations[names[0]], evaluations[name]):
+            raise ConventionMismatch(f"{names[0]!r} and {name!r} must not be compared: {'; '.join(reasons)}")
+
+
+def check_number_of_systems(systems: Mapping[str, Any]) -> None:
+    """Raise `InvalidInput` unless there is a mapping of two systems or more, none without a name."""
+    if not isinstance(systems, Mapping) or len(systems) < 2:
+        found = f"{len(systems)}" if isinstance(systems, Mapping) else type(systems).__name__
+        raise InvalidInput(f"systems is a mapping of at least two names to their scores, found {found}")
+    if any(not str(name).strip() for name in systems):
+        raise InvalidInput("systems has an empty name; results name the systems, so give each a name")
+
+
+def _evaluation_notes(cells: Mapping[str, Scores]) -> list[str]:
+    evaluations = {name: one for name, one in cells.items() if isinstance(one, Evaluation)}
+    constant = {name: info_of(one).get("constant") for name, one in evaluations.items()}
+    notes = [f"{name}: {note}" for name, note in constant.items() if note]
+    if sizes := ", ".join(dict.fromkeys(size_of(one) for one in evaluations.values() if one.facts.whole)):
+        part = f"compared on a chosen part of the queries ({sizes})"
+        notes.append(f"{part}: if it was chosen by results, it shows differences that are not there")
+    return [*notes, *fold_notes(cells)]
+
+
+def fold_notes(cells: Mapping[str, Scores]) -> list[str]:
+    """Return a note if queries of several folds are pooled, which a test over queries takes for a sample."""
+    pooled = any(isinstance(one, Evaluation) and one.facts.n_folds > 1 for one in cells.values())
+    return [POOLED_FOLDS] if pooled else []
+
+
+def _chosen_measures(
+    cells: Mapping[str, Scores], frames: Mapping[str, pd.DataFrame], wanted: Measures | None
+) -> tuple[list[str], list[str]]:
+    columns = {name: [str(label) for label in frame] for name, frame in frames.items()}
+    seen = list(dict.fromkeys(label for labels in columns.values() for label in labels))
+    everywhere = [label for label in seen if all(label in frame for frame in frames.values())]
+    if wanted is not None:
+        return labels_of(wanted, everywhere), []
+    # As the family says, for the first evaluation that has it; columns of frames are means.
+    aggregates = {label: "none" if label in BESIDE else "mean" for label in seen}
+    for one in reversed([one for one in cells.values() if isinstance(one, Evaluation)]):
+        aggregates |= {label: measure.family.aggregate for label, measure in by_name(one).items()}
+    labels = [label for label in everywhere if aggregates[label] in ("mean", "gmean")]
+    if not labels:
+        listed = "; ".join(f"{name!r} has {', '.join(labels)}" for name, labels in columns.items())
+        raise InvalidInput(f"the systems share no measure that is a mean over queries: {listed}")
+    beside = [label for label in seen if aggregates[label] == "none"]
+    lacked = [label for label in seen if label not in everywhere and label not in beside]
+    notes = [f"not compared, since only some systems have it: {label}" for label in lacked]
+    notes += [f"{label} is compared on its log scale" for label in labels if aggregates[label] == "gmean"]
+    if beside:
+        why = f"not compared, since these columns are no scores: {', '.join(beside)}"
+        notes.append(f"{why}; name them in measures= to compare them")
+    if WEIGHT in beside:
+        notes.append(f"the tests count every query once, and do not use the column {WEIGHT!r}")
+    return labels, notes
+
+
+def arranged(systems: Mapping[str, Any], baseline: str | None = None) -> Given:
+    """Return the scores of systems by collection; plain ones have the part None.
+
+    Raises
+    ------
+    InvalidInput
+        Only some systems are by collection, or systems stand within collections, as the baseline shows.
+    """
+    parted = {str(name): parts_of(scores) for name, scores in systems.items()}
+    found = {name: dict(parts) for name, parts in parted.items() if parts is not None}
+    if not found:
+        return {str(name): {None: scores} for name, scores in systems.items()}
+    if len(found) < len(parted):
+        plain = next(name for name in parted if name not in found)
+        raise InvalidInput(
+            f"system {next(iter(found))!r} has scores by collection, and system {plain!r} has not",
+            remedy="give all systems by collection",
+        )
+    if baseline is not None and baseline not in found and all(baseline in parts for parts in found.values()):
+        raise InvalidInput(f"the baseline {baseline!r} stands within each of {few(list(found))}; {_TURN}")
+    return found
+
+
+def parts_of(scores: Any) -> Mapping[str, Scores] | None:
+    """Return a system's scores by collection; None if they are not by collection.
+
+    Raises
+    ------
+    InvalidInput
+        If the values of a mapping are of several kinds, or two collections have the same name.
+    """
+    if isinstance(scores, Mapping):
+        kinds = {_is_scores(value) for value in scores.values()}
+        if len(kinds) == 2:
+            raise InvalidInput(
+                "a system's scores are {qid: {measure: score}} or {collection: scores}, found both kinds of values in "
+                f"one mapping: {few(list(scores))}"
+            )
+        return _named(list(scores.items())) if kinds == {True} else None
+    if isinstance(scores, Evaluation):
+        return None
+    to_pandas = getattr(scores, "to_pandas", None)  # polars, Arrow
+    frame = to_pandas() if callable(to_pandas) else scores
+    if not isinstance(frame, pd.DataFrame):
+        return None
+    if frame.index.nlevels == 2:
+        levels = list(frame.index.names)
+        place = levels.index(COLLECTION) if COLLECTION in levels else 0
+        return _named([(name, part.droplevel(place)) for name, part in frame.groupby(level=place, sort=False)])
+    if COLLECTION in frame.columns and frame.index.nlevels == 1:
+        grouped = frame.groupby(COLLECTION, sort=False)
+        return _named([(name, part.drop(columns=COLLECTION)) for name, part in grouped])
+    return None
+
+
+def _is_scores(value: Any) -> bool:
+    """Say whether a value of a mapping is the scores of a collection, rather than the scores of a query."""
+    if isinstance(value, Mapping):
+        return bool(value) and all(isinstance(inner, Mapping) or _is_scores(inner) for inner in value.values())
+    return isinstance(value, Evaluation) or hasattr(value, "columns") or callable(getattr(value, "to_pandas", None))
+
+
+def _named(parts: Sequence[tuple[Any, Scores]]) -> dict[str, Scores]:
+    named = {str(name): scores for name, scores in parts}
+    if len(named) < len(parts):
+        raise InvalidInput(f"two collections have the same name as text: {few([name for name, _ in parts])}")
+    if TOGETHER in named:
+        raise InvalidInput(
+            f"a collection is named {TOGETHER!r}, which stands for all collections together in the table; rename it"
+        )
+    return named
+
+
+def _common_parts(given: Given, unpaired: str) -> tuple[Given, list[str]]:
+    chosen("value of unpaired", unpaired, UNPAIRED)
+    union = list(dict.fromkeys(part for parts in given.values() for part in parts))
+    common = [part for part in union if all(part in parts for parts in given.values())]
+    if len(common) == len(union):
+        return {name: {part: parts[part] for part in common} for name, parts in given.items()}, []
+    if unpaired == "error" or not common:
+        name, lacked = next(
+            (name, lacked) for name, parts in given.items() if (lacked := [each for each in union if each not in parts])
+        )
+        remedy = 'evaluate it there, or pass unpaired="skip" to compare on the collections common to all'
+        raise InvalidInput(
+            f"system {name!r} lacks {len(lacked)} of {count(len(union), COLLECTION)}: {few(lacked)}",
+            remedy=remedy if common else "the systems have no collection in common",
+        )
+    left_out = ", ".join(part for part in union if part not in common)
+    note = f"collections that a system lacked were left out for all systems: {left_out}"
+    return {name: {part: parts[part] for part in common} for name, parts in given.items()}, [note]
+
+
+def collection_notes(places: Mapping[str, Ints], shares: Floats, weights: str) -> list[str]:
+    """Return notes on what rows over all collections speak of, and on the share of each in them.
+
+    Parameters
+    ----------
+    places : mapping of str to ndarray of int
+        Collection -> the places of its queries.
+    shares : ndarray of shape (n_collections,)
+        Their shares in the mean.
+    weights : str
+        How the shares were chosen.
+    """
+    if len(places) == 1:
+        return [f"rows over all and rows of {next(iter(places))} are of the same queries: it is the only collection"]
+    said = f"rows over all {len(places)} collections speak of these collections only: their queries are a sample"
+    notes = [f"{said}, and they themselves are none, so another collection may differ by more than the intervals say"]
+    parts = [
+        (name, count(len(rows), "query"), share) for (name, rows), share in zip(places.items(), shares, strict=True)
+    ]
+    said = ", ".join(f"{name} {share:.2f} ({queries})" for name, queries, share in parts)
+    notes.append(f"shares of the collections in rows over all: {said}")
+    remedy = "" if weights == "queries" else '; collection_weights="queries" gives each query the same weight'
+    return notes + [
+        f"{name} has only {queries}, and carries {share:.2f} of the rows over all{remedy}"
+        for name, queries, share in parts
+        if len(places[name]) < LEAST_QUERIES
+    ]
+
+
+def slices_by(by: Any, queries: pd.Index[Any], systems: Mapping[str, Scores]) -> tuple[str, dict[str, Ints]]:
+    """Return the name of an attribute, and the places of the queries of each of its values.
+
+    Parameters
+    ----------
+    by : str, Series, DataFrame, mapping or array
+        As in `Evaluation.slices`. An array goes by position, and a name stands for a count of the queries; both need
+        evaluations.
+    queries : Index
+        The compared queries, ascending.
+    systems : mapping of str to Evaluation or DataFrame
+        The compared systems.
+
+    Returns
+    -------
+    tuple
+        The name of the attribute, or of several joined by " x ", and value as text -> places.
+
+    Raises
+    ------
+    InvalidInput
+        If the attribute does not fit, no slice has enough queries to be tested, or its name or a value is taken by a
+        column or row of the table.
+    """
+    evaluations = {name: each for name, each in systems.items() if isinstance(each, Evaluation)}
+    ids = np.empty(len(queries), dtype=object)
+    ids[:] = queries
+    counts: dict[str, Ints] = {}
+    if isinstance(by, str):
+        counts = _common_counts(by, evaluations, queries)
+    # Values without ids can only be in the order of an evaluation.
+    elif not (isinstance(by, Mapping) or has_index(by)) and not any(
+        each.queries.tolist() == queries.tolist() for each in evaluations.values()
+    ):
+        problem = "values without query ids go by position, and these systems have no common order of queries"
+        raise InvalidInput(problem, argument="by", remedy="give a Series or mapping by query id")
+    values, places = slices_of(by, ids, counts)
+    if max(map(len, places)) < LEAST_QUERIES:
+        raise InvalidInput(
+            f"no slice has {LEAST_QUERIES} queries or more, so none could be tested: found {len(places)} slices of "
+            f"{count(len(queries), 'query')}",
+            argument="by",
+            remedy="give an attribute with fewer values, such as ranges of a number (pandas.qcut)",
+        )
+    name, said = " x ".join(map(str, values.names)), [_said(value) for value in values]
+    if name in COLUMNS:
+        raise InvalidInput(f"the table has a column {name!r}", argument="by", remedy="give the attribute another name")
+    if len(set(said)) < len(said) or TOGETHER in said:
+        problem = f"slices need different names, and {TOGETHER!r} stands for all queries; found {few(said)}"
+        raise InvalidInput(problem, argument="by", remedy="rename them")
+    return name, dict(zip(said, places, strict=True))
+
+
+def _said(value: Any) -> str:
+    if isinstance(value, tuple):
+        return ", ".join(map(_said, value))
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _common_counts(by: str, evaluations: Mapping[str, Evaluation], queries: pd.Index[Any]) -> dict[str, Ints]:
+    """Return the counts of the queries in the first evaluation, if the one asked for is the same in all."""
+    if not evaluations:
+        raise InvalidInput(
+            f"by={by!r} names a count of an evaluation, and the systems are frames", remedy="give a Series by qid"
+        )
+    counts = {}
+    for name, each in evaluations.items():
+        rows = pd.Index(each.queries, tupleize_cols=False).get_indexer(queries)
+        counts[name] = {key: numbers[rows] for key, numbers in each.facts.query_counts.items()}
+    first = next(iter(counts))
+    for name, own in counts.items():
+        if by in counts[first] and by in own and not np.array_equal(counts[first][by], own[by]):
+            raise InvalidInput(
+                f"by={by!r} differs between {first!r} and {name!r}; a slice is an attribute of the queries, the same "
+                "for all systems"
+            )
+    return counts[first]

@@ -1,0 +1,383 @@
+"""The tables of a comparison: all figures of each pair, or the means of the systems as papers print them.
+
+The table of a comparison has a row per measure and pair; over several collections or slices, a first column names the
+collection. Tables of papers turn this round, with a row per system and a column per measure::
+
+    collection  measure  baseline  system  mean_baseline  mean_system
+    cranfield   AP       bm25      rm3     .41            .43
+    cisi        AP       bm25      rm3     .22            .25
+
+                cranfield  cisi
+    bm25        .41        .22
+    rm3         .43        .25
+
+Figures read the same columns, claims and errors.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from string import ascii_lowercase
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from rankeval._checks import shown as as_shown
+from rankeval._registry import chosen
+from rankeval.comparison.derived import held_scores
+from rankeval.comparison.record import (
+    PARTED,
+    ComparisonRecord,
+    gains,
+    known_means,
+    part_of_row,
+    parted,
+    shown_level,
+)
+from rankeval.errors import InvalidInput
+from rankeval.measures import greater_is_better
+from rankeval.render import layouts
+from rankeval.render.tables import DASH, MOST_DIGITS, Table, digits_for, number
+from rankeval.significance.columns import standard_error
+from rankeval.significance.declarations import CLAIMS, Floats
+from rankeval.significance.paired import t_interval
+
+LAYOUTS = ("comparisons", "systems")
+SPREADS = ("se", "interval")
+MOST_ROWS = 2000
+"""A table of comparisons has no more rows; more are left out, and it says so."""
+
+GAIN_NOTE = "gains in percent are of the baseline's mean: a low baseline makes them large"
+
+
+class WithTable(ABC):
+    """What results with one table share."""
+
+    @abstractmethod
+    def _laid_out(self) -> Table: ...
+
+    def to_markdown(self) -> str:
+        """Return a Markdown table."""
+        return self._laid_out().to_markdown()
+
+    def to_latex(self, *, label: str = "") -> str:
+        r"""Return a LaTeX table (booktabs).
+
+        Parameters
+        ----------
+        label : str, optional
+            Name for ``\ref``.
+        """
+        return self._laid_out().to_latex(label=label)
+
+    def __str__(self) -> str:
+        return self._laid_out().to_text()
+
+    def _repr_html_(self) -> str:
+        return self._laid_out().to_html()
+
+
+def laid_out(
+    record: ComparisonRecord,
+    layout: str,
+    *,
+    against: str | Sequence[str] | None = None,
+    spread: str | None = None,
+    gain: bool = False,
+    digits: int | None = None,
+) -> Table:
+    """Return the table of a comparison; `rankeval.Comparison.to_latex` documents the arguments.
+
+    Raises
+    ------
+    InvalidInput
+        An argument does not fit the comparison or the layout.
+    UnknownName
+        There is no such layout, spread or system.
+    """
+    chosen("layout", layout, LAYOUTS)
+    if digits is not None and (isinstance(digits, bool) or digits not in range(MOST_DIGITS + 1)):
+        expected = f"a whole number from 0 to {MOST_DIGITS}"
+        raise InvalidInput(argument="digits", found=as_shown(digits), expected=expected)
+    if record.table.empty:
+        return _means(record, digits, {"against": against, "spread": spread, "gain": gain})
+    if layout == "systems":
+        return _systems(record, against, spread, gain=gain, digits=digits)
+    if against is not None or spread is not None:
+        raise InvalidInput('against= and spread= belong to layout="systems"')
+    return _comparisons(record, gain=gain, digits=digits)
+
+
+def _means(record: ComparisonRecord, digits: int | None, options: Mapping[str, Any]) -> Table:
+    """Lay out a row per measure with the mean of the only system; other options are about two systems."""
+    for name, value in options.items():
+        if value:
+            raise InvalidInput("needs two systems, and this comparison has one", argument=name, remedy="leave it out")
+    means = known_means(record)
+    places = digits_for((means["ci_high"] - means["ci_low"]) / 4) if digits is None else digits
+
+    def written(column: str) -> list[str]:
+        return [number(value, digits=places) for value in means[column]]
+
+    ends = zip(written("ci_low"), written("ci_high"), means["ci_low"].notna(), strict=True)
+    level = f"{100 * record.settings.confidence_level:g} % interval"
+    shown = means[["measure", "system"]].assign(queries=means["n_queries"].astype(str), mean=written("mean"))
+    shown[level] = [f"[{low}, {high}]" if known else DASH for low, high, known in ends]
+    return Table(shown, numeric=("queries", "mean"), caption=record.caption, notes=record.notes)
+
+
+def _comparisons(record: ComparisonRecord, *, gain: bool, digits: int | None) -> Table:
+    table = record.table
+    by_measure = _digits_by_measure(record)
+    places = table["measure"].map(lambda measure: by_measure[measure] if digits is None else digits)
+    base = table["mean_baseline"].to_numpy(dtype=np.float64)
+    percents = _percent(np.asarray(gains(record), dtype=np.float64), base) if gain else None
+    drawn = clearest(table, MOST_ROWS)
+    shown = layouts.by_comparison(
+        table[drawn],
+        level=shown_level(record),
+        parted=parted(record)[drawn],
+        gains=None if percents is None else percents[drawn],
+        digits=places[drawn],
+    )
+    notes = (*left_out(table, MOST_ROWS), *record.notes, *([GAIN_NOTE] if gain else []))
+    return replace(shown, caption=record.caption, notes=notes)
+
+
+def unjudged_tables(record: ComparisonRecord) -> list[Table]:
+    """Return the tables on unjudged documents: of condensed lists, if they were asked for, and of unequal shares.
+
+    Parameters
+    ----------
+    record : ComparisonRecord
+        The comparison.
+    """
+    found = []
+    if record.condensed is not None:
+        second = _comparisons(replace(record, table=record.condensed, notes=()), gain=False, digits=4)
+        found.append(replace(second, caption=f"Without unjudged documents: {second.caption}"))
+    unequal = None if record.bounds is None else record.bounds[record.bounds["shares_differ"]].head(MOST_ROWS)
+    if unequal is not None and len(unequal):
+        caption = "What unjudged documents could change, where the shares judged within the cut-off differ"
+        shown = unequal.drop(columns="shares_differ").rename(columns=lambda name: name.replace("_", " "))
+        found.append(Table(shown, caption=caption))
+    return found
+
+
+def _systems(
+    record: ComparisonRecord,
+    against: str | Sequence[str] | None,
+    spread: str | None,
+    *,
+    gain: bool,
+    digits: int | None,
+) -> Table:
+    means = mean_table(record)
+    others = _others(record, list(means.index), against)
+    claims = ordered_claims(record)
+    letters = None if len(others) == 1 else layouts.letters_for(others)
+    if letters is None:
+        claims = claims[claims["other"] == others[0]]
+        set_marks = layouts.stars(claims, means, levels=layouts.levels_within(record.alpha))
+        for row in claims[claims["parted"]].to_dict("records"):
+            set_marks.loc[row["system"], row["column"]] += layouts.PARTED
+    else:
+        set_marks = layouts.letters(claims, means, letters)
+    tails = pd.DataFrame("", index=means.index, columns=means.columns)
+    places, notes = _places(record, digits), []
+    if spread is not None:
+        chosen("spread", spread, SPREADS)
+        texts, places = _spread_texts(record, list(means.index), spread, digits)
+        tails += texts
+        interval = f"in brackets: {100 * record.settings.confidence_level:g} % interval of the mean by Student's t"
+        what = interval if spread == "interval" else "±: standard error of the mean"
+        notes.append(f"{what}, each system alone; the marks come from paired differences, which vary less")
+    if gain:
+        tails += _gain_texts(record, others, means)
+        notes.append(GAIN_NOTE)
+    shown = layouts.by_system(
+        means, digits=places, lower=lower_columns(record), marks=set_marks, tails=tails, letters=letters
+    )
+    notes.insert(0, _legend(record, others, set_marks, letters))
+    # A dagger may be at a pair that this table leaves out: then the note on daggers is left out too.
+    has_dagger = set_marks.apply(lambda column: column.str.contains(layouts.PARTED)).to_numpy().any()
+    notes += [note for note in record.notes if note != PARTED or has_dagger]
+    return replace(shown, caption=record.caption, notes=tuple(notes))
+
+
+def _others(record: ComparisonRecord, systems: list[str], against: str | Sequence[str] | None) -> list[str]:
+    """Return the systems that marks refer to: the baseline, those asked for, or all."""
+    if (baseline := record.settings.baseline) is not None:
+        if against not in (None, baseline, [baseline]):
+            raise InvalidInput(
+                argument="against",
+                found=as_shown(against),
+                expected=f"the baseline {baseline!r}, with which all comparisons are",
+                remedy="compare all pairs (leave out baseline=) to mark differences from other systems",
+            )
+        return [baseline]
+    wanted = systems if against is None else [against] if isinstance(against, str) else list(against)
+    if not wanted:
+        raise InvalidInput("against names no system", remedy="leave it out to mark differences from all of them")
+    for name in wanted:
+        chosen("system of the comparison", name, systems)
+    return [name for name in systems if name in wanted]
+
+
+def _percent(gains: Floats, base: Floats) -> Floats:
+    """Return gains in percent of the means they start from; nan where these are not positive."""
+    return 100 * gains / np.where(base > 0, base, np.nan)
+
+
+def _gain_texts(record: ComparisonRecord, others: list[str], means: pd.DataFrame) -> pd.DataFrame:
+    if len(others) != 1:
+        raise InvalidInput("gain=True needs one baseline: name it by against=, or compare with baseline=")
+    values, lower = means.to_numpy(dtype=np.float64), lower_columns(record)
+    base = means.loc[[others[0]]].to_numpy(dtype=np.float64)
+    signs = [-1.0 if column in lower else 1.0 for column in means]
+    gains = _percent((values - base) * signs, base)
+    texts = [["" if np.isnan(gain) else f" ({layouts.percent(gain)})" for gain in row] for row in gains]
+    frame = pd.DataFrame(texts, index=means.index, columns=means.columns)
+    frame.loc[others[0]] = ""
+    return frame
+
+
+def _places(record: ComparisonRecord, digits: int | None) -> dict[str, int]:
+    by_measure = _digits_by_measure(record)
+    return {
+        column: by_measure[measure] if digits is None else digits for column, measure in column_measures(record).items()
+    }
+
+
+def _digits_by_measure(record: ComparisonRecord) -> dict[str, int]:
+    errors = difference_errors(record.table)
+    return {str(measure): digits_for(part) for measure, part in errors.groupby(record.table["measure"])}
+
+
+def _spread_texts(
+    record: ComparisonRecord, systems: list[str], spread: str, digits: int | None
+) -> tuple[pd.DataFrame, dict[str, int]]:
+    if record.settings.grouped:
+        raise InvalidInput("spread= needs one collection: compare on each alone, and print each comparison's table")
+    shared = held_scores(record, list(record.table["measure"].unique()))
+    error, low, high = (
+        pd.DataFrame(part, index=shared.systems, columns=shared.measures).loc[systems]
+        for part in (standard_error(shared.scores), *t_interval(shared.scores, record.settings.of_resampling))
+    )
+    places = {column: digits_for(error[column]) if digits is None else digits for column in shared.measures}
+    error, low, high = (
+        frame.apply(lambda column: [number(value, digits=places[str(column.name)]) for value in column])
+        for frame in (error, low, high)
+    )
+    return (" [" + low + ", " + high + "]" if spread == "interval" else " ± " + error), places
+
+
+def _legend(
+    record: ComparisonRecord, others: list[str], set_marks: pd.DataFrame, letters: dict[str, str] | None
+) -> str:
+    levels, verb, confirmatory = layouts.levels_within(record.alpha), CLAIMS[record.settings.claim].verb, ""
+    if record.settings.primary is not None and len(record.table["measure"].unique()) > 1:
+        confirmatory = f"; marks only for {record.settings.primary}, the confirmatory measure"
+    if letters is not None:
+        many = "" if len(letters) <= len(ascii_lowercase) else '; of so many systems, plot("matrix") is easier to read'
+        return f"letters: the system {verb} those with these letters, adjusted p ≤ {levels[0]:g}{confirmatory}{many}"
+    stars = ", ".join(f"{'*' * (place + 1)} ≤ {level:g}" for place, level in enumerate(levels))
+    has_worse = set_marks.apply(lambda column: column.str.startswith(layouts.WORSE)).to_numpy().any()
+    worse = f" ({layouts.WORSE}: is worse)" if has_worse else ""
+    return f"stars: the system {verb} {others[0]}{worse}, adjusted p {stars}{confirmatory}"
+
+
+def clearest(table: pd.DataFrame, most: int) -> NDArray[np.bool_]:
+    """Return which rows to show: all, or of more than so many those with the smallest p-values.
+
+    Parameters
+    ----------
+    table : DataFrame
+        Rows of the table of a comparison.
+    most : int
+        Number of rows to show at most.
+    """
+    chosen = np.zeros(len(table), dtype=np.bool_)
+    # Rows without a p-value, such as those of small slices, come last; of equal ones the larger differences first.
+    order = np.lexsort((-table["effect_size"].abs(), table["p_value"], table["p_adjusted"]))
+    chosen[order[:most]] = True
+    return chosen
+
+
+def left_out(table: pd.DataFrame, most: int) -> list[str]:
+    """Say how many rows `clearest` leaves out, if any."""
+    if len(table) <= most:
+        return []
+    return [f"the {most:,} of {len(table):,} comparisons with the smallest p-values are shown; .table has all of them"]
+
+
+def column_labels(record: ComparisonRecord) -> pd.Series[str]:
+    """Return the column of the means of each row: its measure, its collection, or both if both vary."""
+    measures, grouped = record.table["measure"].astype(str), record.settings.grouped
+    if not grouped:
+        return measures
+    parts = record.table[grouped].astype(str)
+    return parts if len(measures.unique()) == 1 else parts + ": " + measures
+
+
+def column_measures(record: ComparisonRecord) -> dict[str, str]:
+    """Return the measure of each column of means, those over all collections last."""
+    # Rows over all collections come first in the table, and averages last in papers.
+    ordered = pd.Series([not part for part in part_of_row(record)]).sort_values(kind="stable").index
+    measures = record.table["measure"].astype(str)
+    return dict(zip(column_labels(record).iloc[ordered], measures.iloc[ordered], strict=True))
+
+
+def mean_table(record: ComparisonRecord) -> pd.DataFrame:
+    """Return the mean of each system in each column, the systems in the order of the comparison."""
+    table, labels = record.table, column_labels(record)
+    sides = [
+        pd.DataFrame({"system": table[name], "column": labels, "mean": table[f"mean_{name}"]})
+        for name in ("baseline", "system")
+    ]
+    # A row of one side, then of the other: so pairs (1, 2), (1, 3), (2, 3) give the order 1, 2, 3.
+    each = pd.concat(sides).sort_index(kind="stable").drop_duplicates(["system", "column"])
+    columns = {name: part.set_index("system")["mean"] for name, part in each.groupby("column", sort=False)}
+    return pd.DataFrame(columns, index=each["system"].unique())[list(column_measures(record))]
+
+
+def lower_columns(record: ComparisonRecord) -> list[str]:
+    """Return the columns of means in which less is better."""
+    return [label for label, measure in column_measures(record).items() if not greater_is_better(measure)]
+
+
+def ordered_claims(record: ComparisonRecord) -> pd.DataFrame:
+    """Return a row per ordered pair of systems and column: system, other, column, p, sign, shown, parted.
+
+    A claim that holds in both directions, such as a difference, has a row for each. The sign is that of the gain; it is
+    1 for the other claims, which are shown or not, and never shown of the worse system.
+    """
+    table, claim = record.table, CLAIMS[record.settings.claim]
+    differs = not claim.hypotheses
+    rows = pd.DataFrame(
+        {
+            "system": table["system"],
+            "other": table["baseline"],
+            "column": column_labels(record),
+            "p": table["p_adjusted"],
+            "sign": np.sign(gains(record)) if differs else 1.0,
+            "shown": record.shown,
+            "parted": parted(record),
+        }
+    )
+    if claim.sides == 1:
+        return rows
+    turned = rows.rename(columns={"system": "other", "other": "system"})
+    return pd.concat([rows, turned.assign(sign=-rows["sign"] if differs else 1.0)], ignore_index=True)
+
+
+def difference_errors(table: pd.DataFrame) -> pd.Series[float]:
+    """Return the standard error of each difference; nan if it does not follow from the table."""
+    # The effect size is mean / sd, so it holds the sd; of a difference of zero it says nothing.
+    with np.errstate(divide="ignore", invalid="ignore"):
+        errors: pd.Series[float] = (table["difference"] / table["effect_size"]).abs() / np.sqrt(table["n_queries"])
+    return errors.where(np.isfinite(errors))

@@ -1,1 +1,0 @@
-"""How a comparison is read: in sentences, tables and figures."""

@@ -1,0 +1,395 @@
+"""The gate: accept or reject one candidate after the other on the same queries, and show nothing else.
+
+A team that deploys continuously cannot take fresh queries for each candidate. What makes repeated looks harmful is what
+they teach. So a gate has a budget of T decisions, tests each candidate at alpha / T, and tells one bit.
+
+As long as nothing was accepted, every answer was "rejected", and the next candidate would have been made whatever the
+scores were. So the chance that a gate with no better candidate ever accepts one is at most alpha, by Bonferroni's
+inequality, as nearly as the randomisation test holds its level. With skewed differences it is larger.
+
+A gate is declared once: its terms and its baseline are on record from then on. A candidate is its ranking and the hash
+of that, by which a repeated question is known.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankeval._checks import count
+from rankeval.errors import InvalidInput, LedgerError, warn
+from rankeval.guard.checks import check_positive, check_text
+from rankeval.guard.collection import LoadedCollection, Ranking, RegisteredCollection, check_registered, output_digest
+from rankeval.guard.exposure import is_few
+from rankeval.guard.gate_terms import Decision, GateRecord, Terms
+from rankeval.guard.records import Journal, Records
+from rankeval.ledger.graph import mention, short
+from rankeval.measures import direction
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """A ranking at a gate.
+
+    Attributes
+    ----------
+    name : str
+        The system.
+    ranking : ndarray or Run
+        Its ranking.
+    output : str
+        The hash of its ranking output.
+    """
+
+    name: str
+    ranking: Ranking
+    output: str
+
+    @classmethod
+    def of(cls, loaded: LoadedCollection, name: str, system: Any) -> Candidate:
+        """Return the ranking of a system from its scores, its fitted model or its run."""
+        ranking = loaded.ranking(name, system)
+        return cls(name, ranking, output_digest(loaded.outputs(ranking)))
+
+
+def scores_of(loaded: LoadedCollection, system: Candidate, terms: Terms) -> NDArray[np.float64]:
+    """Return the scores of a system by query, in the order of the content."""
+    evaluation = loaded.evaluate(system.name, system.ranking, [terms.measure], terms.convention)
+    scores = loaded.by_content(evaluation)[:, 0]
+    lacking = ~np.isfinite(scores)
+    if lacking.any():
+        query = loaded.prints.names_by_content[lacking][0]
+        raise InvalidInput(
+            f"{system.name!r} has no score by {terms.measure} on {count(int(lacking.sum()), 'query')}, such as "
+            f"{query!r}: declare a gate by a convention that scores every query"
+        )
+    return scores
+
+
+def exposed(records: Records, test: RegisteredCollection, gate: GateRecord | None = None) -> int:
+    """Return how many queries of a collection somebody looked at, apart from the decisions of a gate; 0 if few."""
+    own = set() if gate is None else {entry.hash for entry in gate.decided}
+    exposure = records.exposure
+    queries = exposure.queries_of(about(test, records))
+    others = [one for one in exposure.exposing(records.project) if one.hash not in own]
+    n_exposed = int(exposure.exposed(queries, others).sum())
+    return 0 if is_few(n_exposed, len(queries)) else n_exposed
+
+
+def exposed_words(n_exposed: int, test: RegisteredCollection) -> str:
+    """Say what looks beside the gate mean for it."""
+    return (
+        f"{n_exposed} of {count(test.n_queries, 'query')} of {test.name!r} were looked at outside of this gate. Its "
+        "level does not hold for candidates that such a look helped to make: declare a gate on fresh queries"
+    )
+
+
+def about(test: RegisteredCollection, records: Records) -> dict[str, Any]:
+    """Return the keys by which entries name a collection."""
+    return {
+        "registration": records.registered(test).hash,
+        "queries": None,
+        "digest": test.digest,
+        "collection": test.name,
+    }
+
+
+_WARNED: set[str] = set()
+"""The gates of whose exposure this process has warned."""
+
+
+@dataclass(frozen=True, eq=False)
+class Gate:
+    """Decides on one candidate after the other, within a budget.
+
+    `Guard.gate` makes it.
+
+    Attributes
+    ----------
+    name : str
+        Its name.
+    test : RegisteredCollection
+        The collection.
+    terms : Terms
+        Measure, convention, claim, margin, alpha, budget.
+    detectable : float
+        The true gain that one decision accepts with a chance of 80 %; for "not_worse" the margin at which a system that
+        is equal is accepted so often.
+    sd : float
+        The standard deviation of the differences by query that it was computed with.
+    sd_assumed : bool
+        Whether nobody gave that, so that it is .2.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from rankeval.datasets import make_ranking
+    >>> from rankeval.guard import Guard
+    >>> data = make_ranking(60, 10, 4, rng=0)
+    >>> guard = Guard("my-project", ledger=f"{tempfile.mkdtemp()}/ledger")
+    >>> test = guard.register("my-test", data)
+    >>> gate = guard.gate(test, baseline=-data.y, budget=10)
+    >>> print(gate.decide("ideal", data.y))
+    ideal: accepted against baseline by gate 'gate'; 9 decisions left
+    >>> gate.decide("again", data.y).remaining, gate.baseline
+    (9, 'ideal')
+    """
+
+    name: str
+    test: RegisteredCollection
+    terms: Terms
+    detectable: float
+    sd: float
+    sd_assumed: bool
+    _journal: Journal
+
+    @property
+    def remaining(self) -> int:
+        """Decisions that are left, as the ledger has it now."""
+        return self._record(self._journal.read()).remaining
+
+    @property
+    def baseline(self) -> str:
+        """The system that the next candidate is compared with: the one accepted last, else the declared one."""
+        return self._record(self._journal.read()).standard.name
+
+    def decisions(self) -> pd.DataFrame:
+        """Return the decisions, a row each, oldest first.
+
+        Returns
+        -------
+        DataFrame
+            Columns: time, who, system, against (its baseline), accepted, output (the hash of its ranking).
+        """
+        import pandas as pd
+
+        rows = [
+            (one.time, one.who, one.body["system"], one.body["baseline_name"], one.body["accepted"], one.body["output"])
+            for one in self._record(self._journal.read()).decided
+        ]
+        return pd.DataFrame(rows, columns=["time", "who", "system", "against", "accepted", "output"])
+
+    def decide(self, name: str, system: Any, *, baseline: Any = None) -> Decision:
+        """Accept or reject a system, and record no more than that.
+
+        A system that was accepted is the baseline of later decisions. The same ranking output again has the same
+        decision, for free, although the baseline may be another one by now. With ``baseline=``, it is the decision on
+        these two outputs.
+
+        Parameters
+        ----------
+        name : str
+            Name of the system.
+        system : array, fitted model or Run
+            Its scores, model or run, as in `Guard.freeze`.
+        baseline : array, fitted model or Run, optional
+            Compare with this one: the system in use, if another one than the gate knows.
+
+        Returns
+        -------
+        Decision
+
+        Raises
+        ------
+        InvalidInput
+            If a system gives no ranking of the collection, or has a query without a score.
+        LedgerError
+            If no decision is left, the collection was retired or revised, two clones accepted different systems, or the
+            ledger cannot keep the decision.
+        """
+        check_text("name", name, "a name for the system")
+        loaded = self.test.loaded()
+        candidate = Candidate.of(loaded, name, system)
+        given = None if baseline is None else Candidate.of(loaded, "baseline", baseline)
+        self._journal.check_lasting()
+
+        def record(records: Records) -> Decision:
+            records.in_use(self.test)
+            gate = self._record(records)
+            known = gate.decision(candidate.output, None if given is None else given.output)
+            told: dict[str, Any] = {"name": name, "gate": self.name, "remaining": gate.remaining}
+            told["n_exposed"] = exposed(records, self.test, gate)
+            if known is not None:
+                body, first = known.body, str(known.body["system"])
+                told |= {"accepted": bool(body["accepted"]), "baseline": str(body["baseline_name"])}
+                return Decision(**told, is_new=False, first_name=first)
+            against = given or self._standard(gate, loaded)
+            told["baseline"] = against.name
+            if candidate.output == against.output:
+                # Nothing is learned of the labels, and nothing is recorded.
+                return Decision(**told, accepted=self.terms.claim == "not_worse", is_new=False, is_baseline=True)
+            if not gate.remaining:
+                raise LedgerError(
+                    f"gate {gate.name!r} has made its {count(gate.terms.budget, 'decision')} on {self.test.name!r}, "
+                    "and decides no more: collect and label fresh queries, register them, and declare a gate on them"
+                )
+            accepted = self._accepts(loaded, candidate, against)
+            # One bit is recorded, and before it is told: a process that is killed here has used a decision.
+            self._journal.append(records, ("decide", self._body(gate, loaded, candidate, against, accepted=accepted)))
+            return Decision(**told | {"remaining": gate.remaining - 1}, accepted=accepted, is_new=True)
+
+        decision = self._journal.decide(record)
+        self._warn_of_looks(decision)
+        return decision
+
+    def _warn_of_looks(self, decision: Decision) -> None:
+        """Warn once in this process if more queries were looked at outside than when the gate was declared."""
+        declared = self._record(self._journal.read()).declared[0]
+        if decision.n_exposed > declared.body["n_exposed"] and declared.hash not in _WARNED:
+            _WARNED.add(declared.hash)
+            warn(f"gate {self.name!r}: {exposed_words(decision.n_exposed, self.test)}")
+
+    def _record(self, records: Records) -> GateRecord:
+        found = GateRecord.find(records, self.name, records.registered(self.test).hash)
+        if found is None:
+            raise LedgerError(f"gate {self.name!r} is no longer in the ledger {records.where}: restore it from a copy")
+        return found
+
+    def _standard(self, gate: GateRecord, loaded: LoadedCollection) -> Candidate:
+        kept = gate.standard
+        if kept.digest != self.test.digest:
+            raise LedgerError(
+                f"the collection was revised since the ranking of {kept.name!r} was kept, which therefore does not fit "
+                "its rows: give the system in use by baseline="
+            )
+        ranking = loaded.restored(self._journal.ledger.load(kept.rankings), kept.name)
+        return Candidate(kept.name, ranking, kept.output)
+
+    def _accepts(self, loaded: LoadedCollection, candidate: Candidate, against: Candidate) -> bool:
+        before = scores_of(loaded, against, self.terms)
+        gains = direction(self.terms.measure) * (scores_of(loaded, candidate, self.terms) - before)
+        return self.terms.shows(gains, float(np.abs(before).max()))
+
+    def _body(
+        self, gate: GateRecord, loaded: LoadedCollection, candidate: Candidate, against: Candidate, *, accepted: bool
+    ) -> dict[str, Any]:
+        ledger = self._journal.ledger
+        return {
+            **about(self.test, gate.records),
+            "gate": gate.declared[0].hash,
+            "system": candidate.name,
+            "output": candidate.output,
+            "baseline": against.output,
+            "baseline_name": against.name,
+            "accepted": accepted,
+            "rankings": ledger.keep("rankings", loaded.stored(candidate.ranking)) if accepted else None,
+        }
+
+    def _told(self) -> str:
+        terms, gate = self.terms, self._record(self._journal.read())
+        sd = f"a standard deviation of {self.sd:g}{', which is assumed' if self.sd_assumed else ''}"
+        what = "a true gain" if terms.claim == "better" else "with a margin"
+        equal = "" if terms.claim == "better" else "a system that is equal "
+        told = (
+            f"Gate({self.name!r} on {self.test.name!r}: accepts a system shown {terms.words} by {terms.measure}, at "
+            f"{terms.level:.2g} (alpha {terms.alpha:g} over {count(terms.budget, 'decision')}); {gate.remaining} left; "
+            f"{what} of {self.detectable:.2g} {equal}is accepted four times in five if differences by query "
+            f"have {sd}; {mention(gate.records.where, short(gate.records.head))})"
+        )
+        if gate.n_decided > terms.budget:
+            n_over = count(gate.n_decided - terms.budget, "decision")
+            told += f"\n{n_over} over the budget: clones decided without knowing of each other"
+        n_exposed = exposed(gate.records, self.test, gate)
+        return told + (f"\n{exposed_words(n_exposed, self.test)}" if n_exposed else "")
+
+    def __repr__(self) -> str:
+        return self._told()
+
+    def _repr_html_(self) -> str:
+        return "<br>".join(f"<code>{escape(line)}</code>" for line in self._told().splitlines())
+
+
+ASSUMED_SD = 0.2
+"""Standard deviation of the differences of two systems by query, if nobody says otherwise."""
+
+
+def declare(
+    journal: Journal,
+    test: RegisteredCollection,
+    name: str,
+    terms: Terms,
+    *,
+    baseline: Any = None,
+    sd: float | None = None,
+) -> Gate:
+    """Record a gate, unless it is on record.
+
+    Parameters
+    ----------
+    journal : Journal
+        The ledger.
+    test : RegisteredCollection
+        The collection.
+    name : str
+        Name of the gate.
+    terms : Terms
+        Its terms.
+    baseline : array, fitted model or Run, optional
+        The system that candidates are compared with; needed for a new gate.
+    sd : float, optional
+        Standard deviation of differences by query.
+    """
+    check_registered(test)
+    check_text("name", name, "a name for the gate")
+    spread = ASSUMED_SD if sd is None else sd
+    check_positive("sd", spread)
+    loaded = test.loaded()
+    gate = Gate(name, test, terms, terms.detectable(test.n_queries, spread), spread, sd is None, journal)
+    journal.ledger.check_writable()
+    given = None if baseline is None else Candidate.of(loaded, "baseline", baseline)
+
+    def record(records: Records) -> None:
+        records.in_use(test)
+        found = GateRecord.find(records, name, records.registered(test).hash)
+        if found is not None:
+            _refuse_other_terms(found, terms, given)
+            return
+        if given is None:
+            raise InvalidInput("baseline is missing: give the system in use, with which candidates are compared")
+        _refuse_too_few(test, terms)
+        scores_of(loaded, given, terms)  # raises if a query cannot be scored
+        n_exposed = exposed(records, test)
+        body = {
+            **about(test, records),
+            "gate": name,
+            "terms": terms.content(),
+            "baseline": given.output,
+            "baseline_name": given.name,
+            "rankings": journal.ledger.keep("rankings", loaded.stored(given.ranking)),
+            "n_exposed": n_exposed,
+        }
+        journal.append(records, ("gate", body))
+        if n_exposed:
+            warn(f"gate {name!r}: {exposed_words(n_exposed, test)}")
+
+    journal.decide(record)
+    return gate
+
+
+def _refuse_other_terms(found: GateRecord, terms: Terms, given: Candidate | None) -> None:
+    told = found.terms.differences(terms)
+    if told:
+        raise LedgerError(
+            f"gate {found.name!r} is declared by other terms ({told}), and terms do not change: use those, or declare "
+            "a gate of another name on fresh queries"
+        )
+    if given is not None and not found.knows(given.output):
+        raise LedgerError(
+            f"gate {found.name!r} is declared with another baseline: leave baseline= out here; "
+            "decide(..., baseline=) compares with the system in use"
+        )
+
+
+def _refuse_too_few(test: RegisteredCollection, terms: Terms) -> None:
+    if test.n_queries < terms.least_queries:
+        raise InvalidInput(
+            f"{test.name!r} has {count(test.n_queries, 'query')}, on which no candidate can be accepted at "
+            f"{terms.level:.2g}: that takes {terms.least_queries}. Take more queries, or a smaller budget"
+        )

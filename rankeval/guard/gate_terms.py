@@ -1,0 +1,393 @@
+"""The terms of a gate with the test by which it decides, and the record of its decisions.
+
+A ``gate`` entry declares the terms, and each ``decide`` entry is one decision::
+
+    gate  name, terms, baseline, n_exposed
+    decide  name of the system, its output, the output it was compared with, accepted
+
+An entry of a decision holds the hash of a ranking output and one bit: no score, no difference and no p-value. Which
+system is the baseline of the next decision, and how many are left, follows from the entries.
+
+The trap: two clones of a ledger may have decided without knowing of each other. All of their decisions count, so more
+may stand there than the budget allows; and if both accepted a system, nothing says which is the baseline.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from functools import cached_property
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankeval._checks import count, shown
+from rankeval.collection.convention import Convention
+from rankeval.errors import InvalidInput, LedgerError
+from rankeval.guard.records import Records
+from rankeval.ledger.entry import Entry
+from rankeval.measures import greatest_loss
+
+if TYPE_CHECKING:
+    from rankeval.significance.declarations import ClaimName
+
+
+_RESAMPLES = 20
+"""Resampled patterns, at least, that a p-value at the level of a decision is made of."""
+
+CLAIMS = ("better", "not_worse")
+"""What a gate can ask for: a claim with one side."""
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What a gate asks of every candidate.
+
+    Attributes
+    ----------
+    measure : str
+        The measure.
+    convention : Convention
+        The rules by which rankings are scored.
+    claim : {"better", "not_worse"}
+        The claim to be shown of the candidate.
+    margin : float
+        Of the claim.
+    alpha : float
+        The level of all decisions together.
+    budget : int
+        Number of decisions.
+    rng : int
+        Seed of the randomisation test.
+    unseen : int
+        Number of unseen queries that "not_worse" counts; 0 for gates declared before any were.
+    """
+
+    measure: str
+    convention: Convention
+    claim: ClaimName
+    margin: float
+    alpha: float
+    budget: int
+    rng: int
+    unseen: int = 0
+
+    def __post_init__(self) -> None:
+        from rankeval.significance.declarations import check_claim
+
+        whole = isinstance(self.budget, int) and not isinstance(self.budget, bool)
+        for name, right, expected in (
+            ("claim", self.claim in CLAIMS, " or ".join(map(repr, CLAIMS))),
+            ("budget", whole and 1 <= self.budget <= 10_000, "the number of decisions, from 1 to 10,000"),
+            ("alpha", 0 < self.alpha < 0.5, "a level above 0 and below 0.5, such as 0.05"),
+        ):
+            if not right:
+                raise InvalidInput(argument=name, found=shown(getattr(self, name)), expected=expected)
+        check_claim(self.claim, self.margin)
+
+    @property
+    def level(self) -> float:
+        """The level of one decision."""
+        return self.alpha / self.budget
+
+    @property
+    def words(self) -> str:
+        """What must be shown of a candidate."""
+        if self.claim == "not_worse":
+            return f"not worse than the baseline by {self.margin:g}"
+        return f"better than the baseline{f' by more than {self.margin:g}' if self.margin else ''}"
+
+    @property
+    def least_queries(self) -> int:
+        """The number of queries below which no candidate can be accepted."""
+        from rankeval.significance.randomization import EXACT_UP_TO
+
+        # n queries have 2**n patterns of signs, one of which is the best: no p-value is below 2**-n.
+        least = max(2, math.ceil(-math.log2(self.level)))
+        return least if least <= EXACT_UP_TO else EXACT_UP_TO + 1
+
+    def shows(self, gains: NDArray[np.float64], largest: float) -> bool:
+        """Return whether the claim is shown, one-sided by the randomisation test, at the level of one decision.
+
+        Parameters
+        ----------
+        gains : ndarray of shape (n_queries,)
+            The gain of the candidate on each query.
+        largest : float
+            The greatest score of the baseline: what a query can lose by a measure without a declared range.
+        """
+        from rankeval.significance.running import paired_test
+
+        loss = greatest_loss(self.measure)
+        found = paired_test(
+            "randomization",
+            gains,
+            alpha=self.level,
+            # A p-value is a multiple of 1 / (n_resamples + 1), which must resolve the level of one decision.
+            n_resamples=max(9999, math.ceil(_RESAMPLES / self.level) - 1),
+            rng=self.rng,
+            claim=self.claim,
+            margin=self.margin,
+            unseen=self.unseen,
+            greatest_loss=loss if math.isfinite(loss) else largest or 1.0,
+        )
+        return bool(found.p_value <= self.level)
+
+    def detectable(self, n_queries: int, sd: float) -> float:
+        """Return the gain that is accepted four times in five; for "not_worse" the margin, of a system that is equal.
+
+        Parameters
+        ----------
+        n_queries : int
+            Number of queries.
+        sd : float
+            Standard deviation of the differences by query.
+        """
+        from rankeval.significance.power import detectable_difference
+
+        found = detectable_difference(
+            max(2, n_queries), sd, self.level, claim=self.claim, margin=self.margin, unseen=self.unseen
+        )
+        return float(found)
+
+    def content(self) -> dict[str, Any]:
+        """Return the terms as JSON can hold them."""
+        # Gates declared before unseen queries were counted have no such term, and their entries do not change.
+        names = [field.name for field in fields(self) if field.name != "unseen" or self.unseen]
+        return {name: getattr(self, name) for name in names} | {"convention": self.convention.card()}
+
+    @classmethod
+    def from_content(cls, content: Mapping[str, Any]) -> Terms:
+        """Return the terms that `content` described."""
+        named = {field.name: content[field.name] for field in fields(cls) if field.name != "unseen"}
+        named["unseen"] = content.get("unseen", 0)
+        numbers = {"margin": float(content["margin"]), "alpha": float(content["alpha"])}
+        return cls(**named | numbers | {"convention": Convention.from_card(content["convention"])})
+
+    def differences(self, other: Terms) -> str:
+        """Return in words where other terms differ; "" if they are the same."""
+        ours, theirs = self.content(), other.content()
+        return ", ".join(
+            f"{name} is {ours[name]} and not {theirs[name]}" for name in ours if ours[name] != theirs[name]
+        )
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What a gate decided on a system: accepted or rejected, and nothing else.
+
+    Attributes
+    ----------
+    accepted : bool
+        Whether the claim of the gate was shown. A system that is rejected may be as good as the baseline, or better.
+    remaining : int
+        Decisions that the gate has left.
+    name : str
+        The system.
+    gate : str
+        The gate.
+    baseline : str
+        The system it was compared with.
+    is_new : bool
+        Whether the decision was made now, and used the budget. A repeated one is free.
+    is_baseline : bool
+        Whether the ranking is that of the baseline, on which nothing is to be decided.
+    n_exposed : int
+        Queries that were looked at outside of the gate; 0 if few.
+    first_name : str
+        The name under which the same output was decided on; "" if the decision is new.
+    """
+
+    accepted: bool
+    remaining: int
+    name: str
+    gate: str
+    baseline: str
+    is_new: bool
+    is_baseline: bool = False
+    n_exposed: int = 0
+    first_name: str = ""
+
+    def __bool__(self) -> bool:
+        return self.accepted
+
+    def __str__(self) -> str:
+        verdict = "accepted" if self.accepted else "rejected"
+        under = f" under the name {self.first_name!r}" if self.first_name not in ("", self.name) else ""
+        known = "" if self.is_new else f" (as before{under}, which is free)"
+        if self.is_baseline:
+            known = " (the ranking of the baseline, which is free)"
+        left = count(self.remaining, "decision")
+        said = f"{self.name}: {verdict}{known} against {self.baseline} by gate {self.gate!r}; {left} left"
+        if self.n_exposed:
+            said += f"; {count(self.n_exposed, 'query')} looked at outside of this gate, so its level may not hold"
+        return said
+
+    def _repr_html_(self) -> str:
+        return f"<code>{escape(str(self))}</code>"
+
+
+@dataclass(frozen=True)
+class Standard:
+    """The ranking that candidates are compared with.
+
+    Attributes
+    ----------
+    name, output : str
+        The system, and the hash of its ranking output.
+    digest : str
+        The content that it ranks.
+    rankings : str
+        The file of the ledger that holds the ranking.
+    """
+
+    name: str
+    output: str
+    digest: str
+    rankings: str
+
+
+@dataclass(frozen=True)
+class GateRecord:
+    """A gate and its decisions, as the ledger has them.
+
+    Attributes
+    ----------
+    records : Records
+        The ledger at one head.
+    declared : tuple of Entry
+        The entries that declared it; two, if two clones did.
+    """
+
+    records: Records
+    declared: tuple[Entry, ...]
+
+    @classmethod
+    def find(cls, records: Records, name: str, registration: str) -> GateRecord | None:
+        """Return the gate of this name of the project on a collection or an earlier version of it; None without one.
+
+        Parameters
+        ----------
+        records : Records
+            The ledger at one head.
+        name : str
+            Name of the gate.
+        registration : str
+            Id of the registered collection.
+        """
+        lineage = lineage_of(records, registration)
+        found = tuple(
+            entry
+            for entry in records.snapshot.entries
+            if entry.kind == "gate"
+            and entry.project == records.project
+            and entry.body["gate"] == name
+            and lineage_of(records, entry.body["registration"]) == lineage
+        )
+        return cls(records, found) if found else None
+
+    @property
+    def name(self) -> str:
+        """The name of the gate."""
+        return str(self.declared[0].body["gate"])
+
+    @cached_property
+    def terms(self) -> Terms:
+        """The terms; raises LedgerError if two clones declared it by different ones."""
+        first, *others = (Terms.from_content(entry.body["terms"]) for entry in self.declared)
+        for other in others:
+            if told := first.differences(other):
+                raise LedgerError(
+                    f"gate {self.name!r} was declared in two clones by different terms ({told}): declare a gate of "
+                    "another name"
+                )
+        return first
+
+    @cached_property
+    def decided(self) -> tuple[Entry, ...]:
+        """The decisions, parents first."""
+        own = {entry.hash for entry in self.declared}
+        return tuple(one for one in self.records.snapshot.entries if one.kind == "decide" and one.body["gate"] in own)
+
+    @property
+    def n_decided(self) -> int:
+        """Decisions that used the budget: the same question, asked in two clones, counts once."""
+        return len({(entry.body["output"], entry.body["baseline"]) for entry in self.decided})
+
+    @property
+    def remaining(self) -> int:
+        """Decisions that are left."""
+        return max(0, self.terms.budget - self.n_decided)
+
+    @cached_property
+    def standards(self) -> tuple[Standard, ...]:
+        """The baselines that the next decision may have: one, unless clones accepted different systems."""
+        accepted = [entry for entry in self.decided if entry.body["accepted"]] or list(self.declared)
+        # The last of those accepted; if two clones accepted apart from each other, there are two.
+        last = [
+            entry
+            for entry in accepted
+            if not any(self.records.snapshot.precedes(entry.hash, other.hash) for other in accepted)
+        ]
+        return tuple({one.output: one for one in map(_standard, last)}.values())
+
+    @property
+    def standard(self) -> Standard:
+        """The baseline of the next decision.
+
+        Raises
+        ------
+        LedgerError
+            If two clones accepted different systems.
+        """
+        if len(self.standards) > 1:
+            names = " and ".join(repr(one.name) for one in self.standards)
+            raise LedgerError(
+                f"gate {self.name!r} accepted {names} in two clones that did not know of each other: say which one is "
+                "in use by baseline="
+            )
+        return self.standards[0]
+
+    def knows(self, output: str) -> bool:
+        """Return whether an output is a declared baseline or was accepted."""
+        accepted = {entry.body["output"] for entry in self.decided if entry.body["accepted"]}
+        return output in accepted | {entry.body["baseline"] for entry in self.declared}
+
+    def decision(self, output: str, baseline: str | None = None) -> Entry | None:
+        """Return the last decision on an output; None if there is none.
+
+        Parameters
+        ----------
+        output : str
+            The hash of a ranking output.
+        baseline : str, optional
+            The hash of the output that it was compared with; any by default.
+        """
+        found = [one for one in self.decided if one.body["output"] == output]
+        return next((one for one in reversed(found) if baseline in {None, one.body["baseline"]}), None)
+
+
+def lineage_of(records: Records, registration: str) -> str:
+    """Return the first version of a registered collection, by the ids of registrations.
+
+    Parameters
+    ----------
+    records : Records
+        The ledger at one head.
+    registration : str
+        Id of any version.
+    """
+    revises = {one.hash: one.body.get("revises") for one in records.snapshot.entries if one.kind == "register"}
+    while revises.get(registration):
+        registration = str(revises[registration])
+    return registration
+
+
+def _standard(entry: Entry) -> Standard:
+    body = entry.body
+    own = ("baseline_name", "baseline") if entry.kind == "gate" else ("system", "output")
+    name, output = (str(body[key]) for key in own)
+    return Standard(name, output, str(body["digest"]), str(body["rankings"]))

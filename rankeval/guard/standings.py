@@ -1,0 +1,543 @@
+"""The standing of a plan: how far its result can be believed, decided by what its writer may have seen.
+
+Only the order of entries in the graph of the ledger counts, never a clock. Four openings of one collection::
+
+    freeze A --- freeze B --- open A --+-- freeze C --- open B --- open C
+                                       |
+                                       +-- freeze D --- open D          (in another clone)
+
+A and B were frozen before anything was opened: both are confirmatory, and one family, since a result may be picked from
+either. C and D came after A was opened: they are exploratory.
+
+A plan can be frozen in one clone of a ledger and opened after a merge. The merge brings entries in that its opening
+knows, and its freeze did not know::
+
+    register --+-- freeze P ------------ merge, open P       the opening of Q was merged in:
+               |                           |                 somebody may have told its result
+               +-- freeze Q -- open Q -----+
+
+So an entry that exposes queries stands to a plan in one of these ways:
+
+* known: it is an ancestor of the freeze;
+* merged in: it is an ancestor of the opening, and neither of freeze and entry knew of the other;
+* parallel: neither of opening and entry knew of the other.
+
+An entry that was written after a freeze, and knew it, cannot have guided it: the plan was fixed by then. Each entry
+makes queries of the plan *exposed*, *used* (exposed, and by the project or for its fits) or *crossed*::
+
+    the entry                                        known               merged in           parallel
+    a look of another project, a decision there      exposed             exposed             -
+    a look of the project                            used                crossed             crossed
+    a decision of a gate of the project              used                used                -
+    an exemption or a retirement by anybody (*)      used                used                -
+
+    (*) a retirement by another project counts as its looks do for what the project had registered itself by then,
+        since that went on being refused
+
+Few queries (`is_few`) count as none. The standing is the first of these lines that holds::
+
+    exposed    used    crossed    a crossing entry,        all outputs were    standing
+                                  merged in, opened        opened before
+                                  an output of the plan
+    -          yes     -          -                        yes                 secondary
+    -          yes     -          -                        no                  exploratory
+    -          no      yes        yes                      yes                 secondary
+    -          no      yes        yes                      no                  exploratory: the choice may rest on it
+    -          no      yes        no                       -                   concurrent
+    yes        no      no         -                        -                   first look of this project
+    no         no      no         -                        -                   confirmatory
+
+If a plan was frozen or opened in two clones, the freezes that an opening knows count, and what is known to any of them
+is known. Later entries can lower a standing, and never raise it.
+
+A `History` holds the outputs that the project opened on the queries of a plan: which are new, and how good the best of
+them looks.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import combinations, takewhile
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankeval.guard.exposure import Classes, Exposure, OtherProject, is_few, is_look, other_projects
+from rankeval.join.matching import Hashes
+from rankeval.ledger.arrays import part_of
+from rankeval.ledger.entry import Entry
+
+CONFIRMATORY = "confirmatory"
+"""Frozen before anybody had looked at its queries: its p-values hold, adjusted over its family."""
+FIRST = "first look of this project"
+"""Frozen before this project had looked at them, but others had: its p-values hold if nobody told."""
+CONCURRENT = "concurrent"
+"""As the above, but plans of the project were opened without knowing of each other: neither confirms alone."""
+EXPLORATORY = "exploratory"
+"""Frozen later, and with new outputs: nothing can adjust for the lessons of the earlier openings."""
+SECONDARY = "secondary"
+"""Frozen later, and all its outputs were opened before: it is another view of known rankings."""
+
+ADJUSTED = (CONFIRMATORY, FIRST, CONCURRENT)
+"""The standings with adjusted p-values."""
+STANDINGS = (*ADJUSTED, EXPLORATORY, SECONDARY)
+
+RELEASES = ("exempt", "retire")
+"""The kinds of entries after which queries may be fitted on."""
+
+
+@dataclass(frozen=True)
+class _Met:
+    """The entries that expose queries of a plan, in the order of the ledger, by what its writers knew of them.
+
+    Attributes
+    ----------
+    before : list of Entry
+        Those that make queries exposed or used.
+    merged_in, parallel : list of Entry
+        Those merged in, and the looks that are parallel.
+    crossing : list of Entry
+        The looks of the project among these two.
+    is_used : bool
+        Whether the project used more than few of the queries.
+    """
+
+    before: list[Entry]
+    merged_in: list[Entry]
+    parallel: list[Entry]
+    crossing: list[Entry]
+    is_used: bool
+
+
+@dataclass(frozen=True)
+class Standing:
+    """The standing of a plan as of one head of the ledger.
+
+    Attributes
+    ----------
+    status : str
+        One of `STANDINGS`.
+    looks : tuple of str
+        The systems of the plan whose opening is a new look.
+    n_looks : int
+        Looks of the project at these queries, these included.
+    family : tuple of str
+        Ids of the plans that are corrected together, this one included.
+    n_queries, n_exposed, n_released : int
+        Queries of the plan; those that anybody had looked at when it was frozen; those that had been exempted or
+        retired by then.
+    others : tuple of OtherProject
+        Other projects that had looked at them by then.
+    parallel : tuple of Entry
+        Looks at these queries by openings parallel to that of the plan.
+    merged_in : tuple of Entry
+        Entries that expose these queries and were merged in between the freeze and the opening.
+    opened_before : tuple of str
+        The systems of the plan whose outputs the project had opened in merged-in entries.
+    """
+
+    status: str
+    looks: tuple[str, ...]
+    n_looks: int
+    family: tuple[str, ...]
+    n_queries: int
+    n_exposed: int
+    n_released: int
+    others: tuple[OtherProject, ...]
+    parallel: tuple[Entry, ...]
+    merged_in: tuple[Entry, ...]
+    opened_before: tuple[str, ...]
+
+    @property
+    def is_adjusted(self) -> bool:
+        """Whether p-values can be adjusted."""
+        return self.status in ADJUSTED
+
+
+@dataclass(frozen=True)
+class Standings:
+    """The plans of one project, and their standings.
+
+    Attributes
+    ----------
+    project : str
+        The project.
+    exposure : Exposure
+        The queries that were looked at.
+    """
+
+    project: str
+    exposure: Exposure
+    _all_met: dict[str, _Met] = field(default_factory=dict, init=False, repr=False)
+
+    @cached_property
+    def frozen(self) -> dict[str, list[Entry]]:
+        """Id -> the entries that froze a plan of the project; two, if it was frozen in two clones."""
+        return self._own("freeze")
+
+    @cached_property
+    def opened(self) -> dict[str, list[Entry]]:
+        """Id -> the entries that opened a plan of the project."""
+        return self._own("open")
+
+    def opening_of(self, plan_id: str) -> Entry | None:
+        """Return the first entry of a plan's opening; None if it was not opened."""
+        return next(iter(self.opened.get(plan_id, ())), None)
+
+    def openings_of(self, queries_of: Mapping[str, Any]) -> list[Entry]:
+        """Return the openings by the project of any queries that the body of an entry is about."""
+        entries = (entry for entries in self.opened.values() for entry in entries)
+        return [entry for entry in entries if self.exposure.shared(queries_of, entry.body)]
+
+    def of(self, plan_id: str, new_looks: Callable[[], tuple[str, ...]] = tuple) -> Standing:
+        """Return the standing of a frozen plan.
+
+        Parameters
+        ----------
+        plan_id : str
+            Its id.
+        new_looks : callable
+            Returns the systems whose opening would be a new look; asked if the plan was not opened yet.
+        """
+        body, openings, met = self._body(plan_id), self.opened.get(plan_id, ()), self._met(plan_id)
+        looks = tuple(dict.fromkeys(name for one in openings for name in one.body["looks"]))
+        looks = looks if openings else new_looks()
+        opened_before = self._opened_before(body, met)
+        crossed = self._matters(body, met.crossing)
+        if met.is_used or (crossed and opened_before):
+            status = EXPLORATORY if looks else SECONDARY
+        elif crossed:
+            status = CONCURRENT
+        else:
+            status = FIRST if self._matters(body, met.before) else CONFIRMATORY
+        queries = self.exposure.queries_of(body)
+        released = [entry for entry in met.before if entry.kind in RELEASES]
+        return Standing(
+            status=status,
+            looks=looks,
+            n_looks=len(self._outputs(plan_id, looks)),
+            family=self._family(plan_id) if status in ADJUSTED else (plan_id,),
+            n_queries=len(queries),
+            n_exposed=int(self.exposure.exposed(queries, met.before).sum()),
+            n_released=int(self.exposure.exposed(queries, released).sum()),
+            others=other_projects(self.exposure, self.project, body, met.before),
+            parallel=tuple(met.parallel),
+            merged_in=tuple(met.merged_in),
+            opened_before=opened_before,
+        )
+
+    def _own(self, kind: str) -> dict[str, list[Entry]]:
+        found: dict[str, list[Entry]] = {}
+        for entry in self.exposure.snapshot.entries:
+            if entry.kind == kind and entry.project == self.project:
+                found.setdefault(entry.body["plan"], []).append(entry)
+        return found
+
+    def _body(self, plan_id: str) -> Mapping[str, Any]:
+        return self.frozen[plan_id][0].body
+
+    def _met(self, plan_id: str) -> _Met:
+        if plan_id not in self._all_met:
+            self._all_met[plan_id] = self._find_met(plan_id)
+        return self._all_met[plan_id]
+
+    def _find_met(self, plan_id: str) -> _Met:
+        snapshot, body = self.exposure.snapshot, self._body(plan_id)
+        freezes, openings = self.frozen[plan_id], self.opened.get(plan_id, ())
+        steps: list[tuple[Entry, Entry | None]] = [(freeze, None) for freeze in freezes]
+        if openings:
+            # Of a plan frozen in two clones, an opening may know only one of the freezes.
+            steps = [(one, two) for two in openings for one in freezes if snapshot.precedes(one.hash, two.hash)]
+        before, merged, parallel, crossing = [], [], [], []
+        for entry in self.exposure.exposing(self.project):
+            if not self.exposure.shared(body, entry.body):
+                continue
+            # With several freezes or openings, an entry may be known to one and merged in or parallel to another: it
+            # then counts as each of them.
+            name, other = entry.hash, all(entry.hash != one.hash for one in openings)
+            known = any(snapshot.precedes(name, freeze.hash) for freeze, _ in steps)
+            # A plan that was not opened yet will be opened with knowledge of all entries.
+            merged_in = other and any(
+                snapshot.concurrent(name, freeze.hash) and (opening is None or snapshot.precedes(name, opening.hash))
+                for freeze, opening in steps
+            )
+            look, own = is_look(entry), entry.project == self.project
+            is_parallel = other and look and any(snapshot.concurrent(name, one.hash) for one in openings)
+            if known or (merged_in and not (look and own)):
+                before.append(entry)
+            if merged_in:
+                merged.append(entry)
+            if is_parallel:
+                parallel.append(entry)
+            if look and own and (merged_in or is_parallel):
+                crossing.append(entry)
+        queries = self.exposure.queries_of(body)
+        is_used = not is_few(int(self._used(queries, before).sum()), len(queries))
+        return _Met(before, merged, parallel, crossing, is_used)
+
+    def _opened_before(self, body: Mapping[str, Any], met: _Met) -> tuple[str, ...]:
+        """Return the systems of a plan whose outputs the project had opened in merged-in entries."""
+        looks = [entry for entry in met.merged_in if is_look(entry) and entry.project == self.project]
+        opened = {entry.body["systems"][name] for entry in looks for name in entry.body["looks"]}
+        return tuple(name for name, output in body["content"]["systems"] if output in opened)
+
+    def _used(self, queries: Classes, before: Sequence[Entry]) -> NDArray[np.bool_]:
+        used = self.exposure.exposed(queries, [entry for entry in before if entry.project == self.project])
+        for entry in (one for one in before if one.kind in RELEASES and one.project != self.project):
+            free = self.exposure.exposed(queries, [entry])
+            if entry.kind == "retire":  # what the project had registered by then went on being refused
+                free &= ~np.isin(queries, self._registered_before(entry))
+            used |= free
+        return used
+
+    def _registered_before(self, entry: Entry) -> Classes:
+        exposure = self.exposure
+        found = [
+            exposure.classes[one.hash]
+            for one in exposure.registrations.values()
+            if one.project == self.project and exposure.snapshot.precedes(one.hash, entry.hash)
+        ]
+        return np.concatenate(found) if found else np.zeros(0, dtype=np.int64)
+
+    def _matters(self, body: Mapping[str, Any], by: Iterable[Entry]) -> bool:
+        """Return whether entries expose more than few of the queries of a plan."""
+        queries = self.exposure.queries_of(body)
+        return not is_few(int(self.exposure.exposed(queries, by).sum()), len(queries))
+
+    def _family(self, plan_id: str) -> tuple[str, ...]:
+        """Return the plans that somebody could have picked a result from as well as from this one."""
+        precedes, openings = self.exposure.snapshot.precedes, self.opened.get(plan_id, ())
+        # Plans that were opened unknown to this one count even if they are exploratory: it may be picked by them.
+        opened = {entry.body["plan"] for entry in self._met(plan_id).crossing}
+        family = [
+            other
+            for other, freezes in self.frozen.items()
+            if self._is_linked(self._body(plan_id), freezes[0].body)
+            and (other in opened or not self._met(other).is_used)
+            and not any(precedes(opening.hash, freeze.hash) for opening in openings for freeze in freezes)
+        ]
+        return tuple(dict.fromkeys([*family, plan_id]))
+
+    def _is_linked(self, one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+        pairs = ((one, other), (other, one))
+        return any(not is_few(self.exposure.shared(a, b), len(self.exposure.queries_of(a))) for a, b in pairs)
+
+    def _outputs(self, plan_id: str, looks: Iterable[str]) -> set[str]:
+        # Looks that came after the plan's opening do not bear on its result.
+        precedes, openings = self.exposure.snapshot.precedes, self.opened.get(plan_id, ())
+        body = self._body(plan_id)
+        systems = dict(body["content"]["systems"])
+        seen = {systems[name] for name in looks}
+        for entry in self.openings_of(body):
+            if not any(precedes(opening.hash, entry.hash) for opening in openings):
+                seen.update(entry.body["systems"][name] for name in entry.body["looks"])
+        return seen
+
+
+_KINDS = ("features", "documents", "labels")
+"""Kinds of rows by which two outputs are compared; the same order of any of them scores the same."""
+
+
+@dataclass(frozen=True)
+class History:
+    """The openings by a project of the queries of one plan, parents first.
+
+    Attributes
+    ----------
+    standings : Standings
+        The plans of the project.
+    body : mapping
+        The body of the entry that froze the plan, or of any that names its queries.
+    """
+
+    standings: Standings
+    body: Mapping[str, Any]
+
+    @cached_property
+    def opened(self) -> list[Entry]:
+        """The openings of any of these queries."""
+        return self.standings.openings_of(self.body)
+
+    @property
+    def elsewhere(self) -> int:
+        """The looks of other projects at any of these queries."""
+        exposure, project = self.standings.exposure, self.standings.project
+        return sum(one.n_looks for one in other_projects(exposure, project, self.body, exposure.snapshot.entries))
+
+    @property
+    def first_baseline(self) -> str | None:
+        """The output of the first baseline that the project declared for any of these queries."""
+        exposure = self.standings.exposure
+        bodies = (freezes[0].body for freezes in self.standings.frozen.values())
+        plans = (body["content"] for body in bodies if exposure.shared(self.body, body))
+        return next((dict(one["systems"])[one["baseline"]] for one in plans if one["baseline"] is not None), None)
+
+    def new_looks(self, systems: Mapping[str, str], outputs: Mapping[str, Mapping[str, Hashes]]) -> tuple[str, ...]:
+        """Return the systems with new outputs: those that rank some query as no opening of the project did.
+
+        So rankings that were opened part by part are no new look on the whole, nor on another part. The first baseline
+        that was declared for a query is free there, and equal outputs count once.
+
+        Parameters
+        ----------
+        systems : mapping of str to str
+            System -> the digest of its output.
+        outputs : mapping
+            System -> kind of row -> the hash of its output for each query, in the order of the content.
+        """
+        # A baseline is what one starts from: its score is published, or was the reason for the work.
+        seen = {self.first_baseline, *(output for entry in self.opened for output in entry.body["systems"].values())}
+        new = []
+        for name, output in systems.items():
+            # Query by query: parts that were opened one after the other are no new look as a whole.
+            if output not in seen and not (self._opened_before(outputs[name]) | self._free_of(output)).all():
+                new.append(name)
+                seen.add(output)
+        return tuple(new)
+
+    @property
+    def looks(self) -> set[str]:
+        """The outputs whose opening was a look."""
+        return {entry.body["systems"][name] for entry in self.opened for name in entry.body["looks"]}
+
+    def scores_of_looks(self, measure: str) -> dict[str, NDArray[np.float64]]:
+        """Return the scores of these queries by one measure, for each opened output; nan where it was not opened.
+
+        Parameters
+        ----------
+        measure : str
+            Name of a measure.
+        """
+        found: dict[str, NDArray[np.float64]] = {}
+        for entry, places, arrays in self._aligned:
+            for output, scores in zip(entry.body["systems"].values(), _scores(entry, arrays, measure), strict=False):
+                # Another measure order or a later opening gives the same scores of the same output.
+                found.setdefault(output, np.where(places >= 0, scores[places], np.nan))
+        return found
+
+    def sd_of_differences(self, measure: str) -> float | None:
+        """Return the standard deviation of differences per query, on average over pairs that were opened together.
+
+        Parameters
+        ----------
+        measure : str
+            Name of a measure.
+
+        Returns
+        -------
+        float or None
+            None if no two systems were opened by this measure.
+        """
+        found = []
+        for entry, _, arrays in self._aligned:
+            pairs = combinations(_scores(entry, arrays, measure), 2)
+            found += [float(np.nanstd(one - other, ddof=1)) for one, other in pairs]
+        varied = [one for one in found if one > 0]
+        return float(np.mean(varied)) if varied else None
+
+    def _opened_before(self, output: Mapping[str, Hashes]) -> NDArray[np.bool_]:
+        """Return which of these queries an opening ranked as an output does, on whatever collection."""
+        opened = np.zeros(len(self.standings.exposure.queries_of(self.body)), dtype=bool)
+        for places, known in self._outputs:
+            for kind in _KINDS:
+                if kind in output and kind in known:
+                    opened |= (places >= 0) & (output[kind] == known[kind][places])
+        return opened
+
+    def _free_of(self, output: str) -> NDArray[np.bool_]:
+        """Return the queries on which an output is free: it is the plan's baseline, and none was declared before."""
+        exposure, content = self.standings.exposure, self.body["content"]
+        queries = exposure.queries_of(self.body)
+        if content["baseline"] is None or dict(content["systems"])[content["baseline"]] != output:
+            return np.zeros(len(queries), dtype=bool)
+        bodies = (freezes[0].body for freezes in self.standings.frozen.values())
+        before = takewhile(lambda body: body["plan"] != self.body["plan"], bodies)
+        declared = [exposure.queries_of(body) for body in before if body["content"]["baseline"] is not None]
+        return ~np.isin(queries, np.concatenate(declared)) if declared else np.ones(len(queries), dtype=bool)
+
+    @cached_property
+    def _outputs(self) -> list[tuple[NDArray[np.intp], dict[str, Hashes]]]:
+        return [
+            (places, part_of(arrays, f"{place}.outputs."))
+            for entry, places, arrays in self._aligned
+            for place in range(len(entry.body["systems"]))
+        ]
+
+    @cached_property
+    def _aligned(self) -> list[tuple[Entry, NDArray[np.intp], dict[str, NDArray[Any]]]]:
+        """The openings with the places of these queries there, -1 for those that they lack, and the arrays."""
+        exposure = self.standings.exposure
+        return [
+            (entry, exposure.places_in(self.body, entry.body), exposure.ledger.load(entry.body["outputs"]))
+            for entry in self.opened
+        ]
+
+
+def _scores(entry: Entry, arrays: Mapping[str, NDArray[Any]], measure: str) -> list[NDArray[np.float64]]:
+    """Return the scores of the systems of an opening by one measure; none if they were not scored by it."""
+    measures = entry.body["measures"]
+    if measure not in measures:
+        return []
+    tables = (arrays[f"{place}.scores"].reshape(-1, len(measures)) for place in range(len(entry.body["systems"])))
+    return [scores[:, measures.index(measure)] for scores in tables]
+
+
+def expected_inflation(n_looks: int, n_queries: int, *, sd: float, correlation: float) -> float:
+    """Return the expected inflation: how much better the best of K equally good systems looks than it is.
+
+    It is at least 0, and grows with more looks and fewer queries; it is 0 for one look. The formula is
+    ``sd sqrt(1 - r) / sqrt(n) E_K`` with Blom's approximation ``E_K = Phi^-1((K - .375) / (K + .25))`` of the expected
+    maximum of K standard normals (Blom 1958).
+
+    Parameters
+    ----------
+    n_looks : int
+        Number K of opened ranking outputs.
+    n_queries : int
+        Number n of queries.
+    sd : float
+        Standard deviation of the scores over queries.
+    correlation : float
+        Mean correlation r between the scores of two systems.
+
+    Returns
+    -------
+    float
+        On the scale of the measure.
+
+    Examples
+    --------
+    >>> round(expected_inflation(10, 50, sd=0.28, correlation=0.9), 3)
+    0.019
+    """
+    from scipy.special import ndtri
+
+    if n_looks <= 1:
+        return 0.0
+    spread = sd * math.sqrt(max(0.0, 1 - correlation)) / math.sqrt(n_queries)
+    return spread * float(ndtri((n_looks - 0.375) / (n_looks + 0.25)))
+
+
+def inflation_of(scores: Sequence[NDArray[np.float64]], n_looks: int) -> float:
+    """Return the expected inflation, with spread and correlation estimated from the opened scores.
+
+    Parameters
+    ----------
+    scores : sequence of ndarray of shape (n_queries,)
+        Per-query scores of the outputs opened so far.
+    n_looks : int
+        Number of looks.
+    """
+    table = np.column_stack(scores)
+    table = table[np.isfinite(table).all(axis=1)]
+    deviations = table.std(axis=0, ddof=1) if len(table) > 1 else np.zeros(table.shape[1])
+    varied = table[:, deviations > 0]
+    correlation = 0.9  # typical of variants of one system; used if only one system varies
+    if varied.shape[1] > 1:
+        matrix = np.atleast_2d(np.corrcoef(varied, rowvar=False))
+        correlation = float(matrix[np.triu_indices(len(matrix), 1)].mean())
+    return expected_inflation(n_looks, max(1, len(table)), sd=float(deviations.mean()), correlation=correlation)

@@ -1,0 +1,441 @@
+"""Figures of comparisons: differences with their intervals, the matrix of all pairs, the ranks that systems may have.
+
+An interval is drawn twice where it was adjusted for several comparisons::
+
+    ---====o====---      thin: adjusted, holds for all rows at once
+       ====              thick: holds for this row alone
+
+The matrix shows all pairs of systems at a glance, the best system in the first row.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rankeval.render.plots import (
+    BAND,
+    BETTER,
+    INK,
+    LONGEST_NAME,
+    SOFT,
+    WORSE,
+    Figure,
+    Floats,
+    bare,
+    shown_name,
+    write_caption,
+)
+from rankeval.render.tables import DASH, number, with_minus
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+
+MOST_ROWS = 60
+"""Intervals drawn in one panel; if there are more, those with the largest differences are drawn."""
+
+MOST_PAIRS = 20
+"""Pairs of systems in one panel of a forest; if there are more, those with the largest differences are drawn."""
+
+FLAT = 1e-9
+"""If no number is further from zero, all are taken as zero."""
+
+NARROWEST = 0.1
+"""How far the axis then reaches to either side."""
+
+ROW = 0.27
+"""Height of a row of a forest in inches."""
+
+
+def intervals(
+    frame: pd.DataFrame,
+    *,
+    xlabel: str = "difference of means",
+    caption: str = "",
+    edges: Mapping[str, Sequence[float]] | None = None,
+) -> Figure:
+    """Draw differences with their intervals about a line at zero, a panel per group.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        A row per difference, drawn from top to bottom, with the columns "label", "difference", "ci_low" and "ci_high".
+        Infinite ends run to the edge of the panel with an arrow, nan is left out. Further columns may be "group"
+        (divides the rows into panels, each with a scale of its own), "outer_low" and "outer_high" (a wider interval,
+        drawn thin), "clear" (booleans: rows drawn in colour, the others in grey), "better" (booleans: which of the two
+        colours; by default the sign of the difference) and "band" (distances from zero, shaded behind the row).
+    xlabel, caption : str
+        Texts below and above.
+    edges : mapping of str to sequence of float, optional
+        Group -> places of dashed lines, such as margins.
+
+    Returns
+    -------
+    Figure
+        Not registered with pyplot.
+    """
+    groups = frame.groupby("group", sort=False) if "group" in frame else [("", frame)]
+    wholes = {str(name): part for name, part in groups}
+    shown = {name: part.iloc[_largest(part["difference"], MOST_ROWS)] for name, part in wholes.items()}
+    heights = [(0.34 if len(part) <= 20 else 0.22) * len(part) + 0.55 for part in shown.values()]
+    figure = Figure(figsize=(7.5, sum(heights) + 0.75), layout="constrained")
+    panels = figure.subplots(len(shown), 1, squeeze=False, height_ratios=heights)[:, 0]
+    for axes, (name, part) in zip(panels, shown.items(), strict=True):
+        n = len(wholes[name])
+        left_out = f" (the {len(part)} largest of {n})" if len(part) < n else ""
+        axes.set_title(name + left_out, loc="left", fontsize=10, color=INK, parse_math=False)
+        _draw_intervals(axes, part, (edges or {}).get(name, ()))
+        names = [shown_name(text, LONGEST_NAME) for text in part["label"]]
+        axes.set_yticks(range(len(part)), names, parse_math=False, fontsize=9 if len(part) <= 20 else 8)
+    panels[-1].set_xlabel(xlabel, color=INK, parse_math=False)
+    write_caption(figure, caption)
+    return figure
+
+
+def forest(frame: pd.DataFrame, *, xlabel: str = "difference of means", caption: str = "", digits: int = 3) -> Figure:
+    """Draw differences on several collections or slices, those of one pair of systems below each other.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        A row per difference, those of a pair beside each other, with the columns "pair" (heading), "label", "n"
+        (number of queries), "difference", "ci_low", "ci_high", "clear" (booleans: rows drawn in colour), "better"
+        (which colour), "together" (rows drawn as a diamond: the pair on all collections), and "group" (a panel each).
+    xlabel, caption : str
+        Texts below and above.
+    digits : int, default 3
+        Decimals of the numbers beside the panel.
+
+    Returns
+    -------
+    Figure
+        Not registered with pyplot. The area of a square grows with its number of queries.
+    """
+    panels = {str(name): _largest_pairs(part) for name, part in frame.groupby("group", sort=False)}
+    heights = [ROW * (len(part) + part["pair"].nunique()) + 0.6 for part in panels.values()]
+    figure = Figure(figsize=(7.5, sum(heights) + 0.6), layout="constrained")
+    grid = figure.subplots(len(panels), 1, squeeze=False, height_ratios=heights)[:, 0]
+    for axes, (name, part) in zip(grid, panels.items(), strict=True):
+        whole = frame.loc[frame["group"] == name, "pair"].nunique()
+        kept = part["pair"].nunique()
+        left_out = f" (the {kept} largest of {whole})" if kept < whole else ""
+        axes.set_title(name + left_out, loc="left", fontsize=10, color=INK, parse_math=False)
+        _draw_forest(axes, part, digits)
+    grid[-1].set_xlabel(xlabel, color=INK, parse_math=False)
+    write_caption(figure, caption)
+    return figure
+
+
+def _largest(differences: pd.Series[float], most: int) -> Any:
+    return np.sort(differences.abs().to_numpy().argsort()[::-1][:most])
+
+
+def _largest_pairs(part: pd.DataFrame) -> pd.DataFrame:
+    size = part.groupby("pair", sort=False)["difference"].agg(lambda values: values.abs().max())
+    return part[part["pair"].isin(size.index[_largest(size, MOST_PAIRS)])]
+
+
+def _draw_intervals(axes: Axes, part: pd.DataFrame, edges: Sequence[float]) -> None:
+    bare(axes)
+    has_outer = "outer_low" in part
+    columns = ["difference", "ci_low", "ci_high", *(["outer_low", "outer_high"] if has_outer else [])]
+    numbers = part[columns].to_numpy(dtype=np.float64)
+    shades = (
+        np.nan_to_num(part["band"].to_numpy(dtype=np.float64), posinf=0.0) if "band" in part else np.zeros(len(part))
+    )
+    left, right = _limits(axes, numbers, shades, np.asarray(edges))
+    for place, (row, shade, color, clear) in enumerate(zip(numbers, shades, *_colors(part), strict=True)):
+        if shade > 0:
+            axes.fill_betweenx([place - 0.42, place + 0.42], -shade, shade, color=BAND, linewidth=0, zorder=0)
+        if has_outer:
+            _draw_line(axes, place, row[3:], (left, right), color, 1.2)
+        _draw_line(axes, place, row[1:3], (left, right), color, 2.8 if has_outer else 2)
+        axes.plot(row[0], place, "o", color=color, markersize=6, markerfacecolor=color if clear else "white")
+    for edge in edges:
+        axes.axvline(edge, color=SOFT, linewidth=1, linestyle="--", zorder=1)
+    axes.set_ylim(len(part) - 0.4, -0.6)
+
+
+def _draw_forest(axes: Axes, part: pd.DataFrame, digits: int) -> None:
+    bare(axes)
+    axes.spines["left"].set_visible(False)
+    ends = part[["difference", "ci_low", "ci_high"]].to_numpy(dtype=np.float64)
+    limits = _limits(axes, ends)
+    largest = float(part["n"].max())
+    lines: list[tuple[str, str]] = []
+    headings: list[str] = []
+    for row, values, color, clear in zip(part.to_dict("records"), ends, *_colors(part), strict=True):
+        if not headings or row["pair"] != headings[-1]:
+            headings.append(row["pair"])
+            lines.append((shown_name(row["pair"], LONGEST_NAME), "bold"))
+        place = len(lines)
+        if row["together"]:
+            _draw_diamond(axes, place, values, limits, color)
+        else:
+            _draw_line(axes, place, values[1:], limits, color, 1.5)
+            size = 3 + 5 * np.sqrt(row["n"] / largest)
+            axes.plot(values[0], place, "s", color=color, markersize=size, markerfacecolor=color if clear else "white")
+        lines.append((f"{shown_name(row['label'], LONGEST_NAME)}  n = {row['n']:,.0f}", "normal"))
+        _write_numbers(axes, place, values, digits, bold=bool(row["together"]))
+    axes.set_yticks(range(len(lines)), [name for name, _ in lines], parse_math=False)
+    for text, (_, weight) in zip(axes.get_yticklabels(), lines, strict=True):
+        text.set_fontweight(weight)
+    axes.set_ylim(len(lines) - 0.4, -0.6)
+
+
+def _colors(part: pd.DataFrame) -> tuple[list[str], list[bool]]:
+    clear = part["clear"].to_numpy(dtype=bool) if "clear" in part else np.ones(len(part), dtype=bool)
+    better = part["better"].to_numpy(dtype=bool) if "better" in part else part["difference"].to_numpy() >= 0
+    shades = np.where(clear, np.where(better, BETTER, WORSE), SOFT)
+    return [str(shade) for shade in shades], [bool(each) for each in clear]
+
+
+def _limits(axes: Axes, *numbers: Floats) -> tuple[float, float]:
+    """Set the ends of the axis a little beyond all finite numbers and zero."""
+    shades = numbers[1:2]
+    every = np.concatenate([each.ravel() for each in (*numbers, *(-shade for shade in shades), np.zeros(1))])
+    finite = every[np.isfinite(every)]
+    span = float(np.ptp(finite))
+    room = 0.06 * span if span > FLAT else NARROWEST  # an axis of rounding errors would show differences where none are
+    left, right = float(finite.min()) - room, float(finite.max()) + room
+    axes.set_xlim(left, right)
+    axes.axvline(0, color=INK, linewidth=0.8, zorder=1)
+    axes.tick_params(axis="y", length=0)
+    return left, right
+
+
+def _draw_line(axes: Axes, place: float, ends: Floats, limits: tuple[float, float], color: str, width: float) -> None:
+    """Draw an interval; an infinite end gets an arrow at the edge, an interval that is not known is left out."""
+    low, high = ends
+    if np.isnan(low) or np.isnan(high):
+        return
+    left, right = limits
+    axes.plot([max(low, left), min(high, right)], [place, place], color=color, linewidth=width, zorder=2)
+    for infinite, edge, marker in ((low == -np.inf, left, "<"), (high == np.inf, right, ">")):
+        if infinite:
+            axes.plot(edge, place, marker=marker, color=color, markersize=5, clip_on=False, zorder=3)
+
+
+def _draw_diamond(axes: Axes, place: float, values: Floats, limits: tuple[float, float], color: str) -> None:
+    """Draw a diamond from end to end of the interval; without two finite ends a line and a diamond in its middle."""
+    middle, low, high = values
+    if np.isfinite([low, high]).all():
+        axes.fill([low, middle, high, middle], [place, place - 0.3, place, place + 0.3], color=color, zorder=3)
+        return
+    _draw_line(axes, place, values[1:], limits, color, 1.5)
+    axes.plot(middle, place, "D", color=color, markersize=7, zorder=3)
+
+
+def _write_numbers(axes: Axes, place: float, values: Floats, digits: int, *, bold: bool) -> None:
+    middle, low, high = (with_minus(number(value, digits=digits, sign=True)) for value in values)
+    interval = "" if DASH in (low, high) else f"  [{low}, {high}]"
+    axes.text(
+        1.02, place, f"{middle}{interval}", transform=axes.get_yaxis_transform(), va="center",
+        fontsize=8, color=INK, fontweight="bold" if bold else "normal",
+    )  # fmt: skip
+
+
+MOST_SIGNED = 24
+"""Up to this many systems the cells hold signs, which are read without colour."""
+
+FAINTEST = 0.35
+"""Strength of the colour for one sign, if there are more; that of the most signs is 1."""
+
+LETTER_WIDTH = 0.62
+"""Width of a letter as a share of the size of the font, on the safe side."""
+
+
+def significance_matrix(
+    means: pd.Series[float],
+    claims: pd.DataFrame,
+    *,
+    levels: Sequence[float],
+    words: Sequence[str] = ("better", "worse"),
+    digits: int = 4,
+    title: str = "",
+    caption: str = "",
+) -> Figure:
+    """Draw a cell for each pair of systems, coloured if one is shown better.
+
+    Parameters
+    ----------
+    means : Series
+        Mean of each system, from the best to the worst: the order of rows and columns.
+    claims : DataFrame
+        A row per ordered pair, with the columns "system" (row), "other" (column), "sign" (1 or -1), "p" (adjusted) and
+        "shown".
+    levels : sequence of float
+        The levels of one, two and more signs.
+    words : sequence of str
+        Words of the legend for a positive and, if there is one, for a negative sign.
+    digits : int, default 4
+        Decimals of the means.
+    title, caption : str
+        Texts above.
+
+    Returns
+    -------
+    Figure
+        Not registered with pyplot.
+    """
+    codes = _codes(means, claims, levels)
+    figure = Figure(figsize=(1, 1))
+    axes = _placed_axes(figure, [shown_name(name, LONGEST_NAME) for name in means.index], caption, title, len(levels))
+    _draw_cells(axes, codes, len(levels))
+    _name_systems(axes, means, digits)
+    if len(means) <= MOST_SIGNED:
+        _write_signs(axes, codes, len(levels))
+    _add_legend(figure, levels, words)
+    return figure
+
+
+def _placed_axes(figure: Figure, names: Sequence[str], caption: str, title: str, most: int) -> Axes:
+    """Return axes with cells of a fixed size, and make the figure as large as they and the names around need it.
+
+    Matplotlib's own layouts keep the size of the figure, and long names would leave no room for the cells.
+    """
+    side = (0.36 if len(names) <= MOST_SIGNED else 0.2) * len(names)
+    size = _font_size(len(names))
+    reach = max(map(len, names)) * size * LETTER_WIDTH / 72
+    left, below = reach + 8 * size * LETTER_WIDTH / 72 + 0.25, 0.2 * (most + 1) + 0.45
+    width = max(left + side + 0.2, 5.5)
+    lines = textwrap.wrap(caption, int(14 * width)) + ([title] if title else [])
+    height = below + side + reach + 0.16 * len(lines) + 0.35
+    figure.set_size_inches(width, height)
+    for place, line in enumerate(lines):
+        is_title = bool(title) and place == len(lines) - 1
+        figure.text(
+            0.08 / width, 1 - (0.16 * place + 0.08) / height, line, va="top", fontsize=10 if is_title else 9,
+            color=INK if is_title else SOFT, parse_math=False,
+        )  # fmt: skip
+    return figure.add_axes((left / width, below / height, side / width, side / height))
+
+
+def _font_size(n: int) -> float:
+    return 8.5 if n <= MOST_SIGNED else 6.5
+
+
+def _codes(means: pd.Series[float], claims: pd.DataFrame, levels: Sequence[float]) -> Floats:
+    """Return the number of signs of each cell, negative if the row is worse; nan where nothing was compared."""
+    places = {name: place for place, name in enumerate(means.index)}
+    codes = np.full((len(means), len(means)), np.nan)
+    for row in claims.to_dict("records"):
+        signs = row["sign"] * sum(row["p"] <= level for level in levels) if row["shown"] else 0
+        codes[places[row["system"]], places[row["other"]]] = signs
+    return codes
+
+
+def _draw_cells(axes: Axes, codes: Floats, most: int) -> None:
+    from matplotlib.colors import to_rgb
+
+    colors = np.ones((*codes.shape, 3))
+    colors[codes == 0] = to_rgb(BAND)
+    for sign, color in ((1, BETTER), (-1, WORSE)):
+        for signs in range(1, most + 1):
+            strength = _strength(signs, most)
+            colors[codes == sign * signs] = strength * np.array(to_rgb(color)) + (1 - strength)
+    axes.imshow(colors, interpolation="nearest", aspect="equal")
+    edges = np.arange(len(codes) + 1) - 0.5
+    axes.hlines(edges, -0.5, len(codes) - 0.5, color="white", linewidth=1)
+    axes.vlines(edges, -0.5, len(codes) - 0.5, color="white", linewidth=1)
+    for spine in axes.spines.values():
+        spine.set_visible(False)
+
+
+def _strength(signs: int, most: int) -> float:
+    return 1.0 if most == 1 else float(np.interp(signs, [1, most], [FAINTEST, 1.0]))
+
+
+def _name_systems(axes: Axes, means: pd.Series[float], digits: int) -> None:
+    size = _font_size(len(means))
+    names = [shown_name(name, LONGEST_NAME) for name in means.index]
+    beside = [f"{name}  {number(mean, digits=digits)}" for name, mean in zip(names, means, strict=True)]
+    axes.set_yticks(range(len(names)), beside, fontsize=size, parse_math=False)
+    axes.set_xticks(range(len(names)), names, fontsize=size, rotation=90, parse_math=False)
+    axes.tick_params(length=0, colors=INK, top=True, labeltop=True, bottom=False, labelbottom=False)
+
+
+def _write_signs(axes: Axes, codes: Floats, most: int) -> None:
+    for (row, column), code in np.ndenumerate(codes):
+        if np.isfinite(code) and code:
+            sign, signs = ("+" if code > 0 else "\N{MINUS SIGN}"), int(abs(code))
+            color = "white" if _strength(signs, most) > 0.5 else INK
+            axes.text(column, row, sign * signs, ha="center", va="center", fontsize=7, color=color)
+
+
+def _add_legend(figure: Figure, levels: Sequence[float], words: Sequence[str]) -> None:
+    from matplotlib.patches import Patch
+
+    most = len(levels)
+    columns = []
+    for word, color, sign in zip(words, (BETTER, WORSE), ("+", "\N{MINUS SIGN}"), strict=False):
+        texts = {signs: f"{sign * signs} {word}, p ≤ {levels[signs - 1]:g}" for signs in range(most, 0, -1)}
+        columns.append([Patch(facecolor=color, alpha=_strength(n, most), label=text) for n, text in texts.items()])
+    # A legend is filled column by column, and its columns have equal lengths.
+    rest = [Patch(facecolor=BAND, label="not shown"), Patch(alpha=0, label="")]
+    figure.legend(
+        handles=[patch for column, last in zip(columns, rest, strict=False) for patch in (*column, last)],
+        loc="lower left", ncols=len(columns), fontsize=8, frameon=False, labelcolor=SOFT,
+        title="row against column, adjusted p", title_fontsize=8, alignment="left",
+    )  # fmt: skip
+
+
+def rank_intervals(
+    frame: pd.DataFrame, *, xlabel: str = "rank", title: str = "", caption: str = "", digits: int = 4
+) -> Figure:
+    """Draw the lowest and the highest rank of each system, and the place of its mean.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        A row per system, from the best to the worst mean, with the columns "system", "mean", "rank_low", "rank_high".
+    xlabel, title, caption : str
+        Texts below and above.
+    digits : int, default 4
+        Decimals of the means.
+
+    Returns
+    -------
+    Figure
+        Not registered with pyplot.
+    """
+    n = len(frame)
+    crowded = n > 20
+    figure = Figure(figsize=(7.5, (0.2 if crowded else 0.3) * n + 1.1), layout="constrained")
+    axes = figure.subplots()
+    bare(axes)
+    axes.spines["left"].set_visible(False)
+    size = 7.5 if crowded else 9
+    for place, row in enumerate(frame.to_dict("records")):
+        if place % 2 == 0:
+            axes.axhspan(place - 0.5, place + 0.5, color=BAND, alpha=0.5, linewidth=0, zorder=0)
+        axes.plot([row["rank_low"], row["rank_high"]], [place, place], color=SOFT, linewidth=2.5, solid_capstyle="butt")
+        for end in (row["rank_low"], row["rank_high"]):
+            axes.plot([end, end], [place - 0.22, place + 0.22], color=SOFT, linewidth=1.5)
+        axes.text(
+            1.01, place, number(row["mean"], digits=digits), transform=axes.get_yaxis_transform(), va="center",
+            fontsize=size - 1, color=INK,
+        )  # fmt: skip
+    # In the order of the frame, so that it does not matter whether more or less is better; equal means share a place.
+    first = [frame["mean"].tolist().index(mean) + 1 for mean in frame["mean"]]
+    axes.plot(first, range(n), "o", color=BETTER, markersize=5, linestyle="none")
+    axes.set_yticks(
+        range(n), [shown_name(name, LONGEST_NAME) for name in frame["system"]], fontsize=size, parse_math=False
+    )
+    axes.set_xticks(_ticks(n))
+    axes.set_xlim(0.5, n + 0.5)
+    axes.set_ylim(n - 0.5, -0.5)
+    axes.tick_params(axis="y", length=0)
+    axes.set_xlabel(xlabel, color=INK, fontsize=9, parse_math=False)
+    axes.set_title(title, loc="left", fontsize=10, color=INK, parse_math=False)
+    write_caption(figure, caption)
+    return figure
+
+
+def _ticks(n: int) -> list[int]:
+    step = next(step for step in (1, 2, 5, 10, 20, 50, 100, 10**9) if n / step <= 16)
+    return sorted({1, *np.arange(step, n + 1, step).tolist()})

@@ -1,0 +1,142 @@
+"""A rollback takes the last recorded promotion back, on record, and refuses to guess."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import mlflow
+import pytest
+from typer.testing import CliRunner
+
+import rankeval_mlflow as rkm
+from rankeval.errors import InvalidInput, TrackingError
+from rankeval_mlflow.commands import app
+from rankeval_mlflow.layout import DECISION, KIND, PROMOTION
+
+
+@pytest.fixture
+def champions(ranker):
+    """Return a model whose version 2 was promoted over 1, and version 3 over 2."""
+    for gain in (0.1, 0.3):
+        assert rkm.promote("ranker", ranker.add(gain), measure="nDCG@10").moved
+    return ranker
+
+
+def test_the_alias_returns_step_by_step_on_record(champions, client):
+    """To the version before the last promotion, then to the one before that, and no further."""
+    promotion = champions.tags("3")["rankeval.promotion.champion"].rpartition(" ")[2]
+    done = rkm.rollback("ranker", "champion", reason="slow on phones", who="ana")
+    assert (done.outcome, bool(done), done.version, done.alias_before) == ("moved", True, "2", "3")
+    assert champions.holder() == "2"
+    assert champions.tags("3")["rankeval.promotion.champion"] == f"rolled back to 2 in {done.run_id}"
+    run = client.get_run(done.run_id)
+    assert (run.data.tags[KIND], run.data.tags[PROMOTION]) == ("rollback", "moved from 3 to 2")
+    found = json.loads(
+        Path(mlflow.artifacts.download_artifacts(run_id=done.run_id, artifact_path=DECISION)).read_text()
+    )
+    assert (found["decision"], found["who"], found["takes_back"]) == ("rolled back", "ana", promotion)
+    assert "slow on phones" in found["reason"]
+    assert run.info.experiment_id == client.get_run(promotion).info.experiment_id
+    assert rkm.rollback("ranker", reason="again").version == "1"
+    with pytest.raises(InvalidInput, match="no recorded promotion gave it to version 1"):
+        rkm.rollback("ranker", reason="once more")
+
+
+@pytest.mark.usefixtures("champions")
+def test_what_was_rolled_back_can_be_promoted_again():
+    """And is no rival of the next candidate."""
+    rkm.rollback("ranker", reason="a wrong alarm")
+    again = rkm.promote("ranker", 3, measure="nDCG@10")
+    assert again.moved
+    assert "Beware" not in again.reason
+    assert rkm.rollback("ranker", reason="no wrong alarm").version == "2"
+
+
+def test_a_move_by_another_hand_is_not_taken_back(champions):
+    for version, after in (("1", "2"), ("2", "3")):  # one without and one with a promotion of its own
+        champions.put(version)
+        with pytest.raises(InvalidInput, match=f"from version {version} to version {after}, and came back by another"):
+            rkm.rollback("ranker", reason="x")
+        assert champions.holder() == version
+
+
+def test_a_version_that_returned_by_promotion_is_rolled_back_to_the_one_before(champions):
+    """2 over 1, 3 over 2, and 2 over 3: the acceptance of 3 over 2 is history, and not a move by another hand."""
+    champions.put("3")
+    assert rkm.promote("ranker", 2, measure="nDCG@10", claim="not_worse", margin=1.0).moved
+    assert rkm.rollback("ranker", reason="x").version == champions.holder() == "3"
+
+
+def test_a_promoter_that_was_killed_before_its_move_is_no_hindrance(champions, client):
+    """It left an acceptance over the version in use, and a run that says nothing of the alias."""
+    run_id = client.create_run("0").info.run_id
+    version = champions.add(0.5)
+    client.set_model_version_tag("ranker", version, "rankeval.promotion.champion", f"accepted over 3 in {run_id}")
+    assert rkm.rollback("ranker", reason="x").version == "2"
+
+
+def test_without_an_earlier_version_nothing_moves(ranker, client):
+    with pytest.raises(InvalidInput, match="no recorded promotion gave it to version 1"):
+        rkm.rollback("ranker", reason="x")
+    with pytest.raises(InvalidInput, match="no version has it"):
+        rkm.rollback("ranker", "canary", reason="x")
+    assert rkm.promote("ranker", 1, "canary", "nDCG@10", first=True).moved
+    with pytest.raises(InvalidInput, match="version 1 was the first to have it"):
+        rkm.rollback("ranker", "canary", reason="x")
+    assert rkm.promote("ranker", ranker.add(0.1), measure="nDCG@10").moved
+    client.delete_model_version("ranker", "1")
+    with pytest.raises(InvalidInput, match="ranker has no version 1, or it was deleted"):
+        rkm.rollback("ranker", reason="x")
+    assert ranker.holder() == "2"
+
+
+@pytest.mark.parametrize("reason", ["", "  ", None])
+def test_a_rollback_needs_a_reason(champions, reason):
+    with pytest.raises(InvalidInput) as caught:
+        rkm.rollback("ranker", reason=reason)
+    assert caught.value.argument == "reason"
+    assert champions.holder() == "3"
+
+
+def test_an_alias_that_moves_meanwhile_stays_where_it_is(champions, client, meanwhile):
+    meanwhile("log_batch", lambda: champions.put("1"))
+    done = rkm.rollback("ranker", reason="x")
+    assert (done.outcome, bool(done), champions.holder()) == ("overtaken", False, "1")
+    assert client.get_run(done.run_id).data.tags[PROMOTION].startswith("overtaken")
+    assert champions.tags("3")["rankeval.promotion.champion"].startswith("accepted over 2")
+
+
+def test_a_promotion_whose_outcome_was_lost_is_taken_back(champions, client):
+    """Its promoter was killed after the move, and before the note."""
+    run_id = champions.tags("3")["rankeval.promotion.champion"].rpartition(" ")[2]
+    client.delete_tag(run_id, PROMOTION)
+    assert rkm.rollback("ranker", reason="x").version == "2"
+
+
+def test_a_rollback_that_breaks_off_before_the_move_can_be_made_again(champions, monkeypatch):
+    def refuse(*_, **__):
+        raise mlflow.exceptions.MlflowException("database is locked")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(mlflow.MlflowClient, "set_registered_model_alias", refuse)
+        with pytest.raises(TrackingError, match="did not move the alias"):
+            rkm.rollback("ranker", reason="x")
+    assert champions.holder() == "3"
+    assert rkm.rollback("ranker", reason="x").version == "2"
+
+
+def test_the_command_says_where_the_alias_is(champions, store):
+    done = CliRunner().invoke(app, ["rollback", "ranker", "--reason", "slow", "--uri", store])
+    assert (done.exit_code, champions.holder()) == (0, "2")
+    assert "ranker@champion: moved from version 3 to version 2. Rolled back: slow" in done.output
+    assert CliRunner().invoke(app, ["rollback", "ranker", "--uri", store]).exit_code == 2
+
+
+@pytest.mark.server
+def test_a_rollback_through_a_server(server, ranker_of):
+    """As the registry of a team is asked."""
+    mlflow.set_tracking_uri(server.uri)
+    ranker = ranker_of(mlflow.MlflowClient(), "rolled-back")
+    assert rkm.promote("rolled-back", ranker.add(0.1), measure="nDCG@10").moved
+    assert rkm.rollback("rolled-back", reason="slow").version == ranker.holder() == "1"
