@@ -127,7 +127,7 @@ def _asked(source: TableSource, roles: Mapping[str, str], features: Sequence[str
         if name not in source.kinds:
             raise unknown("column", name, source.kinds).having(where=f"{source.path}, {argument}")
         if name in asked:
-            raise InvalidInput(f"{argument} and {asked[name]} are both {name!r}: name a column for each")
+            raise InvalidInput(f"{name!r} is named for {asked[name]} and again for {argument}: name each column once")
         asked[name] = argument
     if features is not None and not features:
         raise InvalidInput("features is empty: name columns, or leave it out to take all that are numbers")

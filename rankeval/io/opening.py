@@ -116,7 +116,8 @@ def limits_of(settings: Iterable[str]) -> Limits:
         except ValueError as error:
             if isinstance(error, InvalidInput):
                 raise
-            raise InvalidInput(argument="limit", found=shown(setting), expected="name=value, a whole number") from error
+            wanted = f"name=value with a whole number; the names are {', '.join(known)}"
+            raise InvalidInput(argument="limit", found=shown(setting), expected=wanted) from error
     return replace(DEFAULT, **given)
 
 
