@@ -170,7 +170,7 @@ def test_sub_groups_that_contradict_each_other_are_refused():
     with pytest.raises(InvalidInput, match="contradict each other: a, b, c"):
         scored(subgroups(*turned), {"a": 1.0})
     for name in ("AvgJG(of='AP')", "P_IA@5"):
-        with pytest.raises(InvalidInput, match="only measures of preferences read them"):
+        with pytest.raises(InvalidInput, match="read judgments by sub-group"):
             scored(subgroups(*CHAIN), {"a": 1.0}, [name])
     with pytest.raises(InvalidInput, match="without aspect="):
         rk.Qrels(["q"], ["a"], [1], subgroup=["1"])

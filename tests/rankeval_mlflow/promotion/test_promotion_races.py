@@ -160,7 +160,7 @@ def test_an_alias_that_moved_and_cannot_be_read_again_is_never_said_not_to_have_
         unreadable_after_the_move(patched)
         done = rkm.promote("ranker", version, measure="nDCG@10")
     assert (done.outcome, ranker.holder()) == ("moved", version)
-    assert "Beware: whether another promoter moved it since could not be read" in done.reason
+    assert "Beware: whether another promoter moved it since is not known" in done.reason
     assert outcome(client)[1].startswith("moved from 1 to 2 Beware")
 
 
