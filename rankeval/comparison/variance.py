@@ -217,6 +217,7 @@ def _by_replicate(systems: Replicated) -> Given:
     check_number_of_systems(systems)
     given: Given = {}
     for name, each in systems.items():
+        # mypy does not narrow what `_are_replicates` finds out.
         given[str(name)] = dict(each) if isinstance(each, Mapping) and _are_replicates(each) else {None: each}  # type: ignore[dict-item]
     (first, expected), *others = given.items()
     for name, other in others:

@@ -72,7 +72,7 @@ _STATUS = re.compile(r"too many (\d{3}) error responses|failed with error code (
 _TAKEN = re.compile(r"\([\w.]+\).*(unique constraint|duplicate entry|duplicate key)", re.IGNORECASE)
 # Some messages repeat what was sent.
 _LONGEST = 500
-# What a store answers if nothing has an id, and if nothing has a name or can have it.
+# A store's answers to an id that nothing has, and to a name that nothing has or can have.
 GONE = {"RESOURCE_DOES_NOT_EXIST"}
 NOT_THERE = {*GONE, "INVALID_PARAMETER_VALUE"}
 # A router or a proxy may answer in place of the store. It is believed only when something is read: an upload to a run

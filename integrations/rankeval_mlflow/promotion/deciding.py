@@ -42,13 +42,12 @@ from rankeval_mlflow.promotion.registry import Alias, Decided
 from rankeval_mlflow.reading.loading import logged_for
 
 if TYPE_CHECKING:
-    from rankeval.comparison import Comparison
     from rankeval.evaluation import Evaluation
 
 
 Floors = float | Mapping[Any, float]
 
-# What a promotion can ask for: claims with one side.
+# A promotion asks for a claim with one side.
 CLAIMS = ("better", "not_worse")
 
 

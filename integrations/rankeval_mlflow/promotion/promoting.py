@@ -10,6 +10,10 @@ A promoter that is killed between two steps leaves at most a record of a move th
 only promoters move is never with a version without a record. Two promoters on machines that do not share a lock may
 both pass step 5 before either moves. Then the alias is with the one that moved last, which was compared with the
 version before both, and not with the other one. Step 7 tells the last one so.
+
+A rollback tags the version that it takes back after its move, so that one that is killed before can be made again. If
+it meets a promotion between the promoter's steps 5 and 6, the promoter moves the alias on and is not told; the rollback
+looks again, finds the alias elsewhere, and says so.
 """
 
 from __future__ import annotations

@@ -107,6 +107,22 @@ def test_an_alias_that_moves_meanwhile_stays_where_it_is(champions, client, mean
     assert champions.tags("3")["rankeval.promotion.champion"].startswith("accepted over 2")
 
 
+def test_a_rollback_sees_a_promoter_that_moved_the_alias_after_it(champions, client, meanwhile):
+    """Between its move and its second look: the promoter is not told, so the rollback must be."""
+    meanwhile("set_model_version_tag", lambda: champions.put("1"))
+    done = rkm.rollback("ranker", reason="x")
+    assert (done.outcome, bool(done), champions.holder()) == ("overtaken", False, "1")
+    assert "It was moved, and then went to version 1 by another hand" in done.reason
+    assert client.get_run(done.run_id).data.tags[PROMOTION].startswith("overtaken")
+
+
+def test_a_rollback_that_was_killed_after_its_move_is_named_by_the_next(champions):
+    """The alias is with version 2 then, and the acceptance of 3 over it stands."""
+    champions.put("2")
+    with pytest.raises(InvalidInput, match="or by a rollback that stopped half way; set the alias yourself"):
+        rkm.rollback("ranker", reason="x")
+
+
 def test_a_promotion_whose_outcome_was_lost_is_taken_back(champions, client):
     """Its promoter was killed after the move, and before the note."""
     run_id = champions.tags("3")["rankeval.promotion.champion"].rpartition(" ")[2]
