@@ -132,15 +132,15 @@ SECTION = """
 # The pages behind the first one, in groups, in the order in which a newcomer reads them.
 CONTENTS = {
     "Start": ["own_data", "retold", "relevance_tests", "experiment_files"],
-    "Evaluate": ["measures", "conventions", "explaining", "looking", "unjudged", "how_large", "own_measure"],
+    "Evaluate": ["conventions", "looking", "unjudged", "own_measure", "how_large", "spark"],
     "Compare": ["comparing", "significance", "several_collections", "orders_of_systems", "models_of_variance"],
-    "Cross-validate and tune": ["cross_validation", "tuning", "early_stopping", "cluster"],
+    "Cross-validate and tune": ["cross_validation", "tuning", "early_stopping", "explaining", "cluster"],
     "Guard": ["guard", "guard_rules", "guard_limits"],
     "MLflow": [
         "mlflow", "promoting", "mlflow_models", "mlflow_runs", "mlflow_evaluate", "mlflow_rag", "serving",
     ],
     "Reference": [
-        "reference", "files", "other_programs", "spark", "contributing", "security", "changelog",
+        "reference", "measures", "files", "other_programs", "contributing", "security", "changelog",
     ],
 }  # fmt: skip
 
