@@ -1,4 +1,4 @@
-"""The plugin costs nothing until it is used, keeps baselines whole, and prints and writes one table, with workers too."""
+"""The plugin costs nothing until it is used, keeps baselines whole, and has one table of all workers."""
 
 from __future__ import annotations
 

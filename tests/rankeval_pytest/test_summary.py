@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from html import unescape
 from html.parser import HTMLParser
 
 from hypothesis import given
@@ -79,13 +78,14 @@ def test_failed_checks_come_first_and_what_does_not_fit_is_counted():
     text = to_markdown(rows, [f"note {k}" for k in range(4000)], 1000)
     assert len(text) < 65_000
     assert text.startswith("### rankeval\n\n**1,000 of 3,000 checks failed**; pytest: 1,000 tests failed.\n")
-    left = {what: int(n.replace(",", "")) for n, what in re.findall(r"^([\d,]+) more (\w+?)s? left out$", text, re.M)}
+    found = re.findall(r"^([\d,]+) more (\w+?)s? left out$", text, re.MULTILINE)
+    left = {what: int(n.replace(",", "")) for n, what in found}
     shown = {"row": text.count("\n| test"), "failure": text.count("<details>"), "note": text.count("\n* note")}
     shown["row"] -= 1  # the header
     assert {what: shown[what] + left[what] for what in left} == {"row": 3000, "failure": 1000, "note": 4000}
     assert min(shown.values()) > 10
     assert text.count("<details>") == text.count("</details>") == text.count("</pre>")
-    tests = re.findall(r"^\| test\\_(\d+) ", text, re.M)
+    tests = re.findall(r"^\| test\\_(\d+) ", text, re.MULTILINE)
     assert all(int(k) % 3 == 0 for k in tests)
     assert len(page(text).cells) == 6 * shown["row"]
 
@@ -101,4 +101,4 @@ def test_the_terminal_has_the_verdict_without_marks():
     lines = table_of([row(verdict="a loss is shown", failure="AP: 3 of 4")]).to_text().splitlines()
     assert lines[0].split() == ["test", "measure", "queries", "gain", "interval", "verdict"]
     assert lines[-1].endswith("a loss is shown")
-    assert unescape("&lt;") not in "".join(lines)
+    assert "*" not in lines[-1]
