@@ -105,8 +105,7 @@ class _Summary:
     def __init__(self, file: Path | None) -> None:
         self.file = file
         self.rows: list[dict[str, str]] = []
-        self.more: list[str] = []
-        self.renewed: list[str] = []
+        self.notes: list[str] = []
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Read the properties of a test once, when all of its phases are over."""
@@ -115,19 +114,19 @@ class _Summary:
             rows = [{"test": report.nodeid, **json.loads(value)} for name, value in found if name == _CHECKED]
             self.rows += rows[-_MOST_ROWS:]
             if len(rows) > _MOST_ROWS:
-                self.more.append(f"{report.nodeid}: {len(rows) - _MOST_ROWS:,} earlier checks are not listed")
-            self.renewed += [value for name, value in found if name == _RENEWED]
+                self.notes.append(f"{report.nodeid}: {len(rows) - _MOST_ROWS:,} earlier checks are not listed")
+            self.notes += [value for name, value in found if name == _RENEWED]
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """Print a line for each measure that was checked and each baseline that was renewed."""
-        if not (self.rows or self.renewed):
+        if not (self.rows or self.notes):
             return
         terminalreporter.section("rankeval")
         from rankeval_pytest.summary import table_of
 
         lines = table_of(self.rows).to_text().splitlines() if self.rows else []
         del lines[1:2]  # the rule: the header is one line, as a row is
-        for line in [*lines, *self.more, *self.renewed]:
+        for line in [*lines, *self.notes]:
             terminalreporter.write_line(line)
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)  # the outermost: pytest has printed all if a file cannot be written
@@ -140,7 +139,7 @@ class _Summary:
         from rankeval.io.opening import write_atomically
         from rankeval_pytest.summary import to_markdown
 
-        text = to_markdown(self.rows, [*self.more, *self.renewed], session.testsfailed)
+        text = to_markdown(self.rows, self.notes, session.testsfailed)
         if step:
             try:
                 with Path(step).open("a", encoding="utf-8") as file:

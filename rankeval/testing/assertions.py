@@ -292,10 +292,7 @@ def assert_evaluations_equal(candidate: Given, baseline: Given, *, atol: float =
     one, other = scores_of(candidate), scores_of(baseline)
     new, old = per_query_frame(one), per_query_frame(other)
     reasons = [*_structure(new, old), *_rules(one, other)]
-    if reasons:
-        failure = f"the evaluations differ: {'; '.join(reasons)}"
-    else:
-        failure = _scores(new, old.loc[new.index, list(new.columns)], atol)
+    failure = f"the evaluations differ: {'; '.join(reasons)}" if reasons else _scores(new, old, atol)
     _record(new, old, failure)
     if failure:
         raise CheckFailed(failure)
@@ -325,7 +322,7 @@ def _rules(one: Scores, other: Scores) -> list[str]:
 
 def _scores(new: pd.DataFrame, old: pd.DataFrame, atol: float) -> str:
     """Say how many scores differ, which is the first, and which differ most; nothing if all are equal."""
-    ours, theirs = (frame.to_numpy(dtype=np.float64) for frame in (new, old))
+    ours, theirs = (frame.to_numpy(dtype=np.float64) for frame in (new, old.loc[new.index, list(new.columns)]))
     apart = ~np.isclose(ours, theirs, rtol=0, atol=atol, equal_nan=True)
     if not apart.any():
         return ""
