@@ -131,7 +131,7 @@ SECTION = """
 
 # The pages behind the first one, in groups, in the order in which a newcomer reads them.
 CONTENTS = {
-    "Start": ["own_data", "retold", "relevance_tests", "experiment_files"],
+    "Start": ["own_data", "retold", "relevance_tests", "relevance_ci", "experiment_files"],
     "Evaluate": ["conventions", "looking", "unjudged", "own_measure", "how_large", "spark"],
     "Compare": ["comparing", "significance", "several_collections", "orders_of_systems", "models_of_variance"],
     "Cross-validate and tune": ["cross_validation", "tuning", "early_stopping", "explaining", "cluster"],
