@@ -62,7 +62,19 @@ class _Loader(yaml.SafeLoader):
         return super().construct_mapping(node, deep=deep)
 
 
-_Loader.add_implicit_resolver("tag:yaml.org,2002:float", _EXPONENT, [*"-+0123456789"])
+class _Dumper(yaml.SafeDumper):
+    """The safe dumper. It quotes the text 1e3, which `_Loader` would read as a number."""
+
+
+for _class in (_Loader, _Dumper):
+    _class.add_implicit_resolver("tag:yaml.org,2002:float", _EXPONENT, [*"-+0123456789"])
+
+
+def in_yaml(value: Any) -> str:
+    """Return plain values in one line that `parse_yaml` reads back, such as ``"yes"`` with its quotes."""
+    # In a list, because PyYAML ends the document of a bare text with a line of dots.
+    dumped = yaml.dump([value], Dumper=_Dumper, default_flow_style=True, allow_unicode=True, width=math.inf)
+    return str(dumped).strip()[1:-1]
 
 
 def parse_yaml(text: str, source: str) -> Any:
@@ -303,7 +315,7 @@ class ExperimentConfig(Section):
 
     def to_yaml(self) -> str:
         """Return the whole experiment, defaults included, as YAML."""
-        return yaml.safe_dump(self.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
+        return yaml.dump(self.model_dump(mode="json"), Dumper=_Dumper, sort_keys=False, allow_unicode=True)
 
 
 def load_config(path_or_name: str | Path, overrides: Iterable[str] = ()) -> ExperimentConfig:
