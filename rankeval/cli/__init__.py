@@ -159,8 +159,6 @@ def init(
         list[Path],
         typer.Argument(metavar="TABLE|QRELS RUN", help="A table (Parquet, CSV, TSV, LETOR), or judgments and a run."),
     ],
-    *,
-    into: Path,
     **given: Any,
 ) -> None:
     """Write the first files for your data: an experiment, a relevance test with its baseline, a workflow of CI.
@@ -168,16 +166,11 @@ def init(
     The columns of a table are guessed by names and contents, and what was guessed is printed. If a guess is open, you
     are asked, or you name the column. Nothing is overwritten: if one of the files is there, none is written.
     """
-    from rankeval.starting import CONFIG, start
+    from rankeval.starting import start
 
-    started = start(files, into, ask=ask if sys.stdin.isatty() and sys.stdout.isatty() else None, **given)
-    for topic, said in started.found.items():
-        tell(f"{topic:<10} {said}")
-    tell("\n".join(["", *(f"written    {path}" for path in started.files), ""]))
-    steps = ["pytest"] + [
-        f"rankeval run {option}{CONFIG}" for option in ("--check ", "") if into / CONFIG in started.files
-    ]
-    tell(f"Next: {', '.join(steps)}. Commit these files, the data, and the folder rankeval-ledger once it is there.")
+    asks = ask if sys.stdin.isatty() and sys.stdout.isatty() else None
+    for topic, said in start(files, ask=asks, **given).items():
+        tell(f"{topic:<10} {' '.join(said.split())}")
 
 
 @app.command("tests")

@@ -44,6 +44,7 @@ from rankeval.measures import measure
 
 _MOST_VALUES = 100_000
 
+_PLAIN = re.compile(r"[A-Za-z0-9_ ./-]+")
 _EXPONENT = re.compile(r"[-+]?[0-9]+(\.[0-9]*)?[eE][-+]?[0-9]+")
 # A name becomes a file name and the name of an MLflow run: no slash, and nothing that MLflow refuses.
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9 _.+-]*$")]
@@ -70,11 +71,14 @@ for _class in (_Loader, _Dumper):
     _class.add_implicit_resolver("tag:yaml.org,2002:float", _EXPONENT, [*"-+0123456789"])
 
 
-def in_yaml(value: Any) -> str:
-    """Return plain values in one line that `parse_yaml` reads back, such as ``"yes"`` with its quotes."""
+def in_yaml(text: str) -> str:
+    """Return a text as `parse_yaml` reads it back, in one line: ``yes``, ``1e3`` and line breaks are quoted."""
+    style = None if _PLAIN.fullmatch(text) else '"'  # PyYAML's other quotes keep line breaks
     # In a list, because PyYAML ends the document of a bare text with a line of dots.
-    dumped = yaml.dump([value], Dumper=_Dumper, default_flow_style=True, allow_unicode=True, width=math.inf)
-    return str(dumped).strip()[1:-1]
+    listed = yaml.dump(
+        [text], Dumper=_Dumper, default_style=style, default_flow_style=True, allow_unicode=True, width=math.inf
+    )
+    return str(listed).strip()[1:-1]
 
 
 def parse_yaml(text: str, source: str) -> Any:

@@ -125,7 +125,7 @@ def guard_test_part(config: ExperimentConfig, parts: Parts) -> TestPart:
         If the ledger cannot be written, or the test part was retired.
     """
     guard = check_parts(config, parts)
-    if guard is None:
+    if guard is None or config.guard is None:
         return TestPart(parts.test, None, unguarded=unguarded(config))
     Ledger(_ledger_url(config)).check_writable()
     registered = guard.register(parts.test.name or "test", parts.test, supersedes=config.guard.supersedes)
