@@ -151,6 +151,7 @@ spark
 orders_of_systems
 looking
 relevance_tests
+relevance_ci
 mlflow
 mlflow_models
 mlflow_evaluate

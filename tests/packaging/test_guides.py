@@ -85,9 +85,9 @@ def trimmed(text):
 
 
 def in_a_project(folder):
-    """Make a folder the root of a project, as a reader has one, and return an environment that names no ledger."""
+    """Make a folder the root of a project, as a reader has one; return an environment without ledger or CI service."""
     (folder / "pyproject.toml").touch()
-    return {name: value for name, value in os.environ.items() if name != "RANKEVAL_LEDGER"}
+    return {name: value for name, value in os.environ.items() if name not in ("RANKEVAL_LEDGER", "GITHUB_STEP_SUMMARY")}
 
 
 @pytest.mark.parametrize("path", GUIDES, ids=lambda path: path.name)

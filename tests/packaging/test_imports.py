@@ -53,6 +53,16 @@ def test_every_public_name_is_there_after_all_modules_are_loaded(name):
     assert name in dir(rankeval)
 
 
+@pytest.mark.parametrize("package", ["rankeval", "rankeval_mlflow", "rankeval_spark"])
+def test_a_package_lists_its_public_names_only(package):
+    """Also when they are loaded. Of rankeval_pytest `dir` lists more: pytest looks for its hooks there."""
+    module = importlib.import_module(package)
+    if package != "rankeval_spark":  # its names need PySpark
+        assert all(getattr(module, name) is not None for name in module.__all__)
+    assert dir(module) == sorted(module.__all__)
+    assert not [name for name in module.__all__ if name.startswith("_")]
+
+
 @pytest.fixture
 def namesake(tmp_path):
     """Make it look as if the older distribution called rankeval were installed."""
