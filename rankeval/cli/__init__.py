@@ -31,6 +31,7 @@ from rankeval.cli.options import (
     sized,
 )
 from rankeval.cli.output import (
+    ask,
     print_comparison,
     print_frame,
     print_scores,
@@ -101,7 +102,7 @@ def _options(
 
 
 @app.command()
-@options("settings keys output", output=KeysFormat.text)
+@options("settings check keys output", output=KeysFormat.text)
 def run(
     config: Annotated[
         str | None,
@@ -109,6 +110,7 @@ def run(
     ] = None,
     *,
     settings: list[str] | None,
+    check: bool,
     keys: bool,
     output: KeysFormat,
 ) -> None:
@@ -129,8 +131,13 @@ def run(
     from rankeval.experiment.config import load_config
 
     checked = load_config(config, settings or ())  # before the slow imports, to answer a misspelt key at once
-    from rankeval.experiment import run_experiment
+    from rankeval.experiment import check_run, run_experiment
     from rankeval.experiment.recipe import NOT_LOGGED
+
+    if check:
+        for part in check_run(checked).logged():
+            tell(f"{part.role}: {part.name}, {count(part.n_queries, 'query')}, {count(part.n_rows, 'row')}")
+        return
 
     with warnings.catch_warnings(), show_progress() as progress:
         warnings.filterwarnings("ignore", NOT_LOGGED, errors.RankevalWarning)  # printed below, as an error
@@ -143,6 +150,27 @@ def run(
     if result.tracking_error:
         say(f"error: {result.tracking_error}")
         raise typer.Exit(2)
+
+
+@app.command()
+@options("qid relevance score features into")
+def init(
+    files: Annotated[
+        list[Path],
+        typer.Argument(metavar="TABLE|QRELS RUN", help="A table (Parquet, CSV, TSV, LETOR), or judgments and a run."),
+    ],
+    **given: Any,
+) -> None:
+    """Write the first files for your data: an experiment, a relevance test with its baseline, a workflow of CI.
+
+    The columns of a table are guessed by names and contents, and what was guessed is printed. If a guess is open, you
+    are asked, or you name the column. Nothing is overwritten: if one of the files is there, none is written.
+    """
+    from rankeval.starting import start
+
+    asks = ask if sys.stdin.isatty() and sys.stdout.isatty() else None
+    for topic, said in start(files, ask=asks, **given).items():
+        tell(f"{topic:<10} {' '.join(said.split())}")
 
 
 @app.command("tests")
