@@ -7,7 +7,7 @@
 The alias `champion` names the version in use. Rankers are cross-validated on development data, and logged, as often as
 you like. The test part is registered with the guard once, and nobody scores it: a gate with a budget of 20 decisions
 compares each version there with the one in use, and says yes or no. The first ranker is better than the cosine of two
-images, and gets the alias. The second and the third are not shown to be better than the first: the alias stays. A second
+images, and gets the alias. The second and the third are not shown to be better than the first: the alias stays. Another
 run in this folder adds versions, and no decision on what was decided. Delete `five-minutes-ledger` with the rest.
 """
 

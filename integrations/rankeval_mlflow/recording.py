@@ -147,9 +147,9 @@ def hint_at_guard(ev: Evaluation, role: str) -> None:
 @cache
 def _say_once(data: str) -> None:
     logging.getLogger("rankeval_mlflow").warning(
-        "rankeval: no ledger knows these test queries. After test = rankeval.Guard('PROJECT').register('NAME', %s) they "
-        "are refused in tuning, each look at them is counted, and rankeval_mlflow.promote(..., gate=Guard.gate(test, "
-        "...)) decides within a budget. RANKEVAL_LEDGER=off ends this hint.",
+        "rankeval: no ledger knows these test queries. After test = rankeval.Guard('PROJECT').register('NAME', %s), "
+        "tuning on them is refused, each look at them is counted, and a gate decides on releases within a budget. "
+        "RANKEVAL_LEDGER=off ends this hint.",
         data,
     )
 

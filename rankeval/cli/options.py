@@ -123,6 +123,7 @@ OPTIONS: dict[str, tuple[Any, ...]] = {
     "settings": (TEXTS, None, "Replace a setting, as in --set cv.n_splits=10.", "--set"),
     "keys": (bool, False, "Print all keys of an experiment file, and run nothing.", "--keys"),
     "output": (Format, Format.table, "How to print it.", "--format"),
+    "verbose": (bool, False, "Print the whole comparison too, and the digests of plan and ledger.", "--verbose"),
 }
 _METAVARS = {"limit": "NAME=VALUE", "part": "COLUMN[=VALUE]", "settings": "KEY=VALUE", "query_weight": "COLUMN"}
 

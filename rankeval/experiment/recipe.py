@@ -21,6 +21,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from rankeval.collection.convention import get_convention
 from rankeval.collection.data import RankingData
 from rankeval.comparison import Comparison, compare
 from rankeval.errors import RankevalWarning
@@ -29,6 +30,7 @@ from rankeval.experiment.checks import check_experiment, room_for_files
 from rankeval.experiment.config import ExperimentConfig, check_config, load_config
 from rankeval.experiment.final_look import Opened, guard_test_part, open_test
 from rankeval.experiment.loading import Parts, split
+from rankeval.experiment.moved import moved_rows
 from rankeval.experiment.tracked import begun, record_of, sent
 from rankeval.experiment.training import Trained, train, versions
 from rankeval.io.opening import write_atomically
@@ -234,6 +236,7 @@ def _facts(
         )
         for name, one in trained.items()
     )
+    scores, rules = {name: one.scores for name, one in trained.items()}, get_convention(config.convention)
     return ExperimentFacts(
         name=config.name,
         primary=config.all_measures[0],
@@ -244,6 +247,7 @@ def _facts(
         guard=opened.guard,
         data=data,
         notes=parts.notes,
+        moved=moved_rows(opened.comparison, opened.evaluations, scores, parts.test, rules),
         config=config.to_yaml(),
         versions=versions(path for ranker in config.rankers.values() for path in ranker.paths),
     )

@@ -1,4 +1,4 @@
-"""The example of five minutes ends as it says, on its own server: a gate moves the alias, and nobody scores the test."""
+"""The example of five minutes ends as it says, on its own server: a gate moves the alias, and nobody sees a score."""
 
 from __future__ import annotations
 
@@ -20,7 +20,10 @@ def test_the_gate_moves_the_alias_once_and_a_second_run_costs_no_decision(tmp_pa
     """Both in what it prints and in what server and ledger stored."""
     (tmp_path / "pyproject.toml").touch()
     outputs = []
-    for moves in (["moved from no version to version 1", "stays with version 1", "stays with version 1"], ["stays"] * 3):
+    for moves in (
+        ["moved from no version to version 1", "stays with version 1", "stays with version 1"],
+        ["stays"] * 3,
+    ):
         done = forking.run(EXAMPLE)
         assert done.returncode == 0, done.stderr
         assert "Warning" not in done.stderr

@@ -79,7 +79,7 @@ def test_nothing_is_said_of_other_roles_nor_without_ledgers(caplog, monkeypatch)
     assert caplog.messages == []
 
 
-def test_a_ledger_that_cannot_be_read_keeps_nothing_from_the_log(caplog, guard, tmp_path):
+def test_a_ledger_that_cannot_be_read_keeps_nothing_from_the_log(caplog, tmp_path):
     ev = of_rows()
     forget()
     (tmp_path / "ledger.db").write_bytes(b"no database at all" * 100)
