@@ -269,7 +269,8 @@ def _filled(sentence: str) -> str:
 def _rankers(facts: ExperimentFacts) -> Table:
     frame, table = candidate_frame(facts).iloc[:, :3], facts.comparison.table
     if len(table):
-        compared = table.set_index("system").reindex([each.name for each in facts.candidates])
+        primary = table[table["measure"] == facts.primary].set_index("system")
+        compared = primary.reindex([each.name for each in facts.candidates])
         frame["difference"], frame["p adjusted"] = compared["difference"].array, compared["p_adjusted"].array
     return Table(frame, formats={"difference": signed, "p adjusted": p_value})
 
