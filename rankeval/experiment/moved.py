@@ -40,7 +40,6 @@ def moved_rows(
     evaluations: Mapping[str, Evaluation],
     scores: Mapping[str, NDArray[np.float64]],
     test: RankingData,
-    rules: Convention,
 ) -> MovedRows | None:
     """Return the rows that moved in the query on which the system of the headline lost most.
 
@@ -54,8 +53,6 @@ def moved_rows(
         Their scores of the rows.
     test : RankingData
         The rows.
-    rules : Convention
-        The convention of the evaluations.
 
     Returns
     -------
@@ -68,20 +65,19 @@ def moved_rows(
     system = named_system(comparison)
     before, after = (evaluations[name] for name in (baseline, system))
     label = after.measure_names[0]
-    gains = direction(after.measures[0]) * (after.scores[:, 0] - before.scores[:, 0])
+    gains = direction(label) * (after.scores[:, 0] - before.scores[:, 0])
     worst = int(np.argmin(gains))
     if not gains[worst] < -TIE_TOLERANCE:
         return None
     query = after.queries[worst]
     rows = np.flatnonzero([one == query for one in test.qid.tolist()])
     old, new = (rankdata(-scores[name][rows]) for name in (baseline, system))
-    effect = _effects(label, test.y[rows], old, new, rules)
+    effect = _effects(label, test.y[rows], old, new, after.convention)
     first = sorted(effect, key=lambda row: -abs(effect[row]))[:SHOWN]
-    named = "row" if test.docid is None else "document"
     ids = rows if test.docid is None else test.docid[rows]
     table = pd.DataFrame(
         {
-            named: str(ids[row]),
+            "row" if test.docid is None else "document": str(ids[row]),
             "label": f"{test.y[rows[row]]:g}",
             f"rank by {baseline}": f"{old[row]:g}",
             f"rank by {system}": f"{new[row]:g}",
@@ -95,7 +91,7 @@ def moved_rows(
 
 def _effects(label: str, y: NDArray[np.float64], old: Floats, new: Floats, rules: Convention) -> dict[int, float]:
     discounts = np.abs(1 / np.log2(1 + new) - 1 / np.log2(1 + old))
-    tried = np.argsort(-discounts, kind="stable")[: min(TRIED, int((discounts > 0).sum()))]
+    tried = np.argsort(-discounts, kind="stable")[:TRIED]
     rankings = [new]
     for row in tried:
         others = rankdata(np.delete(new, row))
@@ -103,4 +99,4 @@ def _effects(label: str, y: NDArray[np.float64], old: Floats, new: Floats, rules
     places = np.repeat(np.arange(len(rankings)), len(y))
     given = Given(np.tile(y, len(rankings)), -np.concatenate(rankings), places)
     now, *back = score(given.join(rules), parse_measures([label], rules)).scores[:, 0]
-    return {int(row): float(now - one) for row, one in zip(tried, back, strict=True) if now != one}
+    return {int(row): float(now - one) for row, one in zip(tried, back, strict=True) if new[row] != old[row]}

@@ -16,12 +16,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from rankeval.collection.convention import get_convention
 from rankeval.collection.data import RankingData
 from rankeval.comparison import Comparison, compare
 from rankeval.errors import RankevalWarning
@@ -236,7 +234,6 @@ def _facts(
         )
         for name, one in trained.items()
     )
-    scores, rules = {name: one.scores for name, one in trained.items()}, get_convention(config.convention)
     return ExperimentFacts(
         name=config.name,
         primary=config.all_measures[0],
@@ -247,23 +244,16 @@ def _facts(
         guard=opened.guard,
         data=data,
         notes=parts.notes,
-        moved=moved_rows(opened.comparison, opened.evaluations, scores, parts.test, rules),
+        moved=moved_rows(
+            opened.comparison, opened.evaluations, {n: one.scores for n, one in trained.items()}, parts.test
+        ),
         config=config.to_yaml(),
         versions=versions(path for ranker in config.rankers.values() for path in ranker.paths),
     )
 
 
-def _secondary(config: ExperimentConfig, evaluations: Mapping[str, Evaluation]) -> pd.DataFrame:
-    # Without p-values: the plan promised none.
-    others = config.all_measures[1:]
+def _secondary(config: ExperimentConfig, evaluations: Mapping[str, Evaluation]) -> Comparison | None:
+    others, alpha = config.all_measures[1:], config.comparison.alpha
     if not others or config.baseline is None:
-        return pd.DataFrame()
-    table = compare(
-        evaluations,
-        baseline=config.baseline,
-        measures=others,
-        correction="none",
-        alpha=config.comparison.alpha,
-    ).table
-    of_tests = ["p_value", "p_adjusted", "ci_low_adjusted", "ci_high_adjusted", "detectable_difference"]
-    return table.drop(columns=of_tests)
+        return None
+    return compare(evaluations, baseline=config.baseline, measures=others, correction="none", alpha=alpha)

@@ -206,8 +206,8 @@ class ExperimentFacts:
         In the order of the experiment file.
     comparison : Comparison
         The comparison on the test part by the primary measure.
-    secondary : DataFrame
-        Differences by the other measures, without p-values: the plan promised none.
+    secondary : Comparison, optional
+        The comparison by the other measures, whose p-values are not shown: the plan promised none.
     guard : GuardFacts
         Ledger, looks and standing.
     data : tuple of LoggedData
@@ -227,7 +227,7 @@ class ExperimentFacts:
     baseline: str | None
     candidates: tuple[Candidate, ...]
     comparison: Comparison
-    secondary: pd.DataFrame
+    secondary: Comparison | None
     guard: GuardFacts
     data: tuple[LoggedData, ...]
     config: str

@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import rankeval as rk
-from rankeval.collection.convention import get_convention
 from rankeval.collection.data import RankingData
 from rankeval.experiment.moved import SHOWN, moved_rows
 
@@ -19,7 +18,7 @@ def of(y, old, new, qid, *, measure="nDCG@10", docid=None, convention="rankeval"
     evaluations = {name: rk.evaluate(y, one, **options, name=name) for name, one in scores.items()}
     compared = rk.compare(evaluations, baseline="old")
     test = RankingData(np.zeros((len(y), 1)), y, qid, docid=docid)
-    return moved_rows(compared, evaluations, scores, test, get_convention(convention)), evaluations
+    return moved_rows(compared, evaluations, scores, test), evaluations
 
 
 @given(
@@ -60,6 +59,7 @@ def test_an_effect_is_the_score_less_that_with_the_row_alone_back(seed, measure,
         assert int(by) * (1 if way == "up" else -1) == int(line["rank by old"]) - int(line["rank by new"])
     sizes = np.abs(shown[f"effect on {measure}"].astype(float).to_numpy())
     assert (np.diff(sizes) <= 0).all()
+    assert (shown["rank by old"] != shown["rank by new"]).all()
     others = [abs(effect) for row, effect in effects.items() if row not in shown.index]
     assert len(shown) <= SHOWN
     assert max(others, default=0) <= sizes.min() + 1e-4 if len(shown) == SHOWN else max(others, default=0) < 1e-12
