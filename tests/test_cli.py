@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import inspect
 import json
 import os
+import pty
+import re
+import struct
 import subprocess
 import sys
+import termios
 from io import StringIO
 from pathlib import Path
 
@@ -390,13 +396,47 @@ def test_evaluating_files_does_without_pandas(options):
     assert done.stdout.splitlines()[-1] == "['pyarrow']", done.stderr
 
 
+def in_a_terminal(*arguments: str) -> str:
+    """Return what a command prints to a terminal of 80 columns, as its driver got it."""
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+    command = [sys.executable, "-c", "from rankeval.cli import main; main()", *arguments]
+    with subprocess.Popen(command, stdout=theirs, stderr=subprocess.PIPE, env={**os.environ, "TERM": "xterm"}) as run:
+        os.close(theirs)
+        said = b""
+        with contextlib.suppress(OSError):  # how Linux says that the last writer is gone
+            while part := os.read(ours, 4096):
+                said += part
+        os.close(ours)
+        assert run.wait() == 0, run.stderr.read()
+    return said.decode().replace("\r\n", "\n")
+
+
+def test_the_quickstart_fits_15_lines_of_80_columns():
+    """In a pipe and in a terminal, with its own ledger; the digests are for those who ask."""
+    done = alone("run", "quickstart")
+    assert done.returncode == 0, done.stderr
+    for said in (done.stdout, in_a_terminal("run", "quickstart")):
+        lines = said.rstrip("\n").split("\n")
+        assert len(lines) <= 15, said
+        assert max(map(len, lines)) <= 80, said
+        header = next(line for line in lines if line.startswith("ranker"))
+        assert re.split(" {3,}", header) == ["ranker", "dev nDCG@10", "test nDCG@10", "difference", "p adjusted"]
+        assert [line.partition(":")[0] for line in lines[-3:]] == ["Report", "MLflow", "Ledger"]
+        assert lines[-1].endswith("rankeval-out/quickstart/ledger")
+        assert not re.search("[0-9a-f]{20}|\x1b", said)
+    digests = alone("run", "quickstart", "--verbose").stdout
+    assert re.search("as of head [0-9a-f]{64}; plan [0-9a-f]{20};", digests)
+    assert "won/tied/lost" in digests
+
+
 def test_the_quickstart_runs_whole_and_again_for_nothing(tmp_path):
     """The shipped file as it is: guard, MLflow on sqlite, report; the second run trains nothing and adds no look."""
     environment = {"RANKEVAL_LEDGER": str(tmp_path / "ledger.db")}
     first = alone("run", "quickstart", **environment)
     assert first.returncode == 0, first.stderr
     assert "This run: 2 rankers trained, 1 look added." in first.stdout
-    assert f"mlflow ui --backend-store-uri sqlite:///{tmp_path}/mlflow.db" in first.stdout
+    assert "mlflow ui --backend-store-uri sqlite:///mlflow.db\n" in first.stdout
     assert "beats ridge by" in first.stdout
     assert (tmp_path / "mlflow.db").is_file()
     second = alone("run", "quickstart", **environment)

@@ -2,20 +2,31 @@
 
 Of a cross-validation the run has the mean over queries, its folds as steps, and a nested run of each fold.
 The tracker writes run records to an experiment, or keeps them on disk.
+
+If an evaluation of a test part is of queries that no ledger knows, a line in the log says once what registering gives.
+It is no warning, which would fail the tests of users that turn warnings into errors.
 """
 
 from __future__ import annotations
 
+import logging
+import multiprocessing
 import os
 import re
 from dataclasses import dataclass
+from functools import cache
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from mlflow.exceptions import MlflowException
 
 from rankeval._checks import shown
-from rankeval.errors import InvalidInput, TrackingError
+from rankeval.contamination.hashing import text_hashes
+from rankeval.contamination.refusal import ContaminationCheck
+from rankeval.contamination.register import RegisteredContent
+from rankeval.errors import InvalidInput, LedgerError, TrackingError
+from rankeval.ledger import discovery
 from rankeval.model_selection.results import CrossValidation, CrossValidations
 from rankeval.tracking import LoggedData, RunRecord, TrackedRun
 from rankeval_mlflow.delivery.addresses import now_ms, run_context, store
@@ -113,6 +124,49 @@ def described(ev: Evaluation, role: str, data: LoggedData | RankingData | str | 
     return LoggedData(data.name or "data", ev.judgments_digest, role, len(data), data.n_queries)
 
 
+def hint_at_guard(ev: Evaluation, role: str) -> None:
+    """Say once, and in no worker, what registering a test part would give, if no ledger knows its queries.
+
+    Parameters
+    ----------
+    ev : Evaluation
+        The evaluation.
+    role : str
+        The role of its data.
+    """
+    if role != "test" or discovery.default_url() is None or multiprocessing.parent_process() is not None:
+        return
+    try:
+        known = any(_holds(one, ev) for _, one in ContaminationCheck.current().contents())
+    except LedgerError:  # nobody can say, and the evaluation is logged all the same
+        return
+    if not known:
+        _say_once("X, y, qid=qid" if ev.convention.judgments == "rows" else "qrels=qrels")
+
+
+@cache
+def _say_once(data: str) -> None:
+    logging.getLogger("rankeval_mlflow").warning(
+        "rankeval: no ledger knows these test queries. After test = rankeval.Guard('PROJECT').register('NAME', %s), "
+        "tuning on them is refused, each look at them is counted, and a gate decides on releases within a budget. "
+        "RANKEVAL_LEDGER=off ends this hint.",
+        data,
+    )
+
+
+def _holds(content: RegisteredContent, ev: Evaluation) -> bool:
+    """Return whether half of the queries are registered: the same id, and as many relevant documents if labels tell."""
+    signature, labels = content.signature, content.signature.label_counts
+    order = np.argsort(signature.ids)
+    ids = text_hashes(ev.queries)
+    place = order[np.minimum(np.searchsorted(signature.ids, ids, sorter=order), signature.n_queries - 1)]
+    same = signature.ids[place] == ids
+    if labels is not None and len(labels.levels):
+        relevant = labels.counts[:, labels.levels >= 1].sum(axis=1)
+        same &= relevant[place] == ev.facts.query_counts["relevant"]
+    return 2 * int(same.sum()) >= ev.n_queries
+
+
 def log_evaluation(
     ev: Evaluation,
     role: str = "dev",
@@ -142,7 +196,8 @@ def log_evaluation(
     ev : Evaluation
         The evaluation.
     role : str, default "dev"
-        The role of the data: "train", "dev", "test" or another plain word.
+        The role of the data: "train", "dev", "test" or another plain word. If no ledger knows the queries of a "test",
+        a line in the log says once in this process what registering them gives.
     run_id : str, optional
         The run to write to. By default the active run, else a new run that is ended.
     model_id : str, optional
@@ -190,7 +245,9 @@ def log_evaluation(
         raise InvalidInput(f"ev is a {type(ev).__name__}; expected the Evaluation that rankeval.evaluate returned")
     node = evaluation_node(ev, role, described(ev, role, data), step=_step(step), report=report)
     version = None if model_version is None else registered_version(model_version)
-    return send(node, run_id, model_id or mlflow.get_active_model_id(), version)
+    tracked = send(node, run_id, model_id or mlflow.get_active_model_id(), version)
+    hint_at_guard(ev, role)
+    return tracked
 
 
 def _step(step: Any) -> int | None:
@@ -341,6 +398,7 @@ def _node(
     *,
     fold_runs: bool,
 ) -> Node:
+    hint_at_guard(cv.evaluation, role)
     used = described(cv.evaluation, role, data)
     return cross_validation_node(cv, role, used, ended_ms=ended, name=name, children=fold_runs)
 

@@ -32,6 +32,7 @@ from rankeval.cli.options import (
 )
 from rankeval.cli.output import (
     ask,
+    from_here,
     print_comparison,
     print_frame,
     print_scores,
@@ -102,7 +103,7 @@ def _options(
 
 
 @app.command()
-@options("settings check keys output", output=KeysFormat.text)
+@options("settings check keys output verbose", output=KeysFormat.text)
 def run(
     config: Annotated[
         str | None,
@@ -113,6 +114,7 @@ def run(
     check: bool,
     keys: bool,
     output: KeysFormat,
+    verbose: bool,
 ) -> None:
     """Run an experiment: tune on the training part, freeze, open the test part once, compare, report, log.
 
@@ -144,9 +146,11 @@ def run(
         result = run_experiment(checked, progress=progress)
     from rankeval.report.summaries import experiment_text
 
-    tell(f"{experiment_text(result.facts)}\nReport:  {result.report}")
+    tell(f"{experiment_text(result.facts, verbose=verbose)}\n\nReport:  {result.report}")
     if result.tracked:
-        tell(f"MLflow:  {result.tracked.where}")
+        tell(f"MLflow:  {from_here(result.tracked.where)}")
+    if result.guard.active:
+        tell(f"Ledger:  {from_here(result.guard.ledger)}")
     if result.tracking_error:
         say(f"error: {result.tracking_error}")
         raise typer.Exit(2)

@@ -128,6 +128,7 @@ OPTIONS: dict[str, tuple[Any, ...]] = {
     "into": (Path, Path(), "The root of the repository."),
     "keys": (bool, False, "Print all keys of an experiment file, and run nothing.", "--keys"),
     "output": (Format, Format.table, "How to print it.", "--format"),
+    "verbose": (bool, False, "Print the whole comparison too, and the digests of plan and ledger.", "--verbose"),
 }
 _METAVARS = {"limit": "NAME=VALUE", "part": "COLUMN[=VALUE]", "settings": "KEY=VALUE", "query_weight": "COLUMN"}
 

@@ -9,6 +9,7 @@ import math
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 import typer
@@ -58,6 +59,12 @@ def encodable(text: str, stream: TextIO | None) -> str:
     """
     encoding = getattr(stream, "encoding", None) or "utf-8"
     return text.encode(encoding, "backslashreplace").decode(encoding)
+
+
+def from_here(place: str) -> str:
+    """Return a path, or a command with the URL of a file of SQLite, as it is written in the working directory."""
+    here = f"{Path.cwd()}/"
+    return place.removeprefix(here).replace(f"sqlite:///{here}", "sqlite:///")
 
 
 def say(message: str) -> None:

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
@@ -29,6 +28,7 @@ from rankeval.experiment.checks import check_experiment, room_for_files
 from rankeval.experiment.config import ExperimentConfig, check_config, load_config
 from rankeval.experiment.final_look import Opened, guard_test_part, open_test
 from rankeval.experiment.loading import Parts, split
+from rankeval.experiment.moved import moved_rows
 from rankeval.experiment.tracked import begun, record_of, sent
 from rankeval.experiment.training import Trained, train, versions
 from rankeval.io.opening import write_atomically
@@ -244,22 +244,16 @@ def _facts(
         guard=opened.guard,
         data=data,
         notes=parts.notes,
+        moved=moved_rows(
+            opened.comparison, opened.evaluations, {n: one.scores for n, one in trained.items()}, parts.test
+        ),
         config=config.to_yaml(),
         versions=versions(path for ranker in config.rankers.values() for path in ranker.paths),
     )
 
 
-def _secondary(config: ExperimentConfig, evaluations: Mapping[str, Evaluation]) -> pd.DataFrame:
-    # Without p-values: the plan promised none.
-    others = config.all_measures[1:]
+def _secondary(config: ExperimentConfig, evaluations: Mapping[str, Evaluation]) -> Comparison | None:
+    others, alpha = config.all_measures[1:], config.comparison.alpha
     if not others or config.baseline is None:
-        return pd.DataFrame()
-    table = compare(
-        evaluations,
-        baseline=config.baseline,
-        measures=others,
-        correction="none",
-        alpha=config.comparison.alpha,
-    ).table
-    of_tests = ["p_value", "p_adjusted", "ci_low_adjusted", "ci_high_adjusted", "detectable_difference"]
-    return table.drop(columns=of_tests)
+        return None
+    return compare(evaluations, baseline=config.baseline, measures=others, correction="none", alpha=alpha)

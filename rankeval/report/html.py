@@ -25,13 +25,12 @@ from rankeval.evaluation import Evaluation
 from rankeval.evaluation.result import left_out_of_worst, reading_of, worst_first
 from rankeval.measures import greater_is_better
 from rankeval.render import plots
-from rankeval.render.tables import DASH, number, signed, with_minus
+from rankeval.render.tables import DASH, Table, number, with_minus
 from rankeval.report import summaries
 from rankeval.report.queries import Column, QueryTable, TextTable, query_table, script, script_hash
 from rankeval.report.summaries import WARNINGS, Candidate, ExperimentFacts
 
 if TYPE_CHECKING:
-    import pandas as pd
     from matplotlib.figure import Figure
 
 
@@ -58,11 +57,13 @@ def report_for_experiment(facts: ExperimentFacts) -> str:
         warnings=WARNINGS,
         intervals=_image(comparison.plot()),
         candidates=_candidates(facts),
-        comparison=_comparison(comparison),
-        secondary=_secondary(facts.secondary),
+        comparison=_comparison(comparison, "measure", "against", "its mean"),
+        # Without p-values: the plan promised none.
+        secondary=facts.secondary and _comparison(facts.secondary, "p", "p adjusted", "effect", "detectable"),
         queries=_image(_figure_of_queries(facts, best)),
         best=best,
         table_of_queries=_queries_of(facts, best),
+        moved=facts.moved and TextTable([*map(str, facts.moved.table)], facts.moved.table.to_numpy().tolist()),
         searches=[(each.name, _search(each)) for each in facts.candidates],
         card=TextTable(["Rule", "Value", "Affected"], summaries.card_rows(facts.candidates[0].test), n_text=2),
         coverage=[(each.name, summaries.coverage_sentences(each.test)) for each in facts.candidates],
@@ -128,33 +129,14 @@ def _image(figure: Figure) -> str:
 
 def _candidates(facts: ExperimentFacts) -> TextTable:
     frame = summaries.candidate_frame(facts)
-    rows = [[value if isinstance(value, str) else number(value) for value in row] for row in frame.to_numpy()]
-    return TextTable(list(frame.columns), rows)
+    return TextTable(list(frame.columns), Table(frame).texts())
 
 
-def _comparison(comparison: Comparison) -> TextTable:
+def _comparison(comparison: Comparison, *hidden: str) -> TextTable:
     shown = laid_out(comparison, "comparisons", digits=4)
-    if comparison.table.empty:
-        return TextTable(list(map(str, shown.frame.columns)), shown.texts(), n_text=2)
-    shown = shown.only([name for name in map(str, shown.frame) if name not in ("measure", "against", "its mean")])
-    return TextTable(["Ranker", *map(str, shown.frame.columns[1:])], shown.texts())
-
-
-def _secondary(table: pd.DataFrame) -> TextTable:
-    rows = [
-        [
-            row["system"],
-            row["measure"],
-            number(row["mean_baseline"]),
-            number(row["mean_system"]),
-            signed(row["difference"]),
-            f"[{signed(row['ci_low'])}, {signed(row['ci_high'])}]",
-            f"{row['wins']} / {row['ties']} / {row['losses']}",
-        ]
-        for row in table.to_dict("records")
-    ]
-    headers = ["Ranker", "measure", "baseline's mean", "mean", "difference", "interval", "won / tied / lost"]
-    return TextTable(headers, rows, n_text=2)
+    shown = shown.only([name for name in map(str, shown.frame) if name not in hidden])
+    names = ["Ranker" if name == "system" else str(name) for name in shown.frame]
+    return TextTable(names, shown.texts(), n_text=2 if comparison.table.empty else 1 + names.index("Ranker"))
 
 
 def _search(candidate: Candidate) -> TextTable:

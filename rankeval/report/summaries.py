@@ -7,6 +7,7 @@ so does a report show later that entries were deleted or rewritten.
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -18,7 +19,7 @@ from rankeval.evaluation import Evaluation
 from rankeval.evaluation.result import info_of
 from rankeval.guard.opening import summary_of
 from rankeval.guard.standings import CONCURRENT, EXPLORATORY, FIRST, SECONDARY
-from rankeval.render.tables import DASH, Table
+from rankeval.render.tables import DASH, Table, p_value, signed
 from rankeval.tracking import LoggedData
 
 if TYPE_CHECKING:
@@ -99,11 +100,14 @@ class GuardFacts:
         """All that a reader needs to check the standing, as a sentence; empty without a guard."""
         if not self.active:
             return ""
+        return f"Guard: {self.standing} as of head {self.head}; plan {self.plan}; {self.looked}; ledger {self.ledger}."
+
+    @property
+    def looked(self) -> str:
+        """How often the test part was looked at."""
         later = f" up to this plan, {self.later:,} later" if self.later else ""
-        return (
-            f"Guard: {self.standing} as of head {self.head}; plan {self.plan}; {count(self.looks, 'look')} of project "
-            f"{self.project} at {self.test}{later}, {self.elsewhere:,} of other projects; ledger {self.ledger}."
-        )
+        looks = count(self.looks, "look")
+        return f"{looks} of project {self.project} at {self.test}{later}, {self.elsewhere:,} of other projects"
 
     def tags(self) -> dict[str, str]:
         """Return the tags of a tracked run: the standing, and the facts on the guard."""
@@ -169,6 +173,26 @@ class Candidate:
 
 
 @dataclass(frozen=True)
+class MovedRows:
+    """The rows that moved in the query on which the ranker of the headline lost most.
+
+    Attributes
+    ----------
+    query : query id
+        The query.
+    before, after : float
+        Its primary score by the baseline, and by the ranker.
+    table : DataFrame
+        Texts, a row per row of the query, those with the largest effect first.
+    """
+
+    query: Any
+    before: float
+    after: float
+    table: pd.DataFrame
+
+
+@dataclass(frozen=True)
 class ExperimentFacts:
     """The content of the report of an experiment.
 
@@ -182,8 +206,8 @@ class ExperimentFacts:
         In the order of the experiment file.
     comparison : Comparison
         The comparison on the test part by the primary measure.
-    secondary : DataFrame
-        Differences by the other measures, without p-values: the plan promised none.
+    secondary : Comparison, optional
+        The comparison by the other measures, whose p-values are not shown: the plan promised none.
     guard : GuardFacts
         Ledger, looks and standing.
     data : tuple of LoggedData
@@ -194,6 +218,8 @@ class ExperimentFacts:
         Versions of Python and the libraries that the results depend on.
     notes : tuple of str
         What a reader should know of the data.
+    moved : MovedRows, optional
+        None if there is no baseline, or no query lost.
     """
 
     name: str
@@ -201,12 +227,13 @@ class ExperimentFacts:
     baseline: str | None
     candidates: tuple[Candidate, ...]
     comparison: Comparison
-    secondary: pd.DataFrame
+    secondary: Comparison | None
     guard: GuardFacts
     data: tuple[LoggedData, ...]
     config: str
     versions: Mapping[str, str]
     notes: tuple[str, ...] = ()
+    moved: MovedRows | None = None
 
     @property
     def n_trained(self) -> int:
@@ -214,23 +241,38 @@ class ExperimentFacts:
         return sum(not candidate.reused for candidate in self.candidates)
 
 
-def experiment_text(facts: ExperimentFacts) -> str:
-    """Write the result of an experiment for a terminal: findings, rankers, comparison, standing, notes on the data.
+def experiment_text(facts: ExperimentFacts, *, verbose: bool = False) -> str:
+    """Write the result of an experiment for a terminal: findings, rankers, standing, and what limits the result.
 
     Parameters
     ----------
     facts : ExperimentFacts
         The experiment.
+    verbose : bool
+        Whether to add the whole comparison, and the digests by which the guard's record is found.
     """
-    said = [
-        "\n".join(facts.comparison.findings),
-        Table(candidate_frame(facts)).to_text(),
-        str(replace(facts.comparison, notes=notes_of(facts))),
-        standing(facts),
-    ]
-    if facts.notes:
-        said.append("\n".join(f"Data: {note}." for note in facts.notes))
+    notes = notes_of(facts)
+    said = ["\n".join(map(_filled, facts.comparison.findings)), _rankers(facts).to_text()]
+    if verbose:
+        said.append(str(replace(facts.comparison, notes=notes)))
+    else:
+        said += [_filled(f"* {note}") for note in notes if note.startswith(WARNINGS)]
+    said.append(standing(facts, verbose=verbose))
+    said += [_filled(f"Data: {note}.") for note in facts.notes]
     return "\n\n".join(said)
+
+
+def _filled(sentence: str) -> str:
+    return textwrap.fill(sentence, 80, break_long_words=False, break_on_hyphens=False)
+
+
+def _rankers(facts: ExperimentFacts) -> Table:
+    frame, table = candidate_frame(facts).iloc[:, :3], facts.comparison.table
+    if len(table):
+        primary = table[table["measure"] == facts.primary].set_index("system")
+        compared = primary.reindex([each.name for each in facts.candidates])
+        frame["difference"], frame["p adjusted"] = compared["difference"].array, compared["p_adjusted"].array
+    return Table(frame, formats={"difference": signed, "p adjusted": p_value})
 
 
 def candidate_frame(facts: ExperimentFacts) -> pd.DataFrame:
@@ -270,20 +312,22 @@ def notes_of(facts: ExperimentFacts) -> tuple[str, ...]:
     return tuple(note for note in notes if note != said)
 
 
-def standing(facts: ExperimentFacts) -> str:
-    """Say in two lines what was trained, how many looks were added, and how far the result can be believed.
+def standing(facts: ExperimentFacts, *, verbose: bool = False) -> str:
+    """Say what was trained, how many looks were added, and how far the result can be believed.
 
     Parameters
     ----------
     facts : ExperimentFacts
         The experiment.
+    verbose : bool
+        Whether to name the plan, the ledger and its head.
     """
     guard = facts.guard
     trained = f"This run: {count(facts.n_trained, 'ranker')} trained"
     if not guard.active:
-        return f"NOT GUARDED. {guard.reason} {trained}."
-    warning = f"{guard.warning} " if guard.warning else ""
-    return f"{warning}{trained}, {count(guard.looks_added, 'look')} added.\n{guard.line}"
+        return _filled(f"NOT GUARDED. {guard.reason} {trained}.")
+    said = f"{guard.warning} {trained}, {count(guard.looks_added, 'look')} added.".lstrip()
+    return f"{said}\n{guard.line}" if verbose else _filled(f"{said} Guard: {guard.standing}; {guard.looked}.")
 
 
 def coverage_sentences(evaluation: Evaluation) -> list[str]:

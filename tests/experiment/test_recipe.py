@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import os
+import re
 import shutil
 import sys
 from dataclasses import make_dataclass
@@ -188,7 +189,9 @@ def test_the_line_on_the_guard_stands_in_page_and_text_with_the_whole_head():
     assert guard.head == rk.Guard("small").head
     for said in (guard.head, guard.plan, "1 look of project small at digits-test", "0 of other projects"):
         assert said in guard.line
-    assert guard.line in experiment_text(result.facts)
+    assert guard.line in experiment_text(result.facts, verbose=True)
+    assert guard.looked in " ".join(experiment_text(result.facts).split())
+    assert not re.search("[0-9a-f]{20}", experiment_text(result.facts))
     assert guard.line in html.unescape(result.report.read_text())
     assert guard.head in heads_in(result.report)
 

@@ -1,4 +1,4 @@
-"""The example of five minutes ends as it says, on its own server: the alias moves for a better ranker only."""
+"""The example of five minutes ends as it says, on its own server: a gate moves the alias, and nobody sees a score."""
 
 from __future__ import annotations
 
@@ -9,39 +9,44 @@ import forking
 import mlflow
 import pytest
 
-from rankeval.ledger.discovery import FOLDER
+from rankeval.ledger.discovery import FOLDER, ledger_url
+from rankeval.ledger.ledger import Ledger
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "09_five_minutes_mlflow.py"
 
 
 @pytest.mark.server
-def test_the_alias_moves_for_a_better_ranker_and_stays_for_an_equal_one(tmp_path):
-    """Both in what it prints and in what its server stored, which is whole."""
+def test_the_gate_moves_the_alias_once_and_a_second_run_costs_no_decision(tmp_path):
+    """Both in what it prints and in what server and ledger stored."""
     (tmp_path / "pyproject.toml").touch()
-    done = forking.run(EXAMPLE)
-    assert done.returncode == 0, done.stderr
-    assert "Warning" not in done.stderr
+    outputs = []
+    for moves in (
+        ["moved from no version to version 1", "stays with version 1", "stays with version 1"],
+        ["stays"] * 3,
+    ):
+        done = forking.run(EXAMPLE)
+        assert done.returncode == 0, done.stderr
+        assert "Warning" not in done.stderr
+        said = re.findall(r"^digits@champion: (.*?)[.;]", done.stdout, re.MULTILINE)
+        assert [line.startswith(move) for line, move in zip(said, moves, strict=True)] == [True] * 3, said
+        outputs.append(done.stdout)
     assert len(EXAMPLE.read_text(encoding="utf-8").splitlines()) < 80
     assert not (tmp_path / FOLDER).exists(), "it would refuse the reader's own work later"
-    said = re.findall(r"^digits@champion: (.*?)[.;]", done.stdout, re.MULTILINE)
-    assert said == [
-        "moved from no version to version 1",
-        "moved from version 1 to version 2",
-        "stays with version 2",
-    ]
-    assert re.findall(r"^ +(\d)   (.*?)   .* (first|tied|below) ", done.stdout, re.MULTILINE) == [
-        ("1", "trees, fewer bins", "first"),
-        ("2", "trees", "tied"),
+    assert re.findall(r"^ +(\d)   (.*?)   .* (first|tied|below) ", outputs[0], re.MULTILINE) == [
+        ("1", "trees", "first"),
+        ("2", "trees, fewer bins", "tied"),
         ("3", "ridge", "below"),
     ]
-    assert "?workflowType=machine_learning" in done.stdout
+    assert "?workflowType=machine_learning" in outputs[0]
+    entries = Ledger(ledger_url(tmp_path / "five-minutes-ledger")).read().entries
+    assert [one.kind for one in entries].count("decide") == 3
+    assert "open" not in [one.kind for one in entries]
     client = mlflow.MlflowClient(f"sqlite:///{tmp_path / 'mlflow.db'}")
-    assert int(client.get_model_version_by_alias("digits", "champion").version) == 2
-    assert len(client.search_model_versions("name = 'digits'")) == 3
+    assert int(client.get_model_version_by_alias("digits", "champion").version) == 1
+    assert len(client.search_model_versions("name = 'digits'")) == 6
     experiment = client.get_experiment_by_name("digits")
-    means = {
-        run.info.run_name: run.data.metrics
-        for run in client.search_runs([experiment.experiment_id])
-        if "nDCG_at_10" in run.data.metrics
-    }
-    assert means["trees, fewer bins"]["test/nDCG_at_10"] > means["trees"]["test/nDCG_at_10"], "by chance alone"
+    runs = client.search_runs([experiment.experiment_id])
+    scored = {name for run in runs for name in run.data.metrics}
+    assert "nDCG_at_10" in scored
+    assert not [name for name in scored if name.startswith("test/")]
+    assert "test" not in {run.data.params.get("role") for run in runs if run.data.metrics}

@@ -23,6 +23,7 @@ from rankeval.report import (
     Candidate,
     ExperimentFacts,
     GuardFacts,
+    MovedRows,
     report_for_evaluation,
     report_for_experiment,
 )
@@ -79,7 +80,7 @@ def facts(baseline: str = "weak", other: str = "strong", **changes) -> Experimen
         for name, each in evaluations.items()
     )
     comparison = compare(evaluations, baseline=baseline, measures=["nDCG@10"])
-    secondary = compare(evaluations, baseline=baseline, measures=["AP"], correction="none").table
+    secondary = compare(evaluations, baseline=baseline, measures=["AP"], correction="none")
     settings = {
         "name": "an experiment",
         "primary": "nDCG@10",
@@ -95,8 +96,14 @@ def facts(baseline: str = "weak", other: str = "strong", **changes) -> Experimen
     return ExperimentFacts(**{**settings, **changes})
 
 
+def moved() -> MovedRows:
+    import pandas as pd
+
+    return MovedRows(EVIL, 0.75, 0.25, pd.DataFrame({"document": [EVIL], f"rank by {EVIL}": ["3"]}))
+
+
 PAGES = {
-    "experiment": lambda: report_for_experiment(facts(baseline=f"{EVIL}1", other=f"{EVIL}2")),
+    "experiment": lambda: report_for_experiment(facts(baseline=f"{EVIL}1", other=f"{EVIL}2", moved=moved())),
     "evaluation": lambda: report_for_evaluation(ranked(EVIL, prefix=EVIL), role="dev"),
 }
 
@@ -127,6 +134,14 @@ def test_the_report_of_an_experiment_says_what_it_stands_on():
         assert said in text
     assert "Not guarded" not in text
     assert "relevant documents come from" in text
+
+
+def test_the_report_shows_the_rows_that_moved_if_they_are_known():
+    page = report_for_experiment(facts(moved=moved()))
+    said = page.partition("What moved in query")[2].partition("All queries")[0]
+    assert "0.7500 by weak, 0.2500 by strong" in said
+    assert f'<td>{escape(EVIL)}</td><td class="number">3</td>' in said
+    assert "What moved" not in report_for_experiment(facts())
 
 
 def test_the_report_of_an_evaluation_has_its_lowest_queries_and_its_card():
@@ -162,7 +177,7 @@ def test_page_and_terminal_say_the_headline_and_the_value_of_the_choice():
     assert "Choosing the largest mean of 2 candidates, here " in choice
     for finding in several.findings:
         assert escape(finding) in page
-        assert finding in text
+        assert finding in " ".join(text.split())
 
 
 def test_coverage_says_what_was_left_out_undefined_and_tied():

@@ -39,6 +39,7 @@ from rankeval_mlflow.delivery.payload import Node, Payload, Target, manifest
 from rankeval_mlflow.delivery.sending import deliver
 from rankeval_mlflow.layout import ROLE, checked_role, evaluation_path, manifest_path
 from rankeval_mlflow.packing.results import evaluation_node, judged_data
+from rankeval_mlflow.recording import hint_at_guard
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -448,6 +449,7 @@ def evaluate_ranker(
     target = Target(uri=store(None), registry_uri=mlflow.get_registry_uri(), run_id=run_id)
     # MLflow logs what comes back from here for a logged model, and to the run.
     deliver(Payload(target, node, now_ms(), {}, model_id), aggregates=model_id is None)
+    hint_at_guard(evaluation, settings.role)
     return _result(node, evaluation, settings.role, run_id)
 
 
