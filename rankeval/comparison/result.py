@@ -14,7 +14,7 @@ from rankeval.comparison.derived import best_system, effects_of, has_scores, pos
 from rankeval.comparison.figures import drawn
 from rankeval.comparison.headline import headline
 from rankeval.comparison.record import Choice, ComparisonRecord, from_json, kept, main_measure, to_json
-from rankeval.comparison.tables import laid_out, unjudged_tables
+from rankeval.comparison.tables import laid_out, printed, unjudged_tables
 from rankeval.render.tables import Table
 from rankeval.significance.declarations import Rng
 
@@ -329,8 +329,7 @@ class Comparison(ComparisonRecord):
         ltr & \textbf{0.618}\textsuperscript{*} \\
         \bottomrule
         """
-        found = laid_out(self, layout, against=against, spread=spread, gain=gain, digits=digits)
-        return found.to_latex(label=label)
+        return laid_out(self, layout, against=against, spread=spread, gain=gain, digits=digits).to_latex(label=label)
 
     def to_markdown(
         self,
@@ -496,4 +495,4 @@ class Comparison(ComparisonRecord):
 
     @property
     def _tables(self) -> list[Table]:
-        return [laid_out(self, "comparisons", digits=4), *unjudged_tables(self)]
+        return [printed(self), *unjudged_tables(self)]

@@ -22,7 +22,7 @@ from rankeval.guard.exposure import is_look, places_of
 from rankeval.guard.folds import NOTE
 from rankeval.guard.plan import Plan
 from rankeval.guard.records import Journal, Records
-from rankeval.guard.standings import CONCURRENT, CONFIRMATORY, EXPLORATORY, FIRST, SECONDARY, STANDINGS, History, Standing, inflation_of
+from rankeval.guard.standings import CONCURRENT, CONFIRMATORY, EXPLORATORY, FIRST, History, Standing, inflation_of
 from rankeval.ledger.entry import Entry
 from rankeval.ledger.graph import mention
 
@@ -196,8 +196,7 @@ def _standing(batch: Batch, standing: Standing, history: History) -> str:
         )
         known = "If results were published, they" if looked else "If a decision was told, it"
         return (
-            f"{STANDINGS[FIRST]} for {plan.measure}: the first look of this project, but "
-            f"{_exposed(standing, plan.project)} ("
+            f"exploratory for {plan.measure}: the first look of this project, but {_exposed(standing, plan.project)} ("
             f"{looked or 'by a gate or a retirement of another project'}). {known} may have guided the choice of "
             f"systems; else p is as for a confirmatory plan{_correction(batch)}"
         )
@@ -212,7 +211,7 @@ def _standing(batch: Batch, standing: Standing, history: History) -> str:
         return f"concurrent for {plan.measure}: {how} confirmatory alone{_correction(batch)}"
     if standing.status == EXPLORATORY:
         return _exploratory(batch, standing, history)
-    return f"{STANDINGS[SECONDARY]}: all these rankings were opened before, and this is another view of them"
+    return "exploratory: all these rankings were opened before, and this is another view of them"
 
 
 def _exploratory(batch: Batch, standing: Standing, history: History) -> str:

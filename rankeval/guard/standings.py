@@ -84,7 +84,7 @@ SECONDARY = "secondary"
 
 ADJUSTED = (CONFIRMATORY, FIRST, CONCURRENT)
 """The standings with adjusted p-values."""
-STANDINGS = {**{each: each for each in ADJUSTED}, FIRST: EXPLORATORY, EXPLORATORY: EXPLORATORY, SECONDARY: EXPLORATORY}
+STANDINGS = {each: each for each in ADJUSTED} | dict.fromkeys((FIRST, EXPLORATORY, SECONDARY), EXPLORATORY)
 """Standing -> the word for it in sentences and tables, one of three: the sentence behind the word has the rest.
 
 A first look is called exploratory: nothing in a ledger tells whether the other project's results were known."""

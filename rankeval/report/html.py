@@ -18,14 +18,13 @@ import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from rankeval._checks import count
-from rankeval.comparison import Comparison
 from rankeval.comparison.headline import named_system
-from rankeval.comparison.tables import laid_out
+from rankeval.comparison.tables import printed
 from rankeval.evaluation import Evaluation
 from rankeval.evaluation.result import left_out_of_worst, reading_of, worst_first
 from rankeval.measures import greater_is_better
 from rankeval.render import plots
-from rankeval.render.tables import DASH, number, signed, with_minus
+from rankeval.render.tables import DASH, Table, number, signed, with_minus
 from rankeval.report import summaries
 from rankeval.report.queries import Column, QueryTable, TextTable, query_table, script, script_hash
 from rankeval.report.summaries import WARNINGS, Candidate, ExperimentFacts
@@ -58,7 +57,7 @@ def report_for_experiment(facts: ExperimentFacts) -> str:
         warnings=WARNINGS,
         intervals=_image(comparison.plot()),
         candidates=_candidates(facts),
-        comparison=_comparison(comparison),
+        comparison=_comparison(printed(comparison)),
         secondary=_secondary(facts.secondary),
         queries=_image(_figure_of_queries(facts, best)),
         best=best,
@@ -132,12 +131,9 @@ def _candidates(facts: ExperimentFacts) -> TextTable:
     return TextTable(list(frame.columns), rows)
 
 
-def _comparison(comparison: Comparison) -> TextTable:
-    shown = laid_out(comparison, "comparisons", digits=4)
-    if comparison.table.empty:
-        return TextTable(list(map(str, shown.frame.columns)), shown.texts(), n_text=2)
-    shown = shown.only([name for name in map(str, shown.frame) if name not in ("measure", "against", "its mean")])
-    return TextTable(["Ranker", *map(str, shown.frame.columns[1:])], shown.texts())
+def _comparison(shown: Table) -> TextTable:
+    columns = list(map(str, shown.frame.columns))
+    return TextTable(columns, shown.texts(), n_text=columns.index("system") + 1)
 
 
 def _secondary(table: pd.DataFrame) -> TextTable:
