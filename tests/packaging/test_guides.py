@@ -134,5 +134,6 @@ def test_the_guide_to_cross_validation_has_its_twelve_ways():
     assert [[error is None for _, error, _ in blocks(section)] for section in sections] == [[False]] * 11 + [[True]]
     assert not re.search("^## ", appendix, re.MULTILINE)
     first = next(code for _, _, code in blocks(before))
-    assert "rk.QueryRanker" in first and "qid=qid" in first
+    assert "rk.QueryRanker" in first
+    assert "qid=qid" in first
     assert all(error is None for _, error, _ in blocks(before))
