@@ -19,11 +19,7 @@ from rankeval.io.opening import DEFAULT, Limits
 
 
 def load_letor(
-    path: str | os.PathLike[str],
-    *,
-    name: str | None = None,
-    sparse: bool | None = None,
-    limits: Limits = DEFAULT,
+    path: str | os.PathLike[str], *, name: str | None = None, sparse: bool | None = None, limits: Limits = DEFAULT
 ) -> RankingData:
     r"""Read one learning-to-rank file.
 

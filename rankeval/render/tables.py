@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache
 from io import StringIO
 from typing import TYPE_CHECKING, Any
@@ -369,18 +369,6 @@ class Table:
             label=label or None,
         )
         return str(written).rstrip("\n")
-
-    def only(self, columns: Sequence[str]) -> Table:
-        """Return the table with these columns only.
-
-        Parameters
-        ----------
-        columns : sequence of str
-            Their names; those that the table lacks are left out.
-        """
-        kept = [name for name in columns if name in self.frame]
-        emphasis, marks, tails = (part if part is None else part[kept] for part in self._behind)
-        return replace(self, frame=self.frame[kept], emphasis=emphasis, marks=marks, tails=tails)
 
     def texts(self) -> list[list[str]]:
         """Return the text of each cell, row by row, with what stands behind the value."""

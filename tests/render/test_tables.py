@@ -148,13 +148,6 @@ def test_columns_of_text_stand_at_the_right_if_they_are_numbers():
     assert tables.Table(frame, numeric=["a"]).to_latex().startswith(r"\begin{tabular}{rl}")
 
 
-def test_a_table_of_some_columns_keeps_what_belongs_to_them():
-    table = tables.Table(FRAME, marks=FRAME.map(lambda _: "*"), caption="c")
-    kept = table.only(["AP", "none"])
-    assert kept.texts() == [["0.2500*"], ["-0.1250*"]]
-    assert kept.caption == "c"
-
-
 @pytest.mark.parametrize(
     ("errors", "digits"),
     [

@@ -102,7 +102,7 @@ class TestOpen:
         again = guard.open(guard.freeze(test, systems=systems(data, 0, 1), baseline="s0", measure="AP"))
         assert len(guard.looks(test)) == 1
         assert again.table["p_adjusted"].isna().all()
-        assert any(note.startswith("secondary: all these rankings were opened before") for note in again.notes)
+        assert any(note.startswith("exploratory: all these rankings were opened before") for note in again.notes)
 
     def test_a_baseline_declared_later_is_a_look(self, guard, test, data):
         guard.open(guard.freeze(test, systems=systems(data, 0, 1), baseline="s0"))
