@@ -35,7 +35,7 @@ import hashlib
 import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -80,16 +80,10 @@ class Lazy(Mapping[str, Hashes]):
     """
 
     def __init__(self, makers: Mapping[str, Callable[[], Hashes]], not_kept: Sequence[str] = ()) -> None:
-        self._makers = makers
-        self._not_kept = not_kept
-        self._made: dict[str, Hashes] = {}
+        self._makers = {kind: make if kind in not_kept else cache(make) for kind, make in makers.items()}
 
     def __getitem__(self, kind: str) -> Hashes:
-        if kind in self._not_kept:
-            return self._makers[kind]()
-        if kind not in self._made:
-            self._made[kind] = self._makers[kind]()
-        return self._made[kind]
+        return self._makers[kind]()
 
     def __contains__(self, kind: object) -> bool:
         return kind in self._makers  # a mapping's own computes them
