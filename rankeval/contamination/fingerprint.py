@@ -224,21 +224,20 @@ class Fingerprint:
             Ids, each once.
         """
         if np.array_equal(names, self.names):  # as those of a run on these judgments are: a dict takes seconds
-            found = np.empty(self.n_queries, dtype=np.int64)
-            found[np.argsort(self.content, kind="stable")] = np.arange(self.n_queries)
-            return found
-        place = {name: place for place, name in enumerate(self.names_by_content.tolist())}
+            return self._rank
+        place = dict(zip(self.names.tolist(), self._rank.tolist(), strict=True))
         return np.array([place.get(name, -1) for name in names.tolist()], dtype=np.int64)
+
+    @cached_property
+    def _rank(self) -> NDArray[np.int64]:
+        return np.argsort(np.argsort(self.content, kind="stable"), kind="stable")
 
     @cached_property
     def canonical_order(self) -> NDArray[np.intp]:
         """The rows sorted by content, the rows of a query together, whatever order they were given in."""
-        rank = np.empty(self.n_queries, dtype=np.intp)
-        rank[np.argsort(self.content, kind="stable")] = np.arange(self.n_queries)
-        keys = [self.rows[self.strongest], rank[self.codes]]
-        if "labels" in self.rows:  # rows of equal content and other labels need an order too
-            keys.insert(0, self.rows["labels"])
-        return np.lexsort(keys)
+        # Rows of equal content and other labels need an order too.
+        minor = [self.rows["labels"]] if "labels" in self.rows else []
+        return np.lexsort([*minor, self.rows[self.strongest], self._rank[self.codes]])
 
     def outputs(self, score: Any, queries: NDArray[np.bool_] | None = None) -> dict[str, Hashes]:
         """Return the ranking of each query as one hash per kind of row, ties included.
@@ -384,11 +383,8 @@ def _levels(codes: NDArray[np.intp], score: NDArray[np.float64]) -> Hashes:
     order = np.argsort(-score)
     order = order[order_of(codes[order])]
     query, sorted_score = codes[order], score[order]
-    new_query = np.ones(len(order), dtype=bool)
-    new_query[1:] = query[1:] != query[:-1]
-    step = np.zeros(len(order), dtype=np.int64)
-    step[1:] = (sorted_score[1:] != sorted_score[:-1]) & ~new_query[1:]
-    total = np.cumsum(step)
+    new_query = np.append(True, query[1:] != query[:-1])
+    total = np.cumsum(np.append(True, sorted_score[1:] != sorted_score[:-1]) | new_query)
     level = np.empty(len(order), dtype=np.uint64)
     # The running total goes on from query to query: subtract its value at the first row of each.
     level[order] = total - np.maximum.accumulate(np.where(new_query, total, 0))
