@@ -226,9 +226,15 @@ def _first(values: NDArray[Any]) -> NDArray[np.bool_]:
 _MOST_LEVELS = 12
 
 
-def summand(rows: Hashes) -> Hashes:
-    """Return what each row adds to the hash of its query; the constant keeps rows that hash to zero in the sum."""
-    return mixed(rows + np.uint64(0xD1B54A32D192ED03))
+def multisets(rows: Hashes, codes: NDArray[np.intp], n_queries: int) -> Hashes:
+    """Hash the multiset of the row hashes of each query: a sum does not depend on their order."""
+    total = np.zeros(n_queries, dtype=np.uint64)
+    np.add.at(total, codes, _summand(rows))
+    return join(total, np.bincount(codes, minlength=n_queries).astype(np.uint64))
+
+
+def _summand(rows: Hashes) -> Hashes:
+    return mixed(rows + np.uint64(0xD1B54A32D192ED03))  # rows that hash to zero stay in the sum
 
 
 def label_bytes(labels: Hashes) -> NDArray[np.uint8]:
@@ -266,10 +272,8 @@ class LabelCounts:
         if len(levels) > _MOST_LEVELS or not np.isin(y, levels).all():
             levels = np.unique(y)
         if len(levels) > _MOST_LEVELS or not np.isfinite(levels).all():
-            total = np.zeros(n_queries, dtype=np.uint64)
-            np.add.at(total, codes, summand(number_hashes(y, name="y")))
             none = np.zeros((n_queries, 0), dtype=np.int64)
-            return cls(sizes, np.zeros(0), none, join(total, sizes.astype(np.uint64)))
+            return cls(sizes, np.zeros(0), none, multisets(number_hashes(y, name="y"), codes, n_queries))
         place = codes * len(levels) + np.searchsorted(levels, y)
         counts = np.bincount(place, minlength=n_queries * len(levels)).reshape(n_queries, len(levels))
         return cls(sizes, levels, _small(counts))
@@ -280,7 +284,7 @@ class LabelCounts:
         if self.hashed is not None:
             return self.hashed
         total = np.zeros(len(self.sizes), dtype=np.uint64)
-        for counts, each in zip(self.counts.T, summand(number_hashes(self.levels, name="levels")), strict=True):
+        for counts, each in zip(self.counts.T, _summand(number_hashes(self.levels, name="levels")), strict=True):
             total += counts * each
         return join(total, self.sizes.astype(np.uint64))
 
@@ -297,8 +301,6 @@ class LabelCounts:
     @cached_property
     def entropy(self) -> NDArray[np.float64]:
         """Bits in the order of the labels of each query: log2 of the number of their arrangements."""
-        if not len(self.levels):
-            return log2_factorial(self.sizes)
         entropy = log2_factorial(self.sizes)
         for counts in self.counts.T:
             entropy = entropy - log2_factorial(counts)

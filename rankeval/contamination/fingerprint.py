@@ -43,7 +43,7 @@ from numpy.typing import NDArray
 
 from rankeval._checks import count
 from rankeval.contamination.columns import column_entries
-from rankeval.contamination.entries import Entries, LabelCounts, label_bytes, short, summand
+from rankeval.contamination.entries import Entries, LabelCounts, label_bytes, multisets, short
 from rankeval.contamination.hashing import (
     as_matrix,
     as_numbers,
@@ -138,7 +138,7 @@ class Fingerprint:
         rows, labels = self.rows[self.strongest], self.rows.get("labels")
         if self.strongest == "labels":
             return self.queries["labels"]
-        return _per_query(rows if labels is None else join(rows, labels), self.codes, self.n_queries)
+        return multisets(rows if labels is None else join(rows, labels), self.codes, self.n_queries)
 
     @cached_property
     def ids(self) -> Hashes:
@@ -261,7 +261,7 @@ class Fingerprint:
         codes = self.codes[rows]
         level = tie_levels(codes, scores[rows])
         return {
-            kind: _per_query(join(self.rows[kind][rows], level), codes, self.n_queries)
+            kind: multisets(join(self.rows[kind][rows], level), codes, self.n_queries)
             for kind in ("features", "documents", "labels")
             if kind in self.rows
         }
@@ -347,7 +347,7 @@ def run_outputs(data: Fingerprint, run: Run) -> dict[str, Hashes]:
     """
     ranked = _by_query({"documents": lambda: text_hashes(run.docid)}, {"documents": len(run.docid)}, run.qid, None)
     level = tie_levels(ranked.codes, run.score)
-    order = _per_query(join(ranked.rows["documents"], level), ranked.codes, ranked.n_queries)
+    order = multisets(join(ranked.rows["documents"], level), ranked.codes, ranked.n_queries)
     if np.array_equal(ranked.names, data.names):
         own = order
     else:
@@ -426,24 +426,15 @@ def _by_query(
     if "documents" in makers and "labels" in makers:
         makers["judgments"] = lambda: join(rows["documents"], rows["labels"])
     rows = Lazy(makers, not_kept=("labels", "judgments"))
-    hashes: dict[str, Callable[[], Hashes]] = {
-        kind: partial(_sum_of, rows, kind, codes, n_queries) for kind in makers if kind not in without
-    }
+
+    def added(kind: str) -> Hashes:
+        return multisets(rows[kind], codes, n_queries)
+
+    hashes: dict[str, Callable[[], Hashes]] = {kind: partial(added, kind) for kind in makers if kind not in without}
     if queries is not None:
         texts = _query_texts(grouping.queries, queries)
         hashes["text"] = lambda: texts
     return Fingerprint(grouping.queries, codes, rows, Lazy(hashes), **given)
-
-
-def _sum_of(rows: Mapping[str, Hashes], kind: str, codes: NDArray[np.intp], n_queries: int) -> Hashes:
-    return _per_query(rows[kind], codes, n_queries)
-
-
-def _per_query(rows: Hashes, codes: NDArray[np.intp], n_queries: int) -> Hashes:
-    """Hash the multiset of the row hashes of each query: a sum does not depend on their order."""
-    total = np.zeros(n_queries, dtype=np.uint64)
-    np.add.at(total, codes, summand(rows))
-    return join(total, np.bincount(codes, minlength=n_queries).astype(np.uint64))
 
 
 def _query_texts(names: NDArray[Any], queries: Mapping[Any, str]) -> Hashes:
