@@ -20,7 +20,7 @@ whether two queries have the same labels.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any
 
@@ -96,17 +96,11 @@ class Entries:
         """Return the k smallest values of each query."""
         return self.take(self.places() < k)
 
-    def followed_by(self, larger: Entries) -> Entries:
-        """Return these entries with others, each larger than all of the same query here."""
-        query, value = np.append(self.query, larger.query), np.append(self.value, larger.value)
-        bits = None if self.bits is None or larger.bits is None else np.append(self.bits, larger.bits)
-        return Entries(query, value, bits).take(np.argsort(query, kind="stable"))
-
-    def renumbered(self, places: NDArray[np.int32]) -> Entries:
-        """Return the entries with query q as query ``places[q]``, sorted again."""
-        order = np.argsort(places[self.query], kind="stable")
-        part = self.take(order)
-        return replace(part, query=places[part.query])
+    @classmethod
+    def together(cls, parts: Sequence[Entries]) -> Entries:
+        """Return the entries of one part or several, sorted again."""
+        columns = {one.name: [getattr(part, one.name) for part in parts] for one in fields(cls)}
+        return cls.of(**{name: np.concatenate(each) for name, each in columns.items() if each[0] is not None})
 
     def n_queries_of_each(self) -> NDArray[np.int64]:
         """Return in how many queries each value stands."""

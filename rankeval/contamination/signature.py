@@ -77,10 +77,11 @@ class Signature:
             The data.
         """
         order = np.argsort(data.content, kind="stable")
-        place = np.empty(len(order), dtype=np.int32)
-        place[order] = np.arange(len(order), dtype=np.int32)
+        place = np.argsort(order).astype(np.int32)
         parts = (_kept_rows(data), _kept_documents(data), _kept_columns(data))
-        rows, documents, columns = (None if part is None else part.renumbered(place) for part in parts)
+        rows, documents, columns = (
+            None if part is None else Entries.together([replace(part, query=place[part.query])]) for part in parts
+        )
         labels, text = data.label_counts, _kept_texts(data)
         return cls(
             data.content[order],
@@ -190,7 +191,7 @@ class Signature:
             arrays["content"],
             arrays["ids"],
             label_counts=LabelCounts.from_arrays(arrays) if has_labels else None,
-            row_entries=rows if rows is None or more is None else rows.followed_by(more),
+            row_entries=rows if rows is None or more is None else Entries.together([rows, more]),
             document_entries=Entries.from_arrays("documents", arrays),
             columns=Entries.from_arrays("columns", arrays),
             texts=arrays.get("text"),
