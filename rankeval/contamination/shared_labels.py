@@ -132,38 +132,29 @@ class ColumnHits:
         n_with = np.searchsorted(hashes, wanted_hashes, side="right") - np.searchsorted(hashes, wanted_hashes)
         candidates = np.where(keeps, n_with, 0)
         wanted = np.isin(theirs.hashes, wanted_hashes[candidates > 0])
+        looks = [wanted] if wanted.any() else []
         if most_rows is not None and int(theirs.sizes[wanted].sum()) > most_rows:
             place = np.flatnonzero(wanted)
             _, alike, times = np.unique(theirs.hashes[place], return_inverse=True, return_counts=True)
             place = place[np.argsort(times[alike], kind="stable")]
-            first = np.zeros_like(wanted)
-            first[place[np.cumsum(theirs.sizes[place]) <= most_rows]] = True
-            first[place[0]] = True
-            if not len(cls._found(kept, known.label_counts, data, theirs, first, candidates).pairs):
+            looks.insert(0, np.zeros_like(wanted))
+            looks[0][place[np.cumsum(theirs.sizes[place]) <= most_rows]] = looks[0][place[0]] = True
+        hits = none
+        for look in looks:
+            columns = data.column_entries(look)
+            if columns is None:
                 return none
-        return cls._found(kept, known.label_counts, data, theirs, wanted, candidates) if wanted.any() else none
-
-    @classmethod
-    def _found(
-        cls,
-        kept: Entries,
-        ours: LabelCounts,
-        data: Traces,
-        theirs: LabelCounts,
-        wanted: NDArray[np.bool_],
-        candidates: NDArray[np.int64],
-    ) -> ColumnHits:
-        columns, n_known = data.column_entries(wanted), len(candidates)
-        if columns is None:
-            return cls(np.zeros((0, 2), dtype=np.int64), np.zeros(0), np.zeros_like(candidates))
-        found = SharedValues.of(kept, columns, n_known)
-        best = np.zeros(len(found.n))
-        np.maximum.at(best, found.pair, np.zeros(0) if kept.bits is None else kept.bits[found.ours])
-        same = theirs.hashes[found.places[:, 0]] == ours.hashes[found.places[:, 1]]
-        two = (found.n >= 2) & same
-        # Any column of the data may meet any that is kept.
-        chances = len(columns) / max(1, int(wanted.sum())) * kept.per_query(n_known)[found.places[:, 1]]
-        return cls(found.places[two], (best - np.log2(np.maximum(chances, 1)))[two], candidates)
+            found = SharedValues.of(kept, columns, known.n_queries)
+            best = np.zeros(len(found.n))
+            np.maximum.at(best, found.pair, np.zeros(0) if kept.bits is None else kept.bits[found.ours])
+            same = theirs.hashes[found.places[:, 0]] == wanted_hashes[found.places[:, 1]]
+            two = (found.n >= 2) & same
+            # Any column of the data may meet any that is kept.
+            chances = len(columns) / max(1, int(look.sum())) * kept.per_query(known.n_queries)[found.places[:, 1]]
+            hits = cls(found.places[two], (best - np.log2(np.maximum(chances, 1)))[two], candidates)
+            if not len(hits.pairs) and look is not wanted:
+                return none
+        return hits
 
     def without(self, pairs: Pairs) -> ColumnHits:
         """Return the hits of other pairs."""
