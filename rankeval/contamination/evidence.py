@@ -61,7 +61,6 @@ from numpy.typing import NDArray
 from rankeval.contamination.entries import SHARED_BY_FEW, Entries, LabelCounts, times_among
 from rankeval.contamination.fingerprint import Fingerprint
 from rankeval.contamination.hashing import taken
-from rankeval.join.matching import Hashes
 
 IDENTIFIABLE_BITS = 40.0
 """Evidence that a query needs to count; a chance of 2^-40 is small enough for collections of a million queries."""
@@ -75,28 +74,10 @@ _UNUSUAL_VALUE_BITS = 6.0
 _COUNTED = 1 << 18
 """Kept rows up to which unusual values are counted in all of them; of more, where rarity does not identify a query."""
 
-_TINY, _NEGLIGIBLE = 1e-280, 1e-17
-"""Below the first, a share loses digits; a term of less than the second adds nothing to a sum."""
+_TINY = 1e-280
+"""Below it, a share loses digits."""
 
 _LOG_Z = np.linspace(-8.0, 40.0, 241)
-
-
-def chance_of_labels(registered: Hashes, candidate: Hashes) -> float:
-    """Return the chance that foreign queries show the candidate's label patterns; 1 if some are not registered.
-
-    Parameters
-    ----------
-    registered, candidate : ndarray of uint64
-        The label signature of each query.
-    """
-    known, times = np.unique(registered, return_counts=True)
-    drawn, drawn_times = np.unique(candidate, return_counts=True)
-    if not len(known) or not len(drawn):
-        return 1.0
-    place = np.minimum(np.searchsorted(known, drawn), len(known) - 1)
-    if not bool(((known[place] == drawn) & (times[place] >= drawn_times)).all()):
-        return 1.0
-    return chance_of_being_contained(times, int(drawn_times.sum()))
 
 
 def chance_of_being_contained(times: NDArray[np.int64], n_drawn: int) -> float:
@@ -120,23 +101,15 @@ def _log_partial_exponential(terms: int, log_x: NDArray[np.float64]) -> NDArray[
     """Return log(sum_{k <= terms} x^k / k!).
 
     That is x + log Q(terms + 1, x) with the regularised incomplete gamma function Q. Where Q is too small for a float,
-    x is far above ``terms``, and the sum is read from its last term, the largest: x^m / m! (1 + m / x + ...).
+    x is far above ``terms``, and the sum is bounded from its last term, the largest: x^m / m! (1 + m / x + ...).
     """
     from scipy.special import gammaincc, gammaln
 
     x = np.exp(log_x)
     share = gammaincc(terms + 1, x)
-    tiny = share < _TINY
-    with np.errstate(divide="ignore"):
-        total: NDArray[np.float64] = x + np.log(share)
-    if tiny.any():
-        ratio, rest = np.ones(int(tiny.sum())), np.zeros(int(tiny.sum()))
-        for k in range(terms, -1, -1):
-            rest += ratio
-            ratio = ratio * k / x[tiny]
-            if (ratio < _NEGLIGIBLE * rest).all():
-                break
-        total[tiny] = terms * log_x[tiny] - gammaln(terms + 1) + np.log(rest)
+    with np.errstate(divide="ignore", invalid="ignore"):  # of what the other branch gives
+        bound = terms * log_x - gammaln(terms + 1) - np.log1p(-terms / x)
+        total: NDArray[np.float64] = np.where(share < _TINY, bound, x + np.log(share))
     return total
 
 

@@ -36,7 +36,7 @@ from rankeval.contamination.evidence import (
     IDENTIFIABLE_BITS,
     REFUSAL_CHANCE,
     bayes_factor_bits,
-    chance_of_labels,
+    chance_of_being_contained,
 )
 from rankeval.contamination.fingerprint import Fingerprint
 from rankeval.contamination.register import RegisteredContent
@@ -465,7 +465,8 @@ def _all_labels(known: Signature, data: Traces, found: Pairs) -> tuple[float, bo
     drawn = theirs.hashes[order]
     if not _places_in(ours, drawn)[1].all():
         return 1.0, False, none
-    chance, same = chance_of_labels(ours, drawn), len(drawn) == len(ours)
+    times = np.unique(ours, return_counts=True)[1]
+    chance, same = chance_of_being_contained(times, len(drawn)), len(drawn) == len(ours)
     if chance >= REFUSAL_CHANCE:
         return chance, same, none
     # They show that all are here, but not which of several with the same labels is which.
