@@ -297,15 +297,15 @@ def paid(log_ratios: NDArray[np.float64], price: float) -> NDArray[np.float64]:
     return log_ratios - each
 
 
-def ratios_of_counts(ours: LabelCounts, theirs: LabelCounts, chances: Chances) -> NDArray[np.float64]:
+def ratios_of_counts(ours: LabelCounts, theirs: LabelCounts, chances: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return log l_i(e) of queries by their multisets of labels.
 
     Parameters
     ----------
     ours, theirs : LabelCounts
         The shared queries, registered and in the data, in the same order.
-    chances : Chances
-        The chances of the registered queries under H0.
+    chances : ndarray of float of shape (n_shared, 3)
+        The chances of the registered queries under H0, as `chances_of_labels` returns them.
     """
     same_size = ours.sizes == theirs.sizes
     if len(ours.levels) and len(theirs.levels):
@@ -318,10 +318,9 @@ def ratios_of_counts(ours: LabelCounts, theirs: LabelCounts, chances: Chances) -
     n = ours.sizes[:, None]
     none, one = binom.pmf(0, n, CHANGED), binom.pmf(1, n, CHANGED)
     under_h1 = np.stack([none, one, np.maximum(1 - none - one, 0)])
-    under_h0 = np.stack([chances.none, chances.one, np.ones(len(chances.none))])
     rows = np.arange(len(n_changed))
     with np.errstate(divide="ignore"):
-        ratios: NDArray[np.float64] = np.log(under_h1[n_changed, rows]) - np.log(under_h0[n_changed, rows])[:, None]
+        ratios: NDArray[np.float64] = np.log(under_h1[n_changed, rows]) - np.log(chances[rows, n_changed])[:, None]
     return ratios
 
 
@@ -383,46 +382,34 @@ def _factors(
     return agree, np.where(CHANGED == 0, -np.inf, np.minimum(differ, 0))
 
 
-@dataclass(frozen=True, eq=False)
-class Chances:
-    """Bounds on the chances, under H0, that the labels of registered queries are met again.
+def chances_of_labels(labels: LabelCounts, *, alike: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
+    """Return bounds on the chances, under H0, that the labels of registered queries are met again.
 
-    Attributes
+    Parameters
     ----------
-    none, one : ndarray of float of shape (n_queries,)
-        That no label differs; that one does.
+    labels : LabelCounts
+        Their labels.
+    alike : ndarray of float of shape (n_queries,), optional
+        The share of other queries with the same labels; by default the most frequent one of them may differ.
+
+    Returns
+    -------
+    ndarray of float of shape (n_queries, 3)
+        That no label differs, that one does, and 1 for more.
     """
-
-    none: NDArray[np.float64]
-    one: NDArray[np.float64]
-
-    @classmethod
-    def of(cls, labels: LabelCounts, *, alike: NDArray[np.float64] | None = None) -> Chances:
-        """Return the chances for the queries of a collection.
-
-        Parameters
-        ----------
-        labels : LabelCounts
-            Their labels.
-        alike : ndarray of float of shape (n_queries,), optional
-            The share of other queries with the same labels; by default the most frequent one of them may differ.
-        """
-        n_queries = len(labels.sizes)
-        if not len(labels.levels):
-            return cls(np.full(n_queries, _FLOOR[0]), np.full(n_queries, _FLOOR[1]))
-        counts, n = labels.counts.astype(np.int64), np.maximum(labels.sizes, 1)
-        own = np.exp2(labels.entropy + (counts * np.log2(np.maximum(counts, 1) / n[:, None])).sum(axis=1))
-        # P(c + 1 of a, - 1 of b) = P(c) c_a / (c_a + 1); and a bit more, since c / n need not be the probabilities.
-        n_levels = (counts > 0).sum(axis=1)
-        neighbours = 1.3 * own * (counts / (counts + 1)).sum(axis=1) * np.maximum(n_levels - 1, 1)
-        again = _again(labels)
-        alike = labels.alike(but=labels.most_frequent) if alike is None else alike
-        none = np.maximum(np.maximum(own, again), np.maximum(alike, _FLOOR[0]))
-        return cls(np.minimum(none, 1), np.clip(neighbours, np.maximum(_FLOOR[1], np.minimum(again, 0.5)), 1))
-
-    def take(self, queries: NDArray[np.int64]) -> Chances:
-        """Return the chances of some queries."""
-        return Chances(self.none[queries], self.one[queries])
+    n_queries = len(labels.sizes)
+    if not len(labels.levels):
+        return np.tile([*_FLOOR, 1.0], (n_queries, 1))
+    counts, n = labels.counts.astype(np.int64), np.maximum(labels.sizes, 1)
+    own = np.exp2(labels.entropy + (counts * np.log2(np.maximum(counts, 1) / n[:, None])).sum(axis=1))
+    # P(c + 1 of a, - 1 of b) = P(c) c_a / (c_a + 1); and a bit more, since c / n need not be the probabilities.
+    n_levels = (counts > 0).sum(axis=1)
+    neighbours = 1.3 * own * (counts / (counts + 1)).sum(axis=1) * np.maximum(n_levels - 1, 1)
+    again = _again(labels)
+    alike = labels.alike(but=labels.most_frequent) if alike is None else alike
+    none = np.maximum(np.maximum(own, again), np.maximum(alike, _FLOOR[0]))
+    one = np.clip(neighbours, np.maximum(_FLOOR[1], np.minimum(again, 0.5)), 1)
+    return np.column_stack([np.minimum(none, 1), one, np.ones(n_queries)])
 
 
 def _again(labels: LabelCounts) -> NDArray[np.float64]:

@@ -32,8 +32,8 @@ from rankeval.contamination.entries import Entries, LabelCounts
 from rankeval.contamination.evidence import (
     CHANGED,
     IDENTIFIABLE_BITS,
-    Chances,
     bayes_factor_bits,
+    chances_of_labels,
     paid,
     ratios_of_counts,
     ratios_of_documents,
@@ -185,14 +185,16 @@ class Agreement:
     fits: NDArray[np.bool_]
 
     @classmethod
-    def best(cls, known: LabelCounts, chances: Chances, queries: NDArray[np.int64], theirs: LabelCounts) -> Agreement:
+    def best(
+        cls, known: LabelCounts, chances: NDArray[np.float64], queries: NDArray[np.int64], theirs: LabelCounts
+    ) -> Agreement:
         """Return the agreement under the map of grades that is the strongest evidence, paid for; often there is none.
 
         Parameters
         ----------
         known : LabelCounts
             The labels of all registered queries.
-        chances : Chances
+        chances : ndarray of float of shape (n_registered, 3)
             Their chances under H0.
         queries : ndarray of int of shape (k,)
             The shared queries among them.
@@ -200,7 +202,7 @@ class Agreement:
             The same queries in the data.
         """
         ours = known.take(queries)
-        plain = cls(ratios_of_counts(ours, theirs, chances.take(queries)), ours.sizes == theirs.sizes)
+        plain = cls(ratios_of_counts(ours, theirs, chances[queries]), ours.sizes == theirs.sizes)
         theirs = theirs.occurring()
         if not 2 <= len(theirs.levels) <= len(known.levels):
             return plain
@@ -222,7 +224,7 @@ def _mapped(known: LabelCounts, queries: NDArray[np.int64], theirs: LabelCounts)
         return
     everywhere = known.merged(starts, theirs.levels)
     if not np.array_equal(known.levels, theirs.levels):  # otherwise these are the plain counts
-        chances = Chances.of(everywhere).take(queries)
+        chances = chances_of_labels(everywhere)[queries]
         yield Agreement(ratios_of_counts(merged, theirs, chances), merged.sizes == theirs.sizes)
     rest = merged.sizes - merged.counts[:, 0]
     fits = (theirs.sizes <= merged.sizes) & (rest <= theirs.sizes)
@@ -230,7 +232,7 @@ def _mapped(known: LabelCounts, queries: NDArray[np.int64], theirs: LabelCounts)
         counts = merged.counts.copy()
         counts[fits, 0] = (theirs.sizes - rest)[fits]
         left = LabelCounts(np.where(fits, theirs.sizes, merged.sizes), theirs.levels, counts)
-        chances = Chances.of(left, alike=everywhere.alike(but=0)[queries])
+        chances = chances_of_labels(left, alike=everywhere.alike(but=0)[queries])
         yield Agreement(ratios_of_counts(left, theirs, chances), fits)
 
 

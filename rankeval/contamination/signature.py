@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from rankeval.contamination.columns import LEAST_BITS
 from rankeval.contamination.entries import Entries, LabelCounts
-from rankeval.contamination.evidence import IDENTIFIABLE_BITS, Chances, Recurrence, rarity, unusual_values
+from rankeval.contamination.evidence import IDENTIFIABLE_BITS, Recurrence, chances_of_labels, rarity, unusual_values
 from rankeval.contamination.fingerprint import Fingerprint
 from rankeval.join.matching import Hashes
 
@@ -139,9 +139,9 @@ class Signature:
         return None if self.row_entries is None else Recurrence.of(self.row_entries, self.n_queries)
 
     @cached_property
-    def chances(self) -> Chances | None:
+    def chances(self) -> NDArray[np.float64] | None:
         """The chances that the labels of each query are met again by accident."""
-        return None if self.label_counts is None else Chances.of(self.label_counts)
+        return None if self.label_counts is None else chances_of_labels(self.label_counts)
 
     @cached_property
     def ids_in_order(self) -> tuple[NDArray[np.intp], Hashes]:
