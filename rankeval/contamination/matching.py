@@ -324,9 +324,9 @@ def match(
     """
     known = registered.protected
     here = _Evidence.of(known, data, most_rows=most_rows)
-    earlier = Shown.empty(registered.n_queries) if before is None else before.without(registered.exempt)
-    shown = here.added_to(earlier) if here.any else None
-    found, told, bits, enough = here.weigh(shown)
+    earlier = before.without(registered.exempt) if before and here.any else Shown.empty(registered.n_queries)
+    shown = here.added_to(earlier)
+    found, by_content, told, bits, enough = here.weigh(shown)
     chance, same_labels, by_labels = _all_labels(known, data, found)
     pairs = np.unique(np.concatenate([found, by_labels]), axis=0)
     n_found = len(np.union1d(np.append(pairs[:, 1], here.alone[:, 1]), np.flatnonzero(told)))
@@ -337,7 +337,7 @@ def match(
     queries, matched = np.zeros(data.n_queries, dtype=bool), np.zeros(known.n_queries, dtype=bool)
     queries[named[:, 0]] = matched[named[:, 1]] = True
     n_here = int(matched.sum())
-    if n_here and shown is not None:
+    if n_here:
         matched |= told
     agreeing = here.labels.pairs[here.labels.agrees, 0]
     suspects = queries.copy()
@@ -353,10 +353,10 @@ def match(
         chance=chance,
         same_labels=same_labels,
         n_before=int(matched.sum()) - n_here,
-        by_ids=not len(here.alone) and not np.isin(pairs[:, 1], here.told_by_content(shown)).any(),
+        by_ids=not len(here.alone) and not np.isin(pairs[:, 1], by_content).any(),
         collective=bool(len(here.alone)) or not np.isin(pairs[:, 1], here.content[:, 1]).all(),
         suspects=suspects,
-        shown=shown,
+        shown=shown if here.any else None,
     )
 
 
@@ -388,10 +388,11 @@ class _Evidence:
         shown.ratios[self.labels.pairs[:, 1]] = self.labels.ratios
         return shown
 
-    def weigh(self, shown: Shown | None) -> tuple[Pairs, NDArray[np.bool_], float, bool]:
-        """Return pairs, all registered queries that were found, bits of shared labels, and whether these are enough."""
-        if shown is None:
-            return self.content, self.labels.fits[:0], 0.0, False
+    def weigh(self, shown: Shown) -> tuple[Pairs, NDArray[np.int64], NDArray[np.bool_], float, bool]:
+        """Return pairs, the registered queries that are told by more than their ids, and all that were found.
+
+        The others are the bits of shared labels, and whether these are enough.
+        """
         by_columns = shown.told_by_columns(_LEAST_COLUMN_BITS, IDENTIFIABLE_BITS)
         bits = bayes_factor_bits(shown.ratios[~np.isnan(shown.ratios[:, 0])])
         enough = bits >= (ENOUGH_IF_ALL_AGREE if self.labels.complete else ENOUGH_BITS)
@@ -400,16 +401,9 @@ class _Evidence:
         by_labels[self.labels.pairs[:, 1]] = False  # those of this data are told by their pairs
         told: NDArray[np.bool_] = shown.content | by_columns | by_labels
         told[self.alone[:, 1]] = False
-        pairs = [self.content, self.columns.pairs[by_columns[self.columns.pairs[:, 1]]], self.labels.pairs[fits]]
-        return np.concatenate(pairs), told, bits, enough
-
-    def told_by_content(self, shown: Shown | None) -> NDArray[np.int64]:
-        """Return the registered queries that are told by more than their ids."""
-        by_columns = self.columns.pairs[:0, 1]
-        if shown is not None:
-            told = shown.told_by_columns(_LEAST_COLUMN_BITS, IDENTIFIABLE_BITS)
-            by_columns = self.columns.pairs[told[self.columns.pairs[:, 1]], 1]
-        return np.concatenate([self.content[:, 1], by_columns, self.labels.pairs[self.labels.by_documents, 1]])
+        pairs = np.concatenate([self.content, self.columns.pairs[by_columns[self.columns.pairs[:, 1]]]])
+        by_content = np.append(pairs[:, 1], self.labels.pairs[self.labels.by_documents, 1])
+        return np.concatenate([pairs, self.labels.pairs[fits]]), by_content, told, bits, enough
 
 
 def link(a: Signature, b: Signature) -> Pairs:
