@@ -11,18 +11,11 @@ calls of this process counts too (`Shown`), so that a loop over queries adds up.
 
 **Memory.** The same query again and again does not add up: content is kept as a set, and of the labels of a query the
 last word counts.
-
-Data that showed nothing of a registered collection needs no second look: a search scores the same folds many times.
-
-What is remembered is a SHA-256 over the features, labels and query ids as they were given, and the registration. A
-registration never changes; exemptions only take evidence away. Where data was refused or warned about, nothing is
-remembered; and where it showed a trace, that holds only as long as no other call shows more of the registration.
 """
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -38,7 +31,6 @@ from rankeval.contamination.evidence import (
     bayes_factor_bits,
     chance_of_being_contained,
 )
-from rankeval.contamination.fingerprint import Fingerprint
 from rankeval.contamination.register import RegisteredContent
 from rankeval.contamination.shared_labels import ColumnHits, SharedLabels
 from rankeval.contamination.shared_rows import SharedRows
@@ -110,70 +102,6 @@ class Shown:
         if total.max() >= enough:
             told[found[: int(total.argmax()) + 1]] = True
         return told
-
-
-MEMORY: dict[str, Shown] = {}
-"""Hash of the entry of a registration -> what was shown of it."""
-
-REST: dict[str, Hashes] = {}
-"""Hash of the entry of a registration -> content of the queries that were not recognised in data that was refused.
-
-Kept only if others of the collection may be among them: whoever drops what was named keeps exactly these.
-"""
-
-
-def is_rest(registration: str, content: Hashes) -> bool:
-    """Return whether data holds all that was left of refused data without the queries that were named.
-
-    Parameters
-    ----------
-    registration : str
-        The hash of the entry of the registration.
-    content : ndarray of uint64
-        The content of each query of the data.
-    """
-    return registration in REST and bool(np.isin(REST[registration], content).all())
-
-
-_MOST = 1024
-
-_NOTHING: dict[bytes, dict[str, Hashable]] = {}
-"""Digest of the data -> id of a registration that it does not match enough -> the traces shown by then."""
-
-
-def known_nothing(data: Fingerprint, *, most_rows: int | None) -> dict[str, Hashable]:
-    """Return the registrations that the data is known not to match enough, with the traces of each; add new ones.
-
-    Parameters
-    ----------
-    data : Fingerprint
-        The data.
-    most_rows : int, optional
-        Rows whose columns are looked at first; a closer look asks anew.
-    """
-    X = data.X
-    if not isinstance(X, np.ndarray) or not X.flags.c_contiguous or "documents" in data.rows:
-        return {}
-    digest = hashlib.sha256(f"{X.dtype} {X.shape} {most_rows} {data.y is None}".encode())
-    for part in (X, data.codes, data.ids, *(() if data.y is None else (data.y,))):
-        digest.update(np.ascontiguousarray(part).data)
-    key = digest.digest()
-    if key not in _NOTHING and len(_NOTHING) >= _MOST:
-        del _NOTHING[next(iter(_NOTHING))]
-    return _NOTHING.setdefault(key, {})
-
-
-def traces(registration: str) -> Hashable:
-    """Return a value that changes when more is shown of a registration; the same data again changes nothing."""
-    shown = MEMORY.get(registration)
-    if shown is None:
-        return None
-    return hash((shown.content.tobytes(), shown.columns.tobytes(), shown.ratios.tobytes()))
-
-
-def forget_nothing() -> None:
-    """Forget all of it: for tests."""
-    _NOTHING.clear()
 
 
 _LEAST_COLUMN_BITS = 3.0
