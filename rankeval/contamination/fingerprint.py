@@ -20,7 +20,7 @@ order of rows and queries lead to the same hashes. The kinds of content are
 ``text``       the texts of the queries; in layer 2 only
 
 Data is recognised after changes by coarser traces of each query: rounded rows, documents with their labels, counts of
-labels, columns (`contamination.columns`), and a hash of the query id.
+labels, columns (`contamination.entries`), and a hash of the query id.
 
 All of it is computed when it is first asked for, and once. So a fingerprint must be asked before the data changes, and
 a scorer does not pay for what its ledger need not know.
@@ -42,8 +42,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankeval._checks import count
-from rankeval.contamination.columns import column_entries
-from rankeval.contamination.entries import Entries, LabelCounts, label_bytes, multisets, short
+from rankeval.contamination.entries import Entries, LabelCounts, column_entries, label_bytes, multisets, short
 from rankeval.contamination.hashing import (
     as_matrix,
     as_numbers,

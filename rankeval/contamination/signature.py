@@ -6,7 +6,7 @@
 ``labels``   how often each label stands in the query                 "
 documents    the k smallest hashes of documents, with their labels    "; added and removed documents
 rows         hashes of rows, rounded, without labels                  other labels, rows added or dropped, float32
-columns      the smallest hashes of columns (`contamination.columns`) columns scaled, mapped, added, dropped, reordered
+columns      the smallest hashes of columns (`contamination.entries`) columns scaled, mapped, added, dropped, reordered
 ``text``     the text of the query
 ===========  =======================================================  ==================================================
 
@@ -24,8 +24,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankeval.contamination.columns import LEAST_BITS
-from rankeval.contamination.entries import Entries, LabelCounts
+from rankeval.contamination.entries import LEAST_BITS, Entries, LabelCounts
 from rankeval.contamination.evidence import IDENTIFIABLE_BITS, Recurrence, chances_of_labels, rarity, unusual_values
 from rankeval.contamination.fingerprint import Fingerprint
 from rankeval.join.matching import Hashes
