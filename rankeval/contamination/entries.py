@@ -48,6 +48,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankeval.contamination.hashing import join, keys, number_hashes, ordered_bits, taken
+from rankeval.join.flat import spread
 from rankeval.join.matching import Hashes, mixed
 
 SHARED_BY_FEW = 50
@@ -122,10 +123,6 @@ class Entries:
         columns = {one.name: [getattr(part, one.name) for part in parts] for one in fields(cls)}
         return cls.of(**{name: np.concatenate(each) for name, each in columns.items() if each[0] is not None})
 
-    def n_queries_of_each(self) -> NDArray[np.int64]:
-        """Return in how many queries each value stands."""
-        return times_among(self.value, self.value)
-
     def per_query(self, n_queries: int, weights: NDArray[Any] | None = None) -> NDArray[Any]:
         """Return the number of entries of each query, or the sum of weights."""
         return np.bincount(self.query, weights=weights, minlength=n_queries)
@@ -161,13 +158,20 @@ class Entries:
         places = places[np.argsort(self.value[places], kind="stable")]
         return places, self.value[places]
 
-    def found_in(self, data: Entries) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        """Return pairs of places, here and in the data, at which the same value stands.
+    def found_in(self, data: Entries) -> tuple[NDArray[np.int64], NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]]:
+        """Find the values that queries of the data and queries here have in common.
 
         Parameters
         ----------
         data : Entries
             Other entries.
+
+        Returns
+        -------
+        pairs : ndarray of int of shape (n_pairs, 2)
+            Query of the data, query here.
+        pair, ours, theirs : ndarray of int of shape (n_common,)
+            The pair of each common value, and the places of the value on both sides.
         """
         places, values = self._told
         # Most values are foreign: a table of upper bits says so faster than a search (bench_guard_large).
@@ -175,9 +179,11 @@ class Entries:
         first = np.searchsorted(values, data.value[maybe], side="left")
         same = values[np.minimum(first, len(values) - 1)] == data.value[maybe] if len(values) else first[:0] > 0
         known, first = maybe[same], first[same]
-        n = np.searchsorted(values, data.value[known], side="right") - first
-        within = np.arange(int(n.sum())) - np.repeat(np.cumsum(n) - n, n)
-        return places[np.repeat(first, n) + within], np.repeat(known, n)
+        rows, run = spread(first, np.searchsorted(values, data.value[known], side="right") - first)
+        ours, theirs = places[rows], known[run]
+        n_known = int(self.query.max(initial=0)) + 1
+        key, pair = np.unique(data.query[theirs] * np.int64(n_known) + self.query[ours], return_inverse=True)
+        return np.stack([key // n_known, key % n_known], axis=1), pair, ours, theirs
 
     @property
     def recur(self) -> bool:

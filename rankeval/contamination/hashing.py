@@ -258,11 +258,10 @@ def _frame_values(frame: Any) -> NDArray[np.float64]:
         if name == "qid":
             continue
         column = frame.iloc[:, position]
-        if getattr(column.dtype, "kind", "O") in "biuf":
-            columns.append(column.to_numpy(dtype=np.float64, na_value=np.nan))
-        elif getattr(column.dtype, "kind", "O") == "c":
-            columns.append(column.to_numpy())  # `_as_float32` says what to do
-        elif getattr(column.dtype, "kind", "O") in "mM":
+        kind = getattr(column.dtype, "kind", "O")
+        if kind in "biufc":  # `_as_float32` says what to do with complex numbers
+            columns.append(column.to_numpy(dtype=np.complex128 if kind == "c" else np.float64, na_value=np.nan))
+        elif kind in "mM":
             columns.append(column.to_numpy().astype(np.int64).astype(np.float64))
         else:  # words and categories: a number in [0, 1) per word
             columns.append(text_hashes(column.to_numpy(dtype=object)) / 2.0**64)

@@ -79,12 +79,10 @@ class SharedValues:
         n_known : int
             Number of registered queries.
         """
-        ours, theirs = known.found_in(data)
-        key, pair = np.unique(data.query[theirs] * np.int64(n_known) + known.query[ours], return_inverse=True)
-        places = np.stack([key // n_known, key % n_known], axis=1)
-        n = np.bincount(pair, minlength=len(key))
+        places, pair, ours, theirs = known.found_in(data)
+        n = np.bincount(pair, minlength=len(places))
         weights = np.ones(len(known)) if known.bits is None else known.bits
-        bits = np.zeros(len(key))
+        bits = np.zeros(len(places))
         np.add.at(bits, pair, weights[ours])
         telling = known.per_query(n_known, weights > 0).astype(np.int64)[places[:, 1]]
         needed = np.maximum(np.minimum(2, telling), np.ceil(_SHARE * telling))
@@ -342,59 +340,38 @@ def same_ids(known: Signature, data: Traces) -> Pairs:
     return np.stack([same, order[place[same]]], axis=1)
 
 
-@dataclass(frozen=True, eq=False)
-class SharedDocuments:
-    """For each registered query the query of the data that has most of its documents.
+def shared_documents(known: Signature, data: Traces, by_id: Pairs) -> SharedValues | None:
+    """Choose for each registered query the query of the data that has most of its documents.
 
-    Attributes
+    Parameters
     ----------
-    found : SharedValues
-        All pairs that have documents in common.
-    chosen : ndarray of int of shape (k,)
-        The pairs among them that count, each registered query once, ascending.
-    common : ndarray of int of shape (n_common,)
-        The common documents of these pairs, as places in ``found.pair``.
-    labels : tuple of ndarray of uint8 of shape (n_common,)
-        The label of each of them, registered and in the data.
+    known : Signature
+        The registration.
+    data : Fingerprint or Signature
+        The data.
+    by_id : ndarray of int of shape (n, 2)
+        The pairs with the same id, which one common document is enough for.
+
+    Returns
+    -------
+    SharedValues or None
+        Each registered query once, ascending. None if either side knows no documents, or no pair counts.
     """
-
-    found: SharedValues
-    chosen: NDArray[np.intp]
-    common: NDArray[np.intp]
-    labels: tuple[NDArray[np.uint8], NDArray[np.uint8]]
-
-    @classmethod
-    def of(cls, known: Signature, data: Traces, by_id: Pairs) -> SharedDocuments | None:
-        """Choose the pairs: None if either side knows no documents with labels, or no pair counts.
-
-        Parameters
-        ----------
-        known : Signature
-            The registration.
-        data : Fingerprint or Signature
-            The data.
-        by_id : ndarray of int of shape (n, 2)
-            The pairs with the same id, which one common document is enough for.
-        """
-        kept = known.document_entries
-        if kept is None or kept.label is None or known.label_counts is None:
-            return None
-        documents = data.document_entries  # which a fingerprint makes when it is asked
-        if documents is None or documents.label is None:
-            return None
-        n = known.n_queries
-        found = SharedValues.of(kept, documents, n)
-        one = found.recognised | np.isin(found.places[:, 0] * n + found.places[:, 1], by_id[:, 0] * n + by_id[:, 1])
-        # A registered query counts once: with the query that has most of its documents.
-        order = np.flatnonzero(one)
-        order = order[np.lexsort((-found.n[order], found.places[order, 1]))]
-        order = order[np.unique(found.places[order, 1], return_index=True)[1]]
-        chosen = np.zeros(len(one), dtype=bool)
-        chosen[order] = True
-        common = np.flatnonzero(chosen[found.pair])
-        if not len(common):
-            return None
-        return cls(found, order, common, (kept.label[found.ours[common]], documents.label[found.theirs[common]]))
+    kept = known.document_entries
+    documents = None if kept is None else data.document_entries  # which a fingerprint makes when it is asked
+    if kept is None or documents is None:
+        return None
+    n = known.n_queries
+    found = SharedValues.of(kept, documents, n)
+    one = found.recognised | np.isin(found.places[:, 0] * n + found.places[:, 1], by_id[:, 0] * n + by_id[:, 1])
+    order = np.flatnonzero(one)
+    order = order[np.lexsort((-found.n[order], found.places[order, 1]))]
+    order = order[np.unique(found.places[order, 1], return_index=True)[1]]
+    place = np.full(len(one), -1)
+    place[order] = np.arange(len(order))
+    common = np.flatnonzero(place[found.pair] >= 0)
+    pairs = {name: getattr(found, name)[order] for name in ("places", "n", "bits", "recognised")}
+    return SharedValues(**pairs, pair=place[found.pair][common], ours=found.ours[common], theirs=found.theirs[common])
 
 
 def _same_documents(known: Signature, data: Traces, by_id: Pairs) -> SharedLabels:
@@ -403,18 +380,21 @@ def _same_documents(known: Signature, data: Traces, by_id: Pairs) -> SharedLabel
     Judgments may hold positives only. So documents that are missing are also taken for ones of the lowest label, at the
     price of one bit. Queries with the same id and no common document count then too: they have lost their positives.
     """
-    shared, labels, kept = SharedDocuments.of(known, data, by_id), known.label_counts, known.document_entries
-    if shared is None or labels is None or kept is None or kept.label is None or kept.bits is None:
+    shared, labels, kept = shared_documents(known, data, by_id), known.label_counts, known.document_entries
+    documents = None if shared is None or not len(shared.places) else data.document_entries
+    if shared is None or labels is None or documents is None or documents.label is None:
         return SharedLabels.none()
-    found, common, levels = shared.found, shared.found.ours[shared.common], labels.level_bytes
+    if kept is None or kept.label is None or kept.bits is None:
+        return SharedLabels.none()
+    common, levels, other = shared.ours, labels.level_bytes, documents.label[shared.theirs]
     usual = int(levels[labels.most_frequent]) if len(levels) else -1
-    _, ratios = ratios_of_documents(kept.query[common], *shared.labels, usual=usual)
-    pairs, told = found.places[shared.chosen], found.recognised[shared.chosen]
+    _, ratios = ratios_of_documents(kept.query[common], kept.label[common], other, usual=usual)
+    pairs, told = shared.places, shared.recognised
     plain = SharedLabels(pairs, ratios, np.ones(len(pairs), dtype=bool), told, complete=False)
     if len(levels) != 2 and usual not in levels[:1]:
         return plain
     theirs = np.full(len(kept), levels[0])
-    theirs[common] = shared.labels[1]
+    theirs[common] = other
     alone = by_id[~np.isin(by_id[:, 1], pairs[:, 1])]
     pairs = np.concatenate([pairs, alone])
     some = np.isin(kept.query, pairs[:, 1]) & (kept.bits > 0)

@@ -140,11 +140,8 @@ class Overlaps:
 
     @classmethod
     def _of(cls, rows: Entries, learnt: Recurrence, theirs: Entries) -> Overlaps:
-        ours, there = rows.found_in(theirs)
-        n_known = int(rows.query.max(initial=0)) + 1
-        both = theirs.query[there] * np.int64(n_known) + rows.query[ours]
-        key, pair, n = np.unique(both, return_inverse=True, return_counts=True)
-        places = np.stack([key // n_known, key % n_known], axis=1)
+        places, pair, ours, _ = rows.found_in(theirs)
+        n, n_known = np.bincount(pair, minlength=len(places)), int(rows.query.max(initial=0)) + 1
         first, last = (np.searchsorted(theirs.query, places[:, 0], side=side) for side in ("left", "right"))
         m = last - first
         bits = surprise(m, n, rows.per_query(n_known, learnt.chance)[places[:, 1]])

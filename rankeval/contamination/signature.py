@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankeval.contamination.entries import LEAST_BITS, Entries, LabelCounts
+from rankeval.contamination.entries import LEAST_BITS, Entries, LabelCounts, times_among
 from rankeval.contamination.evidence import IDENTIFIABLE_BITS, Recurrence, chances_of_labels, rarity, unusual_values
 from rankeval.contamination.fingerprint import Fingerprint
 from rankeval.join.matching import Hashes
@@ -238,7 +238,7 @@ def _kept_columns(data: Fingerprint) -> Entries | None:
     columns = data.column_entries(data.label_counts.entropy >= LEAST_BITS, with_bits=True)
     if columns is None:
         return None
-    columns = columns.take(columns.n_queries_of_each() == 1)
+    columns = columns.take(times_among(columns.value, columns.value) == 1)
     columns = columns.take((columns.per_query(data.n_queries) >= 2)[columns.query])
     kept = columns.smallest(_n_kept(data.n_queries, _MOST_COLUMNS))
     return kept if kept.bits is None else replace(kept, bits=np.floor(kept.bits))  # whole numbers take less space

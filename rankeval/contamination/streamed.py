@@ -35,7 +35,7 @@ from rankeval.contamination.entries import Entries, LabelCounts
 from rankeval.contamination.fingerprint import Fingerprint, fingerprint
 from rankeval.contamination.refusal import ContaminationCheck, refuse_matches
 from rankeval.contamination.register import RegisteredContent
-from rankeval.contamination.shared_labels import SharedDocuments, same_ids
+from rankeval.contamination.shared_labels import same_ids, shared_documents
 from rankeval.contamination.signature import KeptTraces
 from rankeval.errors import InvalidInput
 from rankeval.join.flat import group_rows
@@ -334,10 +334,10 @@ def _chosen(
     for one in registered:
         by_id = same_ids(one.protected, data)
         kept[by_id[:, 0]] = True
-        shared = SharedDocuments.of(one.protected, data, by_id)
-        if shared is not None:
-            kept[shared.found.places[shared.chosen, 0]] = True
+        shared = shared_documents(one.protected, data, by_id)
+        if shared is not None and len(shared.places):
+            kept[shared.places[:, 0]] = True
             if documents is None:
                 documents = np.zeros(len(data.document_entries or ()), dtype=bool)
-            documents[shared.found.theirs[shared.common]] = True
+            documents[shared.theirs] = True
     return kept, documents
