@@ -32,8 +32,7 @@ from rankeval.contamination.evidence import (
     chance_of_being_contained,
 )
 from rankeval.contamination.register import RegisteredContent
-from rankeval.contamination.shared_labels import ColumnHits, SharedLabels
-from rankeval.contamination.shared_rows import SharedRows
+from rankeval.contamination.shared import ColumnHits, SharedLabels, SharedRows
 from rankeval.contamination.signature import Pairs, Signature, Traces
 from rankeval.join.matching import Hashes
 

@@ -35,7 +35,7 @@ from rankeval.contamination.entries import Entries, LabelCounts
 from rankeval.contamination.fingerprint import Fingerprint, fingerprint
 from rankeval.contamination.refusal import ContaminationCheck, refuse_matches
 from rankeval.contamination.register import RegisteredContent
-from rankeval.contamination.shared_labels import same_ids, shared_documents
+from rankeval.contamination.shared import same_ids, shared_documents
 from rankeval.contamination.signature import KeptTraces
 from rankeval.errors import InvalidInput
 from rankeval.join.flat import group_rows
