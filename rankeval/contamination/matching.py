@@ -32,8 +32,8 @@ from rankeval.contamination.evidence import (
     chance_of_being_contained,
 )
 from rankeval.contamination.register import RegisteredContent
-from rankeval.contamination.shared import ColumnHits, SharedLabels, SharedRows
-from rankeval.contamination.signature import Pairs, Signature, Traces
+from rankeval.contamination.shared import ColumnHits, SharedLabels, SharedRows, same_texts
+from rankeval.contamination.signature import NO_PAIRS, Pairs, Signature, Traces
 from rankeval.join.matching import Hashes
 
 
@@ -300,7 +300,7 @@ class _Evidence:
     def of(cls, known: Signature, data: Traces, *, most_rows: int | None = None) -> _Evidence:
         labels, rows = SharedLabels.of(known, data), SharedRows.of(known, data)
         columns = ColumnHits.of(known, data, most_rows=most_rows).without(labels.refuted)
-        return cls(np.concatenate([rows.together, _by_text(known, data)]), rows.alone, columns, labels)
+        return cls(np.concatenate([rows.together, same_texts(known, data)]), rows.alone, columns, labels)
 
     @property
     def any(self) -> bool:
@@ -377,19 +377,18 @@ def was_opened(found: Match, outputs: Mapping[str, Hashes]) -> bool:
 
 def _all_labels(known: Signature, data: Traces, found: Pairs) -> tuple[float, bool, Pairs]:
     """Return the chance of the labels of all queries, whether they equal the registered ones, and pairs of the rest."""
-    none = np.zeros((0, 2), dtype=np.int64)
     theirs = data.label_counts
     if theirs is None or known.label_counts is None or data.n_queries > known.n_queries or not data.n_queries:
-        return 1.0, False, none
+        return 1.0, False, NO_PAIRS
     queries, ours = known.labels_in_order
     order = np.argsort(theirs.hashes, kind="stable")
     drawn = theirs.hashes[order]
     if not _places_in(ours, drawn)[1].all():
-        return 1.0, False, none
+        return 1.0, False, NO_PAIRS
     times = np.unique(ours, return_counts=True)[1]
     chance, same = chance_of_being_contained(times, len(drawn)), len(drawn) == len(ours)
     if chance >= REFUSAL_CHANCE:
-        return chance, same, none
+        return chance, same, NO_PAIRS
     # They show that all are here, but not which of several with the same labels is which.
     here, there = ~np.isin(order, found[:, 0]), ~np.isin(queries, found[:, 1])
     place, known_too = _places_in(ours[there], drawn[here])
@@ -402,12 +401,3 @@ def _places_in(ours: Hashes, drawn: Hashes) -> tuple[NDArray[np.intp], NDArray[n
     inside = place < len(ours)
     inside[inside] = ours[place[inside]] == drawn[inside]
     return place, inside
-
-
-def _by_text(known: Signature, data: Traces) -> Pairs:
-    if known.texts is None or data.texts is None:
-        return np.zeros((0, 2), dtype=np.int64)
-    order = np.argsort(known.texts)
-    place = order[np.minimum(np.searchsorted(known.texts[order], data.texts), known.n_queries - 1)]
-    same = np.flatnonzero((known.texts[place] == data.texts) & (data.texts != 0))
-    return np.stack([same, place[same]], axis=1)

@@ -65,7 +65,7 @@ from rankeval.contamination.evidence import (
     ratios_of_documents,
     surprise,
 )
-from rankeval.contamination.signature import Pairs, Signature, Traces
+from rankeval.contamination.signature import NO_PAIRS, Pairs, Signature, Traces
 from rankeval.join.matching import Hashes
 
 _SHARE = 0.4
@@ -149,7 +149,7 @@ class ColumnHits:
             Rows to look at first, of the queries whose labels are rarest in the data; at all others only if these show
             anything. By default all are looked at.
         """
-        none = cls(np.zeros((0, 2), dtype=np.int64), np.zeros(0), np.zeros(known.n_queries, dtype=np.int64))
+        none = cls(NO_PAIRS, np.zeros(0), np.zeros(known.n_queries, dtype=np.int64))
         kept, theirs = known.columns, data.label_counts
         if kept is None or not len(kept) or known.label_counts is None or theirs is None:
             return none
@@ -184,11 +184,14 @@ class ColumnHits:
 
     def without(self, pairs: Pairs) -> ColumnHits:
         """Return the hits of other pairs."""
-        if not len(pairs) or not len(self.pairs):
-            return self
-        width = 1 + max(int(self.pairs[:, 1].max()), int(pairs[:, 1].max()))
-        other = ~np.isin(self.pairs[:, 0] * width + self.pairs[:, 1], pairs[:, 0] * width + pairs[:, 1])
+        other = ~_among(self.pairs, pairs)
         return ColumnHits(self.pairs[other], self.bits[other], self.candidates)
+
+
+def _among(pairs: Pairs, others: Pairs) -> NDArray[np.bool_]:
+    """Say which of these pairs stand among others too."""
+    key = np.array([1 + max(pairs[:, 1].max(initial=0), others[:, 1].max(initial=0)), 1])
+    return np.isin(pairs @ key, others @ key)
 
 
 _LEAST_ALIKE = 0.1
@@ -347,7 +350,7 @@ class SharedLabels:
     def none(cls) -> SharedLabels:
         """Return no pairs."""
         none = np.zeros(0, dtype=bool)
-        return cls(np.zeros((0, 2), dtype=np.int64), np.zeros((0, len(CHANGED))), none, none, complete=False)
+        return cls(NO_PAIRS, np.zeros((0, len(CHANGED))), none, none, complete=False)
 
 
 def same_ids(known: Signature, data: Traces) -> Pairs:
@@ -360,11 +363,30 @@ def same_ids(known: Signature, data: Traces) -> Pairs:
     data : Fingerprint or Signature
         The data.
     """
-    order, ids = known.ids_in_order
-    if not len(ids):
-        return np.zeros((0, 2), dtype=np.int64)
-    place = np.minimum(np.searchsorted(ids, data.ids), len(ids) - 1)
-    same = np.flatnonzero(ids[place] == data.ids)
+    return _same(*known.ids_in_order, data.ids)
+
+
+def same_texts(known: Signature, data: Traces) -> Pairs:
+    """Return the pairs of queries with the same text, which only these two have on their sides.
+
+    Parameters
+    ----------
+    known : Signature
+        The registration.
+    data : Fingerprint or Signature
+        The data.
+    """
+    if known.texts is None or data.texts is None:
+        return NO_PAIRS
+    order = np.argsort(known.texts)
+    return _same(order, known.texts[order], data.texts)
+
+
+def _same(order: NDArray[np.intp], hashes: Hashes, theirs: Hashes) -> Pairs:
+    if not len(hashes):
+        return NO_PAIRS
+    place = np.minimum(np.searchsorted(hashes, theirs), len(hashes) - 1)
+    same = np.flatnonzero((hashes[place] == theirs) & (theirs != 0))  # 0 for no text, or for several queries' text
     return np.stack([same, order[place[same]]], axis=1)
 
 
@@ -389,13 +411,11 @@ def shared_documents(known: Signature, data: Traces, by_id: Pairs) -> SharedValu
     documents = None if kept is None else data.document_entries  # which a fingerprint makes when it is asked
     if kept is None or documents is None:
         return None
-    n = known.n_queries
-    found = SharedValues.of(kept, documents, n)
-    one = found.recognised | np.isin(found.places[:, 0] * n + found.places[:, 1], by_id[:, 0] * n + by_id[:, 1])
-    order = np.flatnonzero(one)
+    found = SharedValues.of(kept, documents, known.n_queries)
+    order = np.flatnonzero(found.recognised | _among(found.places, by_id))
     order = order[np.lexsort((-found.n[order], found.places[order, 1]))]
     order = order[np.unique(found.places[order, 1], return_index=True)[1]]
-    place = np.full(len(one), -1)
+    place = np.full(len(found.n), -1)
     place[order] = np.arange(len(order))
     common = np.flatnonzero(place[found.pair] >= 0)
     pairs = {name: getattr(found, name)[order] for name in ("places", "n", "bits", "recognised")}
@@ -453,8 +473,6 @@ _AT_ONCE = 1 << 16
 _LOOKED_AT = 100
 """Queries of the data that are compared with each other, or as many as are registered, if that is more."""
 
-_NONE: Pairs = np.zeros((0, 2), dtype=np.int64)
-
 
 @dataclass(frozen=True, eq=False)
 class SharedRows:
@@ -484,10 +502,10 @@ class SharedRows:
         """
         rows, theirs, learnt = known.row_entries, data.row_entries, known.recurrence
         if rows is None or theirs is None or learnt is None:
-            return cls(_NONE, _NONE)
+            return cls(NO_PAIRS, NO_PAIRS)
         found = Overlaps.of(rows, learnt, theirs)
         if not len(found.places) and not len(found.single):
-            return cls(_NONE, _NONE)
+            return cls(NO_PAIRS, NO_PAIRS)
         recur = rows.recur or theirs.recur
         bits = found.bits if recur else np.maximum(found.bits, found.digits)
         least = IDENTIFIABLE_BITS
@@ -503,7 +521,7 @@ class SharedRows:
             distinct = found.single[of_two & (rows.bits[found.row] >= IDENTIFIABLE_BITS)]
             seen = len(rows) ** 2 + len(theirs) ** 2 >= 2 * _PAIRS_OF_ROWS and _n_of_both(distinct) >= _SOME
             alone = seen or _n_of_both(found.single[of_two]) >= max(_SOME, known.n_queries / 2)
-        return cls(together.places, np.unique(found.single, axis=0) if alone else _NONE)
+        return cls(together.places, np.unique(found.single, axis=0) if alone else NO_PAIRS)
 
 
 @dataclass(frozen=True, eq=False)

@@ -307,3 +307,5 @@ Traces = Fingerprint | Signature | KeptTraces
 
 Pairs = NDArray[np.int64]
 """Shape (k, 2): a query of some data, and a registered one."""
+
+NO_PAIRS: Pairs = np.zeros((0, 2), dtype=np.int64)

@@ -325,19 +325,17 @@ def _reduced(
 
 def _chosen(
     data: Fingerprint | KeptTraces, registered: Sequence[RegisteredContent]
-) -> tuple[NDArray[np.bool_], NDArray[np.bool_] | None]:
+) -> tuple[NDArray[np.bool_], NDArray[np.intp] | None]:
     """Return which queries may be evidence, and which of the documents; None if none."""
     # The labels of all queries are evidence only for a collection of as many queries or more.
     all_of_them = data.n_queries <= max((one.n_queries for one in registered), default=0)
     kept = np.full(len(data.names), all_of_them)
-    documents: NDArray[np.bool_] | None = None
+    documents = []
     for one in registered:
         by_id = same_ids(one.protected, data)
         kept[by_id[:, 0]] = True
         shared = shared_documents(one.protected, data, by_id)
         if shared is not None and len(shared.places):
             kept[shared.places[:, 0]] = True
-            if documents is None:
-                documents = np.zeros(len(data.document_entries or ()), dtype=bool)
-            documents[shared.theirs] = True
-    return kept, documents
+            documents.append(shared.theirs)
+    return kept, np.unique(np.concatenate(documents)) if documents else None
