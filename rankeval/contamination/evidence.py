@@ -208,8 +208,6 @@ def unusual_values(kept: Entries, data: Fingerprint) -> Entries:
     np.maximum.at(greatest, kept.query, kept.value)
     # The rows whose hashes are kept, looked up by (query, hash).
     here = np.flatnonzero(weak[data.codes] & (known <= greatest[data.codes]))
-    if not len(here):
-        return kept
     key = (kept.query.astype(np.uint64) << np.uint64(32)) | kept.value
     place = np.searchsorted(key, (data.codes[here].astype(np.uint64) << np.uint64(32)) | known[here])
     more = np.zeros(len(kept), dtype=np.float32)

@@ -145,11 +145,6 @@ class Fingerprint:
         return text_hashes(self.names)
 
     @cached_property
-    def sizes(self) -> NDArray[np.int64]:
-        """Number of rows of each query."""
-        return np.bincount(self.codes, minlength=self.n_queries)
-
-    @cached_property
     def label_counts(self) -> LabelCounts | None:
         """How often each label stands in each query; None without labels."""
         return None if self.y is None else LabelCounts.of(self.y, self.codes, self.n_queries)

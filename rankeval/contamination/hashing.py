@@ -195,10 +195,7 @@ def as_matrix(X: Any) -> Any:
         return X
     if hasattr(X, "tocsr"):
         matrix = X.tocsr()
-        if not matrix.has_canonical_format:
-            matrix = matrix.copy()
-            matrix.sum_duplicates()
-        return matrix
+        return matrix if matrix.has_canonical_format else matrix.tocoo().tocsr()  # which sums duplicates
     array = np.asarray(X)
     return array if array.dtype.kind in "biuf" else _as_float32(array)
 

@@ -508,8 +508,7 @@ def _is_lost(frame: FrameType | None) -> bool:
     while frame is not None:
         module = str(frame.f_globals.get("__name__"))
         if frame.f_code.co_name in _RUNNERS.get(module, ()):
-            is_idle = not called
-            return not is_idle and not called.startswith("joblib.")
+            return bool(called) and not called.startswith("joblib.")  # no call: the worker is idle
         if not module.startswith(_OF_RUNNERS):
             called = module
         frame = frame.f_back

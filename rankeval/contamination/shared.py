@@ -198,50 +198,38 @@ _LEAST_ALIKE = 0.1
 """Share of shared queries whose counts must be the same before a map is weighed at all."""
 
 
-@dataclass(frozen=True, eq=False)
-class Agreement:
-    """The evidence in the labels of shared queries.
+Agreement = tuple[NDArray[np.float64], NDArray[np.bool_]]
+"""log l_i(e) of shared queries by their labels, and whether the sizes of the queries allow that they are the same."""
 
-    Attributes
+
+def _best(
+    known: LabelCounts, chances: NDArray[np.float64], queries: NDArray[np.int64], theirs: LabelCounts
+) -> Agreement:
+    """Return the agreement under the map of grades that is the strongest evidence, paid for; often there is none.
+
+    Parameters
     ----------
-    ratios : ndarray of float of shape (k, len(CHANGED))
-        Natural logarithms of l_i(e), as `contamination.evidence` defines them.
-    fits : ndarray of bool of shape (k,)
-        Whether the sizes of the queries allow that they are the same.
+    known : LabelCounts
+        The labels of all registered queries.
+    chances : ndarray of float of shape (n_registered, 3)
+        Their chances under H0.
+    queries : ndarray of int of shape (k,)
+        The shared queries among them.
+    theirs : LabelCounts of shape (k,)
+        The same queries in the data.
     """
-
-    ratios: NDArray[np.float64]
-    fits: NDArray[np.bool_]
-
-    @classmethod
-    def best(
-        cls, known: LabelCounts, chances: NDArray[np.float64], queries: NDArray[np.int64], theirs: LabelCounts
-    ) -> Agreement:
-        """Return the agreement under the map of grades that is the strongest evidence, paid for; often there is none.
-
-        Parameters
-        ----------
-        known : LabelCounts
-            The labels of all registered queries.
-        chances : ndarray of float of shape (n_registered, 3)
-            Their chances under H0.
-        queries : ndarray of int of shape (k,)
-            The shared queries among them.
-        theirs : LabelCounts of shape (k,)
-            The same queries in the data.
-        """
-        ours = known.take(queries)
-        plain = cls(ratios_of_counts(ours, theirs, chances[queries]), ours.sizes == theirs.sizes)
-        theirs = theirs.occurring()
-        if not 2 <= len(theirs.levels) <= len(known.levels):
-            return plain
-        best, most = plain, max(0.0, bayes_factor_bits(plain.ratios))
-        price = 2 + math.log2(math.comb(len(known.levels) - 1, len(theirs.levels) - 1))
-        for mapped in _mapped(known, queries, theirs):
-            bits = bayes_factor_bits(mapped.ratios) - price
-            if bits > most:
-                best, most = cls(paid(mapped.ratios, price), mapped.fits), bits
+    ours = known.take(queries)
+    plain = ratios_of_counts(ours, theirs, chances[queries])
+    best, most = (plain, ours.sizes == theirs.sizes), max(0.0, bayes_factor_bits(plain))
+    theirs = theirs.occurring()
+    if not 2 <= len(theirs.levels) <= len(known.levels):
         return best
+    price = 2 + math.log2(math.comb(len(known.levels) - 1, len(theirs.levels) - 1))
+    for ratios, fits in _mapped(known, queries, theirs):
+        bits = bayes_factor_bits(ratios) - price
+        if bits > most:
+            best, most = (paid(ratios, price), fits), bits
+    return best
 
 
 def _mapped(known: LabelCounts, queries: NDArray[np.int64], theirs: LabelCounts) -> Iterator[Agreement]:
@@ -254,7 +242,7 @@ def _mapped(known: LabelCounts, queries: NDArray[np.int64], theirs: LabelCounts)
     everywhere = known.merged(starts, theirs.levels)
     if not np.array_equal(known.levels, theirs.levels):  # otherwise these are the plain counts
         chances = chances_of_labels(everywhere)[queries]
-        yield Agreement(ratios_of_counts(merged, theirs, chances), merged.sizes == theirs.sizes)
+        yield ratios_of_counts(merged, theirs, chances), merged.sizes == theirs.sizes
     rest = merged.sizes - merged.counts[:, 0]
     fits = (theirs.sizes <= merged.sizes) & (rest <= theirs.sizes)
     if (fits & (theirs.sizes < merged.sizes)).any():
@@ -262,7 +250,7 @@ def _mapped(known: LabelCounts, queries: NDArray[np.int64], theirs: LabelCounts)
         counts[fits, 0] = (theirs.sizes - rest)[fits]
         left = LabelCounts(np.where(fits, theirs.sizes, merged.sizes), theirs.levels, counts)
         chances = chances_of_labels(left, alike=everywhere.alike(but=0)[queries])
-        yield Agreement(ratios_of_counts(left, theirs, chances), fits)
+        yield ratios_of_counts(left, theirs, chances), fits
 
 
 def _starts(ours: LabelCounts, theirs: LabelCounts) -> list[int]:
@@ -290,7 +278,7 @@ class SharedLabels:
     pairs : ndarray of int of shape (k, 2)
         The pairs, each registered query once.
     ratios : ndarray of float of shape (k, len(CHANGED))
-        As `agreement` defines them.
+        Natural logarithms of l_i(e), as `contamination.evidence` defines them.
     fits : ndarray of bool of shape (k,)
         Whether the queries are the same if the labels are: by their size or their documents.
     by_documents : ndarray of bool of shape (k,)
@@ -336,11 +324,11 @@ class SharedLabels:
             return cls.none()
         shared = _same_documents(known, data, by_id)
         alone = by_id[~np.isin(by_id[:, 1], shared.pairs[:, 1])]
-        of_counts = Agreement.best(ours, chances, alone[:, 1], theirs.take(alone[:, 0]))
+        ratios, fits = _best(ours, chances, alone[:, 1], theirs.take(alone[:, 0]))
         return cls(
             np.concatenate([shared.pairs, alone]),
-            np.concatenate([shared.ratios, of_counts.ratios]),
-            np.append(shared.fits, of_counts.fits),
+            np.concatenate([shared.ratios, ratios]),
+            np.append(shared.fits, fits),
             np.append(shared.by_documents, np.zeros(len(alone), dtype=bool)),
             int(shared.by_documents.sum()) == len(known.ids_in_order[0]) > 0
             and bool(np.isfinite(shared.ratios[:, 0]).all()),

@@ -196,11 +196,6 @@ class Signature:
             texts=arrays.get("text"),
         )
 
-    @property
-    def sizes(self) -> NDArray[np.int64]:
-        """Number of rows of each query; zeros without labels."""
-        return np.zeros(self.n_queries, dtype=np.int64) if self.label_counts is None else self.label_counts.sizes
-
     def column_entries(self, wanted: NDArray[np.bool_]) -> Entries | None:
         """Return the kept columns of some queries.
 
