@@ -299,6 +299,7 @@ def _record_of(alias: Alias, question: Question, decided: Decided) -> Node:
         "holder": question.before or "none",
     }
     params |= {name: str(rule[name]) for name in ("measure", "claim", "margin", "alpha") if rule}
+    params |= {"counted": decided.decision.counted} if decided.decision else {}
     name = f"{alias.model} v{question.version} for {alias.name}: {verdict}"
     node = record_node(
         RunRecord(
