@@ -84,3 +84,24 @@ class Budget:
                 remedy="collect and label fresh queries; or take a new part, whose ids no decision was made on; or "
                 "declare a gate of the guard with terms of its own, whose level adds to this one",
             )
+
+    def refuse_others(self, other: Budget | None, who: str) -> None:
+        """Raise LedgerError if a decision on the same queries had other terms; one without terms has none to differ.
+
+        Parameters
+        ----------
+        other : Budget or None
+            Its terms.
+        who : str
+            Who made it.
+        """
+        if other is not None and other != self:
+            name = "alpha" if other.alpha != self.alpha else "decisions"
+            raise LedgerError(
+                f"{who} decided on these queries by other terms (alpha {other.alpha:g} over a budget of "
+                f"{other.decisions}), and terms do not change",
+                argument="alpha" if name == "alpha" else "budget",
+                found=f"{getattr(self, name):g}",
+                expected=f"{getattr(other, name):g}",
+                remedy="use those, or go on with fresh queries",
+            )

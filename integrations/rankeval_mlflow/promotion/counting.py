@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from rankeval._budget import Budget
 from rankeval._checks import count
 from rankeval.contamination.hashing import text_hashes
-from rankeval.errors import InvalidInput, LedgerError, TrackingError
+from rankeval.errors import InvalidInput, TrackingError
 from rankeval.guard.exposure import is_few
 from rankeval.guard.gate_terms import Decision
 from rankeval_mlflow.layout import DECISION, KIND, param_text
@@ -85,13 +85,13 @@ class Queries:
         """
         if self.judgments == other.judgments:
             return self.n
-        # Up to the smaller of the greatest hashes kept, all hashes of both are known, and hashes are even.
+        # Up to the smaller of the greatest hashes kept, all hashes of both are known; hashes spread evenly.
         ends = [int(one.hashes[-1]) + 1 for one in (self, other) if one.n > len(one.hashes) > 0]
         known = min([2**64, *ends]) / 2**64
         return math.ceil(len(np.intersect1d(self.hashes, other.hashes, assume_unique=True)) / known)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Past:
     """A decision that was made before.
 
@@ -101,10 +101,12 @@ class Past:
         The run of its record, the candidate, and why.
     accepted : bool
         Whether the candidate was.
+    queries : Queries
+        The queries.
     question : str
         What was asked; for a gate, the run.
-    terms : tuple of float and int, or None
-        Alpha and budget; None of records from before there was a budget.
+    terms : Budget or None
+        The terms; None of records from before there was a budget.
     gate : str or None
         The gate that decided.
     """
@@ -113,9 +115,20 @@ class Past:
     version: str
     reason: str
     accepted: bool
+    queries: Queries
     question: str
-    terms: tuple[float, int] | None
+    terms: Budget | None
     gate: str | None
+
+    @classmethod
+    def recorded(cls, run_id: str, said: Mapping[str, Any]) -> Past | None:
+        """Return the decision of a record; None if it decided nothing, such as that of a first version."""
+        gate, rule, texts = said.get("gate"), said.get("rule", {}), (run_id, str(said["version"]), str(said["reason"]))
+        if not gate["is_new"] if gate else "numbers" not in said:
+            return None
+        terms = Budget(rule["alpha"], rule["budget"]) if "budget" in rule else None
+        asked, by = str(said.get("question", run_id)), gate and str(gate["name"])
+        return cls(*texts, said["decision"] == "accepted", Queries.recorded(said), asked, terms, by)
 
 
 def made_on(alias: Alias, queries: Queries) -> list[Past]:
@@ -134,13 +147,8 @@ def made_on(alias: Alias, queries: Queries) -> list[Past]:
         If a record cannot be read, or the store cannot be reached.
     """
     with alias.asking(f"list the promotions to {alias}"):
-        runs = list(_runs(alias))
-    found = []
-    for run in runs:
-        said, made = _record(alias, run)
-        if made is not None and not is_few(queries.n_shared(Queries.recorded(said)), queries.n):
-            found.append(made)
-    return found[::-1]
+        found = [_decision(alias, run) for run in _runs(alias)]
+    return [one for one in reversed(found) if one and not is_few(queries.n_shared(one.queries), queries.n)]
 
 
 def _runs(alias: Alias) -> Iterator[Any]:
@@ -154,21 +162,10 @@ def _runs(alias: Alias) -> Iterator[Any]:
             yield run
 
 
-def _record(alias: Alias, run: Any) -> tuple[dict[str, Any], Past | None]:
-    """Return a record and its decision; None if it decided nothing, such as that of a first version."""
+def _decision(alias: Alias, run: Any) -> Past | None:
     run_id = run.info.run_id
     try:
-        with alias.asking(f"read the record in run {run_id}"):
-            said = json.loads(artifact(alias.client, run, DECISION))
-        gate, rule = said.get("gate"), said.get("rule", {})
-        is_repeated = gate is not None and not gate["is_new"]
-        if is_repeated or (gate is None and "numbers" not in said):
-            return said, None
-        Queries.recorded(said)
-        terms = (float(rule["alpha"]), int(rule["budget"])) if "budget" in rule else None
-        asked, by = str(said.get("question", run_id)), gate and str(gate["name"])
-        is_accepted = said["decision"] == "accepted"
-        made = Past(run_id, str(said["version"]), str(said["reason"]), is_accepted, asked, terms, by)
+        return Past.recorded(run_id, json.loads(artifact(alias.client, run, DECISION)))
     except (InvalidInput, TrackingError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise TrackingError(
             f"the record of a promotion to {alias} in run {run_id} cannot be read, so nobody knows whether it was of "
@@ -176,7 +173,6 @@ def _record(alias: Alias, run: Any) -> tuple[dict[str, Any], Past | None]:
             where=run_id,
             remedy=f"restore {DECISION} from a copy, or let a gate of the guard decide, which counts in its own ledger",
         ) from error
-    return said, made
 
 
 def counted(
@@ -204,57 +200,29 @@ def counted(
     LedgerError
         If the earlier decisions have other terms, or none is left.
     """
-    _refuse_other_terms(alias, past, budget)
-    n_made = len({one.question for one in past})
+    for one in past:
+        budget.refuse_others(one.terms, f"gate {one.gate!r}" if one.gate else f"run {one.run_id}")
     known = next((one for one in past if one.question == question), None)
+    n_made = len({one.question for one in past})
     if known is None:
         budget.refuse_spent(n_made, str(alias), "these queries")
-    decision = Decision(
-        accepted=accepted if known is None else known.accepted,
-        remaining=budget.left(n_made + (known is None)),
-        budget=budget.decisions,
-        name=names[0],
-        gate=str(alias),
-        baseline=names[1],
-        is_new=known is None,
-        first_name="" if known is None else f"{alias.model} v{known.version}",
-    )
-    return decision, known
-
-
-def _refuse_other_terms(alias: Alias, past: Sequence[Past], budget: Budget) -> None:
-    ours = {"alpha": budget.alpha, "budget": budget.decisions}
-    for one in past:
-        terms = {} if one.terms is None else dict(zip(ours, one.terms, strict=True))
-        for name, value in terms.items():
-            if value != ours[name]:
-                by = f"gate {one.gate!r}" if one.gate else f"run {one.run_id}"
-                told = " over ".join(f"{key} {term:g}" for key, term in terms.items())
-                raise LedgerError(
-                    f"{by} decided on these queries for {alias} by other terms ({told}), and terms do not change",
-                    argument=name,
-                    found=f"{ours[name]:g}",
-                    expected=f"{value:g}",
-                    remedy="use those, or go on with fresh queries",
-                )
+        n_made += 1
+    first, accepted = ("", accepted) if known is None else (f"{alias.model} v{known.version}", known.accepted)
+    of = (names[0], str(alias), names[1])
+    return Decision(accepted, budget.left(n_made), budget.decisions, *of, known is None, first_name=first), known
 
 
 def chosen_here(alias: Alias, past: Sequence[Past], holder: str | None) -> str:
     """Say what it means that the version in use was accepted on the same queries; "" if it was not."""
-    if not any(one.accepted and one.version == holder for one in past):
-        return ""
-    return (
+    said = (
         f" Version {holder} of {alias.model} was itself accepted on these queries, so its mean here is too high by "
         "that choice: the test of another version holds and is only harder to pass, but do not quote this mean."
     )
+    return said if any(one.accepted and one.version == holder for one in past) else ""
 
 
 def made_elsewhere(alias: Alias, past: Sequence[Past], gate: str) -> str:
     """Say how many decisions on the same queries a gate did not make; "" if none."""
     n_others = len({one.question for one in past if one.gate != gate})
-    if not n_others:
-        return ""
-    return (
-        f" Outside of this gate, {count(n_others, 'decision')} on these queries {'was' if n_others == 1 else 'were'} "
-        f"made for {alias}, so the levels add up."
-    )
+    said = f" Outside of this gate, {count(n_others, 'decision')} for {alias} used these queries, so the levels add up."
+    return said if n_others else ""

@@ -30,7 +30,7 @@ import numpy as np
 import pandas as pd
 
 from rankeval._budget import Budget
-from rankeval._checks import check_number, check_share, count, few, shown
+from rankeval._checks import check_number, count, few, shown
 from rankeval._registry import chosen
 from rankeval.comparison import Comparison, compare
 from rankeval.comparison.design import LEAST_QUERIES, TOGETHER
@@ -166,11 +166,10 @@ class Rule:
             least = "0 or more" if self.claim == "better" else "greater than 0: nothing shows equality"
             expected = f"a number in units of the measure, {least}"
             raise InvalidInput(argument="margin", found=shown(self.margin), expected=expected)
-        check_share("alpha", self.alpha)
+        _ = self.floors_by_slice, self.shared  # raise for floors or a budget that are none
         if self.alpha >= 0.25:
             expected = "a one-sided level below 0.25, such as 0.05"
             raise InvalidInput(argument="alpha", found=shown(self.alpha), expected=expected)
-        _ = self.floors_by_slice, self.shared  # raise for floors or a budget that are none
 
     @property
     def shared(self) -> Budget:
@@ -410,11 +409,10 @@ def _data(logged: Logged, role: str) -> LoggedData:
 
 def _plain(table: pd.DataFrame) -> list[dict[str, Any]]:
     """Return rows as JSON can hold them; numbers that are not finite are words, as in `Comparison.to_json`."""
-    import math
 
     def plain(value: Any) -> Any:
         value = value.item() if hasattr(value, "item") else value
-        return repr(value) if isinstance(value, float) and not math.isfinite(value) else value
+        return repr(value) if isinstance(value, float) and not np.isfinite(value) else value
 
     return [{str(key): plain(value) for key, value in row.items()} for row in table.to_dict("records")]
 
@@ -451,13 +449,11 @@ def by_gate(
     except TrackingError as error:  # the gate counts in its ledger
         elsewhere = f" Whether other decisions were made on these queries is not known: {error}."
     decision = gate.decide(f"{alias.model} v{version}", candidate, baseline=used)
+    by_caller, by_model = "given by the caller", "predicted by the model"
+    of_holder = by_model if holder else "kept by the gate"
     sources = {
-        "candidate": "predicted by the model" if given is None else "given by the caller",
-        "holder": "given by the caller"
-        if systems[1] is not None
-        else "predicted by the model"
-        if holder
-        else "kept by the gate",
+        "candidate": by_model if given is None else by_caller,
+        "holder": of_holder if systems[1] is None else by_caller,
     }
     facts = {
         "scores": sources,
@@ -475,7 +471,7 @@ def by_gate(
     said = f"Gate {gate.name!r} on {test.name!r} {verdict} it; {decision.counted}."
     if not decision.is_new:
         said += " The same rankings were decided on before, or are equal, which is free."
-    if callers := [name for name, source in sources.items() if source == "given by the caller"]:
+    if callers := [name for name, source in sources.items() if source == by_caller]:
         said += f" The caller gave the scores of the {' and the '.join(callers)}; no model was asked for them."
     if decision.n_exposed:
         said += (

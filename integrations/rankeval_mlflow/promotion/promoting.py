@@ -68,6 +68,9 @@ _WORDS: dict[str, str] = {
 }
 
 
+_DRY: dict[bool, Outcome] = {True: "would move", False: "rejected"}
+
+
 # Seconds to wait for another promoter on this machine: it may have to load two models.
 _PATIENCE = 900.0
 
@@ -191,11 +194,11 @@ class Attempt:
                 argument="first",
                 remedy="to give it to this version without a comparison: first=True",
             )
-        question = Question(number, before, self.who, started)
+        question = Question(number, before, self.who, started, dry_run)
         decided = decide(self.alias, number, before)
-        if dry_run and not (decided.decision and decided.decision.is_new):
-            return self._told(question, decided, _outcome_of_dry_run(decided))
-        return self._recorded(question, decided, decided.facts.get("candidate_run") or candidate.run_id, dry_run)
+        if dry_run and (decided.decision is None or not decided.decision.is_new):
+            return self._told(question, decided, _DRY[decided.accepted])
+        return self._recorded(question, decided, decided.facts.get("candidate_run") or candidate.run_id)
 
     def taken_back(self, reason: str) -> Promotion:
         """Take the steps of `rollback`, whose decision is the reason of the caller."""
@@ -218,19 +221,18 @@ class Attempt:
         decided = Decided(True, f"Rolled back: {reason.strip()}", None, facts, takes_back=run_id)
         return self._recorded(Question(before, holder, self.who, started), decided, run_id)
 
-    def _recorded(self, question: Question, decided: Decided, beside: str | None, dry_run: bool = False) -> Promotion:
+    def _recorded(self, question: Question, decided: Decided, beside: str | None) -> Promotion:
         with self.alias.asking(f"read run {beside}"):
             experiment = str(self.alias.client.get_run(beside).info.experiment_id) if beside else "0"
         tracked = write_record(self.alias, question, decided, experiment)
-        if dry_run:
-            outcome, said = _outcome_of_dry_run(decided), ""
-            note_outcome(self.alias, tracked.run_id, f"dry run: {outcome}")
-        else:
-            outcome, said = self._moved(question, decided, tracked.run_id)
+        outcome, said = self._moved(question, decided, tracked.run_id)
         return self._told(question, decided, outcome, said, run_id=tracked.run_id, where=tracked.where)
 
     def _moved(self, question: Question, decided: Decided, run_id: str) -> tuple[Outcome, str]:
         """Tag the version and move the alias. The record says whether both were done, also after an error."""
+        if question.dry_run:
+            note_outcome(self.alias, run_id, f"dry run: {_DRY[decided.accepted]}")
+            return _DRY[decided.accepted], ""
         try:
             if not decided.takes_back:
                 tag_version(self.alias, question, decided, run_id)
@@ -296,10 +298,6 @@ class Attempt:
             decision=decided.decision,
             **logged,
         )
-
-
-def _outcome_of_dry_run(decided: Decided) -> Outcome:
-    return "would move" if decided.accepted else "rejected"
 
 
 def _named_version(version: str | None) -> str:
