@@ -13,35 +13,35 @@ written or none: what is there already is refused first, and if the test cannot 
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import runpy
 import textwrap
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from jinja2 import Environment, PackageLoader
 
 from rankeval._checks import count
 from rankeval.errors import InvalidInput
-from rankeval.io.opening import as_path, reading
-
-if TYPE_CHECKING:
-    from rankeval.experiment.guessing import Ask
+from rankeval.experiment.config import in_yaml
+from rankeval.experiment.guessing import Ask, guess
+from rankeval.io.opening import reading
 
 _LETOR = re.compile(rb"\s*(#[^\n]*\n\s*)*-?[0-9.]+[ \t]+(qid:\S+[ \t]+)?[0-9]+:[-0-9.]")
-_LONGEST = 300  # characters of the names of features in a message
-_CONFIG, _TEST, _BASELINE, _WORKFLOW = (
-    "experiment.yaml",
-    "tests/test_relevance.py",
-    "tests/rankeval_baselines/ranker.parquet",
-    ".github/workflows/relevance.yml",
-)
+_LONGEST = 100  # characters of the names of features in a message
+_CONFIG, _TEST, _WORKFLOW = "experiment.yaml", "tests/test_relevance.py", ".github/workflows/relevance.yml"
+_FILTERS = {"yaml": in_yaml, "py": partial(json.dumps, ensure_ascii=False)}
+_BASELINE = "tests/rankeval_baselines/ranker.parquet"
 
 
 def start(
-    given: Sequence[str | os.PathLike[str]],
-    into: str | os.PathLike[str] = ".",
+    files: Sequence[Path],
+    into: Path = Path(),
     *,
     features: Sequence[str] | None = None,
     ask: Ask | None = None,
@@ -51,9 +51,9 @@ def start(
 
     Parameters
     ----------
-    given : sequence of path
+    files : sequence of Path
         A table (Parquet, CSV, TSV, LETOR or a folder of LETOR), or judgments and a run.
-    into : path
+    into : Path
         The root of the repository.
     features : sequence of str, optional
         The columns of the features; by default, all numbers that a ranker may know.
@@ -74,20 +74,20 @@ def start(
     GuardRefusal
         If the data are registered test content.
     """
-    root, paths = as_path(into), [as_path(one) for one in given]
-    if there := [one for one in (_CONFIG, _TEST, _BASELINE, _WORKFLOW) if os.path.lexists(root / one)]:
+    if there := [one for one in (_CONFIG, _TEST, _BASELINE, _WORKFLOW) if os.path.lexists(into / one)]:
         raise InvalidInput(f"there already: {', '.join(there)}", argument="into", remedy="nothing was written")
-    facts, told = _facts(paths, root, {role: name for role, name in named.items() if name}, features, ask)
+    facts, told = _facts(files, {role: name for role, name in named.items() if name}, features, ask)
+    places = [Path(os.path.relpath(path, into)).as_posix() for path in files]
     names = [_CONFIG, _TEST, _WORKFLOW] if facts["config"] else [_TEST, _WORKFLOW]
     with ExitStack() as undo:
         for name in names:
-            _folders(root / name, undo)
-            with (root / name).open("x", encoding="utf-8") as file:  # refuses a file that came just now
-                undo.callback((root / name).unlink)
-                file.write(_rendered(f"{Path(name).name}.jinja", facts))
-        ranked = runpy.run_path(str(root / _TEST))["rank"]()
-        _folders(root / _BASELINE, undo)
-        ranked.save(root / _BASELINE)
+            _folders(into / name, undo)
+            with (into / name).open("x", encoding="utf-8") as file:  # refuses a file that came just now
+                undo.callback((into / name).unlink)
+                file.write(_rendered(f"{Path(name).name}.jinja", facts | {"path": places[0], "run": places[-1]}))
+        ranked = runpy.run_path(str(into / _TEST))["rank"]()
+        _folders(into / _BASELINE, undo)
+        ranked.save(into / _BASELINE)
         undo.pop_all()
     mean = ", ".join(f"{measure} {value:.4f}" for measure, value in ranked.aggregate().items())
     told |= {"baseline": f"{mean} on {count(ranked.n_queries, 'query')}", "written": ", ".join([*names, _BASELINE])}
@@ -98,31 +98,24 @@ def start(
 
 
 def _facts(
-    paths: list[Path], root: Path, named: dict[str, str], features: Sequence[str] | None, ask: Ask | None
+    files: Sequence[Path], named: dict[str, str], features: Sequence[str] | None, ask: Ask | None
 ) -> tuple[dict[str, Any], dict[str, str]]:
     """Return what the templates fill in, and what to tell the user."""
-    if lost := [str(path) for path in paths if not path.exists()]:
-        raise InvalidInput(f"there is no file {lost[0]!r}")
-    table, *runs = paths
-    places = [Path(os.path.relpath(path, root)).as_posix() for path in paths]
+    table, *runs = files
     name = re.sub(r"[^A-Za-z0-9]+", "-", table.name.partition(".")[0]).strip("-") or "experiment"
-    facts: dict[str, Any] = {"name": name, "path": places[0], "run": places[-1], "config": not runs, "loader": "letor"}
+    facts: dict[str, Any] = {"name": name, "config": not runs, "loader": "letor", "is_folder": table.is_dir()}
     no_config = "no experiment file, because rankers are trained on features"
     if runs or table.is_dir() or _is_letor(table):
         if len(runs) > 1 or named or features:
             raise InvalidInput("expected a table, or judgments and a run; only tables have columns to name")
-        return facts | {"is_folder": table.is_dir()}, {
-            "files": f"judgments and a run: {no_config}" if runs else "LETOR"
-        }
-    from rankeval.experiment.guessing import guess
-
+        return facts, {"files": f"judgments and a run: {no_config}" if runs else "LETOR"}
     guessed = guess(table, named, features, ask)
-    is_scored = "score" in guessed.roles and not features and ("score" in named or not guessed.features)
-    left_out = ", ".join(f"{name!r} ({reason})" for name, reason in guessed.left_out.items())
+    is_scored = "score" in guessed.roles and not features
+    left_out = ", ".join(f"{name!r} ({reason})" for name, reason in guessed.left_out.items()) or "nothing"
     if not guessed.features and not is_scored:
         raise InvalidInput(f"no column is left: {left_out}", argument="features", where=str(table), remedy="name some")
-    shown = f"{len(guessed.features)}: {textwrap.shorten(', '.join(guessed.features), _LONGEST)}"
-    told = {"files": f"scores: {no_config}"} if is_scored else {"features": shown, "left out": left_out or "nothing"}
+    shown = f"{len(guessed.features)}: {textwrap.shorten(', '.join(guessed.features), _LONGEST, placeholder=' ...')}"
+    told = {"files": f"scores: {no_config}"} if is_scored else {"features": shown, "left out": left_out}
     return facts | {"guess": guessed, "loader": guessed.format, "config": not is_scored}, guessed.roles | told
 
 
@@ -132,18 +125,11 @@ def _is_letor(path: Path) -> bool:
 
 
 def _rendered(template: str, facts: Mapping[str, Any]) -> str:
-    from jinja2 import Environment, PackageLoader
-
-    from rankeval.experiment.config import in_yaml
-
     # No HTML: each value passes one of the two filters, which quote it as YAML or as Python.
-    filled = Environment(loader=PackageLoader("rankeval.experiment"), trim_blocks=True, keep_trailing_newline=True)  # noqa: S701
-    filled.filters |= {"yaml": in_yaml, "py": _in_python}
+    loader = PackageLoader("rankeval.experiment")
+    filled = Environment(loader=loader, trim_blocks=True, keep_trailing_newline=True)  # noqa: S701
+    filled.filters |= _FILTERS
     return filled.get_template(template).render(facts)
-
-
-def _in_python(text: str) -> str:
-    return f'"{text}"' if re.fullmatch(r"[\w ./-]+", text, re.ASCII) else repr(text)
 
 
 def _folders(path: Path, undo: ExitStack) -> None:

@@ -302,8 +302,9 @@ def test_any_text_is_one_line_of_yaml_and_of_python(text):
     assert len(written.splitlines()) <= 1
     assert parse_yaml(f"{{key: {written}, list: [{written}]}}  # {written}", "") == {"key": text, "list": [text]}
     assert parse_yaml(f"key: {written}\nlist:\n  - {written}\n  # {written}\n", "") == {"key": text, "list": [text]}
-    assert ast.literal_eval(starting._in_python(text)) == text
-    assert len(starting._in_python(text).splitlines()) == 1
+    literal = starting._FILTERS["py"](text)
+    assert ast.literal_eval(literal) == text
+    assert not {*"\r\n"} & {*literal}
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])

@@ -52,6 +52,7 @@ RATES = ("name", "test", "world", "n", "comparisons", "sides", "quantity", "rate
 DISTRIBUTION = "rankeval-mlflow"
 SHOWN_VERSIONS = ("numpy", "scipy", "pandas", "pyarrow", "scikit-learn", "mlflow", "lightgbm", "xgboost", "catboost")
 
+Files = Annotated[list[Path], typer.Argument(metavar="TABLE|QRELS RUN", help="A table, or judgments and a run.")]
 Runs = Annotated[list[Path], typer.Argument(metavar="RUN...", help="Rankings, one file each.")]
 
 
@@ -158,17 +159,12 @@ def run(
 
 @app.command()
 @options("qid relevance score features into")
-def init(
-    files: Annotated[
-        list[Path],
-        typer.Argument(metavar="TABLE|QRELS RUN", help="A table (Parquet, CSV, TSV, LETOR), or judgments and a run."),
-    ],
-    **given: Any,
-) -> None:
+def init(files: Files, **given: Any) -> None:
     """Write the first files for your data: an experiment, a relevance test with its baseline, a workflow of CI.
 
-    The columns of a table are guessed by names and contents, and what was guessed is printed. If a guess is open, you
-    are asked, or you name the column. Nothing is overwritten: if one of the files is there, none is written.
+    A table is Parquet, CSV, TSV, LETOR or a folder of LETOR. Its columns are guessed by names and contents, and what was
+    guessed is printed. If a guess is open, you are asked, or you name the column. Nothing is overwritten: if one of the
+    files is there, none is written.
     """
     from rankeval.starting import start
 

@@ -87,20 +87,18 @@ def guess(path: Path, named: Mapping[str, str], features: Sequence[str] | None =
         found = {name: feature_numbers(cells.column(name), source) for name in names}
     for role, name in [*named.items(), *(("features", name) for name in features or ())]:
         if name not in found:
-            raise unknown("column", name, found).having(argument=role, where=str(path))
+            raise unknown("column", name, found).having(argument=role, where=source.path)
     texts = {name: one for name, one in found.items() if isinstance(one, str)}
-    table = pd.DataFrame(found | {name: cells.column(name).to_pandas() for name in texts})
-    if source.delimiter:
-        table = table.replace("", None)
+    table = pd.DataFrame(found | {name: cells.column(name).to_pandas() for name in texts}).replace("", None)
     roles = dict(named)
     for role in [role for role in _NAMES["roles"] if role not in named]:
-        free = sorted(set(names) - {*roles.values(), *(features or ())})
+        free = sorted(found.keys() - {*roles.values(), *(features or ())})
         fit = [name for name in free if _fits(role, table[name], table, roles)]
         likely = _likely(role, fit, table)
         if len(likely) != 1 and role in ("qid", "relevance"):
             words = "|".join([*_NAMES["roles"][role], *_NAMES["may_be"].get(role, ())])
-            may_be = [*(name for name in free if _has_word(name, words)), *fit]
-            likely = [_asked(role, likely or [*dict.fromkeys(may_be)], str(path), ask)]
+            may_be = dict.fromkeys([*(name for name in free if _has_word(name, words)), *fit])
+            likely = [_asked(role, likely or list(may_be), source.path, ask)]
         if len(likely) == 1:
             roles[role] = likely[0]
     left_out = dict.fromkeys(sorted(source.kinds.keys() - found.keys()), "lists")
@@ -109,21 +107,22 @@ def guess(path: Path, named: Mapping[str, str], features: Sequence[str] | None =
         if reason or features is not None:
             left_out[name] = reason or "not named"
     kept = [name for name in names if name not in {*left_out, *roles.values()}]
-    told = {"": "parquet", ",": "csv", "\t": "tsv"}[source.delimiter]
-    return Guess(told, roles, kept, left_out)
-
-
-def _words(name: str) -> str:
-    return "_".join(re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+", name)).lower()
+    if kept and "score" in roles.keys() - named.keys():
+        left_out[roles.pop("score")] = "called like the score of a ranker"
+    return Guess({"": "parquet", ",": "csv", "\t": "tsv"}[source.delimiter], roles, kept, left_out)
 
 
 def _has_word(name: str, words: str) -> bool:
-    return re.search(rf"(?<![a-z])({words})(?![a-z])", _words(name)) is not None
+    return re.search(rf"(?<![a-z])({words})(?![a-z])", _in_words(name)) is not None
+
+
+def _in_words(name: str) -> str:
+    return "_".join(re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+", name)).lower()
 
 
 def _likely(role: str, fit: list[str], table: pd.DataFrame) -> list[str]:
     for pattern in _NAMES["roles"][role]:
-        found = [name for name in fit if re.fullmatch(pattern, _words(name))]
+        found = [name for name in fit if re.fullmatch(pattern, _in_words(name))]
         if pattern.startswith("."):  # a number with such a name rather counts something of the query
             found = [name for name in found if not _is_number(table[name])]
         if role == "qid":  # the text of the query beside its id: either will do
@@ -135,7 +134,7 @@ def _likely(role: str, fit: list[str], table: pd.DataFrame) -> list[str]:
     return []
 
 
-def _asked(role: str, candidates: Sequence[str], where: str, ask: Ask | None) -> str:
+def _asked(role: str, candidates: list[str], where: str, ask: Ask | None) -> str:
     if ask is not None and candidates:
         return ask(role, candidates)
     problem = "names and contents of the columns do not say which one it is"
@@ -172,16 +171,13 @@ def _fits(role: str, column: pd.Series[Any], table: pd.DataFrame, roles: Mapping
 
 def _reason(name: str, column: pd.Series[Any], relevance: pd.Series[Any]) -> str:
     """Return why no ranker may know a column of numbers; an empty text if it may."""
-    for reason, words in _NAMES["no_feature"].items():
-        if _has_word(name, words):
-            return str(reason)
     n_values, is_id = column.nunique(), _is_id(column)
-    grades = relevance.groupby(column).nunique()
-    contents = {
+    reasons = {reason: _has_word(name, words) for reason, words in _NAMES["no_feature"].items()} | {
         "infinite numbers": np.isinf(column).any(),
         "one value in all rows": n_values < 2,
         "another whole number in each row, as ids have": is_id and n_values == len(column),
         "numbers like times": is_id and any(low <= column.min() and column.max() <= high for low, high in _EPOCHS),
-        "its values decide the relevance": n_values < len(column) / 2 and grades.max() == 1 and grades.size > 1,
+        "its values decide the relevance": n_values <= min(_GRADES, len(column) / 2)
+        and relevance.groupby(column).nunique().max() == 1,
     }
-    return next((reason for reason, holds in contents.items() if holds), "")
+    return next((reason for reason, holds in reasons.items() if holds), "")
