@@ -84,8 +84,8 @@ def best_and_second(
     return marks
 
 
-def stars(claims: pd.DataFrame, frame: pd.DataFrame, *, levels: Sequence[float], arrows: bool = True) -> pd.DataFrame:
-    """Return a star per level that the adjusted p of a shown claim does not exceed.
+def stars(claims: pd.DataFrame, frame: pd.DataFrame, *, levels: Sequence[float]) -> pd.DataFrame:
+    """Return a star per level that the adjusted p of a shown claim does not exceed; worse systems have an arrow first.
 
     Parameters
     ----------
@@ -95,13 +95,11 @@ def stars(claims: pd.DataFrame, frame: pd.DataFrame, *, levels: Sequence[float],
         The means that get the marks.
     levels : sequence of float
         The levels, as `levels_within` returns them.
-    arrows : bool, default True
-        Put an arrow in front of the stars of worse systems.
     """
     marks = _blank(frame)
     for row in claims[claims["shown"]].to_dict("records"):
-        worse = arrows and row["sign"] < 0
-        marks.loc[row["system"], row["column"]] = WORSE * worse + "*" * sum(row["p"] <= level for level in levels)
+        worse = WORSE if row["sign"] < 0 else ""
+        marks.loc[row["system"], row["column"]] = worse + "*" * sum(row["p"] <= level for level in levels)
     return marks
 
 
