@@ -191,7 +191,6 @@ def by_comparison(
     ends = [written(end, sign=True) for end in (low, high, "ci_low", "ci_high")]
     counts = zip(table["wins"], table["ties"], table["losses"], strict=True)
     columns: dict[str, Any] = {
-        **{str(name): table[name].astype(str) for name in table.columns[: table.columns.get_loc("measure")]},
         "measure": table["measure"],
         "system": table["system"],
         "mean": written("mean_system"),
@@ -209,7 +208,8 @@ def by_comparison(
         "won/tied/lost": ["/".join(map(str, three)) for three in counts],
         "detectable": written("detectable_difference"),
     }
-    frame = pd.DataFrame(columns)
+    parts = table[list(table)[: list(table).index("measure")]].astype(str)  # their name is the reader's
+    frame = pd.DataFrame({f"by {name}" if name in columns else name: parts[name] for name in parts} | columns)
     marks = pd.DataFrame("", index=frame.index, columns=frame.columns)
     marks["p adjusted"] = np.where(parted, PARTED, "")
     numeric = ("mean", "its mean", "difference", "gain", "p", "p adjusted", "effect", "detectable")
