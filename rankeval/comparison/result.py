@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 class Comparison(ComparisonRecord):
     """The differences between systems, with the test, its settings and notes for the reader.
 
+    Printed, it has the mean of each system, its difference, the adjusted interval and p, and won/tied/lost. ``table``
+    and the tables for papers have all columns.
+
     Attributes
     ----------
     table : DataFrame of shape (n_measures * n_pairs, 18)

@@ -84,8 +84,8 @@ def best_and_second(
     return marks
 
 
-def stars(claims: pd.DataFrame, frame: pd.DataFrame, *, levels: Sequence[float], arrows: bool = True) -> pd.DataFrame:
-    """Return a star per level that the adjusted p of a shown claim does not exceed.
+def stars(claims: pd.DataFrame, frame: pd.DataFrame, *, levels: Sequence[float]) -> pd.DataFrame:
+    """Return a star per level that the adjusted p of a shown claim does not exceed; worse systems have an arrow first.
 
     Parameters
     ----------
@@ -95,13 +95,11 @@ def stars(claims: pd.DataFrame, frame: pd.DataFrame, *, levels: Sequence[float],
         The means that get the marks.
     levels : sequence of float
         The levels, as `levels_within` returns them.
-    arrows : bool, default True
-        Put an arrow in front of the stars of worse systems.
     """
     marks = _blank(frame)
     for row in claims[claims["shown"]].to_dict("records"):
-        worse = arrows and row["sign"] < 0
-        marks.loc[row["system"], row["column"]] = WORSE * worse + "*" * sum(row["p"] <= level for level in levels)
+        worse = WORSE if row["sign"] < 0 else ""
+        marks.loc[row["system"], row["column"]] = worse + "*" * sum(row["p"] <= level for level in levels)
     return marks
 
 
@@ -193,7 +191,6 @@ def by_comparison(
     ends = [written(end, sign=True) for end in (low, high, "ci_low", "ci_high")]
     counts = zip(table["wins"], table["ties"], table["losses"], strict=True)
     columns: dict[str, Any] = {
-        **{str(name): table[name].astype(str) for name in table.columns[: table.columns.get_loc("measure")]},
         "measure": table["measure"],
         "system": table["system"],
         "mean": written("mean_system"),
@@ -211,7 +208,8 @@ def by_comparison(
         "won/tied/lost": ["/".join(map(str, three)) for three in counts],
         "detectable": written("detectable_difference"),
     }
-    frame = pd.DataFrame(columns)
+    parts = table[list(table)[: list(table).index("measure")]].astype(str)  # their name is the reader's
+    frame = pd.DataFrame({f"by {name}" if name in columns else name: parts[name] for name in parts} | columns)
     marks = pd.DataFrame("", index=frame.index, columns=frame.columns)
     marks["p adjusted"] = np.where(parted, PARTED, "")
     numeric = ("mean", "its mean", "difference", "gain", "p", "p adjusted", "effect", "detectable")

@@ -386,3 +386,12 @@ def test_a_dagger_stays_at_its_row():
     parted = replace(compared, table=compared.table.assign(p_adjusted=0.04, ci_low_adjusted=-1.0, ci_high_adjusted=1.0))
     _, rows = printed_lines(parted)
     assert all(row[5].endswith(layouts.PARTED) for row in rows if row[-1] != "baseline")
+
+
+@pytest.mark.parametrize("name", ["mean", "p", "its mean", "against", "kind"])
+def test_an_attribute_may_have_the_name_of_a_column_that_is_shown(name):
+    attribute = pd.Series({f"q{k}": "ab"[k % 2] for k in range(60)}, name=name)
+    compared = rk.compare(frames(), baseline="bm25", measures=["AP"], by=attribute)
+    header, rows = printed_lines(compared)
+    assert header == [name if name == "kind" else f"by {name}", "system", "mean AP", *DECISIVE]
+    assert [row[0] for row in rows] == ["all"] * 4 + ["a"] * 4 + ["b"] * 4
