@@ -17,6 +17,7 @@ from rankeval.collection.convention import Convention, rules_of_call
 from rankeval.errors import InvalidInput, QueryIdError
 from rankeval.evaluation.result import Evaluation
 from rankeval.evaluation.scoring import score as score_joined
+from rankeval.evaluation.swapped import refuse_swapped
 from rankeval.evaluation.weights import query_weights
 from rankeval.io import columns
 from rankeval.io.frames import is_records
@@ -45,6 +46,8 @@ class Given:
         The document of each row.
     name : str, optional
         The name of the run.
+    by_position : bool
+        Whether only their places say which is which. Names of columns, types and formats of TREC files say more.
     """
 
     truth: Any
@@ -52,6 +55,7 @@ class Given:
     qid: Any = None
     docid: Any = None
     name: str | None = None
+    by_position: bool = False
 
     @classmethod
     def of(
@@ -62,6 +66,7 @@ class Given:
         qid: ArrayLike | None = None,
         group: ArrayLike | None = None,
         docid: ArrayLike | None = None,
+        named: bool = False,
     ) -> Given:
         """Take the arguments of `rankeval.evaluate`, and read files.
 
@@ -69,6 +74,8 @@ class Given:
         ----------
         truth, ranking, qid, group, docid
             As in `rankeval.evaluate`.
+        named : bool
+            Whether the caller named truth and ranking as columns of a frame.
 
         Raises
         ------
@@ -79,7 +86,7 @@ class Given:
         """
         if qid is not None or group is not None:
             ids = qid if group is None else ids_of_rows(qid, group, len(columns.scores(ranking, "y_score")))
-            return cls(truth, ranking, ids, docid)
+            return cls(truth, ranking, ids, docid, by_position=not named)
         if not _is_collection(truth):
             raise QueryIdError(
                 "qid= is missing: arrays need the query of each row (qid=) or the group sizes (group=); "
@@ -88,8 +95,9 @@ class Given:
         from rankeval.collection.qrels import as_qrels
         from rankeval.collection.run import as_run
 
-        run = as_run(ranking)
-        return cls(as_qrels(truth), run, name=run.name)
+        qrels, run = as_qrels(truth), as_run(ranking)
+        is_json = qrels.source is not None and qrels.source.format == "json"
+        return cls(qrels, run, name=run.name, by_position=is_json or isinstance(truth, Mapping))
 
     def join(self, convention: Convention) -> Joined:
         """Join truth and ranking.
@@ -118,20 +126,29 @@ class Given:
         Raises
         ------
         InvalidInput
-            If they do not fit together.
+            If they do not fit together, or are swapped.
         GuardRefusal
             If the content is registered with a guard and this ranking was not opened.
         """
-        if not discovery.active_urls():  # without a ledger nothing is registered
-            return self.join(convention)
-        from rankeval.contamination.refusal import ContaminationCheck
+        check = None
+        if discovery.active_urls():  # without a ledger nothing is registered
+            from rankeval.contamination.refusal import ContaminationCheck
 
-        check = ContaminationCheck.current()
+            check = ContaminationCheck.current()
         if self.qid is None:
-            check.refuse_collection(self.truth, self.ranking, action=action)
+            if self.by_position:
+                ids = self.ranking.qid
+                refuse_swapped(
+                    self.truth.relevance, self.ranking.score, lambda: columns.numbers_of(ids.dictionary_encode().indices)
+                )
+            if check is not None:
+                check.refuse_collection(self.truth, self.ranking, action=action)
             return self.join(convention)
-        joined = self.join(convention)  # first, because it checks the columns that the guard reads
-        check.refuse(None, self.truth, self.qid, docid=self.docid, score=self.ranking, action=action)
+        joined = self.join(convention)  # first, because it checks the columns that are read here
+        if self.by_position:
+            refuse_swapped(joined.relevance, joined.score, joined.query_of_rows)
+        if check is not None:
+            check.refuse(None, self.truth, self.qid, docid=self.docid, score=self.ranking, action=action)
         return joined
 
     @property
@@ -244,7 +261,9 @@ def evaluate(
 
         named |= frame_columns(truth, {role: name for role, name in named.items() if isinstance(name, str)})
         truth, ranking = named["relevance"], named["score"]
-    given = Given.of(truth, ranking, qid=named["qid"], group=group, docid=named["docid"])
+    given = Given.of(
+        truth, ranking, qid=named["qid"], group=group, docid=named["docid"], named=isinstance(relevance, str)
+    )
     joined = given.refuse_or_join(rules, action="evaluate")
     weight = None if query_weight is None else query_weights(named["query_weight"], joined, given.columns)
     return score_joined(joined, asked, weights=weight, name=name or given.name)
