@@ -139,7 +139,9 @@ class Given:
             if self.by_position:
                 ids = self.ranking.qid
                 refuse_swapped(
-                    self.truth.relevance, self.ranking.score, lambda: columns.numbers_of(ids.dictionary_encode().indices)
+                    self.truth.relevance,
+                    self.ranking.score,
+                    lambda: columns.numbers_of(ids.dictionary_encode().indices),
                 )
             if check is not None:
                 check.refuse_collection(self.truth, self.ranking, action=action)
@@ -191,7 +193,8 @@ def evaluate(
     ----------
     truth, ranking : array of shape (n_rows,), or Qrels and Run, dicts, frames, paths
         With ``qid=`` or ``group=``: the relevance and the score of each row, rows in any order. Without: the judgments
-        of a collection and a run. Series in one call need equal indexes in the same order; others are refused, because
+        of a collection and a run, also as ``{qid: {docid: number}}`` or ``{qid: [docid, ...]}``: a ranked list of a
+        run, relevant documents of judgments. Arguments that look swapped are refused. Series in one call need equal indexes in the same order; others are refused, because
         the caller may have meant position or label. Scores are compared as 64-bit floats; whole numbers that these
         cannot hold are refused.
 
@@ -225,7 +228,8 @@ def evaluate(
     Raises
     ------
     InvalidInput
-        If the data cannot be evaluated. The message names the argument, the place and the remedy.
+        If the data cannot be evaluated, or judgments are real numbers beside a ranking by few whole ones, as if the
+        two were swapped. The message names the argument, the place and the remedy.
     UnknownName
         If a measure, convention or rule does not exist.
     GuardRefusal

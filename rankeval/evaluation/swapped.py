@@ -62,11 +62,11 @@ def refuse_swapped(relevance: NDArray[Any], score: NDArray[Any], query: Callable
 
 def _real(values: NDArray[Any]) -> bool:
     values = values.astype(np.float64, copy=False)
-    if (values == np.floor(values)).mean() > 1 / 3 or (values == 0).mean() > 0.05:  # noqa: PLR2004 - gains have zeros
+    if (values == np.floor(values)).mean() > 1 / 3 or (values == 0).mean() > 0.05:  # gains from clicks have zeros
         return False
     near = np.abs(values[:, None] - np.rint(values[:, None] * _GRIDS) / _GRIDS).min(axis=1)
     free = near > np.minimum(5e-4, 5e-3 * np.abs(values))  # of a third that was rounded to three digits
-    return bool(free.mean() > 0.6) and len(np.unique(values[free])) >= _LEAST  # noqa: PLR2004 - about .86 by chance
+    return bool(free.mean() > 0.6) and len(np.unique(values[free])) >= _LEAST  # about .86 by chance
 
 
 def _labels(score: NDArray[Any], query: Callable[[], Ints]) -> bool:

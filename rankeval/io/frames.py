@@ -165,10 +165,10 @@ def _listed(query: Any, documents: Any, value: str) -> Mapping[Any, Any]:
         raise InvalidInput(f"{expected}, but query {query!r} has a {type(documents).__name__}")
     items = next((getattr(documents, name)() for name in ("tolist", "to_pylist") if hasattr(documents, name)), None)
     items = list(documents) if items is None else items
-    if items and all(isinstance(item, (list, tuple)) and len(item) == 2 for item in items):  # noqa: PLR2004 - a pair
+    ids: Iterable[Any] = items
+    numbers: Iterable[Any] = repeat(1) if value == "relevance" else count(-1, -1)
+    if items and all(isinstance(item, (list, tuple)) and len(item) == 2 for item in items):
         ids, numbers = zip(*items, strict=True)
-    else:
-        ids, numbers = items, repeat(1) if value == "relevance" else count(-1, -1)
     found: dict[Any, Any] = {}
     for place, (document, number) in enumerate(zip(ids, numbers, strict=False)):
         if isinstance(document, (list, dict, set)):  # cannot be looked up

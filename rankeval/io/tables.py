@@ -1,4 +1,4 @@
-"""Tables with named columns: CSV, TSV, JSON lines and Parquet.
+"""Tables with named columns: CSV, TSV, JSON lines and Parquet; and JSON objects of queries, which have no columns.
 
 The columns of judgments and rankings are found under our names or the usual ones of other tools (`frames.SPELLINGS`);
 those of a table of features are the caller's (`feature_tables`). Ids of CSV are text; JSON lines and Parquet say
