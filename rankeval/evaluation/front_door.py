@@ -194,9 +194,9 @@ def evaluate(
     truth, ranking : array of shape (n_rows,), or Qrels and Run, dicts, frames, paths
         With ``qid=`` or ``group=``: the relevance and the score of each row, rows in any order. Without: the judgments
         of a collection and a run, also as ``{qid: {docid: number}}`` or ``{qid: [docid, ...]}``: a ranked list of a
-        run, relevant documents of judgments. Arguments that look swapped are refused. Series in one call need equal indexes in the same order; others are refused, because
-        the caller may have meant position or label. Scores are compared as 64-bit floats; whole numbers that these
-        cannot hold are refused.
+        run, relevant documents of judgments. Arguments that look swapped are refused. Series in one call need equal
+        indexes in the same order; others are refused, because the caller may have meant position or label. Scores are
+        compared as 64-bit floats; whole numbers that these cannot hold are refused.
 
         With ``relevance=`` and ``score=``: ``truth`` is a frame of pandas, polars or Arrow with a row for each ranked
         document, and there is no ``ranking``. See `evaluate_dataset` for Parquet that is larger than memory.
