@@ -130,28 +130,21 @@ class Given:
         GuardRefusal
             If the content is registered with a guard and this ranking was not opened.
         """
-        check = None
+        # Arrays are joined first, because the join checks the columns that are read here.
+        joined = None if self.qid is None else self.join(convention)
+        if self.by_position and joined is None:
+            refuse_swapped(self.truth.relevance, self.ranking.score, self.ranking.qid)
+        elif self.by_position and joined is not None:
+            refuse_swapped(joined.relevance, joined.score, self.qid)
         if discovery.active_urls():  # without a ledger nothing is registered
             from rankeval.contamination.refusal import ContaminationCheck
 
             check = ContaminationCheck.current()
-        if self.qid is None:
-            if self.by_position:
-                ids = self.ranking.qid
-                refuse_swapped(
-                    self.truth.relevance,
-                    self.ranking.score,
-                    lambda: columns.numbers_of(ids.dictionary_encode().indices),
-                )
-            if check is not None:
+            if joined is None:
                 check.refuse_collection(self.truth, self.ranking, action=action)
-            return self.join(convention)
-        joined = self.join(convention)  # first, because it checks the columns that are read here
-        if self.by_position:
-            refuse_swapped(joined.relevance, joined.score, joined.query_of_rows)
-        if check is not None:
-            check.refuse(None, self.truth, self.qid, docid=self.docid, score=self.ranking, action=action)
-        return joined
+            else:
+                check.refuse(None, self.truth, self.qid, docid=self.docid, score=self.ranking, action=action)
+        return self.join(convention) if joined is None else joined
 
     @property
     def columns(self) -> dict[str, Any]:

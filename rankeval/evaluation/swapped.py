@@ -10,14 +10,13 @@ knows a few whole scores looks just like a swap: such judgments are given as `Qr
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rankeval.errors import InvalidInput
-from rankeval.join.flat import Ints
+from rankeval.io.columns import comparable
 
 _SAMPLE = 512
 """Values that are looked at first: whole labels of any number cost microseconds."""
@@ -32,15 +31,15 @@ _MOST_LEVELS, _LOWEST, _HIGHEST = 6, -2, 10
 """Grades of judgments: -2 is spam in TREC's web tracks."""
 
 
-def refuse_swapped(relevance: NDArray[Any], score: NDArray[Any], query: Callable[[], Ints]) -> None:
+def refuse_swapped(relevance: NDArray[Any], score: NDArray[Any], qid: Any) -> None:
     """Refuse judgments that look like scores beside scores that look like judgments.
 
     Parameters
     ----------
     relevance, score : ndarray
         All judgments, and the score of each row of the ranking.
-    query : callable
-        Returns the query's number of each row of the ranking.
+    qid : array of shape (n_rows,)
+        The query of each row of the ranking.
 
     Raises
     ------
@@ -50,7 +49,7 @@ def refuse_swapped(relevance: NDArray[Any], score: NDArray[Any], query: Callable
     if relevance.dtype.kind != "f" or not _real(relevance[:: len(relevance) // _SAMPLE + 1]) or not len(score):
         return
     some = score[:: len(score) // _SAMPLE + 1]
-    if (some != np.floor(some)).any() or not _labels(score, query):
+    if (some != np.floor(some)).any() or not _labels(score, qid):
         return
     raise InvalidInput(
         argument="truth",
@@ -69,11 +68,13 @@ def _real(values: NDArray[Any]) -> bool:
     return bool(free.mean() > 0.6) and len(np.unique(values[free])) >= _LEAST  # about .86 by chance
 
 
-def _labels(score: NDArray[Any], query: Callable[[], Ints]) -> bool:
+def _labels(score: NDArray[Any], qid: Any) -> bool:
     levels = np.unique(score)
     if len(levels) > _MOST_LEVELS or levels[0] < _LOWEST or levels[-1] > _HIGHEST or (levels != np.floor(levels)).any():
         return False
     if len(levels) == 1:
         return bool(levels[0] == 1)  # judgments of relevant documents alone
-    pair = query() * len(levels) + np.searchsorted(levels, score)
-    return len(np.unique(pair)) < len(pair)
+    query, _ = comparable(qid, "qid")
+    order = np.lexsort((score, query))
+    query, score = query[order], score[order]
+    return bool(((query[1:] == query[:-1]) & (score[1:] == score[:-1])).any())

@@ -123,13 +123,6 @@ class Joined:
         """Number of queries that count."""
         return len(self.queries)
 
-    def query_of_rows(self) -> Ints:
-        """Return the number of each row's query, in the order of the input, if all rows count."""
-        query = np.repeat(np.arange(self.n_queries), np.diff(self.offsets))
-        if self.order is not None:
-            query[self.order] = query.copy()
-        return query
-
     def chunks(self) -> Iterator[tuple[slice, Judged, Groups]]:
         """Yield the queries of each chunk, their rows as `Judged`, and all groups of tied rows."""
         for queries in query_blocks(self.offsets, CHUNK):
