@@ -98,7 +98,7 @@ OPTIONS: dict[str, tuple[Any, ...]] = {
     "query": (TEXTS, None, "A query by the id under which it was registered; several times."),
     # A test collection in files.
     "qrels": (FILE, None, "Judgments, in any format that rankeval evaluate reads."),
-    "texts": (FILE, None, "With --qrels: the texts of the queries, one line QUERY<tab>TEXT each."),
+    "texts": (FILE, None, "With --qrels: the texts of the queries, QUERY<tab>TEXT a line or BEIR's queries.jsonl."),
     "data": (
         FILE,
         None,

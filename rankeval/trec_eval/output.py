@@ -162,7 +162,7 @@ def trec_text(
     """
     rules = get_convention(convention)
     lines = _lines(measures, rules)
-    joined = Given(qrels, run).refuse_or_join(rules, action="evaluate")
+    joined = Given.of(qrels, run).refuse_or_join(rules, action="evaluate")
     asked = dict.fromkeys([*(line.measure for line in lines if line.measure), _NUM_REL])
     evaluation = score(joined, [(str(one), one) for one in asked], name=run.name)
     columns = {one: column for column, one in enumerate(asked)}
