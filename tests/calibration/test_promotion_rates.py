@@ -13,8 +13,20 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from calibration.measure_promotion import GUIDE, N_PAIRS, PATH, table
-from calibration.promotions import EXPERIMENTS, SD, N
+from calibration.measure_promotion import GUIDE, N_HISTORIES, N_PAIRS, PATH, budget_tables, table
+from calibration.promotions import (
+    EXPERIMENTS,
+    HISTORIES,
+    IN_HISTORIES,
+    POWERS,
+    SD,
+    N,
+    evaluations,
+    frames,
+    histories,
+    power,
+    verdicts,
+)
 
 FULL = os.environ.get("RANKEVAL_TESTS") == "full"
 FILE = json.loads(PATH.read_text("utf-8"))
@@ -30,7 +42,48 @@ def test_the_file_is_of_these_experiments():
 
 
 def test_the_guide_has_these_figures():
-    assert table(FILE) in GUIDE.read_text("utf-8")
+    for shown in (table(FILE), budget_tables(FILE)):
+        assert shown in GUIDE.read_text("utf-8")
+
+
+def test_the_histories_are_as_promised():
+    """At most 5.5 % have a false promotion; skewed ones at most as many as in the gate's table."""
+    found = {row["name"]: row for row in FILE["histories"]}
+    assert (list(found), FILE["n_histories"]) == (list(HISTORIES), N_HISTORIES)
+    for name, most in HISTORIES.items():
+        assert 100 * found[name]["budget"] <= most
+        assert found[name]["without"] > 0.2, "so often it erred without a budget"
+
+
+@pytest.mark.parametrize("stream", HISTORIES)
+def test_histories_are_as_documented(stream):
+    """Within four standard errors of both measurements, and two histories more or less."""
+    n_histories = N_HISTORIES if FULL else 15
+    known = next(row for row in FILE["histories"] if row["name"] == stream)
+    for name, rate in zip(("budget", "without"), histories(stream, n_histories, SEED).mean(axis=0), strict=True):
+        error = np.sqrt(known[name] * (1 - known[name]) * (1 / n_histories + 1 / N_HISTORIES))
+        assert rate == pytest.approx(known[name], abs=4 * error + 2 / n_histories)
+
+
+def test_frames_have_the_verdicts_of_evaluations():
+    scores = np.random.default_rng(SEED).normal(0.5, SD, (2, 6, IN_HISTORIES))
+    both = [
+        [one.comparison.table["p_value"][0] for one in verdicts(*scores, EXPERIMENTS[0].rule, form)]
+        for form in (evaluations, frames)
+    ]
+    assert both[0] == both[1]
+
+
+def test_a_budget_costs_power_as_documented():
+    rows = FILE["power"]
+    assert [(row["n"], row["gain"]) for row in rows] == list(POWERS)
+    for row in rows:
+        assert row["budget 20"] <= row["without"] <= row["budget 1"]
+    n_pairs, known = (N_PAIRS if FULL else 60), rows[1]
+    for name, rate in zip(("budget 20", "budget 1", "without"), power(200, 0.05, n_pairs, SEED).mean(axis=0),
+                          strict=True):  # fmt: skip
+        error = np.sqrt(known[name] * (1 - known[name]) * (1 / n_pairs + 1 / N_PAIRS))
+        assert rate == pytest.approx(known[name], abs=4 * error + 2 / n_pairs)
 
 
 @pytest.mark.parametrize("one", EXPERIMENTS, ids=lambda one: one.name)

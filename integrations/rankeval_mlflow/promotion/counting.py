@@ -203,13 +203,12 @@ def counted(
     for one in past:
         budget.refuse_others(one.terms, f"gate {one.gate!r}" if one.gate else f"run {one.run_id}")
     known = next((one for one in past if one.question == question), None)
-    n_made = len({one.question for one in past})
+    asked = {one.question for one in past}
     if known is None:
-        budget.refuse_spent(n_made, str(alias), "these queries")
-        n_made += 1
+        budget.refuse_spent(len(asked), str(alias), "these queries")
     first, accepted = ("", accepted) if known is None else (f"{alias.model} v{known.version}", known.accepted)
-    of = (names[0], str(alias), names[1])
-    return Decision(accepted, budget.left(n_made), budget.decisions, *of, known is None, first_name=first), known
+    left, of = budget.left(len(asked | {question})), (names[0], str(alias), names[1])
+    return Decision(accepted, left, budget.decisions, *of, known is None, first_name=first), known
 
 
 def chosen_here(alias: Alias, past: Sequence[Past], holder: str | None) -> str:

@@ -349,8 +349,7 @@ def by_evaluations(alias: Alias, version: str, holder: str | None, rule: Rule, r
 def _question(rule: Rule, verdict: Verdict, candidate: Logged, used: Logged) -> str:
     """Return a hash of what is asked, and of the scores by query that answer it."""
     floors = [] if verdict.floors is None else _plain(verdict.floors.drop(columns=["gain_low", "p_value", "passed"]))
-    asked = [rule.claim, float(rule.margin), rule.test, floors]
-    parts = [json.dumps(asked).encode()]
+    parts = [json.dumps([rule.claim, float(rule.margin), rule.test, floors]).encode()]
     for one in (candidate.evaluation, used.evaluation):
         own = one.per_query[labels_of(rule.measure, one.measure_names)]
         parts += [text_hashes(one.queries).tobytes(), own.to_numpy().tobytes()]

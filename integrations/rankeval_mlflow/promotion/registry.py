@@ -7,7 +7,8 @@ The record is a run with the decision, written before the alias moves, and short
 
 ::
 
-    run        rankeval/promotion/decision.json    who asked what of which versions, and what was decided
+    run        rankeval/promotion/decision.json    who asked what of which versions, on which queries, what was decided,
+                                                   and which decision of the budget that is (`counting` reads it)
                the comparison, unless a gate with a budget decided
                tag rankeval.promotion              what became of the alias, set when that is known
     version    tag rankeval.promotion.<alias>      "accepted over 3 in <run id>", set before the alias moves; after a

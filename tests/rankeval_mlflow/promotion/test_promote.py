@@ -190,7 +190,7 @@ def test_floors_hold_slice_by_slice(ranker, client, tmp_path):
     assert rkm.promote("ranker", mixed, **asked, dry_run=True)
     done = rkm.promote("ranker", mixed, **asked, slices=kind, floors={"tail": 0.05})
     assert (done.outcome, ranker.holder()) == ("rejected", "1")
-    assert done.reason.endswith("But a loss of its floor is not ruled out on slice 'tail'.")
+    assert "But a loss of its floor is not ruled out on slice 'tail'. This is decision 2 of 4" in done.reason
     assert done.floors["slice"].tolist() == ["tail"]
     (row,) = decision_of(client, done.run_id, tmp_path)["floors"]
     assert (row["slice"], row["passed"], row["n_queries"]) == ("tail", False, 50)
