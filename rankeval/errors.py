@@ -16,6 +16,11 @@ import warnings
 from typing import Any, Self
 
 
+def __dir__() -> list[str]:
+    known = globals().items()
+    return sorted(n for n, one in known if n[0] != "_" and isinstance(one, type) and issubclass(one, BaseException))
+
+
 class _Composed(BaseException):
     """The fields of an error, and the message that they make.
 

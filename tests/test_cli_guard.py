@@ -33,6 +33,7 @@ def collection() -> None:
         }
         rk.Run.from_dict(scores).write(f"{name}.run")
     Path("texts.tsv").write_text("".join(f"{q}\thow to find {q}\n" for q in grades))
+    Path("no.jsonl").write_text('{"_id": "q1", "title": "without a text"}\n')
 
 
 @pytest.fixture
@@ -63,7 +64,10 @@ def test_the_protocol_runs_from_files_and_the_plan_id_stands_alone_on_stdout(ran
     plan = rk.Guard("web").plan(out.strip())
     assert (out, plan.baseline, plan.measure) == (f"{plan.id}\n", "bm25", "AP")
     assert f"rankeval guard open web {plan.id}" in err
-    files = ("--qrels", "qrels.txt", "--texts", "texts.tsv")
+    texts = [line.split("\t") for line in Path("texts.tsv").read_text().splitlines()]
+    beir = [json.dumps({"_id": query, "text": text, "metadata": {}}) + "\n" for query, text in texts]
+    Path("queries.jsonl").write_text("".join(beir))  # the same texts, so the same collection
+    files = ("--qrels", "qrels.txt", "--texts", "queries.jsonl")
     code, out, _ = rankeval("guard", "open", "web", plan.id[:8], *files, "--format", "json")
     opened = rk.Comparison.from_json(out)
     assert code == 0
@@ -204,9 +208,9 @@ def test_a_gate_exits_with_0_if_it_accepts_and_with_1_if_it_rejects(rankeval):
     code, out, _ = rankeval("guard", "gate", "web", "held-out", "--baseline", "bm25.run", *files)
     assert (code, "5" in out) == (0, True)
     code, out, _ = rankeval("guard", "gate", "web", "held-out", "v2=v2.run", *files)
-    assert (code, out) == (0, "v2: accepted against baseline by gate 'gate'; 4 decisions left\n")
+    assert (code, out) == (0, "v2: accepted against baseline by gate 'gate'; decision 1 of 5\n")
     code, out, _ = rankeval("guard", "gate", "web", "held-out", "old=bm25.run", *files)
-    assert (code, out) == (1, "old: rejected against v2 by gate 'gate'; 3 decisions left\n")
+    assert (code, out) == (1, "old: rejected against v2 by gate 'gate'; decision 2 of 5\n")
     assert rankeval("guard", "looks", "web", "--format", "json")[1] == "[]\n"
 
 
@@ -251,6 +255,7 @@ def test_the_doctor_names_the_ledger_its_head_and_its_faults(rankeval, monkeypat
         (["register", "p", "x", *TABLE, "--part", "part=nowhere"], "no row has the value 'nowhere'"),
         (["register", "p", "x", *TABLE, "--texts", "texts.tsv"], "--texts goes with --qrels"),
         (["register", "p", "x", "--qrels", "qrels.txt", "--texts", "qrels.txt"], "line 1: expected a query, a tab"),
+        (["register", "p", "x", "--qrels", "qrels.txt", "--texts", "no.jsonl"], "line 1: expected a query, a tab"),
         (["freeze", "p", "x", "a=bm25.run", "--qrels", "qrels.txt"], "has no collection 'x', it has: 'held-out'"),
         (["freeze", "p", "held-out", "bm25.run", "--qrels", "qrels.txt"], "is not NAME=PATH"),
         (["freeze", "p", "held-out", "a=bm25.run", "a=v2.run", "--qrels", "qrels.txt"], "two systems are called 'a'"),

@@ -9,8 +9,8 @@ stand nowhere: so all pages are gathered in the build folder first, and Sphinx i
 
     README.md                 -> index.md, with the table of contents
     .github/CONTRIBUTING.md   -> contributing.md, and SECURITY.md and CHANGELOG.md likewise
-    examples/guides/*.md      -> under their own names
-    docstrings                -> reference.rst: a table of names for each room
+    examples/guides/*.md, png -> under their own names
+    docstrings                -> reference.md, at its end: a table of names for each room
                                  reference/NAME.rst: a page for each name
 """
 
@@ -111,10 +111,10 @@ PAGE = """\
 .. auto{kind}:: {title}
 """
 
-SECTION = """\
-{title}
-{line}
+SECTION = """
+## {title}
 
+```{{eval-rst}}
 .. currentmodule:: {module}
 
 .. autosummary::
@@ -126,50 +126,30 @@ SECTION = """\
    :hidden:
 
    {pages}
-
+```
 """
 
-CONTENTS = """
-```{toctree}
-:hidden:
+# The pages behind the first one, in groups, in the order in which a newcomer reads them.
+CONTENTS = {
+    "Start": ["own_data", "retold", "relevance_tests", "relevance_ci", "experiment_files"],
+    "Evaluate": ["conventions", "looking", "unjudged", "own_measure", "how_large", "spark"],
+    "Compare": ["comparing", "significance", "several_collections", "orders_of_systems", "models_of_variance"],
+    "Cross-validate and tune": ["cross_validation", "tuning", "early_stopping", "explaining", "cluster"],
+    "Guard": ["guard", "guard_rules", "guard_limits"],
+    "MLflow": [
+        "mlflow", "promoting", "mlflow_models", "mlflow_runs", "mlflow_evaluate", "mlflow_rag", "serving",
+    ],
+    "Reference": [
+        "reference", "measures", "files", "other_programs", "contributing", "security", "changelog",
+    ],
+}  # fmt: skip
 
-self
-own_data
-experiment_files
-cross_validation
-tuning
-early_stopping
-cluster
-guard
-guard_rules
-guard_limits
-comparing
-unjudged
-several_collections
-how_large
-spark
-orders_of_systems
-looking
-relevance_tests
-mlflow
-mlflow_models
-mlflow_evaluate
-mlflow_runs
-promoting
-mlflow_rag
-models_of_variance
-explaining
-serving
-conventions
-other_programs
-own_measure
-significance
-measures
-files
-reference
-contributing
-security
-changelog
+MENU = """
+```{{toctree}}
+:hidden:
+:caption: {caption}
+
+{pages}
 ```
 """
 
@@ -219,9 +199,9 @@ def page(full_name: str) -> str:
 
 
 def write_reference(folder: Path) -> None:
-    """Write the table of all public names and a page for each."""
+    """Append the tables of all public names to their guide, and write a page for each."""
     (folder / "reference").mkdir()
-    parts = ["Reference\n=========\n\n"]
+    parts = []
     for title, names in sections().items():
         module = names[0].rpartition(".")[0]  # descriptions link to names beside them
         for name in names:
@@ -229,25 +209,26 @@ def write_reference(folder: Path) -> None:
         parts.append(
             SECTION.format(
                 title=title,
-                line="-" * len(title),
                 module=module,
                 names="\n   ".join(name.removeprefix(f"{module}.") for name in names),
                 pages="\n   ".join(f"reference/{name}" for name in names),
             )
         )
-    (folder / "reference.rst").write_text("".join(parts), encoding="utf-8")
+    with (folder / "reference.md").open("a", encoding="utf-8") as file:
+        file.writelines(parts)
 
 
 def gather_pages(folder: Path) -> None:
     """Write all pages into an empty folder."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    for path in GUIDES.glob("*.md"):
+    for path in (*GUIDES.glob("*.md"), *GUIDES.glob("*.png")):
         shutil.copy(path, folder)
     for path in (ROOT / ".github" / "CONTRIBUTING.md", ROOT / ".github" / "SECURITY.md", ROOT / "CHANGELOG.md"):
         shutil.copy(path, folder / path.name.lower())
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    (folder / "index.md").write_text(readme + CONTENTS, encoding="utf-8")
+    menus = [MENU.format(caption=caption, pages="\n".join(pages)) for caption, pages in CONTENTS.items()]
+    (folder / "index.md").write_text("".join([readme, *menus]), encoding="utf-8")
     write_reference(folder)
 
 

@@ -222,7 +222,8 @@ def promote(
     alias: Annotated[str, typer.Option(help="The alias to move.")] = "champion",
     claim: Annotated[str, typer.Option(help="What must be shown: better or not_worse.")] = "better",
     margin: Annotated[float, typer.Option(help="Margin of the claim, in units of the measure.")] = 0.0,
-    alpha: Annotated[float, typer.Option(help="One-sided level of each test.")] = 0.025,
+    alpha: Annotated[float, typer.Option(help="One-sided level of all decisions on the same queries.")] = 0.05,
+    budget: Annotated[int, typer.Option(help="Decisions on the same queries; 1 is a single release.")] = 20,
     test: Annotated[str, typer.Option(help="Significance test; `rankeval tests` lists them.")] = "t",
     slices: Annotated[
         str | None,
@@ -236,7 +237,7 @@ def promote(
     ] = None,
     role: Annotated[str, typer.Option(help="The role of the evaluations.")] = "test",
     first: Annotated[bool, typer.Option("--first", help="Give an alias that no version has, undecided.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Decide, and write nothing.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Decide, and do not move the alias; it counts.")] = False,
     who: Annotated[str | None, typer.Option(help="The person or machine, for the record.")] = None,
     uri: Store = None,
 ) -> None:
@@ -248,7 +249,7 @@ def promote(
     from rankeval_mlflow.promotion.promoting import promote as move
 
     options: dict[str, Any] = {"claim": claim, "alpha": alpha, "test": test, "role": role, "who": who, "uri": uri}
-    options |= {"first": first, "dry_run": dry_run, "floors": _floors(floors or [])}
+    options |= {"budget": budget, "first": first, "dry_run": dry_run, "floors": _floors(floors or [])}
     options["slices"] = None if slices is None else _attribute(slices)
     done = move(name, version, alias, measure, margin, **options)
     _tell_promotion(done)

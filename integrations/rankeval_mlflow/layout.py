@@ -53,7 +53,7 @@ HEADLINE = "rankeval.headline"
 """The tag with the result of a run's only comparison; named comparisons have ``rankeval.NAME.headline``."""
 
 STANDING = "rankeval.standing"
-"""The tag with the standing of an experiment: confirmatory or exploratory."""
+"""The tag with the standing of an experiment: confirmatory, exploratory or concurrent."""
 
 GUARD_LEDGER, GUARD_HEAD = "rankeval.guard.ledger", "rankeval.guard.head"
 """The tags with the place of the ledger, and its head when the run was logged."""

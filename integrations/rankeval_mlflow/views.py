@@ -25,10 +25,8 @@ import numpy as np
 
 from rankeval._checks import count
 from rankeval.comparison import Comparison
-from rankeval.comparison.record import shown_level
-from rankeval.comparison.tables import laid_out, unjudged_tables
+from rankeval.comparison.tables import printed, unjudged_tables
 from rankeval.evaluation.result import from_bytes, info_of, left_out_of_worst, worst_first
-from rankeval.render.layouts import interval_name
 from rankeval.render.tables import Table, number
 from rankeval_mlflow.layout import MAX_TAG, short_name
 
@@ -127,16 +125,9 @@ def comparison_section(comparison: Comparison, *notes: str) -> str:
     *notes : str
         More notes; empty ones are left out.
     """
-    shown = laid_out(comparison, "comparisons", digits=4)
-    shown = replace(shown, notes=(*shown.notes, *filter(None, notes)))
-    if comparison.table.empty:
-        return replace(shown, caption=f"{' '.join(comparison.findings)} {shown.caption}").to_markdown()
-    interval = interval_name(comparison.table, shown_level(comparison))
-    against = ["against"] if comparison.settings.baseline is None else []
-    baseline = f"Against {comparison.settings.baseline}. " if comparison.settings.baseline is not None else ""
-    kept = [*shown.frame.columns[: shown.frame.columns.get_loc("measure")], "measure", "system", *against, "mean"]
-    shown = shown.only([*kept, "difference", interval, "p adjusted"])
-    shown = replace(shown, caption=f"{' '.join(comparison.findings)} {baseline}{shown.caption}")
+    shown = printed(comparison)
+    caption = f"{' '.join(comparison.findings)} {shown.caption}"
+    shown = replace(shown, caption=caption, notes=(*shown.notes, *filter(None, notes)))
     return "\n\n".join(table.to_markdown() for table in [shown, *unjudged_tables(comparison)])
 
 

@@ -1,13 +1,15 @@
 """The pytest plugin of rankeval: a baseline beside the tests, a ledger for one test, a table of what was checked.
 
 pytest loads this module for every project in an environment with rankeval. So it imports nothing of rankeval: the
-fixture does, when a test asks for it. What the assertions of `rankeval.testing` checked travels with the reports of the
-tests, as a user property, so that it reaches the process that prints the summary from the workers of pytest-xdist too.
+fixtures do, when a test asks for one, and the summary does at the end, if there is something to say. What the
+assertions of `rankeval.testing` checked travels with the reports of the tests, as a user property, so that it reaches
+the process that prints and writes the summary from the workers of pytest-xdist too.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,26 +24,34 @@ __all__ = ["rankeval_baseline", "rankeval_ledger"]
 
 _CHECKED = "rankeval"
 _RENEWED = "rankeval_baseline"
-_COLUMNS = ("test", "measure", "queries", "gain", "interval", "verdict")
 
 _MOST_ROWS = 10
 """Rows of one test in the summary: of a test that checks in a loop, the last ones, among them the one that failed."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the option that renews baselines, and the name of their folder."""
-    parser.getgroup("rankeval").addoption(
+    """Add the options that renew baselines and write the summary, and the name of the baselines' folder."""
+    group = parser.getgroup("rankeval")
+    group.addoption(
         "--rankeval-update",
         action="store_true",
         help="write the evaluations that tests give to rankeval_baseline as their new baselines",
     )
+    group.addoption("--rankeval-summary", metavar="FILE", help="write what was checked to this file, as Markdown")
     parser.addini("rankeval_baselines", "folder beside each test file for its baselines", default="rankeval_baselines")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Gather the summary, in the process that prints it."""
-    if not hasattr(config, "workerinput"):  # a worker of pytest-xdist
-        config.pluginmanager.register(_Summary(), "rankeval-summary")
+    if hasattr(config, "workerinput"):  # a worker of pytest-xdist
+        return
+    given = config.getoption("rankeval_summary")
+    file = None if given is None else Path(given).absolute()  # now, since a test may change the working directory
+    if file and (file.is_dir() or not (file.parent.is_dir() and os.access(file.parent, os.W_OK))):
+        raise pytest.UsageError(
+            f"--rankeval-summary: cannot write {str(file)!r}; name a file in a folder that exists and can be written to"
+        )
+    config.pluginmanager.register(_Summary(file), "rankeval-summary")
 
 
 @pytest.fixture
@@ -53,12 +63,7 @@ def rankeval_baseline(request: pytest.FixtureRequest) -> Baselines:
     """
     from rankeval_pytest.baselines import Baselines
 
-    return Baselines(
-        request.node,
-        update=request.config.getoption("rankeval_update"),
-        folder=request.config.getini("rankeval_baselines"),
-        said=lambda text: request.node.user_properties.append((_RENEWED, text)),
-    )
+    return Baselines(request.node, lambda text: request.node.user_properties.append((_RENEWED, text)))
 
 
 @pytest.fixture
@@ -90,12 +95,12 @@ def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
 
 
 class _Summary:
-    """Collects what the tests reported, and prints it at the end."""
+    """Collects what the tests reported; prints it at the end, and writes it as Markdown where that is asked for."""
 
-    def __init__(self) -> None:
+    def __init__(self, file: Path | None) -> None:
+        self.file = file
         self.rows: list[dict[str, str]] = []
-        self.more: list[str] = []
-        self.renewed: list[str] = []
+        self.notes: list[str] = []
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Read the properties of a test once, when all of its phases are over."""
@@ -104,27 +109,37 @@ class _Summary:
             rows = [{"test": report.nodeid, **json.loads(value)} for name, value in found if name == _CHECKED]
             self.rows += rows[-_MOST_ROWS:]
             if len(rows) > _MOST_ROWS:
-                self.more.append(f"{report.nodeid}: {len(rows) - _MOST_ROWS:,} earlier checks are not listed")
-            self.renewed += [value for name, value in found if name == _RENEWED]
+                self.notes.append(f"{report.nodeid}: {len(rows) - _MOST_ROWS:,} earlier checks are not listed")
+            self.notes += [value for name, value in found if name == _RENEWED]
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """Print a line for each measure that was checked and each baseline that was renewed."""
-        if not (self.rows or self.renewed):
+        if not (self.rows or self.notes):
             return
         terminalreporter.section("rankeval")
-        for line in [*_drawn(self.rows), *self.more, *self.renewed]:
+        from rankeval_pytest.summary import table_of
+
+        lines = table_of(self.rows).to_text().splitlines() if self.rows else []
+        del lines[1:2]  # the rule: the header is one line, as a row is
+        for line in [*lines, *self.notes]:
             terminalreporter.write_line(line)
 
+    @pytest.hookimpl(wrapper=True, tryfirst=True)  # the outermost: pytest has printed all if a file cannot be written
+    def pytest_sessionfinish(self, session: pytest.Session) -> Iterator[None]:
+        """Append the Markdown to the step summary of GitHub, and write it to the file of the option."""
+        yield
+        step = os.environ.get("GITHUB_STEP_SUMMARY") if self.rows else None
+        if not (step or self.file):
+            return
+        from rankeval.io.opening import write_atomically
+        from rankeval_pytest.summary import to_markdown
 
-def _drawn(rows: list[dict[str, str]]) -> list[str]:
-    if not rows:
-        return []
-    cells = [_COLUMNS, *([row[column] for column in _COLUMNS] for row in rows)]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    return [
-        "  ".join(
-            text.rjust(width) if name in ("queries", "gain") else text.ljust(width)
-            for name, text, width in zip(_COLUMNS, line, widths, strict=True)
-        ).rstrip()
-        for line in cells
-    ]
+        text = to_markdown(self.rows, self.notes, session.testsfailed)
+        if step:
+            try:
+                with Path(step).open("a", encoding="utf-8") as file:
+                    file.write(f"\n{text}")
+            except OSError as error:  # of a container that knows the variable, and not the folder
+                sys.stderr.write(f"\nrankeval: nothing is appended to GITHUB_STEP_SUMMARY: {error}\n")
+        if self.file:
+            write_atomically(self.file, [text.encode()])

@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike
 
 from rankeval._checks import check_count, check_number
 from rankeval.collection.convention import Convention, get_convention
-from rankeval.errors import InvalidInput
 from rankeval.evaluation import Given
 from rankeval.measures.set_based import false_and_missed
 
@@ -65,9 +64,7 @@ class ContingencyTable:
 
 
 def _rates(table: pd.DataFrame, beta: float) -> pd.DataFrame:
-    check_number("beta", beta)
-    if beta < 0:
-        raise InvalidInput(f"beta is 0 or greater (found {beta})")
+    check_number("beta", beta, least=0)
     hits, false, missed = (table[name] for name in ("true_positives", "false_positives", "false_negatives"))
     rates = {
         "precision": hits / (hits + false),

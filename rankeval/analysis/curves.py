@@ -22,6 +22,8 @@ from rankeval.join.flat import Floats
 from rankeval.join.joined import Joined
 from rankeval.join.judged import Judged
 
+__all__ = ["LEVELS", "ROC", "PrecisionRecall", "precision_recall", "roc"]
+
 LEVELS = tuple(level / 10 for level in range(11))
 """The eleven standard levels of recall."""
 
@@ -136,11 +138,8 @@ def precision_recall(
         rank, hits = _points(judged, number, rel)
         precision = hits / rank
         best = np.maximum.accumulate(precision[::-1])[::-1]
-        rows.append(
-            pd.DataFrame(
-                {"qid": query, "rank": rank, "recall": hits / relevant, "precision": precision, "interpolated": best}
-            )
-        )
+        points = {"qid": query, "rank": rank, "recall": hits / relevant, "precision": precision, "interpolated": best}
+        rows.append(pd.DataFrame(points))
         levels[query] = [best[10 * hits >= tenth * relevant].max(initial=0.0) for tenth in range(11)]
         areas[query] = float((np.diff(hits, prepend=0.0) * best).sum() / relevant)
     columns = ["qid", "rank", "recall", "precision", "interpolated"]
@@ -233,11 +232,13 @@ def roc(
     )
 
 
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 def _queries(joined: Joined) -> list[tuple[Any, Judged, int]]:
-    found = []
-    for part, judged, _ in joined.chunks():
-        found += [(query, judged, number) for number, query in enumerate(joined.queries[part].tolist())]
-    return found
+    parts = ((joined.queries[part].tolist(), judged) for part, judged, _ in joined.chunks())
+    return [(query, judged, number) for queries, judged in parts for number, query in enumerate(queries)]
 
 
 def _points(judged: Judged, number: int, rel: float) -> tuple[Floats, Floats]:

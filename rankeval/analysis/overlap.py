@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from rankeval._checks import count
+from rankeval._checks import check_share, count
 from rankeval.collection.run import Run, as_run
 from rankeval.errors import InvalidInput
 
@@ -69,8 +69,7 @@ def rank_biased_overlap(run: Any, other: Any, *, p: float = 0.9) -> Overlap:
     >>> float(same.per_query.at["q", "rbo"])
     1.0
     """
-    if not isinstance(p, (float, int, np.number)) or not 0 < p < 1:
-        raise InvalidInput(f"p, the chance to look at the next rank, is a number above 0 and below 1 (found {p!r})")
+    check_share("p", p)
     one, two = as_run(run), as_run(other)
     _refuse_unlike(one, two)
     first, second = _lists(one), _lists(two)

@@ -31,6 +31,7 @@ from rankeval.cli.options import (
     sized,
 )
 from rankeval.cli.output import (
+    ask,
     from_here,
     print_comparison,
     print_frame,
@@ -51,6 +52,7 @@ RATES = ("name", "test", "world", "n", "comparisons", "sides", "quantity", "rate
 DISTRIBUTION = "rankeval-mlflow"
 SHOWN_VERSIONS = ("numpy", "scipy", "pandas", "pyarrow", "scikit-learn", "mlflow", "lightgbm", "xgboost", "catboost")
 
+Files = Annotated[list[Path], typer.Argument(metavar="TABLE|QRELS RUN", help="A table, or judgments and a run.")]
 Runs = Annotated[list[Path], typer.Argument(metavar="RUN...", help="Rankings, one file each.")]
 
 
@@ -102,7 +104,7 @@ def _options(
 
 
 @app.command()
-@options("settings keys output verbose", output=KeysFormat.text)
+@options("settings check keys output verbose", output=KeysFormat.text)
 def run(
     config: Annotated[
         str | None,
@@ -110,6 +112,7 @@ def run(
     ] = None,
     *,
     settings: list[str] | None,
+    check: bool,
     keys: bool,
     output: KeysFormat,
     verbose: bool,
@@ -131,8 +134,13 @@ def run(
     from rankeval.experiment.config import load_config
 
     checked = load_config(config, settings or ())  # before the slow imports, to answer a misspelt key at once
-    from rankeval.experiment import run_experiment
+    from rankeval.experiment import check_run, run_experiment
     from rankeval.experiment.recipe import NOT_LOGGED
+
+    if check:
+        for part in check_run(checked).logged():
+            tell(f"{part.role}: {part.name}, {count(part.n_queries, 'query')}, {count(part.n_rows, 'row')}")
+        return
 
     with warnings.catch_warnings(), show_progress() as progress:
         warnings.filterwarnings("ignore", NOT_LOGGED, errors.RankevalWarning)  # printed below, as an error
@@ -147,6 +155,22 @@ def run(
     if result.tracking_error:
         say(f"error: {result.tracking_error}")
         raise typer.Exit(2)
+
+
+@app.command()
+@options("qid relevance score features into")
+def init(files: Files, **given: Any) -> None:
+    """Write the first files for your data: an experiment, a relevance test with its baseline, a workflow of CI.
+
+    A table is Parquet, CSV, TSV, LETOR or a folder of LETOR. Its columns are guessed by names and contents, and what was
+    guessed is printed. If a guess is open, you are asked, or you name the column. Nothing is overwritten: if one of the
+    files is there, none is written.
+    """
+    from rankeval.starting import start
+
+    asks = ask if sys.stdin.isatty() and sys.stdout.isatty() else None
+    for topic, said in start(files, ask=asks, **given).items():
+        tell(f"{topic:<10} {' '.join(said.split())}")
 
 
 @app.command("tests")

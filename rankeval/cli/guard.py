@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rankeval import errors
-from rankeval._checks import count, few
+from rankeval._checks import count, few, unique_keys
 from rankeval.cli.net import OwnAnswers, steps
 from rankeval.cli.options import COLLECTION, Format, ending_with, options
 from rankeval.cli.output import print_comparison, print_frame, print_rows, say, tell
@@ -452,13 +452,21 @@ def _texts(path: Path, limits: Limits) -> dict[str, str]:
 
     found = {}
     for number, line in enumerate(read_text(path, limits).decode().splitlines(), start=1):
-        name, tab, text = line.partition("\t")
+        name, tab, text = _of_beir(line) if line.startswith("{") else line.partition("\t")
         if not (name and tab):
             raise errors.FileFormatError(
                 f"{path}, line {number}: expected a query, a tab and its text, found {line[:80]!r}"
             )
         found[name] = text
     return found
+
+
+def _of_beir(line: str) -> tuple[str, str, str]:
+    try:
+        row = json.loads(line, object_pairs_hook=unique_keys)
+        return str(row["_id"]), "\t", str(row["text"])
+    except (ValueError, KeyError, TypeError, RecursionError):  # of no JSON, no object, or one without these
+        return "", "", ""
 
 
 def _scores(path: Path, limits: Limits) -> list[float]:

@@ -98,7 +98,7 @@ OPTIONS: dict[str, tuple[Any, ...]] = {
     "query": (TEXTS, None, "A query by the id under which it was registered; several times."),
     # A test collection in files.
     "qrels": (FILE, None, "Judgments, in any format that rankeval evaluate reads."),
-    "texts": (FILE, None, "With --qrels: the texts of the queries, one line QUERY<tab>TEXT each."),
+    "texts": (FILE, None, "With --qrels: the texts of the queries, QUERY<tab>TEXT a line or BEIR's queries.jsonl."),
     "data": (
         FILE,
         None,
@@ -107,7 +107,7 @@ OPTIONS: dict[str, tuple[Any, ...]] = {
     "qid": (TEXT, None, "Column of the query, in a table."),
     "label": (TEXT, None, "Column of the relevance, in a table."),
     "docid": (TEXT, None, "Column of the document, in a table."),
-    "features": (TEXTS, None, "A column to be a feature; all columns of numbers if none.", "--feature"),
+    "features": (TEXTS, None, "A column to be a feature; all columns of numbers if none.", "--feature --features"),
     "part": (TEXT, None, "Take the rows of a table whose column says test, or VALUE."),
     "input_format": (TEXT, None, "Format of the judgments or of the table; else content and suffix decide."),
     # What is read and printed, and how.
@@ -121,6 +121,11 @@ OPTIONS: dict[str, tuple[Any, ...]] = {
     "n_jobs": (int, 1, "Number of processes; -1 for all cores."),
     "folder": (TEXT, None, "Write the scores of each query there, as Parquet. The same command goes on after a kill."),
     "settings": (TEXTS, None, "Replace a setting, as in --set cv.n_splits=10.", "--set"),
+    "check": (bool, False, "Check the file, its data and the guard, and run nothing.", "--check"),
+    # The first files.
+    "relevance": (TEXT, None, "Column of the relevance, in a table."),
+    "score": (TEXT, None, "Column of the score, in a table of scored rows."),
+    "into": (Path, Path(), "The root of the repository."),
     "keys": (bool, False, "Print all keys of an experiment file, and run nothing.", "--keys"),
     "output": (Format, Format.table, "How to print it.", "--format"),
     "verbose": (bool, False, "Print the whole comparison too, and the digests of plan and ledger.", "--verbose"),

@@ -77,6 +77,15 @@ def show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
     say(f"warning: {' '.join(str(message).split())}")
 
 
+def ask(role: str, choices: Sequence[str]) -> str:
+    """Ask which of some columns has a role, by their numbers: a name may hold anything."""
+    from rich.prompt import IntPrompt
+
+    tell("\n".join(f"{number:>4}  {name}" for number, name in enumerate(choices, start=1)))
+    numbers = [str(number) for number in range(1, len(choices) + 1)]
+    return choices[IntPrompt.ask(f"Which column is the {role}?", choices=numbers, show_choices=False) - 1]
+
+
 def print_scores(evaluations: Mapping[str, Evaluation], output: Format, *, per_query: bool) -> None:
     """Print one row per run (and query) and one column per measure, without the slow import of pandas."""
     from rankeval.evaluation.result import aggregates

@@ -137,18 +137,24 @@ class Qrels(Rows):
         return cls._of(frames.from_records(records, "relevance"))
 
     @classmethod
-    def from_dict(cls, judgments: Mapping[Any, Mapping[Any, Any]]) -> Qrels:
+    def from_dict(cls, judgments: Mapping[Any, Any]) -> Qrels:
         """Return the judgments of ``{qid: {docid: relevance}}``, or ``{qid: {docid: {aspect: relevance}}}``.
 
         Parameters
         ----------
         judgments : mapping
-            A query with an empty mapping has no judgments and so no rows.
+            Instead of a dict, a query may have a list or a set of its relevant documents, which get the grade 1, or a
+            list of pairs ``(docid, relevance)``. A query with an empty mapping or list has no judgments and so no rows.
 
         Raises
         ------
         InvalidInput
-            If an inner value is no mapping, or an id or a grade is refused.
+            If an inner value is no mapping and no list, a list has a document twice, or an id or a grade is refused.
+
+        Examples
+        --------
+        >>> Qrels.from_dict({"q1": ["d1", "d2"], "q2": {"d1": 2}})
+        Qrels(3 judgments, 2 queries, grades 1 to 2)
         """
         return cls._of(frames.from_dict(judgments, "relevance"))
 

@@ -118,7 +118,7 @@ class Rows:
         *,
         limits: Limits = DEFAULT,
     ) -> Self:
-        """Read a file: TREC text, CSV or TSV with a header, JSON lines, Parquet, or a format of your own.
+        """Read a file: TREC text, CSV or TSV with a header, JSON, JSON lines, Parquet, or a format of your own.
 
         Parameters
         ----------
@@ -179,7 +179,7 @@ class Rows:
             return cls._of(frames.from_frame(given, cls._value))
         if frames.is_records(given):
             return cls._of(frames.from_records(given, cls._value))
-        forms = f"{cls.__name__}, {{qid: {{docid: {cls._value}}}}}, a frame or a path"
+        forms = f"{cls.__name__}, {{qid: {{docid: {cls._value}}}}}, {{qid: [docid, ...]}}, a frame or a path"
         raise InvalidInput(f"expected {cls._words} as {forms}, found a {type(given).__name__}")
 
     def write(self, path: str | os.PathLike[str], format: str | None = None) -> None:  # noqa: A002

@@ -130,20 +130,26 @@ class Run(Rows):
         return cls._of(replace(columns, name=name or columns.name))
 
     @classmethod
-    def from_dict(cls, scores: Mapping[Any, Mapping[Any, Any]], *, name: str | None = None) -> Run:
-        """Return the ranking of ``{qid: {docid: score}}``.
+    def from_dict(cls, scores: Mapping[Any, Any], *, name: str | None = None) -> Run:
+        """Return the ranking of ``{qid: {docid: score}}``, ``{qid: [docid, ...]}`` or ``{qid: [(docid, score), ...]}``.
 
         Parameters
         ----------
         scores : mapping
-            A query with an empty mapping retrieved nothing and has no rows.
+            A list of ids is ranked, the best first: its scores are -1, -2, ... Lists may be tuples, arrays or columns.
+            A query with an empty mapping or list retrieved nothing and has no rows.
         name : str, optional
             The system's name.
 
         Raises
         ------
         InvalidInput
-            If an inner value is no mapping, or an id or a score is refused.
+            If an inner value is no mapping and no list, a list has a document twice, or an id or a score is refused.
+
+        Examples
+        --------
+        >>> Run.from_dict({"q1": ["d7", "d2"], "q2": ["d1"]}).score.tolist()
+        [-1.0, -2.0, -1.0]
         """
         return cls._of(replace(frames.from_dict(scores, "score"), name=name))
 

@@ -203,14 +203,13 @@ def compare(
 
 
 def _check_correction(settings: ComparisonSettings) -> None:
-    name, one_sided = settings.correction, settings.sides == 1
-    if CORRECTIONS[name].all_pairs_only and (one_sided or settings.claim != "difference"):
-        found = f"alternative={settings.alternative!r}" if one_sided else f"claim={settings.claim!r}"
-        raise InvalidInput(f'{name} is a two-sided test for a difference, found {found}; use correction="max_t"')
-    if CORRECTIONS[name].all_pairs_only and settings.baseline is not None:
-        raise InvalidInput(
-            f"{name} compares all pairs", remedy='leave out baseline=, or use correction="max_t" for one baseline'
-        )
+    name, needed = settings.correction, {"alternative": "two-sided", "claim": "difference", "baseline": None}
+    for argument, value in needed.items() if CORRECTIONS[name].all_pairs_only else ():
+        if (found := getattr(settings, argument)) != value:
+            expected = f"{value!r}, since {name} tests all pairs for a difference"
+            raise InvalidInput(
+                argument=argument, found=repr(found), expected=expected, remedy='or use correction="max_t"'
+            )
 
 
 def _compared(

@@ -113,16 +113,8 @@ def best_system(record: ComparisonRecord, measure: str) -> Choice:
     sign = direction(measure)
     found = value_of_choice(sign * values, asked.of_resampling)
     low, high = sorted((sign * found.ci_low, sign * found.ci_high))
-    return Choice(
-        system=names[found.leader],
-        measure=measure,
-        baseline=asked.baseline,
-        estimate=sign * found.estimate,
-        ci_low=low,
-        ci_high=high,
-        n_candidates=len(names),
-        confidence_level=asked.confidence_level,
-    )
+    leader, value = names[found.leader], sign * found.estimate
+    return Choice(leader, measure, asked.baseline, value, low, high, len(names), asked.confidence_level)
 
 
 class _RowScores(NamedTuple):

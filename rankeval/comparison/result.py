@@ -14,7 +14,7 @@ from rankeval.comparison.derived import best_system, effects_of, has_scores, pos
 from rankeval.comparison.figures import drawn
 from rankeval.comparison.headline import headline
 from rankeval.comparison.record import Choice, ComparisonRecord, from_json, kept, main_measure, to_json
-from rankeval.comparison.tables import laid_out, unjudged_tables
+from rankeval.comparison.tables import laid_out, printed, unjudged_tables
 from rankeval.render.tables import Table
 from rankeval.significance.declarations import Rng
 
@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, eq=False)
 class Comparison(ComparisonRecord):
     """The differences between systems, with the test, its settings and notes for the reader.
+
+    Printed, it has the mean of each system, its difference, the adjusted interval and p, and won/tied/lost. ``table``
+    and the tables for papers have all columns.
 
     Attributes
     ----------
@@ -79,7 +82,8 @@ class Comparison(ComparisonRecord):
         measures by aspect.
     standing : str
         How far the result can be believed, if the guard opened it: "confirmatory", "first look of this project",
-        "concurrent", "exploratory" or "secondary", as of the opening. The notes say why. "" without a guard.
+        "concurrent", "exploratory" or "secondary", as of the opening. "" without a guard. Notes, reports and tags have
+        three words: a first look and a secondary view are "exploratory" there, and the sentence behind it says why.
     opening : dict or None
         The facts on the opening, if the guard opened it: looks (of the project up to this plan), later, elsewhere,
         looks_added (by the call that opened it), project, test, plan, ledger, head.
@@ -328,8 +332,7 @@ class Comparison(ComparisonRecord):
         ltr & \textbf{0.618}\textsuperscript{*} \\
         \bottomrule
         """
-        found = laid_out(self, layout, against=against, spread=spread, gain=gain, digits=digits)
-        return found.to_latex(label=label)
+        return laid_out(self, layout, against=against, spread=spread, gain=gain, digits=digits).to_latex(label=label)
 
     def to_markdown(
         self,
@@ -495,4 +498,4 @@ class Comparison(ComparisonRecord):
 
     @property
     def _tables(self) -> list[Table]:
-        return [laid_out(self, "comparisons", digits=4), *unjudged_tables(self)]
+        return [printed(self), *unjudged_tables(self)]

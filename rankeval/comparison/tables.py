@@ -29,15 +29,7 @@ from numpy.typing import NDArray
 from rankeval._checks import shown as as_shown
 from rankeval._registry import chosen
 from rankeval.comparison.derived import held_scores
-from rankeval.comparison.record import (
-    PARTED,
-    ComparisonRecord,
-    gains,
-    known_means,
-    part_of_row,
-    parted,
-    shown_level,
-)
+from rankeval.comparison.record import PARTED, ComparisonRecord, gains, known_means, part_of_row, parted, shown_level
 from rankeval.errors import InvalidInput
 from rankeval.measures import greater_is_better
 from rankeval.render import layouts
@@ -148,6 +140,12 @@ def _comparisons(record: ComparisonRecord, *, gain: bool, digits: int | None) ->
     return replace(shown, caption=record.caption, notes=notes)
 
 
+def printed(record: ComparisonRecord) -> Table:
+    """Return the table of a comparison that is printed: what a decision needs, or the mean of the only system."""
+    whole = laid_out(record, "comparisons", digits=4)
+    return whole if record.table.empty else layouts.for_decisions(whole, record.settings.baseline)
+
+
 def unjudged_tables(record: ComparisonRecord) -> list[Table]:
     """Return the tables on unjudged documents: of condensed lists, if they were asked for, and of unequal shares.
 
@@ -158,7 +156,7 @@ def unjudged_tables(record: ComparisonRecord) -> list[Table]:
     """
     found = []
     if record.condensed is not None:
-        second = _comparisons(replace(record, table=record.condensed, notes=()), gain=False, digits=4)
+        second = printed(replace(record, table=record.condensed, notes=()))
         found.append(replace(second, caption=f"Without unjudged documents: {second.caption}"))
     unequal = None if record.bounds is None else record.bounds[record.bounds["shares_differ"]].head(MOST_ROWS)
     if unequal is not None and len(unequal):

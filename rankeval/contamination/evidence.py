@@ -61,7 +61,6 @@ from numpy.typing import NDArray
 from rankeval.contamination.entries import SHARED_BY_FEW, Entries, LabelCounts, times_among
 from rankeval.contamination.fingerprint import Fingerprint
 from rankeval.contamination.hashing import taken
-from rankeval.join.matching import Hashes
 
 IDENTIFIABLE_BITS = 40.0
 """Evidence that a query needs to count; a chance of 2^-40 is small enough for collections of a million queries."""
@@ -75,28 +74,10 @@ _UNUSUAL_VALUE_BITS = 6.0
 _COUNTED = 1 << 18
 """Kept rows up to which unusual values are counted in all of them; of more, where rarity does not identify a query."""
 
-_TINY, _NEGLIGIBLE = 1e-280, 1e-17
-"""Below the first, a share loses digits; a term of less than the second adds nothing to a sum."""
+_TINY = 1e-280
+"""Below it, a share loses digits."""
 
 _LOG_Z = np.linspace(-8.0, 40.0, 241)
-
-
-def chance_of_labels(registered: Hashes, candidate: Hashes) -> float:
-    """Return the chance that foreign queries show the candidate's label patterns; 1 if some are not registered.
-
-    Parameters
-    ----------
-    registered, candidate : ndarray of uint64
-        The label signature of each query.
-    """
-    known, times = np.unique(registered, return_counts=True)
-    drawn, drawn_times = np.unique(candidate, return_counts=True)
-    if not len(known) or not len(drawn):
-        return 1.0
-    place = np.minimum(np.searchsorted(known, drawn), len(known) - 1)
-    if not bool(((known[place] == drawn) & (times[place] >= drawn_times)).all()):
-        return 1.0
-    return chance_of_being_contained(times, int(drawn_times.sum()))
 
 
 def chance_of_being_contained(times: NDArray[np.int64], n_drawn: int) -> float:
@@ -120,23 +101,15 @@ def _log_partial_exponential(terms: int, log_x: NDArray[np.float64]) -> NDArray[
     """Return log(sum_{k <= terms} x^k / k!).
 
     That is x + log Q(terms + 1, x) with the regularised incomplete gamma function Q. Where Q is too small for a float,
-    x is far above ``terms``, and the sum is read from its last term, the largest: x^m / m! (1 + m / x + ...).
+    x is far above ``terms``, and the sum is bounded from its last term, the largest: x^m / m! (1 + m / x + ...).
     """
     from scipy.special import gammaincc, gammaln
 
     x = np.exp(log_x)
     share = gammaincc(terms + 1, x)
-    tiny = share < _TINY
-    with np.errstate(divide="ignore"):
-        total: NDArray[np.float64] = x + np.log(share)
-    if tiny.any():
-        ratio, rest = np.ones(int(tiny.sum())), np.zeros(int(tiny.sum()))
-        for k in range(terms, -1, -1):
-            rest += ratio
-            ratio = ratio * k / x[tiny]
-            if (ratio < _NEGLIGIBLE * rest).all():
-                break
-        total[tiny] = terms * log_x[tiny] - gammaln(terms + 1) + np.log(rest)
+    with np.errstate(divide="ignore", invalid="ignore"):  # of what the other branch gives
+        bound = terms * log_x - gammaln(terms + 1) - np.log1p(-terms / x)
+        total: NDArray[np.float64] = np.where(share < _TINY, bound, x + np.log(share))
     return total
 
 
@@ -235,8 +208,6 @@ def unusual_values(kept: Entries, data: Fingerprint) -> Entries:
     np.maximum.at(greatest, kept.query, kept.value)
     # The rows whose hashes are kept, looked up by (query, hash).
     here = np.flatnonzero(weak[data.codes] & (known <= greatest[data.codes]))
-    if not len(here):
-        return kept
     key = (kept.query.astype(np.uint64) << np.uint64(32)) | kept.value
     place = np.searchsorted(key, (data.codes[here].astype(np.uint64) << np.uint64(32)) | known[here])
     more = np.zeros(len(kept), dtype=np.float32)
@@ -324,15 +295,15 @@ def paid(log_ratios: NDArray[np.float64], price: float) -> NDArray[np.float64]:
     return log_ratios - each
 
 
-def ratios_of_counts(ours: LabelCounts, theirs: LabelCounts, chances: Chances) -> NDArray[np.float64]:
+def ratios_of_counts(ours: LabelCounts, theirs: LabelCounts, chances: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return log l_i(e) of queries by their multisets of labels.
 
     Parameters
     ----------
     ours, theirs : LabelCounts
         The shared queries, registered and in the data, in the same order.
-    chances : Chances
-        The chances of the registered queries under H0.
+    chances : ndarray of float of shape (n_shared, 3)
+        The chances of the registered queries under H0, as `chances_of_labels` returns them.
     """
     same_size = ours.sizes == theirs.sizes
     if len(ours.levels) and len(theirs.levels):
@@ -345,10 +316,9 @@ def ratios_of_counts(ours: LabelCounts, theirs: LabelCounts, chances: Chances) -
     n = ours.sizes[:, None]
     none, one = binom.pmf(0, n, CHANGED), binom.pmf(1, n, CHANGED)
     under_h1 = np.stack([none, one, np.maximum(1 - none - one, 0)])
-    under_h0 = np.stack([chances.none, chances.one, np.ones(len(chances.none))])
     rows = np.arange(len(n_changed))
     with np.errstate(divide="ignore"):
-        ratios: NDArray[np.float64] = np.log(under_h1[n_changed, rows]) - np.log(under_h0[n_changed, rows])[:, None]
+        ratios: NDArray[np.float64] = np.log(under_h1[n_changed, rows]) - np.log(chances[rows, n_changed])[:, None]
     return ratios
 
 
@@ -410,46 +380,34 @@ def _factors(
     return agree, np.where(CHANGED == 0, -np.inf, np.minimum(differ, 0))
 
 
-@dataclass(frozen=True, eq=False)
-class Chances:
-    """Bounds on the chances, under H0, that the labels of registered queries are met again.
+def chances_of_labels(labels: LabelCounts, *, alike: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
+    """Return bounds on the chances, under H0, that the labels of registered queries are met again.
 
-    Attributes
+    Parameters
     ----------
-    none, one : ndarray of float of shape (n_queries,)
-        That no label differs; that one does.
+    labels : LabelCounts
+        Their labels.
+    alike : ndarray of float of shape (n_queries,), optional
+        The share of other queries with the same labels; by default the most frequent one of them may differ.
+
+    Returns
+    -------
+    ndarray of float of shape (n_queries, 3)
+        That no label differs, that one does, and 1 for more.
     """
-
-    none: NDArray[np.float64]
-    one: NDArray[np.float64]
-
-    @classmethod
-    def of(cls, labels: LabelCounts, *, alike: NDArray[np.float64] | None = None) -> Chances:
-        """Return the chances for the queries of a collection.
-
-        Parameters
-        ----------
-        labels : LabelCounts
-            Their labels.
-        alike : ndarray of float of shape (n_queries,), optional
-            The share of other queries with the same labels; by default the most frequent one of them may differ.
-        """
-        n_queries = len(labels.sizes)
-        if not len(labels.levels):
-            return cls(np.full(n_queries, _FLOOR[0]), np.full(n_queries, _FLOOR[1]))
-        counts, n = labels.counts.astype(np.int64), np.maximum(labels.sizes, 1)
-        own = np.exp2(labels.entropy + (counts * np.log2(np.maximum(counts, 1) / n[:, None])).sum(axis=1))
-        # P(c + 1 of a, - 1 of b) = P(c) c_a / (c_a + 1); and a bit more, since c / n need not be the probabilities.
-        n_levels = (counts > 0).sum(axis=1)
-        neighbours = 1.3 * own * (counts / (counts + 1)).sum(axis=1) * np.maximum(n_levels - 1, 1)
-        again = _again(labels)
-        alike = labels.alike(but=labels.most_frequent) if alike is None else alike
-        none = np.maximum(np.maximum(own, again), np.maximum(alike, _FLOOR[0]))
-        return cls(np.minimum(none, 1), np.clip(neighbours, np.maximum(_FLOOR[1], np.minimum(again, 0.5)), 1))
-
-    def take(self, queries: NDArray[np.int64]) -> Chances:
-        """Return the chances of some queries."""
-        return Chances(self.none[queries], self.one[queries])
+    n_queries = len(labels.sizes)
+    if not len(labels.levels):
+        return np.tile([*_FLOOR, 1.0], (n_queries, 1))
+    counts, n = labels.counts.astype(np.int64), np.maximum(labels.sizes, 1)
+    own = np.exp2(labels.entropy + (counts * np.log2(np.maximum(counts, 1) / n[:, None])).sum(axis=1))
+    # P(c + 1 of a, - 1 of b) = P(c) c_a / (c_a + 1); and a bit more, since c / n need not be the probabilities.
+    n_levels = (counts > 0).sum(axis=1)
+    neighbours = 1.3 * own * (counts / (counts + 1)).sum(axis=1) * np.maximum(n_levels - 1, 1)
+    again = _again(labels)
+    alike = labels.alike(but=labels.most_frequent) if alike is None else alike
+    none = np.maximum(np.maximum(own, again), np.maximum(alike, _FLOOR[0]))
+    one = np.clip(neighbours, np.maximum(_FLOOR[1], np.minimum(again, 0.5)), 1)
+    return np.column_stack([np.minimum(none, 1), one, np.ones(n_queries)])
 
 
 def _again(labels: LabelCounts) -> NDArray[np.float64]:

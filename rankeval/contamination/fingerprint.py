@@ -20,7 +20,7 @@ order of rows and queries lead to the same hashes. The kinds of content are
 ``text``       the texts of the queries; in layer 2 only
 
 Data is recognised after changes by coarser traces of each query: rounded rows, documents with their labels, counts of
-labels, columns (`contamination.columns`), and a hash of the query id.
+labels, columns (`contamination.entries`), and a hash of the query id.
 
 All of it is computed when it is first asked for, and once. So a fingerprint must be asked before the data changes, and
 a scorer does not pay for what its ledger need not know.
@@ -35,15 +35,14 @@ import hashlib
 import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rankeval._checks import count
-from rankeval.contamination.columns import column_entries
-from rankeval.contamination.entries import Entries, LabelCounts, label_bytes, short, summand
+from rankeval.contamination.entries import Entries, LabelCounts, column_entries, label_bytes, multisets, short
 from rankeval.contamination.hashing import (
     as_matrix,
     as_numbers,
@@ -80,16 +79,10 @@ class Lazy(Mapping[str, Hashes]):
     """
 
     def __init__(self, makers: Mapping[str, Callable[[], Hashes]], not_kept: Sequence[str] = ()) -> None:
-        self._makers = makers
-        self._not_kept = not_kept
-        self._made: dict[str, Hashes] = {}
+        self._makers = {kind: make if kind in not_kept else cache(make) for kind, make in makers.items()}
 
     def __getitem__(self, kind: str) -> Hashes:
-        if kind in self._not_kept:
-            return self._makers[kind]()
-        if kind not in self._made:
-            self._made[kind] = self._makers[kind]()
-        return self._made[kind]
+        return self._makers[kind]()
 
     def __contains__(self, kind: object) -> bool:
         return kind in self._makers  # a mapping's own computes them
@@ -144,17 +137,12 @@ class Fingerprint:
         rows, labels = self.rows[self.strongest], self.rows.get("labels")
         if self.strongest == "labels":
             return self.queries["labels"]
-        return _per_query(rows if labels is None else join(rows, labels), self.codes, self.n_queries)
+        return multisets(rows if labels is None else join(rows, labels), self.codes, self.n_queries)
 
     @cached_property
     def ids(self) -> Hashes:
         """One hash per query id."""
         return text_hashes(self.names)
-
-    @cached_property
-    def sizes(self) -> NDArray[np.int64]:
-        """Number of rows of each query."""
-        return np.bincount(self.codes, minlength=self.n_queries)
 
     @cached_property
     def label_counts(self) -> LabelCounts | None:
@@ -230,21 +218,20 @@ class Fingerprint:
             Ids, each once.
         """
         if np.array_equal(names, self.names):  # as those of a run on these judgments are: a dict takes seconds
-            found = np.empty(self.n_queries, dtype=np.int64)
-            found[np.argsort(self.content, kind="stable")] = np.arange(self.n_queries)
-            return found
-        place = {name: place for place, name in enumerate(self.names_by_content.tolist())}
+            return self._rank
+        place = dict(zip(self.names.tolist(), self._rank.tolist(), strict=True))
         return np.array([place.get(name, -1) for name in names.tolist()], dtype=np.int64)
+
+    @cached_property
+    def _rank(self) -> NDArray[np.int64]:
+        return np.argsort(np.argsort(self.content, kind="stable"), kind="stable")
 
     @cached_property
     def canonical_order(self) -> NDArray[np.intp]:
         """The rows sorted by content, the rows of a query together, whatever order they were given in."""
-        rank = np.empty(self.n_queries, dtype=np.intp)
-        rank[np.argsort(self.content, kind="stable")] = np.arange(self.n_queries)
-        keys = [self.rows[self.strongest], rank[self.codes]]
-        if "labels" in self.rows:  # rows of equal content and other labels need an order too
-            keys.insert(0, self.rows["labels"])
-        return np.lexsort(keys)
+        # Rows of equal content and other labels need an order too.
+        minor = [self.rows["labels"]] if "labels" in self.rows else []
+        return np.lexsort([*minor, self.rows[self.strongest], self._rank[self.codes]])
 
     def outputs(self, score: Any, queries: NDArray[np.bool_] | None = None) -> dict[str, Hashes]:
         """Return the ranking of each query as one hash per kind of row, ties included.
@@ -268,7 +255,7 @@ class Fingerprint:
         codes = self.codes[rows]
         level = tie_levels(codes, scores[rows])
         return {
-            kind: _per_query(join(self.rows[kind][rows], level), codes, self.n_queries)
+            kind: multisets(join(self.rows[kind][rows], level), codes, self.n_queries)
             for kind in ("features", "documents", "labels")
             if kind in self.rows
         }
@@ -354,7 +341,7 @@ def run_outputs(data: Fingerprint, run: Run) -> dict[str, Hashes]:
     """
     ranked = _by_query({"documents": lambda: text_hashes(run.docid)}, {"documents": len(run.docid)}, run.qid, None)
     level = tie_levels(ranked.codes, run.score)
-    order = _per_query(join(ranked.rows["documents"], level), ranked.codes, ranked.n_queries)
+    order = multisets(join(ranked.rows["documents"], level), ranked.codes, ranked.n_queries)
     if np.array_equal(ranked.names, data.names):
         own = order
     else:
@@ -390,11 +377,8 @@ def _levels(codes: NDArray[np.intp], score: NDArray[np.float64]) -> Hashes:
     order = np.argsort(-score)
     order = order[order_of(codes[order])]
     query, sorted_score = codes[order], score[order]
-    new_query = np.ones(len(order), dtype=bool)
-    new_query[1:] = query[1:] != query[:-1]
-    step = np.zeros(len(order), dtype=np.int64)
-    step[1:] = (sorted_score[1:] != sorted_score[:-1]) & ~new_query[1:]
-    total = np.cumsum(step)
+    new_query = np.append(True, query[1:] != query[:-1])
+    total = np.cumsum(np.append(True, sorted_score[1:] != sorted_score[:-1]) | new_query)
     level = np.empty(len(order), dtype=np.uint64)
     # The running total goes on from query to query: subtract its value at the first row of each.
     level[order] = total - np.maximum.accumulate(np.where(new_query, total, 0))
@@ -436,24 +420,15 @@ def _by_query(
     if "documents" in makers and "labels" in makers:
         makers["judgments"] = lambda: join(rows["documents"], rows["labels"])
     rows = Lazy(makers, not_kept=("labels", "judgments"))
-    hashes: dict[str, Callable[[], Hashes]] = {
-        kind: partial(_sum_of, rows, kind, codes, n_queries) for kind in makers if kind not in without
-    }
+
+    def added(kind: str) -> Hashes:
+        return multisets(rows[kind], codes, n_queries)
+
+    hashes: dict[str, Callable[[], Hashes]] = {kind: partial(added, kind) for kind in makers if kind not in without}
     if queries is not None:
         texts = _query_texts(grouping.queries, queries)
         hashes["text"] = lambda: texts
     return Fingerprint(grouping.queries, codes, rows, Lazy(hashes), **given)
-
-
-def _sum_of(rows: Mapping[str, Hashes], kind: str, codes: NDArray[np.intp], n_queries: int) -> Hashes:
-    return _per_query(rows[kind], codes, n_queries)
-
-
-def _per_query(rows: Hashes, codes: NDArray[np.intp], n_queries: int) -> Hashes:
-    """Hash the multiset of the row hashes of each query: a sum does not depend on their order."""
-    total = np.zeros(n_queries, dtype=np.uint64)
-    np.add.at(total, codes, summand(rows))
-    return join(total, np.bincount(codes, minlength=n_queries).astype(np.uint64))
 
 
 def _query_texts(names: NDArray[Any], queries: Mapping[Any, str]) -> Hashes:

@@ -30,6 +30,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from rankeval.errors import InvalidInput
@@ -54,7 +55,7 @@ def keys(n: int, salt: int = 0) -> Hashes:
 def text_hashes(values: Any) -> Hashes:
     """Return a hash per id or text; 12, 12.0 and "12" are the same id."""
     column = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
-    if not isinstance(column, pa.Array):
+    if not _is_text(column):
         column = np.asarray(column)
         if column.dtype.kind == "S":
             column = np.char.decode(column, "utf-8", _ODD_BYTES)
@@ -62,20 +63,17 @@ def text_hashes(values: Any) -> Hashes:
             column = (
                 column.astype(np.int64) if (column == np.floor(column)).all() else column
             )  # 12.0 is the same id too
-        if column.dtype.kind in "iu":
-            column = pa.array(column.astype(column.dtype.newbyteorder("=")))
-    if isinstance(column, pa.Array):
-        if pa.types.is_integer(column.type) and not column.null_count:
-            column = column.cast(pa.large_string())  # several times as fast as making Python's strings
-        found = _ascii_hashes(column) if _is_text(column.type) and not column.null_count else None
-        if found is not None:
-            return found
-        return text_hashes(column.to_numpy(zero_copy_only=False))
-    hashes = np.empty(len(column), dtype=np.uint64)
+        if column.dtype.kind in "iu":  # several times as fast as making Python's strings
+            column = pa.array(column.astype(column.dtype.newbyteorder("="))).cast(pa.large_string())
+    is_ascii = _is_text(column) and not column.null_count and pc.all(pc.string_is_ascii(column)).as_py() is not False
+    column, hashed = (column, _ascii_hashes) if is_ascii else (np.asarray(column), _letter_hashes)
     # A block of ids becomes a matrix of letters as wide as its longest id: one long id must not widen all others.
-    for start in range(0, len(column), _TEXTS):
-        hashes[start : start + _TEXTS] = _letter_hashes(column[start : start + _TEXTS])
-    return hashes
+    parts = [hashed(column[start : start + _TEXTS]) for start in range(0, len(column), _TEXTS)]
+    return np.concatenate([np.empty(0, dtype=np.uint64), *parts])
+
+
+def _is_text(column: Any) -> bool:
+    return isinstance(column, pa.Array) and column.type in (pa.string(), pa.large_string())
 
 
 def _letter_hashes(block: NDArray[Any]) -> Hashes:
@@ -89,31 +87,13 @@ def _letter_hashes(block: NDArray[Any]) -> Hashes:
     return mixed(mixed(letters) @ keys(width, salt=_SALT))
 
 
-def _is_text(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
-
-
-def _ascii_hashes(column: pa.Array) -> Hashes | None:
-    """Return the hashes of strings by their bytes; None if some are not ASCII."""
-    width = np.int64 if pa.types.is_large_string(column.type) else np.int32
-    _, offsets, data = column.buffers()
-    if offsets is None or not len(column):
-        return np.zeros(0, dtype=np.uint64)
-    bounds = np.frombuffer(offsets, dtype=width)[column.offset : column.offset + len(column) + 1]
-    text = np.frombuffer(data or b"", dtype=np.uint8)[bounds[0] : bounds[-1]]
-    if (text > 127).any():
-        return None
-    hashes = np.empty(len(column), dtype=np.uint64)
-    for start in range(0, len(column), _TEXTS):
-        part = bounds[start : start + _TEXTS + 1].astype(np.int64) - int(bounds[0])
-        size = np.diff(part)
-        letters = np.zeros((len(size), int(size.max())), dtype=np.uint8)
-        letters[np.arange(letters.shape[1]) < size[:, None]] = text[part[0] : part[-1]]
-        total = np.zeros(len(size), dtype=np.uint64)
-        for column_of_letters, key in zip(letters.T, keys(letters.shape[1], salt=_SALT), strict=True):
-            total += _LETTERS[column_of_letters] * key
-        hashes[start : start + len(size)] = mixed(total)
-    return hashes
+def _ascii_hashes(block: pa.Array) -> Hashes:
+    width = pc.max(pc.binary_length(block)).as_py()
+    letters = np.frombuffer(pc.ascii_rpad(block, width, "\0").buffers()[2] or b"", dtype=np.uint8)
+    total = np.zeros(len(block), dtype=np.uint64)
+    for column, key in zip(letters.reshape(len(block), width).T, keys(width, salt=_SALT), strict=True):
+        total += _LETTERS[column] * key
+    return mixed(total)
 
 
 _LETTERS: Hashes = mixed(np.arange(128, dtype=np.uint64))
@@ -215,10 +195,7 @@ def as_matrix(X: Any) -> Any:
         return X
     if hasattr(X, "tocsr"):
         matrix = X.tocsr()
-        if not matrix.has_canonical_format:
-            matrix = matrix.copy()
-            matrix.sum_duplicates()
-        return matrix
+        return matrix if matrix.has_canonical_format else matrix.tocoo().tocsr()  # which sums duplicates
     array = np.asarray(X)
     return array if array.dtype.kind in "biuf" else _as_float32(array)
 
@@ -278,11 +255,10 @@ def _frame_values(frame: Any) -> NDArray[np.float64]:
         if name == "qid":
             continue
         column = frame.iloc[:, position]
-        if getattr(column.dtype, "kind", "O") in "biuf":
-            columns.append(column.to_numpy(dtype=np.float64, na_value=np.nan))
-        elif getattr(column.dtype, "kind", "O") == "c":
-            columns.append(column.to_numpy())  # `_as_float32` says what to do
-        elif getattr(column.dtype, "kind", "O") in "mM":
+        kind = getattr(column.dtype, "kind", "O")
+        if kind in "biufc":  # `_as_float32` says what to do with complex numbers
+            columns.append(column.to_numpy(dtype=np.complex128 if kind == "c" else np.float64, na_value=np.nan))
+        elif kind in "mM":
             columns.append(column.to_numpy().astype(np.int64).astype(np.float64))
         else:  # words and categories: a number in [0, 1) per word
             columns.append(text_hashes(column.to_numpy(dtype=object)) / 2.0**64)

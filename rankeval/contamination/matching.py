@@ -11,18 +11,11 @@ calls of this process counts too (`Shown`), so that a loop over queries adds up.
 
 **Memory.** The same query again and again does not add up: content is kept as a set, and of the labels of a query the
 last word counts.
-
-Data that showed nothing of a registered collection needs no second look: a search scores the same folds many times.
-
-What is remembered is a SHA-256 over the features, labels and query ids as they were given, and the registration. A
-registration never changes; exemptions only take evidence away. Where data was refused or warned about, nothing is
-remembered; and where it showed a trace, that holds only as long as no other call shows more of the registration.
 """
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -36,13 +29,11 @@ from rankeval.contamination.evidence import (
     IDENTIFIABLE_BITS,
     REFUSAL_CHANCE,
     bayes_factor_bits,
-    chance_of_labels,
+    chance_of_being_contained,
 )
-from rankeval.contamination.fingerprint import Fingerprint
 from rankeval.contamination.register import RegisteredContent
-from rankeval.contamination.shared_labels import ColumnHits, SharedLabels
-from rankeval.contamination.shared_rows import SharedRows
-from rankeval.contamination.signature import Pairs, Signature, Traces
+from rankeval.contamination.shared import ColumnHits, SharedLabels, SharedRows, same_texts
+from rankeval.contamination.signature import NO_PAIRS, Pairs, Signature, Traces
 from rankeval.join.matching import Hashes
 
 
@@ -110,70 +101,6 @@ class Shown:
         if total.max() >= enough:
             told[found[: int(total.argmax()) + 1]] = True
         return told
-
-
-MEMORY: dict[str, Shown] = {}
-"""Hash of the entry of a registration -> what was shown of it."""
-
-REST: dict[str, Hashes] = {}
-"""Hash of the entry of a registration -> content of the queries that were not recognised in data that was refused.
-
-Kept only if others of the collection may be among them: whoever drops what was named keeps exactly these.
-"""
-
-
-def is_rest(registration: str, content: Hashes) -> bool:
-    """Return whether data holds all that was left of refused data without the queries that were named.
-
-    Parameters
-    ----------
-    registration : str
-        The hash of the entry of the registration.
-    content : ndarray of uint64
-        The content of each query of the data.
-    """
-    return registration in REST and bool(np.isin(REST[registration], content).all())
-
-
-_MOST = 1024
-
-_NOTHING: dict[bytes, dict[str, Hashable]] = {}
-"""Digest of the data -> id of a registration that it does not match enough -> the traces shown by then."""
-
-
-def known_nothing(data: Fingerprint, *, most_rows: int | None) -> dict[str, Hashable]:
-    """Return the registrations that the data is known not to match enough, with the traces of each; add new ones.
-
-    Parameters
-    ----------
-    data : Fingerprint
-        The data.
-    most_rows : int, optional
-        Rows whose columns are looked at first; a closer look asks anew.
-    """
-    X = data.X
-    if not isinstance(X, np.ndarray) or not X.flags.c_contiguous or "documents" in data.rows:
-        return {}
-    digest = hashlib.sha256(f"{X.dtype} {X.shape} {most_rows} {data.y is None}".encode())
-    for part in (X, data.codes, data.ids, *(() if data.y is None else (data.y,))):
-        digest.update(np.ascontiguousarray(part).data)
-    key = digest.digest()
-    if key not in _NOTHING and len(_NOTHING) >= _MOST:
-        del _NOTHING[next(iter(_NOTHING))]
-    return _NOTHING.setdefault(key, {})
-
-
-def traces(registration: str) -> Hashable:
-    """Return a value that changes when more is shown of a registration; the same data again changes nothing."""
-    shown = MEMORY.get(registration)
-    if shown is None:
-        return None
-    return hash((shown.content.tobytes(), shown.columns.tobytes(), shown.ratios.tobytes()))
-
-
-def forget_nothing() -> None:
-    """Forget all of it: for tests."""
-    _NOTHING.clear()
 
 
 _LEAST_COLUMN_BITS = 3.0
@@ -324,9 +251,9 @@ def match(
     """
     known = registered.protected
     here = _Evidence.of(known, data, most_rows=most_rows)
-    earlier = Shown.empty(registered.n_queries) if before is None else before.without(registered.exempt)
-    shown = here.added_to(earlier) if here.any else None
-    found, told, bits, enough = here.weigh(shown)
+    earlier = before.without(registered.exempt) if before and here.any else Shown.empty(registered.n_queries)
+    shown = here.added_to(earlier)
+    found, by_content, told, bits, enough = here.weigh(shown)
     chance, same_labels, by_labels = _all_labels(known, data, found)
     pairs = np.unique(np.concatenate([found, by_labels]), axis=0)
     n_found = len(np.union1d(np.append(pairs[:, 1], here.alone[:, 1]), np.flatnonzero(told)))
@@ -337,7 +264,7 @@ def match(
     queries, matched = np.zeros(data.n_queries, dtype=bool), np.zeros(known.n_queries, dtype=bool)
     queries[named[:, 0]] = matched[named[:, 1]] = True
     n_here = int(matched.sum())
-    if n_here and shown is not None:
+    if n_here:
         matched |= told
     agreeing = here.labels.pairs[here.labels.agrees, 0]
     suspects = queries.copy()
@@ -353,10 +280,10 @@ def match(
         chance=chance,
         same_labels=same_labels,
         n_before=int(matched.sum()) - n_here,
-        by_ids=not len(here.alone) and not np.isin(pairs[:, 1], here.told_by_content(shown)).any(),
+        by_ids=not len(here.alone) and not np.isin(pairs[:, 1], by_content).any(),
         collective=bool(len(here.alone)) or not np.isin(pairs[:, 1], here.content[:, 1]).all(),
         suspects=suspects,
-        shown=shown,
+        shown=shown if here.any else None,
     )
 
 
@@ -373,7 +300,7 @@ class _Evidence:
     def of(cls, known: Signature, data: Traces, *, most_rows: int | None = None) -> _Evidence:
         labels, rows = SharedLabels.of(known, data), SharedRows.of(known, data)
         columns = ColumnHits.of(known, data, most_rows=most_rows).without(labels.refuted)
-        return cls(np.concatenate([rows.together, _by_text(known, data)]), rows.alone, columns, labels)
+        return cls(np.concatenate([rows.together, same_texts(known, data)]), rows.alone, columns, labels)
 
     @property
     def any(self) -> bool:
@@ -388,10 +315,11 @@ class _Evidence:
         shown.ratios[self.labels.pairs[:, 1]] = self.labels.ratios
         return shown
 
-    def weigh(self, shown: Shown | None) -> tuple[Pairs, NDArray[np.bool_], float, bool]:
-        """Return pairs, all registered queries that were found, bits of shared labels, and whether these are enough."""
-        if shown is None:
-            return self.content, self.labels.fits[:0], 0.0, False
+    def weigh(self, shown: Shown) -> tuple[Pairs, NDArray[np.int64], NDArray[np.bool_], float, bool]:
+        """Return pairs, the registered queries that are told by more than their ids, and all that were found.
+
+        The others are the bits of shared labels, and whether these are enough.
+        """
         by_columns = shown.told_by_columns(_LEAST_COLUMN_BITS, IDENTIFIABLE_BITS)
         bits = bayes_factor_bits(shown.ratios[~np.isnan(shown.ratios[:, 0])])
         enough = bits >= (ENOUGH_IF_ALL_AGREE if self.labels.complete else ENOUGH_BITS)
@@ -400,16 +328,9 @@ class _Evidence:
         by_labels[self.labels.pairs[:, 1]] = False  # those of this data are told by their pairs
         told: NDArray[np.bool_] = shown.content | by_columns | by_labels
         told[self.alone[:, 1]] = False
-        pairs = [self.content, self.columns.pairs[by_columns[self.columns.pairs[:, 1]]], self.labels.pairs[fits]]
-        return np.concatenate(pairs), told, bits, enough
-
-    def told_by_content(self, shown: Shown | None) -> NDArray[np.int64]:
-        """Return the registered queries that are told by more than their ids."""
-        by_columns = self.columns.pairs[:0, 1]
-        if shown is not None:
-            told = shown.told_by_columns(_LEAST_COLUMN_BITS, IDENTIFIABLE_BITS)
-            by_columns = self.columns.pairs[told[self.columns.pairs[:, 1]], 1]
-        return np.concatenate([self.content[:, 1], by_columns, self.labels.pairs[self.labels.by_documents, 1]])
+        pairs = np.concatenate([self.content, self.columns.pairs[by_columns[self.columns.pairs[:, 1]]]])
+        by_content = np.append(pairs[:, 1], self.labels.pairs[self.labels.by_documents, 1])
+        return np.concatenate([pairs, self.labels.pairs[fits]]), by_content, told, bits, enough
 
 
 def link(a: Signature, b: Signature) -> Pairs:
@@ -456,18 +377,18 @@ def was_opened(found: Match, outputs: Mapping[str, Hashes]) -> bool:
 
 def _all_labels(known: Signature, data: Traces, found: Pairs) -> tuple[float, bool, Pairs]:
     """Return the chance of the labels of all queries, whether they equal the registered ones, and pairs of the rest."""
-    none = np.zeros((0, 2), dtype=np.int64)
     theirs = data.label_counts
     if theirs is None or known.label_counts is None or data.n_queries > known.n_queries or not data.n_queries:
-        return 1.0, False, none
+        return 1.0, False, NO_PAIRS
     queries, ours = known.labels_in_order
     order = np.argsort(theirs.hashes, kind="stable")
     drawn = theirs.hashes[order]
     if not _places_in(ours, drawn)[1].all():
-        return 1.0, False, none
-    chance, same = chance_of_labels(ours, drawn), len(drawn) == len(ours)
+        return 1.0, False, NO_PAIRS
+    times = np.unique(ours, return_counts=True)[1]
+    chance, same = chance_of_being_contained(times, len(drawn)), len(drawn) == len(ours)
     if chance >= REFUSAL_CHANCE:
-        return chance, same, none
+        return chance, same, NO_PAIRS
     # They show that all are here, but not which of several with the same labels is which.
     here, there = ~np.isin(order, found[:, 0]), ~np.isin(queries, found[:, 1])
     place, known_too = _places_in(ours[there], drawn[here])
@@ -480,12 +401,3 @@ def _places_in(ours: Hashes, drawn: Hashes) -> tuple[NDArray[np.intp], NDArray[n
     inside = place < len(ours)
     inside[inside] = ours[place[inside]] == drawn[inside]
     return place, inside
-
-
-def _by_text(known: Signature, data: Traces) -> Pairs:
-    if known.texts is None or data.texts is None:
-        return np.zeros((0, 2), dtype=np.int64)
-    order = np.argsort(known.texts)
-    place = order[np.minimum(np.searchsorted(known.texts[order], data.texts), known.n_queries - 1)]
-    same = np.flatnonzero((known.texts[place] == data.texts) & (data.texts != 0))
-    return np.stack([same, place[same]], axis=1)

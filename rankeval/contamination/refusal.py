@@ -8,6 +8,12 @@ Stated limits: this protects people from their own haste. The owner of the label
 owner of the ledger can delete it. Features that were rotated (PCA), or rows dropped and features rescaled, are not
 recognised if the query ids are new too.
 
+**Scored before.** Data that showed nothing of a registered collection needs no second look: a search scores the same
+folds many times. What is remembered is a SHA-256 over the features, labels and query ids as they were given, and the
+registration. A registration never changes; exemptions only take evidence away. Where data was refused or warned about,
+nothing is remembered; and where it showed a trace, that holds only as long as no other call shows more of the
+registration.
+
 **Folds.** While a plan over folds is frozen, the folds of a registered benchmark may be fitted (`allowed`). The
 allowance holds for this process, all its threads included, and for its workers: it is pickled with every unfitted
 ranker and every scorer that the process sends out. A worker may outlive the freeze, so an allowance is good for nothing
@@ -28,14 +34,15 @@ Exception for that turns it into nan, and goes on.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
@@ -43,17 +50,7 @@ import numpy as np
 
 from rankeval._checks import count, few
 from rankeval.contamination.fingerprint import Fingerprint, fingerprint, fingerprint_qrels, run_outputs
-from rankeval.contamination.matching import (
-    MEMORY,
-    REST,
-    Match,
-    forget_nothing,
-    is_rest,
-    known_nothing,
-    match,
-    traces,
-    was_opened,
-)
+from rankeval.contamination.matching import Match, Shown, match, was_opened
 from rankeval.contamination.register import REGISTERS, RegisteredContent, read_register
 from rankeval.contamination.signature import KeptTraces, Traces
 from rankeval.errors import GuardRefusal, GuardRefusalError, warn
@@ -71,6 +68,22 @@ _VALUES_OF_A_SCORER = 400_000
 
 _MANY = 4
 """With so many registrations it pays to remember which data showed nothing of them."""
+
+
+MEMORY: dict[str, Shown] = {}
+"""Hash of the entry of a registration -> what was shown of it."""
+
+REST: dict[str, Hashes] = {}
+"""Hash of the entry of a registration -> content of the queries that were not recognised in data that was refused.
+
+Kept only if others of the collection may be among them: whoever drops what was named keeps exactly these.
+"""
+
+
+@lru_cache(1024)
+def _shows_nothing(digest: bytes) -> dict[str, Hashable]:  # noqa: ARG001 - the cache is the table
+    """Return, for data of this digest, registrations that it does not match enough -> the traces shown by then."""
+    return {}
 
 
 @dataclass(frozen=True)
@@ -205,7 +218,7 @@ def forget() -> None:
     REGISTERS.clear()
     MEMORY.clear()
     REST.clear()
-    forget_nothing()
+    _shows_nothing.cache_clear()
 
 
 def refusal_message(url: str, found: Match, data: Fingerprint | KeptTraces, action: str) -> str:
@@ -320,14 +333,15 @@ def refuse_matches(
     most_rows = _VALUES_OF_A_SCORER // max(1, data.X.shape[1]) if is_scorer and data.X is not None else None
     nothing = {}
     if isinstance(data, Fingerprint) and len(check.contents()) >= _MANY and not REST:
-        nothing = known_nothing(data, most_rows=most_rows)
-    known = [*but, *(name for name, then in nothing.items() if then == traces(name))]
+        nothing = _known_nothing(data, most_rows)
+    known = [*but, *(name for name, then in nothing.items() if then == _traces(name))]
     matches = check.matches(data, most_rows=most_rows, but=known)
     for url, found in sorted(matches, key=lambda one: one[1].strength, reverse=True):
-        if not found.refused and REST and is_rest(found.registered.id, data.content):
+        rest = REST.get(found.registered.id)
+        if not found.refused and rest is not None and bool(np.isin(rest, data.content).all()):
             warn(rest_message(url, found, action))
         if found.shown is None and not found.refused and not found.same_labels:
-            nothing[found.registered.id] = traces(found.registered.id)
+            nothing[found.registered.id] = _traces(found.registered.id)
             continue
         if ranked is not None and found.registered.opened and was_opened(found, ranked()):
             continue
@@ -338,9 +352,26 @@ def refuse_matches(
         if found.shown is not None:
             MEMORY[found.registered.id] = found.shown
             if not found.warned and not found.same_labels:
-                nothing[found.registered.id] = traces(found.registered.id)
+                nothing[found.registered.id] = _traces(found.registered.id)
         if found.warned or (only_labels and found.same_labels):
             warn(warning_message(url, found, data, action))
+
+
+def _known_nothing(data: Fingerprint, most_rows: int | None) -> dict[str, Hashable]:
+    """Return the registrations that the data is known not to match enough, with the traces of each; add new ones."""
+    X = data.X
+    if not isinstance(X, np.ndarray) or not X.flags.c_contiguous or "documents" in data.rows:
+        return {}
+    digest = hashlib.sha256(f"{X.dtype} {X.shape} {most_rows} {data.y is None}".encode())
+    for part in (X, data.codes, data.ids, *(() if data.y is None else (data.y,))):
+        digest.update(np.ascontiguousarray(part).data)
+    return _shows_nothing(digest.digest())
+
+
+def _traces(registration: str) -> Hashable:
+    """Return a value that changes when more is shown of a registration; the same data again changes nothing."""
+    shown = MEMORY.get(registration)
+    return shown and hash((shown.content.tobytes(), shown.columns.tobytes(), shown.ratios.tobytes()))
 
 
 def _collection(url: str, found: Match) -> str:
@@ -477,8 +508,7 @@ def _is_lost(frame: FrameType | None) -> bool:
     while frame is not None:
         module = str(frame.f_globals.get("__name__"))
         if frame.f_code.co_name in _RUNNERS.get(module, ()):
-            is_idle = not called
-            return not is_idle and not called.startswith("joblib.")
+            return bool(called) and not called.startswith("joblib.")  # no call: the worker is idle
         if not module.startswith(_OF_RUNNERS):
             called = module
         frame = frame.f_back

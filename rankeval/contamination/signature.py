@@ -6,7 +6,7 @@
 ``labels``   how often each label stands in the query                 "
 documents    the k smallest hashes of documents, with their labels    "; added and removed documents
 rows         hashes of rows, rounded, without labels                  other labels, rows added or dropped, float32
-columns      the smallest hashes of columns (`contamination.columns`) columns scaled, mapped, added, dropped, reordered
+columns      the smallest hashes of columns (`contamination.entries`) columns scaled, mapped, added, dropped, reordered
 ``text``     the text of the query
 ===========  =======================================================  ==================================================
 
@@ -24,9 +24,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankeval.contamination.columns import LEAST_BITS
-from rankeval.contamination.entries import Entries, LabelCounts
-from rankeval.contamination.evidence import IDENTIFIABLE_BITS, Chances, Recurrence, rarity, unusual_values
+from rankeval.contamination.entries import LEAST_BITS, Entries, LabelCounts, times_among
+from rankeval.contamination.evidence import IDENTIFIABLE_BITS, Recurrence, chances_of_labels, rarity, unusual_values
 from rankeval.contamination.fingerprint import Fingerprint
 from rankeval.join.matching import Hashes
 
@@ -77,10 +76,11 @@ class Signature:
             The data.
         """
         order = np.argsort(data.content, kind="stable")
-        place = np.empty(len(order), dtype=np.int32)
-        place[order] = np.arange(len(order), dtype=np.int32)
+        place = np.argsort(order).astype(np.int32)
         parts = (_kept_rows(data), _kept_documents(data), _kept_columns(data))
-        rows, documents, columns = (None if part is None else part.renumbered(place) for part in parts)
+        rows, documents, columns = (
+            None if part is None else Entries.together([replace(part, query=place[part.query])]) for part in parts
+        )
         labels, text = data.label_counts, _kept_texts(data)
         return cls(
             data.content[order],
@@ -138,9 +138,9 @@ class Signature:
         return None if self.row_entries is None else Recurrence.of(self.row_entries, self.n_queries)
 
     @cached_property
-    def chances(self) -> Chances | None:
+    def chances(self) -> NDArray[np.float64] | None:
         """The chances that the labels of each query are met again by accident."""
-        return None if self.label_counts is None else Chances.of(self.label_counts)
+        return None if self.label_counts is None else chances_of_labels(self.label_counts)
 
     @cached_property
     def ids_in_order(self) -> tuple[NDArray[np.intp], Hashes]:
@@ -190,16 +190,11 @@ class Signature:
             arrays["content"],
             arrays["ids"],
             label_counts=LabelCounts.from_arrays(arrays) if has_labels else None,
-            row_entries=rows if rows is None or more is None else rows.followed_by(more),
+            row_entries=rows if rows is None or more is None else Entries.together([rows, more]),
             document_entries=Entries.from_arrays("documents", arrays),
             columns=Entries.from_arrays("columns", arrays),
             texts=arrays.get("text"),
         )
-
-    @property
-    def sizes(self) -> NDArray[np.int64]:
-        """Number of rows of each query; zeros without labels."""
-        return np.zeros(self.n_queries, dtype=np.int64) if self.label_counts is None else self.label_counts.sizes
 
     def column_entries(self, wanted: NDArray[np.bool_]) -> Entries | None:
         """Return the kept columns of some queries.
@@ -238,7 +233,7 @@ def _kept_columns(data: Fingerprint) -> Entries | None:
     columns = data.column_entries(data.label_counts.entropy >= LEAST_BITS, with_bits=True)
     if columns is None:
         return None
-    columns = columns.take(columns.n_queries_of_each() == 1)
+    columns = columns.take(times_among(columns.value, columns.value) == 1)
     columns = columns.take((columns.per_query(data.n_queries) >= 2)[columns.query])
     kept = columns.smallest(_n_kept(data.n_queries, _MOST_COLUMNS))
     return kept if kept.bits is None else replace(kept, bits=np.floor(kept.bits))  # whole numbers take less space
@@ -307,3 +302,5 @@ Traces = Fingerprint | Signature | KeptTraces
 
 Pairs = NDArray[np.int64]
 """Shape (k, 2): a query of some data, and a registered one."""
+
+NO_PAIRS: Pairs = np.zeros((0, 2), dtype=np.int64)

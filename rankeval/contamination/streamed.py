@@ -35,7 +35,7 @@ from rankeval.contamination.entries import Entries, LabelCounts
 from rankeval.contamination.fingerprint import Fingerprint, fingerprint
 from rankeval.contamination.refusal import ContaminationCheck, refuse_matches
 from rankeval.contamination.register import RegisteredContent
-from rankeval.contamination.shared_labels import SharedDocuments, same_ids
+from rankeval.contamination.shared import same_ids, shared_documents
 from rankeval.contamination.signature import KeptTraces
 from rankeval.errors import InvalidInput
 from rankeval.join.flat import group_rows
@@ -284,16 +284,19 @@ def joined_traces(parts: Sequence[KeptTraces], registered: Sequence[RegisteredCo
         twice = grouping.queries[np.diff(grouping.offsets) > 1]
         raise InvalidInput(f"qid: queries stand in two parts ({few(twice.tolist())}); give each query in one part")
     order = np.arange(len(names)) if grouping.order is None else grouping.order
-    place = np.empty(len(order), dtype=np.int32)
-    place[order] = np.arange(len(order), dtype=np.int32)
+    places = np.split(np.argsort(order).astype(np.int32), np.cumsum([part.n_kept for part in parts]))
     content = np.concatenate([part.content[: part.n_kept] for part in parts])[order]
-    documents = _stacked(parts)
+    documents = [
+        replace(part.document_entries, query=place[part.document_entries.query])
+        for part, place in zip(parts, places, strict=False)
+        if part.document_entries is not None
+    ]
     whole = replace(
         parts[0],
         names=grouping.queries,
         ids=np.concatenate([part.ids for part in parts])[order],
         label_counts=LabelCounts.together([part.label_counts for part in parts]).take(order),
-        document_entries=None if documents is None else documents.renumbered(place),
+        document_entries=Entries.together(documents) if documents else None,
         content=np.concatenate([content, *(part.content[part.n_kept :] for part in parts)]),
         ranked={kind: np.concatenate([part.ranked[kind] for part in parts])[order] for kind in parts[0].ranked},
     )
@@ -322,36 +325,17 @@ def _reduced(
 
 def _chosen(
     data: Fingerprint | KeptTraces, registered: Sequence[RegisteredContent]
-) -> tuple[NDArray[np.bool_], NDArray[np.bool_] | None]:
+) -> tuple[NDArray[np.bool_], NDArray[np.intp] | None]:
     """Return which queries may be evidence, and which of the documents; None if none."""
     # The labels of all queries are evidence only for a collection of as many queries or more.
     all_of_them = data.n_queries <= max((one.n_queries for one in registered), default=0)
     kept = np.full(len(data.names), all_of_them)
-    documents: NDArray[np.bool_] | None = None
+    documents = []
     for one in registered:
         by_id = same_ids(one.protected, data)
         kept[by_id[:, 0]] = True
-        shared = SharedDocuments.of(one.protected, data, by_id)
-        if shared is not None:
-            kept[shared.found.places[shared.chosen, 0]] = True
-            if documents is None:
-                documents = np.zeros(len(data.document_entries or ()), dtype=bool)
-            documents[shared.found.theirs[shared.common]] = True
-    return kept, documents
-
-
-def _stacked(parts: Sequence[KeptTraces]) -> Entries | None:
-    first = np.cumsum([0, *(part.n_kept for part in parts)])
-    found = [
-        replace(part.document_entries, query=part.document_entries.query + np.int32(start))
-        for part, start in zip(parts, first, strict=False)
-        if part.document_entries is not None
-    ]
-    if not found:
-        return None
-    labels = [one.label for one in found if one.label is not None]
-    return Entries(
-        np.concatenate([one.query for one in found]),
-        np.concatenate([one.value for one in found]),
-        label=np.concatenate(labels),
-    )
+        shared = shared_documents(one.protected, data, by_id)
+        if shared is not None and len(shared.places):
+            kept[shared.places[:, 0]] = True
+            documents.append(shared.theirs)
+    return kept, np.unique(np.concatenate(documents)) if documents else None

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from rankeval._checks import count
+from rankeval._checks import count, few
 from rankeval._registry import chosen
 from rankeval.collection.data import RankingData
 from rankeval.errors import InvalidInput, warn
@@ -19,11 +19,7 @@ from rankeval.io.opening import DEFAULT, Limits
 
 
 def load_letor(
-    path: str | os.PathLike[str],
-    *,
-    name: str | None = None,
-    sparse: bool | None = None,
-    limits: Limits = DEFAULT,
+    path: str | os.PathLike[str], *, name: str | None = None, sparse: bool | None = None, limits: Limits = DEFAULT
 ) -> RankingData:
     r"""Read one learning-to-rank file.
 
@@ -330,9 +326,9 @@ def _refuse_absent(words: Mapping[str, Values | None], found: Iterable[str | Non
     in_table = [value for value in found if value is not None]
     for part, value, word in _named(words):
         if word not in in_table:
-            shown = f"{', '.join(map(repr, in_table[:_SHOWN]))}{', ...' if len(in_table) > _SHOWN else ''}"
             name = "validation" if part == "vali" else part
-            raise InvalidInput(f"{where}: no row has the value {value!r}, which is named for {name}; rows have {shown}")
+            problem = f"no row has the value {value!r}, which is named for {name}; rows have {few(in_table)}"
+            raise InvalidInput(problem, where=where)
 
 
 def as_data(table: FeatureTable, name: str) -> RankingData:

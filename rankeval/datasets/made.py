@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from rankeval._checks import check_count, check_number, shown
 from rankeval.collection.data import RankingData
 from rankeval.errors import InvalidInput
+from rankeval.significance.declarations import seed_of
 
 
 def load_digits_retrieval(*, n_queries: int = 300, n_candidates: int = 40, rng: Any = 0) -> RankingData:
@@ -54,7 +55,7 @@ def load_digits_retrieval(*, n_queries: int = 300, n_candidates: int = 40, rng: 
         check_count(argument, number)
         if number > most - others:
             raise InvalidInput(argument=argument, found=shown(number), expected=f"fewer: there are {most} images")
-    generator = _generator(rng)
+    generator = np.random.default_rng(rng if isinstance(rng, np.random.Generator) else seed_of(rng))
     query = generator.choice(len(images), n_queries, replace=False)
     candidate = np.concatenate([_candidates(digits, one, n_candidates, generator) for one in query])
     query = np.repeat(query, n_candidates)
@@ -67,14 +68,6 @@ def load_digits_retrieval(*, n_queries: int = 300, n_candidates: int = 40, rng: 
         feature_names=feature_names,
         name="digits",
     )
-
-
-def _generator(rng: Any) -> np.random.Generator:
-    try:
-        return np.random.default_rng(rng)
-    except (TypeError, ValueError):
-        expected = "a whole number of 0 or more, a Generator or None"
-        raise InvalidInput(argument="rng", found=shown(rng), expected=expected) from None
 
 
 def _candidates(
@@ -170,7 +163,7 @@ def make_ranking(
         check_number(argument, value)
         if not 0 <= value <= most:
             raise InvalidInput(argument=argument, found=shown(value), expected=f"a number from 0 to {most:g}")
-    generator = _generator(rng)
+    generator = np.random.default_rng(rng if isinstance(rng, np.random.Generator) else seed_of(rng))
     sizes = generator.integers(low, high, size=n_queries, endpoint=True)
     qid = np.repeat(np.arange(1, n_queries + 1), sizes)
     first = np.repeat(np.cumsum(sizes) - sizes, sizes)

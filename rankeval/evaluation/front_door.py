@@ -17,6 +17,7 @@ from rankeval.collection.convention import Convention, rules_of_call
 from rankeval.errors import InvalidInput, QueryIdError
 from rankeval.evaluation.result import Evaluation
 from rankeval.evaluation.scoring import score as score_joined
+from rankeval.evaluation.swapped import refuse_swapped
 from rankeval.evaluation.weights import query_weights
 from rankeval.io import columns
 from rankeval.io.frames import is_records
@@ -45,6 +46,8 @@ class Given:
         The document of each row.
     name : str, optional
         The name of the run.
+    by_position : bool
+        Whether only their places say which is which. Names of columns, types and formats of TREC files say more.
     """
 
     truth: Any
@@ -52,6 +55,7 @@ class Given:
     qid: Any = None
     docid: Any = None
     name: str | None = None
+    by_position: bool = False
 
     @classmethod
     def of(
@@ -62,6 +66,7 @@ class Given:
         qid: ArrayLike | None = None,
         group: ArrayLike | None = None,
         docid: ArrayLike | None = None,
+        named: bool = False,
     ) -> Given:
         """Take the arguments of `rankeval.evaluate`, and read files.
 
@@ -69,6 +74,8 @@ class Given:
         ----------
         truth, ranking, qid, group, docid
             As in `rankeval.evaluate`.
+        named : bool
+            Whether the caller named truth and ranking as columns of a frame.
 
         Raises
         ------
@@ -79,7 +86,7 @@ class Given:
         """
         if qid is not None or group is not None:
             ids = qid if group is None else ids_of_rows(qid, group, len(columns.scores(ranking, "y_score")))
-            return cls(truth, ranking, ids, docid)
+            return cls(truth, ranking, ids, docid, by_position=not named)
         if not _is_collection(truth):
             raise QueryIdError(
                 "qid= is missing: arrays need the query of each row (qid=) or the group sizes (group=); "
@@ -88,8 +95,9 @@ class Given:
         from rankeval.collection.qrels import as_qrels
         from rankeval.collection.run import as_run
 
-        run = as_run(ranking)
-        return cls(as_qrels(truth), run, name=run.name)
+        qrels, run = as_qrels(truth), as_run(ranking)
+        is_json = qrels.source is not None and qrels.source.format == "json"
+        return cls(qrels, run, name=run.name, by_position=is_json or isinstance(truth, Mapping))
 
     def join(self, convention: Convention) -> Joined:
         """Join truth and ranking.
@@ -118,21 +126,25 @@ class Given:
         Raises
         ------
         InvalidInput
-            If they do not fit together.
+            If they do not fit together, or are swapped.
         GuardRefusal
             If the content is registered with a guard and this ranking was not opened.
         """
-        if not discovery.active_urls():  # without a ledger nothing is registered
-            return self.join(convention)
-        from rankeval.contamination.refusal import ContaminationCheck
+        # Arrays are joined first, because the join checks the columns that are read here.
+        joined = None if self.qid is None else self.join(convention)
+        if self.by_position and joined is None:
+            refuse_swapped(self.truth.relevance, self.ranking.score, self.ranking.qid)
+        elif self.by_position and joined is not None:
+            refuse_swapped(joined.relevance, joined.score, self.qid)
+        if discovery.active_urls():  # without a ledger nothing is registered
+            from rankeval.contamination.refusal import ContaminationCheck
 
-        check = ContaminationCheck.current()
-        if self.qid is None:
-            check.refuse_collection(self.truth, self.ranking, action=action)
-            return self.join(convention)
-        joined = self.join(convention)  # first, because it checks the columns that the guard reads
-        check.refuse(None, self.truth, self.qid, docid=self.docid, score=self.ranking, action=action)
-        return joined
+            check = ContaminationCheck.current()
+            if joined is None:
+                check.refuse_collection(self.truth, self.ranking, action=action)
+            else:
+                check.refuse(None, self.truth, self.qid, docid=self.docid, score=self.ranking, action=action)
+        return self.join(convention) if joined is None else joined
 
     @property
     def columns(self) -> dict[str, Any]:
@@ -174,9 +186,10 @@ def evaluate(
     ----------
     truth, ranking : array of shape (n_rows,), or Qrels and Run, dicts, frames, paths
         With ``qid=`` or ``group=``: the relevance and the score of each row, rows in any order. Without: the judgments
-        of a collection and a run. Series in one call need equal indexes in the same order; others are refused, because
-        the caller may have meant position or label. Scores are compared as 64-bit floats; whole numbers that these
-        cannot hold are refused.
+        of a collection and a run, also as ``{qid: {docid: number}}`` or ``{qid: [docid, ...]}``: a ranked list of a
+        run, relevant documents of judgments. Arguments that look swapped are refused. Series in one call need equal
+        indexes in the same order; others are refused, because the caller may have meant position or label. Scores are
+        compared as 64-bit floats; whole numbers that these cannot hold are refused.
 
         With ``relevance=`` and ``score=``: ``truth`` is a frame of pandas, polars or Arrow with a row for each ranked
         document, and there is no ``ranking``. See `evaluate_dataset` for Parquet that is larger than memory.
@@ -208,7 +221,8 @@ def evaluate(
     Raises
     ------
     InvalidInput
-        If the data cannot be evaluated. The message names the argument, the place and the remedy.
+        If the data cannot be evaluated, or judgments are real numbers beside a ranking by few whole ones, as if the
+        two were swapped. The message names the argument, the place and the remedy.
     UnknownName
         If a measure, convention or rule does not exist.
     GuardRefusal
@@ -244,7 +258,9 @@ def evaluate(
 
         named |= frame_columns(truth, {role: name for role, name in named.items() if isinstance(name, str)})
         truth, ranking = named["relevance"], named["score"]
-    given = Given.of(truth, ranking, qid=named["qid"], group=group, docid=named["docid"])
+    given = Given.of(
+        truth, ranking, qid=named["qid"], group=group, docid=named["docid"], named=isinstance(relevance, str)
+    )
     joined = given.refuse_or_join(rules, action="evaluate")
     weight = None if query_weight is None else query_weights(named["query_weight"], joined, given.columns)
     return score_joined(joined, asked, weights=weight, name=name or given.name)

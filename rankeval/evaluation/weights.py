@@ -18,8 +18,6 @@ from rankeval.io import columns
 from rankeval.join.flat import Floats
 from rankeval.join.joined import Joined
 
-_NOTHING: Mapping[str, Any] = MappingProxyType({})
-
 
 def query_weights(
     weights: Any | None, joined: Joined, beside: Mapping[str, Any] = MappingProxyType({})

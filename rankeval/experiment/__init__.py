@@ -1,6 +1,16 @@
 """Read an experiment file as a pydantic model, and run it: a recipe over public calls."""
 
+from rankeval.experiment.checks import check_run, load_parts
 from rankeval.experiment.config import ExperimentConfig, check_config, load_config, shipped_configs
 from rankeval.experiment.recipe import ExperimentResult, run_experiment
 
-__all__ = ["ExperimentConfig", "ExperimentResult", "check_config", "load_config", "run_experiment", "shipped_configs"]
+__all__ = [
+    "ExperimentConfig",
+    "ExperimentResult",
+    "check_config",
+    "check_run",
+    "load_config",
+    "load_parts",
+    "run_experiment",
+    "shipped_configs",
+]

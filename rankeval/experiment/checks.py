@@ -19,13 +19,14 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from inspect import signature
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rankeval._registry import chosen
 from rankeval.errors import ConfigError, InvalidInput, warn
-from rankeval.experiment.config import ExperimentConfig, blaming
-from rankeval.experiment.final_look import check_ledger, unguarded
-from rankeval.experiment.loading import Loaded, find_loader, imported
+from rankeval.experiment.config import ExperimentConfig, blaming, load_config
+from rankeval.experiment.final_look import check_ledger, check_parts, unguarded
+from rankeval.experiment.loading import Loaded, Parts, find_loader, imported, split
 from rankeval.experiment.sections import RankerConfig, StepConfig
 from rankeval.ledger.folder import room_held
 from rankeval.report.queries import MOST_BYTES
@@ -38,6 +39,62 @@ _ROOM = {"comparison.csv": 1 << 16, "experiment.yaml": 1 << 16, "report.html": 1
 """Bytes of the files without the table of queries: reports of up to 12 rankers have 0.1 to 0.3 MB."""
 _SCORE = 256
 """Bytes of one query and ranker in that table."""
+
+
+def load_parts(config: ExperimentConfig | str | Path) -> Parts:
+    """Load the rows of an experiment and split them as a run does: nothing is registered, trained or opened.
+
+    Parameters
+    ----------
+    config : ExperimentConfig, str or Path
+        The experiment, or its file. As in a run, paths start from the working directory.
+
+    Returns
+    -------
+    Parts
+        ``dev``, ``test``, and ``validation`` if a ranker stops early on such a part.
+
+    Raises
+    ------
+    ConfigError
+        If the file is wrong, a ranker cannot be made, or a part is missing.
+
+    Examples
+    --------
+    >>> load_parts("quickstart").test.n_queries
+    73
+    """
+    from rankeval.model_selection.ranker import stops_early
+
+    config = config if isinstance(config, ExperimentConfig) else load_config(config)
+    rankers = [make_ranker(config, name) for name in config.rankers]
+    return split(config, find_loader(config)(), watched=any(map(stops_early, rankers)))
+
+
+def check_run(config: ExperimentConfig) -> Parts:
+    """Check all that a run checks before it trains: the file, its data, and what the guard says of the parts.
+
+    Parameters
+    ----------
+    config : ExperimentConfig
+        The experiment.
+
+    Returns
+    -------
+    Parts
+        Its rows. Nothing was registered, trained or opened.
+
+    Raises
+    ------
+    ConfigError, LedgerError
+        As `check_experiment`, or if a part is missing.
+    GuardRefusal
+        If a part to train on holds registered test content, or queries of the test part.
+    """
+    check_experiment(config)
+    parts = load_parts(config)
+    check_parts(config, parts)
+    return parts
 
 
 @contextmanager

@@ -44,6 +44,7 @@ from rankeval.measures import measure
 
 _MOST_VALUES = 100_000
 
+_PLAIN = re.compile(r"[A-Za-z0-9_ ./-]+")
 _EXPONENT = re.compile(r"[-+]?[0-9]+(\.[0-9]*)?[eE][-+]?[0-9]+")
 # A name becomes a file name and the name of an MLflow run: no slash, and nothing that MLflow refuses.
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9 _.+-]*$")]
@@ -62,7 +63,22 @@ class _Loader(yaml.SafeLoader):
         return super().construct_mapping(node, deep=deep)
 
 
-_Loader.add_implicit_resolver("tag:yaml.org,2002:float", _EXPONENT, [*"-+0123456789"])
+class _Dumper(yaml.SafeDumper):
+    """The safe dumper. It quotes the text 1e3, which `_Loader` would read as a number."""
+
+
+for _class in (_Loader, _Dumper):
+    _class.add_implicit_resolver("tag:yaml.org,2002:float", _EXPONENT, [*"-+0123456789"])
+
+
+def in_yaml(text: str) -> str:
+    """Return a text as `parse_yaml` reads it back, in one line: ``yes``, ``1e3`` and line breaks are quoted."""
+    style = None if _PLAIN.fullmatch(text) else '"'  # PyYAML's other quotes keep line breaks
+    # In a list, because PyYAML ends the document of a bare text with a line of dots.
+    listed = yaml.dump(
+        [text], Dumper=_Dumper, default_style=style, default_flow_style=True, allow_unicode=True, width=math.inf
+    )
+    return str(listed).strip()[1:-1]
 
 
 def parse_yaml(text: str, source: str) -> Any:
@@ -303,7 +319,7 @@ class ExperimentConfig(Section):
 
     def to_yaml(self) -> str:
         """Return the whole experiment, defaults included, as YAML."""
-        return yaml.safe_dump(self.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
+        return yaml.dump(self.model_dump(mode="json"), Dumper=_Dumper, sort_keys=False, allow_unicode=True)
 
 
 def load_config(path_or_name: str | Path, overrides: Iterable[str] = ()) -> ExperimentConfig:

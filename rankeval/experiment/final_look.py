@@ -124,9 +124,31 @@ def guard_test_part(config: ExperimentConfig, parts: Parts) -> TestPart:
     LedgerError
         If the ledger cannot be written, or the test part was retired.
     """
-    reason = unguarded(config)
-    if config.guard is None or reason:
-        return TestPart(parts.test, None, unguarded=reason)
+    guard = check_parts(config, parts)
+    if guard is None or config.guard is None:
+        return TestPart(parts.test, None, unguarded=unguarded(config))
+    Ledger(_ledger_url(config)).check_writable()
+    registered = guard.register(parts.test.name or "test", parts.test, supersedes=config.guard.supersedes)
+    return TestPart(parts.test, guard, registered)
+
+
+def check_parts(config: ExperimentConfig, parts: Parts) -> Guard | None:
+    """Return the guard of an experiment, None if it has none, once it refuses no part to train on.
+
+    Parameters
+    ----------
+    config : ExperimentConfig
+        The experiment, with its project and ledger.
+    parts : Parts
+        Its data.
+
+    Raises
+    ------
+    GuardRefusal
+        If a part to train on holds registered test content, or queries of the test part.
+    """
+    if config.guard is None or unguarded(config):
+        return None
     from rankeval.guard import Guard
 
     # The guard makes the process look into its ledger, also if that is not the one in force here.
@@ -137,9 +159,7 @@ def guard_test_part(config: ExperimentConfig, parts: Parts) -> TestPart:
         for data in filter(None, (parts.dev, parts.validation)):
             ContaminationCheck.current().refuse(data.X, data.y, data.qid, docid=data.docid, action="run")
     _refuse_shared(parts, Ledger(url) if known else None)
-    Ledger(url).check_writable()
-    registered = guard.register(parts.test.name or "test", parts.test, supersedes=config.guard.supersedes)
-    return TestPart(parts.test, guard, registered)
+    return guard
 
 
 def _refuse_shared(parts: Parts, ledger: Ledger | None) -> None:

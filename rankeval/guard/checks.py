@@ -313,7 +313,7 @@ def rows_of_another_collection(registration: Registration) -> Iterator[str]:
         known = other.registered.protected.row_entries
         if known is None or known.bits is None or data is None:
             continue
-        ours, theirs = known.found_in(data)
+        _, _, ours, theirs = known.found_in(data)
         # Queries that are the same are RG003's: only rows that moved to other queries are left.
         moved = ~np.isin(data.query[theirs], other.pairs[:, 0]) & ~np.isin(known.query[ours], other.pairs[:, 1])
         rows = np.unique(ours[moved])

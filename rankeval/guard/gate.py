@@ -137,7 +137,7 @@ class Gate:
     >>> test = guard.register("my-test", data)
     >>> gate = guard.gate(test, baseline=-data.y, budget=10)
     >>> print(gate.decide("ideal", data.y))
-    ideal: accepted against baseline by gate 'gate'; 9 decisions left
+    ideal: accepted against baseline by gate 'gate'; decision 1 of 10
     >>> gate.decide("again", data.y).remaining, gate.baseline
     (9, 'ideal')
     """
@@ -215,6 +215,7 @@ class Gate:
             gate = self._record(records)
             known = gate.decision(candidate.output, None if given is None else given.output)
             told: dict[str, Any] = {"name": name, "gate": self.name, "remaining": gate.remaining}
+            told["budget"] = self.terms.budget
             told["n_exposed"] = exposed(records, self.test, gate)
             if known is not None:
                 body, first = known.body, str(known.body["system"])
@@ -225,11 +226,7 @@ class Gate:
             if candidate.output == against.output:
                 # Nothing is learned of the labels, and nothing is recorded.
                 return Decision(**told, accepted=self.terms.claim == "not_worse", is_new=False, is_baseline=True)
-            if not gate.remaining:
-                raise LedgerError(
-                    f"gate {gate.name!r} has made its {count(gate.terms.budget, 'decision')} on {self.test.name!r}, "
-                    "and decides no more: collect and label fresh queries, register them, and declare a gate on them"
-                )
+            gate.terms.shared.refuse_spent(gate.n_decided, f"gate {gate.name!r}", repr(self.test.name))
             accepted = self._accepts(loaded, candidate, against)
             # One bit is recorded, and before it is told: a process that is killed here has used a decision.
             self._journal.append(records, ("decide", self._body(gate, loaded, candidate, against, accepted=accepted)))
@@ -289,7 +286,8 @@ class Gate:
         equal = "" if terms.claim == "better" else "a system that is equal "
         told = (
             f"Gate({self.name!r} on {self.test.name!r}: accepts a system shown {terms.words} by {terms.measure}, at "
-            f"{terms.level:.2g} (alpha {terms.alpha:g} over {count(terms.budget, 'decision')}); {gate.remaining} left; "
+            f"{terms.shared.level:.2g} (alpha {terms.alpha:g} over {count(terms.budget, 'decision')}); "
+            f"{gate.n_decided} made, {gate.remaining} left; "
             f"{what} of {self.detectable:.2g} {equal}is accepted four times in five if differences by query "
             f"have {sd}; {mention(gate.records.where, short(gate.records.head))})"
         )
@@ -391,5 +389,5 @@ def _refuse_too_few(test: RegisteredCollection, terms: Terms) -> None:
     if test.n_queries < terms.least_queries:
         raise InvalidInput(
             f"{test.name!r} has {count(test.n_queries, 'query')}, on which no candidate can be accepted at "
-            f"{terms.level:.2g}: that takes {terms.least_queries}. Take more queries, or a smaller budget"
+            f"{terms.shared.level:.2g}: that takes {terms.least_queries}. Take more queries, or a smaller budget"
         )

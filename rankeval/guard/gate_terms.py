@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rankeval._budget import Budget, which_of
 from rankeval._checks import count, shown
 from rankeval.collection.convention import Convention
 from rankeval.errors import InvalidInput, LedgerError
@@ -34,9 +35,6 @@ from rankeval.measures import greatest_loss
 if TYPE_CHECKING:
     from rankeval.significance.declarations import ClaimName
 
-
-_RESAMPLES = 20
-"""Resampled patterns, at least, that a p-value at the level of a decision is made of."""
 
 CLAIMS = ("better", "not_worse")
 """What a gate can ask for: a claim with one side."""
@@ -78,20 +76,15 @@ class Terms:
     def __post_init__(self) -> None:
         from rankeval.significance.declarations import check_claim
 
-        whole = isinstance(self.budget, int) and not isinstance(self.budget, bool)
-        for name, right, expected in (
-            ("claim", self.claim in CLAIMS, " or ".join(map(repr, CLAIMS))),
-            ("budget", whole and 1 <= self.budget <= 10_000, "the number of decisions, from 1 to 10,000"),
-            ("alpha", 0 < self.alpha < 0.5, "a level above 0 and below 0.5, such as 0.05"),
-        ):
-            if not right:
-                raise InvalidInput(argument=name, found=shown(getattr(self, name)), expected=expected)
+        if self.claim not in CLAIMS:
+            raise InvalidInput(argument="claim", found=shown(self.claim), expected=" or ".join(map(repr, CLAIMS)))
+        _ = self.shared  # raises for a budget that is none
         check_claim(self.claim, self.margin)
 
     @property
-    def level(self) -> float:
-        """The level of one decision."""
-        return self.alpha / self.budget
+    def shared(self) -> Budget:
+        """The budget with the level that its decisions share."""
+        return Budget(self.alpha, self.budget)
 
     @property
     def words(self) -> str:
@@ -106,7 +99,7 @@ class Terms:
         from rankeval.significance.randomization import EXACT_UP_TO
 
         # n queries have 2**n patterns of signs, one of which is the best: no p-value is below 2**-n.
-        least = max(2, math.ceil(-math.log2(self.level)))
+        least = max(2, math.ceil(-math.log2(self.shared.level)))
         return least if least <= EXACT_UP_TO else EXACT_UP_TO + 1
 
     def shows(self, gains: NDArray[np.float64], largest: float) -> bool:
@@ -121,20 +114,19 @@ class Terms:
         """
         from rankeval.significance.running import paired_test
 
-        loss = greatest_loss(self.measure)
+        loss, level = greatest_loss(self.measure), self.shared.level
         found = paired_test(
             "randomization",
             gains,
-            alpha=self.level,
-            # A p-value is a multiple of 1 / (n_resamples + 1), which must resolve the level of one decision.
-            n_resamples=max(9999, math.ceil(_RESAMPLES / self.level) - 1),
+            alpha=level,
+            n_resamples=self.shared.n_resamples,
             rng=self.rng,
             claim=self.claim,
             margin=self.margin,
             unseen=self.unseen,
             greatest_loss=loss if math.isfinite(loss) else largest or 1.0,
         )
-        return bool(found.p_value <= self.level)
+        return bool(found.p_value <= level)
 
     def detectable(self, n_queries: int, sd: float) -> float:
         """Return the gain that is accepted four times in five; for "not_worse" the margin, of a system that is equal.
@@ -149,7 +141,7 @@ class Terms:
         from rankeval.significance.power import detectable_difference
 
         found = detectable_difference(
-            max(2, n_queries), sd, self.level, claim=self.claim, margin=self.margin, unseen=self.unseen
+            max(2, n_queries), sd, self.shared.level, claim=self.claim, margin=self.margin, unseen=self.unseen
         )
         return float(found)
 
@@ -157,7 +149,10 @@ class Terms:
         """Return the terms as JSON can hold them."""
         # Gates declared before unseen queries were counted have no such term, and their entries do not change.
         names = [field.name for field in fields(self) if field.name != "unseen" or self.unseen]
-        return {name: getattr(self, name) for name in names} | {"convention": self.convention.card()}
+        return {name: getattr(self, name) for name in names} | {
+            "convention": self.convention.card(),
+            "budget": int(self.budget),
+        }
 
     @classmethod
     def from_content(cls, content: Mapping[str, Any]) -> Terms:
@@ -185,10 +180,12 @@ class Decision:
         Whether the claim of the gate was shown. A system that is rejected may be as good as the baseline, or better.
     remaining : int
         Decisions that the gate has left.
+    budget : int
+        Decisions that it may make in all.
     name : str
         The system.
     gate : str
-        The gate.
+        The gate, or the model and the alias that it was promoted to.
     baseline : str
         The system it was compared with.
     is_new : bool
@@ -203,6 +200,7 @@ class Decision:
 
     accepted: bool
     remaining: int
+    budget: int
     name: str
     gate: str
     baseline: str
@@ -214,14 +212,20 @@ class Decision:
     def __bool__(self) -> bool:
         return self.accepted
 
+    @property
+    def counted(self) -> str:
+        """Which decision of the budget it is; one that is free is none, and says how many are left."""
+        if not self.is_new:
+            return f"{self.remaining} of {count(self.budget, 'decision')} left"
+        return which_of(self.budget - self.remaining, self.budget)
+
     def __str__(self) -> str:
         verdict = "accepted" if self.accepted else "rejected"
         under = f" under the name {self.first_name!r}" if self.first_name not in ("", self.name) else ""
         known = "" if self.is_new else f" (as before{under}, which is free)"
         if self.is_baseline:
             known = " (the ranking of the baseline, which is free)"
-        left = count(self.remaining, "decision")
-        said = f"{self.name}: {verdict}{known} against {self.baseline} by gate {self.gate!r}; {left} left"
+        said = f"{self.name}: {verdict}{known} against {self.baseline} by gate {self.gate!r}; {self.counted}"
         if self.n_exposed:
             said += f"; {count(self.n_exposed, 'query')} looked at outside of this gate, so its level may not hold"
         return said
@@ -320,7 +324,7 @@ class GateRecord:
     @property
     def remaining(self) -> int:
         """Decisions that are left."""
-        return max(0, self.terms.budget - self.n_decided)
+        return self.terms.shared.left(self.n_decided)
 
     @cached_property
     def standards(self) -> tuple[Standard, ...]:

@@ -196,7 +196,7 @@ def _standing(batch: Batch, standing: Standing, history: History) -> str:
         )
         known = "If results were published, they" if looked else "If a decision was told, it"
         return (
-            f"{FIRST} for {plan.measure}: {_exposed(standing, plan.project)} ("
+            f"exploratory for {plan.measure}: the first look of this project, but {_exposed(standing, plan.project)} ("
             f"{looked or 'by a gate or a retirement of another project'}). {known} may have guided the choice of "
             f"systems; else p is as for a confirmatory plan{_correction(batch)}"
         )
@@ -211,7 +211,7 @@ def _standing(batch: Batch, standing: Standing, history: History) -> str:
         return f"concurrent for {plan.measure}: {how} confirmatory alone{_correction(batch)}"
     if standing.status == EXPLORATORY:
         return _exploratory(batch, standing, history)
-    return "secondary: all these rankings were opened before; nothing here is confirmatory"
+    return "exploratory: all these rankings were opened before, and this is another view of them"
 
 
 def _exploratory(batch: Batch, standing: Standing, history: History) -> str:

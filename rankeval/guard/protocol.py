@@ -276,7 +276,7 @@ class Guard:
         -------
         Comparison
             The comparison with its evaluations, and the mean of each system in ``means``. Its notes say if it is
-            confirmatory, the first look of this project, concurrent with another opening, exploratory or secondary.
+            confirmatory, exploratory, or concurrent with another opening, and why; ``standing`` has finer words.
             ``best`` corrects the best of several systems for the choice. A plan of one system has its mean only, and an
             empty ``table``.
 
@@ -422,11 +422,11 @@ class Guard:
         Returns
         -------
         DataFrame
-            Columns: look, time, who, project, system, measure, value (the aggregate that was seen), status, plan,
-            output, n_queries (those of the collection that the look was at); without ``test`` a first column ``test``.
-            Its ``attrs`` hold ledger, head, the number of looks of other projects at these queries (``elsewhere``), and
-            that of the decisions of gates on them (``decisions``): these are no looks, and ``gate.decisions()`` lists
-            them.
+            Columns: look, time, who, project, system, measure, value (the aggregate that was seen), status
+            (confirmatory, exploratory or concurrent), plan, output, n_queries (those of the collection that the look
+            was at); without ``test`` a first column ``test``. Its ``attrs`` hold ledger, head, the number of looks of
+            other projects at these queries (``elsewhere``), and that of the decisions of gates on them
+            (``decisions``): these are no looks, and ``gate.decisions()`` lists them.
 
         Raises
         ------

@@ -23,7 +23,7 @@ from rankeval.errors import InvalidInput, LedgerError
 from rankeval.guard.collection import RegisteredCollection, check_registered
 from rankeval.guard.exposure import Exposure, outputs_shown
 from rankeval.guard.plan import Plan
-from rankeval.guard.standings import Standings
+from rankeval.guard.standings import STANDINGS, Standings
 from rankeval.ledger import discovery
 from rankeval.ledger.entry import GENESIS, Entry
 from rankeval.ledger.graph import HeadMovedError, Snapshot, short
@@ -362,7 +362,7 @@ def _looks(records: Records, queries: NDArray[np.int64]) -> Iterator[dict[str, A
             output = entry.body["systems"][name]
             if (entry.project, output) not in seen and (own or output in shown[entry.project]):
                 seen.add((entry.project, output))
-                standing = status(entry.project, entry.body["plan"])
+                standing = STANDINGS[status(entry.project, entry.body["plan"])]
                 yield _row(entry, name) | {"status": standing, "n_queries": n_queries}
 
 

@@ -326,11 +326,11 @@ def _by_id(found: Match, data: Fingerprint) -> NDArray[np.int64]:
 def _weighed(found: Match, data: Fingerprint) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     # Pairs with the same id and size, and the evidence of their labels (`contamination.evidence`).
     theirs = found.registered.signature
-    if found.shown is None or data.label_counts is None:
+    if found.shown is None or data.label_counts is None or theirs.label_counts is None:
         return np.zeros((0, 2), dtype=np.int64), np.zeros((0, 1))
     pairs = _equal(data.ids, theirs.ids)
     ratios = found.shown.ratios[pairs[:, 1]]
-    weighed = ~np.isnan(ratios[:, 0]) & (data.label_counts.sizes[pairs[:, 0]] == theirs.sizes[pairs[:, 1]])
+    weighed = ~np.isnan(ratios[:, 0]) & (data.label_counts.sizes[pairs[:, 0]] == theirs.label_counts.sizes[pairs[:, 1]])
     return pairs[weighed], ratios[weighed]
 
 

@@ -84,7 +84,10 @@ SECONDARY = "secondary"
 
 ADJUSTED = (CONFIRMATORY, FIRST, CONCURRENT)
 """The standings with adjusted p-values."""
-STANDINGS = (*ADJUSTED, EXPLORATORY, SECONDARY)
+STANDINGS = {each: each for each in ADJUSTED} | dict.fromkeys((FIRST, EXPLORATORY, SECONDARY), EXPLORATORY)
+"""Standing -> the word for it in sentences and tables, one of three: the sentence behind the word has the rest.
+
+A first look is called exploratory: nothing in a ledger tells whether the other project's results were known."""
 
 RELEASES = ("exempt", "retire")
 """The kinds of entries after which queries may be fitted on."""
@@ -120,7 +123,7 @@ class Standing:
     Attributes
     ----------
     status : str
-        One of `STANDINGS`.
+        A key of `STANDINGS`.
     looks : tuple of str
         The systems of the plan whose opening is a new look.
     n_looks : int

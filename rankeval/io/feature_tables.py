@@ -99,7 +99,7 @@ def read_feature_table(
     columns: dict[str, Numbers] = {}
     left_out: dict[str, str] = {}
     for name in names:
-        found = unfit.get(name) or _feature(table.column(name), source)
+        found = unfit.get(name) or feature_numbers(table.column(name), source)
         if not isinstance(found, str):
             columns[name] = found
         elif features is None:
@@ -159,8 +159,16 @@ def _kind_words(kind: pa.DataType) -> str:
     return "text" if is_text else str(kind)
 
 
-def _feature(column: pa.ChunkedArray, source: TableSource) -> Numbers | str:
-    """Return the numbers of a column, or the reason why it has none."""
+def feature_numbers(column: pa.ChunkedArray, source: TableSource) -> Numbers | str:
+    """Return the numbers of a column, NaN for empty cells, or the reason why it has none.
+
+    Parameters
+    ----------
+    column : Arrow array
+        A column of the table.
+    source : TableSource
+        The table.
+    """
     if source.delimiter:
         return _parsed(column, source)
     kind = column.type
@@ -221,7 +229,7 @@ def _ids(table: pa.Table, name: str, source: TableSource) -> NDArray[Any]:
 def _labels(table: pa.Table, name: str, source: TableSource) -> NDArray[Any]:
     column = table.column(name)
     column = column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
-    found: Any = _feature(column, source)
+    found: Any = feature_numbers(column, source)
     if isinstance(found, str):
         raise FileFormatError(f"the label {name!r} is no column of numbers ({found})", where=source.path)
     finite = np.isfinite(found)

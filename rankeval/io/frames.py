@@ -13,7 +13,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from itertools import chain, repeat
+from itertools import chain, count, repeat
 from typing import Any, Literal
 
 import pyarrow as pa
@@ -134,20 +134,50 @@ _HOLDERS = {"relevance": "qrels", "score": "run"}
 _ADVICE = "say which by {part}= in Qrels.from_frame or Run.from_frame"
 
 
-def from_dict(mapping: Mapping[Any, Mapping[Any, Any]], value: str) -> Columns:
+def from_dict(mapping: Mapping[Any, Any], value: str) -> Columns:
     """Flatten ``{qid: {docid: value}}``; a query with an empty dict has no rows.
 
-    Judgments may also be ``{qid: {docid: {aspect: grade}}}``.
+    Instead of a dict, a query may have a list of documents or of pairs, as `_listed` reads it. Judgments may also be
+    ``{qid: {docid: {aspect: grade}}}``.
     """
-    _check_mapping(mapping, f"{{qid: {{docid: {value}}}}}", "")
-    for query, documents in mapping.items():
-        _check_mapping(documents, f"{{qid: {{docid: {value}}}}}", f"query {query!r}")
+    _check_mapping(mapping, f"{{qid: {{docid: {value}}}}} or {{qid: [docid, ...]}}", "")
+    if not all(isinstance(documents, Mapping) for documents in mapping.values()):
+        mapping = {query: _listed(query, documents, value) for query, documents in mapping.items()}
     if value == "relevance" and any(isinstance(one, Mapping) for rows in mapping.values() for one in rows.values()):
         return _from_nested(mapping)
     queries = chain.from_iterable(repeat(query, len(documents)) for query, documents in mapping.items())
     rows = mapping.values()
     values = chain.from_iterable(documents.values() for documents in rows)
     return Columns(list(queries), list(chain.from_iterable(rows)), list(values))
+
+
+def _listed(query: Any, documents: Any, value: str) -> Mapping[Any, Any]:
+    """Return the documents of a query with their numbers.
+
+    The first of a ranked list of ids has the score -1, the next -2; relevant documents, in any order, have the grade 1.
+    A list of pairs holds ids and numbers.
+    """
+    if isinstance(documents, Mapping):
+        return documents
+    no_list = (str, bytes, *((set, frozenset) if value == "score" else ()))  # a set has no order
+    if isinstance(documents, no_list) or not isinstance(documents, Iterable) or hasattr(documents, "columns"):
+        expected = f"expected {{docid: {value}}}, [docid, ...] or [(docid, {value}), ...]"
+        raise InvalidInput(f"{expected}, but query {query!r} has a {type(documents).__name__}")
+    items = next((getattr(documents, name)() for name in ("tolist", "to_pylist") if hasattr(documents, name)), None)
+    items = list(documents) if items is None else items
+    ids: Iterable[Any] = items
+    numbers: Iterable[Any] = repeat(1) if value == "relevance" else count(-1, -1)
+    if items and all(isinstance(item, (list, tuple)) and len(item) == 2 for item in items):
+        ids, numbers = zip(*items, strict=True)
+    found: dict[Any, Any] = {}
+    for place, (document, number) in enumerate(zip(ids, numbers, strict=False)):
+        if isinstance(document, (list, dict, set)):  # cannot be looked up
+            problem = f"query {query!r} has a {type(document).__name__} as document {place} (counting from 0)"
+            raise InvalidInput(problem, remedy=f"give ids, or pairs of id and {value}")
+        if document in found:
+            raise InvalidInput(f"document {document!r} stands twice in the list of query {query!r}; keep one of them")
+        found[document] = number
+    return found
 
 
 def _from_nested(mapping: Mapping[Any, Mapping[Any, Any]]) -> Columns:

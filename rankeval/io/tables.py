@@ -1,4 +1,4 @@
-"""Tables with named columns: CSV, TSV, JSON lines and Parquet.
+"""Tables with named columns: CSV, TSV, JSON lines and Parquet; and JSON objects of queries, which have no columns.
 
 The columns of judgments and rankings are found under our names or the usual ones of other tools (`frames.SPELLINGS`);
 those of a table of features are the caller's (`feature_tables`). Ids of CSV are text; JSON lines and Parquet say
@@ -35,7 +35,7 @@ from rankeval._registry import chosen
 from rankeval.errors import FileFormatError, InvalidInput
 from rankeval.io.columns import IDS, Columns
 from rankeval.io.formats import Format, OpenFile, add_format, suffix_of, text_lines
-from rankeval.io.frames import NUMBER_IN_INDEX, columns_of, refuse_other_pairs, spelled
+from rankeval.io.frames import NUMBER_IN_INDEX, columns_of, from_dict, refuse_other_pairs, spelled
 from rankeval.io.opening import ALWAYS, BOM, Limits, check_text
 from rankeval.io.opening import PARQUET as MAGIC
 
@@ -50,6 +50,7 @@ _DELIMITERS = {"csv": ",", "tsv": "\t"}
 TABLES: tuple[str, ...] = ("parquet", *_DELIMITERS)
 """Formats of tables of features."""
 _OBJECT = re.compile(rb"\{\s*[\"}]")
+_QUERIES = re.compile(rb'(\xef\xbb\xbf)?\s*\{\s*"([^"\\]|\\.)*"\s*:\s*[\[{]')  # the first has documents
 
 
 @dataclass(frozen=True, eq=False)
@@ -287,6 +288,18 @@ def _is_jsonl(start: bytes) -> bool:
     return is_object and _OBJECT.match(first) is not None
 
 
+def _read_json(given: OpenFile) -> Columns:
+    try:
+        found = json.loads(given.file.read().decode("utf-8-sig"), object_pairs_hook=unique_keys)
+        columns = from_dict(found, given.value)
+    except (ValueError, RecursionError) as error:  # of the text, its encoding, thousands of brackets, or ours
+        raise FileFormatError(said(error), where=given.path) from error
+    for part in IDS:
+        if (ids := getattr(columns, part)) is not None:
+            refuse_bad_ids(ids, NUL, given.path, part, lambda row: f"row {row + 1}")
+    return columns
+
+
 def _write_jsonl(table: pa.Table) -> Iterator[bytes]:
     return (json.dumps(row, ensure_ascii=False).encode() + b"\n" for row in table.to_pylist())
 
@@ -405,6 +418,16 @@ add_format(
         suffixes=(".jsonl", ".ndjson"),
         sniff=_is_jsonl,
         row_lines=text_lines,
+    )
+)
+add_format(
+    Format(
+        "json",
+        "a JSON object of queries",
+        read=_read_json,
+        suffixes=(".json",),
+        sniff=lambda start: _QUERIES.match(start) is not None,
+        is_told_by_suffix=False,  # TREC text is written to any other name
     )
 )
 add_format(

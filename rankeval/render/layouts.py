@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from string import ascii_lowercase
 from typing import TYPE_CHECKING, Any
@@ -35,6 +36,10 @@ PARTED = "†"
 LEVELS = (0.05, 0.01, 0.001)
 WORSE = "↓"
 """In front of the stars of a system that is worse than the baseline."""
+
+
+NOT_DECISIVE = ("its mean", "p", "effect", "detectable")
+"""Columns that a table for decisions leaves out; tables for papers have them."""
 
 
 def levels_within(alpha: float) -> list[float]:
@@ -79,8 +84,8 @@ def best_and_second(
     return marks
 
 
-def stars(claims: pd.DataFrame, frame: pd.DataFrame, *, levels: Sequence[float], arrows: bool = True) -> pd.DataFrame:
-    """Return a star per level that the adjusted p of a shown claim does not exceed.
+def stars(claims: pd.DataFrame, frame: pd.DataFrame, *, levels: Sequence[float]) -> pd.DataFrame:
+    """Return a star per level that the adjusted p of a shown claim does not exceed; worse systems have an arrow first.
 
     Parameters
     ----------
@@ -90,13 +95,11 @@ def stars(claims: pd.DataFrame, frame: pd.DataFrame, *, levels: Sequence[float],
         The means that get the marks.
     levels : sequence of float
         The levels, as `levels_within` returns them.
-    arrows : bool, default True
-        Put an arrow in front of the stars of worse systems.
     """
     marks = _blank(frame)
     for row in claims[claims["shown"]].to_dict("records"):
-        worse = arrows and row["sign"] < 0
-        marks.loc[row["system"], row["column"]] = WORSE * worse + "*" * sum(row["p"] <= level for level in levels)
+        worse = WORSE if row["sign"] < 0 else ""
+        marks.loc[row["system"], row["column"]] = worse + "*" * sum(row["p"] <= level for level in levels)
     return marks
 
 
@@ -182,13 +185,12 @@ def by_comparison(
     def written(column: str, *, sign: bool = False) -> list[str]:
         return [number(v, digits=d, sign=sign) for v, d in zip(table[column], places, strict=True)]
 
-    low, high, _ = shown_interval(table)
+    low, high, kind = shown_interval(table)
     # Rows outside the family have their own interval only.
     alone = table[[low, high]].isna().any(axis=1) & table[["ci_low", "ci_high"]].notna().all(axis=1)
     ends = [written(end, sign=True) for end in (low, high, "ci_low", "ci_high")]
     counts = zip(table["wins"], table["ties"], table["losses"], strict=True)
     columns: dict[str, Any] = {
-        **{str(name): table[name].astype(str) for name in table.columns[: table.columns.get_loc("measure")]},
         "measure": table["measure"],
         "system": table["system"],
         "mean": written("mean_system"),
@@ -196,7 +198,7 @@ def by_comparison(
         "its mean": written("mean_baseline"),
         "difference": written("difference", sign=True),
         **({} if gains is None else {"gain": [percent(gain) for gain in gains]}),
-        interval_name(table, level): [
+        f"{100 * level:g} % interval{kind}": [
             f"[{own[0]}, {own[1]}] unadjusted" if is_alone else f"[{start}, {end}]"
             for start, end, *own, is_alone in zip(*ends, alone, strict=True)
         ],
@@ -206,16 +208,44 @@ def by_comparison(
         "won/tied/lost": ["/".join(map(str, three)) for three in counts],
         "detectable": written("detectable_difference"),
     }
-    frame = pd.DataFrame(columns)
+    parts = table[list(table)[: list(table).index("measure")]].astype(str)  # their name is the reader's
+    frame = pd.DataFrame({f"by {name}" if name in columns else name: parts[name] for name in parts} | columns)
     marks = pd.DataFrame("", index=frame.index, columns=frame.columns)
     marks["p adjusted"] = np.where(parted, PARTED, "")
     numeric = ("mean", "its mean", "difference", "gain", "p", "p adjusted", "effect", "detectable")
     return Table(frame, marks=marks, numeric=numeric)
 
 
-def interval_name(table: pd.DataFrame, level: float) -> str:
-    """Return the header of the interval in `by_comparison`."""
-    return f"{100 * level:g} % interval{shown_interval(table)[2]}"
+def for_decisions(whole: Table, baseline: str | None) -> Table:
+    """Keep what a decision needs of a table by `by_comparison`, and write each mean once.
+
+    Parameters
+    ----------
+    whole : Table
+        All figures of each pair.
+    baseline : str or None
+        The system with which all others were compared; None if all pairs were.
+
+    Returns
+    -------
+    Table
+        The mean of the baseline, or of the first system of all pairs, has a row of its own above those compared with
+        it. The only measure stands in the header of its means.
+    """
+    import pandas as pd
+
+    frame, columns = whole.frame.reset_index(drop=True), list(whole.frame.columns)
+    keys, measures = columns[: columns.index("measure") + 1], frame["measure"].unique()
+    first = frame.loc[~frame.duplicated(keys), [*keys, "against", "its mean"]]
+    first = first.rename(index=lambda place: place - 0.5, columns={"against": "system", "its mean": "mean"})
+    first["difference"] = "" if baseline is None else "baseline"
+    rows = pd.concat([first, frame]).sort_index().fillna("")
+    marks = pd.DataFrame(whole.marks).reset_index(drop=True).reindex(rows.index, fill_value="")
+    left = {*NOT_DECISIVE, "" if len(measures) > 1 else "measure", "" if baseline is None else "against"}
+    names = {name: name for name in columns if name not in left}
+    names["mean"] = "mean" if len(measures) > 1 else f"mean {measures[0]}"
+    rows, marks = (part[list(names)].rename(columns=names) for part in (rows, marks))
+    return replace(whole, frame=rows, marks=marks, numeric=(*whole.numeric, names["mean"]))
 
 
 def shown_interval(table: pd.DataFrame) -> tuple[str, str, str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache
 from io import StringIO
 from typing import TYPE_CHECKING, Any
@@ -109,10 +109,10 @@ def markdown(text: str) -> str:
     return visible(text, keep="\n").translate(MARKDOWN_ESCAPES)
 
 
-def markdown_cell(text: str, emphasis: str, mark: str, tail: str) -> str:
+def markdown_cell(cell: Cell) -> str:
     """Write a cell in Markdown, which has no way to leave room for a mark."""
-    high = f"<sup>{markdown(mark)}</sup>" if mark else ""
-    return MARKDOWN_EMPHASIS[emphasis] % markdown(text) + high + markdown(tail)
+    high = f"<sup>{markdown(cell.mark)}</sup>" if cell.mark else ""
+    return MARKDOWN_EMPHASIS[cell.emphasis] % markdown(cell.text) + high + markdown(cell.tail)
 
 
 def latex(text: str) -> str:
@@ -134,41 +134,23 @@ def refuse_label(label: str) -> None:
         )
 
 
-def latex_cell(text: str, emphasis: str, mark: str, tail: str, *, widest: tuple[str, str] = ("", "")) -> str:
+def latex_cell(cell: Cell, widest: tuple[str, str]) -> str:
     """Write a cell in LaTeX.
 
     Parameters
     ----------
-    text, emphasis, mark, tail : str
-        The parts of the cell.
+    cell : Cell
+        The cell.
     widest : tuple of str
         The widest mark and tail of its column; an invisible rest of each stands behind the cell's own.
     """
-    value = LATEX_EMPHASIS[emphasis] % latex(with_minus(text))
-    high, high_rest = (rf"\textsuperscript{{{latex(part)}}}" if part else "" for part in (mark, widest[0][len(mark) :]))
+    value, tail = LATEX_EMPHASIS[cell.emphasis] % latex(with_minus(cell.text)), cell.tail
+    marks = cell.mark, widest[0][len(cell.mark) :]
+    high, high_rest = (rf"\textsuperscript{{{latex(part)}}}" if part else "" for part in marks)
     room = rf"\phantom{{{high_rest}}}" if high_rest else ""
     rest = latex(widest[1]) if not tail else "0" * (len(widest[1]) - len(tail))
     room_behind = rf"\phantom{{{rest}}}" if rest else ""
     return value + high + room + latex(with_minus(tail)) + room_behind
-
-
-def html(
-    columns: Sequence[tuple[str, bool]], widest: Sequence[tuple[str, str]], rows: Sequence[Any], **texts: Any
-) -> str:
-    """Write a table in HTML with all text escaped.
-
-    Parameters
-    ----------
-    columns : sequence of (str, bool)
-        The name of each column, and whether it holds numbers.
-    widest : sequence of (str, str)
-        The widest mark and tail of each column.
-    rows : sequence of sequence of Cell
-        The cells.
-    **texts : str or sequence of str
-        ``caption`` and ``notes``.
-    """
-    return _template().render(style=STYLE, columns=columns, widest=widest, rows=rows, **texts)
 
 
 @cache
@@ -315,15 +297,15 @@ class Table:
         lines = [markdown(self.caption), ""] if self.caption else []
         lines.append(line(markdown(name) for name, _ in columns))
         lines.append(line("---:" if numeric else "---" for _, numeric in columns))
-        lines += [line(markdown_cell(c.text, c.emphasis, c.mark, c.tail) for c in row) for row in rows]
+        lines += [line(map(markdown_cell, row)) for row in rows]
         lines += ["", *(f"* {markdown(note)}" for note in self.notes)] if self.notes else []
         return "\n".join(lines)
 
     def to_html(self) -> str:
         """Return an HTML fragment that stands alone in a notebook cell: one ``div``, with all text escaped."""
         rows = self._rows()
-        caption, notes = self._words()
-        return html(self._columns(rows), _widest(rows), rows, caption=caption, notes=notes)
+        words = dict(zip(("caption", "notes"), self._words(), strict=True))
+        return _template().render(style=STYLE, columns=self._columns(rows), widest=_widest(rows), rows=rows, **words)
 
     def to_latex(self, *, label: str = "") -> str:
         r"""Return a LaTeX table; it needs ``\usepackage{booktabs}``.
@@ -348,13 +330,7 @@ class Table:
         refuse_label(label)
         rows = self._rows()
         columns, widest = self._columns(rows), _widest(rows)
-        body = [
-            [
-                latex_cell(cell.text, cell.emphasis, cell.mark, cell.tail, widest=room)
-                for cell, room in zip(row, widest, strict=True)
-            ]
-            for row in rows
-        ]
+        body = [[latex_cell(cell, room) for cell, room in zip(row, widest, strict=True)] for row in rows]
         header = [latex(name) for name, _ in columns]
         # At the begin of a line "[" and "*" would be arguments of the command that ends the line above.
         for line in (header, *body):
@@ -370,18 +346,6 @@ class Table:
         )
         return str(written).rstrip("\n")
 
-    def only(self, columns: Sequence[str]) -> Table:
-        """Return the table with these columns only.
-
-        Parameters
-        ----------
-        columns : sequence of str
-            Their names; those that the table lacks are left out.
-        """
-        kept = [name for name in columns if name in self.frame]
-        emphasis, marks, tails = (part if part is None else part[kept] for part in self._behind)
-        return replace(self, frame=self.frame[kept], emphasis=emphasis, marks=marks, tails=tails)
-
     def texts(self) -> list[list[str]]:
         """Return the text of each cell, row by row, with what stands behind the value."""
         return [[cell.text + cell.mark + cell.tail for cell in row] for row in self._rows()]
@@ -390,7 +354,7 @@ class Table:
         """Format every value. A cell counts as a number by its value, since formats may return any text."""
         formats = [self.formats.get(name) for name in self.frame.columns]
         blank = [("",) * len(formats)] * len(self.frame)
-        behind = (blank if part is None else _values(part) for part in self._behind)
+        behind = (blank if part is None else _values(part) for part in (self.emphasis, self.marks, self.tails))
         return [
             [
                 Cell(_formatted(value, how), _is_number(value), *parts)
@@ -401,10 +365,6 @@ class Table:
 
     def _words(self) -> tuple[str, list[str]]:
         return visible(self.caption, keep="\n"), [visible(note, keep="\n") for note in self.notes]
-
-    @property
-    def _behind(self) -> tuple[pd.DataFrame | None, ...]:
-        return self.emphasis, self.marks, self.tails
 
     def _columns(self, rows: Sequence[Sequence[Cell]]) -> list[tuple[str, bool]]:
         """Return each column's name, and whether it stands at the right."""

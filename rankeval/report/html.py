@@ -18,9 +18,8 @@ import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from rankeval._checks import count
-from rankeval.comparison import Comparison
 from rankeval.comparison.headline import named_system
-from rankeval.comparison.tables import laid_out
+from rankeval.comparison.tables import printed
 from rankeval.evaluation import Evaluation
 from rankeval.evaluation.result import left_out_of_worst, reading_of, worst_first
 from rankeval.measures import greater_is_better
@@ -57,9 +56,9 @@ def report_for_experiment(facts: ExperimentFacts) -> str:
         warnings=WARNINGS,
         intervals=_image(comparison.plot()),
         candidates=_candidates(facts),
-        comparison=_comparison(comparison, "measure", "against", "its mean"),
+        comparison=_comparison(printed(comparison)),
         # Without p-values: the plan promised none.
-        secondary=facts.secondary and _comparison(facts.secondary, "p", "p adjusted", "effect", "detectable"),
+        secondary=facts.secondary and _comparison(printed(facts.secondary), "p adjusted"),
         queries=_image(_figure_of_queries(facts, best)),
         best=best,
         table_of_queries=_queries_of(facts, best),
@@ -132,11 +131,11 @@ def _candidates(facts: ExperimentFacts) -> TextTable:
     return TextTable(list(frame.columns), Table(frame).texts())
 
 
-def _comparison(comparison: Comparison, *hidden: str) -> TextTable:
-    shown = laid_out(comparison, "comparisons", digits=4)
-    shown = shown.only([name for name in map(str, shown.frame) if name not in hidden])
-    names = ["Ranker" if name == "system" else str(name) for name in shown.frame]
-    return TextTable(names, shown.texts(), n_text=2 if comparison.table.empty else 1 + names.index("Ranker"))
+def _comparison(shown: Table, *hidden: str) -> TextTable:
+    names = list(map(str, shown.frame))
+    kept = [place for place, name in enumerate(names) if name not in hidden]
+    rows = [[row[place] for place in kept] for row in shown.texts()]
+    return TextTable([names[place] for place in kept], rows, n_text=names.index("system") + 1)
 
 
 def _search(candidate: Candidate) -> TextTable:

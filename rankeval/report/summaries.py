@@ -18,7 +18,7 @@ from rankeval.comparison import Comparison
 from rankeval.evaluation import Evaluation
 from rankeval.evaluation.result import info_of
 from rankeval.guard.opening import summary_of
-from rankeval.guard.standings import CONCURRENT, EXPLORATORY, FIRST, SECONDARY
+from rankeval.guard.standings import CONCURRENT, EXPLORATORY, FIRST, SECONDARY, STANDINGS
 from rankeval.render.tables import DASH, Table, p_value, signed
 from rankeval.tracking import LoggedData
 
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
     import pandas as pd
 
 WARNED = {
-    FIRST: "others had looked at the test part before this comparison was frozen",
+    FIRST: "the first look of this project, but others had looked at the test part before this comparison was frozen",
     CONCURRENT: "other plans of this project were opened on the test part, and neither side knew of the other",
     EXPLORATORY: "the test part had been opened before this comparison was frozen",
     SECONDARY: "all these rankings had been opened before",
 }
 """Each standing but confirmatory -> why the result can be trusted less."""
 
-WARNINGS = (*WARNED, "not confirmatory")
+WARNINGS = (CONCURRENT, EXPLORATORY, "not confirmatory")
 """The first words of notes that limit how far the numbers can be trusted."""
 
 
@@ -91,16 +91,21 @@ class GuardFacts:
         return cls(active=True, digest=digest, standing=comparison.standing, **comparison.opening)
 
     @property
+    def word(self) -> str:
+        """The standing in one of three words, or "unguarded"."""
+        return STANDINGS.get(self.standing, self.standing)
+
+    @property
     def warning(self) -> str:
         """Why the result can be trusted less, as a sentence; empty if it is confirmatory."""
-        return f"{self.standing.upper()}: {WARNED[self.standing]}." if self.standing in WARNED else ""
+        return f"{self.word.upper()}: {WARNED[self.standing]}." if self.standing in WARNED else ""
 
     @property
     def line(self) -> str:
         """All that a reader needs to check the standing, as a sentence; empty without a guard."""
         if not self.active:
             return ""
-        return f"Guard: {self.standing} as of head {self.head}; plan {self.plan}; {self.looked}; ledger {self.ledger}."
+        return f"Guard: {self.word} as of head {self.head}; plan {self.plan}; {self.looked}; ledger {self.ledger}."
 
     @property
     def looked(self) -> str:
@@ -112,7 +117,7 @@ class GuardFacts:
     def tags(self) -> dict[str, str]:
         """Return the tags of a tracked run: the standing, and the facts on the guard."""
         return {
-            "rankeval.standing": self.standing,
+            "rankeval.standing": self.word,
             "rankeval.guard.ledger": self.ledger or self.reason,
             "rankeval.guard.head": self.head,
             "rankeval.guard.plan": self.plan,
@@ -327,7 +332,7 @@ def standing(facts: ExperimentFacts, *, verbose: bool = False) -> str:
     if not guard.active:
         return _filled(f"NOT GUARDED. {guard.reason} {trained}.")
     said = f"{guard.warning} {trained}, {count(guard.looks_added, 'look')} added.".lstrip()
-    return f"{said}\n{guard.line}" if verbose else _filled(f"{said} Guard: {guard.standing}; {guard.looked}.")
+    return f"{said}\n{guard.line}" if verbose else _filled(f"{said} Guard: {guard.word}; {guard.looked}.")
 
 
 def coverage_sentences(evaluation: Evaluation) -> list[str]:

@@ -197,7 +197,8 @@ def detectable_difference(
     else:
         side = "greater" if CLAIMS[claim].sides else alternative
         found = np.asarray(margin + spread * _detectable_effect(n, alpha, power, side))
-    return np.where((spread == 0) & ~(CLAIMS[claim].harmless and unseen > 0), np.nan, found)[()]
+    counts_unseen = CLAIMS[claim].harmless and unseen > 0
+    return np.where((spread == 0) & (not counts_unseen), np.nan, found)[()]
 
 
 def _distance(difference: float, claim: str, margin: float) -> float:

@@ -16,3 +16,7 @@ from rankeval.testing.assertions import assert_evaluations_equal, assert_no_regr
 from rankeval.testing.check import CHECKS, Check
 
 __all__ = ["CHECKS", "Check", "assert_evaluations_equal", "assert_no_regression", "assert_not_worse"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -292,12 +292,10 @@ def assert_evaluations_equal(candidate: Given, baseline: Given, *, atol: float =
     one, other = scores_of(candidate), scores_of(baseline)
     new, old = per_query_frame(one), per_query_frame(other)
     reasons = [*_structure(new, old), *_rules(one, other)]
-    differing = "" if reasons else _scores(new, old.loc[new.index, list(new.columns)], atol)
-    _record(new, old, bool(reasons or differing))
-    if reasons:
-        raise CheckFailed(f"the evaluations differ: {'; '.join(reasons)}")
-    if differing:
-        raise CheckFailed(differing)
+    failure = f"the evaluations differ: {'; '.join(reasons)}" if reasons else _scores(new, old, atol)
+    _record(new, old, failure)
+    if failure:
+        raise CheckFailed(failure)
 
 
 def _structure(new: pd.DataFrame, old: pd.DataFrame) -> list[str]:
@@ -324,7 +322,7 @@ def _rules(one: Scores, other: Scores) -> list[str]:
 
 def _scores(new: pd.DataFrame, old: pd.DataFrame, atol: float) -> str:
     """Say how many scores differ, which is the first, and which differ most; nothing if all are equal."""
-    ours, theirs = (frame.to_numpy(dtype=np.float64) for frame in (new, old))
+    ours, theirs = (frame.to_numpy(dtype=np.float64) for frame in (new, old.loc[new.index, list(new.columns)]))
     apart = ~np.isclose(ours, theirs, rtol=0, atol=atol, equal_nan=True)
     if not apart.any():
         return ""
@@ -348,10 +346,11 @@ def _scores(new: pd.DataFrame, old: pd.DataFrame, atol: float) -> str:
     return f"{said}\n\n{query_table(table.iloc[greatest], 'the greatest differences:')}"
 
 
-def _record(new: pd.DataFrame, old: pd.DataFrame, differ: bool) -> None:
+def _record(new: pd.DataFrame, old: pd.DataFrame, failure: str) -> None:
     shared = ", ".join(str(label) for label in new.columns if label in old.columns)
-    verdict = "differs from the baseline" if differ else "equal to the baseline"
-    CHECKS.append({"measure": shared, "queries": f"{len(new):,}", "gain": "", "interval": "", "verdict": verdict})
+    verdict = "differs from the baseline" if failure else "equal to the baseline"
+    row = {"measure": shared, "queries": f"{len(new):,}", "gain": "", "interval": ""}
+    CHECKS.append({**row, "verdict": verdict, "failure": failure})
 
 
 Given = Scores | str | os.PathLike[str]

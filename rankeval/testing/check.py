@@ -18,7 +18,7 @@ from rankeval.significance.power import topics_needed
 Claim = Literal["no regression", "not worse"]
 
 CHECKS: deque[Mapping[str, str]] = deque(maxlen=1000)
-"""What was checked in this process, the latest last: measure, queries, gain, interval and verdict, in words."""
+"""What was checked in this process, the latest last: the texts of `Check.rows`."""
 
 RELIABLE = 0.8
 """A check of non-inferiority that an equal system passes less often than this gets advice."""
@@ -76,7 +76,10 @@ class Check:
         return "\n\n".join(["; ".join(failed), str(self), *self.worst.values()])
 
     def rows(self) -> list[dict[str, str]]:
-        """Return measure, queries, gain, interval and verdict of each measure, in words."""
+        """Return measure, queries, gain, interval, verdict and failure of each measure, in words.
+
+        The failure is the table of the queries that lost most; it is empty if the check passes by this measure.
+        """
         return [
             {
                 "measure": str(row["measure"]),
@@ -84,6 +87,7 @@ class Check:
                 "gain": signed(row["gain"]),
                 "interval": _interval(row["ci_low"], row["ci_high"]),
                 "verdict": self._verdict(row) + self._aside(row["rate"]),
+                "failure": self.worst.get(str(row["measure"]), ""),
             }
             for row in self._records()
         ]

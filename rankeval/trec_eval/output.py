@@ -162,7 +162,7 @@ def trec_text(
     """
     rules = get_convention(convention)
     lines = _lines(measures, rules)
-    joined = Given(qrels, run).refuse_or_join(rules, action="evaluate")
+    joined = Given.of(qrels, run).refuse_or_join(rules, action="evaluate")
     asked = dict.fromkeys([*(line.measure for line in lines if line.measure), _NUM_REL])
     evaluation = score(joined, [(str(one), one) for one in asked], name=run.name)
     columns = {one: column for column, one in enumerate(asked)}
@@ -284,12 +284,9 @@ def _lines_of(root: str, given: list[str], rules: Convention) -> list[_Line]:
         name, spec = (f"{root}_{text}", f"{root}.{text}") if text else (root, root)
         return [_Line(name, root, measure(spec, rules), root in _COUNTS or root.startswith("prefs_num"))]
     numbers = {_number(root, one): one for one in given or ROOTS[root]}
+    form = ".2f" if "." in ROOTS[root][0] else ".0f"  # shares, or ranks
     return [
-        _Line(
-            f"{root}_{format(number, '.2f') if '.' in ROOTS[root][0] else int(number)}",  # a share, or a rank
-            root,
-            measure(f"{root}.{text}", rules),
-        )
+        _Line(f"{root}_{number:{form}}", root, measure(f"{root}.{text}", rules))
         for number, text in sorted(numbers.items())
     ]
 

@@ -61,8 +61,10 @@ def test_what_cannot_be_compared_is_said():
     """No common query, a persistence out of range, queries of one run only."""
     with pytest.raises(InvalidInput, match="no query in common"):
         rk.rank_biased_overlap({"a": {"d": 1.0}}, {"b": {"d": 1.0}})
-    with pytest.raises(InvalidInput, match="above 0 and below 1"):
-        rk.rank_biased_overlap({"a": {"d": 1.0}}, {"a": {"d": 1.0}}, p=1)
+    for p in (0, 1, True, np.nan):
+        with pytest.raises(InvalidInput) as refused:
+            rk.rank_biased_overlap({"a": {"d": 1.0}}, {"a": {"d": 1.0}}, p=p)
+        assert (refused.value.argument, refused.value.found) == ("p", repr(p))
     both = rk.rank_biased_overlap({"a": {"d": 1.0}, "b": {"d": 1.0}}, {"a": {"d": 1.0}})
     assert both.only_in_one == ("b",)
 
@@ -74,5 +76,6 @@ def test_numbers_and_texts_are_not_held_against_each_other(one, two, column):
     """Document 5 is not document "5": an overlap of 0.0 would hide that they were given differently."""
     with pytest.raises(InvalidInput, match=f"^{column}: the first run has integer ids, the other string ids"):
         rk.rank_biased_overlap(one, two)
-    with pytest.raises(InvalidInput, match=r"a number above 0 and below 1 \(found '.9'\)"):
+    with pytest.raises(InvalidInput) as refused:
         rk.rank_biased_overlap(one, one, p=".9")
+    assert (refused.value.argument, refused.value.found) == ("p", "'.9'")

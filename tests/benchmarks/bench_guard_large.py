@@ -28,7 +28,7 @@ import numpy as np
 
 import rankeval as rk
 from rankeval.contamination import StreamedCheck, forget
-from rankeval.contamination.matching import MEMORY, REST
+from rankeval.contamination.refusal import MEMORY, REST
 from rankeval.errors import GuardRefusal
 
 GRADES = [0.5, 0.3, 0.1, 0.06, 0.04]

@@ -76,7 +76,7 @@ class Opening:
     notes : tuple of str
         Of the comparison.
     looks : tuple of str
-        Standings of the looks of this plan in `Guard.looks`.
+        The words for the standings of the looks of this plan in `Guard.looks`.
     has_adjusted_p : bool
         Whether the table has an adjusted p-value.
     """
@@ -90,9 +90,10 @@ class Opening:
 
 def disagreements(opening: Opening) -> list[str]:
     """Return what notes, looks and table of an opening say otherwise than its entry in the ledger."""
-    said = [name for note in opening.notes for name in STANDINGS if note.startswith(name)]
-    found = [] if said == [opening.standing] else [f"the notes say {said}"]
-    if not set(opening.looks) <= {opening.standing}:
+    word = STANDINGS[opening.standing]
+    said = [name for note in opening.notes for name in set(STANDINGS.values()) if note.startswith(name)]
+    found = [] if said == [word] else [f"the notes say {said}"]
+    if not set(opening.looks) <= {word}:
         found.append(f"looks says {set(opening.looks)}")
     # The first look of a project is corrected as a confirmatory one, and must name those who looked before.
     if opening.has_adjusted_p != (opening.standing in (CONFIRMATORY, FIRST)):

@@ -1,5 +1,9 @@
 """Experiments with the decision of a promotion: pairs of versions of which the truth is known, and how often one moves.
 
+Pairs are single releases, at .025. Histories are of 20 candidates, none of them better than the champion, that ask one
+after the other, by the budget that `promote` has by default: the streams of candidates are those of the guard's gate.
+The rule without a budget, which tested each at .025, stands beside: its answer follows from the same p-value.
+
 Every pair goes through the function that `rankeval_mlflow.promote` decides by. No store is asked: 20 pairs through
 MLflow are in tests/rankeval_mlflow/promotion/test_promotion_agrees.py.
 """
@@ -12,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from calibration.guard_experiments import BUDGET, STREAMS
 from calibration.worlds import World, beta, scores_in
 
 import rankeval as rk
@@ -23,6 +28,71 @@ GAIN = 0.05
 SEEDS = (1, 2, 3)
 TAIL = np.arange(N) % 4 == 0
 """A quarter of the queries is the tail."""
+
+
+WITHOUT_BUDGET = 0.025
+"""The level of each decision of the rule that counted none."""
+
+
+def single(**options):
+    """Return the rule of a single release at .025."""
+    return Rule("nDCG@10", alpha=WITHOUT_BUDGET, budget=1, **options)
+
+
+def evaluations(scores):
+    """Yield an evaluation for each row of scores by query."""
+    n = scores.shape[1]
+    empty = rk.evaluate(np.tile([1, 0], n), np.zeros(2 * n), qid=np.repeat(np.arange(n), 2), measures="nDCG@10")
+    yield from (replace(empty, scores=row[:, None]) for row in scores)
+
+
+def frames(scores):
+    """Yield a frame for each row of scores: the same verdicts as of evaluations, in half of the time."""
+    queries = pd.Index(np.arange(scores.shape[1]), name="qid")
+    yield from (pd.DataFrame({"nDCG@10": row}, index=queries) for row in scores)
+
+
+def verdicts(candidates, holders, rule, form=frames):
+    """Yield the verdict on each pair of versions, a row of scores by query each."""
+    yield from (decide(*pair, rule) for pair in zip(form(candidates), form(holders), strict=True))
+
+
+def shares_of(verdicts_):
+    """Return what moved by the rule, and what would have by the rule without a budget."""
+    found = [(one.accepted, one.comparison.table["p_value"][0] <= WITHOUT_BUDGET) for one in verdicts_]
+    return np.array(found, dtype=bool)
+
+
+HISTORIES = {"sym": 5.5, "tweaks": 5.5, "skew, tail below": 9.2, "skewed tweaks": 9.2}
+"""Streams of the gate -> the most histories with a false promotion, in percent; of skewed ones what its table has."""
+
+IN_HISTORIES = 100
+"""Queries of each history."""
+
+
+def histories(stream, n_histories, seed):
+    """Return for each history whether a candidate moved the alias, by the rule and by that without a budget."""
+    d = STREAMS[stream].draw(IN_HISTORIES, BUDGET, n_histories, [seed, IN_HISTORIES, 26])
+    candidates = 0.5 + d.transpose(1, 2, 0).reshape(-1, IN_HISTORIES)
+    rule = Rule("nDCG@10")
+    assert (rule.budget, rule.alpha) == (BUDGET, 0.05)
+    moved = shares_of(verdicts(candidates, np.full_like(candidates, 0.5), rule))
+    return moved.reshape(n_histories, BUDGET, 2).any(axis=1)
+
+
+POWERS = tuple((n, gain) for n in (200, 1000) for gain in (0.02, 0.05))
+"""Queries and true gains; differences have a standard deviation of .2."""
+
+
+def power(n, gain, n_pairs, seed):
+    """Return for each better candidate whether it moves, with a budget of 20, with one of 1, and without."""
+    generator = np.random.default_rng([seed, n, round(100 * gain)])
+    holders = generator.uniform(0.3, 0.7, (n_pairs, n))
+    candidates = holders + generator.normal(gain, SD, (n_pairs, n))
+    of_many, alone = (
+        shares_of(verdicts(candidates, holders, Rule("nDCG@10", budget=budget))) for budget in (BUDGET, 1)
+    )
+    return np.column_stack([of_many[:, 0], alone])
 
 
 def normal(gain):
@@ -67,7 +137,7 @@ class Experiment:
     name: str
     words: str
     draw: Callable[[int, np.random.Generator], Any]
-    rule: Rule = field(default_factory=lambda: Rule("nDCG@10"))
+    rule: Rule = field(default_factory=single)
     most: float = 1.0
     least: float = 0.0
     seeds: tuple[int, ...] = (1,)
@@ -75,20 +145,15 @@ class Experiment:
     def moved(self, n_pairs, seed):
         """Return for each pair whether the alias would move, and the standard deviation of the differences."""
         holders, candidates = self.draw(n_pairs, np.random.default_rng([seed, *self.name.encode()]))
-        empty = rk.evaluate(np.tile([1, 0], N), np.zeros(2 * N), qid=np.repeat(np.arange(N), 2), measures="nDCG@10")
-        pairs = (
-            [replace(empty, scores=scores[:, None]) for scores in pair]
-            for pair in zip(candidates, holders, strict=True)
-        )
-        moved = np.array([decide(candidate, holder, self.rule).accepted for candidate, holder in pairs])
+        moved = np.array([one.accepted for one in verdicts(candidates, holders, self.rule, evaluations)])
         return moved, float((candidates - holders).std(axis=1, ddof=1).mean())
 
 
-_NOT_WORSE = Rule("nDCG@10", claim="not_worse", margin=GAIN)
+_NOT_WORSE = single(claim="not_worse", margin=GAIN)
 FLOOR = 0.10
 """Above what 50 queries can all miss: 1 - .025 ** (1 / 50) is .071, so a floor of .05 would let nobody pass."""
 
-_FLOOR = Rule("nDCG@10", slices=pd.Series(np.where(TAIL, "tail", "head"), name="kind"), floors={"tail": FLOOR})
+_FLOOR = single(slices=pd.Series(np.where(TAIL, "tail", "head"), name="kind"), floors={"tail": FLOOR})
 _SYMMETRIC = {"mean": 0.45, "spread": 0.28, "correlation": 0.755}
 _SKEWED = {"mean": 0.25, "spread": 0.14, "own_spread": 0.22, "correlation": 0.5}
 

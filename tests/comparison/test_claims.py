@@ -220,8 +220,10 @@ def test_a_claim_with_a_direction_needs_a_baseline(claim):
 
 
 def test_what_cannot_be_claimed_is_refused():
-    with pytest.raises(InvalidInput, match="two-sided test for a difference, found claim='better'; use correction"):
-        rk.compare(systems(), correction="tukey", claim="better")
+    for argument, value in (("claim", "better"), ("alternative", "greater"), ("baseline", "base")):
+        with pytest.raises(InvalidInput) as caught:
+            rk.compare(systems(), correction="tukey", **{argument: value})
+        assert (caught.value.argument, caught.value.found) == (argument, repr(value))
     with pytest.raises(InvalidInput, match="a margin above 0"):
         compared(claim="not_worse")
 

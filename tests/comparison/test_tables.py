@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -14,6 +15,7 @@ from rankeval.comparison import record
 from rankeval.comparison.record import PARTED
 from rankeval.comparison.tables import laid_out
 from rankeval.errors import InvalidInput, UnknownName
+from rankeval.render import layouts
 
 GAINS = {"bm25": 0.0, "rm3": 0.05, "ltr": 0.15, "broken": -0.15}
 
@@ -315,3 +317,81 @@ def test_letters_of_many_systems_point_to_the_matrix():
     assert 'plot("matrix")' in rk.compare(many).to_html(layout="systems").replace("&#34;", '"')
     del many["s26"]
     assert "matrix" not in rk.compare(many).to_html(layout="systems")
+
+
+DECISIVE = ["difference", "95 % interval (adjusted)", "p adjusted", "won/tied/lost"]
+
+
+def cells(line):
+    """Return the cells of a line of a printed table; columns stand three spaces apart."""
+    return re.split(r"\s{3,}", line.strip())
+
+
+def printed_lines(compared):
+    """Return the header and the rows of a printed comparison, without the caption and the notes."""
+    header, _, *rest = str(compared).splitlines()[1:]
+    return cells(header), [cells(line) for line in rest if not line.startswith("*")]
+
+
+def test_a_printed_comparison_has_what_a_decision_needs(against_bm25):
+    """Mean, difference, adjusted interval, adjusted p, won/tied/lost, in 100 columns; papers get the rest."""
+    header, rows = printed_lines(against_bm25)
+    assert header == ["measure", "system", "mean", *DECISIVE]
+    assert max(map(len, str(against_bm25).splitlines()[1:9])) <= 100
+    table = against_bm25.table
+    assert [row[:3] for row in rows if row[-1] == "baseline"] == [
+        [measure, "bm25", f"{table.loc[table['measure'] == measure, 'mean_baseline'].iloc[0]:.4f}"]
+        for measure in ("AP", "ARP")
+    ]
+    for row, shown in zip(table.itertuples(), [row for row in rows if row[-1] != "baseline"], strict=True):
+        assert shown[:3] == [row.measure, row.system, f"{row.mean_system:.4f}"]
+        assert float(shown[3]) == pytest.approx(row.difference, abs=5e-5)
+        assert shown[4] == f"[{row.ci_low_adjusted:+.4f}, {row.ci_high_adjusted:+.4f}]"
+        assert shown[6] == f"{row.wins}/{row.ties}/{row.losses}"
+    assert {"effect", "detectable", "p"} <= {
+        part.strip() for part in against_bm25.to_markdown().splitlines()[2].split("|")
+    }
+
+
+def test_the_only_measure_stands_in_the_header_of_the_means():
+    compared = rk.compare(frames(), baseline="bm25", measures=["AP"])
+    header, rows = printed_lines(compared)
+    assert header == ["system", "mean AP", *DECISIVE]
+    assert [row[0] for row in rows] == list(GAINS)
+    assert max(map(len, str(compared).splitlines()[1:7])) <= 90
+    assert '<th scope="col">measure</th>' not in compared._repr_html_()
+    assert '<th scope="col">measure</th>' in compared.to_html()
+
+
+def test_a_printed_comparison_of_all_pairs_names_both_and_has_each_mean(all_pairs):
+    header, rows = printed_lines(all_pairs)
+    assert header == ["measure", "system", "mean", "against", *DECISIVE]
+    assert {(row[0], row[1]) for row in rows} == {(measure, name) for measure in ("AP", "ARP") for name in GAINS}
+    assert [row[:2] for row in rows if len(row) == 3] == [["AP", "bm25"], ["ARP", "bm25"]], "they have no difference"
+
+
+def test_each_slice_of_a_printed_comparison_has_the_mean_of_the_baseline():
+    kind = {f"q{k}": "ab"[k % 2] for k in range(60)}
+    compared = rk.compare(frames(), baseline="bm25", measures=["AP"], by=pd.Series(kind, name="kind"))
+    header, rows = printed_lines(compared)
+    assert header[:3] == ["kind", "system", "mean AP"]
+    means = compared.table.drop_duplicates("kind").set_index("kind")["mean_baseline"]
+    found = {row[0]: row[2] for row in rows if row[-1] == "baseline"}
+    assert found == {part: f"{mean:.4f}" for part, mean in means.items()}
+
+
+def test_a_dagger_stays_at_its_row():
+    """Rows of baselines stand between: a mark must not slip to them."""
+    compared = rk.compare(frames(), baseline="bm25")
+    parted = replace(compared, table=compared.table.assign(p_adjusted=0.04, ci_low_adjusted=-1.0, ci_high_adjusted=1.0))
+    _, rows = printed_lines(parted)
+    assert all(row[5].endswith(layouts.PARTED) for row in rows if row[-1] != "baseline")
+
+
+@pytest.mark.parametrize("name", ["mean", "p", "its mean", "against", "kind"])
+def test_an_attribute_may_have_the_name_of_a_column_that_is_shown(name):
+    attribute = pd.Series({f"q{k}": "ab"[k % 2] for k in range(60)}, name=name)
+    compared = rk.compare(frames(), baseline="bm25", measures=["AP"], by=attribute)
+    header, rows = printed_lines(compared)
+    assert header == [name if name == "kind" else f"by {name}", "system", "mean AP", *DECISIVE]
+    assert [row[0] for row in rows] == ["all"] * 4 + ["a"] * 4 + ["b"] * 4

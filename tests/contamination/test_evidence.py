@@ -9,12 +9,7 @@ from rankeval.contamination.evidence import (
     REFUSAL_CHANCE,
     _log_partial_exponential,
     chance_of_being_contained,
-    chance_of_labels,
 )
-
-
-def hashes(*values):
-    return np.array(values, dtype=np.uint64)
 
 
 @pytest.mark.parametrize("n", [3, 12, 45])
@@ -30,22 +25,14 @@ def test_the_chance_of_a_whole_collection_is_the_multinomial():
 
 
 def test_queries_that_all_look_alike_are_no_evidence():
-    assert chance_of_labels(hashes(*[7] * 50), hashes(*[7] * 50)) == pytest.approx(1)
-
-
-def test_a_pattern_that_is_not_registered_ends_the_suspicion():
-    registered = np.arange(100, dtype=np.uint64)
-    assert chance_of_labels(registered, registered[::-1]) < 1e-30
-    assert chance_of_labels(registered, np.append(registered, registered[:1])) == 1
-    assert chance_of_labels(registered, np.append(registered[1:], np.uint64(500))) == 1
-    assert chance_of_labels(registered, registered[:0]) == 1
-    assert chance_of_labels(registered[:0], registered) == 1
+    assert chance_of_being_contained(np.array([50]), 50) == pytest.approx(1)
 
 
 def test_few_queries_of_a_collection_are_no_evidence_and_most_are():
-    registered = np.arange(45, dtype=np.uint64)
-    assert chance_of_labels(registered, registered[:9]) > 0.1
-    assert chance_of_labels(registered, registered[:40]) < REFUSAL_CHANCE
+    times = np.ones(45, dtype=int)
+    assert chance_of_being_contained(times, 9) > 0.1
+    assert chance_of_being_contained(times, 40) < REFUSAL_CHANCE
+    assert chance_of_being_contained(np.ones(100, dtype=int), 100) < 1e-30
 
 
 def test_the_bound_is_never_under_the_true_chance():
@@ -66,7 +53,8 @@ def test_the_partial_exponential_is_the_sum_of_its_terms(terms):
     logs = k * log_x[:, None] - np.array([math.lgamma(each + 1) for each in k.tolist()])
     top = logs.max(axis=1)
     direct = top + np.log(np.exp(logs - top[:, None]).sum(axis=1))
-    assert _log_partial_exponential(terms, log_x) == pytest.approx(direct, rel=1e-9, abs=1e-12)
+    assert (_log_partial_exponential(terms, log_x) >= direct - 1e-9 * np.abs(direct) - 1e-12).all()  # never too small
+    assert _log_partial_exponential(terms, log_x) == pytest.approx(direct, rel=1e-7, abs=1e-12)
 
 
 def test_a_large_collection_of_alike_queries_is_weighed_at_once():

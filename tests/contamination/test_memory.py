@@ -9,7 +9,8 @@ from sklearn.linear_model import Ridge
 
 import rankeval as rk
 from rankeval.contamination import ContaminationCheck, forget, refusal
-from rankeval.contamination.matching import MEMORY, Shown, match
+from rankeval.contamination.matching import Shown, match
+from rankeval.contamination.refusal import MEMORY
 from rankeval.errors import GuardRefusal, RankevalWarning
 
 

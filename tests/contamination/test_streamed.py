@@ -68,7 +68,7 @@ def registered(*, documents=True, rows=TEST, name="test"):
 
 def verdict(call):
     """Return how a call ends: its warnings, and the refusal if there is one."""
-    from rankeval.contamination.matching import MEMORY, REST
+    from rankeval.contamination.refusal import MEMORY, REST
 
     MEMORY.clear()
     REST.clear()

@@ -370,6 +370,6 @@ def test_the_first_look_of_a_project_says_that_others_looked():
     result = run_experiment(small(guard={"project": "another"}, rankers=other_tree(3)))
     assert (result.guard.standing, result.guard.elsewhere) == ("first look of this project", 1)
     assert "1 of other projects" in result.guard.line
-    assert "FIRST LOOK OF THIS PROJECT: others had looked" in experiment_text(result.facts)
+    assert "EXPLORATORY: the first look of this project, but others had looked" in experiment_text(result.facts)
     page = result.report.read_text()
-    assert '<p class="note said">first look of this project' in page
+    assert '<p class="note said">exploratory for nDCG@10: the first look of this project' in page

@@ -78,7 +78,7 @@ class TestTricks:
         X, y, qid = trick(data)
         again = theirs.opened(theirs.guard.register("mine", X, y, qid=qid), 2)
         assert standing(again) == "first look of this project"
-        (said,) = [note for note in again.notes if note.startswith("first look")]
+        (said,) = [note for note in again.notes if "the first look of this project" in note]
         assert "project 'ours' looked at" in said
         assert "1 look by ann" in said
         assert "guided the choice" in said

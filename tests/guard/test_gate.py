@@ -43,7 +43,7 @@ def entries(guard, kind):
 
 def test_it_accepts_what_is_far_better_and_rejects_what_is_not(gate):
     assert gate.decide("noise", NOISE[1]) == Decision(
-        accepted=False, remaining=4, name="noise", gate="gate", baseline="baseline", is_new=True
+        accepted=False, remaining=4, budget=5, name="noise", gate="gate", baseline="baseline", is_new=True
     )
     assert gate.decide("good", GOOD).accepted
     assert gate.remaining == 3
@@ -136,8 +136,11 @@ def test_another_baseline_is_another_question(gate):
 def test_an_exhausted_budget_says_what_to_do(gate):
     for k in range(1, 6):
         gate.decide(f"n{k}", NOISE[k])
-    with pytest.raises(LedgerError, match="has made its 5 decisions on 'test', and decides no more: collect and label"):
+    with pytest.raises(
+        LedgerError, match="has made its 5 decisions on 'test', and decides no more; collect and"
+    ) as spent:
         gate.decide("good", GOOD)
+    assert (spent.value.argument, spent.value.found) == ("budget", "5")
     assert gate.decide("n1", NOISE[1]).remaining == 0
 
 
@@ -362,7 +365,8 @@ def test_the_ranking_of_the_baseline_is_no_candidate_and_was_not_decided_on_befo
     same = gate.decide("same", 2 * BASE)
     assert entries(guard, "decide") == []
     assert str(same) == (
-        "same: rejected (the ranking of the baseline, which is free) against baseline by gate 'gate'; 5 decisions left"
+        "same: rejected (the ranking of the baseline, which is free) against baseline by gate 'gate'; "
+        "5 of 5 decisions left"
     )
 
 
@@ -374,6 +378,6 @@ def test_gates_declared_together_say_that_others_decide_on_the_same_queries(guar
         decision = second.decide("b", NOISE[2])
     assert decision.n_exposed == 60
     assert str(decision).endswith(
-        "2 decisions left; 60 queries looked at outside of this gate, so its level may not hold"
+        "; decision 1 of 3; 60 queries looked at outside of this gate, so its level may not hold"
     )
     assert second.decide("c", NOISE[3]).n_exposed == 60, "warnings are errors here: it does not warn again"

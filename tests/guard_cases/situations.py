@@ -27,6 +27,7 @@ from rankeval.contamination import forget
 from rankeval.contamination.register import RegisteredContent
 from rankeval.contamination.signature import Signature
 from rankeval.errors import RankevalWarning
+from rankeval.guard.standings import STANDINGS
 
 REFUSED, WARNED, COUNTED = "refused", "warned", "counted as looks"
 NEVER, FAILS, FOUND = "never confirmatory", "fails before scoring", "found"
@@ -120,9 +121,10 @@ def planned(guard, registered, data, *weights, **options):
 
 
 def standing(result) -> str:
-    """Return what a comparison says of its own standing."""
-    words = ("confirmatory", "first look of this project", "concurrent", "exploratory", "secondary")
-    return next(word for note in result.notes for word in words if note.startswith(word))
+    """Return the standing of a comparison, whose word must come first in its notes."""
+    words = ("confirmatory", "concurrent", "exploratory")
+    assert STANDINGS[result.standing] == next(word for note in result.notes for word in words if note.startswith(word))
+    return result.standing
 
 
 def renamed(data, start=5000):

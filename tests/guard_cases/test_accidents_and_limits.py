@@ -9,7 +9,7 @@ from sklearn.linear_model import Ridge
 
 import rankeval as rk
 from rankeval.contamination import forget
-from rankeval.contamination.evidence import REFUSAL_CHANCE, chance_of_labels
+from rankeval.contamination.evidence import REFUSAL_CHANCE
 from rankeval.contamination.fingerprint import fingerprint, fingerprint_qrels
 from rankeval.contamination.matching import link, match
 from rankeval.contamination.signature import Signature
@@ -207,21 +207,19 @@ def test_labels_refuse_no_other_data_of_the_same_population_in_two_thousand():
         docs, n_queries, grades = rng.integers(3, 12), rng.integers(8, 60), rng.dirichlet(np.ones(3))
         qid = np.arange(n_queries * docs) // docs
 
-        def labels(rng=rng, grades=grades, qid=qid):
-            return fingerprint(None, rng.choice(3, p=grades, size=len(qid)), qid).queries["labels"]
-
-        known = labels()
+        known = registered(fingerprint(None, rng.choice(3, p=grades, size=len(qid)), qid))
         for _ in range(5):
-            part = labels()[: rng.integers(1, n_queries + 1)]
-            assert chance_of_labels(known, part) >= REFUSAL_CHANCE
+            n_rows = docs * rng.integers(1, n_queries + 1)
+            part = fingerprint(None, rng.choice(3, p=grades, size=len(qid))[:n_rows], qid[:n_rows])
+            assert match(known, part).chance >= REFUSAL_CHANCE
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_labels_of_a_letor_collection_are_told_from_chance(seed):
     rng = np.random.default_rng(seed)
     y, qid = rng.choice(3, p=[0.8, 0.15, 0.05], size=45 * 40), np.arange(45 * 40) // 40
-    labels = fingerprint(None, y, qid).queries["labels"]
-    assert chance_of_labels(labels, labels) < REFUSAL_CHANCE
+    labels = fingerprint(None, y, qid)
+    assert match(registered(labels), labels).chance < REFUSAL_CHANCE
 
 
 def rotated(data):

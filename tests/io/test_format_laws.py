@@ -79,7 +79,7 @@ def test_an_unknown_format_is_refused_with_near_misses(tmp_path: Path):
     run = rk.Run(["q"], ["d"], [1.0])
     run.write(tmp_path / "run")
     for call in (rk.Run.read, rk.Qrels.read, run.write):
-        with pytest.raises(UnknownName, match=r"unknown format 'jsnl'; did you mean 'jsonl'\?"):
+        with pytest.raises(UnknownName, match=r"unknown format 'jsnl'; did you mean 'jsonl'"):
             call(tmp_path / "run", "jsnl")
     of_runs = ", ".join(sorted(name for name in all_formats() if "score" in FORMATS[name].values))
     with pytest.raises(UnknownName, match=f"unknown format 'ndeval'; known are: {of_runs}"):

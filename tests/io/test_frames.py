@@ -148,7 +148,7 @@ def test_dicts_are_flattened_in_order():
 @pytest.mark.parametrize(
     ("mapping", "message"),
     [
-        ({"q": ["a", "b"]}, "but query 'q' has a list"),
+        ({"q": "ab"}, "but query 'q' has a str"),
         ({"q": 1}, "but query 'q' has a int"),
         ({"q": {"a": 1}, 2: {"a": 1}}, "column qid holds int and str"),
         ({None: {"a": 1}}, "column qid has no id in row 0"),

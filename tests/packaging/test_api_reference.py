@@ -5,12 +5,16 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from operator import attrgetter
 from pathlib import Path
 
 import pytest
+import typer
 
 import rankeval
 import rankeval_mlflow
+import rankeval_spark
+from rankeval import cli
 
 pytest.importorskip("sphinx")
 pytest.importorskip("myst_parser")
@@ -51,6 +55,25 @@ def test_every_public_name_has_a_page(pages):
         assert f'id="{name}"' in pages[f"reference/{name}.html"]
 
 
+def test_the_reference_opens_with_what_is_inside(pages):
+    """A table of what one has, calls and gets; then the tables of names."""
+    text = pages["reference.html"]
+    assert text.index("labels, scores, query ids") < text.index('href="reference/rankeval.evaluate.html')
+
+
+def test_every_name_that_the_table_says_to_call_exists():
+    """In the packages, among the methods of the guard, or among the commands."""
+    text = (ROOT / "examples" / "guides" / "reference.md").read_text("utf-8")
+    calls = [row.split(" | ")[1] for row in re.findall(r"^\| (?!you have)(?!---).*", text, re.MULTILINE)]
+    homes = {"rk": rankeval, "rkm": rankeval_mlflow, "guard": rankeval.Guard, "rankeval_spark": rankeval_spark}
+    found = [re.findall(r"\b(rk|rkm|guard|rankeval_spark)((?:\.\w+)+)|\brankeval ([a-z-]+)", one) for one in calls]
+    assert all(found)
+    shell = typer.main.get_command(cli.app)
+    commands = shell.list_commands(typer.Context(shell))
+    for home, names, of_shell in (name for of_row in found for name in of_row):
+        assert of_shell in commands if of_shell else attrgetter(names[1:])(homes[home])
+
+
 def test_docstrings_are_read_as_numpydoc(pages):
     """The parameters of a function are a list, and its example is one."""
     text = pages["reference/rankeval.topics_needed.html"]
@@ -75,4 +98,5 @@ def test_nothing_is_written_beside_the_sources(pages):
     """Pages that are made from docstrings stay in the build folder."""
     assert pages
     found = {path.name for path in (ROOT / "examples" / "guides").iterdir()} - {"__pycache__"}
-    assert all(name == "conf.py" or name.endswith(".md") for name in found)
+    texts = "".join(path.read_text("utf-8") for path in (ROOT / "examples" / "guides").glob("*.md"))
+    assert all(name == "conf.py" or name.endswith(".md") or f"]({name})" in texts for name in found)

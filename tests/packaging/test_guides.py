@@ -14,7 +14,7 @@ from rankeval.ledger.discovery import FOLDER
 
 ROOT = Path(__file__).resolve().parents[2]
 GUIDES = [*sorted((ROOT / "examples" / "guides").glob("*.md")), ROOT / ".github" / "CONTRIBUTING.md"]
-MARK = "--- block of line"
+MARK, NEEDS = "--- block of line", "python needs "
 FAILS = """
 try:
 {block}
@@ -42,16 +42,18 @@ def blocks(text):
             yield line, match[1], code
 
 
-def program(text):
+def program(text, *, collections=False):
     """Return one program of all blocks that run; each begins with its line on stdout.
 
     Python runs, and if it must fail it is guarded; ```yaml NAME.yaml``` and ```python NAME.py``` are written to that
-    file; ```bash runs``` is run by a shell.
+    file; ```bash runs``` is run by a shell. ```python needs FOLDER``` runs where the shared collections are.
     """
     parts = ["import pathlib, subprocess\n"]
     for line, words, code, _ in fences(text):
         match words.split():
             case ["python"]:
+                part = code
+            case ["python", "needs", _] if collections:
                 part = code
             case ["python", "fails", error]:
                 indented = "".join(f"    {row}\n" if row.strip() else "\n" for row in code.splitlines())
@@ -73,6 +75,12 @@ def shown(text):
             yield line, output
 
 
+def needed(text):
+    """Return the folders of shared collections that a guide reads, and the lines of these blocks with an output."""
+    found = [(words.split()[2], line, output) for line, words, _, output in fences(text) if NEEDS in words]
+    return {folder for folder, _, _ in found}, [(line, output) for _, line, output in found if output is not None]
+
+
 def printed(output):
     """Return what each block printed, by its line."""
     parts = re.split(rf"^{re.escape(MARK)} (\d+)\n", output, flags=re.MULTILINE)[1:]
@@ -85,30 +93,54 @@ def trimmed(text):
 
 
 def in_a_project(folder):
-    """Make a folder the root of a project, as a reader has one, and return an environment that names no ledger."""
+    """Make a folder the root of a project, as a reader has one; return an environment without ledger or CI service."""
     (folder / "pyproject.toml").touch()
-    return {name: value for name, value in os.environ.items() if name != "RANKEVAL_LEDGER"}
+    return {name: value for name, value in os.environ.items() if name not in ("RANKEVAL_LEDGER", "GITHUB_STEP_SUMMARY")}
+
+
+def ran(source, folder, installed_plugin):
+    """Return the process that ran a program in a folder without an error or a warning."""
+    script = folder / "guide.py"
+    script.write_text(source, encoding="utf-8")
+    search = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])  # `rankeval` of this Python
+    spool = str(folder / "spool")  # a guide to outages leaves uploads there
+    environment = {**in_a_project(folder), "PATH": search, "RANKEVAL_SPOOL": spool}
+    environment["PYTEST_ADDOPTS"] = "-p no:randomly"  # it says its seed, and the guide has no such line
+    environment["PYTHONPATH"] = os.pathsep.join(filter(None, [os.environ.get("PYTHONPATH"), str(installed_plugin)]))
+    done = forking.run(script, cwd=folder, env=environment)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "Warning" not in done.stderr
+    return done
+
+
+def compare(name, said, expected):
+    """Assert that each block printed what stands below it."""
+    for line, output in expected:
+        assert trimmed(said[line]) == trimmed(output), f"{name}, line {line}"
 
 
 @pytest.mark.parametrize("path", GUIDES, ids=lambda path: path.name)
 def test_a_guide_runs_from_top_to_bottom(path, tmp_path, installed_plugin):
-    script, text = tmp_path / "guide.py", path.read_text(encoding="utf-8")
-    script.write_text(program(text), encoding="utf-8")
-    search = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])  # `rankeval` of this Python
-    spool = str(tmp_path / "spool")  # a guide to outages leaves uploads there
-    environment = {**in_a_project(tmp_path), "PATH": search, "RANKEVAL_SPOOL": spool}
-    environment["PYTEST_ADDOPTS"] = "-p no:randomly"  # it says its seed, and the guide has no such line
-    environment["PYTHONPATH"] = os.pathsep.join(filter(None, [os.environ.get("PYTHONPATH"), str(installed_plugin)]))
-    done = forking.run(script, cwd=tmp_path, env=environment)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "Warning" not in done.stderr
+    text = path.read_text(encoding="utf-8")
+    done = ran(program(text), tmp_path, installed_plugin)
     failing = sum(error is not None for _, error, _ in blocks(text))
     assert done.stdout.count("failed as it should") == failing
-    said = printed(done.stdout)
-    for line, expected in shown(text):
-        assert trimmed(said[line]) == trimmed(expected), f"{path.name}, line {line}"
+    compare(path.name, printed(done.stdout), shown(text))
     # The guide to the guard makes and commits the ledger of a project.
     assert "guard" in path.stem or not (tmp_path / FOLDER).exists(), "it would refuse the reader's own work later"
+
+
+@pytest.mark.shared
+@pytest.mark.parametrize("path", [one for one in GUIDES if NEEDS in one.read_text("utf-8")], ids=lambda path: path.name)
+def test_a_guide_to_a_collection_that_we_may_not_distribute_runs(path, tmp_path, installed_plugin, shared):
+    """Its blocks read folders where they run, and print what it shows."""
+    text = path.read_text(encoding="utf-8")
+    folders, expected = needed(text)
+    for folder in folders:
+        (tmp_path / folder).symlink_to(shared / folder)
+    done = ran(program(text, collections=True), tmp_path, installed_plugin)
+    assert expected
+    compare(path.name, printed(done.stdout), [*shown(text), *expected])
 
 
 @pytest.mark.parametrize("path", GUIDES, ids=lambda path: path.name)
@@ -118,7 +150,7 @@ def test_a_guide_is_one_sitting(path):
         "measures.md": 250,
         "guard_rules.md": 300,
         "significance.md": 340,
-        "cross_validation.md": 300,
+        "cross_validation.md": 260,
         "experiment_files.md": 300,
         "CONTRIBUTING.md": 430,
     }
@@ -126,10 +158,14 @@ def test_a_guide_is_one_sitting(path):
 
 
 def test_the_guide_to_cross_validation_has_its_twelve_ways():
-    """Each with a block that works; eleven fail today, the twelfth is silently wrong."""
+    """They end the page: eleven fail today, the twelfth is silently wrong. The way that works comes before."""
     text = (ROOT / "examples" / "guides" / "cross_validation.md").read_text(encoding="utf-8")
-    sections = re.split(r"^## (?=\d+\. )", text, flags=re.MULTILINE)[1:]
+    before, _, appendix = text.partition("\n## Twelve obvious ways that fail\n")
+    sections = re.split(r"^### (?=\d+\. )", appendix, flags=re.MULTILINE)[1:]
     assert [int(section.partition(".")[0]) for section in sections] == list(range(1, 13))
-    for section in sections:
-        assert any(error is None for _, error, _ in blocks(section))
-    assert sum(error is not None for section in sections for _, error, _ in blocks(section)) == 11
+    assert [[error is None for _, error, _ in blocks(section)] for section in sections] == [[False]] * 11 + [[True]]
+    assert not re.search("^## ", appendix, re.MULTILINE)
+    first = next(code for _, _, code in blocks(before))
+    assert "rk.QueryRanker" in first
+    assert "qid=qid" in first
+    assert all(error is None for _, error, _ in blocks(before))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import json
 import pkgutil
 import subprocess
@@ -51,6 +52,34 @@ def test_every_public_name_is_there_after_all_modules_are_loaded(name):
     is_module = type(value).__name__ == "module"
     assert is_module == (name in rankeval._SUBMODULES)
     assert name in dir(rankeval)
+
+
+@pytest.mark.parametrize("package", ["rankeval_mlflow", "rankeval_spark"])
+def test_a_package_lists_its_public_names_only(package):
+    """Also when they are loaded. Of rankeval_pytest `dir` lists more: pytest looks for its hooks there."""
+    module = importlib.import_module(package)
+    if package != "rankeval_spark":  # its names need PySpark
+        assert all(getattr(module, name) is not None for name in module.__all__)
+    assert dir(module) == sorted(module.__all__)
+    assert not [name for name in module.__all__ if name.startswith("_")]
+
+
+@pytest.mark.parametrize("name", ["", "curves", "datasets", "testing"])
+def test_only_public_names_are_in_sight(name):
+    """After everything is imported too: no module, no name that was imported for use inside."""
+    for module in pkgutil.walk_packages(rankeval.__path__, "rankeval."):
+        importlib.import_module(module.name)
+    home = getattr(rankeval, name) if name else rankeval
+    assert dir(home) == sorted(home.__all__)
+    assert all(hasattr(home, each) and not each.startswith("_") for each in dir(home))
+    own = [value for each in dir(home) if inspect.isroutine(value := getattr(home, each)) or inspect.isclass(value)]
+    assert {value.__module__.partition(".")[0] for value in own} == {"rankeval"}
+
+
+def test_of_the_errors_the_classes_are_in_sight():
+    shown = [getattr(rankeval.errors, name) for name in dir(rankeval.errors)]
+    assert {rankeval.errors.InvalidInput, rankeval.errors.GuardRefusal, rankeval.errors.RankevalWarning} <= {*shown}
+    assert all(issubclass(one, BaseException) and one.__module__ == "rankeval.errors" for one in shown)
 
 
 @pytest.fixture

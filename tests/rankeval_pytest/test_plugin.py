@@ -1,4 +1,4 @@
-"""The plugin costs nothing until it is used, keeps baselines whole, and prints one table, with workers too."""
+"""The plugin costs nothing until it is used, keeps baselines whole, and has one table of all workers."""
 
 from __future__ import annotations
 
@@ -50,6 +50,7 @@ def project(pytester, installed_plugin, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(map(str, (installed_plugin, ROOT, ROOT / "integrations"))))
     monkeypatch.syspath_prepend(installed_plugin)
     monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.delenv("GITHUB_STEP_SUMMARY", raising=False)
     pytester.makeini(INI)
     return pytester
 
@@ -75,7 +76,7 @@ def test_nothing_of_rankeval_is_imported_before_a_fixture_is_used(project):
             assert "rankeval_pytest.baselines" not in sys.modules
         """
     )
-    result = project.runpytest_subprocess("-W", "error")
+    result = project.runpytest_subprocess("-W", "error", "--rankeval-summary", "summary.md")
     result.assert_outcomes(passed=1)
     result.stdout.no_fnmatch_line("*= rankeval =*")
 
@@ -259,6 +260,112 @@ def test_many():
     assert len(rows) == 10
     assert "a loss of 0.01 is not ruled out" in rows[-1]
     result.stdout.fnmatch_lines(["test_search.py::test_many: 5 earlier checks are not listed"])
+
+
+SUMMARY = """
+import os
+
+def test_good():
+    rk.testing.assert_no_regression(ranked(1.0), ranked(1.0))
+
+def test_moves():
+    os.chdir("..")
+
+def test_bad():
+    rk.testing.assert_not_worse(ranked(5.0), ranked(0.5), margin=0.01)
+
+def test_unequal():
+    rk.testing.assert_evaluations_equal(ranked(5.0), ranked(0.5))
+
+def test_other():
+    assert 1 == 2
+"""
+
+
+@pytest.mark.parametrize("workers", [(), ("-n", "2")])
+def test_the_summary_is_written_and_appended_once(project, monkeypatch, workers):
+    """To the file of the option in place of what it had, and below what the step summary has."""
+    write(project, SUMMARY)
+    file, step = project.path / "summary.md", project.path / "step.md"
+    file.write_text("of another run")
+    step.write_text("of another command")
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(step))
+    project.runpytest_subprocess(*workers, "--rankeval-summary", "summary.md").assert_outcomes(passed=2, failed=3)
+    text = file.read_text(encoding="utf-8")
+    assert step.read_text(encoding="utf-8") == f"of another command\n{text}"
+    lines = text.splitlines()
+    assert lines[:5] == [
+        "### rankeval",
+        "",
+        "**2 of 3 checks failed**; pytest: 3 tests failed.",
+        "",
+        "| test | measure | queries | gain | interval | verdict |",
+    ]
+    assert lines[5] == "| --- | --- | ---: | ---: | --- | --- |"
+    rows = [line.strip("| ").split(" | ") for line in lines[6:9]]
+    assert sorted(row[0] for row in rows[:2]) == [f"test\\_search.py::test\\_{name}" for name in ("bad", "unequal")]
+    assert all(row[-1].startswith("**") and row[-1].endswith("**") for row in rows[:2])
+    assert rows[2][0] == "test\\_search.py::test\\_good"
+    assert not rows[2][-1].startswith("**")
+    assert text.count("<details><summary>test_search.py::test_") == 2
+    assert "\n<pre>\nby nDCG@10 the candidate is worse on " in text
+    assert "\nthe greatest differences:\n" in text
+    assert sorted(path.name for path in project.path.iterdir() if path.suffix in (".md", ".part")) == [
+        "step.md",
+        "summary.md",
+    ]
+
+
+def test_a_file_that_is_asked_for_is_written_if_nothing_was_checked(project, monkeypatch):
+    """The step summary, which nobody asked for, stays as it is."""
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(project.path / "step.md"))
+    project.makepyfile("def test_nothing():\n    assert 1 == 2\n")
+    project.runpytest_inprocess("--rankeval-summary=summary.md").assert_outcomes(failed=1)
+    expected = "### rankeval\n\n**Nothing was checked**; pytest: 1 test failed.\n"
+    assert (project.path / "summary.md").read_text() == expected
+    assert not (project.path / "step.md").exists()
+
+
+def test_nothing_is_written_unless_asked_for(project):
+    write(project, SUMMARY)
+    before = sorted(project.path.iterdir())
+    project.runpytest_inprocess().assert_outcomes(passed=2, failed=3)
+    assert {path.name for path in {*project.path.iterdir()} - {*before}} <= {"__pycache__"}
+
+
+@pytest.mark.parametrize("given", ["absent/summary.md", "tox.ini/summary.md", "folder", ""])
+def test_a_file_that_cannot_be_written_is_refused_before_the_first_test(project, given):
+    """In a folder that is absent or a file, a folder itself, or an empty name of a variable that is not set."""
+    (project.path / "folder").mkdir()
+    project.makepyfile("def test_nothing():\n    print('ran')\n")
+    result = project.runpytest_inprocess("-s", f"--rankeval-summary={given}")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(
+        ["*--rankeval-summary: cannot write '*'; name a file in a folder that exists and can be written to"]
+    )
+    result.stdout.no_fnmatch_line("ran")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root writes to every folder")
+def test_a_folder_without_permission_is_refused_before_the_first_test(project):
+    (project.path / "folder").mkdir(mode=0o500)
+    result = project.runpytest_inprocess("--rankeval-summary=folder/summary.md")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+
+
+def test_a_folder_that_goes_away_costs_the_file_and_not_what_pytest_prints(project, monkeypatch):
+    """The step summary's may be absent in a container: one line says so, and the tests' result stays."""
+    write(project, SUMMARY)
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(project.path / "absent" / "step.md"))
+    result = project.runpytest_subprocess()
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stderr.fnmatch_lines(["rankeval: nothing is appended to GITHUB_STEP_SUMMARY: *absent*"])
+    (project.path / "folder").mkdir()
+    write(project, f"{SUMMARY}\ndef test_removes():\n    os.rmdir({str(project.path / 'folder')!r})\n")
+    result = project.runpytest_subprocess("--rankeval-summary=folder/summary.md")
+    result.assert_outcomes(passed=3, failed=3)
+    result.stderr.fnmatch_lines(["*InvalidInput: cannot write *: there is no folder *"])
+    assert result.ret != 0
 
 
 def test_it_can_be_switched_off_and_the_assertions_still_work(project):

@@ -84,7 +84,7 @@ def test_html_shows_any_text_as_text(text):
     expected.feed(plain)
     assert parsed.tags == expected.tags
     shown = visible(text, keep="\n")
-    if not any(minus.isdigit() for minus in text):
+    if tables.with_minus(shown) == shown:  # else it looks like a negative number, whose hyphen is set as a minus
         assert parsed.cells[1:] == [shown, shown, shown]
 
 
@@ -146,13 +146,6 @@ def test_emphasis_marks_and_rests_in_every_markup():
 def test_columns_of_text_stand_at_the_right_if_they_are_numbers():
     frame = pd.DataFrame({"a": ["1.0", "10.0"], "b": ["x", "y"]})
     assert tables.Table(frame, numeric=["a"]).to_latex().startswith(r"\begin{tabular}{rl}")
-
-
-def test_a_table_of_some_columns_keeps_what_belongs_to_them():
-    table = tables.Table(FRAME, marks=FRAME.map(lambda _: "*"), caption="c")
-    kept = table.only(["AP", "none"])
-    assert kept.texts() == [["0.2500*"], ["-0.1250*"]]
-    assert kept.caption == "c"
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,9 @@ def test_the_standing_is_the_field_whatever_the_notes_begin_with(standing):
     beside = ("concurrent with plan 12 of somebody", "secondary, without adjusted p: AP", summary_of(OPENING))
     opened = replace(with_notes(rk.compare(_systems()), *beside), standing=standing, opening=OPENING)
     facts = GuardFacts.of(rk.Comparison.from_json(opened.to_json()))
-    assert facts.standing == standing
+    assert (facts.standing, facts.word) == (standing, STANDINGS[standing])
+    assert facts.tags()["rankeval.standing"] in {"confirmatory", "exploratory", "concurrent"}
+    assert facts.warning == "" if standing == "confirmatory" else facts.warning.startswith(f"{facts.word.upper()}: ")
     assert {name: getattr(facts, name) for name in OPENING} == OPENING
 
 

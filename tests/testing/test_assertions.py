@@ -240,7 +240,12 @@ def test_checks_are_kept_for_the_summary():
     row = CHECKS.pop()
     assert row["verdict"].startswith("no loss is shown (a true loss of 0.0")
     assert row["queries"] == "200"
-    assert set(row) == {"measure", "queries", "gain", "interval", "verdict"}
+    assert set(row) == {"measure", "queries", "gain", "interval", "verdict", "failure"}
+    assert row["failure"] == ""
+    message = says(assert_no_regression, baseline - 0.5, candidate)
+    failure = CHECKS.pop()["failure"]
+    assert failure.startswith("by nDCG@10 the candidate is worse on ")
+    assert message.endswith(failure)
     assert all(isinstance(value, str) for value in row.values())
 
 

@@ -93,4 +93,9 @@ def test_bad_use_is_no_failure(frame):
 def test_it_is_kept_for_the_summary(frame):
     CHECKS.clear()
     assert_evaluations_equal(frame, frame)
-    assert CHECKS.pop()["verdict"] == "equal to the baseline"
+    row = CHECKS.pop()
+    assert (row["verdict"], row["failure"]) == ("equal to the baseline", "")
+    with pytest.raises(CheckFailed) as failed:
+        assert_evaluations_equal(frame + 1, frame)
+    row = CHECKS.pop()
+    assert (row["verdict"], row["failure"]) == ("differs from the baseline", str(failed.value))

@@ -6,18 +6,21 @@ none can reach a run or a tag.
 
 To decide on two evaluations (`decide`), no store is asked. The numbers are those of `rankeval.compare`:
 
-* the claim, over all queries: "better" or "not worse" by the margin, one-sided at alpha;
-* the floors, slice by slice: "not worse" by the floor of the slice, one-sided at alpha. A candidate that wins on the
-  head queries may lose on the tail. Small slices show little: the table has the floor that an equal candidate passes
-  four times in five.
+* the claim, over all queries: "better" or "not worse" by the margin, one-sided at the level of one decision, which is
+  alpha over the budget;
+* the floors, slice by slice: "not worse" by the floor of the slice, one-sided at the same level. A candidate that wins
+  on the head queries may lose on the tail. Small slices show little: the table has the floor that an equal candidate
+  passes four times in five.
 
 The candidate is accepted if all of them are shown. Nothing is corrected for their number, since each must be shown: a
-candidate for which one of them is false is accepted with probability alpha or less, as nearly as the test holds its
-level (intersection-union test: Berger, 1982, doi:10.1080/00401706.1982.10487790).
+candidate for which one of them is false is accepted with the probability of that level or less, as nearly as the test
+holds it (intersection-union test: Berger, 1982, doi:10.1080/00401706.1982.10487790). The decisions on the same queries
+share alpha (`rankeval._budget`), and `counting` counts them.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -26,18 +29,23 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import pandas as pd
 
-from rankeval._checks import check_number, check_share, count, few, shown
+from rankeval._budget import Budget
+from rankeval._checks import check_number, count, few, shown
 from rankeval._registry import chosen
 from rankeval.comparison import Comparison, compare
 from rankeval.comparison.design import LEAST_QUERIES, TOGETHER
 from rankeval.comparison.record import directions, gains, part_of_row
-from rankeval.errors import ConventionMismatch, InvalidInput, QueryIdError
+from rankeval.contamination.hashing import text_hashes
+from rankeval.errors import ConventionMismatch, InvalidInput, QueryIdError, TrackingError
 from rankeval.evaluation.choosing import labels_of
 from rankeval.guard.collection import RegisteredCollection
 from rankeval.guard.gate import Gate
+from rankeval.guard.gate_terms import CLAIMS, Decision
 from rankeval.tracking import LoggedData
 from rankeval_mlflow.delivery.connection import reason
+from rankeval_mlflow.layout import sha256
 from rankeval_mlflow.packing.results import judged_data
+from rankeval_mlflow.promotion.counting import Queries, chosen_here, counted, made_elsewhere, made_on
 from rankeval_mlflow.promotion.registry import Alias, Decided
 from rankeval_mlflow.reading.loading import logged_for
 
@@ -46,10 +54,6 @@ if TYPE_CHECKING:
 
 
 Floors = float | Mapping[Any, float]
-
-# A promotion asks for a claim with one side.
-CLAIMS = ("better", "not_worse")
-
 
 OneSided = Literal["better", "not_worse"]
 
@@ -134,22 +138,25 @@ class Rule:
     margin : float
         Of the claim, in units of the measure.
     alpha : float
-        One-sided level of each test.
+        One-sided level of all decisions on the same queries together.
     test : str
         Name of the test, as in `rankeval.compare`.
     slices : Series, mapping, DataFrame, array or str, optional
         An attribute of the queries, as in `Evaluation.slices`.
     floors : float or mapping of value to float, optional
         The loss that must be ruled out on each slice, or on those named.
+    budget : int
+        Number of these decisions; each is tested at alpha over the budget.
     """
 
     measure: Any
     claim: OneSided = "better"
     margin: float = 0.0
-    alpha: float = 0.025
+    alpha: float = 0.05
     test: str = "t"
     slices: Any = None
     floors: Floors | None = None
+    budget: int = 20
 
     def __post_init__(self) -> None:
         if self.claim not in CLAIMS:
@@ -159,11 +166,15 @@ class Rule:
             least = "0 or more" if self.claim == "better" else "greater than 0: nothing shows equality"
             expected = f"a number in units of the measure, {least}"
             raise InvalidInput(argument="margin", found=shown(self.margin), expected=expected)
-        check_share("alpha", self.alpha)
+        _ = self.floors_by_slice, self.shared  # raise for floors or a budget that are none
         if self.alpha >= 0.25:
-            expected = "a one-sided level below 0.25, such as 0.025"
+            expected = "a one-sided level below 0.25, such as 0.05"
             raise InvalidInput(argument="alpha", found=shown(self.alpha), expected=expected)
-        _ = self.floors_by_slice  # raises for floors that are none
+
+    @property
+    def shared(self) -> Budget:
+        """The budget with the level that its decisions share."""
+        return Budget(self.alpha, self.budget)
 
     @cached_property
     def floors_by_slice(self) -> dict[str, float]:
@@ -196,7 +207,8 @@ class Rule:
             "measures": self.measure,
             "test": self.test,
             "correction": "none",
-            "alpha": self.alpha,
+            "alpha": self.shared.level,
+            "n_resamples": self.shared.n_resamples,
         }
 
 
@@ -319,11 +331,36 @@ def by_evaluations(alias: Alias, version: str, holder: str | None, rule: Rule, r
         raise error.having(
             remedy=f"evaluate both versions on the same frozen content by the same rules, and log each with {each}"
         ) from error
-    facts = _facts(rule, role, candidate, used)
+    queries = Queries.of(candidate.evaluation.queries, candidate.evaluation.judgments_digest)
+    past, question = made_on(alias, queries), _question(rule, verdict, candidate, used)
+    decision, known = counted(alias, past, rule.shared, question, names, accepted=verdict.accepted)
+    if known is None:
+        said = f"{verdict.reason} This is {decision.counted} on these queries, tested at {rule.shared.level:.2g}."
+        said += chosen_here(alias, past, holder)
+    else:
+        said = f"Decided before, so it is free ({decision.counted}), in run {known.run_id}: {known.reason}"
+    facts = _facts(rule, role, candidate, used) | _counts(decision, queries) | {"question": question}
     facts["numbers"] = _plain(verdict.comparison.table)[0]
     if verdict.floors is not None:
         facts["floors"] = _plain(verdict.floors)
-    return Decided(verdict.accepted, verdict.reason, data, facts, verdict.comparison, verdict.floors)
+    return Decided(decision.accepted, said, data, facts, verdict.comparison, verdict.floors, decision)
+
+
+def _question(rule: Rule, verdict: Verdict, candidate: Logged, used: Logged) -> str:
+    """Return a hash of what is asked, and of the scores by query that answer it."""
+    floors = [] if verdict.floors is None else _plain(verdict.floors.drop(columns=["gain_low", "p_value", "passed"]))
+    asked = [rule.claim, float(rule.margin), rule.test, floors]
+    parts = [json.dumps(asked).encode()]
+    for one in (candidate.evaluation, used.evaluation):
+        own = one.per_query[labels_of(rule.measure, one.measure_names)]
+        parts += [text_hashes(one.queries).tobytes(), own.to_numpy().tobytes()]
+        parts += [",".join(own.columns).encode(), b"" if one.weights is None else one.weights.tobytes()]
+    return sha256(b"".join(sha256(part).encode() for part in parts))
+
+
+def _counts(decision: Decision, queries: Queries) -> dict[str, Any]:
+    names = ("counted", "remaining", "budget", "is_new")
+    return {"budget": {name: getattr(decision, name) for name in names}, "queries": queries.content()}
 
 
 def _facts(rule: Rule, role: str, candidate: Logged, used: Logged | None = None) -> dict[str, Any]:
@@ -334,6 +371,8 @@ def _facts(rule: Rule, role: str, candidate: Logged, used: Logged | None = None)
             "claim": rule.claim,
             "margin": rule.margin,
             "alpha": rule.alpha,
+            "budget": rule.budget,
+            "level": rule.shared.level,
             "test": rule.test,
             "floors": rule.floors_by_slice,
         },
@@ -370,11 +409,10 @@ def _data(logged: Logged, role: str) -> LoggedData:
 
 def _plain(table: pd.DataFrame) -> list[dict[str, Any]]:
     """Return rows as JSON can hold them; numbers that are not finite are words, as in `Comparison.to_json`."""
-    import math
 
     def plain(value: Any) -> Any:
         value = value.item() if hasattr(value, "item") else value
-        return repr(value) if isinstance(value, float) and not math.isfinite(value) else value
+        return repr(value) if isinstance(value, float) and not np.isfinite(value) else value
 
     return [{str(key): plain(value) for key, value in row.items()} for row in table.to_dict("records")]
 
@@ -403,15 +441,19 @@ def by_gate(
     candidate = scores_of(alias, version, gate.test) if given is None else given
     if used is None and holder is not None:
         used = scores_of(alias, holder, gate.test)
-    decision = gate.decide(f"{alias.model} v{version}", candidate, baseline=used)
     test, terms = gate.test, gate.terms
+    queries = Queries.of(test.loaded().prints.names_by_content, test.digest)
+    try:
+        past = made_on(alias, queries)
+        elsewhere = made_elsewhere(alias, past, gate.name) + chosen_here(alias, past, holder)
+    except TrackingError as error:  # the gate counts in its ledger
+        elsewhere = f" Whether other decisions were made on these queries is not known: {error}."
+    decision = gate.decide(f"{alias.model} v{version}", candidate, baseline=used)
+    by_caller, by_model = "given by the caller", "predicted by the model"
+    of_holder = by_model if holder else "kept by the gate"
     sources = {
-        "candidate": "predicted by the model" if given is None else "given by the caller",
-        "holder": "given by the caller"
-        if systems[1] is not None
-        else "predicted by the model"
-        if holder
-        else "kept by the gate",
+        "candidate": by_model if given is None else by_caller,
+        "holder": of_holder if systems[1] is None else by_caller,
     }
     facts = {
         "scores": sources,
@@ -422,20 +464,21 @@ def by_gate(
         "judgments": test.digest,
         "n_queries": test.n_queries,
         "ledger": test.ledger,
+        **_counts(decision, queries),
     }
     data = LoggedData(test.name, test.digest, role, test.n_rows, test.n_queries)
     verdict = "accepts" if decision.accepted else "does not accept"
-    said = f"Gate {gate.name!r} on {test.name!r} {verdict} it; {count(decision.remaining, 'decision')} left."
+    said = f"Gate {gate.name!r} on {test.name!r} {verdict} it; {decision.counted}."
     if not decision.is_new:
         said += " The same rankings were decided on before, or are equal, which is free."
-    if callers := [name for name, source in sources.items() if source == "given by the caller"]:
+    if callers := [name for name, source in sources.items() if source == by_caller]:
         said += f" The caller gave the scores of the {' and the '.join(callers)}; no model was asked for them."
     if decision.n_exposed:
         said += (
             f" {count(decision.n_exposed, 'query')} of the collection were looked at outside of this gate, so its "
             "level may not hold."
         )
-    return Decided(decision.accepted, said, data, facts, decision=decision)
+    return Decided(decision.accepted, said + elsewhere, data, facts, decision=decision)
 
 
 def scores_of(alias: Alias, version: str, test: RegisteredCollection) -> Any:

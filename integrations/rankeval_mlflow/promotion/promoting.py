@@ -68,6 +68,9 @@ _WORDS: dict[str, str] = {
 }
 
 
+_DRY: dict[bool, Outcome] = {True: "would move", False: "rejected"}
+
+
 # Seconds to wait for another promoter on this machine: it may have to load two models.
 _PATIENCE = 900.0
 
@@ -84,7 +87,7 @@ class Promotion:
         "moved": the alias was moved to the version; the reason says if it could not be read again. "in place": it was
         there before, and nothing was decided. "rejected": the
         claim or a floor was not shown. "overtaken": the version was accepted, but another promoter moved the alias
-        meanwhile. "would move": accepted in a dry run.
+        meanwhile. "would move": accepted in a dry run, which uses a decision as any other.
     reason : str
         Why, in a sentence or a few.
     alias_before : str or None
@@ -96,7 +99,8 @@ class Promotion:
         lower limit), floor, p_value, passes_if_equal (the floor that an equal candidate passes four times in five; nan
         for tests whose power is not that of Student's t) and passed.
     decision : Decision or None
-        The answer of the gate, if one decided.
+        Which decision of the budget it is (``counted``, ``remaining``), by a gate or by evaluations; None if nothing
+        was compared.
     run_id : str or None
         The run with the record; None if nothing was written.
     where : str
@@ -190,10 +194,10 @@ class Attempt:
                 argument="first",
                 remedy="to give it to this version without a comparison: first=True",
             )
-        question = Question(number, before, self.who, started)
+        question = Question(number, before, self.who, started, dry_run)
         decided = decide(self.alias, number, before)
-        if dry_run:
-            return self._told(question, decided, "would move" if decided.accepted else "rejected")
+        if dry_run and (decided.decision is None or not decided.decision.is_new):
+            return self._told(question, decided, _DRY[decided.accepted])
         return self._recorded(question, decided, decided.facts.get("candidate_run") or candidate.run_id)
 
     def taken_back(self, reason: str) -> Promotion:
@@ -226,6 +230,9 @@ class Attempt:
 
     def _moved(self, question: Question, decided: Decided, run_id: str) -> tuple[Outcome, str]:
         """Tag the version and move the alias. The record says whether both were done, also after an error."""
+        if question.dry_run:
+            note_outcome(self.alias, run_id, f"dry run: {_DRY[decided.accepted]}")
+            return _DRY[decided.accepted], ""
         try:
             if not decided.takes_back:
                 tag_version(self.alias, question, decided, run_id)
@@ -305,7 +312,8 @@ def promote(
     margin: float = 0.0,
     *,
     claim: OneSided = "better",
-    alpha: float = 0.025,
+    alpha: float = 0.05,
+    budget: int = 20,
     test: str = "t",
     slices: Any = None,
     floors: Floors | None = None,
@@ -339,15 +347,19 @@ def promote(
         Of the claim, in units of the measure; "not_worse" needs one.
     claim : {"better", "not_worse"}, default "better"
         What must be shown over all queries: a gain above the margin, or that no loss reaches it.
-    alpha : float, default 0.025
-        One-sided level of each test.
+    alpha : float, default 0.05
+        One-sided level of all decisions for this alias on the same queries together.
+    budget : int, default 20
+        The number of these decisions. Each is tested at alpha / budget, and no more are made. 1 is a single release.
+        Decisions are counted by their records in MLflow, whatever they asked, and the terms stay as they were. The same
+        question again has the recorded answer, for free.
     test : str, default "t"
         The test, as in `rankeval.compare`.
     slices : Series, mapping, DataFrame or str, optional
         An attribute of the queries, as in ``Evaluation.slices``.
     floors : float or mapping of value to float, optional
         The loss that must be ruled out on each slice, or on those named: "not worse" by that much must be shown there
-        too, at alpha.
+        too, at the same level.
     gate : Gate, optional
         A gate of the guard that decides by its own terms, within its budget. It shows only whether it accepts.
     candidate, holder : array or Run, optional
@@ -357,7 +369,8 @@ def promote(
     first : bool
         Whether the alias may be given without a comparison if no version has it. A gate compares with its baseline.
     dry_run : bool
-        Decide, and write nothing. Refused for a gate, whose decisions are counted.
+        Decide, and leave the alias and the version alone. The decision is recorded and counts; promoting the version
+        then has the same answer, for free. Refused for a gate.
     who : str, optional
         The person or machine, for the record; by default ``RANKEVAL_WHO``, or the user as MLflow knows it.
     uri : str, optional
@@ -376,9 +389,10 @@ def promote(
     ConventionMismatch, QueryIdError
         If the two evaluations are not of the same content by the same rules.
     LedgerError
-        If the gate cannot decide.
+        If the gate cannot decide, the budget is spent, or earlier decisions on these queries have other terms.
     TrackingError
-        If the store cannot be reached, or does not let this user write. The message says what was done before.
+        If the store cannot be reached, does not let this user write, or has a record of a promotion that cannot be read
+        and so cannot be counted. The message says what was done before.
 
     Examples
     --------
@@ -402,7 +416,7 @@ def promote(
     checked_role(role)
     _refuse_conflicts(
         gate,
-        {"measure": measure, "margin": margin, "claim": claim},
+        {"measure": measure, "margin": margin, "claim": claim, "alpha": alpha, "budget": budget},
         {"candidate": candidate, "holder": holder},
         {"floors": floors, "slices": slices, "dry_run": dry_run},
     )
@@ -410,7 +424,7 @@ def promote(
     if gate is not None:
         decide = partial(by_gate, gate=gate, role=role, systems=(candidate, holder))
     else:
-        rule = Rule(measure, claim, margin, alpha, test, slices, floors)
+        rule = Rule(measure, claim, margin, alpha, test, slices, floors, budget)
         decide = partial(by_evaluations, rule=rule, role=role)
     checked_alias(alias)
     with _attempt(name, alias, who, uri) as attempt:
@@ -509,7 +523,7 @@ def _refuse_conflicts(
 
     if not isinstance(gate, Gate):
         raise InvalidInput(argument="gate", found=shown(gate), expected="the result of guard.gate")
-    defaults = {"measure": None, "margin": 0, "claim": "better"}
+    defaults = {"measure": None, "margin": 0, "claim": "better", "alpha": 0.05, "budget": 20}
     for name, given in own.items():
         term = getattr(gate.terms, name)
         meant = str(parsed(given, gate.terms.convention)) if name == "measure" and given is not None else given

@@ -189,12 +189,15 @@ class Question:
         The person or machine.
     started : float
         When the promotion began, in seconds since the epoch.
+    dry_run : bool
+        Whether the alias and the version stay as they are, whatever is decided.
     """
 
     version: str
     before: str | None
     who: str
     started: float
+    dry_run: bool = False
 
 
 def acceptance_tag(alias: str) -> str:
@@ -299,6 +302,8 @@ def _record_of(alias: Alias, question: Question, decided: Decided) -> Node:
         "holder": question.before or "none",
     }
     params |= {name: str(rule[name]) for name in ("measure", "claim", "margin", "alpha") if rule}
+    # A decision is true if the version was accepted.
+    params |= {} if decided.decision is None else {"counted": decided.decision.counted}
     name = f"{alias.model} v{question.version} for {alias.name}: {verdict}"
     node = record_node(
         RunRecord(

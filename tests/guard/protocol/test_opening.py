@@ -21,8 +21,9 @@ class TestOpen:
         result = guard.open(plan)
         rows = str(result).splitlines()
         assert not any("unadjusted" in row for row in rows if row.startswith(plan.measure))
-        for at, row in result.table[result.table["measure"] == "AP"].iterrows():
-            assert f"[{row.ci_low:+.4f}, {row.ci_high:+.4f}] unadjusted" in rows[3 + at]
+        shown = {tuple(row.split()[:2]): row for row in rows}
+        for row in result.table[result.table["measure"] == "AP"].itertuples():
+            assert f"[{row.ci_low:+.4f}, {row.ci_high:+.4f}] unadjusted" in shown["AP", row.system]
         expected = compared(data, 0, 0.5, 1)
         primary = result.table[result.table["measure"] == "nDCG@10"].set_index("system")
         wanted = expected.table.set_index("system").loc[primary.index]
@@ -102,7 +103,7 @@ class TestOpen:
         again = guard.open(guard.freeze(test, systems=systems(data, 0, 1), baseline="s0", measure="AP"))
         assert len(guard.looks(test)) == 1
         assert again.table["p_adjusted"].isna().all()
-        assert any(note.startswith("secondary: all these rankings were opened before") for note in again.notes)
+        assert any(note.startswith("exploratory: all these rankings were opened before") for note in again.notes)
 
     def test_a_baseline_declared_later_is_a_look(self, guard, test, data):
         guard.open(guard.freeze(test, systems=systems(data, 0, 1), baseline="s0"))

@@ -46,7 +46,8 @@ def test_a_better_version_gets_the_alias(ranker, client, tmp_path):
 
 def test_the_numbers_are_those_of_compare(ranker):
     """Nothing is computed a second time: the comparison is the one of `rk.compare` on the logged evaluations."""
-    done = rkm.promote("ranker", ranker.add(0.1), measure="nDCG@10", margin=0.01, alpha=0.01, test="randomization")
+    options = {"alpha": 0.02, "budget": 2, "test": "randomization"}
+    done = rkm.promote("ranker", ranker.add(0.1), measure="nDCG@10", margin=0.01, **options)
     old, new = (rkm.load_evaluation(f"models:/ranker/{version}", "test") for version in "12")
     systems = {"ranker v1": old, "ranker v2": new}
     same = rk.compare(systems, baseline="ranker v1", test="randomization", claim="better", margin=0.01,
@@ -156,14 +157,19 @@ def test_a_first_version_needs_an_evaluation_by_the_measure_too(ranker):
         rkm.promote("ranker", 1, "canary", "RR", first=True)
 
 
-def test_a_dry_run_writes_nothing(ranker, client):
+def test_a_dry_run_moves_and_tags_nothing_and_counts(ranker, client):
+    """It shows the decision, so it is one; to promote the version then asks the same question."""
     ranker.add(0.1), ranker.add(0.0)
-    before = [len(client.search_runs(["0"])), ranker.tags("2"), ranker.tags("3")]
+    before = [ranker.tags("2"), ranker.tags("3")]
     would, would_not = (rkm.promote("ranker", version, measure="nDCG@10", dry_run=True) for version in (2, 3))
     assert (would.outcome, bool(would), would.moved) == ("would move", True, False)
-    assert (would_not.outcome, bool(would_not)) == ("rejected", False)
-    assert [len(client.search_runs(["0"])), ranker.tags("2"), ranker.tags("3")] == before
-    assert ranker.holder() == "1"
+    assert (would_not.outcome, bool(would_not), would_not.decision.counted) == ("rejected", False, "decision 2 of 20")
+    assert ([ranker.tags("2"), ranker.tags("3")], ranker.holder()) == (before, "1")
+    outcomes = {run.info.run_id: run.data.tags["rankeval.promotion"] for run in promotions(client)}
+    assert outcomes == {would.run_id: "dry run: would move", would_not.run_id: "dry run: rejected"}
+    assert rkm.promote("ranker", 2, measure="nDCG@10", dry_run=True).run_id is None, "nothing new to record"
+    moved = rkm.promote("ranker", 2, measure="nDCG@10")
+    assert (moved.moved, moved.decision.is_new, moved.decision.remaining) == (True, False, 18)
 
 
 def test_other_content_and_other_rules_are_refused_with_a_remedy(ranker, client):
@@ -180,16 +186,18 @@ def test_floors_hold_slice_by_slice(ranker, client, tmp_path):
     kind = pd.Series(np.where(np.arange(200) % 4 == 0, "tail", "head"), name="kind")
     scores = np.random.default_rng(0).uniform(0.3, 0.7, 200) + np.where(kind == "tail", -0.1, 0.15)
     mixed = ranker.add(scores=scores + np.random.default_rng(3).normal(0, 0.1, 200))
-    assert rkm.promote("ranker", mixed, measure="nDCG@10", dry_run=True)
-    done = rkm.promote("ranker", mixed, measure="nDCG@10", slices=kind, floors={"tail": 0.05})
+    asked = {"measure": "nDCG@10", "alpha": 0.1, "budget": 4}
+    assert rkm.promote("ranker", mixed, **asked, dry_run=True)
+    done = rkm.promote("ranker", mixed, **asked, slices=kind, floors={"tail": 0.05})
     assert (done.outcome, ranker.holder()) == ("rejected", "1")
     assert done.reason.endswith("But a loss of its floor is not ruled out on slice 'tail'.")
     assert done.floors["slice"].tolist() == ["tail"]
     (row,) = decision_of(client, done.run_id, tmp_path)["floors"]
     assert (row["slice"], row["passed"], row["n_queries"]) == ("tail", False, 50)
-    both = rkm.promote("ranker", mixed, measure="nDCG@10", slices=kind, floors=0.05, dry_run=True)
+    both = rkm.promote("ranker", mixed, **asked, slices=kind, floors=0.05, dry_run=True)
     assert dict(zip(both.floors["slice"], both.floors["passed"], strict=True)) == {"head": True, "tail": False}
-    assert rkm.promote("ranker", mixed, measure="nDCG@10", slices=kind, floors={"tail": 0.3, "head": 0.05}).moved
+    last = rkm.promote("ranker", mixed, **asked, slices=kind, floors={"tail": 0.3, "head": 0.05})
+    assert (last.moved, last.decision.counted) == (True, "decision 4 of 4"), "other floors are another question"
 
 
 @pytest.mark.parametrize(
@@ -209,6 +217,9 @@ def test_floors_hold_slice_by_slice(ranker, client, tmp_path):
         ({"claim": "not_worse"}, "margin", "0.0"),
         ({"margin": -1}, "margin", "-1"),
         ({"alpha": 0.5}, "alpha", "0.5"),
+        ({"budget": 0}, "budget", "0"),
+        ({"budget": 2.5}, "budget", "2.5"),
+        ({"budget": 10**5}, "budget", "100000"),
         ({"test": "u"}, None, None),
         ({"alias": "v3"}, "alias", "'v3'"),
         ({"alias": "Latest"}, "alias", "'Latest'"),
@@ -236,7 +247,7 @@ def test_where_less_is_better_a_lower_mean_is_a_gain(client):
         rkm.log_evaluation(rk.evaluate(truth, right, measures="ARP"), "test", model_version=version)
     client.set_registered_model_alias("ranker", "champion", 1)
     kind = pd.Series([number % 8 < 4 for number in range(40)], index=list(truth), name="early")
-    done = rkm.promote("ranker", 2, measure="ARP", slices=kind, floors=0.5)
+    done = rkm.promote("ranker", 2, measure="ARP", slices=kind, floors=0.5, alpha=0.025, budget=1)
     assert done.moved
     assert done.comparison.table["difference"][0] == -0.5
     assert done.floors["gain"].tolist() == [0.5, 0.5]

@@ -53,11 +53,12 @@ def test_floors_by_the_slices_of_a_file(ranker, tmp_path, suffix):
     better, path = ranker.add(0.1), tmp_path / f"kinds{suffix}"
     kinds = pd.DataFrame({"qid": np.arange(200), "kind": np.where(np.arange(200) % 2, "head", "tail")})
     kinds.to_csv(path, index=False) if suffix == ".csv" else kinds.to_parquet(path)
-    asked = ("ranker", "--version", better, "-m", "nDCG@10", "--slices", path)
+    asked = ("ranker", "--version", better, "-m", "nDCG@10", "--slices", path, "--alpha", 0.075, "--budget", 3)
     assert run(*asked, "--floor", "0.05", "--dry-run").exit_code == 0
     assert run(*asked, "--floor", "tail=0.001", "--floor", "head=0.2", "--margin", "0.2", "--dry-run").exit_code == 1
     result = run(*asked, "--floor", "tail=0.05")
     assert result.exit_code == 0
+    assert "decision 3 of 3" in result.stdout
     assert "tail" in result.stdout
 
 
@@ -132,6 +133,19 @@ def test_the_job_of_the_guide_runs(ranker, store, tmp_path):
         codes.append((done.returncode, done.stdout.partition(".")[0] or done.stderr.partition(",")[0]))
     assert codes == expected
     assert ranker.holder() == better
+
+
+def test_a_spent_budget_exits_with_2_and_names_the_ways_on(ranker, monkeypatch, capsys):
+    for version, code in ((ranker.add(0.0), 1), (ranker.add(0.1), 2)):
+        asked = ["promote", "ranker", "--version", version, "-m", "nDCG@10", "--budget", "1"]
+        monkeypatch.setattr(sys, "argv", ["rankeval", "mlflow", *asked])
+        with pytest.raises(SystemExit) as stopped:
+            caught(rankeval.cli.app)
+        assert stopped.value.code == code
+    said = capsys.readouterr()
+    assert "decision 1 of 1, a single release" in said.out
+    assert "budget: ranker@champion has made its 1 decision on these queries, and decides no more" in said.err
+    assert "fresh queries" in said.err
 
 
 def test_what_to_do_is_said_in_options(client):

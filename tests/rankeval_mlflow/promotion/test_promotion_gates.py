@@ -69,7 +69,8 @@ def test_one_call_decides_by_the_logged_models(client, guard, data, tmp_path):
     done = rkm.promote("ranker", 2, gate=gate)
     assert (done.moved, done.comparison, done.floors) == (True, None, None)
     assert done.decision.remaining == gate.remaining == 2
-    assert done.reason == "Gate 'gate' on 'shop-test' accepts it; 2 decisions left."
+    assert done.reason == "Gate 'gate' on 'shop-test' accepts it; decision 1 of 3."
+    assert client.get_run(done.run_id).data.params["counted"] == "decision 1 of 3"
     rejected = rkm.promote("ranker", 3, gate=gate)
     assert (rejected.outcome, bool(rejected)) == ("rejected", False)
     assert gate.remaining == 1
@@ -147,6 +148,8 @@ def test_a_first_version_is_compared_with_the_baseline_of_the_gate(guard, data):
         ({"measure": "RR"}, "measure"),
         ({"margin": 0.1}, "margin"),
         ({"claim": "not_worse"}, "claim"),
+        ({"alpha": 0.2}, "alpha"),
+        ({"budget": 4}, "budget"),
     ],
 )
 def test_what_a_gate_cannot_do_costs_no_decision(ranker, guard, data, options, argument):

@@ -1,0 +1,635 @@
+"""Pairs of queries, one of some data and one that is registered, that have values in common.
+
+Such queries have columns in common (`ColumnHits`), or the same id or documents (`SharedLabels`); what the labels of the
+latter say, `contamination.evidence` weighs. They may be the registered labels with grades mapped, or with rows of the
+lowest grade missing::
+
+    registered grades   0   1   2   3   4      counts of a query   9   4   3   2   2
+    label in the data   0   0   1   1   1      merged             13       7
+
+An increasing map of grades, such as 2^y - 1 or y >= 2, merges neighbouring levels. If the data has m of L levels, there
+are C(L - 1, m - 1) such maps. The counts of the shared queries choose one: for each level of the data, the registered
+grade above which as many rows stand in most queries. The second question drops rows of the lowest level, as where
+negatives were sampled: then the counts of all other levels are compared.
+
+Each answer is weighed as `contamination.evidence` weighs plain counts, with the chances of the merged ones, and pays
+for the choice: one bit, and log2 of twice the number of maps. So a Bayes factor that reaches 2^b by the best of all
+answers still has a chance of at most 1.5 2^-b.
+
+Rows that were dropped independently of their labels are no evidence: a shorter list with new clicks fits a longer one.
+
+**Rows of features that come back unchanged**, and whether that can be chance.
+
+What a row is worth is learnt from the rows themselves, by two questions.
+
+**One query.** x of the m rows of a query stand in one registered query. How likely is that, if each row is drawn as
+rows recur between the registered queries (`evidence.Recurrence`)? So rows that stood together and stand together again
+say it, even where each of them recurs, as with features of documents alone. If queries of one side overlap as much
+among themselves, as searches for nearly the same do, then only pairs that overlap more count.
+
+**All queries.** Where lists are short, a query may have one row in common with a registered one, and that alone says
+little. All of them together do. Take the rows that stand in exactly two queries, of both sides together::
+
+    both registered   both in the data   one of each
+          2                  3                400        by chance about as many "one of each" as of the others
+
+If queries of both sides were drawn from one source, a row that recurs would do so within a side as often as between the
+sides. So no row needs to be known as rare: a catalogue shared by all users shows in the first two columns. Only where
+no row recurs at all do digits count, and a few rows are enough.
+
+The trap: rows recur together, as those of a query that was asked twice. So pairs of queries are counted, not rows.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, fields, replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankeval.contamination.entries import Entries, LabelCounts, times_among
+from rankeval.contamination.evidence import (
+    CHANGED,
+    ENOUGH_BITS,
+    IDENTIFIABLE_BITS,
+    Recurrence,
+    bayes_factor_bits,
+    chances_of_labels,
+    paid,
+    rarity,
+    ratios_of_counts,
+    ratios_of_documents,
+    surprise,
+)
+from rankeval.contamination.signature import NO_PAIRS, Pairs, Signature, Traces
+from rankeval.join.matching import Hashes
+
+_SHARE = 0.4
+"""Share of a query's rows or documents that must be found; three quarters are where five of 20 were dropped."""
+
+
+@dataclass(frozen=True, eq=False)
+class SharedValues:
+    """Pairs of queries that have values in common.
+
+    Attributes
+    ----------
+    places : ndarray of int of shape (n_pairs, 2)
+        The pairs.
+    n, bits : ndarray of shape (n_pairs,)
+        How many values they have in common, and the evidence of these.
+    recognised : ndarray of bool of shape (n_pairs,)
+        Whether that is enough to take them for the same query.
+    pair, ours, theirs : ndarray of int of shape (n_common,)
+        The pair of each common value, and the places of the value on both sides.
+    """
+
+    places: Pairs
+    n: NDArray[np.int64]
+    bits: NDArray[np.float64]
+    recognised: NDArray[np.bool_]
+    pair: NDArray[np.int64]
+    ours: NDArray[np.intp]
+    theirs: NDArray[np.intp]
+
+    @classmethod
+    def of(cls, known: Entries, data: Entries, n_known: int) -> SharedValues:
+        """Find the values that registered queries and queries of the data have in common.
+
+        Parameters
+        ----------
+        known, data : Entries
+            The values on both sides.
+        n_known : int
+            Number of registered queries.
+        """
+        places, pair, ours, theirs = known.found_in(data)
+        n = np.bincount(pair, minlength=len(places))
+        weights = np.ones(len(known)) if known.bits is None else known.bits
+        bits = np.zeros(len(places))
+        np.add.at(bits, pair, weights[ours])
+        telling = known.per_query(n_known, weights > 0).astype(np.int64)[places[:, 1]]
+        needed = np.maximum(np.minimum(2, telling), np.ceil(_SHARE * telling))
+        return cls(places, n, bits, (bits >= IDENTIFIABLE_BITS) & (n >= needed), pair, ours, theirs)
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnHits:
+    """Queries with the labels of registered ones, and those of them that have columns in common.
+
+    Attributes
+    ----------
+    pairs : ndarray of int of shape (k, 2)
+        Pairs with two columns in common or more.
+    bits : ndarray of float of shape (k,)
+        The evidence of the best column: columns of a query resemble each other, so their bits do not add up.
+    candidates : ndarray of int of shape (n_registered,)
+        How many queries of the data have the labels of each registered one that keeps columns.
+    """
+
+    pairs: Pairs
+    bits: NDArray[np.float64]
+    candidates: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, known: Signature, data: Traces, *, most_rows: int | None = None) -> ColumnHits:
+        """Look for the columns that a registration keeps, in queries with the labels of registered ones.
+
+        Parameters
+        ----------
+        known : Signature
+            The registration.
+        data : Fingerprint or Signature
+            The data.
+        most_rows : int, optional
+            Rows to look at first, of the queries whose labels are rarest in the data; at all others only if these show
+            anything. By default all are looked at.
+        """
+        none = cls(NO_PAIRS, np.zeros(0), np.zeros(known.n_queries, dtype=np.int64))
+        kept, theirs = known.columns, data.label_counts
+        if kept is None or not len(kept) or known.label_counts is None or theirs is None:
+            return none
+        keeps = kept.per_query(known.n_queries) > 0
+        hashes, wanted_hashes = np.sort(theirs.hashes), known.label_counts.hashes
+        n_with = np.searchsorted(hashes, wanted_hashes, side="right") - np.searchsorted(hashes, wanted_hashes)
+        candidates = np.where(keeps, n_with, 0)
+        wanted = np.isin(theirs.hashes, wanted_hashes[candidates > 0])
+        looks = [wanted] if wanted.any() else []
+        if most_rows is not None and int(theirs.sizes[wanted].sum()) > most_rows:
+            place = np.flatnonzero(wanted)
+            _, alike, times = np.unique(theirs.hashes[place], return_inverse=True, return_counts=True)
+            place = place[np.argsort(times[alike], kind="stable")]
+            looks.insert(0, np.zeros_like(wanted))
+            looks[0][place[np.cumsum(theirs.sizes[place]) <= most_rows]] = looks[0][place[0]] = True
+        hits = none
+        for look in looks:
+            columns = data.column_entries(look)
+            if columns is None:
+                return none
+            found = SharedValues.of(kept, columns, known.n_queries)
+            best = np.zeros(len(found.n))
+            np.maximum.at(best, found.pair, np.zeros(0) if kept.bits is None else kept.bits[found.ours])
+            same = theirs.hashes[found.places[:, 0]] == wanted_hashes[found.places[:, 1]]
+            two = (found.n >= 2) & same
+            # Any column of the data may meet any that is kept.
+            chances = len(columns) / max(1, int(look.sum())) * kept.per_query(known.n_queries)[found.places[:, 1]]
+            hits = cls(found.places[two], (best - np.log2(np.maximum(chances, 1)))[two], candidates)
+            if not len(hits.pairs) and look is not wanted:
+                return none
+        return hits
+
+    def without(self, pairs: Pairs) -> ColumnHits:
+        """Return the hits of other pairs."""
+        other = ~_among(self.pairs, pairs)
+        return ColumnHits(self.pairs[other], self.bits[other], self.candidates)
+
+
+def _among(pairs: Pairs, others: Pairs) -> NDArray[np.bool_]:
+    """Say which of these pairs stand among others too."""
+    key = np.array([1 + max(pairs[:, 1].max(initial=0), others[:, 1].max(initial=0)), 1])
+    return np.isin(pairs @ key, others @ key)
+
+
+_LEAST_ALIKE = 0.1
+"""Share of shared queries whose counts must be the same before a map is weighed at all."""
+
+
+Agreement = tuple[NDArray[np.float64], NDArray[np.bool_]]
+"""log l_i(e) of shared queries by their labels, and whether the sizes of the queries allow that they are the same."""
+
+
+def _best(
+    known: LabelCounts, chances: NDArray[np.float64], queries: NDArray[np.int64], theirs: LabelCounts
+) -> Agreement:
+    """Return the agreement under the map of grades that is the strongest evidence, paid for; often there is none.
+
+    Parameters
+    ----------
+    known : LabelCounts
+        The labels of all registered queries.
+    chances : ndarray of float of shape (n_registered, 3)
+        Their chances under H0.
+    queries : ndarray of int of shape (k,)
+        The shared queries among them.
+    theirs : LabelCounts of shape (k,)
+        The same queries in the data.
+    """
+    ours = known.take(queries)
+    plain = ratios_of_counts(ours, theirs, chances[queries])
+    best, most = (plain, ours.sizes == theirs.sizes), max(0.0, bayes_factor_bits(plain))
+    theirs = theirs.occurring()
+    if not 2 <= len(theirs.levels) <= len(known.levels):
+        return best
+    price = 2 + math.log2(math.comb(len(known.levels) - 1, len(theirs.levels) - 1))
+    for ratios, fits in _mapped(known, queries, theirs):
+        bits = bayes_factor_bits(ratios) - price
+        if bits > most:
+            best, most = (paid(ratios, price), fits), bits
+    return best
+
+
+def _mapped(known: LabelCounts, queries: NDArray[np.int64], theirs: LabelCounts) -> Iterator[Agreement]:
+    """Yield the agreement of merged labels, and that without some rows of the lowest level."""
+    ours = known.take(queries)
+    starts = _starts(ours, theirs)
+    merged = ours.merged(starts, theirs.levels)
+    if (merged.counts[:, 1:] == theirs.counts[:, 1:]).all(axis=1).mean() < _LEAST_ALIKE:
+        return
+    everywhere = known.merged(starts, theirs.levels)
+    if not np.array_equal(known.levels, theirs.levels):  # otherwise these are the plain counts
+        chances = chances_of_labels(everywhere)[queries]
+        yield ratios_of_counts(merged, theirs, chances), merged.sizes == theirs.sizes
+    rest = merged.sizes - merged.counts[:, 0]
+    fits = (theirs.sizes <= merged.sizes) & (rest <= theirs.sizes)
+    if (fits & (theirs.sizes < merged.sizes)).any():
+        counts = merged.counts.copy()
+        counts[fits, 0] = (theirs.sizes - rest)[fits]
+        left = LabelCounts(np.where(fits, theirs.sizes, merged.sizes), theirs.levels, counts)
+        chances = chances_of_labels(left, alike=everywhere.alike(but=0)[queries])
+        yield ratios_of_counts(left, theirs, chances), fits
+
+
+def _starts(ours: LabelCounts, theirs: LabelCounts) -> list[int]:
+    """Return the place of the registered level at which each level of the data begins."""
+    above, wanted = _at_least(ours), _at_least(theirs)
+    starts, n_levels = [0], len(theirs.levels)
+    for level in range(1, n_levels):
+        first, last = starts[-1] + 1, len(ours.levels) - (n_levels - level)
+        agree = (above[:, first : last + 1] == wanted[:, [level]]).sum(axis=0)
+        starts.append(first + int(agree.argmax()))
+    return starts
+
+
+def _at_least(labels: LabelCounts) -> NDArray[np.int64]:
+    counts: NDArray[np.int64] = labels.counts[:, ::-1].cumsum(axis=1, dtype=np.int64)[:, ::-1]
+    return counts
+
+
+@dataclass(frozen=True, eq=False)
+class SharedLabels:
+    """Queries with the same id or the same documents, and what their labels say.
+
+    Attributes
+    ----------
+    pairs : ndarray of int of shape (k, 2)
+        The pairs, each registered query once.
+    ratios : ndarray of float of shape (k, len(CHANGED))
+        Natural logarithms of l_i(e), as `contamination.evidence` defines them.
+    fits : ndarray of bool of shape (k,)
+        Whether the queries are the same if the labels are: by their size or their documents.
+    by_documents : ndarray of bool of shape (k,)
+        Whether the documents tell the query from others.
+    complete : bool
+        Whether all registered queries are told by their documents, and no label differs.
+    """
+
+    pairs: Pairs
+    ratios: NDArray[np.float64]
+    fits: NDArray[np.bool_]
+    by_documents: NDArray[np.bool_]
+    complete: bool
+
+    @property
+    def agrees(self) -> NDArray[np.bool_]:
+        """Whether the labels of each pair are evidence for."""
+        best: NDArray[np.float64] = self.ratios.max(axis=1, initial=-np.inf)
+        return best > 0
+
+    @property
+    def refuted(self) -> Pairs:
+        """The pairs, if their labels are evidence against: then they are queries that recur with new labels.
+
+        The values of their features and some of their labels recur too, and are no evidence.
+        """
+        return self.pairs if bayes_factor_bits(self.ratios) < 0 else self.pairs[:0]
+
+    @classmethod
+    def of(cls, known: Signature, data: Traces) -> SharedLabels:
+        """Pair queries by their ids and documents, and weigh their labels.
+
+        Parameters
+        ----------
+        known : Signature
+            The registration.
+        data : Fingerprint or Signature
+            The data.
+        """
+        ours, theirs, chances = known.label_counts, data.label_counts, known.chances
+        by_id = same_ids(known, data)
+        if ours is None or theirs is None or chances is None:
+            return cls.none()
+        shared = _same_documents(known, data, by_id)
+        alone = by_id[~np.isin(by_id[:, 1], shared.pairs[:, 1])]
+        ratios, fits = _best(ours, chances, alone[:, 1], theirs.take(alone[:, 0]))
+        return cls(
+            np.concatenate([shared.pairs, alone]),
+            np.concatenate([shared.ratios, ratios]),
+            np.append(shared.fits, fits),
+            np.append(shared.by_documents, np.zeros(len(alone), dtype=bool)),
+            int(shared.by_documents.sum()) == len(known.ids_in_order[0]) > 0
+            and bool(np.isfinite(shared.ratios[:, 0]).all()),
+        )
+
+    @classmethod
+    def none(cls) -> SharedLabels:
+        """Return no pairs."""
+        none = np.zeros(0, dtype=bool)
+        return cls(NO_PAIRS, np.zeros((0, len(CHANGED))), none, none, complete=False)
+
+
+def same_ids(known: Signature, data: Traces) -> Pairs:
+    """Return the pairs of queries with the same id.
+
+    Parameters
+    ----------
+    known : Signature
+        The registration.
+    data : Fingerprint or Signature
+        The data.
+    """
+    return _same(*known.ids_in_order, data.ids)
+
+
+def same_texts(known: Signature, data: Traces) -> Pairs:
+    """Return the pairs of queries with the same text, which only these two have on their sides.
+
+    Parameters
+    ----------
+    known : Signature
+        The registration.
+    data : Fingerprint or Signature
+        The data.
+    """
+    if known.texts is None or data.texts is None:
+        return NO_PAIRS
+    order = np.argsort(known.texts)
+    return _same(order, known.texts[order], data.texts)
+
+
+def _same(order: NDArray[np.intp], hashes: Hashes, theirs: Hashes) -> Pairs:
+    if not len(hashes):
+        return NO_PAIRS
+    place = np.minimum(np.searchsorted(hashes, theirs), len(hashes) - 1)
+    same = np.flatnonzero((hashes[place] == theirs) & (theirs != 0))  # 0 for no text, or for several queries' text
+    return np.stack([same, order[place[same]]], axis=1)
+
+
+def shared_documents(known: Signature, data: Traces, by_id: Pairs) -> SharedValues | None:
+    """Choose for each registered query the query of the data that has most of its documents.
+
+    Parameters
+    ----------
+    known : Signature
+        The registration.
+    data : Fingerprint or Signature
+        The data.
+    by_id : ndarray of int of shape (n, 2)
+        The pairs with the same id, which one common document is enough for.
+
+    Returns
+    -------
+    SharedValues or None
+        Each registered query once, ascending. None if either side knows no documents, or no pair counts.
+    """
+    kept = known.document_entries
+    documents = None if kept is None else data.document_entries  # which a fingerprint makes when it is asked
+    if kept is None or documents is None:
+        return None
+    found = SharedValues.of(kept, documents, known.n_queries)
+    order = np.flatnonzero(found.recognised | _among(found.places, by_id))
+    order = order[np.lexsort((-found.n[order], found.places[order, 1]))]
+    order = order[np.unique(found.places[order, 1], return_index=True)[1]]
+    place = np.full(len(found.n), -1)
+    place[order] = np.arange(len(order))
+    common = np.flatnonzero(place[found.pair] >= 0)
+    pairs = {name: getattr(found, name)[order] for name in ("places", "n", "bits", "recognised")}
+    return SharedValues(**pairs, pair=place[found.pair][common], ours=found.ours[common], theirs=found.theirs[common])
+
+
+def _same_documents(known: Signature, data: Traces, by_id: Pairs) -> SharedLabels:
+    """Return the pairs with the same documents, and what their labels say.
+
+    Judgments may hold positives only. So documents that are missing are also taken for ones of the lowest label, at the
+    price of one bit. Queries with the same id and no common document count then too: they have lost their positives.
+    """
+    shared, labels, kept = shared_documents(known, data, by_id), known.label_counts, known.document_entries
+    documents = None if shared is None or not len(shared.places) else data.document_entries
+    if shared is None or labels is None or documents is None or documents.label is None:
+        return SharedLabels.none()
+    if kept is None or kept.label is None or kept.bits is None:
+        return SharedLabels.none()
+    common, levels, other = shared.ours, labels.level_bytes, documents.label[shared.theirs]
+    usual = int(levels[labels.most_frequent]) if len(levels) else -1
+    _, ratios = ratios_of_documents(kept.query[common], kept.label[common], other, usual=usual)
+    pairs, told = shared.places, shared.recognised
+    plain = SharedLabels(pairs, ratios, np.ones(len(pairs), dtype=bool), told, complete=False)
+    if len(levels) != 2 and usual not in levels[:1]:
+        return plain
+    theirs = np.full(len(kept), levels[0])
+    theirs[common] = other
+    alone = by_id[~np.isin(by_id[:, 1], pairs[:, 1])]
+    pairs = np.concatenate([pairs, alone])
+    some = np.isin(kept.query, pairs[:, 1]) & (kept.bits > 0)
+    queries, ratios = ratios_of_documents(kept.query[some], kept.label[some], theirs[some], usual=int(levels[0]))
+    if bayes_factor_bits(ratios) - 1 <= max(0.0, bayes_factor_bits(plain.ratios)):
+        return plain
+    there = np.isin(pairs[:, 1], queries)
+    pairs, ratios = pairs[there], paid(ratios, 1)[np.searchsorted(queries, pairs[there, 1])]
+    fits, told = (np.append(one, np.zeros(len(alone), dtype=bool))[there] for one in (plain.fits, told))
+    return SharedLabels(pairs, ratios, fits, told, complete=False)
+
+
+_BY_CHANCE = 0.25
+"""Share of the pairs that may be chance, if all of them are to be named."""
+
+_NEARER = 0.25
+"""A pair is told by its overlap alone if it lacks less than this part of what the most alike of one side lack."""
+
+_SOME, _ALSO_BITS = 3, 10.0
+"""Once so many pairs are told, others need so many bits more than there are pairs of queries."""
+
+_PAIRS_OF_ROWS = 400_000
+"""If no row recurs in so many pairs, three of 40 bits are no chance: a catalogue of 20,000 would show 20 that recur."""
+
+_AT_ONCE = 1 << 16
+"""Rows of the data looked up at once."""
+
+_LOOKED_AT = 100
+"""Queries of the data that are compared with each other, or as many as are registered, if that is more."""
+
+
+@dataclass(frozen=True, eq=False)
+class SharedRows:
+    """Pairs of queries, one of the data and one that is registered, with unchanged rows in common.
+
+    Attributes
+    ----------
+    together : ndarray of int of shape (k, 2)
+        Pairs that are told by their rows.
+    alone : ndarray of int of shape (l, 2)
+        Pairs that only all queries together tell.
+    """
+
+    together: Pairs
+    alone: Pairs
+
+    @classmethod
+    def of(cls, known: Signature, data: Traces) -> SharedRows:
+        """Find the pairs.
+
+        Parameters
+        ----------
+        known : Signature
+            The registration.
+        data : Fingerprint or Signature
+            The data.
+        """
+        rows, theirs, learnt = known.row_entries, data.row_entries, known.recurrence
+        if rows is None or theirs is None or learnt is None:
+            return cls(NO_PAIRS, NO_PAIRS)
+        found = Overlaps.of(rows, learnt, theirs)
+        if not len(found.places) and not len(found.single):
+            return cls(NO_PAIRS, NO_PAIRS)
+        recur = rows.recur or theirs.recur
+        bits = found.bits if recur else np.maximum(found.bits, found.digits)
+        least = IDENTIFIABLE_BITS
+        if _n_of_both(found.places[bits >= least]) >= _SOME:  # once some are told, less is enough for the others
+            least = min(least, _ALSO_BITS + np.log2(known.n_queries * data.n_queries))
+        together = found.take(bits >= least)
+        if len(together.places):
+            together = together.take(together.share >= _least_overlap(together, known, rows, theirs))
+        sizes = rows.per_query(known.n_queries, learnt.times > 0), theirs.per_query(data.n_queries)
+        of_two = np.bincount(found.row)[found.row] == 1
+        alone = _is_more(found.single[of_two], (_n_pairs(rows, theirs), _n_pairs(theirs, rows)), sizes)
+        if not recur and not alone and rows.bits is not None:
+            distinct = found.single[of_two & (rows.bits[found.row] >= IDENTIFIABLE_BITS)]
+            seen = len(rows) ** 2 + len(theirs) ** 2 >= 2 * _PAIRS_OF_ROWS and _n_of_both(distinct) >= _SOME
+            alone = seen or _n_of_both(found.single[of_two]) >= max(_SOME, known.n_queries / 2)
+        return cls(together.places, np.unique(found.single, axis=0) if alone else NO_PAIRS)
+
+
+@dataclass(frozen=True, eq=False)
+class Overlaps:
+    """Pairs of queries that have rows in common.
+
+    Attributes
+    ----------
+    places : ndarray of int of shape (n_pairs, 2)
+        Query of the data, known query: the pairs that may be told.
+    bits, digits, share : ndarray of float of shape (n_pairs,)
+        The evidence of their common rows, by recurrence and by unusual values, and their share of the shorter query.
+    single : ndarray of int of shape (n_single, 2)
+        The pair of each common row that stands in no other known query.
+    row : ndarray of int of shape (n_single,)
+        Its place among the known rows.
+    """
+
+    places: Pairs
+    bits: NDArray[np.float64]
+    digits: NDArray[np.float64]
+    share: NDArray[np.float64]
+    single: Pairs
+    row: NDArray[np.intp]
+
+    @classmethod
+    def of(cls, rows: Entries, learnt: Recurrence, theirs: Entries) -> Overlaps:
+        """Find them, for some queries of the data at a time: a catalogue gives each row many pairs."""
+        edges = {0, *np.searchsorted(theirs.query, theirs.query[::_AT_ONCE]).tolist(), len(theirs)}
+        parts = [cls._of(rows, learnt, theirs.take(slice(*ends))) for ends in pairwise([*sorted(edges), len(theirs)])]
+        return cls(*(np.concatenate([getattr(part, one.name) for part in parts]) for one in fields(cls)))
+
+    @classmethod
+    def _of(cls, rows: Entries, learnt: Recurrence, theirs: Entries) -> Overlaps:
+        places, pair, ours, _ = rows.found_in(theirs)
+        n, n_known = np.bincount(pair, minlength=len(places)), int(rows.query.max(initial=0)) + 1
+        first, last = (np.searchsorted(theirs.query, places[:, 0], side=side) for side in ("left", "right"))
+        m = last - first
+        bits = surprise(m, n, rows.per_query(n_known, learnt.chance)[places[:, 1]])
+        once = learnt.times[ours] == 1
+        weights = np.zeros(len(rows)) if rows.bits is None else rows.bits
+        share = n / np.minimum(m, rows.per_query(n_known, learnt.times > 0)[places[:, 1]])
+        digits = np.bincount(pair[once], weights=weights[ours[once]], minlength=len(n)).astype(np.float64)
+        digits[(n < 2) | (share < _SHARE)] = 0
+        found = cls(places, bits, digits, share, places[pair[once]], ours[once])
+        return found.take(np.maximum(bits, digits) >= _ALSO_BITS)
+
+    def take(self, some: NDArray[np.bool_]) -> Overlaps:
+        """Return some of the pairs."""
+        chosen = {name: getattr(self, name)[some] for name in ("places", "bits", "digits", "share")}
+        return replace(self, **chosen)
+
+
+def _least_overlap(told: Overlaps, known: Signature, rows: Entries, theirs: Entries) -> float:
+    """Return the least overlap that tells a pair: all do if no two queries of one side overlap as much.
+
+    Parameters
+    ----------
+    told : Overlaps
+        The pairs that may be told.
+    known : Signature
+        The registration.
+    rows, theirs : Entries
+        The rows of both sides.
+    """
+    n_queries, n_known = int(theirs.query.max()) + 1, known.n_queries
+    step = max(1, n_queries // max(n_known, _LOOKED_AT))
+    some = theirs.take(theirs.query % step == 0)
+    sides = _within(rows, n_known, known.content), _within(rarity(some, some, n_queries // step), n_queries // step)
+    greatest = max(side.max(initial=0) for side in sides)
+    sizes = np.ones(n_known), np.ones(n_queries)
+    for level in np.unique(told.share) if greatest else [0.0]:
+        within = int((sides[0] >= level).sum()), int((sides[1] >= level).sum()) * step**2
+        alike = told.places[told.share >= level]
+        if not greatest or 1 - level < _NEARER * (1 - greatest) or _is_more(alike, within, sizes):
+            return float(level)
+    return np.inf
+
+
+def _within(rows: Entries, n_queries: int, content: Hashes | None = None) -> NDArray[np.float64]:
+    """Return the overlaps of pairs of queries of one side that may be told, but for copies."""
+    found = Overlaps.of(rows, Recurrence.of(rows, n_queries), rows)
+    one, other = found.places.T
+    is_copy = one == other if content is None else content[one] == content[other]
+    return found.take((one <= other) & ~is_copy).share
+
+
+def _is_more(between: Pairs, within: tuple[int, int], sizes: tuple[NDArray[Any], NDArray[Any]]) -> bool:
+    """Return whether so many pairs between the sides are more than chance, and few of them are; a query counts once.
+
+    If both sides are drawn from one source, pairs within and between them stand as p^2 : 2 p (1 - p) : (1 - p)^2, like
+    genotypes (Hardy and Weinberg). Rows of other sources may stand beside: so p is at least the registered share.
+
+    Parameters
+    ----------
+    between : ndarray of int of shape (k, 2)
+        Pairs between the sides.
+    within : tuple of int
+        Number of pairs of two registered queries, and of two queries of the data.
+    sizes : tuple of ndarray
+        The number of rows of each query, on both sides.
+    """
+    found = np.array([within[0], _n_of_both(between), within[1]], dtype=float)
+    if not found[1]:
+        return False
+    n, m = (float(side.sum()) for side in sizes)
+    p = max((found[0] + found[1] / 2) / found.sum(), n / (n + m))
+    apart = [1 - float((side.astype(float) ** 2).sum()) / float(side.sum()) ** 2 for side in sizes]
+    expected = np.array([p**2 * apart[0], 2 * p * (1 - p), (1 - p) ** 2 * apart[1]])
+    expected = np.maximum(expected * found.sum() / expected.sum(), 1e-300)
+    bits = float((found * np.log2(np.maximum(found, 1e-300) / expected)).sum())
+    by_chance = 2 * np.sqrt(found[0] * found[2])
+    return bool(bits >= ENOUGH_BITS and found[1] > expected[1] and by_chance <= _BY_CHANCE * found[1])
+
+
+def _n_of_both(pairs: Pairs) -> int:
+    return min(len(np.unique(side)) for side in pairs.T)
+
+
+def _n_pairs(rows: Entries, others: Entries) -> int:
+    """Return how many pairs of queries of one side share a row that no third query of either side has."""
+    values, queries = rows.of_two_queries
+    return len(np.unique(queries[times_among(values, others.value) == 0], axis=0))

@@ -1,0 +1,183 @@
+"""Guess which column of a table holds what, and say which columns are no features, and why.
+
+A column is the query or the relevance only if its name *and* its content say so: ids that repeat, few small numbers. A
+wrong guess would make every number of an experiment wrong, so of two candidates nobody but the user chooses. Any other
+column of numbers is a feature, unless its name or its content says that no ranker may know it when it ranks. The names
+stand in ``templates/columns.yaml``.
+
+The trap is the order. A table is often sorted by the relevance, and tools write columns in any order, so neither may
+decide.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import yaml
+
+from rankeval._registry import unknown
+from rankeval.errors import InvalidInput
+from rankeval.io.feature_tables import feature_numbers
+from rankeval.io.letor import PART_OF
+from rankeval.io.opening import DEFAULT, reading
+from rankeval.io.tables import open_table
+
+Ask = Callable[[str, Sequence[str]], str]
+"""Asks the user which of some columns has a role, and returns it."""
+
+_NAMES = yaml.safe_load(files(__package__).joinpath("templates/columns.yaml").read_text(encoding="utf-8"))
+_GRADES, _HIGHEST = 20, 100
+_EPOCHS = ((9e8, 4e9), (9e11, 4e12))  # seconds and milliseconds of the years 1998 to 2096
+_SHOWN = 12  # columns in a message
+
+
+@dataclass(frozen=True)
+class Guess:
+    """The columns of a table.
+
+    Attributes
+    ----------
+    format : str
+        The format of the file: parquet, csv or tsv.
+    roles : dict of str to str
+        The columns of ``qid`` and ``relevance``, perhaps of ``docid``, ``score`` and ``part``.
+    features : list of str
+        The columns that a ranker may know.
+    left_out : dict of str to str
+        All other columns, and why.
+    """
+
+    format: str
+    roles: dict[str, str]
+    features: list[str]
+    left_out: dict[str, str]
+
+
+def guess(path: Path, named: Mapping[str, str], features: Sequence[str] | None = None, ask: Ask | None = None) -> Guess:
+    """Guess the columns of a table.
+
+    Parameters
+    ----------
+    path : Path
+        A Parquet, CSV or TSV file.
+    named : mapping of str to str
+        Role -> column, as far as the user says it.
+    features : sequence of str, optional
+        The features, if the user says them.
+    ask : callable, optional
+        Asks the user for a role that the table leaves open.
+
+    Raises
+    ------
+    InvalidInput
+        If a column that is named does not exist, or a role is open and nobody can be asked.
+    """
+    with reading(path, DEFAULT) as file:
+        source = open_table(file, str(path), None, DEFAULT)
+        names = [name for name, kind in source.kinds.items() if not pa.types.is_nested(kind)]
+        cells = source.columns(names)
+        found = {name: feature_numbers(cells.column(name), source) for name in names}
+    for role, name in [*named.items(), *(("features", name) for name in features or ())]:
+        if name not in found:
+            raise unknown("column", name, found).having(argument=role, where=source.path)
+    texts = {name: one for name, one in found.items() if isinstance(one, str)}
+    table = pd.DataFrame(found | {name: cells.column(name).to_pandas() for name in texts}).replace("", None)
+    roles = dict(named)
+    for role in [role for role in _NAMES["roles"] if role not in named]:
+        free = sorted(found.keys() - {*roles.values(), *(features or ())})
+        fit = [name for name in free if _fits(role, table[name], table, roles)]
+        likely = _likely(role, fit, table)
+        if len(likely) != 1 and role in ("qid", "relevance"):
+            words = "|".join([*_NAMES["roles"][role], *_NAMES["may_be"].get(role, ())])
+            may_be = dict.fromkeys([*(name for name in free if _has_word(name, words)), *fit])
+            likely = [_asked(role, likely or list(may_be), source.path, ask)]
+        if len(likely) == 1:
+            roles[role] = likely[0]
+    left_out = dict.fromkeys(sorted(source.kinds.keys() - found.keys()), "lists")
+    for name in sorted(found.keys() - {*roles.values(), *(features or ())}):
+        reason = texts.get(name) or _reason(name, table[name], table[roles["relevance"]])
+        if reason or features is not None:
+            left_out[name] = reason or "not named"
+    kept = [name for name in names if name not in {*left_out, *roles.values()}]
+    if kept and "score" in roles.keys() - named.keys():
+        left_out[roles.pop("score")] = "called like the score of a ranker"
+    return Guess({"": "parquet", ",": "csv", "\t": "tsv"}[source.delimiter], roles, kept, left_out)
+
+
+def _has_word(name: str, words: str) -> bool:
+    return re.search(rf"(?<![a-z])({words})(?![a-z])", _in_words(name)) is not None
+
+
+def _in_words(name: str) -> str:
+    return "_".join(re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+", name)).lower()
+
+
+def _likely(role: str, fit: list[str], table: pd.DataFrame) -> list[str]:
+    for pattern in _NAMES["roles"][role]:
+        found = [name for name in fit if re.fullmatch(pattern, _in_words(name))]
+        if pattern.startswith("."):  # a number with such a name rather counts something of the query
+            found = [name for name in found if not _is_number(table[name])]
+        if role == "qid":  # the text of the query beside its id: either will do
+            found.sort(key=lambda name: not _has_word(name, "id|no|qid"))
+            codes = {name: pd.factorize(table[name])[0] for name in found}
+            found = [name for name in found if name == found[0] or (codes[name] != codes[found[0]]).any()]
+        if found:
+            return found
+    return []
+
+
+def _asked(role: str, candidates: list[str], where: str, ask: Ask | None) -> str:
+    if ask is not None and candidates:
+        return ask(role, candidates)
+    problem = "names and contents of the columns do not say which one it is"
+    remedy = f"name the column; these may be it: {', '.join(map(repr, candidates[:_SHOWN])) or 'none'}"
+    raise InvalidInput(problem, argument=role, where=where, remedy=remedy)
+
+
+def _is_number(column: pd.Series[Any]) -> bool:
+    return column.dtype.kind in "iuf"
+
+
+def _is_id(column: pd.Series[Any]) -> bool:
+    if _is_number(column):
+        return bool((np.floor(column) == column).all())
+    return all(isinstance(one, str) for one in column.unique())
+
+
+def _fits(role: str, column: pd.Series[Any], table: pd.DataFrame, roles: Mapping[str, str]) -> bool:
+    n_values = column.nunique()
+    is_full = _is_number(column) and n_values > 1 and not column.isna().any()
+    if role == "qid":
+        return _is_id(column) and 2 <= n_values <= len(column) / 2
+    if role == "relevance":
+        return is_full and n_values <= _GRADES and column.min() >= 0 and column.max() <= _HIGHEST
+    if role == "score":
+        return is_full
+    query = table[roles["qid"]]
+    n_pairs = len(pd.DataFrame({"query": query, "column": column}).drop_duplicates())
+    if role == "docid":
+        return _is_id(column) and n_pairs == len(column)
+    parts = {PART_OF.get(str(value).strip().casefold()) for value in column.unique()}
+    return "test" in parts and None not in parts and len(parts) > 1 and n_pairs == query.nunique()
+
+
+def _reason(name: str, column: pd.Series[Any], relevance: pd.Series[Any]) -> str:
+    """Return why no ranker may know a column of numbers; an empty text if it may."""
+    n_values, is_id = column.nunique(), _is_id(column)
+    reasons = {reason: _has_word(name, words) for reason, words in _NAMES["no_feature"].items()} | {
+        "infinite numbers": np.isinf(column).any(),
+        "one value in all rows": n_values < 2,
+        "another whole number in each row, as ids have": is_id and n_values == len(column),
+        "numbers like times": is_id and any(low <= column.min() and column.max() <= high for low, high in _EPOCHS),
+        "its values decide the relevance": n_values <= min(_GRADES, len(column) / 2)
+        and relevance.groupby(column).nunique().max() == 1,
+    }
+    return next((reason for reason, holds in reasons.items() if holds), "")

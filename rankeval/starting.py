@@ -1,0 +1,138 @@
+"""Write the first files for a table of the user's own, or for judgments and a run: ``rankeval init``.
+
+::
+
+    experiment.yaml                             for `rankeval run`, of a table with features
+    tests/test_relevance.py                     for pytest, and the baseline that it compares with
+    tests/rankeval_baselines/ranker.parquet
+    .github/workflows/relevance.yml             runs the test for each pull request
+
+The baseline is what the function ``rank`` of the written test returns, so the test passes as it stands. All files are
+written or none: what is there already is refused first, and if the test cannot rank, its files are taken back.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import runpy
+import textwrap
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, PackageLoader
+
+from rankeval._checks import count
+from rankeval.errors import InvalidInput
+from rankeval.experiment.config import in_yaml
+from rankeval.experiment.guessing import Ask, guess
+from rankeval.io.opening import reading
+
+_LETOR = re.compile(rb"\s*(#[^\n]*\n\s*)*-?[0-9.]+[ \t]+(qid:\S+[ \t]+)?[0-9]+:[-0-9.]")
+_LONGEST = 100  # characters of the names of features in a message
+_CONFIG, _TEST, _WORKFLOW = "experiment.yaml", "tests/test_relevance.py", ".github/workflows/relevance.yml"
+_FILTERS = {"yaml": in_yaml, "py": partial(json.dumps, ensure_ascii=False)}
+_BASELINE = "tests/rankeval_baselines/ranker.parquet"
+
+
+def start(
+    files: Sequence[Path],
+    into: Path = Path(),
+    *,
+    features: Sequence[str] | None = None,
+    ask: Ask | None = None,
+    **named: str | None,
+) -> dict[str, str]:
+    """Write an experiment, a relevance test with its baseline, and a workflow.
+
+    Parameters
+    ----------
+    files : sequence of Path
+        A table (Parquet, CSV, TSV, LETOR or a folder of LETOR), or judgments and a run.
+    into : Path
+        The root of the repository.
+    features : sequence of str, optional
+        The columns of the features; by default, all numbers that a ranker may know.
+    ask : callable, optional
+        Asks the user for a column that the table leaves open.
+    **named : str, optional
+        The columns of ``qid``, ``relevance`` and ``score``.
+
+    Returns
+    -------
+    dict of str to str
+        Topic -> words: what was found in the user's files, the new files, and what to do with them.
+
+    Raises
+    ------
+    InvalidInput
+        If a file is there already, a column is open, or the test cannot rank.
+    GuardRefusal
+        If the data are registered test content.
+    """
+    if there := [one for one in (_CONFIG, _TEST, _BASELINE, _WORKFLOW) if os.path.lexists(into / one)]:
+        raise InvalidInput(f"there already: {', '.join(there)}", argument="into", remedy="nothing was written")
+    facts, told = _facts(files, {role: name for role, name in named.items() if name}, features, ask)
+    places = [Path(os.path.relpath(path, into)).as_posix() for path in files]
+    names = [_CONFIG, _TEST, _WORKFLOW] if facts["config"] else [_TEST, _WORKFLOW]
+    with ExitStack() as undo:
+        for name in names:
+            _folders(into / name, undo)
+            with (into / name).open("x", encoding="utf-8") as file:  # refuses a file that came just now
+                undo.callback((into / name).unlink)
+                file.write(_rendered(f"{Path(name).name}.jinja", facts | {"path": places[0], "run": places[-1]}))
+        ranked = runpy.run_path(str(into / _TEST))["rank"]()
+        _folders(into / _BASELINE, undo)
+        ranked.save(into / _BASELINE)
+        undo.pop_all()
+    mean = ", ".join(f"{measure} {value:.4f}" for measure, value in ranked.aggregate().items())
+    told |= {"baseline": f"{mean} on {count(ranked.n_queries, 'query')}", "written": ", ".join([*names, _BASELINE])}
+    told["next"] = "pytest; commit these files and the data, which the workflow needs"
+    if facts["config"]:
+        told["then"] = f"rankeval run --check {_CONFIG}; rankeval run {_CONFIG}; commit the folder rankeval-ledger too"
+    return told
+
+
+def _facts(
+    files: Sequence[Path], named: dict[str, str], features: Sequence[str] | None, ask: Ask | None
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """Return what the templates fill in, and what to tell the user."""
+    table, *runs = files
+    name = re.sub(r"[^A-Za-z0-9]+", "-", table.name.partition(".")[0]).strip("-") or "experiment"
+    facts: dict[str, Any] = {"name": name, "config": not runs, "loader": "letor", "is_folder": table.is_dir()}
+    no_config = "no experiment file, because rankers are trained on features"
+    if runs or table.is_dir() or _is_letor(table):
+        if len(runs) > 1 or named or features:
+            raise InvalidInput("expected a table, or judgments and a run; only tables have columns to name")
+        return facts, {"files": f"judgments and a run: {no_config}" if runs else "LETOR"}
+    guessed = guess(table, named, features, ask)
+    is_scored = "score" in guessed.roles and not features
+    left_out = ", ".join(f"{name!r} ({reason})" for name, reason in guessed.left_out.items()) or "nothing"
+    if not guessed.features and not is_scored:
+        raise InvalidInput(f"no column is left: {left_out}", argument="features", where=str(table), remedy="name some")
+    shown = f"{len(guessed.features)}: {textwrap.shorten(', '.join(guessed.features), _LONGEST, placeholder=' ...')}"
+    told = {"files": f"scores: {no_config}"} if is_scored else {"features": shown, "left out": left_out}
+    return facts | {"guess": guessed, "loader": guessed.format, "config": not is_scored}, guessed.roles | told
+
+
+def _is_letor(path: Path) -> bool:
+    with reading(path) as file:
+        return _LETOR.match(file.read(1 << 12)) is not None
+
+
+def _rendered(template: str, facts: Mapping[str, Any]) -> str:
+    # No HTML: each value passes one of the two filters, which quote it as YAML or as Python.
+    loader = PackageLoader("rankeval.experiment")
+    filled = Environment(loader=loader, trim_blocks=True, keep_trailing_newline=True)  # noqa: S701
+    filled.filters |= _FILTERS
+    return filled.get_template(template).render(facts)
+
+
+def _folders(path: Path, undo: ExitStack) -> None:
+    for folder in reversed([folder for folder in path.parents if not folder.exists()]):
+        folder.mkdir()
+        undo.callback(folder.rmdir)

@@ -1,0 +1,287 @@
+"""The shapes that users bring give the values of the plain form, ``{qid: {docid: number}}``.
+
+Files of ranx are made by ranx; those of BEIR and the frames of PyTerrier and ir_measures are written as documented.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import tracemalloc
+from time import process_time
+
+import ir_measures
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+import ranx
+from ranx.io import save_json
+
+import rankeval as rk
+from rankeval.errors import FileFormatError, InvalidInput, LimitExceeded
+
+QRELS = {"1": {"31": 2, "7": 0, "12": 1}, "20": {"31": 1, "5": 0}, "3": {"9": 0, "31": 1}}
+RUN = {"1": {"7": 4.5, "31": 3.25, "99": -1.0}, "20": {"5": 0.5, "31": 0.25}, "3": {"31": 1e-3}}
+MEASURES = ["nDCG@10", "AP", "RR", "P@5"]
+
+
+def rows(values, *names):
+    found = [(qid, docid, number) for qid, known in values.items() for docid, number in known.items()]
+    return pd.DataFrame(found, columns=list(names))
+
+
+def order_of(run):
+    return {qid: sorted(known, key=known.get, reverse=True) for qid, known in run.items()}
+
+
+def by_rank(run):
+    return {qid: {docid: -rank for rank, docid in enumerate(ids, start=1)} for qid, ids in order_of(run).items()}
+
+
+def text(path, content):
+    path.write_bytes(content.encode())
+    return path
+
+
+def tsv(path, values):
+    """Write BEIR's file of judgments, with the line ends of Windows."""
+    lines = ["query-id\tcorpus-id\tscore", *map("\t".join, rows(values, "q", "d", "n").astype(str).to_numpy().tolist())]
+    return text(path, "\r\n".join([*lines, ""]))
+
+
+def packed(path, content):
+    path.write_bytes(gzip.compress(content.encode()))
+    return path
+
+
+def saved(thing, path, kind=None):
+    thing.save(str(path), kind=kind)
+    return path
+
+
+def json_of_ranx(values, path):
+    """Write what its `save` writes; without numba's compiler, as in these tests, its own dict has keys of NumPy."""
+    save_json(values, str(path))
+    return path
+
+
+def of_pyterrier(run):
+    frame = rows(run, "qid", "docno", "score").assign(query="some text")
+    return frame.assign(
+        rank=frame.groupby("qid")["score"].rank(ascending=False).astype(int) - 1, docid=range(len(frame))
+    )
+
+
+COLUMNS = pd.Series, pl.Series, pa.array
+LISTS = {
+    "lists": order_of,
+    "tuples": lambda run: {qid: tuple(ids) for qid, ids in order_of(run).items()},
+    "arrays": lambda run: {qid: np.array(ids) for qid, ids in order_of(run).items()},
+    "columns": lambda run: {qid: COLUMNS[len(qid) % 3](ids) for qid, ids in order_of(run).items()},
+    "iterators": lambda run: {qid: iter(ids) for qid, ids in order_of(run).items()},
+    "dicts among them": lambda run: {
+        qid: ids if place else by_rank(run)[qid] for place, (qid, ids) in enumerate(order_of(run).items())
+    },
+}  # fmt: skip
+RUNS = {
+    "pairs": lambda run, _: {qid: list(known.items()) for qid, known in run.items()},
+    "lists of pairs": lambda run, _: {qid: list(map(list, known.items())) for qid, known in run.items()},
+    "json": lambda run, folder: text(folder / "run.json", json.dumps(run)),
+    "json in lines": lambda run, folder: text(folder / "run", "\ufeff" + json.dumps(run, indent=2)),
+    "json of pairs": lambda run, folder: packed(
+        folder / "run.json.gz", json.dumps({qid: list(known.items()) for qid, known in run.items()})
+    ),
+    "results of beir": lambda run, _: {qid: {d: float(s) for d, s in known.items()} for qid, known in run.items()},
+    "ranx": lambda run, _: ranx.Run(run, name="bm25"),
+    "frame of ranx": lambda run, _: ranx.Run(run).to_dataframe(),
+    "json of ranx": lambda run, folder: json_of_ranx(run, folder / "run.json"),
+    "trec of ranx": lambda run, folder: saved(ranx.Run(run, name="bm25"), folder / "run.trec"),
+    "text of ranx": lambda run, folder: saved(ranx.Run(run, name="bm25"), folder / "run.txt"),
+    "parquet of ranx": lambda run, folder: saved(ranx.Run(run), folder / "run.parq"),
+    "pyterrier": lambda run, _: of_pyterrier(run),
+    "pyterrier in polars": lambda run, _: pl.from_pandas(of_pyterrier(run)),
+    "ir_measures": lambda run, _: [ir_measures.ScoredDoc(*row) for row in rows(run, *"qds").to_numpy().tolist()],
+    "frame of ir_measures": lambda run, _: rows(run, "query_id", "doc_id", "score"),
+}  # fmt: skip
+JUDGED = {
+    "pairs": lambda qrels, _: {qid: list(known.items()) for qid, known in qrels.items()},
+    "json": lambda qrels, folder: text(folder / "qrels.json", json.dumps(qrels)),
+    "beir": lambda qrels, folder: tsv(folder / "test.tsv", qrels),
+    "rows of beir": lambda qrels, _: rows(qrels, "query-id", "corpus-id", "score").to_dict("records"),
+    "ranx": lambda qrels, _: ranx.Qrels(qrels),
+    "json of ranx": lambda qrels, folder: json_of_ranx(qrels, folder / "qrels.json"),
+    "trec of ranx": lambda qrels, folder: saved(ranx.Qrels(qrels), folder / "qrels.trec"),
+    "parquet of ranx": lambda qrels, folder: saved(ranx.Qrels(qrels), folder / "qrels.parquet"),
+    "pyterrier": lambda qrels, _: rows(qrels, "qid", "docno", "label").assign(iteration="0"),
+    "ir_measures": lambda qrels, _: [
+        ir_measures.Qrel(qid, docid, int(grade)) for qid, docid, grade in rows(qrels, *"qdg").to_numpy().tolist()
+    ],
+    "frame of ir_measures": lambda qrels, _: rows(qrels, "query_id", "doc_id", "relevance").assign(iteration="0"),
+}  # fmt: skip
+
+
+def same(truth, ranking, qrels, run):
+    """Compare with typed objects of plain dicts, which nothing has to guess."""
+    wanted = rk.evaluate(rk.Qrels.from_dict(qrels), rk.Run.from_dict(run), measures=MEASURES).per_query
+    pd.testing.assert_frame_equal(rk.evaluate(truth, ranking, measures=MEASURES).per_query, wanted)
+
+
+def made(seed):
+    """Return a random collection whose runs hold neither all judged documents nor these alone."""
+    rng = np.random.default_rng(seed)
+    queries, ids = [f"q{one}" for one in range(12)], [str(one) for one in range(40)]
+    qrels = {
+        qid: dict(zip(rng.permutation(ids)[:15].tolist(), rng.integers(0, 4, 15).tolist(), strict=True))
+        for qid in queries
+    }
+    run = {
+        qid: dict(zip(rng.permutation(ids)[:20].tolist(), rng.normal(5, 3, 20).tolist(), strict=True))
+        for qid in queries
+    }
+    return qrels, run
+
+
+def real(shared):
+    qrels, run = ({}, {})
+    for rows_, found in (
+        (rk.Qrels.read(shared / "cranfield" / "qrels.graded.txt.gz"), qrels),
+        (rk.Run.read(shared / "cranfield" / "runs" / "tfidf_cos.run.gz"), run),
+    ):
+        for qid, docid, number in rows_.to_frame().to_numpy().tolist():
+            found.setdefault(qid, {})[docid] = number
+    return qrels, run
+
+
+@pytest.mark.parametrize("seed", [None, 1, 2])
+@pytest.mark.parametrize("shape", RUNS)
+def test_a_run_in_each_shape_gives_the_values_of_a_dict(shape, seed, tmp_path):
+    qrels, run = (QRELS, RUN) if seed is None else made(seed)
+    same(qrels, RUNS[shape](run, tmp_path), qrels, run)
+
+
+@pytest.mark.parametrize("seed", [None, 1, 2])
+@pytest.mark.parametrize("shape", JUDGED)
+def test_judgments_in_each_shape_give_the_values_of_a_dict(shape, seed, tmp_path):
+    qrels, run = (QRELS, RUN) if seed is None else made(seed)
+    same(JUDGED[shape](qrels, tmp_path), run, qrels, run)
+
+
+@pytest.mark.parametrize("seed", [None, 1, 2])
+@pytest.mark.parametrize("shape", LISTS)
+def test_a_ranked_list_has_the_scores_of_its_ranks(shape, seed, tmp_path):
+    """The first -1, the next -2; in a file too."""
+    qrels, run = (QRELS, RUN) if seed is None else made(seed)
+    same(qrels, LISTS[shape](run), qrels, by_rank(run))
+    same(qrels, text(tmp_path / "run.json", json.dumps(order_of(run))), qrels, by_rank(run))
+    assert rk.Run.from_dict({"q": ["b", "a"]}).score.tolist() == [-1, -2]
+
+
+@pytest.mark.shared
+def test_all_shapes_of_a_real_collection_give_the_values_of_a_dict(shared, tmp_path):
+    """Cranfield's judgments, and a run whose scores have no ties within ten documents."""
+    qrels, run = real(shared)
+    for shape in JUDGED.values():
+        same(shape(qrels, tmp_path), run, qrels, run)
+    for shape in RUNS.values():
+        same(qrels, shape(run, tmp_path), qrels, run)
+    for shape in LISTS.values():
+        same(qrels, shape(run), qrels, by_rank(run))
+
+
+@pytest.mark.parametrize("make", [list, tuple, set, frozenset, np.array])
+def test_listed_documents_are_relevant(make):
+    """In judgments each has the grade 1, as in sentence-transformers and LlamaIndex; their order says nothing."""
+    listed = {"q1": make(["a", "b"]), "q2": make(["c"])}
+    run = {"q1": {"x": 3, "a": 2, "b": 1}, "q2": {"y": 2, "c": 1}}
+    same(listed, run, {"q1": {"a": 1, "b": 1}, "q2": {"c": 1}}, run)
+
+
+@pytest.mark.parametrize(
+    ("given", "problem"),
+    [
+        ({"q": ["a", "b", "a"]}, "document 'a' stands twice in the list of query 'q'"),
+        ({"q": [("a", 1), ("a", 2)]}, "document 'a' stands twice in the list of query 'q'"),
+        ({"q": "abc"}, "query 'q' has a str"),
+        ({"q": {"a", "b"}}, "query 'q' has a set"),
+        ({"q": 3}, "query 'q' has a int"),
+        ({"q": pd.DataFrame({"docno": ["a"]})}, "query 'q' has a DataFrame"),
+        ({"q": [{"id": "a"}]}, "query 'q' has a dict as document 0"),
+        ({"q": [("a", 1), "b", ["c", 2]]}, "query 'q' has a list as document 2"),
+        ({"q": [("a", "b")]}, "expected numbers, found 'b'"),
+        ({"q": [1.5]}, "ids are text or integers"),
+        ({"q": [None]}, "has no id in row 0"),
+    ],
+)
+def test_lists_that_are_no_ranking_are_refused(given, problem):
+    with pytest.raises(InvalidInput, match=problem):
+        rk.Run.from_dict(given)
+
+
+def test_an_empty_list_retrieved_nothing():
+    assert len(rk.Run.from_dict({"q": [], "p": ["a"]})) == 1
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        ('{"q": {"a": 1, "b": 2, "a": 3}}', "the key 'a' stands twice"),
+        ('{"q": {"a": 1}, "p": {}, "q": {"b": 1}}', "the key 'q' stands twice"),
+        ('{"q": ["a", "a"]}', "document 'a' stands twice"),
+        ('{"q": {"a": 1}', "Expecting ',' delimiter"),
+        ('{"q": {"a": 1}} {"p": {"a": 1}}', "Extra data"),
+        ('{"q": {"a": NaN}}', "row 1, column score: expected a finite number"),
+        ('{"q": {"a": 1e999}}', "row 1, column score: expected a finite number"),
+        ('{"q": {"b": 1, "a": "x"}}', "row 2, column score: expected a finite number"),
+        ('{"q": {"a": null}}', "row 1, column score"),
+        ('{"q": {"a\\u0000": 1}}', "row 1, column docid"),
+        ('{"q": {"a\\ud800": 1}}', "row 1, column docid"),
+        ('{"q": {}}', "is empty"),
+        ('{"q": ' + "[" * 100_000, "recursion"),
+        ('{"q": {"a": {"b": {"c": 1}}}}', "row 1, column score"),
+        ('{"q": {"a": 9007199254740993}}', "row 1, column score"),
+    ],
+)
+def test_json_that_is_no_run_is_refused_by_its_path(content, problem, tmp_path):
+    with pytest.raises(FileFormatError, match=rf"run\.json.*{problem}"):
+        rk.Run.read(text(tmp_path / "run.json", content))
+
+
+def test_json_lines_are_told_from_json(tmp_path):
+    """By the first value: a row begins with an id or a number, an object of queries with its documents."""
+    path = text(tmp_path / "one", '{"qid": "q", "docid": "a", "score": 1}\n')
+    assert rk.Run.read(path).source.format == "jsonl"
+    assert rk.Run.read(text(tmp_path / "one", '{"qid": {"docid": 1, "score": 1}}\n')).source.format == "json"
+
+
+def test_subtopics_of_json_are_aspects(tmp_path):
+    nested = {"q": {"a": {"x": 1, "y": 0}}}
+    found = rk.Qrels.read(text(tmp_path / "qrels.json", json.dumps(nested)))
+    assert found.to_frame().equals(rk.Qrels.from_dict(nested).to_frame())
+
+
+def test_json_that_expands_too_far_is_refused(tmp_path):
+    packed(tmp_path / "run.json.gz", '{"q": {' + " " * (1 << 25) + '"a": 1}}')
+    with pytest.raises(LimitExceeded):
+        rk.Run.read(tmp_path / "run.json.gz")
+
+
+def test_time_and_memory_of_json_grow_with_its_size(tmp_path):
+    """Eight times the queries take about eight times as much, and not sixty-four."""
+    taken = []
+    for queries in (250, 2000):
+        content = {f"q{qid}": {f"document {docid}": docid / 7 for docid in range(100)} for qid in range(queries)}
+        path = text(tmp_path / "run.json", json.dumps(content))
+        begin = process_time()
+        tracemalloc.start()
+        assert len(rk.Run.read(path)) == queries * 100
+        taken.append((process_time() - begin, tracemalloc.get_traced_memory()[1]))
+        tracemalloc.stop()
+    assert taken[1][0] < 24 * taken[0][0]
+    assert taken[1][1] < 12 * taken[0][1]
+
+
+def test_lz4_of_ranx_is_refused_by_its_name(tmp_path):
+    with pytest.raises(FileFormatError, match="is a lz4 file"):
+        rk.Run.read(saved(ranx.Run(RUN), tmp_path / "run.lz4"))

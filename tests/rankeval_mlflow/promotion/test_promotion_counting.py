@@ -1,0 +1,252 @@
+"""Promotions on the same queries are counted by their records, and share one level."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import mlflow
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import rankeval as rk
+import rankeval_mlflow as rkm
+from rankeval.errors import InvalidInput, LedgerError, TrackingError
+from rankeval_mlflow.layout import DECISION
+from rankeval_mlflow.promotion.counting import MOST, Queries
+
+ASKED = {"measure": "nDCG@10"}
+
+
+def logged(ranker, ids, gain=0.0, *, label=1, seed=None):
+    """Log an evaluation of a new version on some queries; return its number."""
+    made = ranker.client.create_model_version(ranker.name, "s3://models/ranker")
+    qid = np.repeat(np.asarray(ids), 2)
+    empty = rk.evaluate(np.tile([label, 0], len(ids)), np.zeros(len(qid)), qid=qid, measures="nDCG@10")
+    noise = np.random.default_rng(int(made.version) if seed is None else seed).normal(gain, 0.1, len(ids))
+    rkm.log_evaluation(replace(empty, scores=0.5 + noise[:, None]), "test", model_version=made)
+    return str(made.version)
+
+
+def promoted(ranker, ids, gain=0.0, *, label=1, alias="champion", **options):
+    """Promote a new version over another new one, both evaluated on some queries."""
+    ranker.put(logged(ranker, ids, label=label), alias)
+    return rkm.promote("ranker", logged(ranker, ids, gain, label=label), alias, **ASKED, **options)
+
+
+def record(client, run_id, tmp_path):
+    return json.loads(Path(client.download_artifacts(run_id, DECISION, str(tmp_path))).read_text("utf-8"))
+
+
+def altered(client, run_id, change):
+    """Change the record of a run in its folder; None deletes it."""
+    path = Path(client.get_run(run_id).info.artifact_uri.removeprefix("file://")) / DECISION
+    path.unlink() if change is None else path.write_text(change(path.read_text("utf-8")), "utf-8")
+
+
+def test_each_decision_has_its_share_and_says_which_one_it_is(ranker, client, tmp_path):
+    first, second = (rkm.promote("ranker", ranker.add(0.0), **ASKED) for _ in "ab")
+    assert "This is decision 1 of 20 on these queries, tested at 0.0025." in first.reason
+    assert (second.decision.counted, second.decision.remaining, second.decision.is_new) == (
+        "decision 2 of 20",
+        18,
+        True,
+    )
+    assert second.comparison.settings.alpha == 0.0025
+    said = record(client, second.run_id, tmp_path)
+    assert said["budget"] == {"counted": "decision 2 of 20", "remaining": 18, "budget": 20, "is_new": True}
+    assert (said["rule"]["alpha"], said["rule"]["budget"], said["rule"]["level"]) == (0.05, 20, 0.0025)
+    run = client.get_run(second.run_id)
+    assert run.data.params["counted"] == "decision 2 of 20"
+    assert "decision 2 of 20" in run.data.tags["rankeval.headline"]
+
+
+def test_the_same_question_has_the_recorded_answer_for_free(ranker, client):
+    """Also after a rollback; another measure, claim or margin is another question."""
+    better = ranker.add(0.1)
+    done = rkm.promote("ranker", better, **ASKED)
+    rkm.rollback("ranker", reason="empty pages")
+    again = rkm.promote("ranker", better, **ASKED)
+    assert (done.moved, again.moved, again.decision.is_new, again.decision.remaining) == (True, True, False, 19)
+    assert again.reason.startswith(f"Decided before, so it is free (19 of 20 decisions left), in run {done.run_id}: ")
+    ranker.put("1")
+    other = rkm.promote("ranker", better, **ASKED, margin=0.01)
+    assert (other.decision.is_new, other.decision.remaining) == (True, 18)
+    altered(client, done.run_id, lambda text: text.replace('"decision": "accepted"', '"decision": "rejected"'))
+    ranker.put("1")
+    assert rkm.promote("ranker", better, **ASKED).outcome == "rejected", "the answer is the recorded one"
+
+
+def test_first_versions_and_rollbacks_are_no_decisions(ranker):
+    rkm.promote("ranker", 1, "canary", **ASKED, first=True)
+    assert rkm.promote("ranker", ranker.add(0.1), "canary", **ASKED).decision.counted == "decision 1 of 20"
+    rkm.rollback("ranker", "canary", reason="empty pages")
+    assert rkm.promote("ranker", ranker.add(0.0), "canary", **ASKED).decision.counted == "decision 2 of 20"
+
+
+def test_other_aliases_and_models_have_decisions_of_their_own(ranker, ranker_of, client):
+    rkm.promote("ranker", ranker.add(0.0), **ASKED)
+    ranker.put("1", "canary")
+    assert rkm.promote("ranker", ranker.add(0.0), "canary", **ASKED).decision.remaining == 19
+    other = ranker_of(client, "reranker")
+    assert rkm.promote("reranker", other.add(0.0), **ASKED).decision.remaining == 19
+
+
+def test_parts_more_and_relabelled_judgments_of_the_same_queries_count(ranker):
+    names = [f"q{number}" for number in range(80)]
+    assert promoted(ranker, names[:40]).decision.remaining == 19
+    assert promoted(ranker, names[:20]).decision.remaining == 18, "a part"
+    assert promoted(ranker, names).decision.remaining == 17, "more queries"
+    assert promoted(ranker, names[:40], label=2).decision.remaining == 16, "other judgments"
+    assert promoted(ranker, [f"r{number}" for number in range(80)]).decision.remaining == 19, "fresh queries"
+    assert promoted(ranker, names[78:] + [f"s{number}" for number in range(78)]).decision.remaining == 19, "few shared"
+    assert promoted(ranker, range(100)).decision.remaining == 19
+    assert promoted(ranker, [str(number) for number in range(100)]).decision.remaining == 18, "7 and '7' are one id"
+
+
+def test_deleted_records_and_those_of_other_experiments_count(ranker, client):
+    names = [f"q{number}" for number in range(40)]
+    mlflow.set_experiment("old")
+    client.delete_run(promoted(ranker, names).run_id)
+    assert promoted(ranker, names).decision.remaining == 18
+    mlflow.set_experiment("new")
+    client.delete_experiment(client.get_experiment_by_name("old").experiment_id)
+    assert promoted(ranker, names).decision.remaining == 17
+
+
+def test_a_spent_budget_is_refused_with_the_ways_on(ranker, client):
+    names = [f"q{number}" for number in range(40)]
+    done = promoted(ranker, names, budget=1)
+    assert "This is decision 1 of 1, a single release on these queries, tested at 0.05." in done.reason
+    with pytest.raises(LedgerError, match="has made its 1 decision on these queries, and decides no more") as spent:
+        promoted(ranker, names, 0.2, budget=1)
+    assert (spent.value.argument, spent.value.found) == ("budget", "1")
+    assert "fresh queries" in spent.value.remedy
+    assert "gate of the guard" in spent.value.remedy
+    assert len(client.search_runs(["0"], "tags.`rankeval.kind` = 'promotion'")) == 1
+    ranker.put(str(int(done.version) - 1))
+    assert rkm.promote("ranker", done.version, **ASKED, budget=1).outcome == "rejected", "a free repetition still is"
+    assert promoted(ranker, [f"r{number}" for number in range(40)], 0.2, budget=1).moved
+
+
+@pytest.mark.parametrize(
+    ("options", "argument", "found", "expected"),
+    [
+        ({"budget": 100}, "budget", "100", "20"),
+        ({"budget": 1}, "budget", "1", "20"),
+        ({"alpha": 0.2}, "alpha", "0.2", "0.05"),
+        ({"alpha": 0.2, "budget": 80}, "alpha", "0.2", "0.05"),
+    ],
+)
+def test_terms_do_not_change_on_the_same_queries(ranker, client, options, argument, found, expected):
+    rejected = rkm.promote("ranker", ranker.add(0.0), **ASKED)
+    for version in (rejected.version, ranker.add(0.1)):
+        with pytest.raises(LedgerError, match=r"by other terms \(alpha 0.05 over a budget of 20\)") as caught:
+            rkm.promote("ranker", version, **ASKED, **options)
+        error = caught.value
+        assert (error.argument, error.found, error.expected) == (argument, found, expected)
+    assert len(client.search_runs(["0"], "tags.`rankeval.kind` = 'promotion'")) == 1
+
+
+@pytest.mark.parametrize(
+    "change", [None, lambda text: text[:50], lambda _: "[]", lambda text: text.replace('"hashes": "', '"hashes": "?')]
+)
+def test_a_record_that_cannot_be_read_does_not_count_as_none(ranker, client, change):
+    done = rkm.promote("ranker", ranker.add(0.0), **ASKED)
+    altered(client, done.run_id, change)
+    better = ranker.add(0.1)
+    with pytest.raises(TrackingError, match="cannot be read, so nobody knows") as caught:
+        rkm.promote("ranker", better, **ASKED)
+    assert caught.value.where == done.run_id
+    assert ranker.holder() == "1"
+    ranker.put("1", "canary")
+    assert rkm.promote("ranker", better, "canary", **ASKED).moved, "another alias has records of its own"
+
+
+def test_a_record_from_before_counts_by_its_judgments(ranker, client):
+    """It has no queries, no question and no budget."""
+
+    def old(text):
+        said = json.loads(text)
+        for name in ("queries", "question", "budget"):
+            del said[name]
+        del said["rule"]["budget"], said["rule"]["level"]
+        return json.dumps(said | {"rule": said["rule"] | {"alpha": 0.025}})
+
+    altered(client, rkm.promote("ranker", ranker.add(0.0), **ASKED).run_id, old)
+    assert rkm.promote("ranker", ranker.add(0.0), **ASKED).decision.counted == "decision 2 of 20"
+    assert promoted(ranker, [f"q{number}" for number in range(40)]).decision.counted == "decision 1 of 20"
+
+
+def test_a_champion_that_was_chosen_on_these_queries_is_noted(ranker):
+    first = rkm.promote("ranker", ranker.add(0.1), **ASKED)
+    assert "itself accepted" not in first.reason
+    second = rkm.promote("ranker", ranker.add(0.0), **ASKED)
+    assert "Version 2 of ranker was itself accepted on these queries, so its mean here is too high" in second.reason
+    names = [f"q{number}" for number in range(40)]
+    assert "itself accepted" not in promoted(ranker, names).reason
+
+
+def test_the_decisions_of_a_gate_count_and_the_gate_says_what_others_did(ranker, tmp_path):
+    """The ids are those of the evaluations, so the queries are the same."""
+    data = rk.datasets.make_ranking(200, 10, 4, rng=3)
+    ids = np.unique(data.qid)
+    guard = rk.Guard("shop", ledger=str(tmp_path / "ledger"))
+    gate = guard.gate(guard.register("shop-test", data), baseline=data.X[:, 3], budget=20)
+    rejected = rkm.promote("ranker", ranker.add(role=None), gate=gate, candidate=-data.y, holder=data.X[:, 3])
+    assert rejected.reason.startswith("Gate 'gate' on 'shop-test' does not accept it; decision 1 of 20.")
+    assert promoted(ranker, ids).decision.counted == "decision 2 of 20"
+    done = rkm.promote("ranker", ranker.add(role=None), gate=gate, candidate=data.y, holder=data.X[:, 3])
+    assert done.decision.counted == "decision 2 of 20"
+    assert "Outside of this gate, 1 decision for ranker@champion used these queries" in done.reason
+    with pytest.raises(LedgerError, match="gate 'gate' decided on these queries") as caught:
+        promoted(ranker, ids, budget=10)
+    assert caught.value.argument == "budget"
+    shutil.rmtree(tmp_path / "ledger")
+
+
+def test_a_gate_decides_though_a_record_cannot_be_read(ranker, client, tmp_path):
+    altered(client, rkm.promote("ranker", ranker.add(0.0), **ASKED).run_id, None)
+    data = rk.datasets.make_ranking(60, 10, 4, rng=3)
+    guard = rk.Guard("shop", ledger=str(tmp_path / "ledger"))
+    gate = guard.gate(guard.register("shop-test", data), baseline=data.X[:, 3], budget=3)
+    done = rkm.promote("ranker", ranker.add(role=None), gate=gate, candidate=data.y, holder=data.X[:, 3])
+    assert done.moved
+    assert "Whether other decisions were made on these queries is not known" in done.reason
+
+
+def test_two_machines_may_both_make_the_third_decision_and_both_count(ranker, monkeypatch):
+    """Neither sees the record of the other; who comes after sees both."""
+    first, second, third = (ranker.add(0.0) for _ in "abc")
+    monkeypatch.setattr("rankeval_mlflow.promotion.deciding.made_on", lambda *_: [])
+    assert [rkm.promote("ranker", one, **ASKED).decision.remaining for one in (first, second)] == [19, 19]
+    monkeypatch.undo()
+    assert rkm.promote("ranker", third, **ASKED).decision.remaining == 17
+
+
+@given(st.integers(1, 3 * MOST), st.integers(0, 3 * MOST), st.integers(0, 2**20))
+def test_shared_queries_are_counted_or_estimated(n, overlap, start):
+    """All hashes are kept of up to 4,096 queries, and the number is exact; of more it is within six standard errors."""
+    overlap = min(overlap, n)
+    one = Queries.of(np.arange(start, start + n), "a")
+    other = Queries.of(np.arange(start + n - overlap, start + 2 * n - overlap), "b")
+    back = Queries.recorded({"queries": json.loads(json.dumps(other.content())), "judgments": "b"} | {"n_queries": n})
+    assert one.n_shared(other) == one.n_shared(back)
+    found = one.n_shared(back)
+    if n <= MOST:
+        assert found == overlap
+    else:
+        assert abs(found - overlap) <= 6 * np.sqrt(overlap * n / MOST) + n / MOST
+    assert one.n_shared(Queries.of(np.arange(5), "a")) == n, "the same judgments are the same queries"
+
+
+def test_bad_terms_are_refused_before_the_store_is_asked(ranker):
+    for options in ({"budget": 0}, {"budget": True}, {"alpha": 0.0}):
+        with pytest.raises(InvalidInput) as caught:
+            rkm.promote("ranker", 1, **ASKED, **options)
+        assert caught.value.argument == next(iter(options))
+    assert ranker.holder() == "1"
