@@ -85,6 +85,8 @@ def guess(path: Path, named: Mapping[str, str], features: Sequence[str] | None =
         names = [name for name, kind in source.kinds.items() if not pa.types.is_nested(kind)]
         cells = source.columns(names)
         found = {name: feature_numbers(cells.column(name), source) for name in names}
+    if features is not None:
+        features = [one for name in features for one in ([name] if name in found else name.split(","))]
     for role, name in [*named.items(), *(("features", name) for name in features or ())]:
         if name not in found:
             raise unknown("column", name, found).having(argument=role, where=source.path)

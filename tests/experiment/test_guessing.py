@@ -88,6 +88,11 @@ def test_what_a_ranker_may_not_know_is_no_feature(name):
     assert name not in found.features
     assert name in found.left_out or name in found.roles.values()
     assert guessed(table, features=["bm25", name]).features == ["bm25", name]
+    assert guessed(table.rename(columns={"bm25": "a,b"}), features=[f"freshness,{name}", "a,b"]).features == [
+        "a,b",
+        name,
+        "freshness",
+    ]
 
 
 def test_what_is_no_feature_by_its_content():
