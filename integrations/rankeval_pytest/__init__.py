@@ -63,12 +63,7 @@ def rankeval_baseline(request: pytest.FixtureRequest) -> Baselines:
     """
     from rankeval_pytest.baselines import Baselines
 
-    return Baselines(
-        request.node,
-        update=request.config.getoption("rankeval_update"),
-        folder=request.config.getini("rankeval_baselines"),
-        said=lambda text: request.node.user_properties.append((_RENEWED, text)),
-    )
+    return Baselines(request.node, lambda text: request.node.user_properties.append((_RENEWED, text)))
 
 
 @pytest.fixture

@@ -34,18 +34,14 @@ class Baselines:
     Parameters
     ----------
     node : pytest.Item
-        The test.
-    update : bool
-        Whether the candidate becomes the new baseline.
-    folder : str
-        Name of the folder beside the test's file.
+        The test; its configuration says where baselines are, and if they are renewed.
     said : callable
         Takes the sentence on a baseline that was renewed.
     """
 
-    def __init__(self, node: pytest.Item, *, update: bool, folder: str, said: Callable[[str], None]) -> None:
-        self._node, self._update, self._said = node, update, said
-        self.folder = node.path.parent / folder
+    def __init__(self, node: pytest.Item, said: Callable[[str], None]) -> None:
+        self._node, self._said = node, said
+        self.folder: Path = node.path.parent / node.config.getini("rankeval_baselines")
 
     def __call__(self, candidate: Evaluation, name: str | None = None) -> Evaluation:
         """Return the baseline; with ``--rankeval-update``, write the candidate first and return it.
@@ -77,7 +73,7 @@ class Baselines:
                 f"rankeval_baseline keeps an Evaluation, as rankeval.evaluate returns, found {type(candidate).__name__}"
             )
         path = self.path(name)
-        if self._update:
+        if self._node.config.getoption("rankeval_update"):
             return self._renewed(candidate, path)
         if not path.exists():
             pytest.fail(f"there is no baseline {_relative(path, self._node)}; {self._remedy()}", pytrace=False)
