@@ -109,11 +109,15 @@ def _facts(
         return facts, {"files": f"judgments and a run: {no_config}" if runs else "LETOR"}
     guessed = guess(table, named, features, ask)
     is_scored = "score" in guessed.roles and not features
-    left_out = ", ".join(f"{name!r} ({reason})" for name, reason in guessed.left_out.items()) or "nothing"
+    left_out = ", ".join(f"{name!r} ({reason})" for name, reason in guessed.left_out.items())
     if not guessed.features and not is_scored:
         raise InvalidInput(f"no column is left: {left_out}", argument="features", where=str(table), remedy="name some")
     shown = f"{len(guessed.features)}: {textwrap.shorten(', '.join(guessed.features), _LONGEST, placeholder=' ...')}"
-    told = {"files": f"scores: {no_config}"} if is_scored else {"features": shown, "left out": left_out}
+    told = (
+        {"files": f"scores: {no_config}"}
+        if is_scored
+        else {"features": shown, "left out": left_out or ("all others" if features else "nothing")}
+    )
     return facts | {"guess": guessed, "loader": guessed.format, "config": not is_scored}, guessed.roles | told
 
 
