@@ -28,6 +28,7 @@ from jinja2 import Environment, PackageLoader
 
 from rankeval._checks import count
 from rankeval.errors import InvalidInput
+from rankeval.evaluation.result import to_bytes
 from rankeval.experiment.config import in_yaml
 from rankeval.experiment.guessing import Ask, guess
 from rankeval.io.opening import reading
@@ -81,13 +82,10 @@ def start(
     names = [_CONFIG, _TEST, _WORKFLOW] if facts["config"] else [_TEST, _WORKFLOW]
     with ExitStack() as undo:
         for name in names:
-            _folders(into / name, undo)
-            with (into / name).open("x", encoding="utf-8") as file:  # refuses a file that came just now
-                undo.callback((into / name).unlink)
-                file.write(_rendered(f"{Path(name).name}.jinja", facts | {"path": places[0], "run": places[-1]}))
+            text = _rendered(f"{Path(name).name}.jinja", facts | {"path": places[0], "run": places[-1]})
+            _write(into / name, text.encode(), undo)
         ranked = runpy.run_path(str(into / _TEST))["rank"]()
-        _folders(into / _BASELINE, undo)
-        ranked.save(into / _BASELINE)
+        _write(into / _BASELINE, to_bytes(ranked), undo)
         undo.pop_all()
     mean = ", ".join(f"{measure} {value:.4f}" for measure, value in ranked.aggregate().items())
     told |= {"baseline": f"{mean} on {count(ranked.n_queries, 'query')}", "written": ", ".join([*names, _BASELINE])}
@@ -111,11 +109,15 @@ def _facts(
         return facts, {"files": f"judgments and a run: {no_config}" if runs else "LETOR"}
     guessed = guess(table, named, features, ask)
     is_scored = "score" in guessed.roles and not features
-    left_out = ", ".join(f"{name!r} ({reason})" for name, reason in guessed.left_out.items()) or "nothing"
+    left_out = ", ".join(f"{name!r} ({reason})" for name, reason in guessed.left_out.items())
     if not guessed.features and not is_scored:
         raise InvalidInput(f"no column is left: {left_out}", argument="features", where=str(table), remedy="name some")
     shown = f"{len(guessed.features)}: {textwrap.shorten(', '.join(guessed.features), _LONGEST, placeholder=' ...')}"
-    told = {"files": f"scores: {no_config}"} if is_scored else {"features": shown, "left out": left_out}
+    told = (
+        {"files": f"scores: {no_config}"}
+        if is_scored
+        else {"features": shown, "left out": left_out or ("all others" if features else "nothing")}
+    )
     return facts | {"guess": guessed, "loader": guessed.format, "config": not is_scored}, guessed.roles | told
 
 
@@ -132,7 +134,15 @@ def _rendered(template: str, facts: Mapping[str, Any]) -> str:
     return filled.get_template(template).render(facts)
 
 
-def _folders(path: Path, undo: ExitStack) -> None:
+def _write(path: Path, content: bytes, undo: ExitStack) -> None:
     for folder in reversed([folder for folder in path.parents if not folder.exists()]):
         folder.mkdir()
-        undo.callback(folder.rmdir)
+        undo.callback(_remove_if_empty, folder)
+    with path.open("xb") as file:  # refuses a file that came just now
+        undo.callback(path.unlink)
+        file.write(content)
+
+
+def _remove_if_empty(folder: Path) -> None:
+    if not any(folder.iterdir()):
+        folder.rmdir()

@@ -199,6 +199,24 @@ def test_a_test_that_cannot_rank_leaves_nothing_behind(rankeval):
     assert [str(one) for one in Path().rglob("*")] == ["shop.csv"]
 
 
+@pytest.mark.parametrize("came", [WORKFLOW, FILES[-1]])
+def test_a_file_that_comes_meanwhile_stays(rankeval, monkeypatch, came):
+    """Somebody writes it after the first look for such files."""
+    rows().to_csv("shop.csv", index=False)
+    rendered = starting._rendered
+
+    def slowly(template, facts):
+        if template.startswith("relevance.yml"):
+            Path(came).parent.mkdir(parents=True, exist_ok=True)
+            Path(came).write_text("theirs")
+        return rendered(template, facts)
+
+    monkeypatch.setattr(starting, "_rendered", slowly)
+    code, _, err = rankeval("init", "shop.csv")
+    assert (code, came in err) == (2, True)
+    assert {name: content for name, content in tree().items() if name != "shop.csv"} == {came: b"theirs"}
+
+
 def test_registered_content_is_refused(rankeval, own_ledger):
     """Somebody registered all of these rows as a test part: a relevance test on them would look at it."""
     table = rows()

@@ -162,9 +162,9 @@ def run(
 def init(files: Files, **given: Any) -> None:
     """Write the first files for your data: an experiment, a relevance test with its baseline, a workflow of CI.
 
-    A table is Parquet, CSV, TSV, LETOR or a folder of LETOR. Its columns are guessed by names and contents, and what was
-    guessed is printed. If a guess is open, you are asked, or you name the column. Nothing is overwritten: if one of the
-    files is there, none is written.
+    A table is Parquet, CSV, TSV, LETOR or a folder of LETOR. Its columns are guessed by names and contents, and the
+    guess is printed. If it is open, you are asked, or you name the column. Nothing is overwritten: if one of the files
+    is there, none is written.
     """
     from rankeval.starting import start
 

@@ -62,7 +62,7 @@ def load_parts(config: ExperimentConfig | str | Path) -> Parts:
     Examples
     --------
     >>> load_parts("quickstart").test.n_queries
-    73
+    78
     """
     from rankeval.model_selection.ranker import stops_early
 

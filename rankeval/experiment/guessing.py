@@ -52,7 +52,7 @@ class Guess:
     features : list of str
         The columns that a ranker may know.
     left_out : dict of str to str
-        All other columns, and why.
+        The columns that are no features unless the user names them, and why.
     """
 
     format: str
@@ -85,6 +85,8 @@ def guess(path: Path, named: Mapping[str, str], features: Sequence[str] | None =
         names = [name for name, kind in source.kinds.items() if not pa.types.is_nested(kind)]
         cells = source.columns(names)
         found = {name: feature_numbers(cells.column(name), source) for name in names}
+    if features is not None:
+        features = [one for name in features for one in ([name] if name in found else name.split(","))]
     for role, name in [*named.items(), *(("features", name) for name in features or ())]:
         if name not in found:
             raise unknown("column", name, found).having(argument=role, where=source.path)
@@ -101,12 +103,13 @@ def guess(path: Path, named: Mapping[str, str], features: Sequence[str] | None =
             likely = [_asked(role, likely or list(may_be), source.path, ask)]
         if len(likely) == 1:
             roles[role] = likely[0]
-    left_out = dict.fromkeys(sorted(source.kinds.keys() - found.keys()), "lists")
-    for name in sorted(found.keys() - {*roles.values(), *(features or ())}):
-        reason = texts.get(name) or _reason(name, table[name], table[roles["relevance"]])
-        if reason or features is not None:
-            left_out[name] = reason or "not named"
-    kept = [name for name in names if name not in {*left_out, *roles.values()}]
+    kept = [name for name in names if name in (names if features is None else features) and name not in roles.values()]
+    left_out = {}
+    if features is None:
+        reasons = dict.fromkeys(source.kinds.keys() - found.keys(), "lists")
+        reasons |= {name: texts.get(name) or _reason(name, table[name], table[roles["relevance"]]) for name in kept}
+        left_out = {name: reasons[name] for name in sorted(reasons) if reasons[name]}
+        kept = [name for name in kept if name not in left_out]
     if kept and "score" in roles.keys() - named.keys():
         left_out[roles.pop("score")] = "called like the score of a ranker"
     return Guess({"": "parquet", ",": "csv", "\t": "tsv"}[source.delimiter], roles, kept, left_out)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from rankeval.errors import InvalidInput, UnknownName
 from rankeval.experiment.guessing import guess
+from rankeval.io.frames import LAST, SPELLINGS
 
 N_QUERIES, N_ROWS = 12, 120
 NAMES = {
@@ -88,6 +89,11 @@ def test_what_a_ranker_may_not_know_is_no_feature(name):
     assert name not in found.features
     assert name in found.left_out or name in found.roles.values()
     assert guessed(table, features=["bm25", name]).features == ["bm25", name]
+    assert guessed(table.rename(columns={"bm25": "a,b"}), features=[f"freshness,{name}", "a,b"]).features == [
+        "a,b",
+        name,
+        "freshness",
+    ]
 
 
 def test_what_is_no_feature_by_its_content():
@@ -179,3 +185,10 @@ def test_a_column_that_is_named_must_be_there():
         with pytest.raises(UnknownName) as refused:
             guessed(rows(), **options)
         assert refused.value.argument == next(iter(options)).replace("named", "qid")
+
+
+@pytest.mark.parametrize("role", NAMES)
+def test_every_name_that_our_readers_know_is_guessed(role):
+    """The names of judgments and rankings in other tools, such as ``docno`` and ``corpus-id``."""
+    known = [*SPELLINGS[role], *(name for name in LAST.get(role, ()) if name != "score")]
+    assert [name for name in known if guessed(rows().rename(columns={role: name})).roles[role] != name] == []
