@@ -74,8 +74,8 @@ class RankingData:
     @property
     def n_queries(self) -> int:
         """Number of distinct queries."""
-        ids = self.qid
-        return len(set(ids.tolist()) if ids.dtype.kind == "O" else np.unique(ids))  # some objects have no order
+        # Some objects have no order.
+        return len(set(self.qid.tolist()) if self.qid.dtype.kind == "O" else np.unique(self.qid))
 
     def take(self, rows: ArrayLike, *, name: str | None = None) -> RankingData:
         """Return the data of these rows, in this order.

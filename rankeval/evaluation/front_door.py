@@ -146,13 +146,6 @@ class Given:
                 check.refuse(None, self.truth, self.qid, docid=self.docid, score=self.ranking, action=action)
         return self.join(convention) if joined is None else joined
 
-    @property
-    def columns(self) -> dict[str, Any]:
-        """The columns of the rows by argument name; none for a collection."""
-        if self.qid is None:
-            return {}
-        return {"y_true": self.truth, "y_score": self.ranking, "qid": self.qid, "docid": self.docid}
-
 
 def _is_collection(truth: Any) -> bool:
     if isinstance(truth, (str, os.PathLike, Mapping)) or hasattr(truth, "relevance") or is_records(truth):
@@ -262,7 +255,8 @@ def evaluate(
         truth, ranking, qid=named["qid"], group=group, docid=named["docid"], named=isinstance(relevance, str)
     )
     joined = given.refuse_or_join(rules, action="evaluate")
-    weight = None if query_weight is None else query_weights(named["query_weight"], joined, given.columns)
+    beside = {} if given.qid is None else {"y_true": truth, "y_score": ranking, "qid": given.qid, "docid": given.docid}
+    weight = None if query_weight is None else query_weights(named["query_weight"], joined, beside)
     return score_joined(joined, asked, weights=weight, name=name or given.name)
 
 

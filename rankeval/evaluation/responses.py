@@ -67,8 +67,7 @@ def responses(estimator: Any, X: Any, methods: Sequence[str] | None = None) -> N
     if values.ndim == 2 and values.shape[1] > 1 and method == "predict_proba":
         # With several grades of relevance, the score of a row is its expected grade.
         values = values @ np.asarray(estimator.classes_, dtype=np.float64)
-    if values.ndim == 2 and values.shape[1] == 1:
-        values = values[:, 0]
+    values = columns.as_column(values)
     if values.ndim != 1:
         number = values.shape[1] if values.ndim == 2 else f"{values.ndim} dimensions of"
         raise InvalidInput(f"{method} of {type(estimator).__name__} gives {number} scores a row: one is needed")

@@ -111,13 +111,11 @@ def limits_of(settings: Iterable[str]) -> Limits:
     given = {}
     for setting in settings:
         name, _, value = setting.partition("=")
-        try:
-            given[chosen("limit", name, known)] = int(value)
-        except ValueError as error:
-            if isinstance(error, InvalidInput):
-                raise
+        limit = chosen("limit", name, known)
+        if not _DIGITS.fullmatch(value):
             wanted = f"name=value with a whole number; the names are {', '.join(known)}"
-            raise InvalidInput(argument="limit", found=shown(setting), expected=wanted) from error
+            raise InvalidInput(argument="limit", found=shown(setting), expected=wanted)
+        given[limit] = int(value)
     return replace(DEFAULT, **given)
 
 
