@@ -144,12 +144,8 @@ class Entries:
         if f"{name}.value" not in arrays:
             return None
         n, bits = arrays[f"{name}.n"], arrays.get(f"{name}.bits")
-        return cls(
-            np.repeat(np.arange(len(n), dtype=np.int32), n),
-            arrays[f"{name}.value"],
-            None if bits is None else bits.astype(np.float32),
-            arrays.get(f"{name}.label"),
-        )
+        query, known = np.repeat(np.arange(len(n), dtype=np.int32), n), arrays[f"{name}.value"]
+        return cls(query, known, None if bits is None else bits.astype(np.float32), arrays.get(f"{name}.label"))
 
     @cached_property
     def _told(self) -> tuple[NDArray[np.intp], NDArray[np.uint32]]:

@@ -33,7 +33,8 @@ from __future__ import annotations
 
 import hashlib
 import unicodedata
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import UserDict
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property, partial
 from typing import TYPE_CHECKING, Any
@@ -41,7 +42,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankeval._checks import count
+from rankeval._checks import few
 from rankeval.contamination.entries import Entries, LabelCounts, column_entries, label_bytes, multisets, short
 from rankeval.contamination.hashing import (
     as_matrix,
@@ -67,7 +68,7 @@ _SORTED_AT_ONCE = 2**16
 """Rows whose places are found at once (bench_guard_large)."""
 
 
-class Lazy(Mapping[str, Hashes]):
+class Lazy(UserDict[str, Any]):
     """Kind of content -> hashes, computed when first asked for.
 
     Parameters
@@ -79,19 +80,11 @@ class Lazy(Mapping[str, Hashes]):
     """
 
     def __init__(self, makers: Mapping[str, Callable[[], Hashes]], not_kept: Sequence[str] = ()) -> None:
-        self._makers = {kind: make if kind in not_kept else cache(make) for kind, make in makers.items()}
+        super().__init__({kind: make if kind in not_kept else cache(make) for kind, make in makers.items()})
 
     def __getitem__(self, kind: str) -> Hashes:
-        return self._makers[kind]()
-
-    def __contains__(self, kind: object) -> bool:
-        return kind in self._makers  # a mapping's own computes them
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._makers)
-
-    def __len__(self) -> int:
-        return len(self._makers)
+        made: Hashes = self.data[kind]()
+        return made
 
 
 @dataclass(frozen=True, eq=False)
@@ -248,9 +241,7 @@ class Fingerprint:
         """
         scores = as_numbers(as_scores(score, "score"), name="score")
         if len(scores) != len(self.codes):
-            raise InvalidInput(
-                f"score has {count(len(scores), 'value')} for {count(len(self.codes), 'row')}: give one per row"
-            )
+            raise InvalidInput(argument="score", found=f"{len(scores)} long", expected=f"{len(self.codes)}, one a row")
         rows = slice(None) if queries is None or queries.all() else np.flatnonzero(queries[self.codes])
         codes = self.codes[rows]
         level = tie_levels(codes, scores[rows])
@@ -416,13 +407,12 @@ def _by_query(
     if len(set(lengths.values())) > 1:
         found = ", ".join(f"{kind} has {length}" for kind, length in lengths.items())
         raise InvalidInput(f"the rows do not fit together: {found}", remedy="give one value per row")
-    n_queries = len(grouping.queries)
     if "documents" in makers and "labels" in makers:
         makers["judgments"] = lambda: join(rows["documents"], rows["labels"])
     rows = Lazy(makers, not_kept=("labels", "judgments"))
 
     def added(kind: str) -> Hashes:
-        return multisets(rows[kind], codes, n_queries)
+        return multisets(rows[kind], codes, len(grouping.queries))
 
     hashes: dict[str, Callable[[], Hashes]] = {kind: partial(added, kind) for kind in makers if kind not in without}
     if queries is not None:
@@ -436,8 +426,6 @@ def _query_texts(names: NDArray[Any], queries: Mapping[Any, str]) -> Hashes:
     texts = {str(name): text for name, text in queries.items()}
     missing = [name for name in names.tolist() if str(name) not in texts]
     if missing:
-        raise InvalidInput(
-            f"queries= has no text for {len(missing)} of {count(len(names), 'query')}, such as {missing[0]!r}"
-        )
+        raise InvalidInput(argument="queries", found=f"without {few(missing)}", expected="the text of each query")
     normal = [" ".join(unicodedata.normalize("NFKC", texts[str(name)]).casefold().split()) for name in names.tolist()]
     return text_hashes(np.asarray(normal, dtype=object))

@@ -59,10 +59,9 @@ def text_hashes(values: Any) -> Hashes:
         column = np.asarray(column)
         if column.dtype.kind == "S":
             column = np.char.decode(column, "utf-8", _ODD_BYTES)
-        if column.dtype.kind == "f" and (np.abs(column.astype(np.float64)) < 2**63).all():
-            column = (
-                column.astype(np.int64) if (column == np.floor(column)).all() else column
-            )  # 12.0 is the same id too
+        is_bounded = column.dtype.kind == "f" and (np.abs(column.astype(np.float64)) < 2**63).all()
+        if is_bounded and (column == np.floor(column)).all():
+            column = column.astype(np.int64)  # 12.0 is the same id too
         if column.dtype.kind in "iu":  # several times as fast as making Python's strings
             column = pa.array(column.astype(column.dtype.newbyteorder("="))).cast(pa.large_string())
     is_ascii = _is_text(column) and not column.null_count and pc.all(pc.string_is_ascii(column)).as_py() is not False

@@ -106,12 +106,8 @@ class Shown:
 _LEAST_COLUMN_BITS = 3.0
 """Evidence by which the columns of one query count among those of others."""
 
-_SAME_ORDER = (
-    *((kind, kind) for kind in ("features", "documents", "labels")),
-    ("documents", "ranked"),
-    ("ranked", "documents"),
-)
-"""The kinds by which a ranking equals an opened one; the last two compare rows with a run."""
+_SAME_ORDER = {"features": "features", "documents": "documents ranked", "labels": "labels", "ranked": "documents"}
+"""Kind of row -> the kinds of an opened output that it may equal; rows are compared with a run too."""
 
 _WARNING_BITS = 8.0
 """Evidence of shared labels that is worth a warning."""
@@ -370,8 +366,8 @@ def was_opened(found: Match, outputs: Mapping[str, Hashes]) -> bool:
     return bool(len(asked)) and any(
         bool(np.isin(outputs[kind][asked], opened[opened_kind]).all())
         for opened in found.registered.opened
-        for kind, opened_kind in _SAME_ORDER
-        if kind in outputs and opened_kind in opened
+        for kind in outputs
+        for opened_kind in {*_SAME_ORDER[kind].split()} & {*opened}
     )
 
 

@@ -105,7 +105,7 @@ class ContaminationCheck:
     @classmethod
     def current(cls) -> ContaminationCheck:
         """Return the check against the ledgers of this process as they are now; cheap if there are none."""
-        heads = [(url, read_register(url).head) for url in discovery.active_urls()]
+        heads = [(url, read_register(url).snapshot.head) for url in discovery.active_urls()]
         return cls(tuple((url, head) for url, head in heads if head != GENESIS))
 
     def up_to_date(self) -> ContaminationCheck:
@@ -157,7 +157,7 @@ class ContaminationCheck:
             return
         data = fingerprint(X, y, qid, docid=docid)
         outputs = None if score is None else lambda: data.outputs(score)
-        refuse_matches(check, data, action, outputs, only_labels=X is None and docid is None)
+        refuse_matches(check, data, action, outputs)
 
     def refuse_collection(self, qrels: Qrels, run: Run | None = None, *, action: str) -> None:
         """Refuse judgments that are registered test content.
@@ -275,33 +275,12 @@ def warning_message(url: str, found: Match, data: Fingerprint | KeptTraces, acti
     )
 
 
-def rest_message(url: str, found: Match, action: str) -> str:
-    """Return the warning for what is left of refused data without the queries that were named.
-
-    Parameters
-    ----------
-    url : str
-        The ledger.
-    found : Match
-        The evidence.
-    action : str
-        The action that goes on.
-    """
-    registered = found.registered
-    return (
-        f"{action} goes on, but this data is what was left of data that was refused, without the queries that were "
-        f"named. Others of the test collection {registered.name!r} of project {registered.project!r} may stand in it, "
-        f"which nothing shows (ledger {Ledger(url).where}). If it came from the same source, drop that source"
-    )
-
-
 def refuse_matches(
     check: ContaminationCheck,
     data: Fingerprint | KeptTraces,
     action: str,
     outputs: Callable[[], Mapping[str, Hashes]] | None,
     *,
-    only_labels: bool = False,
     but: Collection[str] = (),
 ) -> None:
     """Refuse data that matches a registered collection, unless an opened output ranks it in the same way.
@@ -316,8 +295,6 @@ def refuse_matches(
         The action to be refused.
     outputs : callable, optional
         Returns the hashes of the ranking to be scored.
-    only_labels : bool
-        Whether the data has neither features nor documents.
     but : collection of str
         Ids of registrations that are not looked for.
 
@@ -329,8 +306,7 @@ def refuse_matches(
     # Two projects may have registered the same content: the ranking is hashed once.
     ranked = None if outputs is None else cache(outputs)
     # A scorer is called for every fold and candidate, and must not cost more than the measure: see bench_guard.
-    is_scorer = data.X is not None and outputs is not None
-    most_rows = _VALUES_OF_A_SCORER // max(1, data.X.shape[1]) if is_scorer and data.X is not None else None
+    most_rows = None if data.X is None or outputs is None else _VALUES_OF_A_SCORER // max(1, data.X.shape[1])
     nothing = {}
     if isinstance(data, Fingerprint) and len(check.contents()) >= _MANY and not REST:
         nothing = _known_nothing(data, most_rows)
@@ -339,11 +315,13 @@ def refuse_matches(
     for url, found in sorted(matches, key=lambda one: one[1].strength, reverse=True):
         rest = REST.get(found.registered.id)
         if not found.refused and rest is not None and bool(np.isin(rest, data.content).all()):
-            warn(rest_message(url, found, action))
-        if found.shown is None and not found.refused and not found.same_labels:
-            nothing[found.registered.id] = _traces(found.registered.id)
-            continue
-        if ranked is not None and found.registered.opened and was_opened(found, ranked()):
+            name, project = found.registered.name, found.registered.project
+            warn(
+                f"{action} goes on, but this data is what was left of data that was refused, without the queries that "
+                f"were named. Others of the test collection {name!r} of project {project!r} may stand in it, which "
+                f"nothing shows (ledger {Ledger(url).where}). If it came from the same source, drop that source"
+            )
+        if ranked is not None and found.registered.opened and found.suspects.any() and was_opened(found, ranked()):
             continue
         if found.refused:
             if found.n_unseen and not found.queries.all():
@@ -351,9 +329,9 @@ def refuse_matches(
             raise _refusal(url, found, data, action)
         if found.shown is not None:
             MEMORY[found.registered.id] = found.shown
-            if not found.warned and not found.same_labels:
-                nothing[found.registered.id] = _traces(found.registered.id)
-        if found.warned or (only_labels and found.same_labels):
+        if not found.warned and not found.same_labels:
+            nothing[found.registered.id] = _traces(found.registered.id)
+        if found.warned or (found.same_labels and data.X is None and "documents" not in data.rows):
             warn(warning_message(url, found, data, action))
 
 
@@ -383,15 +361,11 @@ def _collection(url: str, found: Match) -> str:
 
 
 def _queries(found: Match, data: Fingerprint | KeptTraces) -> str:
-    names = _names(found, data)
+    names = data.names[np.flatnonzero(found.queries)].tolist()
     said = f"In the data, {count(len(names), 'query')}: {few(names)}." if names else "No query shows it by itself."
     if found.n_before:
         said += " Earlier calls of this process showed the others: ask guard.status about all of the data at once."
     return said
-
-
-def _names(found: Match, data: Fingerprint | KeptTraces) -> list[Any]:
-    return list(data.names[np.flatnonzero(found.queries)].tolist())
 
 
 def _unseen(found: Match) -> str:
@@ -427,7 +401,7 @@ def _refusal(url: str, found: Match, data: Fingerprint | KeptTraces, action: str
         found=_found(url, found, data, action),
         collection=found.registered.name,
         project=found.registered.project,
-        queries=tuple(_names(found, data)),
+        queries=tuple(data.names[np.flatnonzero(found.queries)].tolist()),
         ledger=None if url == discovery.default_url() else Ledger(url).where,
     )
 

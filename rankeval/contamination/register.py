@@ -78,7 +78,7 @@ class RegisteredContent:
     @cached_property
     def n_identifiable(self) -> int:
         """Number of queries that can be told from others."""
-        return self.protected.n_identifiable
+        return int(self.protected.identifiable.sum())
 
     @property
     def n_to_refuse(self) -> int:
@@ -98,11 +98,6 @@ class Register:
     stamp: Any
     snapshot: Snapshot
     contents: tuple[RegisteredContent, ...]
-
-    @property
-    def head(self) -> str:
-        """The head of the ledger."""
-        return self.snapshot.head
 
 
 REGISTERS: dict[str, Register] = {}
@@ -200,7 +195,7 @@ def read_register(url: str, head: str = GENESIS) -> Register:
     except LedgerError as error:
         if known is None:
             raise
-        warn(f"{error}; using its last known state, head {known.head[:12]}")
+        warn(f"{error}; using its last known state, head {known.snapshot.head[:12]}")
         register = replace(known, stamp=stamp)
     else:
         if not register.snapshot.holds(head):

@@ -255,18 +255,13 @@ def _mapped(known: LabelCounts, queries: NDArray[np.int64], theirs: LabelCounts)
 
 def _starts(ours: LabelCounts, theirs: LabelCounts) -> list[int]:
     """Return the place of the registered level at which each level of the data begins."""
-    above, wanted = _at_least(ours), _at_least(theirs)
+    above, wanted = (side.counts[:, ::-1].cumsum(axis=1, dtype=np.int64)[:, ::-1] for side in (ours, theirs))
     starts, n_levels = [0], len(theirs.levels)
     for level in range(1, n_levels):
         first, last = starts[-1] + 1, len(ours.levels) - (n_levels - level)
         agree = (above[:, first : last + 1] == wanted[:, [level]]).sum(axis=0)
         starts.append(first + int(agree.argmax()))
     return starts
-
-
-def _at_least(labels: LabelCounts) -> NDArray[np.int64]:
-    counts: NDArray[np.int64] = labels.counts[:, ::-1].cumsum(axis=1, dtype=np.int64)[:, ::-1]
-    return counts
 
 
 @dataclass(frozen=True, eq=False)

@@ -127,11 +127,6 @@ class Signature:
             left_out=queries,
         )
 
-    @property
-    def n_identifiable(self) -> int:
-        """Number of identifiable queries."""
-        return int(self.identifiable.sum())
-
     @cached_property
     def recurrence(self) -> Recurrence | None:
         """How often the rows come back in other queries."""

@@ -225,7 +225,7 @@ class StreamedCheck:
         traces = whole.traces
         later = [one.id for _, one in self.check.contents() if one.id not in self.registrations]
         outputs = (lambda: traces.ranked) if whole.is_ranked else None
-        refuse_matches(self.check, traces, action, outputs, only_labels="documents" not in traces.rows, but=later)
+        refuse_matches(self.check, traces, action, outputs, but=later)
 
     @property
     def _registered(self) -> list[RegisteredContent]:

@@ -325,17 +325,13 @@ def of_key(key: Any, queries: NDArray[Any], codes: NDArray[np.int64], name: str 
     InvalidInput
         If a query has no value, or several.
     """
-    if is_by_query(key, len(codes)):
-        known = dict(key.items())
-        lacking = [query for query in queries.tolist() if query not in known]
-        if lacking:
-            way = f"give one for each query, or one for each of the {len(codes)} rows"
-            raise InvalidInput(f"{name} has no value for query {lacking[0]!r} ({len(lacking)} such): {way}")
-        values = [known[query] for query in queries.tolist()]
-    else:
-        values = list(per_query(key, codes, name))
-    if any(value is None or value != value for value in values):  # noqa: PLR0124 - nan, of whatever type
-        raise InvalidInput(f"{name} has no value (None or nan) for some query: give one for each, such as 'unknown'")
+    known = dict(key.items()) if is_by_query(key, len(codes)) else None
+    values = list(per_query(key, codes, name)) if known is None else [known.get(query) for query in queries.tolist()]
+    pairs = zip(queries.tolist(), values, strict=True)
+    lacking = [query for query, value in pairs if value is None or value != value]  # noqa: PLR0124 - nan, of any type
+    if lacking:
+        way = f"give one for each query, such as 'unknown', or one for each of the {len(codes)} rows"
+        raise InvalidInput(f"{name} has no value for query {lacking[0]!r} ({len(lacking)} such): {way}")
     return values
 
 

@@ -27,6 +27,7 @@ from typing import Any
 
 import yaml
 
+from rankeval._checks import refuse
 from rankeval.errors import InvalidInput, TrackingError
 from rankeval_mlflow.layout import COMPLETE, MAX_NAME, MAX_TAG, ROLE, role_of, safe_name, sha256, short_digest, step_of
 
@@ -321,13 +322,11 @@ def checked_experiment(name: str) -> str:
     InvalidInput
         If it is empty, has more than 500 characters, or has some that cannot be shown.
     """
-    if not name.strip() or not name.isprintable():
-        raise InvalidInput(f"the name of the experiment is {name!r}; expected a name of characters that can be shown")
-    if len(name) > MAX_EXPERIMENT:
-        raise InvalidInput(
-            f"the name of the experiment has {len(name)} characters: {name[:40]!r}...; "
-            f"MLflow takes at most {MAX_EXPERIMENT}"
-        )
+    said, most = "the name of the experiment", f"MLflow takes at most {MAX_EXPERIMENT}"
+    refuse(
+        (not name.strip() or not name.isprintable(), f"{said} is {name!r}; expected characters that can be shown"),
+        (len(name) > MAX_EXPERIMENT, f"{said} has {len(name)} characters: {name[:40]!r}...; {most}"),
+    )
     return name
 
 
