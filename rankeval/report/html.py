@@ -55,14 +55,14 @@ def report_for_experiment(facts: ExperimentFacts) -> str:
         notes=sorted(summaries.notes_of(facts), key=lambda note: not note.startswith(WARNINGS)),
         warnings=WARNINGS,
         intervals=_image(comparison.plot()),
-        candidates=_candidates(facts),
-        comparison=_comparison(printed(comparison)),
+        candidates=_texts(Table(summaries.candidate_frame(facts))),
+        comparison=_texts(printed(comparison)),
         # Without p-values: the plan promised none.
-        secondary=facts.secondary and _comparison(printed(facts.secondary), "p adjusted"),
+        secondary=facts.secondary and _texts(printed(facts.secondary), "p adjusted"),
         queries=_image(_figure_of_queries(facts, best)),
         best=best,
         table_of_queries=_queries_of(facts, best),
-        moved=facts.moved and TextTable([*map(str, facts.moved.table)], facts.moved.table.to_numpy().tolist()),
+        moved=facts.moved and _texts(Table(facts.moved.table)),
         searches=[(each.name, _search(each)) for each in facts.candidates],
         card=TextTable(["Rule", "Value", "Affected"], summaries.card_rows(facts.candidates[0].test), n_text=2),
         coverage=[(each.name, summaries.coverage_sentences(each.test)) for each in facts.candidates],
@@ -126,16 +126,11 @@ def _image(figure: Figure) -> str:
     return "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode("ascii")
 
 
-def _candidates(facts: ExperimentFacts) -> TextTable:
-    frame = summaries.candidate_frame(facts)
-    return TextTable(list(frame.columns), Table(frame).texts())
-
-
-def _comparison(shown: Table, *hidden: str) -> TextTable:
+def _texts(shown: Table, *hidden: str) -> TextTable:
     names = list(map(str, shown.frame))
     kept = [place for place, name in enumerate(names) if name not in hidden]
     rows = [[row[place] for place in kept] for row in shown.texts()]
-    return TextTable([names[place] for place in kept], rows, n_text=names.index("system") + 1)
+    return TextTable([names[place] for place in kept], rows, n_text=1 + ("measure" in names))
 
 
 def _search(candidate: Candidate) -> TextTable:

@@ -37,6 +37,7 @@ def test_the_gate_moves_the_alias_once_and_a_second_run_costs_no_decision(tmp_pa
         ("2", "trees, fewer bins", "tied"),
         ("3", "ridge", "below"),
     ]
+    assert re.search(r"moved from no version to version 1\..*decision 1 of 20\.", outputs[0])
     assert "?workflowType=machine_learning" in outputs[0]
     entries = Ledger(ledger_url(tmp_path / "five-minutes-ledger")).read().entries
     assert [one.kind for one in entries].count("decide") == 3
