@@ -165,6 +165,7 @@ other_programs
 own_measure
 significance
 measures
+runs_and_judgments
 files
 reference
 contributing
