@@ -140,7 +140,7 @@ CONTENTS = {
         "mlflow", "promoting", "mlflow_models", "mlflow_runs", "mlflow_evaluate", "mlflow_rag", "serving",
     ],
     "Reference": [
-        "reference", "measures", "files", "other_programs", "contributing", "security", "changelog",
+        "reference", "measures", "runs_and_judgments", "files", "other_programs", "contributing", "security", "changelog",
     ],
 }  # fmt: skip
 

@@ -298,6 +298,8 @@ def all_kinds(folder: Path) -> list[Kind]:
         Kind("run.tsv", CSV_RUN.replace(b",", b"\t"), partial(run_rows, form="tsv"), tsv_plain),
         Kind("run.jsonl", JSONL, partial(run_rows, form="jsonl"), partial(plain.jsonl, value="score")),
         Kind("qrels.jsonl", JSONL_QRELS, partial(qrels_rows, form="jsonl"), partial(plain.jsonl, value="relevance")),
+        Kind("run.json", b'{"q1": {"d1": 2.5, "d2": 1}, "q2": ["d3", "d1"], "q3": [["d2", 0.5]]}',
+             partial(run_rows, form="json")),
         Kind("run.parquet", parquet_bytes(**ids, score=[float(row) for row in range(24)]),
              partial(run_rows, form="parquet"), partial(plain.parquet, value="score"), strict=False),
         Kind("table.csv", CSV_TABLE, table_rows),

@@ -209,7 +209,7 @@ def jsonl(data: bytes, value: str) -> list[Row]:
     for line in lines_of(data):
         if line.strip():
             try:
-                objects.append(json.loads(text(line)))
+                objects.append(json.loads(text(line), object_pairs_hook=once))
             except (ValueError, RecursionError):
                 raise Wrong("no JSON") from None
     if not objects or not all(isinstance(one, dict) for one in objects):
@@ -224,6 +224,12 @@ def jsonl(data: bytes, value: str) -> list[Row]:
         raise Wrong("text and numbers")
     values = [number(row[2]) if isinstance(row[2], str) else plain_number(row[2]) for row in rows]
     return [(*row[:2], one) for row, one in zip(rows, values, strict=True)]
+
+
+def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    if len(dict(pairs)) < len(pairs):
+        raise Wrong("a key twice")
+    return dict(pairs)
 
 
 def plain_number(cell: Any) -> float:
