@@ -156,6 +156,7 @@ mlflow_models
 mlflow_evaluate
 mlflow_runs
 promoting
+promoting_rules
 mlflow_rag
 models_of_variance
 explaining
