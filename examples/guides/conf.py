@@ -137,7 +137,7 @@ CONTENTS = {
     "Cross-validate and tune": ["cross_validation", "tuning", "early_stopping", "explaining", "cluster"],
     "Guard": ["guard", "guard_rules", "guard_limits"],
     "MLflow": [
-        "mlflow", "promoting", "mlflow_models", "mlflow_runs", "mlflow_evaluate", "mlflow_rag", "serving",
+        "mlflow", "promoting", "promoting_rules", "mlflow_models", "mlflow_runs", "mlflow_evaluate", "mlflow_rag", "serving",
     ],
     "Reference": [
         "reference", "measures", "runs_and_judgments", "files", "other_programs", "contributing", "security", "changelog",
