@@ -209,10 +209,8 @@ def share_of(memory: int | str | None, n_jobs: int) -> Share:
     least = programs + n_jobs * 2 * BATCH * _ROW
     given = max(n_jobs * 512_000_000, least) if memory is None else bytes_of(memory)
     if given < least:
-        raise InvalidInput(
-            f"memory={memory!r} is too little for n_jobs={n_jobs}: give at least {-(-least // 1_000_000)}MB"
-            + (", or fewer processes" if n_jobs > 1 else "")
-        )
+        needed = f"{-(-least // 1_000_000)}MB for n_jobs={n_jobs}" + (", or fewer processes" if n_jobs > 1 else "")
+        raise InvalidInput(argument="memory", found=shown(memory), expected=needed)
     return Share((given - programs) // n_jobs)
 
 
