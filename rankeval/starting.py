@@ -20,7 +20,6 @@ import runpy
 import textwrap
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,14 +28,12 @@ from jinja2 import Environment, PackageLoader
 from rankeval._checks import count
 from rankeval.errors import InvalidInput
 from rankeval.evaluation.result import to_bytes
-from rankeval.experiment.config import in_yaml
 from rankeval.experiment.guessing import Ask, guess
 from rankeval.io.opening import reading
 
 _LETOR = re.compile(rb"\s*(#[^\n]*\n\s*)*-?[0-9.]+[ \t]+(qid:\S+[ \t]+)?[0-9]+:[-0-9.]")
 _LONGEST = 100  # characters of the names of features in a message
 _CONFIG, _TEST, _WORKFLOW = "experiment.yaml", "tests/test_relevance.py", ".github/workflows/relevance.yml"
-_FILTERS = {"yaml": in_yaml, "py": partial(json.dumps, ensure_ascii=False)}
 _BASELINE = "tests/rankeval_baselines/ranker.parquet"
 
 
@@ -127,11 +124,16 @@ def _is_letor(path: Path) -> bool:
 
 
 def _rendered(template: str, facts: Mapping[str, Any]) -> str:
-    # No HTML: each value passes one of the two filters, which quote it as YAML or as Python.
+    # No HTML: each value is quoted as YAML and Python read it.
     loader = PackageLoader("rankeval.experiment")
     filled = Environment(loader=loader, trim_blocks=True, keep_trailing_newline=True)  # noqa: S701
-    filled.filters |= _FILTERS
-    return filled.get_template(template).render(facts)
+    return filled.get_template(template).render(facts, quoted=_quoted)
+
+
+def _quoted(text: str) -> str:
+    # JSON leaves line breaks of Unicode as they are, which YAML would fold.
+    quoted = json.dumps(text, ensure_ascii=False)
+    return "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in quoted)
 
 
 def _write(path: Path, content: bytes, undo: ExitStack) -> None:

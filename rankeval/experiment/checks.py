@@ -64,11 +64,8 @@ def load_parts(config: ExperimentConfig | str | Path) -> Parts:
     >>> load_parts("quickstart").test.n_queries
     78
     """
-    from rankeval.model_selection.ranker import stops_early
-
     config = config if isinstance(config, ExperimentConfig) else load_config(config)
-    rankers = [make_ranker(config, name) for name in config.rankers]
-    return split(config, find_loader(config)(), watched=any(map(stops_early, rankers)))
+    return _made_of(config).parts()
 
 
 def check_run(config: ExperimentConfig) -> Parts:
@@ -91,8 +88,7 @@ def check_run(config: ExperimentConfig) -> Parts:
     GuardRefusal
         If a part to train on holds registered test content, or queries of the test part.
     """
-    check_experiment(config)
-    parts = load_parts(config)
+    parts = check_experiment(config).parts()
     check_parts(config, parts)
     return parts
 
@@ -134,8 +130,20 @@ def room_for_files(
 class Checked:
     """The rankers of an experiment, not fitted, and the function that loads its data, not called."""
 
+    config: ExperimentConfig
     rankers: Mapping[str, QueryRanker]
     load: Callable[[], Loaded]
+
+    def parts(self) -> Parts:
+        """Load the rows and split them."""
+        from rankeval.model_selection.ranker import stops_early
+
+        return split(self.config, self.load(), watched=any(map(stops_early, self.rankers.values())))
+
+
+def _made_of(config: ExperimentConfig) -> Checked:
+    rankers = {name: make_ranker(config, name) for name in config.rankers}
+    return Checked(config, rankers, find_loader(config))
 
 
 def check_experiment(config: ExperimentConfig) -> Checked:
@@ -160,7 +168,7 @@ def check_experiment(config: ExperimentConfig) -> Checked:
     with blaming("measures"):
         check_measures(config.all_measures, config.convention)
     _check_comparison(config)
-    checked = Checked({name: make_ranker(config, name) for name in config.rankers}, find_loader(config))
+    checked = _made_of(config)
     with blaming(""), room_for_files(config):
         pass
     check_ledger(config)
@@ -276,10 +284,9 @@ def make_estimator(config: RankerConfig, *, name: str, seed: int) -> Any:
     else:
         estimator = _pipeline(config.steps or [], key, seed)
     # A value of each parameter that is searched: one that is refused is found before an hour of search.
-    tried = config.search.distributions if config.search is not None else config.grid
     searched = {
         name: values[0] if isinstance(values, list) else next(iter(values.values()))[0]
-        for name, values in tried.items()
+        for name, values in config.searched.items()
     }
     with blaming(""):
         check_names(estimator, {**config.params, **searched}, where=key)

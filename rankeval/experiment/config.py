@@ -24,7 +24,7 @@ from typing import Annotated, Any, get_args
 import yaml
 from pydantic import BaseModel, Field, ValidationError, field_validator, model_validator
 
-from rankeval._checks import said, shown
+from rankeval._checks import refuse, said, shown
 from rankeval.collection.convention import get_convention
 from rankeval.errors import ConfigError, RankevalError
 from rankeval.experiment.sections import (
@@ -44,7 +44,6 @@ from rankeval.measures import measure
 
 _MOST_VALUES = 100_000
 
-_PLAIN = re.compile(r"[A-Za-z0-9_ ./-]+")
 _EXPONENT = re.compile(r"[-+]?[0-9]+(\.[0-9]*)?[eE][-+]?[0-9]+")
 # A name becomes a file name and the name of an MLflow run: no slash, and nothing that MLflow refuses.
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9 _.+-]*$")]
@@ -69,16 +68,6 @@ class _Dumper(yaml.SafeDumper):
 
 for _class in (_Loader, _Dumper):
     _class.add_implicit_resolver("tag:yaml.org,2002:float", _EXPONENT, [*"-+0123456789"])
-
-
-def in_yaml(text: str) -> str:
-    """Return a text as `parse_yaml` reads it back, in one line: ``yes``, ``1e3`` and line breaks are quoted."""
-    style = None if _PLAIN.fullmatch(text) else '"'  # PyYAML's other quotes keep line breaks
-    # In a list, because PyYAML ends the document of a bare text with a line of dots.
-    listed = yaml.dump(
-        [text], Dumper=_Dumper, default_style=style, default_flow_style=True, allow_unicode=True, width=math.inf
-    )
-    return str(listed).strip()[1:-1]
 
 
 def parse_yaml(text: str, source: str) -> Any:
@@ -279,24 +268,21 @@ class ExperimentConfig(Section):
 
     @model_validator(mode="after")
     def _names_fit(self) -> ExperimentConfig:
-        if self.guard is not None and self.guard.baseline not in (None, *self.rankers):
-            raise ValueError(
-                f"guard.baseline {self.guard.baseline!r} is none of the rankers: {', '.join(self.rankers)}"
-            )
-        if self.n_jobs == 0:
-            raise ValueError("n_jobs: found 0, expected the number of fits at once, or -1")
-        if len(set(self.measures)) < len(self.measures):
-            raise ValueError("measures names one measure twice")
-        if self.split.column is not None and not self.data.is_table:
-            raise ValueError(f"split.column names a column of a table, and the loader is {self.data.loader!r}")
-        if self.split.column is not None and (role := self._role_of(self.split.column)):
-            raise ValueError(f"split.column and data.{role} are both {self.split.column!r}")
+        data, column, standard = self.data, self.split.column, self.guard and self.guard.baseline
+        roles = dict.fromkeys(data.features or (), "features")
+        roles |= {name: role for role in ("qid", "label", "docid") if (name := getattr(data, role))}
+        names = ", ".join(self.rankers)
+        refuse(
+            (standard not in (None, *self.rankers), f"guard.baseline {standard!r} is none of the rankers: {names}"),
+            (self.n_jobs == 0, "n_jobs: found 0, expected the number of fits at once, or -1"),
+            (len(set(self.measures)) < len(self.measures), "measures names one measure twice"),
+            (
+                column is not None and not data.is_table,
+                f"split.column names a column of a table, and the loader is {data.loader!r}",
+            ),
+            (column in roles, f"split.column and data.{roles.get(column)} are both {column!r}"),
+        )
         return self
-
-    def _role_of(self, column: str) -> str | None:
-        data = self.data
-        roles = {data.qid: "qid", data.label: "label", data.docid: "docid"}
-        return "features" if column in (data.features or ()) else roles.get(column)
 
     @property
     def baseline(self) -> str | None:

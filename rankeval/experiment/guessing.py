@@ -82,36 +82,38 @@ def guess(path: Path, named: Mapping[str, str], features: Sequence[str] | None =
     """
     with reading(path, DEFAULT) as file:
         source = open_table(file, str(path), None, DEFAULT)
-        names = [name for name, kind in source.kinds.items() if not pa.types.is_nested(kind)]
-        cells = source.columns(names)
-        found = {name: feature_numbers(cells.column(name), source) for name in names}
-    if features is not None:
-        features = [one for name in features for one in ([name] if name in found else name.split(","))]
-    for role, name in [*named.items(), *(("features", name) for name in features or ())]:
-        if name not in found:
-            raise unknown("column", name, found).having(argument=role, where=source.path)
-    texts = {name: one for name, one in found.items() if isinstance(one, str)}
-    table = pd.DataFrame(found | {name: cells.column(name).to_pandas() for name in texts}).replace("", None)
+        reasons = {name: "lists" for name, kind in source.kinds.items() if pa.types.is_nested(kind)}
+        cells = source.columns([name for name in source.kinds if name not in reasons])
+    found = {name: feature_numbers(cells.column(name), source) for name in cells.column_names}
+    reasons |= {name: one for name, one in found.items() if isinstance(one, str)}
+    texts = {name: cells.column(name).to_pandas() for name in found if name in reasons}
+    table = pd.DataFrame(found | texts).replace("", None)
+    wanted = [one for name in features or () for one in ([name] if name in table else name.split(","))]
+    for role, name in [*named.items(), *(("features", name) for name in wanted)]:
+        if name not in table:
+            raise unknown("column", name, table).having(argument=role, where=source.path)
     roles = dict(named)
     for role in [role for role in _NAMES["roles"] if role not in named]:
-        free = sorted(found.keys() - {*roles.values(), *(features or ())})
+        free = sorted({*table} - {*roles.values(), *wanted})
         fit = [name for name in free if _fits(role, table[name], table, roles)]
         likely = _likely(role, fit, table)
-        if len(likely) != 1 and role in ("qid", "relevance"):
-            words = "|".join([*_NAMES["roles"][role], *_NAMES["may_be"].get(role, ())])
-            may_be = dict.fromkeys([*(name for name in free if _has_word(name, words)), *fit])
-            likely = [_asked(role, likely or list(may_be), source.path, ask)]
         if len(likely) == 1:
             roles[role] = likely[0]
-    kept = [name for name in names if name in (names if features is None else features) and name not in roles.values()]
-    left_out = {}
-    if features is None:
-        reasons = dict.fromkeys(source.kinds.keys() - found.keys(), "lists")
-        reasons |= {name: texts.get(name) or _reason(name, table[name], table[roles["relevance"]]) for name in kept}
-        left_out = {name: reasons[name] for name in sorted(reasons) if reasons[name]}
-        kept = [name for name in kept if name not in left_out]
+        elif role in ("qid", "relevance"):
+            words = "|".join(_NAMES["roles"][role])
+            may_be = likely or sorted(free, key=lambda name: (not _has_word(name, words), name not in fit))
+            if not may_be or ask is None:
+                problem = "names and contents of the columns do not say which one it is"
+                remedy = f"name the column; these may be it: {', '.join(map(repr, may_be[:_SHOWN])) or 'none'}"
+                raise InvalidInput(problem, argument=role, where=source.path, remedy=remedy)
+            roles[role] = ask(role, may_be)
+    kept = [name for name in table if name in (wanted or table) and name not in roles.values()]
+    if not wanted:
+        reasons |= {name: _reason(name, table[name], table[roles["relevance"]]) for name in kept if name not in reasons}
+        kept = [name for name in kept if not reasons[name]]
     if kept and "score" in roles.keys() - named.keys():
-        left_out[roles.pop("score")] = "called like the score of a ranker"
+        reasons[roles.pop("score")] = "called like the score of a ranker"
+    left_out = {name: reasons[name] for name in sorted(reasons.keys() - roles.values()) if reasons[name] and not wanted}
     return Guess({"": "parquet", ",": "csv", "\t": "tsv"}[source.delimiter], roles, kept, left_out)
 
 
@@ -126,38 +128,23 @@ def _in_words(name: str) -> str:
 def _likely(role: str, fit: list[str], table: pd.DataFrame) -> list[str]:
     for pattern in _NAMES["roles"][role]:
         found = [name for name in fit if re.fullmatch(pattern, _in_words(name))]
-        if pattern.startswith("."):  # a number with such a name rather counts something of the query
-            found = [name for name in found if not _is_number(table[name])]
-        if role == "qid":  # the text of the query beside its id: either will do
-            found.sort(key=lambda name: not _has_word(name, "id|no|qid"))
-            codes = {name: pd.factorize(table[name])[0] for name in found}
-            found = [name for name in found if name == found[0] or (codes[name] != codes[found[0]]).any()]
+        if role == "qid":  # the text of the query beside its id: they group the rows alike, and the id is taken
+            found.sort(key=lambda name: _has_word(name, "id|no|qid"))
+            found = [*{pd.factorize(table[name])[0].tobytes(): name for name in found}.values()]
         if found:
             return found
     return []
 
 
-def _asked(role: str, candidates: list[str], where: str, ask: Ask | None) -> str:
-    if ask is not None and candidates:
-        return ask(role, candidates)
-    problem = "names and contents of the columns do not say which one it is"
-    remedy = f"name the column; these may be it: {', '.join(map(repr, candidates[:_SHOWN])) or 'none'}"
-    raise InvalidInput(problem, argument=role, where=where, remedy=remedy)
-
-
-def _is_number(column: pd.Series[Any]) -> bool:
-    return column.dtype.kind in "iuf"
-
-
 def _is_id(column: pd.Series[Any]) -> bool:
-    if _is_number(column):
+    if pd.api.types.is_numeric_dtype(column):
         return bool((np.floor(column) == column).all())
     return all(isinstance(one, str) for one in column.unique())
 
 
 def _fits(role: str, column: pd.Series[Any], table: pd.DataFrame, roles: Mapping[str, str]) -> bool:
     n_values = column.nunique()
-    is_full = _is_number(column) and n_values > 1 and not column.isna().any()
+    is_full = pd.api.types.is_numeric_dtype(column) and n_values > 1 and not column.isna().any()
     if role == "qid":
         return _is_id(column) and 2 <= n_values <= len(column) / 2
     if role == "relevance":

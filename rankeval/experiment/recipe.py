@@ -27,7 +27,7 @@ from rankeval.evaluation import Evaluation
 from rankeval.experiment.checks import check_experiment, room_for_files
 from rankeval.experiment.config import ExperimentConfig, check_config, load_config
 from rankeval.experiment.final_look import Opened, guard_test_part, open_test
-from rankeval.experiment.loading import Parts, split
+from rankeval.experiment.loading import Parts
 from rankeval.experiment.moved import moved_rows
 from rankeval.experiment.tracked import begun, record_of, sent
 from rankeval.experiment.training import Trained, train, versions
@@ -163,8 +163,6 @@ def run_experiment(
     >>> result.comparison.table[["baseline", "system"]].values.tolist(), result.report.name
     ([['plain', 'tuned']], 'report.html')
     """
-    from rankeval.model_selection.ranker import stops_early
-
     if not isinstance(config, ExperimentConfig):
         config = check_config(config) if isinstance(config, Mapping) else load_config(config)
     done = count()
@@ -176,7 +174,7 @@ def run_experiment(
     checked = check_experiment(config)
     with begun(config) as run:
         step("loading data")
-        parts = split(config, checked.load(), watched=any(map(stops_early, checked.rankers.values())))
+        parts = checked.parts()
         run.data = parts.logged()
         part = guard_test_part(config, parts)
         trained = {}

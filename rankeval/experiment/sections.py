@@ -12,7 +12,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from rankeval._checks import shown
+from rankeval._checks import refuse, shown
 from rankeval._registry import unknown
 from rankeval.errors import InvalidInput
 from rankeval.io.opening import limits_of
@@ -80,19 +80,14 @@ class DataConfig(Section):
 
     @model_validator(mode="after")
     def _columns_fit(self) -> DataConfig:
-        columns = ("qid", "label", "docid", "features")
-        given = [name for name in columns if getattr(self, name) is not None]
-        if given and not self.is_table:
-            raise ValueError(
-                f"{', '.join(given)} name columns of a table, and the loader is {self.loader!r}; tables are read by "
-                f"{', '.join(TABLES)}"
-            )
-        if self.is_table:
-            missing = [name for name in ("path", "qid", "label") if getattr(self, name) is None]
-            if missing:
-                raise ValueError(f"the loader {self.loader!r} needs {' and '.join(missing)}")
-            if self.arguments:
-                raise ValueError(f"the loader {self.loader!r} takes no arguments: its keys are path, qid, label, ...")
+        of_table = [name for name in ("qid", "label", "docid", "features") if getattr(self, name) is not None]
+        missing = [name for name in ("path", "qid", "label") if getattr(self, name) is None]
+        loader, columns = f"the loader {self.loader!r}", f"{', '.join(of_table)} name columns of a table"
+        refuse(
+            (of_table != [] and not self.is_table, f"{columns} ({', '.join(TABLES)}), and {loader} reads none"),
+            (self.is_table and missing != [], f"{loader} needs {' and '.join(missing)}"),
+            (self.is_table and self.arguments != {}, f"{loader} takes path, qid, label, ..., and no arguments"),
+        )
         return self
 
 
@@ -135,12 +130,10 @@ class SplitConfig(Section):
     @model_validator(mode="after")
     def _one_way(self) -> SplitConfig:
         fields = type(self).model_fields
-        by_column = ["train", "validation", "test", "others"]
-        given = [name for name in fields if getattr(self, name) != fields[name].default]
-        if self.column is None and (alone := [name for name in by_column if name in given]):
-            raise ValueError(f"{', '.join(alone)} need column, the column of the table that holds the parts")
-        if self.column is not None and (unread := [name for name in ("test_size", "salt") if name in given]):
-            raise ValueError(f"the parts come from column, so leave {' and '.join(unread)} out")
+        unread = ("train", "validation", "test", "others") if self.column is None else ("test_size", "salt")
+        given = [name for name in unread if getattr(self, name) != fields[name].default]
+        source = "a share of the queries, because column names none" if self.column is None else "column"
+        refuse((given != [], f"leave {' and '.join(given)} out: the parts come from {source}"))
         return self
 
 
@@ -194,18 +187,15 @@ class TrackingConfig(Section):
     @classmethod
     def _find_host(cls, given: Any) -> Any:
         # A misspelt host must not be noticed after the test part was opened.
-        if not isinstance(given, Mapping):
-            return given
-        name = given.get("host", cls.model_fields["host"].default)
+        name = given.get("host", cls.model_fields["host"].default) if isinstance(given, Mapping) else None
         if not isinstance(name, str):
             return given
         try:
-            _, default_uri = find_tracker(name)
+            return {"uri": find_tracker(name)[1], **given}
         except InvalidInput:
             raise
         except Exception as error:
             raise ValueError(f"the host {name!r} cannot be loaded: {type(error).__name__}: {error}") from error
-        return {"uri": default_uri, **given}
 
 
 class OutputConfig(Section):
@@ -290,6 +280,11 @@ class RankerConfig(Section):
     )
 
     @property
+    def searched(self) -> dict[str, Any]:
+        """The values or ranges that are searched, by parameter."""
+        return self.grid if self.search is None else self.search.distributions
+
+    @property
     def paths(self) -> list[str]:
         """Import paths of the estimator, or of the steps in their order."""
         return [self.estimator] if self.estimator is not None else [step.estimator for step in self.steps or ()]
@@ -313,12 +308,13 @@ class RankerConfig(Section):
 
     @model_validator(mode="after")
     def _one_of_each(self) -> RankerConfig:
-        if (self.estimator is None) == (self.steps is None):
-            found = "both" if self.steps is not None else "none of them"
-            raise ValueError(f"a ranker has either estimator or steps, found {found}")
-        if self.search is not None and self.grid:
-            raise ValueError("a ranker has either grid or search, found both: a list of values is a distribution too")
-        searched = self.search.distributions if self.search is not None else self.grid
-        if fixed := sorted(searched.keys() & self.params.keys()):
-            raise ValueError(f"{', '.join(fixed)} is fixed in params and searched: leave it out of one of them")
+        found = "both" if self.steps is not None else "none of them"
+        is_one = (self.estimator is None) != (self.steps is None)
+        is_both = self.search is not None and self.grid != {}
+        fixed = sorted(self.searched.keys() & self.params.keys())
+        refuse(
+            (not is_one, f"a ranker has either estimator or steps, found {found}"),
+            (is_both, "a ranker has either grid or search, found both: a list of values is a distribution too"),
+            (fixed != [], f"{', '.join(fixed)} is fixed in params and searched: leave it out of one of them"),
+        )
         return self

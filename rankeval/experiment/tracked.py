@@ -19,6 +19,8 @@ from rankeval.experiment.training import Trained
 from rankeval.report import Candidate, ExperimentFacts
 from rankeval.tracking import LoggedData, RunRecord, TrackedRun, find_tracker
 
+_TESTED = ("test", "correction", "claim", "margin")
+
 
 @dataclass
 class Run:
@@ -134,20 +136,11 @@ def record_of(
     run : Run
         When it began.
     """
+    tested = facts.comparison.settings
     return RunRecord(
         name=config.name,
-        params={
-            **_settings(config),
-            "comparison.test": facts.comparison.settings.test,
-            "comparison.correction": facts.comparison.settings.correction,
-            "comparison.claim": facts.comparison.settings.claim,
-            "comparison.margin": facts.comparison.settings.margin,
-        },
-        tags={
-            "rankeval.kind": "experiment",
-            "rankeval.headline": facts.comparison.headline,
-            **facts.guard.tags(),
-        },
+        params=_settings(config) | {f"comparison.{one}": getattr(tested, one) for one in _TESTED},
+        tags={"rankeval.kind": "experiment", "rankeval.headline": facts.comparison.headline} | facts.guard.tags(),
         comparison=facts.comparison,
         data=facts.data,
         artifacts={path: content for path, content in artifacts.items() if not path.startswith("predictions/")},
