@@ -64,8 +64,7 @@ with nullcontext(sys.argv[1]) if sys.argv[1:] else a_server() as address:
     mlflow.set_tracking_uri(address)
     mlflow.set_experiment("digits")
     guard = rk.Guard("digits", ledger="five-minutes-ledger")  # in a project of yours: rk.Guard("digits")
-    data = rk.datasets.load_digits_retrieval()
-    split = rk.dev_test_split(data, test_size=0.4, guard=guard, test_name="digits-test")
+    split = rk.dev_test_split(rk.datasets.load_digits_retrieval(), test_size=0.4, guard=guard, test_name="digits-test")
     dev, cosine = split.dev, split.test.X[:, 0]  # what the search in use ranks by
     gate = guard.gate(split.registered, baseline=cosine, budget=20, measure="nDCG@10")
     for name, model in RANKERS.items():
@@ -74,6 +73,7 @@ with nullcontext(sys.argv[1]) if sys.argv[1:] else a_server() as address:
         with mlflow.start_run(run_name=name):
             run = rkm.log_cross_validation(cv, data=dev)
             saved = rkm.log_ranker(ranker, X=dev, registered_model_name="digits")
-        print(f"{name}: {run.where}\n{rkm.promote('digits', saved.version, gate=gate, first=True)}\n")
-    print(rkm.leaderboard("digits", measure="nDCG@10", data=dev.name), end="\n\n")
+        print(f"\n{name}: {run.where}")
+        print(rkm.promote("digits", saved.version, gate=gate, first=True))
+    print("", rkm.leaderboard("digits", measure="nDCG@10", data=dev.name), "", sep="\n")
     print("in use:", rkm.load_evaluation("models:/digits@champion", "dev"))

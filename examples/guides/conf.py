@@ -9,6 +9,7 @@ stand nowhere: so all pages are gathered in the build folder first, and Sphinx i
 
     README.md                 -> index.md, with the table of contents
     .github/CONTRIBUTING.md   -> contributing.md, and SECURITY.md and CHANGELOG.md likewise
+    examples/guides/README.md -> the order of the menu
     examples/guides/*.md, png -> under their own names
     docstrings                -> reference.md, at its end: a table of names for each room
                                  reference/NAME.rst: a page for each name
@@ -129,21 +130,6 @@ SECTION = """
 ```
 """
 
-# The pages behind the first one, in groups, in the order in which a newcomer reads them.
-CONTENTS = {
-    "Start": ["own_data", "retold", "relevance_tests", "relevance_ci", "experiment_files"],
-    "Evaluate": ["conventions", "looking", "unjudged", "own_measure", "how_large", "spark"],
-    "Compare": ["comparing", "significance", "several_collections", "orders_of_systems", "models_of_variance"],
-    "Cross-validate and tune": ["cross_validation", "tuning", "early_stopping", "explaining", "cluster"],
-    "Guard": ["guard", "guard_rules", "guard_limits"],
-    "MLflow": [
-        "mlflow", "promoting", "promoting_rules", "mlflow_models", "mlflow_runs", "mlflow_evaluate", "mlflow_rag", "serving",
-    ],
-    "Reference": [
-        "reference", "measures", "runs_and_judgments", "files", "other_programs", "contributing", "security", "changelog",
-    ],
-}  # fmt: skip
-
 MENU = """
 ```{{toctree}}
 :hidden:
@@ -218,16 +204,25 @@ def write_reference(folder: Path) -> None:
         file.writelines(parts)
 
 
+def contents() -> dict[str, list[str]]:
+    """Return the pages behind the first one, in the groups and the order of the guides' README."""
+    groups = re.split(r"^## ", (GUIDES / "README.md").read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]
+    found = {group.partition("\n")[0]: re.findall(r"\]\((\w+)\.md\)", group) for group in groups}
+    found["Reference"] += ["contributing", "security", "changelog"]
+    return found
+
+
 def gather_pages(folder: Path) -> None:
     """Write all pages into an empty folder."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     for path in (*GUIDES.glob("*.md"), *GUIDES.glob("*.png")):
-        shutil.copy(path, folder)
+        if path.name != "README.md":  # the list of the guides, which is the menu here
+            shutil.copy(path, folder)
     for path in (ROOT / ".github" / "CONTRIBUTING.md", ROOT / ".github" / "SECURITY.md", ROOT / "CHANGELOG.md"):
         shutil.copy(path, folder / path.name.lower())
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    menus = [MENU.format(caption=caption, pages="\n".join(pages)) for caption, pages in CONTENTS.items()]
+    menus = [MENU.format(caption=caption, pages="\n".join(pages)) for caption, pages in contents().items()]
     (folder / "index.md").write_text("".join([readme, *menus]), encoding="utf-8")
     write_reference(folder)
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import ast
+import csv
 import doctest
 import importlib
 import os
 import pkgutil
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import forking
@@ -23,6 +26,7 @@ MODULES = sorted(module.name for module in pkgutil.walk_packages(rankeval.__path
 PROGRAMS = re.findall(
     r"```python\n(.*?)```\n\n```text\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL
 )
+SCORING = "rk.evaluate(split.test.y, split.test.X[:, 0], qid=split.test.qid)"
 # The one of five minutes starts a server, and has a test of its own.
 EXAMPLES = sorted(set((ROOT / "examples").glob("*.py")) - {ROOT / "examples" / "09_five_minutes_mlflow.py"})
 
@@ -43,15 +47,45 @@ def in_a_project(folder):
     return {name: value for name, value in os.environ.items() if name != "RANKEVAL_LEDGER"}
 
 
-@pytest.mark.parametrize(("program", "shown"), PROGRAMS)
-def test_the_readme_prints_what_it_shows(program, shown, tmp_path):
-    """Each program of the README, run as a user would, prints the block that stands below it."""
+def test_the_readme_prints_what_it_shows(tmp_path):
+    """Its programs, one after the other in one session, each print the block that stands below it."""
     path = tmp_path / "program.py"
-    path.write_text(f"__import__('warnings').simplefilter('error', UserWarning)\n{program}")
+    ends = "\nprint('-- end of a program')\n"
+    told = "__import__('warnings').simplefilter('error', UserWarning)\n"
+    path.write_text(told + "".join(program + ends for program, _ in PROGRAMS))
     done = forking.run(path, cwd=tmp_path, env=in_a_project(tmp_path))
     assert done.stderr == ""
     assert not (tmp_path / FOLDER).exists(), "it would refuse the reader's own work later"
-    assert done.stdout.split("\n") == shown.split("\n")
+    printed = done.stdout.split("-- end of a program\n")
+    assert [one.split("\n") for one in printed[:-1]] == [shown.split("\n") for _, shown in PROGRAMS]
+
+
+def test_what_the_readme_says_is_refused_is_refused(tmp_path):
+    """After its programs, in the same session: whatever does it, and not only the call that is named."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    named = re.search(r"`(rk\.cross_validate\(.*?\))` is refused from now on", text)[1]
+    calls = (named, "rk.QueryRanker(Ridge()).fit(split.test.X, split.test.y, qid=split.test.qid)", SCORING)
+    refusing = "".join(f"\ntry:\n    {call}\nexcept rk.errors.GuardRefusal:\n    print('refused')\n" for call in calls)
+    path = tmp_path / "program.py"
+    path.write_text("".join(program for program, _ in PROGRAMS) + refusing)
+    done = forking.run(path, cwd=tmp_path, env=in_a_project(tmp_path))
+    assert done.stdout.splitlines()[-3:] == ["refused"] * 3, done.stderr
+
+
+def test_the_readme_is_short():
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 130
+
+
+def test_the_readme_shows_the_headline_of_the_quickstart(tmp_path):
+    """As its command prints it, with the gains that the alternative text of the picture counts."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    command = [sys.executable, "-m", "rankeval", "run", str(ROOT / "configs" / "quickstart.yaml")]
+    done = subprocess.run(command, cwd=tmp_path, env=in_a_project(tmp_path), capture_output=True, text=True, check=True)
+    headline = done.stdout.partition("\n\n")[0]
+    assert f"```text\n{headline}\n```" in text
+    row = next(csv.DictReader((tmp_path / "rankeval-out" / "quickstart" / "comparison.csv").open(encoding="utf-8")))
+    counted = re.search(r"!\[The gain of each query: (\d+) won, (\d+) tied, (\d+) lost\]", text).groups()
+    assert counted == (row["wins"], row["ties"], row["losses"])
 
 
 def test_the_readme_names_the_values_of_three_conventions():
@@ -76,20 +110,20 @@ def test_the_readme_counts_tests_corrections_and_claims():
     assert "{} paired tests, {} corrections, {} claims".format(*counts) in text
 
 
-def test_the_readme_has_three_programs():
-    """Scoring, cross-validation, the guard."""
-    assert len(PROGRAMS) == 3
+def test_the_readme_has_two_programs():
+    """Scoring, and cross-validation with the guard."""
+    assert len(PROGRAMS) == 2
 
 
 def test_the_readme_shows_the_example_of_five_minutes():
-    """Its steps are lines of the example, and what it prints are those that the example's own test finds."""
+    """Its steps are lines of the example, and what it prints is what the example's own test finds."""
     text = (ROOT / "README.md").read_text(encoding="utf-8")
-    section = text.partition("## MLflow in five minutes")[2].partition("\n## ")[0]
+    section = text.partition("## MLflow")[2].partition("\n## ")[0]
     steps = re.search(r"```python\n(.*?)```", section, re.DOTALL)[1].splitlines()
     example = (ROOT / "examples" / "09_five_minutes_mlflow.py").read_text(encoding="utf-8")
     assert [line.strip() for line in steps if line.strip() not in example] == []
-    said = re.findall(r"^digits@champion: (.*?)[.;]", section, re.MULTILINE)
-    assert said == ["moved from no version to version 1", "stays with version 1", "stays with version 1"]
+    said = re.findall(r"^digits@champion: (.*?)[.;].*(decision \d+ of \d+)", section, re.MULTILINE)
+    assert said == [("moved from no version to version 1", "decision 1 of 20")]
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)

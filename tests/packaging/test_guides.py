@@ -13,7 +13,8 @@ import pytest
 from rankeval.ledger.discovery import FOLDER
 
 ROOT = Path(__file__).resolve().parents[2]
-GUIDES = [*sorted((ROOT / "examples" / "guides").glob("*.md")), ROOT / ".github" / "CONTRIBUTING.md"]
+LIST = ROOT / "examples" / "guides" / "README.md"
+GUIDES = [*sorted({*LIST.parent.glob("*.md")} - {LIST}), ROOT / ".github" / "CONTRIBUTING.md"]
 MARK, NEEDS = "--- block of line", "python needs "
 FAILS = """
 try:
@@ -155,6 +156,11 @@ def test_a_guide_is_one_sitting(path):
         "CONTRIBUTING.md": 430,
     }
     assert len(path.read_text(encoding="utf-8").splitlines()) < longest.get(path.name, 210)
+
+
+def test_the_list_has_each_guide_once():
+    found = re.findall(r"\]\((\w+\.md)\)", LIST.read_text(encoding="utf-8"))
+    assert sorted(found) == [path.name for path in GUIDES if path.parent == LIST.parent]
 
 
 def test_the_guide_to_cross_validation_has_its_twelve_ways():

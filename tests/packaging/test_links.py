@@ -32,8 +32,8 @@ def anchors(path: Path) -> set[str]:
 def test_each_link_into_the_checkout_exists(page):
     for inline, defined in links(page.read_text(encoding="utf-8")):
         target = inline or defined
-        if target.startswith((f"{HOME}blob/main/", f"{HOME}tree/main/")):
-            target = "/" + re.sub(r"^(blob|tree)/main/", "", target.removeprefix(HOME))
+        if re.match(rf"{HOME}(blob|raw|tree)/main/", target):
+            target = "/" + re.sub(r"^(blob|raw|tree)/main/", "", target.removeprefix(HOME))
         elif re.match(r"[a-z]+:", target):
             continue
         name, _, anchor = target.partition("#")
