@@ -1,6 +1,6 @@
 """MLflow in five minutes: cross-validate, log, register, compare and promote rankers, one call a step.
 
-    pip install rankeval-mlflow
+    python -m pip install .                 # in a clone of the repository
     python 09_five_minutes_mlflow.py        # starts a server of its own in this folder, and ends it
     python 09_five_minutes_mlflow.py URI    # uses your server, or a file such as sqlite:///mlflow.db
 
