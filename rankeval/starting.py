@@ -106,16 +106,14 @@ def _facts(
         return facts, {"files": f"judgments and a run: {no_config}" if runs else "LETOR"}
     guessed = guess(table, named, features, ask)
     is_scored = "score" in guessed.roles and not features
+    facts |= {"guess": guessed, "loader": guessed.format, "config": not is_scored}
+    if is_scored:
+        return facts, guessed.roles | {"files": f"scores: {no_config}"}
     left_out = ", ".join(f"{name!r} ({reason})" for name, reason in guessed.left_out.items())
-    if not guessed.features and not is_scored:
+    if not guessed.features:
         raise InvalidInput(f"no column is left: {left_out}", argument="features", where=str(table), remedy="name some")
     shown = f"{len(guessed.features)}: {textwrap.shorten(', '.join(guessed.features), _LONGEST, placeholder=' ...')}"
-    told = (
-        {"files": f"scores: {no_config}"}
-        if is_scored
-        else {"features": shown, "left out": left_out or ("all others" if features else "nothing")}
-    )
-    return facts | {"guess": guessed, "loader": guessed.format, "config": not is_scored}, guessed.roles | told
+    return facts, guessed.roles | {"features": shown, "left out": left_out or ("all others" if features else "nothing")}
 
 
 def _is_letor(path: Path) -> bool:

@@ -275,6 +275,14 @@ def test_scores_without_features_make_a_relevance_test_only(rankeval, suffix):
     assert baseline.per_query.equals(expected.per_query)
 
 
+def test_a_score_that_is_named_makes_a_relevance_test_though_there_are_features(rankeval):
+    rows().to_parquet("shop.parquet")
+    assert rankeval("init", "shop.parquet", "--score", "bm25")[0] == 0
+    assert not Path("experiment.yaml").exists()
+    assert rankeval("init", "shop.parquet", "--score", "bm25", "--features", "length", "--into", "other")[0] == 0
+    assert load_config("other/experiment.yaml").data.features == ["length"]
+
+
 def test_a_table_with_neither_features_nor_scores_is_refused(rankeval):
     rows()[["search_id", "grade", "position"]].to_csv("shop.csv", index=False)
     code, _, err = rankeval("init", "shop.csv")

@@ -455,9 +455,8 @@ def _evaluations(
     names = [path.name.removesuffix(".gz").removesuffix(".zst") for path in runs]
     if len(set(names)) < len(names):
         names = [str(path) for path in runs]
+    how: dict[str, Any] = {"measures": measures, "convention": convention}
     return {
-        name: evaluate_run(
-            judgments, Run.read(path, limits=limits), measures=measures, convention=convention, name=name
-        )
+        name: evaluate_run(judgments, Run.read(path, limits=limits), **how, name=name)
         for name, path in zip(names, runs, strict=True)
     }

@@ -364,10 +364,7 @@ def export(
 @options(f"query ledger {COLLECTION}")
 def exempt(
     project: Project,
-    test: Annotated[
-        str,
-        typer.Argument(metavar="TEST", help="Name of the collection; PROJECT/NAME if another project registered it."),
-    ],
+    test: Annotated[str, typer.Argument(metavar="TEST", help="Its name; PROJECT/NAME if of another project.")],
     reason: Reason,
     *,
     query: list[str] | None,
@@ -471,12 +468,11 @@ def _of_beir(line: str) -> tuple[str, str, str]:
 
 def _scores(path: Path, limits: Limits) -> list[float]:
     """Read the scores of rows in their order: one number a line, or the column ``score`` of a table."""
-    from rankeval.io.opening import PARQUET, read_bytes, read_text, reading
+    from rankeval.io.opening import read_bytes, read_text, reading
     from rankeval.io.tables import open_table
 
-    start = read_bytes(path, limits)[:1024]
-    first = start.partition(b"\n")[0].strip()
-    if not start.startswith(PARQUET) and _number(first.decode(errors="replace")) is not None:
+    first = read_bytes(path, limits)[:1024].partition(b"\n")[0]
+    if _number(first.decode(errors="replace")) is not None:
         lines = read_text(path, limits).decode().splitlines()
         return [_checked(line, f"{path}, line {number}") for number, line in enumerate(lines, start=1)]
     with reading(path, limits) as file:

@@ -53,12 +53,7 @@ COLLECTION = "qrels texts data qid label docid features part input_format limit"
 
 # name: (type, default, help, flags); the flag is the name if none is given.
 OPTIONS: dict[str, tuple[Any, ...]] = {
-    "measures": (
-        list[str],
-        DEFAULT_MEASURES,
-        "A measure, such as nDCG@10; may be given several times.",
-        "--measure -m",
-    ),
+    "measures": (list[str], DEFAULT_MEASURES, "A measure, such as nDCG@10; several times.", "--measure -m"),
     "measure": (str, "nDCG@10", "The measure that decides.", "--measure -m"),
     "secondary": (TEXTS, None, "A measure to show besides; several times."),
     # How rankings are scored.
@@ -99,11 +94,7 @@ OPTIONS: dict[str, tuple[Any, ...]] = {
     # A test collection in files.
     "qrels": (FILE, None, "Judgments, in any format that rankeval evaluate reads."),
     "texts": (FILE, None, "With --qrels: the texts of the queries, QUERY<tab>TEXT a line or BEIR's queries.jsonl."),
-    "data": (
-        FILE,
-        None,
-        "Rows with labels: a table (--qid, --label), a LETOR file, or a folder whose test part counts.",
-    ),
+    "data": (FILE, None, "Rows with labels: a table (--qid, --label), a LETOR file or a folder's test part."),
     "qid": (TEXT, None, "Column of the query, in a table."),
     "label": (TEXT, None, "Column of the relevance, in a table."),
     "docid": (TEXT, None, "Column of the document, in a table."),

@@ -157,7 +157,7 @@ def print_rows(header: Sequence[str], rows: Sequence[Sequence[Any]], output: For
 
         tell(rows_to_text([visible(name) for name in header], [[_shown(value) for value in row] for row in rows]))
         return
-    unknown = math.isnan if output is Format.csv else _is_not_finite
+    unknown = math.isnan if output is Format.csv else lambda value: not math.isfinite(value)
     plain = [[_plain(value, unknown) for value in row] for row in rows]
     if output is Format.json:
         import json
@@ -178,10 +178,6 @@ def _cell(text: str) -> str:
     # Control characters as escapes, and ' before a text that a spreadsheet would take for a formula.
     text = visible(text)
     return f"'{text}" if text.startswith(_FORMULA) else text
-
-
-def _is_not_finite(value: float) -> bool:
-    return not math.isfinite(value)
 
 
 def _plain(value: Any, unknown: Callable[[float], bool]) -> Any:

@@ -186,18 +186,12 @@ def _check_comparison(config: ExperimentConfig) -> None:
         correction = CORRECTIONS[chosen("correction", asked.correction, CORRECTIONS)]
         check_claim(asked.claim, asked.margin)
     if correction.all_pairs_only:
-        raise ConfigError(
-            f"{asked.correction} compares all pairs, and an experiment compares with its baseline",
-            argument="comparison.correction",
-            remedy="choose another one",
-        )
+        problem = f"{asked.correction} compares all pairs, and an experiment compares with its baseline"
+        raise ConfigError(problem, argument="comparison.correction", remedy="choose another one")
     if not unguarded(config) and (asked.test, asked.correction) != ("randomization", "max_t"):
-        raise ConfigError(
-            f"found test {asked.test!r} and correction {asked.correction!r}; the guard's plans freeze randomization "
-            "with max_t, so that the openings of a test part are one family",
-            argument="comparison",
-            remedy="leave the keys out, or switch the guard off (guard: off)",
-        )
+        found, expected = f"{asked.test} with {asked.correction}", "randomization with max_t, as the guard's plans have"
+        remedy = "leave the keys out, or switch the guard off (guard: off)"
+        raise ConfigError(argument="comparison", found=found, expected=expected, remedy=remedy)
 
 
 def _check_tracker(config: ExperimentConfig) -> None:

@@ -124,8 +124,8 @@ def blaming(key: str, problem: str = "") -> Iterator[None]:
     try:
         yield
     except RankevalError as error:
-        fields = {name: getattr(error, name) for name in ("problem", "found", "expected", "where", "remedy")}
-        raise ConfigError(**fields, argument=".".join(filter(None, (key, error.argument))) or None) from error
+        below = ".".join(filter(None, (key, error.argument)))
+        raise ConfigError(**error.fields | {"argument": below or None}) from error
     except Exception as error:
         if not problem:
             raise
@@ -280,7 +280,7 @@ class ExperimentConfig(Section):
                 column is not None and not data.is_table,
                 f"split.column names a column of a table, and the loader is {data.loader!r}",
             ),
-            (column in roles, f"split.column and data.{roles.get(column)} are both {column!r}"),
+            (column in roles, f"split.column and data.{roles.get(column or '')} are both {column!r}"),
         )
         return self
 

@@ -42,12 +42,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class TestPart:
-    """The test part, and its guard or the reason why it has none."""
+    """The test part, and its guard if it has one."""
 
     data: RankingData
     guard: Guard | None
     registered: Any = None
-    unguarded: str = ""
 
 
 def unguarded(config: ExperimentConfig) -> str:
@@ -126,7 +125,7 @@ def guard_test_part(config: ExperimentConfig, parts: Parts) -> TestPart:
     """
     guard = check_parts(config, parts)
     if guard is None or config.guard is None:
-        return TestPart(parts.test, None, unguarded=unguarded(config))
+        return TestPart(parts.test, None)
     Ledger(_ledger_url(config)).check_writable()
     registered = guard.register(parts.test.name or "test", parts.test, supersedes=config.guard.supersedes)
     return TestPart(parts.test, guard, registered)
@@ -233,20 +232,18 @@ def open_test(config: ExperimentConfig, part: TestPart, scores: Mapping[str, NDA
     scores : mapping of str to ndarray of shape (n_test_rows,)
         The scores of each winner.
     """
-    level = config.comparison.alpha
-    asked: dict[str, Any] = {"baseline": config.baseline, "alpha": level, "rng": config.seed}
-    asked |= {"claim": config.comparison.claim, "margin": config.comparison.margin}
+    data, tested = part.data, config.comparison
+    asked = tested.model_dump(include={"alpha", "claim", "margin"}) | {"baseline": config.baseline, "rng": config.seed}
     if part.guard is None or config.guard is None:
-        options: dict[str, Any] = {"qid": part.data.qid, "measures": config.all_measures}
-        options["convention"] = config.convention
-        evaluations = {name: evaluate(part.data.y, one, **options, name=name) for name, one in scores.items()}
+        how: dict[str, Any] = {"qid": data.qid, "measures": config.all_measures, "convention": config.convention}
+        evaluations = {name: evaluate(data.y, one, **how, name=name) for name, one in scores.items()}
         if config.baseline is None:
             (name,) = evaluations
-            comparison = comparison_of_one(name, evaluations[name], alpha=level)
+            comparison = comparison_of_one(name, evaluations[name], alpha=tested.alpha)
         else:
-            asked |= {"test": config.comparison.test, "correction": config.comparison.correction}
-            comparison = compare(evaluations, measures=config.all_measures[:1], **asked)
-        return Opened(comparison, evaluations, GuardFacts(active=False, reason=part.unguarded))
+            asked |= {"test": tested.test, "correction": tested.correction, "measures": config.all_measures[:1]}
+            comparison = compare(evaluations, **asked)
+        return Opened(comparison, evaluations, GuardFacts(active=False, reason=unguarded(config)))
     guard = part.guard
     plan = guard.freeze(
         part.registered,
@@ -264,7 +261,6 @@ def open_test(config: ExperimentConfig, part: TestPart, scores: Mapping[str, NDA
     # These rankings are open now: any measure of them is free, so nothing is left to refuse.
     rules = get_convention(config.convention)
     wanted = parse_measures(config.all_measures, rules)
-    data = part.data
     evaluations = {n: score(Given(data.y, one, data.qid).join(rules), wanted, name=n) for n, one in scores.items()}
     if config.guard.fresh:  # the others are not open
         opened = {name: one for name, one in comparison.evaluations.items() if isinstance(one, Evaluation)}

@@ -91,10 +91,10 @@ def guess(path: Path, named: Mapping[str, str], features: Sequence[str] | None =
     wanted = [one for name in features or () for one in ([name] if name in table else name.split(","))]
     for role, name in [*named.items(), *(("features", name) for name in wanted)]:
         if name not in table:
-            raise unknown("column", name, table).having(argument=role, where=source.path)
+            raise unknown("column", name, found).having(argument=role, where=source.path)
     roles = dict(named)
     for role in [role for role in _NAMES["roles"] if role not in named]:
-        free = sorted({*table} - {*roles.values(), *wanted})
+        free = sorted(found.keys() - {*roles.values(), *wanted})
         fit = [name for name in free if _fits(role, table[name], table, roles)]
         likely = _likely(role, fit, table)
         if len(likely) == 1:
@@ -107,7 +107,7 @@ def guess(path: Path, named: Mapping[str, str], features: Sequence[str] | None =
                 remedy = f"name the column; these may be it: {', '.join(map(repr, may_be[:_SHOWN])) or 'none'}"
                 raise InvalidInput(problem, argument=role, where=source.path, remedy=remedy)
             roles[role] = ask(role, may_be)
-    kept = [name for name in table if name in (wanted or table) and name not in roles.values()]
+    kept = [name for name in found if name in (wanted or found) and name not in roles.values()]
     if not wanted:
         reasons |= {name: _reason(name, table[name], table[roles["relevance"]]) for name in kept if name not in reasons}
         kept = [name for name in kept if not reasons[name]]

@@ -175,11 +175,8 @@ def split(config: ExperimentConfig, loaded: Loaded, *, watched: bool) -> Parts:
     else:
         parts = dict(loaded.rows)
         if "test" not in parts or len(parts) < 2:
-            raise ConfigError(
-                f"{config.data.path} has {' and '.join(parts) or 'no parts'}; expected test and at least one of train "
-                "and vali",
-                argument="data.path",
-            )
+            problem = f"{config.data.path} has {' and '.join(parts) or 'no parts'}"
+            raise ConfigError(problem, argument="data.path", remedy="give it test, and train or vali")
         test = parts.pop("test")
         if len(parts) < 2:
             (dev,) = parts.values()
@@ -296,9 +293,6 @@ def _bound(function: Any, data: DataConfig) -> Callable[[], Any]:
         signature(function).bind(*positional, **arguments)
     except TypeError as error:
         lacks_path = data.path is None and "path" in signature(function).parameters
-        raise ConfigError(
-            f"the loader {data.loader!r} cannot be called like this: {error}",
-            argument="data",
-            remedy="set data.path" if lacks_path else None,
-        ) from error
+        problem, remedy = f"the loader {data.loader!r} cannot be called like this: {error}", "set data.path"
+        raise ConfigError(problem, argument="data", remedy=remedy if lacks_path else None) from error
     return partial(function, *positional, **arguments)

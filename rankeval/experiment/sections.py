@@ -7,7 +7,6 @@ The models are the only list of keys: defaults, checks, near misses in errors (`
 from __future__ import annotations
 
 from collections.abc import Mapping
-from numbers import Real
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
@@ -27,8 +26,8 @@ Seed = Annotated[int, Field(strict=True, ge=0, le=2**32 - 1)]
 """A seed that scikit-learn accepts. The type is strict, because pydantic reads true as 1."""
 
 _BOUND = 2**62
-RANGES = ("int", "float", "log_float")
-"""Names of distributions: whole numbers, numbers, and numbers whose logarithm is uniform."""
+RANGES = {"int": -_BOUND, "float": -_BOUND, "log_float": 0}
+"""Whole numbers, numbers, and numbers whose logarithm is uniform; each with a bound below."""
 
 
 class Section(BaseModel):
@@ -239,17 +238,13 @@ class SearchConfig(Section):
 
 
 def _is_distribution(given: Any) -> bool:
-    if isinstance(given, list):
-        return bool(given)
-    if not isinstance(given, Mapping) or len(given) != 1:
-        return False
-    (kind, bounds), *_ = given.items()
-    if kind not in RANGES or not isinstance(bounds, list) or len(bounds) != 2:
-        return False
-    if not all(isinstance(one, int if kind == "int" else Real) and not isinstance(one, bool) for one in bounds):
-        return False
-    low, high = bounds
-    return bool((0 if kind == "log_float" else -_BOUND) < low < high < _BOUND)  # false for nan and infinity
+    if not isinstance(given, dict) or len(given) != 1:
+        return isinstance(given, list) and given != []
+    match next(iter(given.items())):
+        case kind, [int() | float() as low, int() | float() as high] if kind in RANGES:
+            types = {int} if kind == "int" else {int, float}  # and no bool, which is an int to Python
+            return {type(low), type(high)} <= types and RANGES[kind] < low < high < _BOUND  # false for nan
+    return False
 
 
 class RankerConfig(Section):

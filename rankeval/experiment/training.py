@@ -23,6 +23,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from functools import cache
 from importlib import metadata
@@ -157,14 +158,10 @@ def _packed_ranker(model: QueryRanker | bytes | None, rows: Any, config: Experim
 
     A ranker that is not packed goes to the tracker as it is, and the tracker says why it cannot be saved.
     """
-    named = None if config.tracking is None else config.tracking.host
-    pack = host(named).pack if named else None
-    if named is None or pack is None:
-        return {}
-    try:
-        return {named: pack(model, rows)}
-    except Exception:  # noqa: BLE001 - the code of another package may raise anything, and the tracker tells what
-        return {}
+    if config.tracking is not None and (pack := host(config.tracking.host).pack):
+        with suppress(Exception):  # the code of another package may raise anything, and the tracker tells what
+            return {config.tracking.host: pack(model, rows)}
+    return {}
 
 
 def tune(ranker: QueryRanker, name: str, parts: Parts, *, config: ExperimentConfig) -> Trained:
