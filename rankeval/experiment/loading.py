@@ -175,8 +175,8 @@ def split(config: ExperimentConfig, loaded: Loaded, *, watched: bool) -> Parts:
     else:
         parts = dict(loaded.rows)
         if "test" not in parts or len(parts) < 2:
-            problem = f"{config.data.path} has {' and '.join(parts) or 'no parts'}"
-            raise ConfigError(problem, argument="data.path", remedy="give it test, and train or vali")
+            found = f"{config.data.path} has {' and '.join(parts) or 'no parts'}"
+            raise ConfigError(f"{found}; expected test and at least one of train and vali", argument="data.path")
         test = parts.pop("test")
         if len(parts) < 2:
             (dev,) = parts.values()

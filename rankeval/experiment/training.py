@@ -7,7 +7,8 @@ a changed setting is never answered with an old result::
     rankeval-out/<experiment>/kept/<digest>/scores.parquet     scores of the test part
                                             dev.parquet        out-of-fold `Evaluation`
                                             predictions.parquet   out-of-fold score of each row of dev
-                                            facts.json         chosen parameters, the search, folds, seconds
+                                            folds.parquet      measures and seconds of each fold
+                                            facts.json         chosen parameters, the search, seconds
                                             model-<host>       the fitted ranker as its tracking host packed it
 
 Nobody here reads what a host packed: it goes back to the host with the next run. A folder is filled under another name
@@ -45,14 +46,13 @@ from rankeval.experiment.config import ExperimentConfig
 from rankeval.experiment.loading import Parts
 from rankeval.experiment.sections import SearchConfig
 from rankeval.model_selection.results import CrossValidation, Split
-from rankeval.significance.columns import FOLD
 from rankeval.tracking import LoggedData, host
 
 if TYPE_CHECKING:
     from rankeval.model_selection.ranker import QueryRanker
 
 
-FORMAT = 3
+FORMAT = 4
 """Part of every digest; to be increased when the cached content or its computation changes.
 
 The fields of an `Evaluation` are parts of it as they are: a version that stores others trains anew.
@@ -362,8 +362,8 @@ def read_cached(folder: Path, *, name: str) -> Trained | None:
             params=dict(facts["params"]),
             search=pd.DataFrame(facts["search"]["rows"], columns=facts["search"]["columns"]),
             validation=CrossValidation(
-                dev := replace(Evaluation.load(folder / "dev.parquet"), name=name),
-                _folds(facts["folds"], dev.measure_names),
+                replace(Evaluation.load(folder / "dev.parquet"), name=name),
+                pd.read_parquet(folder / "folds.parquet"),
                 pq.read_table(folder / "predictions.parquet")["score"].to_numpy(),
                 splits=tuple(Split(int(train), int(test), str(digest)) for train, test, digest in facts["splits"]),
             ),
@@ -377,12 +377,6 @@ def read_cached(folder: Path, *, name: str) -> Trained | None:
             f"the cached result in {folder} is damaged (facts.json or a .parquet beside it: {why})",
             remedy="remove the folder to tune the candidate again",
         ) from error
-
-
-def _folds(table: Mapping[str, Any], measures: Iterable[str]) -> pd.DataFrame:
-    rows = pd.DataFrame(table["rows"], columns=table["columns"])
-    kinds = {"n_queries": "int64", **dict.fromkeys((*measures, "fit_seconds", "score_seconds"), "float64")}
-    return rows[list(kinds)].astype(kinds).set_axis(pd.RangeIndex(len(rows), name=FOLD))
 
 
 def read_packed(folder: Path, host: str) -> bytes | None:
@@ -421,12 +415,12 @@ def write_cached(folder: Path, done: Trained, packed: Mapping[str, bytes]) -> No
         pq.write_table(pa.table({"score": done.scores}), draft / "scores.parquet")
         pq.write_table(pa.table({"score": done.validation.predictions}), draft / "predictions.parquet")
         done.dev.save(draft / "dev.parquet")
+        done.validation.folds.to_parquet(draft / "folds.parquet")
         for host, content in packed.items():
             _packed(draft, host).write_bytes(content)
         facts = {
             "params": done.params,
-            "search": _table(done.search),
-            "folds": _table(done.validation.folds),
+            "search": {"columns": list(done.search.columns), "rows": done.search.to_numpy(dtype=object).tolist()},
             "splits": [[split.n_train, split.n_test, split.digest] for split in done.validation.splits],
             "seconds": done.seconds,
             "n_iterations": done.n_iterations,
@@ -441,7 +435,3 @@ def write_cached(folder: Path, done: Trained, packed: Mapping[str, bytes]) -> No
                 raise
     finally:
         shutil.rmtree(draft, ignore_errors=True)
-
-
-def _table(frame: pd.DataFrame) -> dict[str, Any]:
-    return {"columns": list(map(str, frame.columns)), "rows": list(frame.itertuples(index=False, name=None))}

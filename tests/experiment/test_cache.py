@@ -38,19 +38,15 @@ def test_what_is_kept_comes_back(tuned, tmp_path):
     assert read_cached(tmp_path / "nothing", name="renamed") is None
 
 
-def without_measure(facts):
-    facts["folds"]["columns"][1] = "other"
+def without_column(facts):
+    facts["search"]["columns"].pop()
 
 
 def endless(facts):
     facts["splits"][0][0] = float("inf")
 
 
-def text_in_folds(facts):
-    facts["folds"]["rows"][0][1] = "much"
-
-
-@pytest.mark.parametrize("damage", [without_measure, endless, text_in_folds])
+@pytest.mark.parametrize("damage", [without_column, endless])
 def test_a_damaged_file_is_named(damage, tuned, tmp_path):
     write_cached(tmp_path / "kept", tuned, {})
     path = tmp_path / "kept" / "facts.json"
@@ -58,4 +54,13 @@ def test_a_damaged_file_is_named(damage, tuned, tmp_path):
     damage(facts)
     path.write_text(json.dumps(facts))
     with pytest.raises(InvalidInput, match=r"kept is damaged \(facts.json"):
+        read_cached(tmp_path / "kept", name="ridge")
+
+
+@pytest.mark.parametrize("name", ["dev", "folds", "predictions", "scores"])
+def test_a_table_that_was_cut_off_is_named(name, tuned, tmp_path):
+    write_cached(tmp_path / "kept", tuned, {})
+    path = tmp_path / "kept" / f"{name}.parquet"
+    path.write_bytes(path.read_bytes()[:-9])
+    with pytest.raises(InvalidInput, match=r"kept is damaged"):
         read_cached(tmp_path / "kept", name="ridge")

@@ -275,9 +275,9 @@ def all_kinds(folder: Path) -> list[Kind]:
     ids = {"qid": [f"q{row // 4}" for row in range(24)], "docid": [f"d{row}" for row in range(24)]}
     search = {"columns": ["x"], "rows": [[1.0]]}
     kept = Kept(folder)
-    folds = {"columns": ["n_queries", "AP", "fit_seconds", "score_seconds"], "rows": [[3, 0.5, 0.1, 0.2]]}
+    folds = parquet_bytes(n_queries=[3], AP=[0.5], fit_seconds=[0.1], score_seconds=[0.2])
     facts = json.dumps({
-        "params": {"a": 1.5}, "search": search, "folds": folds, "splits": [[6, 3, "a1b2"]], "seconds": 2.5,
+        "params": {"a": 1.5}, "search": search, "splits": [[6, 3, "a1b2"]], "seconds": 2.5,
         "n_iterations": 7,
     }).encode()  # fmt: skip
     features = {"x": [row / 8 for row in range(24)], "flag": [row % 2 == 0 for row in range(24)]}
@@ -322,7 +322,7 @@ def all_kinds(folder: Path) -> list[Kind]:
         Kind("pyproject.toml", PYPROJECT, read_pyproject),
         Kind("record.json", record_text(), read_record),
         Kind("facts.json", facts, lambda path: read_cached(path.parent, name="x"), beside=(
-            ("dev.parquet", evaluation_file(folder)),
+            ("dev.parquet", evaluation_file(folder)), ("folds.parquet", folds),
             *((f"{name}.parquet", parquet_bytes(score=[0.5, 1.5])) for name in ("scores", "predictions")))),
         Kind("sniffed", RUN, run_rows),
     ]  # fmt: skip
