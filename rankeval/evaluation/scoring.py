@@ -261,8 +261,7 @@ def _count_documents(queries: Ints, judged: Judged, ties: Groups, counts: dict[s
     if judged.judged is None:
         counts["judged"][queries] = judged.n_retrieved
     else:
-        sums = np.concatenate(([0], np.cumsum(judged.judged)))
-        counts["judged"][queries] = sums[judged.offsets[1:]] - sums[judged.offsets[:-1]]
+        counts["judged"][queries] = np.diff(offsets_of(judged.judged)[judged.offsets])
 
 
 def _are_fixed(judged: Judged, convention: Convention) -> NDArray[np.bool_]:
