@@ -457,18 +457,14 @@ def aggregate_errors(evaluation: Evaluation) -> pd.Series[float]:
     """
     import pandas as pd
 
-    return pd.Series(_aggregate_errors(evaluation), name=evaluation.name, dtype=np.float64)
-
-
-def _aggregate_errors(evaluation: Evaluation) -> dict[str, float]:
     errors, weights = evaluation.facts.errors, evaluation.weights
+    found = pd.Series(0.0, index=list(evaluation.measure_names), name=evaluation.name)
     if errors is None or not evaluation.n_queries:
-        return dict.fromkeys(evaluation.measure_names, 0.0)
+        return found
     weights = np.ones(evaluation.n_queries) if weights is None else weights
     total, values = float(weights.sum()), aggregates(evaluation)
     # Each query is drawn on its own, so the squares of the errors add up.
-    of_sums = np.sqrt((weights[:, None] ** 2 * errors**2).sum(axis=0))
-    found = dict(zip(evaluation.measure_names, of_sums.tolist(), strict=True))
+    found[:] = np.sqrt((weights[:, None] ** 2 * errors**2).sum(axis=0))
     for name, one in by_name(evaluation).items():
         if one.family.aggregate != "sum":
             found[name] /= total
@@ -479,7 +475,7 @@ def _aggregate_errors(evaluation: Evaluation) -> dict[str, float]:
 
 def _draws_note(evaluation: Evaluation) -> str:
     """Say which values are means over drawn orders, and how uncertain that leaves the aggregate."""
-    errors, drawn = _aggregate_errors(evaluation), evaluation.facts.drawn.sum(axis=0).tolist()
+    errors, drawn = aggregate_errors(evaluation), evaluation.facts.drawn.sum(axis=0).tolist()
     said = [
         f"{label} in {count(number, 'query')} (standard error of the "
         f"{_WORDS[one.family.aggregate]} {errors[label]:.2g})"
