@@ -144,16 +144,14 @@ def _draw_intervals(axes: Axes, part: pd.DataFrame, edges: Sequence[float]) -> N
     has_outer = "outer_low" in part
     columns = ["difference", "ci_low", "ci_high", *(["outer_low", "outer_high"] if has_outer else [])]
     numbers = part[columns].to_numpy(dtype=np.float64)
-    shades = (
-        np.nan_to_num(part["band"].to_numpy(dtype=np.float64), posinf=0.0) if "band" in part else np.zeros(len(part))
-    )
-    left, right = _limits(axes, numbers, shades, np.asarray(edges))
+    shades = np.nan_to_num(np.asarray(part.get("band", np.zeros(len(part))), dtype=np.float64), posinf=0.0)
+    limits = _limits(axes, numbers, shades, -shades, np.asarray(edges))
     for place, (row, shade, color, clear) in enumerate(zip(numbers, shades, *_colors(part), strict=True)):
         if shade > 0:
             axes.fill_betweenx([place - 0.42, place + 0.42], -shade, shade, color=BAND, linewidth=0, zorder=0)
         if has_outer:
-            _draw_line(axes, place, row[3:], (left, right), color, 1.2)
-        _draw_line(axes, place, row[1:3], (left, right), color, 2.8 if has_outer else 2)
+            _draw_line(axes, place, row[3:], limits, color, 1.2)
+        _draw_line(axes, place, row[1:3], limits, color, 2.8 if has_outer else 2)
         axes.plot(row[0], place, "o", color=color, markersize=6, markerfacecolor=color if clear else "white")
     for edge in edges:
         axes.axvline(edge, color=SOFT, linewidth=1, linestyle="--", zorder=1)
@@ -196,8 +194,7 @@ def _colors(part: pd.DataFrame) -> tuple[list[str], list[bool]]:
 
 def _limits(axes: Axes, *numbers: Floats) -> tuple[float, float]:
     """Set the ends of the axis a little beyond all finite numbers and zero."""
-    shades = numbers[1:2]
-    every = np.concatenate([each.ravel() for each in (*numbers, *(-shade for shade in shades), np.zeros(1))])
+    every = np.concatenate([each.ravel() for each in (*numbers, np.zeros(1))])
     finite = every[np.isfinite(every)]
     span = float(np.ptp(finite))
     room = 0.06 * span if span > FLAT else NARROWEST  # an axis of rounding errors would show differences where none are
