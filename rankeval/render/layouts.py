@@ -72,9 +72,7 @@ def best_and_second(
     DataFrame
         Shaped like `frame`, of "best", "second" and "". With two systems only the best is marked.
     """
-    import pandas as pd
-
-    marks = pd.DataFrame("", index=frame.index, columns=frame.columns)
+    marks = _blank(frame)
     places = {1: "best", 2: "second"} if len(frame) > 2 else {1: "best"}
     for column in frame:
         shown = frame[column].astype(float)
@@ -210,7 +208,7 @@ def by_comparison(
     }
     parts = table[list(table)[: list(table).index("measure")]].astype(str)  # their name is the reader's
     frame = pd.DataFrame({f"by {name}" if name in columns else name: parts[name] for name in parts} | columns)
-    marks = pd.DataFrame("", index=frame.index, columns=frame.columns)
+    marks = _blank(frame)
     marks["p adjusted"] = np.where(parted, PARTED, "")
     numeric = ("mean", "its mean", "difference", "gain", "p", "p adjusted", "effect", "detectable")
     return Table(frame, marks=marks, numeric=numeric)

@@ -54,11 +54,11 @@ def bare(axes: Axes) -> None:
     axes.tick_params(colors=INK, labelsize=9)
 
 
-def write_caption(figure: Figure, caption: str, *, width: int = 105) -> None:
+def write_caption(figure: Figure, caption: str) -> None:
     """Write a caption above a figure, if there is any, and make the figure higher by its lines."""
     if not caption:
         return
-    lines = textwrap.wrap(caption, width)
+    lines = textwrap.wrap(caption, 105)
     figure.suptitle("\n".join(lines), x=0.01, ha="left", fontsize=9, color=SOFT, parse_math=False)
     figure.set_figheight(figure.get_figheight() + 0.15 * len(lines))
 
