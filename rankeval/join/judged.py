@@ -243,11 +243,10 @@ class Judged:
         stop = self.offsets[:-1] + self.depth(cutoff)
         if table is None:
             found: Floats = (self.n_hits_before(rel, stop) - self.first_hits(rel)[:-1]).astype(np.float64)
-        elif cutoff is None or isinstance(cutoff, int):
-            deepest = len(table) - 1
-            found = table[deepest if cutoff is None else min(cutoff, deepest)].astype(np.float64)
         else:
-            found = table[np.minimum(cutoff, len(table) - 1), np.arange(self.n_queries)].astype(np.float64)
+            last = len(table) - 1
+            rank = last if cutoff is None else np.minimum(cutoff, last)
+            found = table[rank, np.arange(self.n_queries)].astype(np.float64)
         if cutoff is not None and len(self.groups.start):
             divided = self.groups.divided(stop)
             start, end, query = self.groups.of(divided)
@@ -391,7 +390,7 @@ class Judged:
         return self.once(("rows of", wanted.tobytes()), find)
 
     def _discounted_head(self, gain: Floats, discount: Floats, cutoff: int) -> Floats:
-        # Rank by rank: only the first rows of each query are read.
+        # Rank by rank: only the first rows of each query are read (bench_arrays C).
         rank = np.arange(cutoff)[:, None]
         row = self.offsets[:-1] + rank
         short = None if self.n_retrieved.min(initial=cutoff) >= cutoff else rank >= self.n_retrieved
