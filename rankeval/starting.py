@@ -86,7 +86,7 @@ def start(
         undo.pop_all()
     mean = ", ".join(f"{measure} {value:.4f}" for measure, value in ranked.aggregate().items())
     told |= {"baseline": f"{mean} on {count(ranked.n_queries, 'query')}", "written": ", ".join([*names, _BASELINE])}
-    told["next"] = "pytest; commit these files and the data, which the workflow needs"
+    told["next"] = "python -m pytest (pip install pytest); commit these files and the data, which the workflow needs"
     if facts["config"]:
         told["then"] = f"rankeval run --check {_CONFIG}; rankeval run {_CONFIG}; commit the folder rankeval-ledger too"
     return told

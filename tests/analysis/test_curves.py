@@ -151,7 +151,7 @@ def test_the_lowest_relevant_label_is_a_number(rel):
     for call in (roc, precision_recall, rk.contingency_table):
         with pytest.raises(InvalidInput, match=f"^rel is {rel!r}; expected a number$"):
             call([1, 0], [2, 1], qid=[1, 1], rel=rel)
-    with pytest.raises(InvalidInput, match=r"^beta is '1'; expected a number$"):
+    with pytest.raises(InvalidInput, match=r"^beta is '1'; expected a number, 0 or greater$"):
         rk.contingency_table([1, 0], [2, 1], qid=[1, 1]).micro(beta="1")
     with pytest.raises(InvalidInput, match=r"^convention is 5; expected the name of a preset"):
         roc([1, 0], [2, 1], qid=[1, 1], convention=5)

@@ -63,7 +63,7 @@ def test_the_readme_prints_what_it_shows(tmp_path):
 def test_what_the_readme_says_is_refused_is_refused(tmp_path):
     """After its programs, in the same session: whatever does it, and not only the call that is named."""
     text = (ROOT / "README.md").read_text(encoding="utf-8")
-    named = re.search(r"`(rk\.cross_validate\(.*?\))` is refused from now on", text)[1]
+    named = re.search(r"Since the split, `(rk\.cross_validate\(.*?\))` is refused", text)[1]
     calls = (named, "rk.QueryRanker(Ridge()).fit(split.test.X, split.test.y, qid=split.test.qid)", SCORING)
     refusing = "".join(f"\ntry:\n    {call}\nexcept rk.errors.GuardRefusal:\n    print('refused')\n" for call in calls)
     path = tmp_path / "program.py"

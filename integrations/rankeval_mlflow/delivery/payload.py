@@ -324,7 +324,10 @@ def checked_experiment(name: str) -> str:
     """
     said, most = "the name of the experiment", f"MLflow takes at most {MAX_EXPERIMENT}"
     refuse(
-        (not name.strip() or not name.isprintable(), f"{said} is {name!r}; expected characters that can be shown"),
+        (
+            not name.strip() or not name.isprintable(),
+            f"{said} is {name!r}; expected a name whose characters can be shown",
+        ),
         (len(name) > MAX_EXPERIMENT, f"{said} has {len(name)} characters: {name[:40]!r}...; {most}"),
     )
     return name
