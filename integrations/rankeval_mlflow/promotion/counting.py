@@ -9,6 +9,10 @@ again::
                 and of what was asked
     rule        alpha, budget                   the terms, which stay as they were
 
+Where the project has a ledger, a decision by evaluations is an entry there too, of the kind "promote" and without any
+score, and the decisions of both are counted, each once: so promotions of one model on two servers share a budget, and
+a server that loses its runs spares nobody. A gate has its own entries.
+
 The trap: a record that cannot be read may be of these queries. It is an error, since it must not count as none.
 """
 
@@ -30,6 +34,9 @@ from rankeval.contamination.hashing import text_hashes
 from rankeval.errors import InvalidInput, TrackingError
 from rankeval.guard.exposure import is_few
 from rankeval.guard.gate_terms import Decision
+from rankeval.guard.records import Journal, why_lost
+from rankeval.ledger.discovery import active_urls
+from rankeval.ledger.ledger import Ledger
 from rankeval_mlflow.layout import DECISION, KIND, param_text
 from rankeval_mlflow.promotion.registry import Alias
 from rankeval_mlflow.reading.listing import PAGE
@@ -38,6 +45,9 @@ from rankeval_mlflow.reading.resolving import pages
 
 # Hashes that a record keeps: all of most test parts, in 44 kB.
 MOST = 4096
+
+ENTRY = "promote"
+"""Kind of a ledger's entry on a decision by evaluations."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,8 +107,8 @@ class Past:
 
     Attributes
     ----------
-    run_id, version, reason : str
-        The run of its record, the candidate, and why.
+    where, version, reason : str
+        Its record, such as "run ...", the candidate, and why.
     accepted : bool
         Whether the candidate was.
     queries : Queries
@@ -111,7 +121,7 @@ class Past:
         The gate that decided.
     """
 
-    run_id: str
+    where: str
     version: str
     reason: str
     accepted: bool
@@ -121,13 +131,13 @@ class Past:
     gate: str | None
 
     @classmethod
-    def recorded(cls, run_id: str, said: Mapping[str, Any]) -> Past | None:
+    def recorded(cls, where: str, said: Mapping[str, Any]) -> Past | None:
         """Return the decision of a record; None if it decided nothing, such as that of a first version."""
-        gate, rule, texts = said.get("gate"), said.get("rule", {}), (run_id, str(said["version"]), str(said["reason"]))
+        gate, rule, texts = said.get("gate"), said.get("rule", {}), (where, str(said["version"]), str(said["reason"]))
         if not gate["is_new"] if gate else "numbers" not in said:
             return None
         terms = Budget(rule["alpha"], rule["budget"]) if "budget" in rule else None
-        asked, by = str(said.get("question", run_id)), gate and str(gate["name"])
+        asked, by = str(said.get("question", where)), gate and str(gate["name"])
         return cls(*texts, said["decision"] == "accepted", Queries.recorded(said), asked, terms, by)
 
 
@@ -143,12 +153,48 @@ def made_on(alias: Alias, queries: Queries) -> list[Past]:
 
     Raises
     ------
+    LedgerError
+        If the ledger of the project is not whole.
     TrackingError
         If a record cannot be read, or the store cannot be reached.
     """
     with alias.asking(f"list the promotions to {alias}"):
-        found = [_decision(alias, run) for run in _runs(alias)]
-    return [one for one in reversed(found) if one and not is_few(queries.n_shared(one.queries), queries.n)]
+        found = [_decision(alias, run) for run in _runs(alias)][::-1]
+    for url in active_urls():
+        entries = [one for one in Ledger(url).read().entries if one.kind == ENTRY]
+        own = [one for one in entries if (one.body["model"], one.body["alias"]) == (alias.model, alias.name)]
+        found += [Past.recorded(f"entry {one.hash[:20]} of the ledger", one.body) for one in own]
+    return [one for one in found if one and not is_few(queries.n_shared(one.queries), queries.n)]
+
+
+def keep(alias: Alias, version: str, facts: Mapping[str, Any], *, accepted: bool) -> None:
+    """Record a decision in the ledger of the project too, before it is told; do nothing if there is none that lasts.
+
+    Parameters
+    ----------
+    alias : Alias
+        The alias.
+    version : str
+        The candidate.
+    facts : mapping
+        The facts of its record.
+    accepted : bool
+        What was decided: the only result that the entry has.
+
+    Raises
+    ------
+    LedgerError
+        If the ledger cannot be written.
+    """
+    url = next(iter(active_urls()), None)
+    if url is None or why_lost(url) is not None:
+        return
+    verdict = "accepted" if accepted else "rejected"
+    body: dict[str, Any] = {"model": alias.model, "alias": alias.name, "version": version, "decision": verdict}
+    body |= {"rule": {name: facts["rule"][name] for name in ("alpha", "budget")}, "numbers": None, "reason": verdict}
+    body |= {name: facts[name] for name in ("queries", "n_queries", "judgments", "question")}
+    journal = Journal(alias.model, Ledger(url))
+    journal.decide(lambda records: journal.append(records, (ENTRY, body)))
 
 
 def _runs(alias: Alias) -> Iterator[Any]:
@@ -165,7 +211,7 @@ def _runs(alias: Alias) -> Iterator[Any]:
 def _decision(alias: Alias, run: Any) -> Past | None:
     run_id = run.info.run_id
     try:
-        return Past.recorded(run_id, json.loads(artifact(alias.client, run, DECISION)))
+        return Past.recorded(f"run {run_id}", json.loads(artifact(alias.client, run, DECISION)))
     except (InvalidInput, TrackingError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise TrackingError(
             f"the record of a promotion to {alias} in run {run_id} cannot be read, so nobody knows whether it was of "
@@ -201,7 +247,7 @@ def counted(
         If the earlier decisions have other terms, or none is left.
     """
     for one in past:
-        budget.refuse_others(one.terms, f"gate {one.gate!r}" if one.gate else f"run {one.run_id}")
+        budget.refuse_others(one.terms, f"gate {one.gate!r}" if one.gate else one.where)
     known = next((one for one in past if one.question == question), None)
     asked = {one.question for one in past}
     if known is None:

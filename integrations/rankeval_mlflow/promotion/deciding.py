@@ -45,7 +45,7 @@ from rankeval.tracking import LoggedData
 from rankeval_mlflow.delivery.connection import reason
 from rankeval_mlflow.layout import sha256
 from rankeval_mlflow.packing.results import judged_data
-from rankeval_mlflow.promotion.counting import Queries, chosen_here, counted, made_elsewhere, made_on
+from rankeval_mlflow.promotion.counting import Queries, chosen_here, counted, keep, made_elsewhere, made_on
 from rankeval_mlflow.promotion.registry import Alias, Decided
 from rankeval_mlflow.reading.loading import logged_for
 
@@ -338,8 +338,10 @@ def by_evaluations(alias: Alias, version: str, holder: str | None, rule: Rule, r
         said = f"{verdict.reason} This is {decision.counted} on these queries, tested at {rule.shared.level:.2g}."
         said += chosen_here(alias, past, holder)
     else:
-        said = f"Decided before, so it is free ({decision.counted}), in run {known.run_id}: {known.reason}"
+        said = f"Decided before, so it is free ({decision.counted}), in {known.where}: {known.reason}"
     facts = _facts(rule, role, candidate, used) | _counts(decision, queries) | {"question": question}
+    if known is None:
+        keep(alias, version, facts, accepted=decision.accepted)
     facts["numbers"] = _plain(verdict.comparison.table)[0]
     if verdict.floors is not None:
         facts["floors"] = _plain(verdict.floors)

@@ -15,8 +15,12 @@ from hypothesis import strategies as st
 
 import rankeval as rk
 import rankeval_mlflow as rkm
+from rankeval.contamination import refusal
 from rankeval.errors import InvalidInput, LedgerError, TrackingError
+from rankeval.ledger.discovery import ledger_url
+from rankeval.ledger.ledger import Ledger
 from rankeval_mlflow.layout import DECISION
+from rankeval_mlflow.promotion import promoting
 from rankeval_mlflow.promotion.counting import MOST, Queries
 
 ASKED = {"measure": "nDCG@10"}
@@ -250,3 +254,72 @@ def test_bad_terms_are_refused_before_the_store_is_asked(ranker):
             rkm.promote("ranker", 1, **ASKED, **options)
         assert caught.value.argument == next(iter(options))
     assert ranker.holder() == "1"
+
+
+def in_a_ledger(tmp_path, monkeypatch):
+    """Return a ledger that is the project's own, with something in it."""
+    place = tmp_path / "rankeval-ledger"
+    refusal.forget()  # ledgers of other tests of this process
+    monkeypatch.setenv("RANKEVAL_LEDGER", str(place))
+    monkeypatch.delenv("CI", raising=False)
+    rk.Guard("shop").register("other", qrels={f"o{number}": {"a": 1, "b": 0} for number in range(20)})
+    return Ledger(ledger_url(place))
+
+
+def test_a_ledger_of_the_project_counts_for_all_servers_and_holds_no_score(ranker, ranker_of, tmp_path, monkeypatch):
+    ledger = in_a_ledger(tmp_path, monkeypatch)
+    names = [f"q{number}" for number in range(40)]
+    first = promoted(ranker, names, 0.2)
+    assert (first.moved, first.decision.counted) == (True, "decision 1 of 20")
+    entry = ledger.read().entries[-1]
+    assert (entry.kind, entry.body["decision"], entry.body["model"]) == ("promote", "accepted", "ranker")
+    allowed = {"model", "alias", "version", "decision", "rule", "numbers", "reason", "queries", "n_queries"}
+    assert set(entry.body) == allowed | {"judgments", "question"}
+    assert (entry.body["numbers"], entry.body["reason"]) == (None, "accepted")
+    assert not ledger.problems()
+    assert promoted(ranker, names).decision.remaining == 18, "a decision in both places counts once"
+    other = f"sqlite:///{tmp_path / 'another-server.db'}"
+    mlflow.set_tracking_uri(other)
+    there = ranker_of(mlflow.MlflowClient(other))
+    with pytest.raises(LedgerError, match=r"entry \w+ of the ledger"):
+        promoted(there, names, budget=1)
+    assert promoted(there, names, 0.01).decision.counted == "decision 3 of 20"
+    assert promoted(there, names[:20]).decision.counted == "decision 4 of 20"
+    assert promoted(there, [f"r{number}" for number in range(40)]).decision.counted == "decision 1 of 20"
+
+
+def test_a_decision_that_no_server_knows_is_free_from_the_ledger(ranker, tmp_path, monkeypatch):
+    """Its record was lost on the way; the answer was not, and is the same."""
+    in_a_ledger(tmp_path, monkeypatch)
+    better = ranker.add(0.1)
+
+    def lost(*_):
+        raise TrackingError("the server is down")
+
+    with monkeypatch.context() as down:
+        down.setattr(promoting, "write_record", lost)
+        with pytest.raises(TrackingError, match="the server is down"):
+            rkm.promote("ranker", better, **ASKED)
+    again = rkm.promote("ranker", better, **ASKED)
+    assert (again.moved, again.decision.is_new, again.decision.remaining) == (True, False, 19)
+    assert " of the ledger: accepted" in again.reason
+
+
+def test_a_ledger_that_is_lost_with_the_machine_keeps_nothing(ranker, tmp_path, monkeypatch):
+    """In CI its folder in the checkout is thrown away; MLflow's records count as ever."""
+    ledger = in_a_ledger(tmp_path, monkeypatch)
+    (tmp_path / ".git").mkdir()
+    monkeypatch.setenv("CI", "true")
+    assert promoted(ranker, [f"q{number}" for number in range(40)]).decision.counted == "decision 1 of 20"
+    assert [one.kind for one in ledger.read().entries] == ["register"]
+
+
+def test_a_ledger_that_was_altered_decides_nothing(ranker, tmp_path, monkeypatch):
+    in_a_ledger(tmp_path, monkeypatch)
+    names = [f"q{number}" for number in range(40)]
+    assert promoted(ranker, names).decision.is_new
+    texts = {path: path.read_text("utf-8") for path in (tmp_path / "rankeval-ledger").glob("*.json")}
+    path, text = next((path, text) for path, text in texts.items() if '"promote"' in text)
+    path.write_text(text.replace('"budget"', '"budgets"'), "utf-8")
+    with pytest.raises(LedgerError):
+        promoted(ranker, names)
