@@ -352,8 +352,7 @@ def promote(
     budget : int, default 20
         The number of these decisions. Each is tested at alpha / budget, and no more are made. 1 is a single release.
         Decisions are counted by their records in MLflow, and in the project's ledger if there is one, whatever they
-        asked, and the terms stay as they were. The same
-        question again has the recorded answer, for free.
+        asked, and the terms stay as they were. The same question again has the recorded answer, for free.
     test : str, default "t"
         The test, as in `rankeval.compare`.
     slices : Series, mapping, DataFrame or str, optional
