@@ -73,7 +73,8 @@ def start(
         If the data are registered test content.
     """
     if there := [one for one in (_CONFIG, _TEST, _BASELINE, _WORKFLOW) if os.path.lexists(into / one)]:
-        raise InvalidInput(f"there already: {', '.join(there)}", argument="into", remedy="nothing was written")
+        remedy = "nothing was written: move them away, or start in another folder (--into)"
+        raise InvalidInput(f"there already: {', '.join(there)}", where=str(into.absolute()), remedy=remedy)
     facts, told = _facts(files, {role: name for role, name in named.items() if name}, features, ask)
     places = [Path(os.path.relpath(path, into)).as_posix() for path in files]
     names = [_CONFIG, _TEST, _WORKFLOW] if facts["config"] else [_TEST, _WORKFLOW]

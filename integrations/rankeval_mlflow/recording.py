@@ -141,16 +141,15 @@ def hint_at_guard(ev: Evaluation, role: str) -> None:
     except LedgerError:  # nobody can say, and the evaluation is logged all the same
         return
     if not known:
-        _say_once("X, y, qid=qid" if ev.convention.judgments == "rows" else "qrels=qrels")
+        _say_once()
 
 
 @cache
-def _say_once(data: str) -> None:
+def _say_once() -> None:
     logging.getLogger("rankeval_mlflow").warning(
-        "rankeval: no ledger knows these test queries. After test = rankeval.Guard('PROJECT').register('NAME', %s), "
-        "tuning on them is refused, each look at them is counted, and a gate decides on releases within a budget. "
-        "RANKEVAL_LEDGER=off ends this hint.",
-        data,
+        "rankeval: no ledger knows these test queries. After test = rankeval.Guard('PROJECT').register('NAME', X, y, "
+        "qid=qid), or with qrels=qrels, tuning on them is refused, each look at them is counted, and a gate decides on "
+        "releases within a budget. RANKEVAL_LEDGER=off ends this hint."
     )
 
 

@@ -35,7 +35,7 @@ from rankeval.errors import InvalidInput, TrackingError
 from rankeval.guard.exposure import is_few
 from rankeval.guard.gate_terms import Decision
 from rankeval.guard.records import Journal, why_lost
-from rankeval.ledger.discovery import active_urls
+from rankeval.ledger.discovery import active_urls, default_url, may_exist
 from rankeval.ledger.ledger import Ledger
 from rankeval_mlflow.layout import DECISION, KIND, param_text
 from rankeval_mlflow.promotion.registry import Alias
@@ -186,8 +186,8 @@ def keep(alias: Alias, version: str, facts: Mapping[str, Any], *, accepted: bool
     LedgerError
         If the ledger cannot be written.
     """
-    url = next(iter(active_urls()), None)
-    if url is None or why_lost(url) is not None:
+    url = default_url()  # not that of a guard elsewhere, which may be another team's
+    if url is None or not may_exist(url) or why_lost(url) is not None:
         return
     verdict = "accepted" if accepted else "rejected"
     body: dict[str, Any] = {"model": alias.model, "alias": alias.name, "version": version, "decision": verdict}

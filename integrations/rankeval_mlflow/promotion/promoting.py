@@ -351,7 +351,7 @@ def promote(
         One-sided level of all decisions for this alias on the same queries together.
     budget : int, default 20
         The number of these decisions. Each is tested at alpha / budget, and no more are made. 1 is a single release.
-        Decisions are counted by their records in MLflow, and in the project's ledger if there is one, whatever they
+        Decisions are counted by their records in MLflow, and in the project's ledger if there is one, whatever was
         asked, and the terms stay as they were. The same question again has the recorded answer, for free.
     test : str, default "t"
         The test, as in `rankeval.compare`.
@@ -389,7 +389,8 @@ def promote(
     ConventionMismatch, QueryIdError
         If the two evaluations are not of the same content by the same rules.
     LedgerError
-        If the gate cannot decide, the budget is spent, or earlier decisions on these queries have other terms.
+        If the gate cannot decide, the budget is spent, earlier decisions on these queries have other terms, or the
+        project's ledger is not whole or cannot be written.
     TrackingError
         If the store cannot be reached, does not let this user write, or has a record of a promotion that cannot be read
         and so cannot be counted. The message says what was done before.

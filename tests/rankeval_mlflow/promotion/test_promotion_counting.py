@@ -323,3 +323,13 @@ def test_a_ledger_that_was_altered_decides_nothing(ranker, tmp_path, monkeypatch
     path.write_text(text.replace('"budget"', '"budgets"'), "utf-8")
     with pytest.raises(LedgerError):
         promoted(ranker, names)
+
+
+def test_the_ledger_of_a_guard_elsewhere_gets_no_entry(ranker, tmp_path, monkeypatch):
+    """It may be another team's; only the project's own keeps promotions."""
+    refusal.forget()
+    monkeypatch.setenv("RANKEVAL_LEDGER", str(tmp_path / "rankeval-ledger"))
+    place = tmp_path / "elsewhere"
+    rk.Guard("shop", ledger=place).register("other", qrels={f"o{n}": {"a": 1, "b": 0} for n in range(20)})
+    assert promoted(ranker, [f"q{number}" for number in range(40)]).decision.is_new
+    assert [one.kind for one in Ledger(ledger_url(place)).read().entries] == ["register"]
