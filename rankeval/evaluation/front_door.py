@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 from numpy.typing import ArrayLike
@@ -22,9 +23,9 @@ from rankeval.evaluation.weights import query_weights
 from rankeval.io import columns
 from rankeval.io.frames import is_records
 from rankeval.join.flat import ids_of_rows
-from rankeval.join.joined import Joined, join_arrays
+from rankeval.join.joined import Joined, join_arrays, role_of
 from rankeval.ledger import discovery
-from rankeval.measures import Measure
+from rankeval.measures import LabelledMeasure, Measure
 from rankeval.measures import measures as parse_measures
 
 Specs = str | Measure | Iterable[str | Measure]
@@ -46,6 +47,8 @@ class Given:
         The document of each row.
     name : str, optional
         The name of the run.
+    read : mapping of str to array of shape (n_rows,)
+        Columns of the rows that measures read.
     by_position : bool
         Whether only their places say which is which. Names of columns, types and formats of TREC files say more.
     """
@@ -55,6 +58,7 @@ class Given:
     qid: Any = None
     docid: Any = None
     name: str | None = None
+    read: Mapping[str, Any] = field(default_factory=dict)
     by_position: bool = False
 
     @classmethod
@@ -66,6 +70,7 @@ class Given:
         qid: ArrayLike | None = None,
         group: ArrayLike | None = None,
         docid: ArrayLike | None = None,
+        read: Mapping[str, Any] = MappingProxyType({}),
         named: bool = False,
     ) -> Given:
         """Take the arguments of `rankeval.evaluate`, and read files.
@@ -74,6 +79,8 @@ class Given:
         ----------
         truth, ranking, qid, group, docid
             As in `rankeval.evaluate`.
+        read : mapping of str to array of shape (n_rows,)
+            Columns of the rows that measures read.
         named : bool
             Whether the caller named truth and ranking as columns of a frame.
 
@@ -86,11 +93,18 @@ class Given:
         """
         if qid is not None or group is not None:
             ids = qid if group is None else ids_of_rows(qid, group, len(columns.scores(ranking, "y_score")))
-            return cls(truth, ranking, ids, docid, by_position=not named)
+            return cls(truth, ranking, ids, docid, read=read, by_position=not named)
         if not _is_collection(truth):
             raise QueryIdError(
                 "qid= is missing: arrays need the query of each row (qid=) or the group sizes (group=); "
                 "a collection is given as Qrels and Run, dicts, frames or paths"
+            )
+        if read:
+            raise InvalidInput(
+                "a column has a number for each ranked row, and judgments and a run have no such rows",
+                argument="columns",
+                remedy="join it to a frame of the ranked rows, and name its columns by qid=, relevance=, score= and "
+                "columns=",
             )
         from rankeval.collection.qrels import as_qrels
         from rankeval.collection.run import as_run
@@ -108,7 +122,8 @@ class Given:
             If they do not fit together.
         """
         if self.qid is not None:
-            return join_arrays(self.truth, self.ranking, self.qid, docid=self.docid, convention=convention)
+            rows = self.truth, self.ranking, self.qid
+            return join_arrays(*rows, docid=self.docid, convention=convention, read=self.read)
         from rankeval.join.collections import join_collection
 
         return join_collection(self.truth, self.ranking, convention=convention)
@@ -164,6 +179,7 @@ def evaluate(
     score: str | None = None,
     group: ArrayLike | None = None,
     docid: ArrayLike | str | None = None,
+    columns: Any = None,
     measures: Specs = DEFAULT_MEASURES,
     convention: str | Convention = "rankeval",
     ties: str | None = None,
@@ -194,6 +210,10 @@ def evaluate(
         Instead of ``qid``: the number of rows of each query, in row order.
     docid : array of shape (n_rows,), or str, optional
         The document of each row, or its column; only ``ties="docid"`` reads it.
+    columns : mapping of str to array of shape (n_rows,), or str or list of str, optional
+        Columns of the rows that measures read, such as ``{"price": price}`` for ``"Revenue@5(column='price')"``: finite
+        numbers, one a row. Of a frame, the names of its columns: ``["price"]``, or ``{"price": "price_usd"}`` to give
+        one another name. A column that no measure reads is left alone.
     measures : str, Measure or iterable of them
         The measures to compute.
     convention : str or Convention
@@ -234,7 +254,13 @@ def evaluate(
     >>> evaluate(log, qid="query", relevance="label", score="score", measures="RR").per_query["RR"].tolist()
     [1.0, 0.5]
     """
+    rows = qid is not None or group is not None
+    single = {"ties": ties, "missing": missing, "no_relevant": no_relevant, "judgments": judgments}
+    rules = rules_of_call(convention, rows, **single)
+    asked = parse_measures(measures, rules)  # a misspelt name is an error before anything is read
+    read = {role_of(column): (column, given) for column, given in columns_read(columns, asked, rules).items()}
     named = {"qid": qid, "relevance": relevance, "score": score, "docid": docid, "query_weight": query_weight}
+    named |= {role: given for role, (_, given) in read.items()}
     if any(isinstance(column, str) for column in named.values()):
         _refuse_mixed(truth, ranking, group, named)
     elif ranking is None:
@@ -242,17 +268,19 @@ def evaluate(
             f"ranking is missing beside truth ({type(truth).__name__})",
             remedy="give the scores of its rows, or a run; of a frame, name the columns by qid=, relevance= and score=",
         )
-    rows = qid is not None or group is not None
-    single = {"ties": ties, "missing": missing, "no_relevant": no_relevant, "judgments": judgments}
-    rules = rules_of_call(convention, rows, **single)
-    asked = parse_measures(measures, rules)  # a misspelt name is an error before anything is read
     if relevance is not None:
         from rankeval.io.frames import frame_columns
 
         named |= frame_columns(truth, {role: name for role, name in named.items() if isinstance(name, str)})
         truth, ranking = named["relevance"], named["score"]
     given = Given.of(
-        truth, ranking, qid=named["qid"], group=group, docid=named["docid"], named=isinstance(relevance, str)
+        truth,
+        ranking,
+        qid=named["qid"],
+        group=group,
+        docid=named["docid"],
+        read={column: named[role] for role, (column, _) in read.items()},
+        named=isinstance(relevance, str),
     )
     joined = given.refuse_or_join(rules, action="evaluate")
     beside = {} if given.qid is None else {"y_true": truth, "y_score": ranking, "qid": given.qid, "docid": given.docid}
@@ -274,8 +302,42 @@ def _refuse_mixed(truth: Any, ranking: Any, group: Any, named: dict[str, Any]) -
             f"{one} is the name of a column of a frame, and a ranking or group= was given too",
             remedy="give the frame alone, with qid=, relevance= and score=, or arrays as truth and ranking",
         )
-    optional = {"query_weight"} | ({"docid"} if named["docid"] is None else set())
-    refuse_unnamed({role: column for role, column in named.items() if role not in optional}, "the frame")
+    asked = ("qid", "relevance", "score", *(["docid"] if named["docid"] is not None else []))
+    refuse_unnamed({role: named[role] for role in asked}, "the frame")
+
+
+def columns_read(columns: Any, asked: Iterable[LabelledMeasure], rules: Convention) -> dict[str, Any]:
+    """Return the columns that measures read: name -> the column, or the name of a frame's column.
+
+    Parameters
+    ----------
+    columns : object
+        As in `rankeval.evaluate`.
+    asked : iterable of (str, Measure)
+        The measures by name.
+    rules : Convention
+        Binds parameters that their names leave open.
+
+    Raises
+    ------
+    InvalidInput
+        If a measure reads a column that is not given.
+    """
+    known, measures = columns_by_name(columns), [one.bound(rules.bind) for _, one in asked]
+    for one in measures:
+        one.refuse_lacking(known)
+    return {name: known[name] for one in measures for name in one.columns.values()}
+
+
+def columns_by_name(columns: Any) -> dict[str, Any]:
+    """Return the columns of a call by the names that measures know; a list names columns of a frame."""
+    if columns is None or hasattr(columns, "items"):  # a mapping, or a frame of pandas
+        return dict(() if columns is None else columns.items())
+    names = [columns] if isinstance(columns, str) else columns
+    if not isinstance(names, (list, tuple)) or not all(isinstance(name, str) for name in names):
+        expected = "a mapping of names to columns, or a list of names of columns"
+        raise InvalidInput(argument="columns", found=f"of type {type(columns).__name__}", expected=expected)
+    return dict(zip(names, names, strict=True))
 
 
 def refuse_unnamed(named: Mapping[str, Any], what: str) -> None:

@@ -126,6 +126,7 @@ def _facts(parts: Sequence[Evaluation], order: Ints) -> QueryFacts:
             for name in READINGS
             if any(one.readings for one in facts)
         },
+        columns={name: _stacked([one.columns[name] for one in facts], order) for name in facts[0].columns},
         errors=None if all(one.errors is None for one in facts) else _stacked(errors, order),
         left_out=dict(sum((Counter(one.left_out) for one in facts), Counter())),
     )
@@ -162,6 +163,12 @@ def differences(mine: Evaluation, other: Evaluation) -> list[str]:
     ["ties is 'best' in one and 'worst' in the other"]
     """
     found = rule_differences(mine, other)
+    read = [{name for one in each.measures for name in one.columns.values()} for each in (mine, other)]
+    found += [
+        f"the column {name!r}, which measures read, has other values in one than in the other"
+        for name in sorted(read[0] & read[1])
+        if not np.array_equal(mine.facts.columns[name], other.facts.columns[name])
+    ]
     if mine.judgments_digest != other.judgments_digest:
         digests = [f"digest {each.judgments_digest[:12]} over {size_of(each)}" for each in (mine, other)]
         found.append(

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from rankeval._registry import unknown
 from rankeval.collection.convention import Convention
 from rankeval.errors import warn
-from rankeval.evaluation.facts import QUERY_COUNTS, READINGS, QueryFacts, label_hashes, ranking_hashes
+from rankeval.evaluation.facts import QUERY_COUNTS, READINGS, QueryFacts, column_hashes, label_hashes, ranking_hashes
 from rankeval.evaluation.result import Evaluation
 from rankeval.join.flat import Floats, Ints, offsets_of, ratio
 from rankeval.join.joined import Joined
@@ -118,6 +118,8 @@ def score_part(joined: Joined, asked: Named, *, weights: Floats | None = None, n
     """
     names, measures = zip(*asked, strict=True)
     measures = bound_measures(measures, joined.convention)
+    for one in measures:
+        one.refuse_lacking(joined.columns)
     # Chunks count into `rule_counts` while they are made: the counts of one scoring must not reach another.
     zeros = np.zeros(joined.n_queries, dtype=np.int64)
     rules = {"ties": zeros, "negative": zeros, "constant": zeros, "fixed": zeros, **joined.rule_counts}
@@ -170,7 +172,15 @@ def score_part(joined: Joined, asked: Named, *, weights: Floats | None = None, n
         is_drawn[place], errors[place] = True, error
     labels = labels if joined.identity is None else joined.identity
     facts = QueryFacts(
-        counts, rules, undefined[0], is_drawn, labels, rankings, unread.readings(measures), errors if drawn else None
+        counts,
+        rules,
+        undefined[0],
+        is_drawn,
+        labels,
+        rankings,
+        readings=unread.readings(measures),
+        columns={name: column_hashes(column, joined) for name, column in joined.columns.items()},
+        errors=errors if drawn else None,
     )
     kept, affected = facts.part(keep), facts.totals()
     beside = {
@@ -268,6 +278,8 @@ def _are_fixed(judged: Judged, convention: Convention) -> NDArray[np.bool_]:
     """Say which queries no ranking changes: none is relevant, or all rows are equally so and there are no others."""
     zero = judged.threshold(0)
     n_grades: Ints = (judged.counts[:, zero + 1 :] > 0).sum(axis=1)
+    if judged.columns:  # rows of one grade differ in them
+        return judged.n_retrieved <= 1
     if convention.judgments == "rows" and judged.aspects is None:
         n_grades += judged.counts[:, : zero + 1].any(axis=1)
         return np.less_equal(n_grades, 1)

@@ -44,6 +44,7 @@ def pack(fields: Mapping[str, Any]) -> bytes:
     columns |= {f"count:{count}": facts.query_counts[count] for count in QUERY_COUNTS}
     columns |= {f"rule:{rule}": numbers for rule, numbers in facts.rule_counts.items()}
     columns |= by_measure(undefined=facts.undefined, **facts.readings)
+    columns |= {f"column:{name}": hashes for name, hashes in facts.columns.items()}
     columns |= {"judgments": facts.judgments, "rankings": facts.rankings}
     columns |= {} if facts.errors is None else by_measure(drawn=facts.drawn, error=facts.errors)
     columns |= {} if weights is None else {"weight": weights}
@@ -62,6 +63,7 @@ def pack(fields: Mapping[str, Any]) -> bytes:
         "ranking_digest": ranking_digest,
         "name": fields["name"],
         "n_folds": facts.n_folds,
+        "columns": list(facts.columns),
     }
     table = pa.table(columns).replace_schema_metadata({_METADATA: json.dumps(card, default=_plain)})
     sink = pa.BufferOutputStream()
@@ -134,6 +136,7 @@ def _fields(content: bytes) -> dict[str, Any]:
             for reading in READINGS
             if f"{reading}:{names[0]}" in table.column_names
         },
+        columns={name: table[f"column:{name}"].to_numpy() for name in card.get("columns", [])},
         errors=None if are_exact else _columns(table, "error", names),
         left_out={
             rule: number

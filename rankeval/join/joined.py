@@ -19,6 +19,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -33,7 +34,7 @@ from rankeval.io import columns
 from rankeval.io.columns import comparable, places_of
 from rankeval.join.aspects import JoinedAspects
 from rankeval.join.by_rank import MOST_PADDED, ByRank
-from rankeval.join.flat import Grouping, Ints, group_rows, offsets_of, query_blocks, refuse_repeats, rows_of
+from rankeval.join.flat import Floats, Grouping, Ints, group_rows, offsets_of, query_blocks, refuse_repeats, rows_of
 from rankeval.join.judged import BELOW_ALL, NO_GROUPS, Groups, Judged, with_unlike_labels
 from rankeval.join.ranking import Ranked, order_tied, rank_rows
 
@@ -82,6 +83,8 @@ class Joined:
         Which of the queries the ranking lacks; None if it lacks none.
     docid : array, optional
         Documents of the input's rows, read for tied rows only.
+    columns : mapping of str to ndarray of float64 of shape (n_rows,)
+        Columns of the input that measures read.
     aspects : JoinedAspects, optional
         The judgments by aspect, if the qrels have aspects.
     separate_unjudged : bool
@@ -110,6 +113,7 @@ class Joined:
     unretrieved_offsets: Ints | None = None
     lacking: NDArray[np.bool_] | None = None
     docid: Any | None = None
+    columns: Mapping[str, Floats] = field(default_factory=dict)
     aspects: JoinedAspects | None = None
     separate_unjudged: bool = False
     ascending: bool = False
@@ -158,6 +162,7 @@ class Joined:
             by_rank = ByRank.of(ranked, offsets)
         if judged is not None:
             judged = judged[row]
+        given = {name: _taken(column, rows)[row] for name, column in self.columns.items()}
         if by_rank is not None and judged is None:
             counts = by_rank.counts(len(levels), np.diff(offsets))
         else:
@@ -176,6 +181,7 @@ class Joined:
             ties=ties if open_ties else NO_GROUPS,
             queries=self.queries[queries],
             by_rank=by_rank,
+            columns=given,
         )
         if self.convention.ties in _BY_POSITION:
             unlike = with_unlike_labels(ties, chunk.code)
@@ -190,6 +196,7 @@ class Joined:
             chunk.groups = unlike
         if keep is not None:
             chunk.flat, chunk.by_rank = chunk.code[keep], None
+            chunk.columns = {name: column[keep] for name, column in given.items()}
             chunk.offsets, chunk.judged = offsets_of(keep)[offsets], None if judged is None else judged[keep]
         return chunk, ties
 
@@ -252,7 +259,7 @@ class Joined:
             n_levels=n_levels,
             by_position=ties in _BY_POSITION,
             highest_first=ties == "best",
-            with_rows=ties == "docid" or self.judged is not None,
+            with_rows=ties == "docid" or self.judged is not None or bool(self.columns),
             with_table=len(offsets) > _MANY_QUERIES,
         )
         if ties == "docid" and len(found.ties.start):
@@ -320,8 +327,39 @@ def _count_labels(
     return counted
 
 
+def number_column(values: ArrayLike, name: str) -> Floats:
+    """Return a column that a measure reads as floats.
+
+    Parameters
+    ----------
+    values : array of shape (n_rows,)
+        Numbers of any make.
+    name : str
+        The name by which measures know it.
+
+    Raises
+    ------
+    InvalidInput
+        If a value is missing, not finite or no number.
+    """
+    found = columns.scores(values, role_of(name))
+    columns.refuse_unbounded(found, role_of(name))
+    return found.astype(np.float64, copy=False)
+
+
+def role_of(column: str) -> str:
+    """Return the argument that a column is, in messages and among the columns of a file."""
+    return f"columns[{column!r}]"
+
+
 def join_arrays(
-    y: ArrayLike, score: ArrayLike, qid: ArrayLike, *, docid: ArrayLike | None, convention: Convention
+    y: ArrayLike,
+    score: ArrayLike,
+    qid: ArrayLike,
+    *,
+    docid: ArrayLike | None,
+    convention: Convention,
+    read: Mapping[str, Any] = MappingProxyType({}),
 ) -> Joined:
     """Join labels and scores that stand row by row.
 
@@ -333,6 +371,8 @@ def join_arrays(
         Document of each row. Only ``ties="docid"`` reads it, but no document may stand twice in a query.
     convention : Convention
         The rules.
+    read : mapping of str to array of shape (n_rows,)
+        Columns that measures read, by name.
 
     Raises
     ------
@@ -340,13 +380,15 @@ def join_arrays(
         If the columns are empty, differ in length or hold no finite numbers, an id is missing, ids are of several
         types, or a document stands twice in a query.
     """
-    check_rows(y_true=y, y_score=score, qid=qid, docid=docid)
+    check_rows(y_true=y, y_score=score, qid=qid, docid=docid, **{role_of(name): one for name, one in read.items()})
     relevance, scores = columns.labels(y, "y_true"), columns.scores(score, "y_score")
     grouping = group_rows(qid)
     lengths = {"y_true": len(relevance), "y_score": len(scores), "qid": int(grouping.offsets[-1])}
     documents, names = (None, None) if docid is None else comparable(docid, "docid")
     if documents is not None:
         lengths["docid"] = len(documents)
+    beside = {name: number_column(one, name) for name, one in read.items()}
+    lengths |= {role_of(name): len(one) for name, one in beside.items()}
     if len(set(lengths.values())) > 1:
         found = ", ".join(f"{name} has {number}" for name, number in lengths.items())
         raise InvalidInput(f"expected one value a row in every array, found unequal lengths: {found}")
@@ -368,6 +410,7 @@ def join_arrays(
         convention=convention.resolved("rows"),  # arrays hold no judgments but those of the ranked rows
         judged=relevance >= 0 if pooled else None,
         docid=docid,
+        columns=beside,
     )
 
 

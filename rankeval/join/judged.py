@@ -14,6 +14,7 @@ but not retrieved:
     judged        T    T    T  |  F    T             None if all rows have a judgment
     counts      [ 1    2    1 ]  [ 0    1    0 ]     judged documents per level, retrieved or not: d7 counts here only
     groups      start 1, end 3, query a              tied rows whose labels differ: the order of d3 and d5 is open
+    columns     {"price": [ 9  4  7 | 5  8 ]}        what measures read of the rows beside their labels
 
 "Relevant at level rel" is one comparison of small integers: ``code >= threshold(rel)``. Everything about documents that
 were not retrieved comes from ``counts``: the number of relevant documents, and the ideal order.
@@ -31,7 +32,7 @@ standard error.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -126,6 +127,8 @@ class Judged:
         The ids of the queries, which seed the drawing of orders.
     by_rank : ByRank, optional
         The codes once more, by rank, if the lists are many and of similar length.
+    columns : mapping of str to ndarray of float64 of shape (n_rows,)
+        Columns of the rows, in rank order.
     drawn : dict of int to float
         Queries whose last value is a mean over drawn orders of tied rows: the standard error of that mean.
     """
@@ -140,6 +143,7 @@ class Judged:
     aspects: AspectBlock | None = None
     queries: NDArray[Any] | None = field(default=None, repr=False)
     by_rank: ByRank | None = field(default=None, repr=False)
+    columns: Mapping[str, Floats] = field(default_factory=dict, repr=False)
     drawn: dict[int, float] = field(default_factory=dict, repr=False)
     _memo: dict[Hashable, Any] = field(default_factory=dict, repr=False)
 
@@ -377,6 +381,29 @@ class Judged:
         if len(self.groups.start):
             total += self._levelled(gain, discount, cutoff)
         return total
+
+    def discounted_rows(self, values: Floats, discount: Floats, cutoff: int | None = None) -> Floats:
+        """Return the discounted sum of a value of each row, added in rank order: tied rows take their group's mean.
+
+        Parameters
+        ----------
+        values : ndarray of shape (n_rows,)
+            Values of the rows in rank order, such as a column.
+        discount : ndarray of shape (at least the longest list or the cut-off,)
+            Factor of each rank.
+        cutoff : int, optional
+            Deepest rank that counts.
+
+        Returns
+        -------
+        ndarray of shape (n_queries,)
+        """
+        begin, depth = self.offsets[:-1], self.depth(cutoff)
+        row, query = spread(begin, depth)
+        # Rows of one label differ in their values, so all tied rows count here.
+        reached = self.ties.of(self.ties.start < (begin + depth)[self.ties.query])
+        values = reached.averaged(values) if len(reached.start) else values
+        return self.sums(query, values[row] * discount[row - begin[query]])
 
     def rows_of(self, wanted: NDArray[np.bool_]) -> tuple[Ints, Ints, Ints]:
         """Return row, query and rank (from 0) of the rows whose label is wanted, given a mask of the levels."""

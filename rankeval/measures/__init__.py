@@ -16,7 +16,7 @@ from rankeval.measures import (  # declared by being imported
     user_models,
 )
 from rankeval.measures.family import Family, Measure, family
-from rankeval.measures.grammar import Spelling
+from rankeval.measures.grammar import Column, Spelling
 from rankeval.measures.guide import list_measures, measures_markdown
 from rankeval.measures.names import (
     LabelledMeasure,
@@ -29,6 +29,7 @@ from rankeval.measures.names import (
 )
 
 __all__ = [
+    "Column",
     "Family",
     "LabelledMeasure",
     "Measure",

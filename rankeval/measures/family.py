@@ -13,6 +13,7 @@ Everything else is read from the declaration::
     aggregate                                the one number of all queries
     linear or expected                       the value under ties="expected"
     needs, monotone, greater_is_better       refusals, bounds over ties, the sign of scorers
+    arguments annotated `Column`             columns of the rows: Gain(column='price')@5 gets the prices as its argument
     all of these, and bounds                 the laws of tests/laws, which take their cases from FAMILIES
 
 The trap: a decorator that replaces the function breaks pickling, so the decorator gives the function back. The measures
@@ -39,6 +40,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
+from rankeval._checks import few
 from rankeval._registry import unknown
 from rankeval.collection.convention import PRESETS
 from rankeval.errors import InvalidInput
@@ -115,7 +117,7 @@ AGGREGATES: dict[str, Callable[[NDArray[np.float64], NDArray[np.float64] | None]
 
 CHOICES: dict[str, Collection[str]] = {
     "aggregate": AGGREGATES,
-    "needs": ("grades", "aspects", "groups"),
+    "needs": ("grades", "aspects", "groups", "columns"),
     "monotone": ("", "order", "grade"),
     "expected": ("kernel", "orders", "orders of hits"),  # or a function
 }
@@ -235,9 +237,10 @@ class Family:
         drawn: a formula hands queries that are too large for it to ``tie_enumeration.write_over_orders``.
     spellings : mapping of str to tuple of str or Spelling
         Tool -> its names for it; ``{cutoff}`` and other parameters in braces (see ``rankeval.measures.names``).
-    needs : {"grades", "aspects", "groups"}
+    needs : {"grades", "aspects", "groups", "columns"}
         The judgments that it reads: a grade a document, a grade for each aspect (subtopic) of the query, or a grade
-        for each group of judges if there are several.
+        for each group of judges if there are several. "columns" follows from arguments of the kernel that are annotated
+        `Column`: it reads columns of the rows beside their grades.
     monotone : {"", "order", "grade"}
         "order": never worse when a better document changes places with a worse one below it; "grade": also never
         worse when a document's grade rises. Bounds over tied and over unjudged rows are given for these only.
@@ -311,6 +314,8 @@ class Family:
         if (known.__module__, known.__qualname__) != (kernel.__module__, kernel.__qualname__):
             raise InvalidInput(f"a measure {self.name!r} is already declared, in {known.__module__}")
         object.__setattr__(self, "kernel", kernel)
+        if "Column" in self.kinds.values():
+            object.__setattr__(self, "needs", "columns")
         FAMILIES[self.name] = self
         return kernel
 
@@ -435,6 +440,27 @@ class Measure:
         return cutoff
 
     @property
+    def columns(self) -> dict[str, str]:
+        """The columns of the rows that it reads: argument of the kernel -> name of the column."""
+        if self.family.needs != "columns":
+            return {}
+        given = {**self.family.defaults, **dict(self.parameters)}
+        return {name: given[name] for name, kind in self.family.kinds.items() if kind == "Column"}
+
+    def refuse_lacking(self, known: Collection[str]) -> None:
+        """Refuse columns of which one that the measure reads is missing."""
+        for name in self.columns.values():
+            if name not in known:
+                raise InvalidInput(
+                    argument="columns",
+                    found=few(list(known)) if known else "empty",
+                    expected=f"the column {name!r}",
+                    where=str(self),
+                    remedy=f"give columns={{{name!r}: ...}} with a number for each row, or columns=[{name!r}] of a "
+                    "frame; judgments and a run have no such rows",
+                )
+
+    @property
     def key(self) -> str:
         """A name that MLflow takes, from which `measure_from_key` gives the measure back."""
         return grammar.key(self.family.name, self.parameters)
@@ -495,10 +521,30 @@ class Measure:
                 f"{self} needs judgments by aspect (subtopic); these have one grade a document: read a file of them by "
                 "Qrels.read(path, format='ndeval'), or give Qrels(..., aspect=...)"
             )
-        kernel, expected, parameters = self.family.kernel, self.family.expected, dict(self.parameters)
-        if expected in (None, "kernel") or not judged.has_open_ties:
+        expected, parameters, columns = self.family.expected, dict(self.parameters), self.columns
+        kernel = reading(self.family.kernel, columns)
+        if expected in (None, "kernel") or not (judged.has_open_ties or (columns and len(judged.ties.start))):
             return kernel(judged, **parameters)
         if isinstance(expected, str):
             hits = {"rel": self.family.defaults["rel"], **parameters}["rel"] if expected == "orders of hits" else None
-            return over_orders(kernel, judged, parameters, rel=hits)
-        return expected(judged, **parameters)
+            return over_orders(kernel, judged, parameters, rel=hits, columns=columns.values())
+        return reading(expected, columns)(judged, **parameters)
+
+
+def reading(kernel: Kernel, columns: Mapping[str, str]) -> Kernel:
+    """Return a kernel that takes columns, given by argument, from the chunk that it is called with.
+
+    Parameters
+    ----------
+    kernel : callable
+        The kernel of a measure.
+    columns : mapping of str to str
+        As `Measure.columns`.
+    """
+    if not columns:
+        return kernel
+
+    def read(judged: Judged, **parameters: Any) -> NDArray[np.float64]:
+        return kernel(judged, **parameters | {argument: judged.columns[name] for argument, name in columns.items()})
+
+    return read

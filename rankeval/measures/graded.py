@@ -25,7 +25,7 @@ from rankeval.errors import InvalidInput
 from rankeval.join.flat import Floats, Ints, ratio
 from rankeval.join.judged import Judged
 from rankeval.measures.family import GainMap, family, mapped_gains
-from rankeval.measures.grammar import Base, Spelling
+from rankeval.measures.grammar import Base, Column, Spelling
 
 GREATEST_EXPONENT = 1000
 """The greatest grade for gains of 2^grade: the sum of such gains over a list is still a float."""
@@ -47,8 +47,12 @@ def _log_rank(rank: Floats, base: float) -> Floats:
     return np.where(rank < base, 1.0, np.log(base) / np.log(np.maximum(rank, base)))
 
 
-DISCOUNTS: dict[str, Callable[[Floats, float], Floats]] = {"log2": _log2, "log_rank": _log_rank}
-"""Discount of a rank by name: 1/log_b(1 + rank), or 1/log_b(rank) with no discount before rank b."""
+DISCOUNTS: dict[str, Callable[[Floats, float], Floats]] = {
+    "log2": _log2,
+    "log_rank": _log_rank,
+    "none": lambda rank, base: np.ones_like(rank),
+}
+"""Discount of a rank by name: 1/log_b(1 + rank); 1/log_b(rank) with no discount before rank b; none at any rank."""
 
 
 def gains_of(judged: Judged, gain: str | GainMap) -> Floats:
@@ -111,8 +115,8 @@ def dcg(
 
     0 or greater, higher is better; 0 without relevant documents. ``gain`` is "linear", "exp" (2^rel - 1) or a map
     from label to gain; a label that the map does not name is its own gain, as in trec_eval, and a note counts such
-    documents. ``discount`` is "log2" (1/log_b(1 + rank)) or "log_rank" (1/log_b(rank), ranks before b undiscounted: the
-    form rel_1 + sum rel_i/log2(i) of 2002).
+    documents. ``discount`` is "log2" (1/log_b(1 + rank)), "log_rank" (1/log_b(rank), ranks before b undiscounted: the
+    form rel_1 + sum rel_i/log2(i) of 2002) or "none" (cumulated gain).
     """
     return judged.discounted(gains_of(judged, gain), discounts_of(judged, discount, base, cutoff), cutoff)
 
@@ -177,6 +181,34 @@ def ndcg(
     ideal = judged.ideal(gains, discounts, cutoff)
     value = judged.discounted(gains, discounts, cutoff)
     return ratio(value, ideal)
+
+
+@family(
+    "Gain",
+    title="sum of a column",
+    formula="sum over ranks of column * discount(rank)",
+    source="cumulated gain of Järvelin & Kekäläinen 2002, of any column",
+    doi="10.1145/582415.582418",
+    bounds=(-np.inf, np.inf),
+    linear=True,
+    spellings={"shops": ("Revenue", "Revenue@{cutoff}")},
+)
+def column_gain(
+    judged: Judged,
+    *,
+    column: Column,
+    rel: float | None = None,
+    discount: str = "none",
+    base: Base = 2,
+    cutoff: int | None = None,
+) -> Floats:
+    """Sum of a column of the rows, such as their price, discounted by rank if asked for.
+
+    Any number, higher is better; 0 without rows. All rows count, unless ``rel`` says from which grade on they do: then
+    0 without such rows. ``discount`` and ``base`` as of DCG, without a discount by default.
+    """
+    values = column if rel is None else np.where(judged.code >= judged.threshold(rel), column, 0.0)
+    return judged.discounted_rows(values, discounts_of(judged, discount, base, cutoff), cutoff)
 
 
 _CELLS = 2**18

@@ -1,6 +1,7 @@
 """The grammar of names, ``Family(parameter=value, ...)@cutoff``: read, checked, printed, and written as a key.
 
-A measure has one canonical name, which parses back to it. MLflow refuses ``@ ( ) = ,`` in names, so a measure also
+The cut-off may also stand before the parentheses: ``Family@cutoff(parameter=value, ...)``. A measure has one canonical
+name, which parses back to it. MLflow refuses ``@ ( ) = ,`` in names, so a measure also
 has a key::
 
     name    nDCG(gain='exp')@10       P(rel=2)@5        nDCG(gain={1: 3})
@@ -20,7 +21,10 @@ import inspect
 import re
 import sys
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NewType
+
+import numpy as np
+from numpy.typing import NDArray
 
 from rankeval.errors import InvalidInput
 
@@ -37,10 +41,17 @@ Base = float
 Weight = float
 Levels = tuple[float, ...]
 
+Column = NewType("Column", NDArray[np.float64])
+"""Annotation of a kernel's argument that is a column of the rows, shaped (n_rows,), in rank order.
+
+The parameter of the measure is the name of the column.
+"""
+
 DEEPEST = 10_000_000
 """The deepest cut-off. It is deeper than any list, and the weights of that many ranks still fit into memory."""
 
-_NAME = r"(?P<head>[^\s()@]+)\s*(?:\((?P<inside>.*)\))?\s*(?:@(?P<at>-?[0-9]*\.?[0-9]+))?"
+_AT = r"\s*(?:@(?P<{}>-?[0-9]*\.?[0-9]+))?\s*"
+_NAME = rf"(?P<head>[^\s()@]+){_AT.format('before')}(?:\((?P<inside>.*)\))?{_AT.format('behind')}"
 _KEY = r"(?P<head>.+?)(?P<inside>(?:__[A-Za-z_]+\.[A-Za-z0-9.\-]+)*?)(?:_at_(?P<at>[0-9]+))?"
 
 
@@ -72,16 +83,23 @@ def taken_apart(name: str) -> Written | None:
     Raises
     ------
     InvalidInput
-        If the parentheses hold anything but ``parameter=value`` with Python literals, or a parameter twice.
+        If the parentheses hold anything but ``parameter=value`` with Python literals, or a parameter twice; or if
+        there are two cut-offs.
     """
     match = re.fullmatch(_NAME, name, re.DOTALL)
-    return match and Written(match["head"], _arguments(name, match["inside"] or ""), match["at"] or "")
+    if match is None:
+        return None
+    before, behind = match["before"] or "", match["behind"] or ""
+    if before and behind:
+        raise InvalidInput(f"{name!r}: the cut-off is given twice", remedy=f"write '@{behind}' only")
+    return Written(match["head"], _arguments(name, match["inside"] or ""), before or behind)
 
 
 def _arguments(name: str, inside: str) -> dict[str, Any]:
     if not inside.strip():
         return {}
-    if not inside.isascii():  # Python reads full-width letters in names as plain ones
+    outside = re.sub(r"'[^']*'|\"[^\"]*\"", "", inside)  # a column may have any name
+    if not outside.isascii():  # Python reads full-width letters in names as plain ones
         raise InvalidInput(f"{name!r}: parameters are written in ASCII")
     try:
         call = ast.parse(f"f({inside})", mode="eval").body
@@ -191,6 +209,7 @@ _KINDS = {
     "Weight": _number("a number from 0 to 1e100", lambda weight: 0 <= weight <= 1e100),  # whose square is a float
     "bool": _Kind("True or False", lambda value: isinstance(value, bool)),
     "str": _Kind("text in quotes", lambda value: isinstance(value, str)),
+    "Column": _Kind("the name of a column, in quotes", lambda value: isinstance(value, str) and value != ""),
     "Levels": _Kind(
         "numbers from 0 to 1 in parentheses, such as (0.25, 0.5)",
         lambda levels: isinstance(levels, tuple) and bool(levels) and all(map(_is_chance, levels)),
@@ -213,6 +232,7 @@ def _kind(one: inspect.Parameter) -> str:
         kind = {bool: "bool", int: "float", float: "float"}.get(type(one.default), "")
     else:
         kind = one.annotation if isinstance(one.annotation, str) else inspect.formatannotation(one.annotation)
+        kind = "Column" if one.annotation is Column else kind
     if one.name != "cutoff":
         return kind
     return "cutoff | None" if one.default is None or "None" in kind else "cutoff"

@@ -448,7 +448,7 @@ def aliased(name: str, tool: str = "", more: Mapping[str, Any] | None = None) ->
 
 
 def with_their_parameters(name: str, written: Written) -> Meanings:
-    """Read a name of ir_measures with parameters in parentheses: ``MRR(rel=2)@10``, ``SetP(rel=2)``.
+    """Read an alias with parameters in parentheses: ``MRR(rel=2)@10`` of ir_measures, ``Revenue(column='price')@5``.
 
     Raises
     ------
@@ -457,7 +457,10 @@ def with_their_parameters(name: str, written: Written) -> Meanings:
     """
     ours = {parameter: value for parameter, value in written.given.items() if parameter not in _THEIRS}
     theirs = [parameter for parameter in written.given if parameter in _THEIRS]
-    found = aliased(written.head + (f"@{written.at}" if written.at else ""), "ir_measures", ours)
+    spelling = written.head + (f"@{written.at}" if written.at else "")
+    if found := aliased(spelling, "shops", written.given):
+        return found
+    found = aliased(spelling, "ir_measures", ours)
     if found and theirs:
         raise InvalidInput(f"{name!r}: {theirs[0]} of ir_measures is {_THEIRS[theirs[0]]}")
     return found

@@ -31,7 +31,7 @@ arrangements; the first ten of their places have only 638. Those are not equally
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import lru_cache, partial
 from itertools import pairwise
@@ -180,6 +180,7 @@ def over_orders(
     *,
     only: NDArray[np.bool_] | Ints | None = None,
     rel: float | None = None,
+    columns: Iterable[str] = (),
 ) -> Floats:
     """Return the mean of a kernel's values over the orders of tied rows.
 
@@ -196,6 +197,8 @@ def over_orders(
     rel : float, optional
         The lowest relevant label. Give it if the kernel sees only which rows are relevant: there are then only two
         kinds, and fewer arrangements.
+    columns : iterable of str
+        The columns of the rows that the kernel reads. Rows of one kind have the same values in them.
 
     Returns
     -------
@@ -204,12 +207,14 @@ def over_orders(
     """
     if rel is not None:
         judged = _as_hits(judged, rel)
+    judged = replace(judged, columns={name: judged.columns[name] for name in columns})
+    kinds = _Kinds.of(judged)
     queries = np.arange(judged.n_queries)
     queries = queries if only is None else queries[only]
     value, visible = _as_they_stand(kernel, judged, parameters, queries)
     parts: dict[int, list[tuple[Floats, Floats | None]]] = {}
-    for batch in _batches(_all_orders(judged, queries, visible), len(judged.levels)):
-        scored = kernel(_spread(judged, queries, batch), **parameters)
+    for batch in _batches(_all_orders(judged, kinds.row, queries, visible), len(judged.levels)):
+        scored = kernel(_spread(judged, kinds, queries, batch), **parameters)
         ends = np.cumsum([len(orders.kinds) for orders in batch])
         for orders, values in zip(batch, np.split(scored, ends[:-1]), strict=True):
             parts.setdefault(orders.place, []).append((values, orders.chance))
@@ -268,15 +273,33 @@ def _cut(judged: Judged, queries: Ints, length: Ints) -> Judged:
         counts=judged.counts[queries],
         groups=NO_GROUPS,
         judged=None if judged.judged is None else judged.judged[row],
+        columns={name: column[row] for name, column in judged.columns.items()},
     )
 
 
-def _all_orders(judged: Judged, queries: Ints, visible: Ints) -> Iterator[_Orders]:
+class _Kinds(NamedTuple):
+    """The kind of each row, and of each kind its number without columns and the values of its columns."""
+
+    row: Ints
+    plain: Ints
+    columns: Mapping[str, Floats]
+
+    @classmethod
+    def of(cls, judged: Judged) -> _Kinds:
+        # The lowest bit says whether the row is judged, the bits above it are the code: `_spread` takes them apart.
+        kind = judged.code.astype(np.int64) * 2
+        if judged.judged is not None:
+            kind += judged.judged
+        if not judged.columns:
+            return cls(kind, np.arange(2 * len(judged.levels)), {})
+        table = np.column_stack([kind, *judged.columns.values()])
+        values, row = np.unique(table, axis=0, return_inverse=True)
+        columns = dict(zip(judged.columns, values.T[1:], strict=True))
+        return cls(row.reshape(-1), values[:, 0].astype(np.int64), columns)
+
+
+def _all_orders(judged: Judged, kind: Ints, queries: Ints, visible: Ints) -> Iterator[_Orders]:
     """Yield the orders of each query in which tied rows differ in kind."""
-    # The lowest bit says whether the row is judged, the bits above it are the code: `_spread` takes them apart.
-    kind = judged.code.astype(np.int64) * 2
-    if judged.judged is not None:
-        kind += judged.judged
     place = np.full(judged.n_queries, -1)
     place[queries] = np.arange(len(queries))
     begin, upto = judged.offsets[:-1], judged.offsets[:-1].copy()
@@ -354,10 +377,11 @@ def _batches(orders: Iterator[_Orders], n_levels: int) -> Iterator[list[_Orders]
         yield waiting
 
 
-def _spread(judged: Judged, queries: Ints, batch: list[_Orders]) -> Judged:
+def _spread(judged: Judged, kinds: _Kinds, queries: Ints, batch: list[_Orders]) -> Judged:
     size = [len(orders.kinds) for orders in batch]
     length = np.repeat([orders.kinds.shape[1] for orders in batch], size)
-    kind = np.concatenate([orders.kinds.ravel() for orders in batch])
+    listed = np.concatenate([orders.kinds.ravel() for orders in batch])
+    kind = kinds.plain[listed]
     return Judged(
         offsets=np.concatenate(([0], np.cumsum(length))),
         levels=judged.levels,
@@ -365,6 +389,7 @@ def _spread(judged: Judged, queries: Ints, batch: list[_Orders]) -> Judged:
         counts=judged.counts[queries[np.repeat([orders.place for orders in batch], size)]],
         groups=NO_GROUPS,
         judged=None if judged.judged is None else kind % 2 == 1,
+        columns={name: column[listed] for name, column in kinds.columns.items()},
     )
 
 
