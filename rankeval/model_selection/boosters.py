@@ -132,7 +132,30 @@ def fit(estimator: Any, rows: TrainingRows, watch: EarlyStopping | None = None) 
     other = f"only LightGBM, XGBoost and CatBoost can stop early, found {kind}: leave early_stopping_rounds out"
     refuse((watch is not None and not name, other))
     takes = set(signature(estimator.fit).parameters)
+    learns = name == "lightgbm" and "group" in takes and estimator.objective in (None, "lambdarank")
+    refuse_position(rows, estimator, taken=learns or "position" in takes)
     return _FITS.get(name, _fit_plainly)(estimator, rows.in_blocks() if takes & _TOLD else rows, watch, takes)
+
+
+def refuse_position(rows: TrainingRows, estimator: Any, *, taken: bool) -> None:
+    """Refuse positions for an estimator that learns nothing from them.
+
+    Parameters
+    ----------
+    rows : TrainingRows
+        The rows.
+    estimator : object
+        The estimator, for the message.
+    taken : bool
+        Whether it takes positions.
+    """
+    if rows.position is not None and not taken:
+        raise InvalidInput(
+            argument="position",
+            found=f"positions for {type(estimator).__name__}",
+            expected='them for LGBMRanker with the objective "lambdarank" alone',
+            remedy="leave them out; XGBRanker(lambdarank_unbiased=True) takes the order of rows in a query instead",
+        )
 
 
 def _row_weight(rows: TrainingRows, takes: set[str], estimator: Any) -> dict[str, Any]:
@@ -158,7 +181,7 @@ def _fit_plainly(estimator: Any, rows: TrainingRows, _watch: EarlyStopping | Non
     told: dict[str, Any] = {"qid": rows.ids} if "qid" in takes else {}
     if "group" in takes and not told:
         told = {"group": rows.sizes}
-    told |= rows.told_validation()
+    told |= rows.told_validation() | ({} if rows.position is None else {"position": rows.position})
     estimator.fit(rows.X, rows.y, **told, **_row_weight(rows, takes, estimator))
 
 
@@ -166,6 +189,7 @@ def _fit_lightgbm(estimator: Any, rows: TrainingRows, watch: EarlyStopping | Non
     ranks = "group" in takes
     told: dict[str, Any] = {"group": rows.sizes} if ranks else {}
     told |= _row_weight(rows, takes, estimator)
+    told["callbacks"] = [] if rows.position is None else [_positions(rows.position)]
     if watch is None:
         estimator.fit(rows.X, rows.y, **told)
         return None
@@ -184,13 +208,38 @@ def _fit_lightgbm(estimator: Any, rows: TrainingRows, watch: EarlyStopping | Non
         if watch.noted(env.iteration, value) or env.iteration + 1 == env.end_iteration:
             raise lightgbm.EarlyStopException(watch.best_iteration, env.evaluation_result_list)
 
+    told["callbacks"] += [stop]
     told["eval_metric"] = lambda _, score: (name, watch.value(score), watch.greater_is_better)
     # Its own patience could stop the training before ours does.
     before = estimator.get_params()
     theirs = {rounds: before[rounds] for rounds in _OWN_ROUNDS["lightgbm"] if rounds in before}
-    estimator.set_params(**dict.fromkeys(theirs)).fit(rows.X, rows.y, callbacks=[stop], **told)
+    estimator.set_params(**dict.fromkeys(theirs)).fit(rows.X, rows.y, **told)
     estimator.set_params(**theirs)
     return int(estimator.best_iteration_)
+
+
+def _positions(position: NDArray[np.int32]) -> Callable[[Any], None]:
+    """Return a callback of LightGBM by which it trains on these positions, which its ``fit`` does not take.
+
+    A data set takes them, but the booster has read it when the first callback is called. So the booster is made again.
+    Its ``reset_parameter`` would read them too, but draw the columns of each tree from other random numbers.
+    """
+
+    def give(env: Any) -> None:
+        booster = env.model
+        if env.iteration > env.begin_iteration:
+            return
+        train, watched = booster.train_set, list(zip(booster.valid_sets, booster.name_valid_sets, strict=True))
+        train.set_position(position)
+        booster.__del__()  # frees the memory of the first one
+        booster.__init__(env.params, train)
+        booster.best_iteration = 0  # as lightgbm.train sets it
+        for held_out, name in watched:
+            booster.add_valid(held_out, name)
+
+    # LightGBM's protocol of callbacks.
+    give.before_iteration = True  # type: ignore[attr-defined]
+    return give
 
 
 def _fit_xgboost(estimator: Any, rows: TrainingRows, watch: EarlyStopping | None, takes: set[str]) -> int | None:

@@ -27,7 +27,7 @@ from rankeval.model_selection.held_out import validation_part
 from rankeval.model_selection.holdout import as_ranking_data
 from rankeval.model_selection.query_split import Rows
 from rankeval.model_selection.ranker import QueryRanker, stops_early, what_was_chosen
-from rankeval.model_selection.rows import query_weight_of_rows, row_units, row_weights
+from rankeval.model_selection.rows import query_weight_of_rows, row_positions, row_units, row_weights
 from rankeval.model_selection.searches import Watched
 from rankeval.model_selection.splitters import Folds, query_folds
 from rankeval.render.progress import Bar, Progress
@@ -51,6 +51,8 @@ class Task:
         Weights of rows, for fitting.
     query_weight : ndarray of shape (n_rows,), optional
         The weight of each row's query, for means.
+    position : ndarray of int of shape (n_rows,), optional
+        The rank at which each row was shown, for fitting.
     validation : RankingData, optional
         A validation part on which every fit that can stops early.
     """
@@ -59,6 +61,7 @@ class Task:
     unit: NDArray[Any] | None = None
     weight: NDArray[np.float64] | None = None
     query_weight: NDArray[np.float64] | None = None
+    position: NDArray[np.int32] | None = None
     validation: RankingData | None = None
 
     @classmethod
@@ -88,7 +91,7 @@ class Task:
         action : str
             What the caller does, for the guard's message, if it is not the caller's name.
         **columns
-            ``qid``, ``group``, ``docid``, ``unit`` and ``sample_weight`` of `cross_validate`.
+            ``qid``, ``group``, ``docid``, ``unit``, ``sample_weight`` and ``position`` of `cross_validate`.
 
         Raises
         ------
@@ -108,7 +111,8 @@ class Task:
             refuse((not any(stops_early(ranker) for ranker in rankers), useless))
             check.refuse(part.X, part.y, part.qid, action=f"{action} with this eval_set")
         unit, weight = row_units(columns["unit"], data.qid), row_weights(columns["sample_weight"], len(data))
-        return cls(data, unit, weight, query_weight_of_rows(query_weight, data.qid, X=X, y=y, qid=columns["qid"]), part)
+        means = query_weight_of_rows(query_weight, data.qid, X=X, y=y, qid=columns["qid"])
+        return cls(data, unit, weight, means, row_positions(columns["position"], len(data)), part)
 
     def folds(self, cv: Any) -> Folds:
         """Return the rows of each split; refuse a validation part that has queries of them."""
@@ -126,7 +130,7 @@ class Task:
         Task, with all rows inside, for each fold.
         """
         columns = {name: getattr(self.data, name) for name in ("X", "y", "qid")}
-        columns |= {name: getattr(self, name) for name in ("unit", "weight", "query_weight")}
+        columns |= {name: getattr(self, name) for name in _BESIDE}
         if self.validation is not None:
             columns |= {f"validation_{name}": getattr(self.validation, name) for name in ("X", "y", "qid")}
         return columns
@@ -134,19 +138,23 @@ class Task:
     @classmethod
     def of_columns(cls, X: Any, y: NDArray[Any], qid: NDArray[Any], **beside: Any) -> Task:
         """Put the columns of a task together; they were checked before they were sent."""
-        own = {name: beside.pop(name) for name in ("unit", "weight", "query_weight")}
+        own = {name: beside.pop(name) for name in _BESIDE}
         part = {name.removeprefix("validation_"): column for name, column in beside.items()}
         return cls(RankingData(X, y, qid), **own, validation=RankingData(**part) if part else None)
 
     def fit(self, ranker: QueryRanker, rows: Rows) -> QueryRanker:
         """Fit a copy of a ranker to these rows."""
         part = self.data.take(rows)
-        given = {"unit": self.unit, "sample_weight": self.weight, "query_weight": self.query_weight}
+        given = {("sample_weight" if name == "weight" else name): getattr(self, name) for name in _BESIDE}
         told: dict[str, Any] = {name: column[rows] for name, column in given.items() if column is not None}
         if self.validation is not None and stops_early(ranker):
             told["eval_set"] = self.validation
         fitted: QueryRanker = boosters.cloned(ranker).fit(part.X, part.y, qid=part.qid, **told)
         return fitted
+
+
+_BESIDE = ("unit", "weight", "query_weight", "position")
+"""Columns of a `Task` beside its data."""
 
 
 @dataclass(frozen=True, eq=False)

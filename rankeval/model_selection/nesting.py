@@ -168,8 +168,9 @@ def _fitted_by_routing(estimator: Any, rows: TrainingRows, watch: EarlyStopping 
         _ask_for_weights(estimator)
         told["sample_weight"] = rows.weight
     # A unit goes to the splitter of a search under the name that scikit-learn has for it.
-    beside = {"groups": rows.unit, "unit": rows.unit, "query_weight": rows.query_weight}
+    beside = {"groups": rows.unit, "unit": rows.unit, "query_weight": rows.query_weight, "position": rows.position}
     told |= {name: column for name, column in beside.items() if column is not None and _consumes(estimator, name)}
+    boosters.refuse_position(rows, estimator, taken="position" in told)
     told |= rows.told_validation()
     with config_context(enable_metadata_routing=True):
         return estimator.fit(rows.X, rows.y, **told)

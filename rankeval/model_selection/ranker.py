@@ -32,7 +32,7 @@ from rankeval.model_selection.checks import for_other_processes
 from rankeval.model_selection.held_out import SCORE, hold_out, refuse_cut, validation_part
 from rankeval.model_selection.nesting import features_for
 from rankeval.model_selection.query_ids import find, n_rows, require
-from rankeval.model_selection.rows import TrainingRows, query_weight_of_rows, row_units, row_weights
+from rankeval.model_selection.rows import TrainingRows, query_weight_of_rows, row_positions, row_units, row_weights
 from rankeval.model_selection.scorers import make_scorer
 from rankeval.model_selection.searches import Watched, in_search, stopping, stopping_at_weights
 
@@ -100,7 +100,7 @@ class QueryRanker(BaseEstimator):  # type: ignore[misc]
     __metadata_request__fit: ClassVar = {
         "qid": True,
         "unit": False,
-        **dict.fromkeys(("query_weight", "eval_set", "eval_qid", "eval_X", "eval_y"), True),
+        **dict.fromkeys(("query_weight", "position", "eval_set", "eval_qid", "eval_X", "eval_y"), True),
     }
     # Pipeline.score hands sample_weight on, None too, and raises if its last step does not ask for it.
     __metadata_request__score: ClassVar = {"qid": True, "query_weight": True, "sample_weight": True}
@@ -132,6 +132,7 @@ class QueryRanker(BaseEstimator):  # type: ignore[misc]
         unit: Any = None,
         sample_weight: Any = None,
         query_weight: Any = None,
+        position: Any = None,
         eval_set: Any = None,
         eval_qid: Any = None,
         eval_X: Any = None,
@@ -158,6 +159,9 @@ class QueryRanker(BaseEstimator):  # type: ignore[misc]
             its other losses it takes one weight per query, as XGBRanker does.
         query_weight : mapping or Series by query id, or array-like of shape (n_rows,), optional
             The weight of each query in the means by which a search inside chooses.
+        position : array-like of int of shape (n_rows,), optional
+            The rank at which each row was shown when it was clicked or not. LGBMRanker with the objective "lambdarank"
+            learns how much a position attracts clicks, and scores rows without it. Other estimators refuse it.
         eval_set : tuple of (Xv, yv), list of one such pair, or RankingData, optional
             A validation part to stop early on, rows in any order. The steps of a Pipeline inside this ranker transform
             it. A search passes it to every fit as it is.
@@ -181,8 +185,8 @@ class QueryRanker(BaseEstimator):  # type: ignore[misc]
             The same inside a search of scikit-learn, which would turn a QueryIdError into nan.
         InvalidInput
             If there is no estimator, an option does not fit it, weights are negative, or they differ within a query
-            and the library takes none by row. Also if ``eval_set`` has other columns than X, or nothing says when to
-            stop on it.
+            and the library takes none by row, or nothing is learnt from ``position``. Also if ``eval_set`` has other
+            columns than X, or nothing says when to stop on it.
         SharedQueriesError
             If ``eval_set`` has queries of X, by their ids or by their rows and labels.
         SharedQueries
@@ -199,7 +203,7 @@ class QueryRanker(BaseEstimator):  # type: ignore[misc]
         check_consistent_length(features, labels)
         if labels.dtype.kind == "f":
             assert_all_finite(labels, input_name="y")
-        given = self._ids(X, y, qid, group, unit=unit, sample_weight=sample_weight)
+        given = self._ids(X, y, qid, group, unit=unit, sample_weight=sample_weight, position=position)
         ids = np.zeros(len(labels), dtype=np.int64) if given is None else given
         validation = self._validation(features, eval_set, eval_qid, eval_X, eval_y)
         check = ContaminationCheck.current()
@@ -210,6 +214,7 @@ class QueryRanker(BaseEstimator):  # type: ignore[misc]
             watched = Watched.of(validation.X, validation.y, validation.ids)
             watched.refuse_in(fingerprint(features, labels, ids), "the training data", by_id=given is not None)
         beside = {"weight": row_weights(sample_weight, len(labels)), "unit": row_units(unit, ids)}
+        beside["position"] = row_positions(position, len(labels))
         with stopping_at_weights():
             means = query_weight_of_rows(query_weight, ids, X=X, y=y, qid=qid)
         rows = TrainingRows.of(features, labels, ids, **beside, query_weight=means)

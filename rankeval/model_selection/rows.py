@@ -22,7 +22,7 @@ from rankeval.model_selection.query_ids import by_id, encode, id_array, per_quer
 
 @dataclass(frozen=True, eq=False)
 class TrainingRows:
-    """Features, labels and query of each row, and perhaps its weight, its query's weight and its unit.
+    """Features, labels and query of each row, and perhaps its weight, its query's weight, its unit and its position.
 
     ``validation`` has the rows of a validation part, for an estimator inside that stops early by itself.
     """
@@ -34,6 +34,7 @@ class TrainingRows:
     weight: NDArray[np.float64] | None = None
     query_weight: NDArray[np.float64] | None = None
     unit: NDArray[Any] | None = None
+    position: NDArray[np.int32] | None = None
     validation: TrainingRows | None = None
 
     @classmethod
@@ -47,9 +48,9 @@ class TrainingRows:
 
     def take(self, rows: NDArray[Any]) -> TrainingRows:
         """Return these rows, in this order."""
-        columns = {name: getattr(self, name) for name in ("y", "ids", "codes", "weight", "query_weight", "unit")}
+        columns = {name: column for name, column in vars(self).items() if name not in ("X", "validation")}
         taken: dict[str, Any] = {name: None if column is None else column[rows] for name, column in columns.items()}
-        return TrainingRows(take_rows(self.X, rows), **taken, validation=self.validation)
+        return replace(self, X=take_rows(self.X, rows), **taken)
 
     def in_blocks(self) -> TrainingRows:
         """Return the rows by ascending query, in their own order within each; itself if they are."""
@@ -139,6 +140,31 @@ def row_weights(sample_weight: Any, rows: int) -> NDArray[np.float64] | None:
         raise InvalidInput(f"sample_weight is {weights[bad[0]]} in row {bad[0]}: give finite weights, none below 0")
     refuse((not weights.any(), "sample_weight is zero in every row: nothing would be learnt"))
     return weights
+
+
+def row_positions(position: Any, rows: int) -> NDArray[np.int32] | None:
+    """Check positions, and return them by row.
+
+    Parameters
+    ----------
+    position : array-like of shape (n_rows,) or None
+        The rank at which each row was shown.
+    rows : int
+        The number of rows.
+
+    Raises
+    ------
+    InvalidInput
+        If there is not one whole number a row.
+    """
+    if position is None:
+        return None
+    found = labels(position, "position")
+    with np.errstate(invalid="ignore"):  # nan becomes some number, and differs from it
+        whole = found.astype(np.int32)
+    if found.shape != (rows,) or (whole != found).any():
+        raise InvalidInput(argument="position", expected=f"a whole number for each of {rows} rows")
+    return whole
 
 
 def differing(weights: NDArray[np.float64], codes: NDArray[np.int64]) -> NDArray[np.intp]:

@@ -143,6 +143,7 @@ def optuna_objective(
     unit: Any = None,
     sample_weight: Any = None,
     query_weight: Any = None,
+    position: Any = None,
     eval_set: Any = None,
     eval_qid: Any = None,
     measure: str | Measure = "nDCG@10",
@@ -168,7 +169,7 @@ def optuna_objective(
     space : callable or mapping
         A function of a trial that returns parameters of the estimator. Or a mapping of parameters to
         ``optuna.distributions`` or lists of choices: ``[3, 15]`` are two values, ``IntDistribution(3, 15)`` is a range.
-    X, y, qid, group, docid, unit, sample_weight, query_weight, eval_set, eval_qid, cv
+    X, y, qid, group, docid, unit, sample_weight, query_weight, position, eval_set, eval_qid, cv
         As in `cross_validate`. All trials are scored on the same folds.
     measure : str or Measure, default ``"nDCG@10"``
         The measure to optimise.
@@ -216,7 +217,7 @@ def optuna_objective(
     if isinstance(space, Mapping):
         check_names(estimator, space, where="space")
     rows = {"qid": qid, "group": group, "docid": docid, "unit": unit, "sample_weight": sample_weight}
-    told = {"query_weight": query_weight, "eval_set": eval_set, "eval_qid": eval_qid}
+    told = {"query_weight": query_weight, "position": position, "eval_set": eval_set, "eval_qid": eval_qid}
     task = Task.of([ranker], X, y, **rows, **told, who="optuna_objective", action="optimise")
     scoring = FoldScoring.of(task, found, rules)
     return OptunaObjective(estimator, space, task, task.folds(cv), scoring)

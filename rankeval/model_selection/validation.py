@@ -41,6 +41,7 @@ class _Options(TypedDict, total=False):
     unit: Any
     sample_weight: Any
     query_weight: Any
+    position: Any
     eval_set: Any
     eval_qid: Any
     measures: str | Measure | Sequence[str | Measure]
@@ -78,6 +79,7 @@ def cross_validate(
     unit: Any = None,
     sample_weight: Any = None,
     query_weight: Any = None,
+    position: Any = None,
     eval_set: Any = None,
     eval_qid: Any = None,
     measures: str | Measure | Sequence[str | Measure] = ("nDCG@10", "AP", "RR"),
@@ -120,6 +122,8 @@ def cross_validate(
         The weight of each row in fitting, as in `QueryRanker`'s ``fit``.
     query_weight : mapping or Series by query id, or array-like of shape (n_rows,), optional
         The weight of each query in the aggregate of every measure, and in the means by which a search chooses.
+    position : array-like of int of shape (n_rows,), optional
+        The rank at which each row was shown, as in `QueryRanker`'s ``fit``.
     eval_set : tuple of (Xv, yv), list of one such pair, or RankingData, optional
         A validation part beside the data, the same for every fit. Rankers that stop early stop on it; the others do not
         use it.
@@ -174,7 +178,7 @@ def cross_validate(
     named = _named(estimator, name)
     rankers = [as_ranker(one) for one in named.values()]
     rows = {"qid": qid, "group": group, "docid": docid, "unit": unit, "sample_weight": sample_weight}
-    told = {"query_weight": query_weight, "eval_set": eval_set, "eval_qid": eval_qid}
+    told = {"query_weight": query_weight, "position": position, "eval_set": eval_set, "eval_qid": eval_qid}
     task = Task.of(rankers, X, y, **rows, **told, who="cross_validate")
     folds = task.folds(cv)
     scoring = FoldScoring.of(task, asked, rules)
@@ -294,6 +298,7 @@ def learning_curve(
     unit: Any = None,
     sample_weight: Any = None,
     query_weight: Any = None,
+    position: Any = None,
     eval_set: Any = None,
     eval_qid: Any = None,
     measures: str | Measure | Sequence[str | Measure] = ("nDCG@10", "AP", "RR"),
@@ -314,9 +319,9 @@ def learning_curve(
 
     Parameters
     ----------
-    estimator, X, y, qid, group, docid, unit, sample_weight, query_weight, eval_set, eval_qid, measures, cv, convention
+    estimator, X, y, qid, group, docid, unit, sample_weight, query_weight, position, eval_set, eval_qid, measures
         As in `cross_validate`, for one estimator.
-    n_jobs, progress
+    cv, convention, n_jobs, progress
         As in `cross_validate`.
     sizes : sequence of float or int
         Shares of the smallest training part, or numbers of queries.
@@ -351,7 +356,7 @@ def learning_curve(
     rules = rules_of_call(convention, ties=ties, missing=missing, no_relevant=no_relevant, judgments=judgments)
     asked, ranker = check_measures(measures, rules), as_ranker(estimator)
     rows = {"qid": qid, "group": group, "docid": docid, "unit": unit, "sample_weight": sample_weight}
-    told = {"query_weight": query_weight, "eval_set": eval_set, "eval_qid": eval_qid}
+    told = {"query_weight": query_weight, "position": position, "eval_set": eval_set, "eval_qid": eval_qid}
     task = Task.of([ranker], X, y, **rows, **told, who="learning_curve")
     codes, _ = by_id(task.data.qid)
     folds = task.folds(cv)
