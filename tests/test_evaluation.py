@@ -11,6 +11,9 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
 
 import rankeval as rk
 from rankeval.errors import ConventionMismatch, InvalidInput, QueryIdError, RankevalWarning, UnknownName
@@ -186,13 +189,37 @@ def test_weights_weigh_queries():
 
 def test_interval_is_students_t():
     """ci() equals SciPy's interval of the mean."""
-    from scipy import stats
 
     rng = np.random.default_rng(0)
     ev = rk.evaluate(rng.integers(0, 2, 300), rng.random(300), group=[10] * 30, measures=["AP", "NumRel"])
     low, high = stats.t.interval(0.9, 29, ev.scores[:, 0].mean(), stats.sem(ev.scores[:, 0]))
     assert ev.ci(0.9).loc["AP"].tolist() == pytest.approx([ev.scores[:, 0].mean(), low, high], rel=1e-12)
     assert list(ev.ci().index) == ["AP"]
+
+
+@given(
+    st.lists(st.tuples(st.booleans(), st.booleans(), st.booleans()), min_size=2, max_size=12),
+    st.sampled_from([0.5, 0.95, 0.999]),
+)
+def test_an_interval_is_that_of_t_within_the_range_of_the_measure(rows, level):
+    """DCG has no greatest value, and its interval is cut at 0 alone."""
+    ev = rk.evaluate(
+        np.ravel(rows), np.tile([3, 2, 1], len(rows)), group=[3] * len(rows), measures=["RR", "P@2", "DCG@3"]
+    )
+    for (mean, low, high), scores, greatest in zip(ev.ci(level).to_numpy(), ev.scores.T, (1, 1, np.inf), strict=True):
+        if np.ptp(scores) == 0:
+            assert np.isnan([low, high]).all()
+        else:
+            ends = stats.t.interval(level, len(rows) - 1, mean, stats.sem(scores))
+            assert [low, high] == pytest.approx([max(0, ends[0]), min(greatest, ends[1])], rel=1e-9, abs=1e-12)
+
+
+def test_an_interval_holds_its_mean_if_a_measure_declares_too_narrow_a_range():
+    """A measure of somebody else's may forget to declare that its values go beyond 1."""
+    ev = rk.evaluate([3, 0, 1, 0], [2, 1, 2, 1], qid=[1, 1, 2, 2], measures="DCG@2")
+    (dcg,) = ev.measures
+    narrow = replace(ev, measures=(replace(dcg, family=replace(dcg.family, bounds=(0.0, 1.0))),))
+    assert narrow.ci().loc["DCG@2"].tolist() == [2, 0, 3]
 
 
 @pytest.mark.parametrize("qid", [[3, 3, 1], ["c", "c", "a"], [3.5, 3.5, 1.0]])

@@ -272,7 +272,7 @@ def means_of(evaluations: Mapping[str, Evaluation], level: float = 0.95) -> pd.D
     >>> import rankeval as rk
     >>> ev = rk.evaluate([1, 0, 0, 1, 1, 0], [2, 1, 2, 1, 2, 1], qid=[1, 1, 2, 2, 3, 3], measures="RR")
     >>> means_of({"final": ev}).round(2).values.tolist()
-    [['RR', 'final', 3, 0.83, 0.12, 1.55]]
+    [['RR', 'final', 3, 0.83, 0.12, 1.0]]
     """
     rows = []
     for system, evaluation in evaluations.items():

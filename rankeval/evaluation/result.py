@@ -143,7 +143,8 @@ class Evaluation:
         -------
         DataFrame of shape (n_means, 3)
             Index of measure names, columns mean, ci_low, ci_high; nan limits with fewer than two queries, and where
-            all scores are the same number. The interval may go beyond the bounds of the measure.
+            all scores are the same number. An interval ends at the bounds of its measure: no mean is beyond them, so
+            the interval covers the mean of all queries as often as an uncut one.
 
         Raises
         ------
@@ -155,7 +156,7 @@ class Evaluation:
         >>> import rankeval as rk
         >>> ev = rk.evaluate([1, 0, 0, 1, 1, 0], [2, 1, 2, 1, 2, 1], qid=[1, 1, 2, 2, 3, 3], measures="RR")
         >>> ev.ci(0.95).round(2).values.tolist()
-        [[0.83, 0.12, 1.55]]
+        [[0.83, 0.12, 1.0]]
         """
         import pandas as pd
         from scipy import stats
@@ -166,11 +167,15 @@ class Evaluation:
         means = self.mean()
         columns = [self.measure_names.index(label) for label in means.index]
         scores, n = self.scores[:, columns], self.n_queries
-        half = np.full(len(columns), np.nan)
+        ends = np.full((2, len(columns)), np.nan)
         if n > 1:
             spread = np.where((scores != scores[0]).any(axis=0), scores.std(axis=0, ddof=1), np.nan)
-            half = np.asarray(spread * stats.t.ppf((1 + level) / 2, n - 1) / np.sqrt(n))
-        return pd.DataFrame({"mean": means, "ci_low": means - half, "ci_high": means + half})
+            half = spread * stats.t.ppf((1 + level) / 2, n - 1) / np.sqrt(n)
+            # A measure of somebody else's may have scores beyond the bounds that it declares.
+            bounds = np.array([self.measures[column].family.bounds for column in columns]).reshape(-1, 2).T
+            ends[0] = np.maximum(means - half, np.minimum(bounds[0], scores.min(axis=0)))
+            ends[1] = np.minimum(means + half, np.maximum(bounds[1], scores.max(axis=0)))
+        return pd.DataFrame({"mean": means, "ci_low": ends[0], "ci_high": ends[1]})
 
     @property
     def tied_share(self) -> float:
