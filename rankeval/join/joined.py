@@ -35,7 +35,7 @@ from rankeval.io.columns import comparable, places_of
 from rankeval.join.aspects import JoinedAspects
 from rankeval.join.by_rank import MOST_PADDED, ByRank
 from rankeval.join.flat import Floats, Grouping, Ints, group_rows, offsets_of, query_blocks, refuse_repeats, rows_of
-from rankeval.join.judged import BELOW_ALL, NO_GROUPS, Groups, Judged, with_unlike_labels
+from rankeval.join.judged import BELOW_ALL, NO_GROUPS, Column, Groups, Judged, with_unlike_labels
 from rankeval.join.ranking import Ranked, order_tied, rank_rows
 
 CHUNK = 2**19
@@ -162,7 +162,6 @@ class Joined:
             by_rank = ByRank.of(ranked, offsets)
         if judged is not None:
             judged = judged[row]
-        given = {name: _taken(column, rows)[row] for name, column in self.columns.items()}
         if by_rank is not None and judged is None:
             counts = by_rank.counts(len(levels), np.diff(offsets))
         else:
@@ -181,7 +180,7 @@ class Joined:
             ties=ties if open_ties else NO_GROUPS,
             queries=self.queries[queries],
             by_rank=by_rank,
-            columns=given,
+            columns={name: self._column(column, rows, found, offsets) for name, column in self.columns.items()},
         )
         if self.convention.ties in _BY_POSITION:
             unlike = with_unlike_labels(ties, chunk.code)
@@ -196,9 +195,18 @@ class Joined:
             chunk.groups = unlike
         if keep is not None:
             chunk.flat, chunk.by_rank = chunk.code[keep], None
-            chunk.columns = {name: column[keep] for name, column in given.items()}
+            chunk.columns = {
+                name: Column.of(column.values[keep], chunk.offsets) for name, column in chunk.columns.items()
+            }
             chunk.offsets, chunk.judged = offsets_of(keep)[offsets], None if judged is None else judged[keep]
         return chunk, ties
+
+    def _column(self, column: Floats, rows: slice | Ints, found: Ranked, offsets: Ints) -> Column:
+        def at(row: Ints, query: Ints) -> Floats:
+            place = found.rows_at(row, offsets[query])
+            return column[place + rows.start if isinstance(rows, slice) else rows[place]]
+
+        return Column(at, offsets)
 
     def _labels(
         self, queries: slice | Ints, rows: slice | Ints, offsets: Ints, judged: NDArray[np.bool_] | None
@@ -259,7 +267,8 @@ class Joined:
             n_levels=n_levels,
             by_position=ties in _BY_POSITION,
             highest_first=ties == "best",
-            with_rows=ties == "docid" or self.judged is not None or bool(self.columns),
+            with_rows=ties == "docid" or self.judged is not None,
+            with_low=bool(self.columns),
             with_table=len(offsets) > _MANY_QUERIES,
         )
         if ties == "docid" and len(found.ties.start):

@@ -34,6 +34,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -101,6 +102,32 @@ class Relevant(NamedTuple):
     hits: Ints
 
 
+class Column:
+    """A column of the rows of a chunk, in rank order: looked up row by row, since most measures ask for few ranks.
+
+    Parameters
+    ----------
+    at : callable
+        Returns the values of some rows, given their places in the chunk and the query of each.
+    offsets : ndarray of shape (n_queries + 1,)
+        Where each query's rows begin.
+    """
+
+    def __init__(self, at: Callable[[Ints, Ints], Floats], offsets: Ints) -> None:
+        self.at = at
+        self.offsets = offsets
+
+    @cached_property
+    def values(self) -> Floats:
+        """The values of all rows, an array of shape (n_rows,)."""
+        return self.at(*spread(self.offsets[:-1], np.diff(self.offsets)))
+
+    @classmethod
+    def of(cls, values: Floats, offsets: Ints) -> Column:
+        """Return the column of these values."""
+        return cls(lambda row, query: values[row], offsets)
+
+
 @dataclass(eq=False)
 class Judged:
     """A chunk of queries, ranked and judged.
@@ -127,8 +154,8 @@ class Judged:
         The ids of the queries, which seed the drawing of orders.
     by_rank : ByRank, optional
         The codes once more, by rank, if the lists are many and of similar length.
-    columns : mapping of str to ndarray of float64 of shape (n_rows,)
-        Columns of the rows, in rank order.
+    columns : mapping of str to Column
+        Columns of the rows.
     drawn : dict of int to float
         Queries whose last value is a mean over drawn orders of tied rows: the standard error of that mean.
     """
@@ -143,7 +170,7 @@ class Judged:
     aspects: AspectBlock | None = None
     queries: NDArray[Any] | None = field(default=None, repr=False)
     by_rank: ByRank | None = field(default=None, repr=False)
-    columns: Mapping[str, Floats] = field(default_factory=dict, repr=False)
+    columns: Mapping[str, Column] = field(default_factory=dict, repr=False)
     drawn: dict[int, float] = field(default_factory=dict, repr=False)
     _memo: dict[Hashable, Any] = field(default_factory=dict, repr=False)
 
@@ -382,28 +409,47 @@ class Judged:
             total += self._levelled(gain, discount, cutoff)
         return total
 
-    def discounted_rows(self, values: Floats, discount: Floats, cutoff: int | None = None) -> Floats:
+    def discounted_rows(
+        self, values: Column | Floats, discount: Floats, cutoff: int | None = None, *, rel: float | None = None
+    ) -> Floats:
         """Return the discounted sum of a value of each row, added in rank order: tied rows take their group's mean.
 
         Parameters
         ----------
-        values : ndarray of shape (n_rows,)
-            Values of the rows in rank order, such as a column.
+        values : Column, or ndarray of shape (n_rows,)
+            Values of the rows in rank order.
         discount : ndarray of shape (at least the longest list or the cut-off,)
             Factor of each rank.
         cutoff : int, optional
             Deepest rank that counts.
+        rel : float, optional
+            Lowest label of the rows that count; by default all count.
 
         Returns
         -------
         ndarray of shape (n_queries,)
         """
+        column = values if isinstance(values, Column) else Column.of(values, self.offsets)
+
+        def counted(row: Ints, query: Ints) -> Floats:
+            found = column.at(row, query)
+            return found if rel is None else np.where(self.codes_at(row, query) < self.threshold(rel), 0.0, found)
+
         begin, depth = self.offsets[:-1], self.depth(cutoff)
         row, query = spread(begin, depth)
+        found = counted(row, query)
         # Rows of one label differ in their values, so all tied rows count here.
         reached = self.ties.of(self.ties.start < (begin + depth)[self.ties.query])
-        values = reached.averaged(values) if len(reached.start) else values
-        return self.sums(query, values[row] * discount[row - begin[query]])
+        if len(reached.start):
+            tied, group = reached.rows()
+            of = reached.query[group]
+            value = counted(tied, of)
+            value = value[np.lexsort((value, group))]  # the same sum, to the last bit, for every order of the input
+            mean = np.bincount(group, weights=value) / (reached.end - reached.start)
+            rank = tied - begin[of]
+            within = rank < depth[of]
+            found[(offsets_of(depth)[of] + rank)[within]] = mean[group[within]]
+        return self.sums(query, found * discount[row - begin[query]])
 
     def rows_of(self, wanted: NDArray[np.bool_]) -> tuple[Ints, Ints, Ints]:
         """Return row, query and rank (from 0) of the rows whose label is wanted, given a mask of the levels."""

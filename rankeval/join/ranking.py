@@ -23,7 +23,7 @@ position (`mended`): the order is exact, and two rows are tied only if their sco
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -310,13 +310,23 @@ _FEW_LEVELS = 128
 class Ranked:
     """The label code at each rank, its row in the input if asked for, and all groups of tied rows.
 
-    If the sort has made a table of codes on its way, ``by_rank`` holds them and ``code`` is None.
+    If the sort has made a table of codes on its way, ``by_rank`` holds them and ``code`` is None. ``low`` holds the low
+    bits of the sorted keys, of which `rows_at` reads the rows of some ranks.
     """
 
     code: NDArray[np.uint8] | Ints | None
     row: Ints | None
     ties: Groups
     by_rank: ByRank | None = None
+    low: Ints | NDArray[np.int32] | None = None
+    layout: Layout = Layout(0, 0)
+
+    def rows_at(self, row: Ints, begin: Ints) -> Ints:
+        """Return the rows of the input that stand at some ranked rows, given where the query of each begins."""
+        if self.row is not None:
+            return self.row[row]
+        assert self.low is not None
+        return self.layout.position(self.low[row].astype(np.int64)) + begin
 
 
 def rank_rows(
@@ -328,6 +338,7 @@ def rank_rows(
     by_position: bool,
     highest_first: bool = False,
     with_rows: bool = False,
+    with_low: bool = False,
     with_table: bool = False,
 ) -> Ranked:
     """Put the rows of each query into descending order of score.
@@ -349,6 +360,8 @@ def rank_rows(
         Whether tied rows of the highest label come first, if they are ordered by label.
     with_rows : bool
         Also return which row stands at each rank.
+    with_low : bool
+        Make it possible to ask `Ranked.rows_at`, which costs less than all rows.
     with_table : bool
         Return the codes by rank, if they are sorted and the table would not be mostly empty. Not with `with_rows`.
 
@@ -371,18 +384,19 @@ def rank_rows(
             layout,
             by_position=by_position or not few,
             with_rows=with_rows or not few,
+            with_low=with_low and few and not with_rows,
             with_table=with_table and few and not with_rows and not highest_first,
         )
         if few and highest_first:
             assert found.code is not None
-            return Ranked(np.uint8(n_levels - 1) - found.code, found.row, found.ties)
+            return replace(found, code=np.uint8(n_levels - 1) - found.code)
         if few:
             return found
         assert found.row is not None
         row, ties = found.row, found.ties
     if not by_position:
         order_tied(row, ties, turned.take)
-    return Ranked((code.astype(np.uint8) if few else code)[row], row if with_rows else None, ties)
+    return Ranked((code.astype(np.uint8) if few else code)[row], row if with_rows or with_low else None, ties)
 
 
 def _sorted(score: Floats, code: Ints | None, offsets: Ints, layout: Layout, **asked: bool) -> Ranked:
@@ -403,14 +417,17 @@ def _sorted(score: Floats, code: Ints | None, offsets: Ints, layout: Layout, **a
     if found.code is not None:
         ranked = np.empty_like(found.code)
         ranked[rows] = found.code
-    row = None
+    row = low = None
     if found.row is not None:
         row = np.empty_like(rows)
         row[rows] = rows[found.row]
+    if found.low is not None:
+        low = np.empty_like(found.low)
+        low[rows] = found.low
     start, end, query = found.ties
     back = (offsets[order] - moved[:-1])[query]
     ties = Groups(start + back, end + back, order[query])
-    return Ranked(ranked, row, ties.of(np.argsort(ties.start)))
+    return Ranked(ranked, row, ties.of(np.argsort(ties.start)), low=low, layout=layout)
 
 
 def _sorted_in_blocks(
@@ -422,11 +439,13 @@ def _sorted_in_blocks(
     *,
     by_position: bool,
     with_rows: bool,
+    with_low: bool,
     with_table: bool,
 ) -> Ranked:
     by_rank = ByRank.empty(offsets) if with_table else None
     ranked = None if code is None or by_rank is not None else np.empty(len(score), dtype=np.uint8)
     row = np.empty(len(score), dtype=np.int64) if with_rows else None
+    low = np.empty(len(score), dtype=np.int32 if layout.low_bits < 32 else np.int64) if with_low else None
     found = []
     for block in sorted_blocks(score, code, offsets, cut, layout):
         rows = slice(offsets[block.queries.start], offsets[block.queries.stop])
@@ -439,15 +458,20 @@ def _sorted_in_blocks(
             position = layout.position(block.key)
             position += offsets[block.queries, None]
             row[rows] = block.flat(position)
+        if low is not None:
+            low[rows] = block.flat(block.key)
         found.append(block.collisions(offsets))
-    place, query, key, ties = mended(found, score, offsets, layout, by_position=by_position, with_rows=with_rows)
+    asked = {"by_position": by_position, "with_rows": with_rows or with_low}
+    place, query, key, ties = mended(found, score, offsets, layout, **asked)
     if by_rank is not None:
         by_rank.mend(place - offsets[query], query, layout.code(key))
     if ranked is not None:
         ranked[place] = layout.code(key)
     if row is not None:
         row[place] = layout.position(key) + offsets[query]
-    return Ranked(ranked, row, ties, by_rank)
+    if low is not None:
+        low[place] = key
+    return Ranked(ranked, row, ties, by_rank, low, layout)
 
 
 def order_tied(row: Ints, ties: Groups, key_of: Callable[[Ints], NDArray[Any]]) -> None:

@@ -3,6 +3,7 @@
 To add one, write a decorated function in the chapter it belongs to: see `family`.
 """
 
+from rankeval.join.judged import Column
 from rankeval.measures import (  # declared by being imported
     cascade,
     compatibility,
@@ -16,7 +17,7 @@ from rankeval.measures import (  # declared by being imported
     user_models,
 )
 from rankeval.measures.family import Family, Measure, family
-from rankeval.measures.grammar import Column, Spelling
+from rankeval.measures.grammar import Spelling
 from rankeval.measures.guide import list_measures, measures_markdown
 from rankeval.measures.names import (
     LabelledMeasure,

@@ -23,9 +23,9 @@ from numpy.typing import NDArray
 from rankeval._registry import chosen
 from rankeval.errors import InvalidInput
 from rankeval.join.flat import Floats, Ints, ratio
-from rankeval.join.judged import Judged
+from rankeval.join.judged import Column, Judged
 from rankeval.measures.family import GainMap, family, mapped_gains
-from rankeval.measures.grammar import Base, Column, Spelling
+from rankeval.measures.grammar import Base, Spelling
 
 GREATEST_EXPONENT = 1000
 """The greatest grade for gains of 2^grade: the sum of such gains over a list is still a float."""
@@ -207,8 +207,7 @@ def column_gain(
     Any number, higher is better; 0 without rows. All rows count, unless ``rel`` says from which grade on they do: then
     0 without such rows. ``discount`` and ``base`` as of DCG, without a discount by default.
     """
-    values = column if rel is None else np.where(judged.code >= judged.threshold(rel), column, 0.0)
-    return judged.discounted_rows(values, discounts_of(judged, discount, base, cutoff), cutoff)
+    return judged.discounted_rows(column, discounts_of(judged, discount, base, cutoff), cutoff, rel=rel)
 
 
 _CELLS = 2**18

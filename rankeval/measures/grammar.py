@@ -21,12 +21,10 @@ import inspect
 import re
 import sys
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple, NewType
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import Any, NamedTuple
 
 from rankeval.errors import InvalidInput
+from rankeval.join.judged import Column
 
 Parameters = tuple[tuple[str, Any], ...]
 
@@ -40,12 +38,6 @@ Positive = float
 Base = float
 Weight = float
 Levels = tuple[float, ...]
-
-Column = NewType("Column", NDArray[np.float64])
-"""Annotation of a kernel's argument that is a column of the rows, shaped (n_rows,), in rank order.
-
-The parameter of the measure is the name of the column.
-"""
 
 DEEPEST = 10_000_000
 """The deepest cut-off. It is deeper than any list, and the weights of that many ranks still fit into memory."""

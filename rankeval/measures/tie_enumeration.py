@@ -42,7 +42,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankeval.join.flat import Floats, Ints
-from rankeval.join.judged import NO_GROUPS, Judged, with_unlike_labels
+from rankeval.join.judged import NO_GROUPS, Column, Judged, with_unlike_labels
 
 Kinds = NDArray[np.uint32]
 
@@ -273,7 +273,7 @@ def _cut(judged: Judged, queries: Ints, length: Ints) -> Judged:
         counts=judged.counts[queries],
         groups=NO_GROUPS,
         judged=None if judged.judged is None else judged.judged[row],
-        columns={name: column[row] for name, column in judged.columns.items()},
+        columns={name: Column.of(column.values[row], offsets) for name, column in judged.columns.items()},
     )
 
 
@@ -292,7 +292,7 @@ class _Kinds(NamedTuple):
             kind += judged.judged
         if not judged.columns:
             return cls(kind, np.arange(2 * len(judged.levels)), {})
-        table = np.column_stack([kind, *judged.columns.values()])
+        table = np.column_stack([kind, *(column.values for column in judged.columns.values())])
         values, row = np.unique(table, axis=0, return_inverse=True)
         columns = dict(zip(judged.columns, values.T[1:], strict=True))
         return cls(row.reshape(-1), values[:, 0].astype(np.int64), columns)
@@ -382,14 +382,15 @@ def _spread(judged: Judged, kinds: _Kinds, queries: Ints, batch: list[_Orders]) 
     length = np.repeat([orders.kinds.shape[1] for orders in batch], size)
     listed = np.concatenate([orders.kinds.ravel() for orders in batch])
     kind = kinds.plain[listed]
+    offsets = np.concatenate(([0], np.cumsum(length)))
     return Judged(
-        offsets=np.concatenate(([0], np.cumsum(length))),
+        offsets=offsets,
         levels=judged.levels,
         flat=kind // 2,
         counts=judged.counts[queries[np.repeat([orders.place for orders in batch], size)]],
         groups=NO_GROUPS,
         judged=None if judged.judged is None else kind % 2 == 1,
-        columns={name: column[listed] for name, column in kinds.columns.items()},
+        columns={name: Column.of(column[listed], offsets) for name, column in kinds.columns.items()},
     )
 
 
