@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from rankeval._checks import count, few
+from rankeval._checks import count, few, refuse
 from rankeval._registry import chosen
 from rankeval.comparison.design import COLLECTION, COLUMNS, LEAST_QUERIES, TOGETHER
 from rankeval.errors import ConventionMismatch, InvalidInput
@@ -228,11 +228,10 @@ def refuse_other_conventions(evaluations: Mapping[str, Evaluation], *, judgments
     first, why = next(iter(evaluations), ""), differences if judgments else rule_differences
     for name, one in evaluations.items():
         if reasons := why(evaluations[first], one):
+            is_other = judgments and one.judgments_digest != evaluations[first].judgments_digest
             raise ConventionMismatch(
                 f"{first!r} and {name!r} must not be compared: {'; '.join(reasons)}",
-                remedy=OTHER_QUERIES
-                if judgments and one.judgments_digest != evaluations[first].judgments_digest
-                else None,
+                remedy=OTHER_QUERIES if is_other else None,
             )
 
 
@@ -353,12 +352,11 @@ def _is_scores(value: Any) -> bool:
 
 def _named(parts: Sequence[tuple[Any, Scores]]) -> dict[str, Scores]:
     named = {str(name): scores for name, scores in parts}
-    if len(named) < len(parts):
-        raise InvalidInput(f"two collections have the same name as text: {few([name for name, _ in parts])}")
-    if TOGETHER in named:
-        raise InvalidInput(
-            f"a collection is named {TOGETHER!r}, which stands for all collections together in the table; rename it"
-        )
+    taken = f"a collection is named {TOGETHER!r}, which stands for all collections together in the table; rename it"
+    refuse(
+        (len(named) < len(parts), f"two collections have the same name as text: {few([name for name, _ in parts])}"),
+        (TOGETHER in named, taken),
+    )
     return named
 
 

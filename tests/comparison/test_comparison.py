@@ -178,6 +178,8 @@ def test_two_months_of_one_system_are_no_paired_comparison(unpaired):
         with pytest.raises(ConventionMismatch, match="the judgments differ") as caught:
             compare({"may": may, "june": other}, unpaired=unpaired)
         assert "scipy.stats.ttest_ind(one, other, equal_var=False)" in caught.value.remedy
+    with pytest.raises(ConventionMismatch, match="ttest_ind"):
+        rk.testing.assert_no_regression(june, may, unpaired=unpaired)
     with pytest.raises(QueryIdError, match=r"no query in common.*unpaired test.*ttest_ind"):
         compare({"may": may.per_query, "june": june.per_query}, unpaired=unpaired)
     tied = [rk.evaluate([0, 1], [1, 1], qid=[1, 1], ties=ties) for ties in ("best", "worst")]
