@@ -189,7 +189,6 @@ def test_weights_weigh_queries():
 
 def test_interval_is_students_t():
     """ci() equals SciPy's interval of the mean."""
-
     rng = np.random.default_rng(0)
     ev = rk.evaluate(rng.integers(0, 2, 300), rng.random(300), group=[10] * 30, measures=["AP", "NumRel"])
     low, high = stats.t.interval(0.9, 29, ev.scores[:, 0].mean(), stats.sem(ev.scores[:, 0]))

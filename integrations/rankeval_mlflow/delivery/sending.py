@@ -11,8 +11,10 @@ from __future__ import annotations
 import contextlib
 import sqlite3
 import warnings
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import TypeVar
 
 from mlflow.exceptions import MlflowException
 from mlflow.tracking.registry import UnsupportedModelRegistryStoreURIException
@@ -31,6 +33,7 @@ from rankeval_mlflow.delivery.steps import Steps, refuse_deleted
 _PATIENCE = 600.0
 # How often others may be faster with a row: once for each kind of row that uploads have in common is plenty.
 _OVERTAKEN = 5
+_Written = TypeVar("_Written")
 
 
 def deliver(payload: Payload, *, aggregates: bool = True) -> TrackedRun:
@@ -119,12 +122,14 @@ def _addressed(payload: Payload, uri: str | None) -> Payload:
 def _twin(payload: Payload, stack: contextlib.ExitStack) -> tuple[spool.PendingUpload, Payload] | None:
     """Return a waiting upload of the same work that nobody sends, locked, and its payload."""
     upload = spool.waiting_twin(payload)
-    if upload is None or not stack.enter_context(spool.locked(upload)) or not upload.folder.is_dir():
+    if upload is None:
         return None
     try:
+        if not stack.enter_context(spool.locked(upload)) or not upload.folder.is_dir():
+            return None
         kept = spool.read(upload)
     except RankevalError as error:
-        warnings.warn(f"an upload of the same work waits, but cannot be read: {error}", RankevalWarning, stacklevel=4)
+        warnings.warn(f"an upload of the same work waits, but cannot be sent: {error}", RankevalWarning, stacklevel=4)
         return None
     warnings.warn(
         f"the upload {upload.id} of the same work waited in {upload.folder.parent}: it is sent, and no second one",
@@ -136,22 +141,29 @@ def _twin(payload: Payload, stack: contextlib.ExitStack) -> tuple[spool.PendingU
 
 
 def _kept(payload: Payload, stack: contextlib.ExitStack) -> spool.PendingUpload:
-    problem = None
+    upload, problems = _in_a_folder(lambda folder: spool.put(payload, stack, folder))
+    if problems:
+        warnings.warn(
+            f"{spool.unwritable(problems[0])}; until it is sent, an upload is kept in {upload.folder.parent}. "
+            "Set RANKEVAL_SPOOL to a folder of your own",
+            RankevalWarning,
+            stacklevel=4,
+        )
+    return upload
+
+
+def _in_a_folder(write: Callable[[Path], _Written]) -> tuple[_Written, list[OSError]]:
+    """Write to the spool, or else to the spare folder; return the result, and why it is not the spool."""
+    problems: list[OSError] = []
     for folder in spool.spool_directories():
         try:
-            upload = spool.put(payload, stack, folder)
+            return write(folder), problems
         except OSError as error:
-            problem = problem or error
-            continue
-        if problem is not None:
-            warnings.warn(
-                f"the spool {spool.spool_directory()} cannot be written ({problem.strerror or problem}); until it is "
-                f"sent, an upload is kept in {folder}. Set RANKEVAL_SPOOL to a folder that can be written",
-                RankevalWarning,
-                stacklevel=4,
-            )
-        return upload
-    raise spool.not_written(problem)
+            problems.append(error)
+    raise TrackingError(
+        f"{spool.unwritable(problems[0])}, and no temporary folder",
+        remedy="set RANKEVAL_SPOOL to a folder that can be written",
+    )
 
 
 def _sent(upload: spool.PendingUpload, payload: Payload, *, aggregates: bool) -> TrackedRun:
@@ -230,7 +242,7 @@ def check_store(experiment: str, uri: str | None = None) -> str | None:
     """
     where = store(uri)
     checked_experiment(experiment)
-    _refuse_no_spool()
+    _in_a_folder(try_writing)
     _refuse_no_database(where)
     try:
         with connected(where) as client:
@@ -266,13 +278,3 @@ def _refuse_no_database(where: str) -> None:
     except (OSError, sqlite3.Error) as error:
         if getattr(error, "sqlite_errorcode", None) != sqlite3.SQLITE_BUSY:
             raise TrackingError(f"the tracking store {masked(where)} refuses: {error}") from error
-
-
-def _refuse_no_spool() -> None:
-    problem = None
-    for folder in spool.spool_directories():
-        try:
-            return try_writing(folder)
-        except OSError as error:
-            problem = problem or error
-    raise spool.not_written(problem)

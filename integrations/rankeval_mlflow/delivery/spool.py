@@ -16,12 +16,14 @@ directory of temporary files.
 A lock ends with its process, so a crash leaves none behind; its file is removed. That is safe, since whoever has locked
 a file checks that it is still the one of that name. Else two processes could lock two files of one name: the first
 removes its file while the second waits for it, and a third makes a new one.
+
+Users may share a spool or have one that is another's. An upload is its owner's alone: others pass it over, and whoever
+may not write into the spool keeps his uploads among the temporary files.
 """
 
 from __future__ import annotations
 
 import contextlib
-import getpass
 import json
 import os
 import secrets
@@ -77,11 +79,16 @@ def spool_directory() -> Path:
 
 
 def spare_directory() -> Path | None:
-    """Return the folder of the uploads that the spool could not take; None if no temporary file can be written."""
+    """Return the folder of the uploads that the spool could not take, one for each user; None if there can be none."""
     try:
-        return Path(tempfile.gettempdir()) / f"rankeval-{getpass.getuser()}" / "spool"
-    except (OSError, KeyError):  # no directory can be written, or the user has no name
+        folder = Path(tempfile.gettempdir())
+    except OSError:  # no directory can be written
         return None
+    if sys.platform == "win32":  # each user has a directory of temporary files
+        return folder / "rankeval" / "spool"
+    folder /= f"rankeval-{os.getuid()}"  # not the user's name: `su` and `setuid` leave the old one in the environment
+    is_others = os.path.lexists(folder) and folder.lstat().st_uid != os.getuid()
+    return None if is_others else folder / "spool"
 
 
 def spool_directories() -> list[Path]:
@@ -89,13 +96,17 @@ def spool_directories() -> list[Path]:
     return [folder for folder in (spool_directory(), spare_directory()) if folder]
 
 
-def not_written(problem: OSError | None) -> TrackingError:
-    """Return the error of a call whose upload can be kept in no folder."""
-    why = "" if problem is None else f" ({problem.strerror or problem})"
-    return TrackingError(
-        f"the folder of pending uploads {spool_directory()} cannot be written{why}, and no temporary one",
-        remedy="set RANKEVAL_SPOOL to a folder that can be written",
-    )
+def unwritable(problem: OSError) -> str:
+    """Say why the spool cannot be written, and to whom it belongs if that is the reason."""
+    folder, why = spool_directory(), problem.strerror or str(problem)
+    if isinstance(problem, PermissionError):
+        there = next(one for one in (folder, *folder.parents) if os.access(one, os.F_OK))
+        try:
+            owner = there.owner()
+        except (KeyError, NotImplementedError):  # a user without a name; Windows
+            owner = f"the user {there.stat().st_uid}"
+        why += f"; {'it' if there == folder else there} belongs to {owner}"
+    return f"the spool {folder} cannot be written ({why})"
 
 
 @dataclass(frozen=True)
@@ -196,15 +207,18 @@ def put(payload: Payload, stack: contextlib.ExitStack | None = None, spool: Path
 
 
 def waiting() -> list[PendingUpload]:
-    """Return the pending uploads, oldest first."""
+    """Return the pending uploads that this user may read, oldest first."""
     found = [
-        PendingUpload(path)
-        for spool in spool_directories()
-        if spool.is_dir()
-        for path in spool.iterdir()
-        if path.name[0] != "." and (path / "record.json").is_file()
+        PendingUpload(path) for path in _kept() if path.name[0] != "." and os.access(path / "record.json", os.R_OK)
     ]
     return sorted(found, key=lambda upload: upload.id)
+
+
+def _kept() -> Iterator[Path]:
+    """Yield what the folders of uploads hold, but for folders that do not exist or that this user may not read."""
+    for spool in spool_directories():
+        with contextlib.suppress(OSError):
+            yield from list(spool.iterdir())
 
 
 def identity(payload: Payload) -> str:
@@ -239,14 +253,13 @@ def waiting_twin(payload: Payload) -> PendingUpload | None:
 
 def tidy() -> None:
     """Remove what processes left behind that were killed: drafts, half-deleted uploads, locks of uploads gone."""
-    for spool in spool_directories():
-        for path in spool.glob(".*"):
-            with contextlib.suppress(OSError, TimeoutError):  # another process is faster, or at work
-                if path.suffix == ".lock":
-                    with held(path, 0):
-                        pass
-                elif path.suffix in {".draft", ".gone"} and time.time() - path.stat().st_mtime > _STALE:
-                    shutil.rmtree(path)
+    for path in _kept():
+        with contextlib.suppress(OSError):  # another process is faster, or at work; or it is another user's
+            if path.name[0] == "." and path.suffix == ".lock":
+                with held(path, 0):
+                    pass
+            elif path.suffix in {".draft", ".gone"} and time.time() - path.stat().st_mtime > _STALE:
+                shutil.rmtree(path)
 
 
 @contextlib.contextmanager
@@ -259,6 +272,11 @@ def locked(upload: PendingUpload, patience: float = 0) -> Iterator[bool]:
         The upload.
     patience : float
         Seconds to wait.
+
+    Raises
+    ------
+    TrackingError
+        If nothing can be written beside the upload, as in a spool that is read-only now.
     """
     with contextlib.ExitStack() as stack:
         try:
@@ -266,6 +284,12 @@ def locked(upload: PendingUpload, patience: float = 0) -> Iterator[bool]:
         except TimeoutError:
             yield False
             return
+        except OSError as error:
+            raise TrackingError(
+                f"the upload {upload.id} cannot be sent while {upload.folder.parent} cannot be written "
+                f"({error.strerror or error})",
+                remedy="let this user write there, or copy the upload to another folder and set RANKEVAL_SPOOL to it",
+            ) from error
         yield True
 
 
