@@ -146,10 +146,10 @@ RANKERS = {
         "sklearn",
     ),
     "routed": (_routed, False, "sklearn"),
-    "grades": (lambda: rk.QueryRanker(LogisticRegression(max_iter=500)), False, "python_function"),
-    "xgboost_classes": (lambda: rk.QueryRanker(XGBClassifier(**BOOSTED)), False, "python_function"),
-    "lightgbm_classes": (lambda: rk.QueryRanker(_by_name(LGBMClassifier(**LIGHT))), True, "python_function"),
-    "confidences": (lambda: rk.QueryRanker(LinearSVC()), False, "python_function"),
+    "grades": (lambda: rk.QueryRanker(LogisticRegression(max_iter=500)), False, "sklearn"),
+    "xgboost_classes": (lambda: rk.QueryRanker(XGBClassifier(**BOOSTED)), False, "sklearn"),
+    "lightgbm_classes": (lambda: rk.QueryRanker(_by_name(LGBMClassifier(**LIGHT))), True, "sklearn"),
+    "confidences": (lambda: rk.QueryRanker(LinearSVC()), False, "sklearn"),
 }
 
 
