@@ -40,7 +40,7 @@ from rankeval.evaluation import Evaluation
 from rankeval.tracking import TrackedRun
 from rankeval_mlflow.delivery.addresses import now_ms
 from rankeval_mlflow.delivery.payload import DatasetUse, Node, SavedModel
-from rankeval_mlflow.packing.results import dataset_use, judged_data
+from rankeval_mlflow.packing.results import described
 from rankeval_mlflow.packing.searches import Scored, Settings, failed_node, search_node, validation_node
 from rankeval_mlflow.recording import log_cross_validation, send
 from rankeval_mlflow.saving import saved
@@ -162,7 +162,7 @@ def of_cross_validation(given: Mapping[str, Any]) -> Iterator[Callable[[Any], No
     data = X if isinstance(X, RankingData) else None
     folds = STATE.settings.log_folds
     with _watched("rankeval.cross_validate", "cross-validation") as call:
-        yield lambda result: call.guarded(lambda: log_cross_validation(result, data=data, fold_runs=folds))
+        yield lambda result: call.guarded(lambda: log_cross_validation(result, data=data, folds=folds))
 
 
 @contextmanager
@@ -263,7 +263,7 @@ def _packed_validation(result: Any, given: Mapping[str, Any], scored: Scored, se
 
 
 def _datasets(evaluation: Evaluation | None) -> tuple[DatasetUse, ...]:
-    return () if evaluation is None else (dataset_use(judged_data(evaluation, "dev")),)
+    return () if evaluation is None else (described(evaluation, "dev"),)
 
 
 def _best_models(search: Any, X: Any, settings: Settings, call: _Call) -> tuple[SavedModel, ...]:
@@ -279,7 +279,7 @@ def autolog(
     *,
     disable: bool = False,
     log_models: bool = True,
-    log_folds: bool = True,
+    log_folds: bool = False,
     max_tuning_runs: int | None = None,
     registered_model_name: str | None = None,
     silent: bool = False,
@@ -310,8 +310,8 @@ def autolog(
         Switch it off again, and put everything back.
     log_models : bool, default True
         Whether the best model of a search is logged. It needs no rankeval where it is loaded.
-    log_folds : bool, default True
-        Whether the folds are logged: as steps of a metric, and of a cross-validation as nested runs.
+    log_folds : bool, default False
+        Whether each fold of a cross-validation is a nested run too. Folds are steps of a metric in any case.
     max_tuning_runs : int, optional
         Log a nested run for this many settings, the best ones. By default for all.
     registered_model_name : str, optional

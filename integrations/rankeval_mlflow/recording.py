@@ -1,6 +1,6 @@
 """Log an evaluation, a comparison or a cross-validation to a given run, the active run, or a new run that is ended.
 
-Of a cross-validation the run has the mean over queries, its folds as steps, and a nested run of each fold.
+Of a cross-validation the run has the mean over queries, its folds as steps, and if asked for a nested run of each fold.
 The tracker writes run records to an experiment, or keeps them on disk.
 
 If an evaluation of a test part is of queries that no ledger knows, a line in the log says once what registering gives.
@@ -34,11 +34,14 @@ from rankeval_mlflow.delivery.payload import Node, Payload, Target
 from rankeval_mlflow.delivery.sending import deliver
 from rankeval_mlflow.layout import checked_model_name, safe_name
 from rankeval_mlflow.packing.record import cross_validation_node, record_node, several_node
-from rankeval_mlflow.packing.results import comparison_node, evaluation_node, judged_data
+from rankeval_mlflow.packing.results import comparison_node, described, evaluation_node
+from rankeval_mlflow.parameters import with_estimator
 from rankeval_mlflow.reading.resolving import registered_version
 from rankeval_mlflow.saving import saved
 
 if TYPE_CHECKING:
+    from mlflow.data.dataset import Dataset
+
     from rankeval.collection.data import RankingData
     from rankeval.comparison import Comparison
     from rankeval.evaluation import Evaluation
@@ -82,8 +85,7 @@ def send(
         experiment_id=experiment_id,
         experiment_name=experiment_name,
     )
-    context = {} if run_id else run_context()
-    return deliver(Payload(target, node, now_ms(), context, model_id, model_version))
+    return deliver(Payload(target, node, now_ms(), run_context(), model_id, model_version))
 
 
 def _experiment() -> tuple[str | None, str | None]:
@@ -95,33 +97,6 @@ def _experiment() -> tuple[str | None, str | None]:
     if experiment_id:
         return experiment_id, None
     return (None, name) if name else ("0", None)
-
-
-def described(ev: Evaluation, role: str, data: LoggedData | RankingData | str | None) -> LoggedData | None:
-    """Return the data set of an evaluation for the log; its role is that of the evaluation.
-
-    Parameters
-    ----------
-    ev : Evaluation
-        The evaluation.
-    role : str
-        The role of its data.
-    data : LoggedData, RankingData or str, optional
-        The data set, or its name. By default the digest of the judgments identifies it.
-    """
-    from rankeval.collection.data import RankingData
-
-    if isinstance(data, LoggedData):
-        if data.role != role:
-            raise InvalidInput(f"the data set {data.name!r} has the role {data.role!r}, the evaluation {role!r}")
-        return data
-    if data is None or isinstance(data, str):
-        return judged_data(ev, role, data)
-    if not isinstance(data, RankingData):
-        raise InvalidInput(
-            argument="data", found=f"of type {type(data).__name__}", expected="its name, RankingData or LoggedData"
-        )
-    return LoggedData(data.name or "data", ev.judgments_digest, role, len(data), data.n_queries)
 
 
 def hint_at_guard(ev: Evaluation, role: str) -> None:
@@ -173,7 +148,7 @@ def log_evaluation(
     model_id: str | None = None,
     model_version: Any | None = None,
     *,
-    data: LoggedData | RankingData | str | None = None,
+    data: Dataset | LoggedData | RankingData | str | None = None,
     step: int | None = None,
     report: bool = True,
 ) -> TrackedRun:
@@ -204,8 +179,9 @@ def log_evaluation(
     model_version : str or ModelVersion, optional
         A version of a registered model that gets the aggregates as tags: ``"ranker/7"``, ``"ranker/latest"`` or
         ``"ranker@champion"``, also with ``models:/`` before it.
-    data : LoggedData, RankingData or str, optional
-        The data set, or its name. By default the digest of the judgments identifies it.
+    data : mlflow.data.Dataset, LoggedData, RankingData or str, optional
+        The data set, or its name. A Dataset of MLflow, such as ``mlflow.data.from_pandas(..., source=)``, says where
+        the data lies. The digest of the judgments identifies the data in any case (tag ``rankeval.digest``).
     step : int, optional
         The epoch or other step of training. The metrics of a run's steps become curves. The evaluation at step 3 loads
         back as the role ``"dev/step-3"``, and that of the greatest step as ``"dev"``, as MLflow shows its metrics. A
@@ -264,14 +240,16 @@ def log_comparison(
     *,
     name: str = "comparison",
     role: str | None = None,
-    data: LoggedData | str | None = None,
+    data: Dataset | LoggedData | RankingData | str | None = None,
     report: bool = True,
 ) -> TrackedRun:
     """Log a comparison to MLflow: its table, its evaluations, its notes and the differences as metrics.
 
-    A pair has its difference, its adjusted p-value and the ends of its adjusted interval as metrics
-    (``comparison/<system> nDCG_at_10 difference``). Of very many pairs, some have none: 2,500 rows of the table have
-    metrics if there is a baseline, 250 if all pairs were compared. The description says so, and the files have all.
+    The metrics are differences: ``difference/nDCG_at_10``, with the ends of its adjusted interval (``_ci_low``,
+    ``_ci_high``) and its adjusted p-value (``_p_adjusted``). They hold no name of a system, so that the comparisons of
+    many releases are one column and one chart. The parameters ``system`` and ``baseline`` name the pair: the baseline
+    and the best of the others. If all pairs of three or more systems are compared, no difference is a metric. The table
+    among the artifacts has every pair.
 
     Parameters
     ----------
@@ -280,12 +258,12 @@ def log_comparison(
     run_id : str, optional
         The run to write to. By default the active run, else a new run that is ended.
     name : str, default "comparison"
-        The name of the folder for its artifacts. A second comparison in the same run needs another name.
+        The name of the folder for its artifacts. A second comparison in the same run needs another name, which stands
+        in its metrics: ``difference/final/nDCG_at_10``.
     role : str, optional
         The role of the data. By default "test" if a guard opened the comparison, else "dev".
-    data : LoggedData or str, optional
-        The data set, or its name. By default the digest of the judgments identifies it. Systems that were compared as
-        frames say nothing of their data.
+    data : mlflow.data.Dataset, LoggedData, RankingData or str, optional
+        As for `log_evaluation`. Systems that were compared as frames say nothing of their data.
     report : bool, default True
         Whether to draw the page with table and plot.
 
@@ -315,8 +293,6 @@ def log_comparison(
 
     if not isinstance(cmp, Comparison):
         raise InvalidInput(f"cmp is of type {type(cmp).__name__}; expected the result of rankeval.compare")
-    if not (data is None or isinstance(data, str | LoggedData)):
-        raise InvalidInput(argument="data", found=f"of type {type(data).__name__}", expected="its name or LoggedData")
     return send(comparison_node(cmp, name, role=role, data=data, report=report), run_id, None, None)
 
 
@@ -324,20 +300,22 @@ def log_cross_validation(
     cv: CrossValidation | CrossValidations,
     *,
     role: str = "dev",
-    data: LoggedData | RankingData | str | None = None,
+    data: Dataset | LoggedData | RankingData | str | None = None,
     name: str | None = None,
     run_id: str | None = None,
-    fold_runs: bool = True,
+    folds: bool = False,
 ) -> TrackedRun:
     """Log a cross-validation to MLflow, synchronously and whole.
 
     The run gets the evaluation of every held-out query, as from `log_evaluation`: ``nDCG_at_10`` is the mean over
     queries, each scored by the model that did not see it, and `load_evaluation` returns it. Beside it:
 
+    * the parameters of the ranker, by name (``num_leaves``; ``ranker__num_leaves`` of a step of a Pipeline), so that
+      candidates differ in columns. A value that MLflow would cut is whole in ``params.json``; a function is its name,
+      and a password or token ``***``;
     * the value of each fold as a step of ``nDCG_at_10_fold``, which MLflow draws as a line;
     * their standard deviation as ``nDCG_at_10_sd``, with n - 1;
-    * size and seconds of each fold, also as steps; a table of the folds;
-    * a nested run of each fold, with the parameters that a search chose in it.
+    * size and seconds of each fold, also as steps; a table of the folds, with the parameters that a search chose.
 
     Parameters
     ----------
@@ -345,14 +323,15 @@ def log_cross_validation(
         The result of `rankeval.cross_validate`. If it has several rankers, each is a nested run.
     role : str, default "dev"
         The role of the data.
-    data : LoggedData, RankingData or str, optional
-        The data set, or its name. By default the digest of the judgments identifies it.
+    data : mlflow.data.Dataset, LoggedData, RankingData or str, optional
+        The data set, or its name. A Dataset of MLflow, such as ``mlflow.data.from_pandas(..., source=)``, says where
+        the data lies. The digest of the judgments identifies the data in any case (tag ``rankeval.digest``).
     name : str, optional
         Name of the run; by default that of the ranker.
     run_id : str, optional
         The run to write to. By default the active run, else a new run that is ended. The time of a new run is that of
         its folds, one after the other.
-    fold_runs : bool, default True
+    folds : bool, default False
         Whether each fold is a nested run too.
 
     Returns
@@ -375,31 +354,29 @@ def log_cross_validation(
     >>> data = rk.datasets.make_ranking(30, 10, rng=0)
     >>> run = log_cross_validation(rk.cross_validate(Ridge(), data, measures="AP", cv=3), data="made up")
     >>> {"AP", "AP_fold", "AP_sd"} <= set(mlflow.get_run(run.run_id).data.metrics), len(run.children)
-    (True, 3)
+    (True, 0)
     """
     ended = now_ms()
     if isinstance(cv, CrossValidation):
-        return send(_node(cv, role, data, ended, name, fold_runs=fold_runs), run_id)
+        return send(_node(cv, role, data, ended, name, folds=folds), run_id)
     if not isinstance(cv, CrossValidations):
         raise InvalidInput(f"cv is of type {type(cv).__name__}; expected the result of rankeval.cross_validate")
-    nodes = {
-        system: _node(result, role, data, ended, system, fold_runs=fold_runs) for system, result in cv.results.items()
-    }
+    nodes = {system: _node(result, role, data, ended, system, folds=folds) for system, result in cv.results.items()}
     return send(several_node(nodes, cv.folds, ended_ms=ended, name=name or "cross-validation"), run_id)
 
 
 def _node(
     cv: CrossValidation,
     role: str,
-    data: LoggedData | RankingData | str | None,
+    data: Any,
     ended: int,
     name: str | None,
     *,
-    fold_runs: bool,
+    folds: bool,
 ) -> Node:
     hint_at_guard(cv.evaluation, role)
     used = described(cv.evaluation, role, data)
-    return cross_validation_node(cv, role, used, ended_ms=ended, name=name, children=fold_runs)
+    return cross_validation_node(cv, role, used, ended_ms=ended, name=name, children=folds)
 
 
 class MlflowTracker:
@@ -520,7 +497,7 @@ def log_ranker(
     """
     model = saved(ranker, checked_model_name(name), X=X)
     node = Node(name=name, label=f"model-{safe_name(name).replace('/', '_')}", models=(model,))
-    run = send(node, run_id)
+    run = send(with_estimator(node, getattr(ranker, "best_estimator_", ranker)), run_id)
     model_id = run.models[0]
     version = None if registered_model_name is None else _registered(model_id, registered_model_name)
     return LoggedRanker(model_id, f"models:/{model_id}", run, registered_model_name, version)

@@ -115,19 +115,17 @@ def evaluation_section(
     return Table(frame, caption=caption, notes=tuple(notes)).to_markdown()
 
 
-def comparison_section(comparison: Comparison, *notes: str) -> str:
+def comparison_section(comparison: Comparison) -> str:
     """Describe a comparison in Markdown: its findings, and a table of as few columns as a decision needs.
 
     Parameters
     ----------
     comparison : Comparison
         The comparison, with its systems named as the page names them.
-    *notes : str
-        More notes; empty ones are left out.
     """
     shown = printed(comparison)
     caption = f"{' '.join(comparison.findings)} {shown.caption}"
-    shown = replace(shown, caption=caption, notes=(*shown.notes, *filter(None, notes)))
+    shown = replace(shown, caption=caption)
     return "\n\n".join(table.to_markdown() for table in [shown, *unjudged_tables(comparison)])
 
 
@@ -169,8 +167,8 @@ def merged(note: str, sections: Mapping[str, str]) -> str:
     return note
 
 
-def with_measures(before: str | None, keys: Sequence[str], now_ms: int) -> str | None:
-    """Return the saved view with columns for measures; None if it needs no change, or is not ours.
+def with_measures(before: str | None, keys: Sequence[str], now_ms: int, params: Sequence[str] = ()) -> str | None:
+    """Return the saved view with columns for measures and parameters; None if it needs no change, or is not ours.
 
     Parameters
     ----------
@@ -180,18 +178,23 @@ def with_measures(before: str | None, keys: Sequence[str], now_ms: int) -> str |
         The metrics, the one that counts most first.
     now_ms : int
         The time.
+    params : sequence of str
+        Parameters that tell candidates apart.
     """
     wanted = [f"metrics.`{key}`" for key in keys if len(key) <= _LONGEST]
+    asked = [f"params.`{name}`" for name in params if len(name) <= _LONGEST]
     try:
         held = _columns(before) if before else []
     except (ValueError, LookupError, TypeError):
         return None
     shown = [column for column in held if column.startswith("metrics.")]
     columns = [*dict.fromkeys([*shown, *wanted])][:MOST]
-    if not wanted or columns == shown:
+    others = [column for column in held if column not in shown] if held else [*_OTHERS]
+    room = max(0, len(_OTHERS) + MOST - len(others))
+    chosen = [*columns, *others, *[name for name in dict.fromkeys(asked) if name not in others][:room]]
+    if not columns or set(chosen) == set(held):
         return None
-    others = [column for column in held if column not in shown] if held else _OTHERS
-    state = json.dumps({"selectedColumns": [*columns, *others]})
+    state = json.dumps({"selectedColumns": chosen})
     return json.dumps({"name": NAME, "createdAt": now_ms, "updatedAt": now_ms, "state": state})
 
 

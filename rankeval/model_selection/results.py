@@ -72,6 +72,8 @@ class CrossValidation:
         The queries that each fold trained on and held out.
     best_params : DataFrame of shape (n_folds, n_params), optional
         The parameters that a search chose in each fold, if the estimator is a search (nested cross-validation).
+    ranker : QueryRanker, optional
+        The estimator that was cross-validated, not fitted.
 
     Examples
     --------
@@ -88,6 +90,7 @@ class CrossValidation:
     estimators: tuple[QueryRanker, ...] | None = None
     splits: tuple[Split, ...] = ()
     best_params: pd.DataFrame | None = None
+    ranker: QueryRanker | None = None
 
     @property
     def fit_seconds(self) -> float:

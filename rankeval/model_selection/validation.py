@@ -17,7 +17,7 @@ from rankeval.collection.convention import Convention, rules_of_call
 from rankeval.model_selection.checks import check_measures
 from rankeval.model_selection.fitting import FittedFold, FoldScoring, Task, fold_table, run_folds
 from rankeval.model_selection.query_ids import by_id
-from rankeval.model_selection.ranker import as_ranker
+from rankeval.model_selection.ranker import QueryRanker, as_ranker
 from rankeval.model_selection.results import CrossValidation, CrossValidations, Split
 from rankeval.model_selection.splitters import Folds
 from rankeval.render.progress import Progress
@@ -188,7 +188,7 @@ def cross_validate(
     results = {}
     for place, system in enumerate(named):
         own = done[place * len(folds) : (place + 1) * len(folds)]
-        results[system] = _collect(scoring, folds, own, splits, system, keep=return_estimators)
+        results[system] = _collect(scoring, folds, own, splits, system, rankers[place], keep=return_estimators)
     if isinstance(estimator, Mapping):
         return CrossValidations({str(system): result for system, result in results.items()})
     return results[name]
@@ -210,6 +210,7 @@ def _collect(
     done: list[FittedFold],
     splits: tuple[Split, ...],
     name: str | None,
+    ranker: QueryRanker,
     *,
     keep: bool,
 ) -> CrossValidation:
@@ -225,7 +226,7 @@ def _collect(
     estimators = tuple(fold.estimator for fold in done) if keep else None
     chosen = [fold.best_params for fold in done]
     by_fold = None if None in chosen else pd.DataFrame(chosen, index=table.index)
-    return CrossValidation(evaluation, table, predictions, estimators, splits, by_fold)
+    return CrossValidation(evaluation, table, predictions, estimators, splits, by_fold, ranker)
 
 
 @dataclass(frozen=True, eq=False)

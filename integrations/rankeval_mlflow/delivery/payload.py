@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -36,7 +36,7 @@ MLMODEL = "MLmodel"
 
 FORMAT = 2
 # Not sealed: the same content may be logged again at another time, and drawn files change with a version.
-_UNSEALED = ("started_ms", "ended_ms", "renderings")
+_UNSEALED = ("started_ms", "ended_ms", "renderings", "columns")
 MAX_EXPERIMENT, MAX_DATASET, _MAX_SOURCE = 500, 500, 60_000
 SHOWN = 16
 _WITHOUT_EVALUATIONS = ("comparison", "record")
@@ -154,13 +154,14 @@ class Scores:
 
 @dataclass(frozen=True)
 class DatasetUse:
-    """A data set that a run read, with its role."""
+    """A data set that a run read, with its role; ``given`` is what MLflow's own ``Dataset`` says of itself."""
 
     name: str
     digest: str
     role: str
     source: str | None
     profile: Mapping[str, int]
+    given: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -222,6 +223,8 @@ class Node:
         Fitted models of the run.
     facts : mapping of str to mapping
         Plain values for the manifest, by the name of what they describe: a role, a comparison, ``"record"``.
+    columns : sequence of str
+        Parameters that the saved view of the experiment shows beside the measures.
     """
 
     name: str
@@ -241,6 +244,7 @@ class Node:
     renderings: tuple[Rendering, ...] = ()
     models: tuple[SavedModel, ...] = ()
     facts: Mapping[str, Any] = field(default_factory=dict)
+    columns: Sequence[str] = ()
 
 
 @dataclass(frozen=True)

@@ -201,9 +201,9 @@ def shown_digests(run: Any, uses: Iterable[DatasetUse]) -> Digests:
     }
     chosen = {}
     for use in uses:
-        digest = layout.short_digest(use.digest)
+        digest = use.given.get("digest") or layout.short_digest(use.digest)
         if roles.setdefault((use.name, digest), use.role) != use.role:
-            digest = f"{digest}-{use.role}"[:_MAX_DIGEST]
+            digest = f"{digest[: layout.SHOWN_DIGEST]}-{use.role}"[:_MAX_DIGEST]
         chosen[use.name, use.digest, use.role] = digest
     return chosen
 
@@ -219,13 +219,10 @@ def dataset_input(use: DatasetUse, digests: Digests) -> entities.DatasetInput:
         The `shown_digests`.
     """
     source: dict[str, Any] = {"uri": use.source} if use.source else {"tags": {}}
-    dataset = entities.Dataset(
-        name=use.name,
-        digest=digests[use.name, use.digest, use.role],
-        source_type="local" if use.source else "code",
-        source=json.dumps(source),
-        profile=json.dumps(dict(use.profile)),
-    )
+    ours = {"source_type": "local" if use.source else "code", "source": json.dumps(source)}
+    profile = {**json.loads(use.given.get("profile") or "{}"), **use.profile}
+    named = {"name": use.name, "digest": digests[use.name, use.digest, use.role], "profile": json.dumps(profile)}
+    dataset = entities.Dataset(**{**ours, **use.given, **named})
     tags = {_CONTEXT: use.role, "rankeval.role": use.role, "rankeval.digest": use.digest}
     return entities.DatasetInput(dataset, [entities.InputTag(key, value) for key, value in tags.items()])
 
@@ -265,7 +262,8 @@ class Steps:
             for key in scores.metrics
         ]
         measures = [key for key in dict.fromkeys(keys) if not key.endswith(layout.INTERVAL_ENDS)]
-        if value := with_measures(tags.get(layout.VIEW), measures, self.payload.created_ms):
+        params = [name for _, node in walk(self.payload.root) for name in node.columns]
+        if value := with_measures(tags.get(layout.VIEW), measures, self.payload.created_ms, params):
             with contextlib.suppress(MlflowException):  # who may log runs may lack the right to change the experiment
                 self.client.set_experiment_tag(experiment_id, layout.VIEW, value)
 

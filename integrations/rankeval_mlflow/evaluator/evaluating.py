@@ -38,7 +38,7 @@ from rankeval_mlflow.delivery.addresses import now_ms, store
 from rankeval_mlflow.delivery.payload import Node, Payload, Target, manifest
 from rankeval_mlflow.delivery.sending import deliver
 from rankeval_mlflow.layout import ROLE, checked_role, evaluation_path, manifest_path
-from rankeval_mlflow.packing.results import evaluation_node, judged_data
+from rankeval_mlflow.packing.results import described, evaluation_node
 from rankeval_mlflow.recording import hint_at_guard
 
 if TYPE_CHECKING:
@@ -444,7 +444,7 @@ def evaluate_ranker(
         name = str(mlflow.get_logged_model(model_id).name)
     evaluation = _evaluated(rows, scores, settings, settings.name or name)
     named = None if dataset.name in {_UNNAMED, dataset.hash} else str(dataset.name)
-    data = judged_data(evaluation, settings.role, settings.data or named)
+    data = described(evaluation, settings.role, settings.data or named)
     node = evaluation_node(evaluation, settings.role, data, report=settings.report)
     target = Target(uri=store(None), registry_uri=mlflow.get_registry_uri(), run_id=run_id)
     # MLflow logs what comes back from here for a logged model, and to the run.

@@ -4,21 +4,20 @@ A record with a comparison and children is an experiment: its run has the metric
 the child uses, and a table of all (``rankeval/record/rankers.csv``, drawn as ``rankers.json``). A report of the record
 itself (``report.html``) is at ``rankeval/record/report.html``, as every other one is in the folder of its piece.
 
-Of a cross-validation every fold is a step of a metric and a nested run. The layout, beside that of the pooled
-evaluation of the role::
+Of a cross-validation every fold is a step of a metric, and a nested run if asked for. The layout, beside that of the
+pooled evaluation of the role::
 
     metrics    nDCG_at_10          the mean over queries, each scored by the model that did not see it
                nDCG_at_10_fold     the value of each fold, the fold as step: a line in MLflow's charts
                nDCG_at_10_sd       their standard deviation (n - 1); 0 says that folds agree, not that models do
                fold_queries, fold_fit_seconds, fold_score_seconds      by step as well
-    params     n_folds
-    artifacts  rankeval/dev/folds.csv
+    params     n_folds, and the parameters of the ranker (`rankeval_mlflow.parameters`)
+    artifacts  rankeval/dev/folds.csv, with the parameters that a search chose
     children   one run a fold: nDCG_at_10, n_queries, its seconds, the parameters that a search chose in it
 """
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections.abc import Iterable
@@ -29,10 +28,11 @@ from rankeval._checks import shown
 from rankeval.errors import warn
 from rankeval.measures import direction
 from rankeval.render.tables import Table, markdown
-from rankeval.tracking import LoggedData, RunRecord
+from rankeval.tracking import RunRecord
 from rankeval_mlflow import layout
-from rankeval_mlflow.delivery.payload import Node, Rendering
-from rankeval_mlflow.packing.results import by_fold, comparison_node, dataset_use, evaluation_node, keys_of
+from rankeval_mlflow.delivery.payload import DatasetUse, Node, Rendering
+from rankeval_mlflow.packing.results import by_fold, comparison_node, dataset_use, differences, evaluation_node, keys_of
+from rankeval_mlflow.parameters import with_estimator, with_params
 from rankeval_mlflow.views import RANKERS, REPORT, rankers_section
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def fold_spread(cv: CrossValidation) -> dict[str, float]:
 
 
 def cross_validation_node(
-    cv: CrossValidation, role: str, data: LoggedData | None, *, ended_ms: int, name: str | None = None, children: bool
+    cv: CrossValidation, role: str, data: DatasetUse, *, ended_ms: int, name: str | None = None, children: bool
 ) -> Node:
     """Pack a cross-validation: its pooled evaluation, and its folds.
 
@@ -90,7 +90,7 @@ def cross_validation_node(
         The result.
     role : str
         The role of its data.
-    data : LoggedData, optional
+    data : DatasetUse
         The data set.
     ended_ms : int
         When it ended, in milliseconds since 1970. It began as many seconds before as its folds took one by one.
@@ -101,7 +101,7 @@ def cross_validation_node(
     """
     node = evaluation_node(cv.evaluation, role, data)
     folder = f"rankeval/{role}"
-    return replace(
+    told = replace(
         node,
         name=name or cv.evaluation.name or "cross-validation",
         params={**node.params, "n_folds": str(len(cv.folds))},
@@ -114,6 +114,7 @@ def cross_validation_node(
         ended_ms=ended_ms,
         children=tuple(_child(cv, place, ended_ms) for place in range(len(cv.folds))) if children else (),
     )
+    return with_estimator(told, cv.ranker)
 
 
 def several_node(nodes: dict[str, Node], tables: pd.DataFrame, *, ended_ms: int, name: str) -> Node:
@@ -190,15 +191,13 @@ def record_node(record: RunRecord) -> Node:
     record : RunRecord
         The record.
     """
-    by_role = {data.role: data for data in reversed(record.data)}
+    by_role = {data.role: dataset_use(data) for data in reversed(record.data)}
     pieces = [
         evaluation_node(ev, role, by_role.get(role), record.said.get(role, ""))
         for role, ev in record.evaluations.items()
     ]
     ended = None if record.started is None or record.seconds is None else record.started + record.seconds
-    children = tuple(record_node(child) for child in record.children)
-    cut = {name: str(value) for name, value in record.params.items() if layout.param_text(value) != str(value)}
-    long = {"rankeval/params.json": json.dumps(cut, indent=1).encode()} if cut else {}
+    children = tuple(_candidate(record, child) for child in record.children)
     reports = {REPORT: f"{layout.folder(LABEL)}/{REPORT}"}
     # Of the tags of a guard the run has the two that its ledger is checked by; the facts have all.
     checked = (layout.GUARD_LEDGER, layout.GUARD_HEAD) if record.tags.get(layout.GUARD_HEAD) else ()
@@ -206,18 +205,18 @@ def record_node(record: RunRecord) -> Node:
     own = Node(
         name=layout.short_name(record.name, most=200),
         label=LABEL,
-        params=layout.params_of(record.params),
         metrics=layout.metrics_of(record.metrics),
         tags=layout.params_of(tags),
         facts={LABEL: _facts(record)},
         datasets=tuple(dataset_use(data) for data in record.data),
-        files={**long, **{reports.get(path, path): content for path, content in record.artifacts.items()}},
+        files={reports.get(path, path): content for path, content in record.artifacts.items()},
         sections={LABEL: markdown(layout.param_text(record.reason))} if record.reason else {},
         children=children,
         started_ms=_ms(record.started),
         ended_ms=_ms(ended),
         status=record.status,
     )
+    own = with_params(own, record.params)
     if record.folds is not None:
         own = _with_folds(own, record.folds)
     ranked = _ranked(record)
@@ -227,8 +226,18 @@ def record_node(record: RunRecord) -> Node:
     return _with_model(_joined(own, [*best, *pieces, *comparison, *table]), record)
 
 
+def _candidate(record: RunRecord, child: RunRecord) -> Node:
+    """Pack a child; that of an experiment has its own difference from the baseline."""
+    node, compared = record_node(child), record.comparison
+    baseline = None if compared is None else compared.settings.baseline
+    if compared is None or baseline is None:
+        return node
+    return replace(node, metrics={**node.metrics, **differences(compared, (baseline, child.name))})
+
+
 def _compared(comparison: Comparison) -> Node:
-    return replace(comparison_node(comparison), params={}, datasets=())
+    node = comparison_node(comparison)
+    return replace(node, params={key: value for key, value in node.params.items() if key == "system"}, datasets=())
 
 
 def _with_folds(node: Node, folds: CrossValidation) -> Node:
@@ -256,7 +265,7 @@ def _with_model(node: Node, record: RunRecord) -> Node:
         said = f"The ranker was not saved: {type(error).__name__}: {' '.join(str(error).split())[:300]}"
         warn(f"{said} (run {shown(record.name)})")
         return replace(node, sections={**node.sections, "model": markdown(said)})
-    return replace(node, models=(model,))
+    return replace(with_params(node, model.params), models=(model,))
 
 
 def _ms(seconds: float | None) -> int | None:
@@ -309,8 +318,8 @@ def _best(child: RunRecord, node: Node) -> Node:
         for place, scores in enumerate(node.scores)
         for key, value in scores.metrics.items()
     }
-    tuned = layout.params_of(child.params)
-    params = {name: value for name, value in node.params.items() if name not in tuned}
+    own = {*layout.params_of(child.params), *(name for model in node.models for name in model.params)}
+    params = {name: value for name, value in node.params.items() if name not in own}
     return Node(
         name=node.name, label=LABEL, params={**params, "system": layout.short_name(child.name)}, metrics=metrics
     )

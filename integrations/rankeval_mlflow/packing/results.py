@@ -14,9 +14,10 @@ The layout of an evaluation of role ``dev``; at a step of training, the folder i
 
 The layout of a comparison called ``final``::
 
-    params     baseline, test, correction, measures, claim, systems
-    metrics    final/SYSTEM nDCG_at_10 difference, ... p_adjusted, ... ci_low_adjusted, ... ci_high_adjusted
-               final/NEWS/SYSTEM ...            for a collection or slice;  "SYSTEM vs OTHER" if there is no baseline
+    params     system and baseline (whose difference the metrics are), systems, test, correction, measures, claim
+    metrics    difference/final/nDCG_at_10 ...  of a pair; difference/final/NEWS/nDCG_at_10 on a collection or slice
+               ..._ci_low, _ci_high, _p_adjusted    the adjusted interval and p-value
+               mean/final/nDCG_at_10 ...        of one system alone, with the ends of its interval
     tags       rankeval.kind, rankeval.final.headline, and of the guard: its ledger, its head, the standing
     facts      of the comparison, in the manifest: settings, evaluations by system, guard, metrics that are left out
     artifacts  rankeval/final/comparison.json   the comparison, to the last bit
@@ -25,7 +26,11 @@ The layout of a comparison called ``final``::
                rankeval/final/report.html       drawn
     inputs     the data sets of the evaluations
 
-Names of systems may be of any length: those in metrics and paths are cut so that they stay different.
+No metric has the name of a system, so that the comparisons of ten releases are one column and one chart. The pair is
+the baseline and the best of the others, or the only pair. Of all pairs of three systems or more none is shown: they are
+in the table. The comparison without a name of its own, ``comparison``, has the metrics ``difference/nDCG_at_10``.
+
+Names of systems may be of any length: those in paths are cut so that they stay different.
 """
 
 from __future__ import annotations
@@ -33,18 +38,25 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from mlflow.data.dataset import Dataset
+
 import rankeval
-from rankeval.comparison.record import main_measure, part_of_row
+from rankeval.collection.data import RankingData
+from rankeval.comparison.record import best_first, part_of_row
+from rankeval.errors import InvalidInput
 from rankeval.evaluation.result import by_name, to_bytes
 from rankeval.tracking import LoggedData
 from rankeval_mlflow import layout
+from rankeval_mlflow.delivery.addresses import hidden
 from rankeval_mlflow.delivery.payload import DatasetUse, Node, Rendering, Scores
 from rankeval_mlflow.views import QUERIES, comparison_section, evaluation_section, intervals
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from rankeval.comparison import Comparison
     from rankeval.evaluation import Evaluation
 
@@ -53,12 +65,12 @@ if TYPE_CHECKING:
 CLOSE = 1e-9
 
 
-# Rows of the table whose numbers become metrics, against a baseline and of all pairs: four metrics each.
-MOST_AGAINST, MOST_PAIRS = 2500, 250
-
-_SIGNS = ("difference", "p_adjusted", "ci_low_adjusted", "ci_high_adjusted")
-_SHORT = 40
-_DIVISION_SLASH = "\u2215"
+# Columns of tables, and the ends of the names of their metrics.
+_LOW, _HIGH = layout.INTERVAL_ENDS
+_ENDS = {"p_adjusted": "_p_adjusted", "ci_low_adjusted": _LOW, "ci_high_adjusted": _HIGH, "difference": ""}
+_ENDS_OF_MEANS = {"ci_low": _LOW, "ci_high": _HIGH, "mean": ""}
+_UNNAMED = "comparison"
+_NO_NAME = "dataset"  # MLflow's name of a data set without one
 
 
 def judged_data(evaluation: Evaluation, role: str, name: str | None = None) -> LoggedData:
@@ -90,10 +102,42 @@ def dataset_use(data: LoggedData) -> DatasetUse:
     return DatasetUse(data.name, data.digest, layout.checked_role(data.role), data.source, profile)
 
 
+def described(
+    evaluation: Evaluation, role: str, data: Dataset | LoggedData | RankingData | str | None = None
+) -> DatasetUse:
+    """Return the data set of an evaluation as an input of a run; the digest of the judgments identifies it.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+        The evaluation.
+    role : str
+        The role of its data.
+    data : mlflow.data.Dataset, LoggedData, RankingData or str, optional
+        The data set, or its name. A Dataset of MLflow also says where the data lies, and keeps MLflow's digest.
+    """
+    if isinstance(data, LoggedData):
+        if data.role != role:
+            raise InvalidInput(f"the data set {data.name!r} has the role {data.role!r}, the evaluation {role!r}")
+        return dataset_use(data)
+    if not (data is None or isinstance(data, str | Dataset | RankingData)):
+        expected = "its name, an mlflow.data.Dataset, RankingData or LoggedData"
+        raise InvalidInput(argument="data", found=f"of type {type(data).__name__}", expected=expected)
+    name = data if isinstance(data, str) else getattr(data, "name", None)
+    given = {}
+    if isinstance(data, Dataset):
+        name = None if name == _NO_NAME else name
+        given = {key: hidden(str(value)) for key, value in data.to_dict().items() if key != "name" and value}
+    described = judged_data(evaluation, role, name)
+    if isinstance(data, RankingData):
+        described = replace(described, name=name or "data", n_rows=len(data), n_queries=data.n_queries)
+    return replace(dataset_use(described), given=given)
+
+
 def evaluation_node(
     evaluation: Evaluation,
     role: str,
-    data: LoggedData | None = None,
+    data: DatasetUse | None = None,
     said: str = "",
     *,
     step: int | None = None,
@@ -107,7 +151,7 @@ def evaluation_node(
         The evaluation.
     role : str
         The role of its data.
-    data : LoggedData, optional
+    data : DatasetUse, optional
         The data set; by default one that has only the digest of the judgments.
     said : str
         A sentence for the page.
@@ -117,7 +161,7 @@ def evaluation_node(
         Whether a report is drawn.
     """
     label = layout.label_of(role, step)
-    data = data or judged_data(evaluation, role)
+    data = data or described(evaluation, role)
     values = aggregates(evaluation)
     limits = intervals(evaluation)
     whole = to_bytes(evaluation)
@@ -144,7 +188,7 @@ def evaluation_node(
         tags={layout.KIND: "evaluation", layout.CARD: f"{evaluation.convention.name} {card}"},
         facts={role: _facts(evaluation, data, values)},
         scores=(scores,),
-        datasets=(dataset_use(data),),
+        datasets=(data,),
         files={layout.evaluation_path(label): whole},
         renderings=(drawn,) if report or has_table else (),
         # A later step takes the place of an earlier one in the description, which has room for few.
@@ -206,7 +250,7 @@ def _metrics(
     return layout.metrics_of({**values, **ends, **values})
 
 
-def _facts(evaluation: Evaluation, data: LoggedData, values: dict[str, float]) -> dict[str, Any]:
+def _facts(evaluation: Evaluation, data: DatasetUse, values: dict[str, float]) -> dict[str, Any]:
     keys = keys_of(evaluation)
     return {
         "system": evaluation.name,
@@ -236,7 +280,7 @@ def comparison_node(
     name: str = "comparison",
     *,
     role: str | None = None,
-    data: LoggedData | str | None = None,
+    data: Dataset | LoggedData | RankingData | str | None = None,
     report: bool = True,
 ) -> Node:
     """Pack a comparison: its table, its evaluations, and the differences as metrics.
@@ -249,8 +293,8 @@ def comparison_node(
         The folder among the artifacts, and the first part of metric and tag names.
     role : str, optional
         The role of the data; by default "test" if the guard opened the comparison, else "dev".
-    data : LoggedData or str, optional
-        The data set, or its name; by default the digest of the judgments stands for it.
+    data : mlflow.data.Dataset, LoggedData, RankingData or str, optional
+        As for `described`.
     report : bool
         Whether a page is drawn.
     """
@@ -260,24 +304,25 @@ def comparison_node(
     role = layout.checked_role(role or ("test" if comparison.standing else "dev"))
     held = _held(comparison, layout.folder(name))
     whole = comparison.to_json()
-    numbers, left_out = (
-        (_means(comparison, held, name), "") if comparison.table.empty else _differences(comparison, held, name)
-    )
+    pair = None if comparison.table.empty else compared_pair(comparison)
+    numbers = differences(comparison, pair, name)
+    if comparison.table.empty and comparison.means is not None:
+        numbers = _named(comparison, comparison.means.assign(part=""), name, "mean", _ENDS_OF_MEANS)
     guarded = GuardFacts.of(comparison)
     guard = {} if guarded is None else guarded.tags()
     shown = [key for key in (layout.STANDING, layout.GUARD_LEDGER, layout.GUARD_HEAD) if key in guard]
     return Node(
         name=name,
         label=name,
-        params=_comparison_params(comparison),
+        params=_comparison_params(comparison, pair),
         metrics=numbers,
         tags={
             layout.KIND: "comparison",
             _tag(layout.HEADLINE, name): layout.param_text(comparison.headline),
             **{_tag(key, name): layout.param_text(guard[key]) for key in shown},
         },
-        facts={name: _comparison_facts(comparison, held, guard, left_out)},
-        datasets=tuple(dataset_use(each) for each in _data(held, role, data)),
+        facts={name: _comparison_facts(comparison, held, guard)},
+        datasets=_data(held, role, data),
         files={
             f"{layout.folder(name)}/comparison.json": whole.encode(),
             f"{layout.folder(name)}/table.csv": comparison.table.to_csv(index=False).encode(),
@@ -286,17 +331,22 @@ def comparison_node(
         renderings=(Rendering("comparison", f"{layout.folder(name)}/comparison.json", into=layout.folder(name)),)
         if report
         else (),
-        sections={name: comparison_section(comparison, left_out)},
+        sections={name: comparison_section(comparison)},
     )
 
 
-def _held(comparison: Comparison, inside: str) -> list[_Held]:
+def _evaluations(comparison: Comparison) -> list[tuple[str, str, Evaluation]]:
     from rankeval.evaluation import Evaluation
 
     found = []
     for system, scores in comparison.evaluations.items():
         parts = scores if isinstance(scores, Mapping) else {"": scores}
         found += [(system, str(part), one) for part, one in parts.items() if isinstance(one, Evaluation)]
+    return found
+
+
+def _held(comparison: Comparison, inside: str) -> list[_Held]:
+    found = _evaluations(comparison)
     names = _file_names([f"{system} on {part}" if part else system for system, part, _ in found])
     return [_Held(*each, f"{inside}/evaluations/{name}.parquet") for each, name in zip(found, names, strict=True)]
 
@@ -312,24 +362,26 @@ def _file_names(titles: list[str]) -> list[str]:
     return list(chosen.values())
 
 
-def _data(held: list[_Held], role: str, name: LoggedData | str | None) -> list[LoggedData]:
-    if isinstance(name, LoggedData):
-        return [name]
-    found: dict[str, LoggedData] = {}
+def _data(held: list[_Held], role: str, data: Any) -> tuple[DatasetUse, ...]:
+    if isinstance(data, LoggedData):
+        return (dataset_use(data),)
+    found: dict[str, DatasetUse] = {}
     for each in held:
-        called = " ".join(filter(None, (name, each.part))) or None
-        found.setdefault(each.evaluation.judgments_digest, judged_data(each.evaluation, role, called))
-    return list(found.values())
+        called = " ".join(filter(None, (data, each.part))) or None if data is None or isinstance(data, str) else data
+        found.setdefault(each.evaluation.judgments_digest, described(each.evaluation, role, called))
+    return tuple(found.values())
 
 
-def _comparison_params(comparison: Comparison) -> dict[str, str]:
+def _comparison_params(comparison: Comparison, pair: tuple[str, str] | None) -> dict[str, str]:
     asked = comparison.settings
     frame, baseline = comparison.means if comparison.table.empty else comparison.table, asked.baseline
     named = [] if frame is None else dict.fromkeys(frame["system"].astype(str))
     pairs = dict.fromkeys([*(comparison.table["baseline"].astype(str) if baseline is None else ()), *named])
     margin = {"margin": repr(asked.margin)} if asked.margin else {}
+    first, system = pair or (baseline, next(iter(named)) if len(named) == 1 else None)
+    shown = {"system": system, "baseline": first}
     return {
-        **({"baseline": layout.short_name(baseline)} if baseline is not None else {}),
+        **{key: layout.short_name(one) for key, one in shown.items() if one is not None},
         "systems": layout.param_text(", ".join(map(layout.short_name, pairs))),
         "measures": layout.param_text(", ".join(dict.fromkeys([] if frame is None else frame["measure"].astype(str)))),
         "test": asked.test,
@@ -339,76 +391,52 @@ def _comparison_params(comparison: Comparison) -> dict[str, str]:
     }
 
 
-def _differences(comparison: Comparison, held: list[_Held], name: str) -> tuple[dict[str, float], str]:
-    """Return differences, adjusted p-values and intervals as metrics, without nan; and a sentence on those left out.
+def compared_pair(comparison: Comparison) -> tuple[str, str] | None:
+    """Return baseline and system of the differences that are metrics; None if there is no pair, or no one to choose.
 
-    Rows over all queries come before those of parts, and rows of the best system before others.
+    Parameters
+    ----------
+    comparison : Comparison
+        The comparison. Against a baseline the best of the others by the main measure is chosen.
     """
-    table, parts = comparison.table, part_of_row(comparison)
-    most = MOST_PAIRS if comparison.settings.baseline is None else MOST_AGAINST
-    places = list(range(len(table)))
-    if len(places) > most:
-        best = _leader(comparison)
-        others = [
-            best not in pair for pair in table[["baseline", "system"]].astype(str).itertuples(index=False, name=None)
-        ]
-        places = sorted(places, key=lambda place: (bool(parts[place]), others[place]))[:most]
-    keys = {label: key for each in held for label, key in keys_of(each.evaluation).items()}
-    rows = list(table[["measure", "baseline", "system"]].astype(str).itertuples(index=False, name=None))
-    columns = {sign: table[sign].to_numpy(dtype=float) for sign in _SIGNS}
+    columns = comparison.table[["baseline", "system"]].astype(str)
+    pairs = list(dict.fromkeys(columns.itertuples(index=False, name=None)))
+    by_system = {system: (baseline, system) for baseline, system in pairs}
+    if comparison.settings.baseline is None or len(pairs) < 2:
+        return pairs[0] if len(pairs) == 1 else None
+    return next((by_system[system] for system in best_first(comparison) if system in by_system), None)
+
+
+def differences(comparison: Comparison, pair: tuple[str, str] | None, name: str = _UNNAMED) -> dict[str, float]:
+    """Return the differences of a pair, their adjusted p-values and intervals as metrics, without nan.
+
+    Parameters
+    ----------
+    comparison : Comparison
+        The comparison.
+    pair : tuple of (baseline, system)
+        The pair; None has no metrics.
+    name : str
+        The name of the comparison in its run.
+    """
+    table = comparison.table.assign(part=part_of_row(comparison))
+    rows = table[[pair == one for one in zip(table["baseline"], table["system"], strict=True)]]
+    return _named(comparison, rows, name, "difference", _ENDS)
+
+
+def _named(
+    comparison: Comparison, rows: pd.DataFrame, name: str, what: str, ends: Mapping[str, str]
+) -> dict[str, float]:
+    """Return metrics by name. MLflow's charts have a section for all that has the same text before the last slash."""
+    keys: dict[str, str] = {}
+    for _, _, evaluation in _evaluations(comparison):
+        keys |= keys_of(evaluation)
     values = {}
-    for place in places:
-        label, baseline, system = rows[place]
-        pair = (system,) if comparison.settings.baseline is not None else (system, baseline)
-        for sign, column in columns.items():
-            values[_path(name, parts[place], pair, keys.get(label, label), sign)] = float(column[place])
-    left = len(table) - len(places)
-    said = (
-        ""
-        if not left
-        else f"Metrics show {len(places):,} of {len(table):,} rows; table.csv and comparison.json have all."
-    )
-    return layout.metrics_of(values), said
-
-
-def _leader(comparison: Comparison) -> str:
-    from rankeval.measures import direction
-
-    rows = comparison.table[comparison.table["measure"] == main_measure(comparison)]
-    means = {
-        **dict(zip(rows["baseline"], rows["mean_baseline"], strict=True)),
-        **dict(zip(rows["system"], rows["mean_system"], strict=True)),
-    }
-    return str(max(means, key=lambda system: direction(main_measure(comparison)) * means[system]))
-
-
-def _path(name: str, part: str, pair: tuple[str, ...], key: str, sign: str) -> str:
-    """Return the name of a metric; names of systems are shortened so that its end stays.
-
-    MLflow's charts have a section for what stands before the last slash: one for each comparison, and for each
-    collection or slice of it. So a slash in the name of a system becomes the division slash (U+2215), which
-    `safe_names` replaces and keeps apart from "_".
-    """
-    for most in (2 * _SHORT, _SHORT):
-        systems = " vs ".join(layout.short_name(one, most) for one in pair).replace("/", _DIVISION_SLASH)
-        path = "/".join(filter(None, (name, layout.short_name(part, most), f"{systems} {key} {sign}")))
-        if len(path) <= layout.MAX_NAME:
-            break
-    return path
-
-
-def _means(comparison: Comparison, held: list[_Held], name: str) -> dict[str, float]:
-    if comparison.means is None:
-        return {}
-    keys = {label: key for each in held for label, key in keys_of(each.evaluation).items()}
-    rows = comparison.means.to_dict("records")
-    return layout.metrics_of(
-        {
-            _path(name, "", (str(row["system"]),), keys.get(row["measure"], row["measure"]), end): float(row[end])
-            for row in rows
-            for end in ("mean", "ci_low", "ci_high")
-        }
-    )
+    for column, end in ends.items():  # a measure of a user may have the name of an end: it stays, as it comes last
+        for measure, part, value in zip(rows["measure"], rows["part"], rows[column], strict=True):
+            before = [what, *([] if name == _UNNAMED else [name]), *([layout.short_name(part)] if part else [])]
+            values["/".join([*before, f"{keys.get(measure, measure)}{end}"])] = float(value)
+    return layout.metrics_of(values)
 
 
 def _tag(key: str, name: str) -> str:
@@ -416,9 +444,7 @@ def _tag(key: str, name: str) -> str:
     return key if name == "comparison" else f"rankeval.{name}.{key.removeprefix('rankeval.')}"
 
 
-def _comparison_facts(
-    comparison: Comparison, held: list[_Held], guard: Mapping[str, str], left_out: str
-) -> dict[str, Any]:
+def _comparison_facts(comparison: Comparison, held: list[_Held], guard: Mapping[str, str]) -> dict[str, Any]:
     names = ("baseline", "test", "correction", "family", "alternative", "claim", "margin", "unseen")
     asked = comparison.settings
     more = ("confidence_level", "n_comparisons", "n_resamples", "rng", "primary", "grouped")
@@ -427,6 +453,5 @@ def _comparison_facts(
         "settings": {key: getattr(asked, key) for key in (*names, *more)} | texts,
         "evaluations": [{"system": each.system, "part": each.part, "path": each.path} for each in held],
         "guard": {key.removeprefix("rankeval."): value for key, value in guard.items()},
-        "left_out": left_out,
         "rankeval": rankeval.__version__,
     }

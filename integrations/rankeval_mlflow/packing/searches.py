@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -28,6 +28,7 @@ from rankeval.render.tables import Table, markdown
 from rankeval_mlflow.delivery.payload import Node
 from rankeval_mlflow.layout import FOLD_END, KIND, metrics_of, param_text, params_of, safe_names
 from rankeval_mlflow.packing.results import by_fold
+from rankeval_mlflow.parameters import kind_of, shown_names, shown_text, with_estimator
 
 # Characters of the name of a nested run.
 _SHOWN = 60
@@ -123,7 +124,7 @@ class Settings:
     """The arguments of `autolog`."""
 
     log_models: bool = True
-    log_folds: bool = True
+    log_folds: bool = False
     max_tuning_runs: int | None = None
     registered_model_name: str | None = None
     silent: bool = False
@@ -147,20 +148,6 @@ def means(folds: Mapping[str, NDArray[np.float64]]) -> dict[str, float]:
 def steps(folds: Mapping[str, NDArray[np.float64]]) -> tuple[tuple[str, float, int], ...]:
     """Return the value of each fold as a step of ``<key>_fold``."""
     return by_fold({f"{key}{FOLD_END}": values for key, values in folds.items()})
-
-
-def described(estimator: Any) -> str:
-    """Return the class of an estimator; of a QueryRanker, that of its estimator.
-
-    Parameters
-    ----------
-    estimator : object
-        Any estimator.
-    """
-    inner = getattr(estimator, "estimator", None)
-    if type(estimator).__name__ == "QueryRanker" and inner is not None:
-        return described(inner)
-    return type(estimator).__name__
 
 
 def failed_node(name: str, reason: str, label: str) -> Node:
@@ -208,43 +195,26 @@ def search_node(search: Any, scored: Scored, settings: Settings, label: str, sta
     chosen = {} if best is None else results.params(best)
     facts = {
         "search": type(search).__name__,
-        "estimator": described(search.estimator),
+        "estimator": kind_of(getattr(search, "best_estimator_", search.estimator)),
         "measure": scored.spelt[results.chosen_by],
         **({} if search.refit is True else {"refit": str(getattr(search.refit, "__name__", search.refit))}),
         "convention": scored.scorer.convention.name,
         "n_settings": len(ranked),
         "n_folds": results.n_folds,
     }
-    return Node(
-        name=f"{type(search).__name__} of {described(search.estimator)}",
+    node = Node(
+        name=f"{type(search).__name__} of {kind_of(search.estimator)}",
         label=label,
-        params={**params_of(chosen), **params_of(facts)},
+        params=params_of(facts),
         metrics={} if best is None else results.metrics(best),
-        steps=steps(results.folds(best)) if best is not None and settings.log_folds else (),
+        steps=() if best is None else steps(results.folds(best)),
         tags={KIND: "search"},
         files={f"rankeval/{label}/cv_results.csv": pd.DataFrame(search.cv_results_).to_csv(index=False).encode()},
         sections={label: results.section(ranked)},
-        children=tuple(results.child(place, settings, started_ms) for place in shown),
+        children=tuple(results.child(place, started_ms) for place in shown),
     )
-
-
-def short_names(names: list[str]) -> dict[str, str]:
-    """Return names without the parts of a pipeline before them, if they still differ.
-
-    Parameters
-    ----------
-    names : list of str
-        Parameters as in a search: ``estimator__num_leaves``.
-
-    Examples
-    --------
-    >>> short_names(["estimator__alpha", "scale__copy"])
-    {'estimator__alpha': 'alpha', 'scale__copy': 'copy'}
-    >>> short_names(["a__copy", "b__copy"])
-    {'a__copy': 'a__copy', 'b__copy': 'b__copy'}
-    """
-    last = [name.rpartition("__")[2] for name in names]
-    return {name: short if last.count(short) == 1 else name for name, short in zip(names, last, strict=True)}
+    told = with_estimator(node, getattr(search, "best_estimator_", search.estimator))
+    return replace(told, params={**told.params, **params_of(chosen), **node.params}, columns=("estimator", *chosen))
 
 
 class _Results:
@@ -255,9 +225,8 @@ class _Results:
         self.n_folds = int(search.n_splits_)
         self.scored = scored
         self.chosen_by = scored.chosen_by(search.refit)
-        rows = [dict(one) for one in self.table["params"]]
-        self.short = short_names(list(dict.fromkeys(name for row in rows for name in row)))
-        self.rows = rows
+        self.rows = [dict(one) for one in self.table["params"]]
+        self.names = shown_names(search.estimator)
 
     def ranked(self, best: int | None) -> list[int]:
         """Return the settings, the best first; of equal ranks, in the order of the table."""
@@ -266,9 +235,12 @@ class _Results:
         return order if best is None else [best, *(place for place in order if place != best)]
 
     def params(self, place: int) -> dict[str, Any]:
-        """Return the parameters of a setting by short names; of a halving search, the iteration too."""
+        """Return the parameters of a setting by the names of a run; of a halving search, the iteration too."""
         extra = {name: self.table[name][place] for name in ("iter", "n_resources") if name in self.table}
-        return {self.short[name]: value for name, value in self.rows[place].items()} | extra
+        own: dict[str, Any] = {
+            self.names.get(name, name): shown_text(name, value) for name, value in self.rows[place].items()
+        }
+        return {**own, **extra}
 
     def folds(self, place: int) -> dict[str, NDArray[np.float64]]:
         """Return the value of each fold by metric."""
@@ -287,7 +259,7 @@ class _Results:
             }
         )
 
-    def child(self, place: int, settings: Settings, started_ms: int) -> Node:
+    def child(self, place: int, started_ms: int) -> Node:
         """Pack one setting."""
         params, values = self.params(place), self.metrics(place)
         text = ", ".join(f"{name}={value}" for name, value in params.items())
@@ -297,7 +269,7 @@ class _Results:
             label="setting",
             params=params_of(params),
             metrics=values,
-            steps=steps(self.folds(place)) if settings.log_folds else (),
+            steps=steps(self.folds(place)),
             tags={KIND: "setting"},
             started_ms=started_ms,
             ended_ms=started_ms + round(1000 * seconds),
@@ -333,18 +305,18 @@ def validation_node(
     }
     seconds = {"fit_seconds": result["fit_time"], "score_seconds": result["score_time"]}
     facts = {
-        "estimator": described(estimator),
+        "estimator": kind_of(estimator),
         "measure": str(scored.measure),
         "convention": scored.scorer.convention.name,
         "n_folds": len(result["fit_time"]),
     }
     table = pd.DataFrame({**folds, **seconds}).rename_axis("fold")
-    return Node(
-        name=f"cross-validation of {described(estimator)}",
+    node = Node(
+        name=f"cross-validation of {kind_of(estimator)}",
         label=label,
         params=params_of(facts),
         metrics=means(folds) | metrics_of({name: float(np.sum(value)) for name, value in seconds.items()}),
-        steps=steps(folds) if settings.log_folds else (),
+        steps=steps(folds),
         tags={KIND: "cross-validation"},
         files={f"rankeval/{label}/folds.csv": table.to_csv().encode()},
         sections={label: Table(table.reset_index(), caption="Folds.").to_markdown()},
@@ -361,3 +333,4 @@ def validation_node(
             for place, row in enumerate(table.to_dict("records") if settings.log_folds else [])
         ),
     )
+    return with_estimator(node, estimator)
