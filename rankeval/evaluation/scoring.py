@@ -28,7 +28,7 @@ from rankeval.errors import warn
 from rankeval.evaluation.facts import QUERY_COUNTS, READINGS, QueryFacts, column_hashes, label_hashes, ranking_hashes
 from rankeval.evaluation.result import Evaluation
 from rankeval.join.flat import Floats, Ints, offsets_of, ratio
-from rankeval.join.joined import Joined
+from rankeval.join.joined import DEEPEST, Joined
 from rankeval.join.judged import Groups, Judged
 from rankeval.join.readings import completed, condensed
 from rankeval.measures import Measure
@@ -129,7 +129,12 @@ def score_part(joined: Joined, asked: Named, *, weights: Floats | None = None, n
         for one in measures:
             one.refuse_falling_gains(joined.convention.ties, grades)
     rules = {rule: numbers.copy() for rule, numbers in rules.items()}
-    joined = replace(joined, rule_counts=rules, separate_unjudged=any(map(_zero_gains, measures)))
+    # Measures of one's own may look at all rows, whatever their cut-off.
+    deep = (one.cutoff if one.family.is_known_everywhere else None for one in measures if one.columns)
+    reach = max((DEEPEST if cutoff is None else cutoff for cutoff in deep), default=0)
+    joined = replace(
+        joined, rule_counts=rules, separate_unjudged=any(map(_zero_gains, measures)), reach=reach
+    )
     unread = Unread.of(joined, len(measures))
     scores = unread.scores[0]
     drawn: dict[tuple[int, int], float] = {}

@@ -41,6 +41,9 @@ from rankeval.join.ranking import Ranked, order_tied, rank_rows
 CHUNK = 2**19
 """Rows in a chunk: large enough that calls cost little (bench_arrays A, C), small enough that memory does not count."""
 
+DEEPEST = 2**40
+"""Deeper than any list."""
+
 _FEW_LABELS = 64
 """Whole labels over so short a range are counted off from the lowest, and not sorted."""
 
@@ -85,6 +88,8 @@ class Joined:
         Documents of the input's rows, read for tied rows only.
     columns : mapping of str to ndarray of float64 of shape (n_rows,)
         Columns of the input that measures read.
+    reach : int
+        The deepest rank of which they read a row that is not tied.
     aspects : JoinedAspects, optional
         The judgments by aspect, if the qrels have aspects.
     separate_unjudged : bool
@@ -114,6 +119,7 @@ class Joined:
     lacking: NDArray[np.bool_] | None = None
     docid: Any | None = None
     columns: Mapping[str, Floats] = field(default_factory=dict)
+    reach: int = DEEPEST
     aspects: JoinedAspects | None = None
     separate_unjudged: bool = False
     ascending: bool = False
@@ -202,9 +208,11 @@ class Joined:
         return chunk, ties
 
     def _column(self, column: Floats, rows: slice | Ints, found: Ranked, offsets: Ints) -> Column:
+        whole = column[rows] if isinstance(rows, slice) else column
+
         def at(row: Ints, query: Ints) -> Floats:
-            place = found.rows_at(row, offsets[query])
-            return column[place + rows.start if isinstance(rows, slice) else rows[place]]
+            place = found.rows_at(row, query, offsets)
+            return whole.take(place if isinstance(rows, slice) else rows[place], mode="clip")
 
         return Column(at, offsets)
 
@@ -268,7 +276,7 @@ class Joined:
             by_position=ties in _BY_POSITION,
             highest_first=ties == "best",
             with_rows=ties == "docid" or self.judged is not None,
-            with_low=bool(self.columns),
+            with_low=self.reach if self.columns else 0,
             with_table=len(offsets) > _MANY_QUERIES,
         )
         if ties == "docid" and len(found.ties.start):

@@ -436,7 +436,11 @@ class Judged:
             return found if rel is None else np.where(self.codes_at(row, query) < self.threshold(rel), 0.0, found)
 
         begin, depth = self.offsets[:-1], self.depth(cutoff)
-        row, query = spread(begin, depth)
+        is_table = cutoff is not None and int(depth.min(initial=0)) == cutoff <= FEW_RANKS
+        if is_table:
+            row, query = begin[:, None] + np.arange(cutoff), np.arange(self.n_queries)[:, None]
+        else:
+            row, query = spread(begin, depth)
         found = counted(row, query)
         # Rows of one label differ in their values, so all tied rows count here.
         reached = self.ties.of(self.ties.start < (begin + depth)[self.ties.query])
@@ -448,7 +452,9 @@ class Judged:
             mean = np.bincount(group, weights=value) / (reached.end - reached.start)
             rank = tied - begin[of]
             within = rank < depth[of]
-            found[(offsets_of(depth)[of] + rank)[within]] = mean[group[within]]
+            found.reshape(-1)[(offsets_of(depth)[of] + rank)[within]] = mean[group[within]]
+        if is_table:
+            return added_rank_by_rank((found * discount[:cutoff]).T)
         return self.sums(query, found * discount[row - begin[query]])
 
     def rows_of(self, wanted: NDArray[np.bool_]) -> tuple[Ints, Ints, Ints]:

@@ -29,7 +29,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rankeval.join.by_rank import ByRank
+from rankeval.join.by_rank import FEW_RANKS, ByRank
 from rankeval.join.flat import Floats, Ints, cells_of, offsets_of, rows_of
 from rankeval.join.judged import NO_GROUPS, Groups
 
@@ -310,23 +310,34 @@ _FEW_LEVELS = 128
 class Ranked:
     """The label code at each rank, its row in the input if asked for, and all groups of tied rows.
 
-    If the sort has made a table of codes on its way, ``by_rank`` holds them and ``code`` is None. ``low`` holds the low
-    bits of the sorted keys, of which `rows_at` reads the rows of some ranks.
+    If the sort has made a table of codes on its way, ``by_rank`` holds them and ``code`` is None. ``head``, of shape
+    (n_queries, n_ranks), holds the low bits of the sorted keys of the first ranks; ``low`` those of all rows, but in
+    blocks without ties only if there is no head.
     """
 
     code: NDArray[np.uint8] | Ints | None
     row: Ints | None
     ties: Groups
     by_rank: ByRank | None = None
-    low: Ints | NDArray[np.int32] | None = None
+    low: Ints | None = None
+    head: Ints | None = None
     layout: Layout = Layout(0, 0)
 
-    def rows_at(self, row: Ints, begin: Ints) -> Ints:
-        """Return the rows of the input that stand at some ranked rows, given where the query of each begins."""
+    def rows_at(self, row: Ints, query: Ints, offsets: Ints) -> Ints:
+        """Return the rows of the input that stand at some ranked rows, given the query of each.
+
+        Rows in a table are the first ranks of all queries.
+        """
         if self.row is not None:
             return self.row[row]
-        assert self.low is not None
-        return self.layout.position(self.low[row].astype(np.int64)) + begin
+        if self.head is None or (row.ndim == 1 and (row - offsets[query]).max(initial=0) >= self.head.shape[1]):
+            assert self.low is not None
+            low = self.low[row]
+        else:
+            low = self.head[:, : row.shape[1]] if row.ndim == 2 else self.head[query, row - offsets[query]]
+        found = self.layout.position(low)
+        found += offsets[query]
+        return found
 
 
 def rank_rows(
@@ -338,7 +349,7 @@ def rank_rows(
     by_position: bool,
     highest_first: bool = False,
     with_rows: bool = False,
-    with_low: bool = False,
+    with_low: int = 0,
     with_table: bool = False,
 ) -> Ranked:
     """Put the rows of each query into descending order of score.
@@ -360,8 +371,8 @@ def rank_rows(
         Whether tied rows of the highest label come first, if they are ordered by label.
     with_rows : bool
         Also return which row stands at each rank.
-    with_low : bool
-        Make it possible to ask `Ranked.rows_at`, which costs less than all rows.
+    with_low : int
+        Make it possible to ask `Ranked.rows_at` down to this rank and within ties, which costs less than all rows.
     with_table : bool
         Return the codes by rank, if they are sorted and the table would not be mostly empty. Not with `with_rows`.
 
@@ -384,7 +395,7 @@ def rank_rows(
             layout,
             by_position=by_position or not few,
             with_rows=with_rows or not few,
-            with_low=with_low and few and not with_rows,
+            with_low=with_low if few and not with_rows else 0,
             with_table=with_table and few and not with_rows and not highest_first,
         )
         if few and highest_first:
@@ -399,7 +410,7 @@ def rank_rows(
     return Ranked((code.astype(np.uint8) if few else code)[row], row if with_rows or with_low else None, ties)
 
 
-def _sorted(score: Floats, code: Ints | None, offsets: Ints, layout: Layout, **asked: bool) -> Ranked:
+def _sorted(score: Floats, code: Ints | None, offsets: Ints, layout: Layout, **asked: Any) -> Ranked:
     """Sort the rows of each query; return their codes too, if they are given."""
     cut = cuts(offsets, ascending=False)
     if cut is not None:
@@ -417,17 +428,20 @@ def _sorted(score: Floats, code: Ints | None, offsets: Ints, layout: Layout, **a
     if found.code is not None:
         ranked = np.empty_like(found.code)
         ranked[rows] = found.code
-    row = low = None
+    row = low = head = None
     if found.row is not None:
         row = np.empty_like(rows)
         row[rows] = rows[found.row]
     if found.low is not None:
         low = np.empty_like(found.low)
         low[rows] = found.low
+    if found.head is not None:
+        head = np.empty_like(found.head)
+        head[order] = found.head
     start, end, query = found.ties
     back = (offsets[order] - moved[:-1])[query]
     ties = Groups(start + back, end + back, order[query])
-    return Ranked(ranked, row, ties.of(np.argsort(ties.start)), low=low, layout=layout)
+    return Ranked(ranked, row, ties.of(np.argsort(ties.start)), None, low, head, layout)
 
 
 def _sorted_in_blocks(
@@ -439,13 +453,14 @@ def _sorted_in_blocks(
     *,
     by_position: bool,
     with_rows: bool,
-    with_low: bool,
+    with_low: int,
     with_table: bool,
 ) -> Ranked:
     by_rank = ByRank.empty(offsets) if with_table else None
     ranked = None if code is None or by_rank is not None else np.empty(len(score), dtype=np.uint8)
     row = np.empty(len(score), dtype=np.int64) if with_rows else None
-    low = np.empty(len(score), dtype=np.int32 if layout.low_bits < 32 else np.int64) if with_low else None
+    head = np.empty((len(offsets) - 1, with_low), dtype=np.int64) if 0 < with_low <= FEW_RANKS else None
+    low = None
     found = []
     for block in sorted_blocks(score, code, offsets, cut, layout):
         rows = slice(offsets[block.queries.start], offsets[block.queries.stop])
@@ -458,10 +473,13 @@ def _sorted_in_blocks(
             position = layout.position(block.key)
             position += offsets[block.queries, None]
             row[rows] = block.flat(position)
-        if low is not None:
+        if head is not None:
+            head[block.queries, : block.key.shape[1]] = block.key[:, :with_low]
+        if with_low and (head is None or block.same.any()):
+            low = np.empty(len(score), dtype=np.int64) if low is None else low
             low[rows] = block.flat(block.key)
         found.append(block.collisions(offsets))
-    asked = {"by_position": by_position, "with_rows": with_rows or with_low}
+    asked = {"by_position": by_position, "with_rows": with_rows or with_low > 0}
     place, query, key, ties = mended(found, score, offsets, layout, **asked)
     if by_rank is not None:
         by_rank.mend(place - offsets[query], query, layout.code(key))
@@ -471,7 +489,11 @@ def _sorted_in_blocks(
         row[place] = layout.position(key) + offsets[query]
     if low is not None:
         low[place] = key
-    return Ranked(ranked, row, ties, by_rank, low, layout)
+    if head is not None:
+        rank = place - offsets[query]
+        within = rank < with_low
+        head[query[within], rank[within]] = key[within]
+    return Ranked(ranked, row, ties, by_rank, low, head, layout)
 
 
 def order_tied(row: Ints, ties: Groups, key_of: Callable[[Ints], NDArray[Any]]) -> None:
