@@ -202,7 +202,7 @@ def test_integers_dates_and_tuples_are_ids():
         (pd.Series([True] * 12), QueryIdError, r"its index is 0, 1, 2, \.\.\. and the query ids are not"),
         (pd.Series([True] * 13), QueryIdError, "no id in common"),
         (pd.Series([True], index=["q01"]), QueryIdError, "says nothing of 11 of 12 queries: 'q00', 'q02'"),
-        (pd.Series([True, False], index=["q01", "q01"]), QueryIdError, "'q01' stands more than once"),
+        (pd.Series([True, False], index=["q01", "q01"]), QueryIdError, "query 'q01' has several values"),
         (pd.Series([True, None] * 6, index=[f"q{one:02}" for one in range(12)]), QueryIdError, "beside None"),
     ],
 )
@@ -402,6 +402,37 @@ def test_an_attribute_is_given_by_query_or_by_position(by):
     assert [str(value) for value in found.index[:2]] == ["long", "short"]
 
 
+def test_an_attribute_is_given_by_row_where_the_rows_of_a_query_agree():
+    """Also by several columns and as a mask; numbers of rows are not taken for ids that happen to be such numbers."""
+    log = pd.DataFrame({"q": np.repeat(np.arange(12), 3), "y": [1, 0, 0] * 12, "s": [2, 3, 1, 3, 2, 1] * 6})
+    log["length"] = LENGTH.to_numpy()[log["q"]]  # some queries have none
+    log["day"] = log["q"] % 2
+    shuffled = log.sample(frac=1, random_state=0)
+    ev = rk.evaluate(log.y, log.s, qid=log.q, measures="RR")
+    wanted = ev.slices(LENGTH.to_numpy()).reset_index(drop=True)
+    for by in (
+        shuffled.length.set_axis(shuffled.q),
+        shuffled.length.astype("category").set_axis(shuffled.q),
+        shuffled.set_index("q")[["length"]],
+        shuffled.rename(columns={"q": "qid"})[["qid", "length"]],
+    ):
+        assert ev.slices(by).reset_index(drop=True).equals(wanted)
+    both = ev.slices(shuffled.set_index("q")[["length", "day"]])
+    assert both["n_queries"].sum() == 12
+    assert ev.subset((log.length == "long").set_axis(log.q)).n_queries == (LENGTH == "long").sum()
+    with pytest.raises(QueryIdError, match=r"else by\.set_axis\(qid\) by their queries"):
+        ev.slices(log.length)  # rows 0 to 11 have ids among the queries
+    with pytest.raises(QueryIdError, match=r"else queries\.set_axis\(qid\) by their queries"):
+        ev.subset(log.length == "long")
+    other = rk.evaluate(log.y, -log.s, qid=log.q, measures="RR")
+    with pytest.raises(QueryIdError, match=r"else by\.set_axis\(qid\) by their queries"):
+        rk.compare({"one": ev, "other": other}, by=log.length)
+    assert ev.slices(pd.Series(["x"] * 40)).n_queries.tolist() == [12]  # of 40 queries, by their ids 0 to 39
+    with pytest.raises(QueryIdError, match="query 1 has several values") as caught:
+        ev.slices(log.length.set_axis(log.q).where(np.arange(36) != 3, "odd"))
+    assert caught.value.argument == "by"
+
+
 def test_counts_and_several_attributes_give_slices():
     """A name is one of the counts; several columns give a row for each combination that occurs."""
     ev = rk.evaluate(QRELS, RUN, measures="AP")
@@ -429,7 +460,8 @@ def test_counts_and_several_attributes_give_slices():
         (pd.Series(["x"], index=["Q01"]), QueryIdError, "^by: no id in common: the evaluation has 'q00', 'q01'"),
         ({}, QueryIdError, "no id in common"),
         ({("q00", 1): 1, ("q01", 1): 2}, QueryIdError, "no id in common"),
-        (pd.Series(["x", "y"], index=["q01", "q01"]), QueryIdError, "query 'q01' stands more than once in the index"),
+        (pd.Series(["x", "y"], index=["q01", "q01"]), QueryIdError, "query 'q01' has several values"),
+        (pd.Series(["x", None], index=["q01", "q01"]), QueryIdError, "query 'q01' has several values"),
         (pd.Series(["x", "y"], index=["q01", None]), QueryIdError, "a row without a query id"),
         ([[1]] * 11 + [[2]], QueryIdError, "shape"),
         (pd.DataFrame(index=["q01"]), InvalidInput, "one or more columns"),

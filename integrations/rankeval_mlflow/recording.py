@@ -151,6 +151,7 @@ def log_evaluation(
     data: Dataset | LoggedData | RankingData | str | None = None,
     step: int | None = None,
     report: bool = True,
+    slices: Any = None,
 ) -> TrackedRun:
     """Log an evaluation to MLflow, synchronously and whole.
 
@@ -188,6 +189,8 @@ def log_evaluation(
         role has steps or a single evaluation without one.
     report : bool, default True
         Whether to draw the report. Without it, logging takes less time.
+    slices : Series, mapping, DataFrame, array or str, optional
+        An attribute of the queries, as in ``Evaluation.slices``: the report has the means of each of its values.
 
     Returns
     -------
@@ -199,9 +202,9 @@ def log_evaluation(
     TrackingError
         If the store cannot be reached or refuses. Everything is kept on disk, and the message says how to send it.
     InvalidInput
-        If an argument is something else, the step is no whole number from 0, there is no such version, or the run
-        already has an evaluation of this role that is of the same step, on other data, or without a step if this one
-        has one (and the other way round).
+        If an argument is something else, the attribute does not fit the queries, the step is no whole number from 0,
+        there is no such version, or the run already has an evaluation of this role that is of the same step, on other
+        data, or without a step if this one has one (and the other way round).
 
     Examples
     --------
@@ -218,7 +221,7 @@ def log_evaluation(
 
     if not hasattr(ev, "judgments_digest"):
         raise InvalidInput(f"ev is a {type(ev).__name__}; expected the Evaluation that rankeval.evaluate returned")
-    node = evaluation_node(ev, role, described(ev, role, data), step=_step(step), report=report)
+    node = evaluation_node(ev, role, described(ev, role, data), step=_step(step), report=report, slices=slices)
     version = None if model_version is None else registered_version(model_version)
     tracked = send(node, run_id, model_id or mlflow.get_active_model_id(), version)
     hint_at_guard(ev, role)

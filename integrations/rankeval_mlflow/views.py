@@ -318,13 +318,15 @@ def render(kind: str, content: bytes, options: Mapping[str, Any]) -> dict[str, b
 
 def _evaluation(content: bytes, options: Mapping[str, Any]) -> dict[str, bytes]:
     from rankeval.report import report_for_evaluation
+    from rankeval.report.queries import TextTable
 
     evaluation = from_bytes(content)
     if not evaluation.n_queries:
         return {}
     drawn = {QUERIES: query_table(evaluation)} if options.get("table", True) else {}
     if options.get("report", True):
-        page = report_for_evaluation(evaluation, role=options.get("role"), said=options.get("said", ""))
+        slices = TextTable(**options["slices"]) if "slices" in options else None
+        page = report_for_evaluation(evaluation, role=options.get("role"), said=options.get("said", ""), slices=slices)
         drawn[REPORT] = page.encode()
     return drawn
 

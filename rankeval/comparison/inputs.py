@@ -436,7 +436,7 @@ def slices_by(by: Any, queries: pd.Index[Any], systems: Mapping[str, Scores]) ->
     evaluations = {name: each for name, each in systems.items() if isinstance(each, Evaluation)}
     ids = np.empty(len(queries), dtype=object)
     ids[:] = queries
-    counts: dict[str, Ints] = {}
+    counts = next((each.facts.query_counts for each in evaluations.values()), {})
     if isinstance(by, str):
         counts = _common_counts(by, evaluations, queries)
     # Values without ids can only be in the order of an evaluation.

@@ -1,8 +1,8 @@
 """Queries and measures chosen by name, and values given by query: found by id, never by a position that means an id.
 
 A mask or an attribute without an index goes by position, in the order of the evaluation's queries. With an index it
-goes by id. The trap is a Series with the plain index 0, 1, 2, ... that is as long as there are queries: its maker may
-have meant either. It is refused, unless these numbers are the ids.
+goes by id, also by row if the rows of a query agree. The trap is a Series with the plain index 0, 1, 2, ... that is as
+long as there are queries or rows: its index may number these. It is refused, unless these numbers are the ids.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     Values = TypeVar("Values", pd.Series[Any], pd.DataFrame)
 
 
-def places_of(asked: Any, queries: NDArray[Any], excluded: Mapping[str, tuple[Any, ...]]) -> Ints:
+def places_of(asked: Any, queries: NDArray[Any], excluded: Mapping[str, tuple[Any, ...]], n_rows: int) -> Ints:
     """Return the places of the queries asked for, ascending.
 
     Parameters
@@ -39,6 +39,8 @@ def places_of(asked: Any, queries: NDArray[Any], excluded: Mapping[str, tuple[An
         The ids of the evaluation.
     excluded : mapping of str to tuple
         Reason -> ids left out of the evaluation, for the message on one of them.
+    n_rows : int
+        The number of ranked rows.
 
     Raises
     ------
@@ -57,7 +59,7 @@ def places_of(asked: Any, queries: NDArray[Any], excluded: Mapping[str, tuple[An
     values = list(asked.to_pylist() if hasattr(asked, "to_pylist") else asked)
     bools = sum(isinstance(value, (bool, np.bool_)) for value in values)
     if bools:
-        mask = _mask(asked, values, bools, queries)
+        mask = _mask(asked, values, bools, queries, n_rows)
         places = np.flatnonzero(mask)
     else:
         places = np.sort(_by_id(values, queries, excluded))
@@ -66,7 +68,7 @@ def places_of(asked: Any, queries: NDArray[Any], excluded: Mapping[str, tuple[An
     return places
 
 
-def _mask(asked: Any, values: list[Any], bools: int, queries: NDArray[Any]) -> NDArray[np.bool_]:
+def _mask(asked: Any, values: list[Any], bools: int, queries: NDArray[Any], n_rows: int) -> NDArray[np.bool_]:
     if bools < len(values):
         other = next(value for value in values if not isinstance(value, (bool, np.bool_)))
         raise QueryIdError(f"expected ids or a mask, found True or False beside {shown(other)}", argument="queries")
@@ -75,7 +77,7 @@ def _mask(asked: Any, values: list[Any], bools: int, queries: NDArray[Any]) -> N
             expected = f"a mask with a bool for each of {len(queries)} queries, in the order of `queries`"
             raise QueryIdError(f"expected {expected}, found {len(values)}", argument="queries")
         return np.array(values, dtype=bool)
-    found = by_query(asked, queries, "queries")
+    found = by_query(asked, queries, n_rows, "queries")
     lacking = queries[found.isna().to_numpy()].tolist()
     if lacking:
         raise QueryIdError(
@@ -115,45 +117,49 @@ def _type_hint(asked: Iterable[Any], known: Iterable[Any]) -> str:
     return ""
 
 
-def by_query(values: Values, queries: NDArray[Any], what: str) -> Values:
+def by_query(values: Values, queries: NDArray[Any], n_rows: int, what: str) -> Values:
     """Return the value of each query in a Series or frame indexed by query id; missing if it has none.
 
     Parameters
     ----------
     values : Series or DataFrame
-        Indexed by query id. It may have more queries.
+        Indexed by query id. It may have more queries, and a query several times if all its values are equal.
     queries : ndarray of shape (n_queries,)
         The ids of the evaluation.
+    n_rows : int
+        The number of ranked rows.
     what : str
         The argument's name in messages.
 
     Raises
     ------
     QueryIdError
-        If an id is repeated or missing, no id is common, or the index may be one of rows.
+        If an id is missing, values of one query differ, no id is common, or the index may be one of rows.
     """
     import pandas as pd
 
     known = id_index(queries)
     index = values.index
     is_plain = isinstance(index, pd.RangeIndex) and index.start == 0 and index.step == 1  # as of rows without names
-    is_by_row = is_plain and len(index) == len(known) and not index.equals(known)
+    is_by_row = is_plain and len(index) in (len(known), n_rows) and not index.equals(known)
     for wrong, problem, remedy in (
         (index.hasnans, "the index has a row without a query id", "index it by query"),
         (
-            index.has_duplicates,
-            f"query {few(index[index.duplicated()].tolist()[:1])} stands more than once in the index",
-            "give one row for each query, such as values.groupby(level=0).first()",
-        ),
-        (
             is_by_row,
             "its index is 0, 1, 2, ... and the query ids are not",
-            f"give {what}.to_numpy() if the values stand in the order of `queries`, else index it by query id",
+            f"give {what}.to_numpy() in the order of `queries`, else {what}.set_axis(qid) by their queries",
         ),
     ):
         if wrong:
             raise QueryIdError(problem, argument=what, remedy=remedy)
-    if (index.get_indexer(known) < 0).all():
+    if index.has_duplicates:  # a value for each row
+        numbers = values.groupby(level=0, sort=False).nunique(dropna=False)
+        uneven = numbers.index[np.any(numbers.to_numpy().reshape(len(numbers), -1) > 1, axis=1)].tolist()
+        if uneven:
+            problem, remedy = f"query {shown(uneven[0])} has several values", "give one value for each query"
+            raise QueryIdError(problem, argument=what, remedy=remedy)
+        values = values[~index.duplicated()]
+    if (values.index.get_indexer(known) < 0).all():
         raise QueryIdError(
             f"no id in common: the evaluation has {few(known.tolist())}, the index has {few(index.tolist())}",
             argument=what,
@@ -193,7 +199,7 @@ def slices_of(by: Any, queries: NDArray[Any], counts: Mapping[str, Ints]) -> tup
     queries : ndarray of shape (n_queries,)
         The ids of the evaluation.
     counts : mapping of str to ndarray of shape (n_queries,)
-        The numbers that a name stands for.
+        The numbers that a name stands for; empty if they are not known.
 
     Returns
     -------
@@ -207,17 +213,18 @@ def slices_of(by: Any, queries: NDArray[Any], counts: Mapping[str, Ints]) -> tup
     """
     import pandas as pd
 
+    n_rows = int(counts["retrieved"].sum()) if counts else 0
     if isinstance(by, Mapping):
         by = pd.Series(list(by.values()), index=id_index(by.keys()), dtype=None if by else object)
     if isinstance(by, pd.DataFrame):
         by = by.set_index("qid") if "qid" in by.columns else by
         if not by.columns.is_unique or not len(by.columns):
             raise InvalidInput("expected a DataFrame with one or more columns of different names", argument="by")
-        attributes = by_query(by, queries, "by")
+        attributes = by_query(by, queries, n_rows, "by")
     elif isinstance(by, str):
         attributes = pd.DataFrame({by: counts[chosen("count of the queries", by, counts)]})
     elif has_index(by):
-        attributes = by_query(by.to_frame(UNNAMED if by.name is None else by.name), queries, "by")
+        attributes = by_query(by.to_frame(UNNAMED if by.name is None else by.name), queries, n_rows, "by")
     else:
         refuse_masked(by, "by")
         shape = np.shape(by)

@@ -243,7 +243,9 @@ class Evaluation:
         >>> ev.subset(ev.per_query["RR"] < 1).n_queries
         1
         """
-        return self._part(places_of(queries, self.queries, self.excluded))
+        return self._part(
+            places_of(queries, self.queries, self.excluded, int(self.facts.query_counts["retrieved"].sum()))
+        )
 
     def _part(self, places: Ints) -> Evaluation:
         if len(places) == self.n_queries:
@@ -314,7 +316,8 @@ class Evaluation:
         Parameters
         ----------
         by : Series or mapping by query id, DataFrame, array of shape (n_queries,), or str
-            The attribute. A Series, mapping or DataFrame may have more queries. A DataFrame has query ids as its index
+            The attribute. A Series, mapping or DataFrame may have more queries, and a Series or DataFrame a value for
+            each row, equal within a query: ``log.market.set_axis(log.qid)``. A DataFrame has query ids as its index
             or as a column ``qid``, and gives a row for each combination of its columns. An array goes by position, in
             the order of ``queries``. A str names one of ``query_counts``. Cut a number with many values into classes
             first (``pandas.cut``, ``pandas.qcut``).

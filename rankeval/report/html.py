@@ -70,7 +70,9 @@ def report_for_experiment(facts: ExperimentFacts) -> str:
     )
 
 
-def report_for_evaluation(evaluation: Evaluation, *, role: str | None = None, said: str = "") -> str:
+def report_for_evaluation(
+    evaluation: Evaluation, *, role: str | None = None, said: str = "", slices: Any | None = None
+) -> str:
     """Write the report of one evaluation as one HTML page.
 
     Parameters
@@ -81,11 +83,19 @@ def report_for_evaluation(evaluation: Evaluation, *, role: str | None = None, sa
         The role of the data, such as ``"dev"``.
     said : str
         A sentence that a reader should see first, such as what the guard says.
+    slices : Series, mapping, DataFrame, array or str, or TextTable, optional
+        An attribute of the queries, as in `Evaluation.slices`: the page has the means of each of its values. Or their
+        table, as `slice_table` made it.
 
     Returns
     -------
     str
         The page.
+
+    Raises
+    ------
+    QueryIdError, InvalidInput
+        If the attribute does not fit the queries.
     """
     return _render(
         "evaluation.html.jinja",
@@ -94,11 +104,26 @@ def report_for_evaluation(evaluation: Evaluation, *, role: str | None = None, sa
         said=said,
         evaluation=evaluation,
         means=_means(evaluation),
+        slices=slices if slices is None or isinstance(slices, TextTable) else slice_table(evaluation, slices),
         curves=_image(_sorted_scores(evaluation)),
         table_of_queries=_scores_of_queries(evaluation),
         card=TextTable(["Rule", "Value", "Affected"], summaries.card_rows(evaluation), n_text=2),
         coverage=summaries.coverage_sentences(evaluation),
     )
+
+
+def slice_table(evaluation: Evaluation, by: Any) -> TextTable:
+    """Return the table of `Evaluation.slices` for a page, with 95 % intervals unless the queries have weights.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+        The evaluation.
+    by : Series, mapping, DataFrame, array or str
+        An attribute of the queries.
+    """
+    level = 0.95 if evaluation.weights is None else None
+    return _texts(Table(evaluation.slices(by, level=level).reset_index()))
 
 
 @cache

@@ -10,6 +10,7 @@ from dataclasses import replace
 from html import escape
 from html.parser import HTMLParser
 
+import numpy as np
 import pytest
 import yaml
 
@@ -152,6 +153,27 @@ def test_the_report_of_an_evaluation_has_its_lowest_queries_and_its_card():
     assert evaluation.judgments_digest in text
     assert "expected" in text
     assert f"{evaluation.aggregate()['nDCG@10']:.4f}" in text
+
+
+def test_the_report_of_an_evaluation_has_the_slices_that_are_asked_for():
+    """With intervals unless the queries have weights; values are escaped, and an attribute must fit."""
+    import pandas as pd
+
+    ev = ranked("bm25")
+    market = pd.Series([EVIL, "us"] * 20, index=ev.queries, name="market")
+    page, table = report_for_evaluation(ev, slices=market), ev.slices(market, level=0.95)
+    assert "<h2>Slices</h2>" not in report_for_evaluation(ev)
+    assert "<h2>Slices</h2>" in page
+    assert EVIL not in page
+    for value, row in table.iterrows():
+        cells = [escape(value), "20", *(f"{row[f'AP{end}']:.4f}" for end in ("", " ci_low", " ci_high"))]
+        found = re.findall(r"<td[^>]*>(.*?)</td>", page[page.index(f"<td>{cells[0]}</td>") :])
+        assert found[:2] == cells[:2]
+        assert found[5:8] == cells[2:]
+    weighted = replace(ev, weights=np.ones(40))
+    assert "AP ci_low" not in report_for_evaluation(weighted, slices=market)
+    with pytest.raises(rk.errors.QueryIdError):
+        report_for_evaluation(ev, slices={"other": "us"})
 
 
 def test_what_is_not_confirmatory_stands_out():

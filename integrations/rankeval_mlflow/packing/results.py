@@ -142,6 +142,7 @@ def evaluation_node(
     *,
     step: int | None = None,
     report: bool = True,
+    slices: Any = None,
 ) -> Node:
     """Pack an evaluation.
 
@@ -159,6 +160,8 @@ def evaluation_node(
         The epoch or other step of training.
     report : bool
         Whether a report is drawn.
+    slices : object, optional
+        An attribute of the queries, as in ``Evaluation.slices``, for the report.
     """
     label = layout.label_of(role, step)
     data = data or described(evaluation, role)
@@ -176,6 +179,10 @@ def evaluation_node(
     has_table = step is None and evaluation.n_queries > 0
     table = f"{layout.folder(label)}/{QUERIES}" if has_table else None
     options = {"role": role, "said": said, "report": report, "table": step is None}
+    if slices is not None:
+        from rankeval.report import slice_table
+
+        options["slices"] = vars(slice_table(evaluation, slices))
     tables = (QUERIES,) if has_table else ()
     drawn = Rendering("evaluation", layout.evaluation_path(label), layout.folder(label), options, tables)
     params = {"system": layout.short_name(evaluation.name)} if evaluation.name else {}

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
+import mlflow
 import numpy as np
+import pandas as pd
 import pytest
 
 import rankeval as rk
+import rankeval_mlflow as rkm
 from rankeval.evaluation import to_bytes
+from rankeval.report import report_for_evaluation
+from rankeval_mlflow.delivery.spool import waiting
 from rankeval_mlflow.views import KINDS, MOST_QUERIES, page, query_table_note, render
 
 LONG = "x" * 10_000
@@ -79,6 +85,19 @@ def test_the_report_says_role_and_sentence(small):
     drawn = render("evaluation", to_bytes(small()), {"role": "test", "said": "The guard says so."})
     assert set(drawn) == {"queries.json", "report.html"}
     assert "The guard says so." in drawn["report.html"].decode()
+
+
+def test_slices_stand_in_the_logged_report(small):
+    """Their table is made before anything is kept, so an attribute that does not fit leaves no run."""
+    ev = small()
+    market = pd.Series(["de", "us"] * 10, index=ev.queries, name="market")
+    run = rkm.log_evaluation(ev, slices=market)
+    path = mlflow.artifacts.download_artifacts(run_id=run.run_id, artifact_path="rankeval/dev/report.html")
+    assert Path(path).read_text(encoding="utf-8") == report_for_evaluation(ev, role="dev", slices=market)
+    with pytest.raises(rk.errors.QueryIdError, match=r"^by: no id in common"):
+        rkm.log_evaluation(ev, slices={"other": "us"})
+    assert len(mlflow.search_runs(output_format="list")) == 1
+    assert not waiting()
 
 
 def test_a_page_escapes_title_and_headings():
