@@ -295,7 +295,7 @@ def test_a_record_is_written_so_that_the_next_version_reads_it():
     assert written == json.loads(RECORD)
     files = {str(path.relative_to(record.folder)) for path in record.folder.rglob("*") if path.is_file()}
     assert files == {"record.json", "files/0/a.txt", "files/0-0/b/c.txt", "models/0/0/MLmodel"}
-    assert record.sent() == {"runs": {}, "asked": []}
+    assert record.sent() == {"runs": {}, "models": {}}
     assert read(record) == replace(payload, model_id="m-1", model_version=("ranker", "7"))
 
 
@@ -398,7 +398,7 @@ def test_everything_is_flushed_to_the_disk_before_it_gets_its_name(monkeypatch):
     files = [path.stat().st_ino for path in record.folder.rglob("*") if path.is_file()]
     assert sorted(files) == sorted(renamed)
     assert len(renamed) == 3
-    assert record.sent() == {"runs": {"0": "x"}, "asked": []}
+    assert record.sent() == {"runs": {"0": "x"}, "models": {}}
 
 
 @pytest.mark.parametrize("path", ["", ".", "/etc/passwd", "../up", "a/../../up", "a\\b"])

@@ -36,6 +36,9 @@ _PATIENCE = {
 }
 # For the first request only, which shows if the server is there.
 _KNOCK = {**_PATIENCE, "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1", "MLFLOW_HTTP_REQUEST_TIMEOUT": "10"}
+ONCE = {"MLFLOW_HTTP_REQUEST_MAX_RETRIES": "0"}
+"""For a request that must not be repeated unseen, whatever the user has set."""
+
 # The seconds that a driver waits for the server of a database, by the driver's own setting.
 _PATIENCE_OF_DRIVERS = 10
 _CONNECT_TIMEOUT = {
@@ -83,21 +86,25 @@ _FOR_GOOD = {errno.EACCES, errno.EPERM, errno.ENAMETOOLONG, errno.EINVAL}
 
 
 @contextlib.contextmanager
-def environment(settings: dict[str, str]) -> Iterator[None]:
-    """Set environment variables that are not set yet, and remove them at the end.
+def environment(settings: dict[str, str], *, overriding: bool = False) -> Iterator[None]:
+    """Set environment variables, and put them back at the end.
 
     Parameters
     ----------
     settings : dict
         Values by variable.
+    overriding : bool
+        Whether to set those that are set already, too.
     """
-    ours = {name: value for name, value in settings.items() if name not in os.environ}
-    os.environ.update(ours)
+    before = {name: os.environ.get(name) for name in settings if overriding or name not in os.environ}
+    os.environ.update({name: settings[name] for name in before})
     try:
         yield
     finally:
-        for name in ours:
+        for name, value in before.items():
             os.environ.pop(name, None)
+            if value is not None:
+                os.environ[name] = value
 
 
 @contextlib.contextmanager

@@ -68,7 +68,7 @@ def deliver(payload: Payload, *, aggregates: bool = True) -> TrackedRun:
             return _sent(*twin, aggregates=aggregates)
         upload = _kept(payload, stack)
         try:
-            return _sent(upload, payload, aggregates=aggregates)
+            return _sent(upload, payload, aggregates=aggregates, fresh=True)
         except InvalidInput:
             upload.remove()
             raise
@@ -166,10 +166,10 @@ def _in_a_folder(write: Callable[[Path], _Written]) -> tuple[_Written, list[OSEr
     )
 
 
-def _sent(upload: spool.PendingUpload, payload: Payload, *, aggregates: bool) -> TrackedRun:
+def _sent(upload: spool.PendingUpload, payload: Payload, *, aggregates: bool, fresh: bool = False) -> TrackedRun:
     try:
         with connected(payload.target.uri, payload.target.registry_uri) as client:
-            steps = Steps(client, upload, payload, aggregates=aggregates)
+            steps = Steps(client, upload, payload, aggregates=aggregates, fresh=fresh)
             try:
                 tracked = _whole(steps)
             except Exception as error:

@@ -31,14 +31,13 @@ import shutil
 import sys
 import tempfile
 import time
-import warnings
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO
 
 from rankeval._checks import said
-from rankeval.errors import InvalidInput, RankevalError, RankevalWarning, TrackingError
+from rankeval.errors import InvalidInput, RankevalError, TrackingError
 from rankeval.io.opening import replacing
 from rankeval.ledger.folder import take
 from rankeval_mlflow.delivery.addresses import bare
@@ -129,22 +128,15 @@ class PendingUpload:
         return self.folder / "models" / place / str(index)
 
     def sent(self) -> dict[str, Any]:
-        """Return the progress of earlier attempts: ``{"runs": {place: run id}, "asked": [places], ...}``."""
+        """Return the progress of earlier attempts: ``{"runs": {place: id}, "models": {place: id}, ...}``."""
         path = self.folder / "sent.json"
         state = _plain(path) if path.exists() else {}
-        return {"runs": {}, "asked": [], **state}
+        return {"runs": {}, "models": {}, **state}
 
     def remember(self, state: dict[str, Any]) -> None:
-        """Write the progress to disk; warn if that fails: it is needed only if the sending breaks off."""
-        try:
+        """Write the progress to disk; on a full one a later attempt finds by their marks what this one made."""
+        with contextlib.suppress(OSError):
             _write(self.folder / "sent.json", json.dumps(state).encode())
-        except OSError as error:
-            warnings.warn(
-                f"the spool {self.folder.parent} cannot be written ({error.strerror or error}): if the sending of the "
-                f"upload {self.id} breaks off, a resend may make a second run",
-                RankevalWarning,
-                stacklevel=2,
-            )
 
     def refusal(self) -> str | None:
         """Return why no store will take the upload as it is; None if another attempt is worth it."""

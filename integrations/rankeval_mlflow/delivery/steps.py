@@ -1,7 +1,8 @@
 """The steps that send an upload. Every step can be repeated, so a broken upload goes on from where it stopped.
 
-* Runs: the upload keeps the id of each new run. If the answer of the server was lost, the tag `rankeval.record` finds
-  the run again. Logged models likewise.
+* Runs and logged models: each has the tag `rankeval.record` with the upload and its place in it, by which a later
+  attempt finds it again. MLflow repeats a request whose answer was lost, and so would make a second one: it may not
+  here. If there are two nevertheless, since the server was still at the first, the empty one is deleted.
 * Metrics: they carry the time of the upload, and MLflow keeps one of two that agree in name, value, step and time. A
   piece that the run holds already carries the time of the first upload.
 * Parameters, tags, artifacts: a repetition writes the same values again. MLflow never changes a parameter: if the run
@@ -25,7 +26,7 @@ import json
 import posixpath
 import tempfile
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +38,7 @@ from rankeval.errors import InvalidInput, RankevalWarning
 from rankeval.tracking import TrackedRun
 from rankeval_mlflow import layout
 from rankeval_mlflow.delivery.addresses import masked, now_ms, where_to_look
-from rankeval_mlflow.delivery.connection import GONE, existing
+from rankeval_mlflow.delivery.connection import ONCE, environment, existing, is_permanent
 from rankeval_mlflow.delivery.payload import (
     MLMODEL,
     DatasetUse,
@@ -119,18 +120,73 @@ def promised_tables(node: Node) -> list[str]:
     return [posixpath.join(rendering.into, path) for rendering in node.renderings for path in rendering.tables]
 
 
-class LoggedModels:
-    """The logged models of one upload; ``state`` is the upload's memory of what was sent."""
+class Own:
+    """The runs and logged models of one upload, each made once; ``state`` is the upload's memory of what was sent."""
 
-    def __init__(self, client: Any, upload: PendingUpload, state: dict[str, Any]) -> None:
-        self.client = client
+    def __init__(self, upload: PendingUpload, *, fresh: bool) -> None:
         self.upload = upload
-        self.state = state
+        self.fresh = fresh
+        self.state: dict[str, Any] = upload.sent()
+        self.state.pop("refused", None)
+
+    def made(
+        self,
+        kind: str,
+        place: str,
+        *,
+        marked: Callable[[str], Iterable[Any]],
+        make: Callable[[str], Any],
+        end: Callable[[str], None],
+    ) -> Any:
+        """Return what stands at a place; make it if no attempt did.
+
+        Parameters
+        ----------
+        kind : {"runs", "models"}
+            Where the state keeps its id.
+        place : str
+            The place in the upload.
+        marked, make, end : callable
+            Find all with a mark; make one with it; end one by its id.
+        """
+        ids, mark = self.state[kind], f"{self.upload.id}/{place}"
+        found = {_id_of(one): one for one in marked(mark)} if place in ids or not self.fresh else {}
+        for is_last in (False, True):
+            if found:
+                break
+            try:
+                with environment(ONCE, overriding=True):
+                    one = make(mark)
+                found = {_id_of(one): one}
+            except Exception as error:
+                if is_last or is_permanent(error):
+                    raise
+                found = {_id_of(one): one for one in marked(mark)}
+        chosen = ids[place] if ids.get(place) in found else next(iter(found))
+        for other in found.keys() - {chosen}:
+            with contextlib.suppress(MlflowException):  # who may log may lack the right to delete
+                end(other)
+        if ids.get(place) != chosen:
+            ids[place] = chosen
+            self.upload.remember(self.state)
+        return found[chosen]
+
+
+def _id_of(made: Any) -> str:
+    return str(made.info.run_id if isinstance(made, entities.Run) else made.model_id)
+
+
+class LoggedModels:
+    """The logged models of one upload."""
+
+    def __init__(self, client: Any, own: Own) -> None:
+        self.client = client
+        self.own = own
 
     def made(self, place: str, node: Node, run_id: str, experiment_id: str) -> list[str]:
         """Return the ids of the models of a node; make those that no earlier attempt made."""
         return [
-            self._id(f"{place}/{index}", model, run_id, experiment_id).model_id
+            self._made(f"{place}/{index}", model, run_id, experiment_id).model_id
             for index, model in enumerate(node.models)
         ]
 
@@ -145,31 +201,21 @@ class LoggedModels:
         if missing := [entities.LoggedModelOutput(model_id, 0) for model_id in model_ids if model_id not in linked]:
             self.client.log_outputs(run.info.run_id, missing)
 
-    def _id(self, place: str, model: SavedModel, run_id: str, experiment_id: str) -> Any:
-        known = self.state.setdefault("models", {})
-        asked = self.state.setdefault("asked_models", [])
-        found = self._begun(known.get(place), experiment_id, place) if place in asked else None
-        if found is None:
-            asked.append(place)
-            self.upload.remember(self.state)
-            found = self.client.create_logged_model(
+    def _made(self, place: str, model: SavedModel, run_id: str, experiment_id: str) -> Any:
+        return self.own.made(
+            "models",
+            place,
+            marked=lambda mark: self.client.search_logged_models([experiment_id], f"tags.`{layout.RECORD}` = '{mark}'"),
+            make=lambda mark: self.client.create_logged_model(
                 experiment_id,
                 name=model.name,
                 source_run_id=run_id,
-                tags={**model.tags, layout.RECORD: f"{self.upload.id}/{place}"},
+                tags={**model.tags, layout.RECORD: mark},
                 params=dict(model.params),
                 model_type=model.model_type,
-            )
-        if known.get(place) != found.model_id:
-            known[place] = found.model_id
-            self.upload.remember(self.state)
-        return found
-
-    def _begun(self, known: str | None, experiment_id: str, place: str) -> Any | None:
-        if known is not None:
-            return existing(self.client.get_logged_model, known, codes=GONE)
-        marked = f"tags.`{layout.RECORD}` = '{self.upload.id}/{place}'"
-        return next(iter(self.client.search_logged_models([experiment_id], filter_string=marked, max_results=1)), None)
+            ),
+            end=self.client.delete_logged_model,
+        )
 
     def _files(self, place: str, index: int, model: SavedModel, logged: Any, run_id: str) -> None:
         """Send the files of a model; its ``MLmodel`` last, with the ids that the store gave."""
@@ -180,7 +226,7 @@ class LoggedModels:
             artifact_path=logged.artifact_location,
             created_ms=logged.creation_timestamp,
         )
-        self.client.log_model_artifacts(logged.model_id, str(self.upload.model(place, index)))
+        self.client.log_model_artifacts(logged.model_id, str(self.own.upload.model(place, index)))
         with written({MLMODEL: with_ids}) as folder:
             self.client.log_model_artifact(logged.model_id, str(folder / MLMODEL))
 
@@ -230,14 +276,16 @@ def dataset_input(use: DatasetUse, digests: Digests) -> entities.DatasetInput:
 class Steps:
     """The sending of one upload through one client."""
 
-    def __init__(self, client: Any, upload: PendingUpload, payload: Payload, *, aggregates: bool) -> None:
+    def __init__(
+        self, client: Any, upload: PendingUpload, payload: Payload, *, aggregates: bool, fresh: bool = False
+    ) -> None:
         self.client = client
         self.upload = upload
         self.payload = payload
         self.aggregates = aggregates
-        self.state: dict[str, Any] = upload.sent()
-        self.state.pop("refused", None)
-        self.models: LoggedModels = LoggedModels(client, upload, self.state)
+        self.own = Own(upload, fresh=fresh)
+        self.state: dict[str, Any] = self.own.state
+        self.models: LoggedModels = LoggedModels(client, self.own)
         self.began_ms: int = now_ms()
 
     def whole(self) -> TrackedRun:
@@ -338,27 +386,23 @@ class Steps:
         return self.payload.created_ms if node.started_ms is None else node.started_ms
 
     def _own_run(self, place: str, node: Node, experiment_id: str, parent: str | None) -> Any:
-        mark = f"{self.upload.id}/{place}"
-        run = self._begun(place, experiment_id, mark)
-        if run is None:
-            self.state["asked"].append(place)
-            self.upload.remember(self.state)
-            tags = {**self.payload.context, layout.RECORD: mark, **({_PARENT: parent} if parent else {})}
-            run = self.client.create_run(experiment_id, start_time=self._started(node), tags=tags, run_name=node.name)
-        if self.state["runs"].get(place) != run.info.run_id:
-            self.state["runs"][place] = run.info.run_id
-            self.upload.remember(self.state)
-        return run
-
-    def _begun(self, place: str, experiment_id: str, mark: str) -> Any | None:
-        if known := self.state["runs"].get(place):
-            run = existing(self.client.get_run, known, codes=GONE)
-            return None if run is None or run.info.lifecycle_stage == "deleted" else run
-        if place not in self.state["asked"]:
-            return None
-        return next(
-            iter(self.client.search_runs([experiment_id], f"tags.`{layout.RECORD}` = '{mark}'", max_results=1)), None
+        tags = {**self.payload.context, **({_PARENT: parent} if parent else {})}
+        return self.own.made(
+            "runs",
+            place,
+            marked=lambda mark: [
+                self.client.get_run(run.info.run_id)
+                for run in self.client.search_runs([experiment_id], f"tags.`{layout.RECORD}` = '{mark}'")
+            ],
+            make=lambda mark: self.client.create_run(
+                experiment_id, self._started(node), {**tags, layout.RECORD: mark}, run_name=node.name
+            ),
+            end=self._deleted,
         )
+
+    def _deleted(self, run_id: str) -> None:
+        self.client.set_terminated(run_id, "KILLED")  # it is ended too if this user may not delete
+        self.client.delete_run(run_id)
 
     def _inputs(self, run_id: str, place: str, node: Node, digests: Digests) -> None:
         datasets = [dataset_input(use, digests) for use in node.datasets]

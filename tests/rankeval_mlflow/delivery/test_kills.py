@@ -138,7 +138,7 @@ def test_a_server_killed_at_any_point_loses_nothing(small, assert_same, own_serv
         except TrackingError:
             ended = False
             assert len(waiting()) == 1, "an error names an upload that waits"
-        begun = any(upload.sent()["asked"] for upload in waiting())
+        begun = any(upload.sent()["runs"] for upload in waiting())
         timer.join()
         own_server.start()
         line = f"server: seed {seed}, killed after {point:.3f} s of {usual:.3f} s"
@@ -166,7 +166,7 @@ def test_a_client_killed_at_any_point_loses_nothing_that_it_began_to_send(
         experiment = mlflow.set_experiment(f"client {time.time_ns()}").experiment_id
         _client(tmp_path, own_server.uri, experiment, spool, point)
         spooled = bool(waiting())
-        begun = any(upload.sent()["asked"] for upload in waiting())
+        begun = any(upload.sent()["runs"] for upload in waiting())
         sent = bool(mlflow.MlflowClient().search_runs([experiment]))
         line = f"client: seed {seed}, killed after {point:.3f} s of {usual:.3f} s, spooled {spooled}"
         when[struck(line, begun=begun, ended=sent and not spooled)] += 1
