@@ -54,7 +54,8 @@ def _coded(column: Any, kind: Any, unknown_as_missing: bool) -> Any:
         values = values.where(values.isna(), values.map(str))
     elif categories.inferred_type in {"integer", "floating"}:
         values = pd.to_numeric(values, errors="coerce")  # a column with a missing value comes as floats
-    if not unknown_as_missing:
-        categories = categories.append(pd.Index(values[values.notna() & ~values.isin(categories)].unique()))
+    others = pd.Index(values[values.notna() & ~values.isin(categories)].unique())
+    if len(others) and not unknown_as_missing:  # nothing would change the type of whole numbers
+        categories = categories.append(others)
     codes = categories.get_indexer(pd.Index(values))
     return pd.Series(pd.Categorical.from_codes(codes, categories, ordered=kind.ordered), index=column.index)

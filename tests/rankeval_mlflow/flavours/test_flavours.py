@@ -238,17 +238,6 @@ def test_ranking_data_are_rows(tmp_path):
     np.testing.assert_array_equal(model.predict(made.X), ranker.predict(made.X))
 
 
-@pytest.mark.parametrize("make", [LGBMRanker, XGBRanker])
-def test_categories_of_pandas(make, data, tmp_path):
-    """MLflow has no type for them, so there is no signature, and the columns come in the order of `fit`."""
-    table, labels, ids = data
-    rows = table.assign(kind=table["kind"].astype("category"))
-    options = LIGHT if make is LGBMRanker else {**BOOSTED, "enable_categorical": True}
-    ranker = rk.QueryRanker(make(**options)).fit(rows, labels, qid=ids)
-    model = _loaded(saved(ranker, X=rows), tmp_path)
-    np.testing.assert_array_equal(model.predict(rows), ranker.predict(rows))
-
-
 def test_without_rows_there_is_no_signature(data, tmp_path):
     """Nothing is known of the columns, and the model is loaded and used all the same."""
     table, labels, ids = data
