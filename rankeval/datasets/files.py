@@ -112,6 +112,7 @@ def load_table(
     label: str,
     docid: str | None = None,
     features: Sequence[str] | None = None,
+    categories: Sequence[str] = (),
     format: str | None = None,  # noqa: A002 - as in `Qrels.read`
     name: str | None = None,
     limits: Limits = DEFAULT,
@@ -127,9 +128,12 @@ def load_table(
     docid : str, optional
         The column of the document.
     features : sequence of str, optional
-        The columns of the features: numbers, true and false, or empty cells. By default all other columns of this kind,
-        and a warning names the columns left out. A column called like an id or a label, such as ``doc_id`` or ``rel``,
-        is a feature only if it is named here.
+        The columns of the features: numbers, true and false, empty cells, or the categories of Parquet. By default all
+        other columns of these kinds, and a warning names the columns left out. A column called like an id or a label,
+        such as ``doc_id`` or ``rel``, is a feature only if it is named here.
+    categories : sequence of str
+        Columns of text or numbers that are features too, as categories: pandas' dtype, with all values of the table in
+        ascending order.
     format : {"parquet", "csv", "tsv"}, optional
         By default, the content and the suffix of the file decide.
     name : str, optional
@@ -166,7 +170,8 @@ def load_table(
     >>> data.X["age"].tolist()
     [3.0, nan, 1.0]
     """
-    table, notes = read_table(path, qid=qid, label=label, docid=docid, features=features, format=format, limits=limits)
+    roles = {"qid": qid, "label": label, "docid": docid}
+    table, notes = read_table(path, roles, features, categories=categories, format=format, limits=limits)
     for note in notes:
         warn(f"{path}: {note}")
     return as_data(table, name or Path(path).name)
@@ -180,6 +185,7 @@ def load_table_parts(
     label: str,
     docid: str | None = None,
     features: Sequence[str] | None = None,
+    categories: Sequence[str] = (),
     train: Values | None = None,
     validation: Values | None = None,
     test: Values | None = None,
@@ -191,7 +197,7 @@ def load_table_parts(
 
     Parameters
     ----------
-    path, qid, label, docid, features, format, limits
+    path, qid, label, docid, features, categories, format, limits
         As in `load_table`.
     part : str
         The column of parts.
@@ -224,9 +230,8 @@ def load_table_parts(
     RankingData('clicks.csv/test', 2 rows, 1 query, 1 feature)
     """
     words = {"train": train, "vali": validation, "test": test}
-    table, notes = read_table(
-        path, qid=qid, label=label, docid=docid, features=features, part=part, format=format, limits=limits
-    )
+    roles = {"qid": qid, "label": label, "docid": docid, "part": part}
+    table, notes = read_table(path, roles, features, categories=categories, format=format, limits=limits)
     parts, more = split_table(table, words, others=others, where=f"{path}, column {part}", name=Path(path).name)
     for note in (*notes, *more):
         warn(f"{path}: {note}")
@@ -234,26 +239,17 @@ def load_table_parts(
 
 
 def read_table(
-    path: str | os.PathLike[str],
-    *,
-    qid: str,
-    label: str,
-    docid: str | None,
-    features: Sequence[str] | None,
-    part: str | None = None,
-    format: str | None = None,  # noqa: A002 - as in `Qrels.read`
-    limits: Limits = DEFAULT,
+    path: str | os.PathLike[str], roles: Mapping[str, str | None], features: Sequence[str] | None, **options: Any
 ) -> tuple[FeatureTable, list[str]]:
-    """Read a table, and return notes on it instead of warnings; the parameters are those of `load_table_parts`."""
-    roles = {"qid": qid, "label": label, "docid": docid, "part": part}
-    given = {role: name for role, name in roles.items() if name is not None}
+    """Read a table as `read_feature_table`, and return notes on it instead of warnings; a role may have no column."""
     if isinstance(features, str):
         raise InvalidInput(f"features is {features!r}: give a list of columns")
-    table = read_feature_table(path, given, features, format=format, limits=limits)
+    given = {role: name for role, name in roles.items() if name is not None}
+    table = read_feature_table(path, given, features, **options)
     if not table.left_out:
         return table, []
     reasons = ", ".join(f"{name!r} ({reason})" for name, reason in table.left_out.items())
-    return table, [f"columns that are no features: {reasons}; list the features to choose others"]
+    return table, [f"columns that are no features: {reasons}; list the features to choose others, or name categories"]
 
 
 def split_table(

@@ -16,7 +16,7 @@ before the test part is opened until they are written: the look is not spent on 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from inspect import signature
 from pathlib import Path
@@ -169,8 +169,13 @@ def check_experiment(config: ExperimentConfig) -> Checked:
         check_measures(config.all_measures, config.convention)
     _check_comparison(config)
     checked = _made_of(config)
+    predictions = config.directory / "predictions"
+    made = [folder for folder in (predictions, *predictions.parents) if not folder.exists()]
     with blaming(""), room_for_files(config):
         pass
+    for folder in made:  # another run may have written there meanwhile
+        with suppress(OSError):
+            folder.rmdir()
     check_ledger(config)
     _check_tracker(config)
     return checked
@@ -306,6 +311,7 @@ def _made(step: StepConfig, methods: tuple[str, ...], key: str, seed: int) -> An
 
 
 def _pipeline(steps: list[StepConfig], key: str, seed: int) -> Any:
+    from sklearn.compose import ColumnTransformer
     from sklearn.pipeline import Pipeline, make_pipeline
 
     made = []
@@ -318,6 +324,10 @@ def _pipeline(steps: list[StepConfig], key: str, seed: int) -> Any:
         if names.count(name) > 1 or "__" in name or name in signature(Pipeline).parameters:
             problem = f"scikit-learn takes no step called {name!r}, or not twice"
             raise ConfigError(problem, argument=f"{key}.steps", remedy="choose another name")
+    for place, (name, step) in enumerate(zip(names, steps, strict=True)):
+        if step.columns is not None:
+            parts = [(name, made[place], step.columns)]
+            made[place] = ColumnTransformer(parts, remainder="passthrough", sparse_threshold=0)
     return Pipeline(list(zip(names, made, strict=True)))
 
 

@@ -268,9 +268,10 @@ class ExperimentConfig(Section):
 
     @model_validator(mode="after")
     def _names_fit(self) -> ExperimentConfig:
-        data, column, standard = self.data, self.split.column, self.guard and self.guard.baseline
-        roles = dict.fromkeys(data.features or (), "features")
+        data, split, standard = self.data, self.split, self.guard and self.guard.baseline
+        roles = dict.fromkeys((*(data.features or ()), *data.categories), "features")
         roles |= {name: role for role in ("qid", "label", "docid") if (name := getattr(data, role))}
+        key, column = ("time", split.time) if split.column is None else ("column", split.column)
         names = ", ".join(self.rankers)
         refuse(
             (standard not in (None, *self.rankers), f"guard.baseline {standard!r} is none of the rankers: {names}"),
@@ -278,9 +279,10 @@ class ExperimentConfig(Section):
             (len(set(self.measures)) < len(self.measures), "measures names one measure twice"),
             (
                 column is not None and not data.is_table,
-                f"split.column names a column of a table, and the loader is {data.loader!r}",
+                f"split.{key} names a column of a table, and the loader is {data.loader!r}",
             ),
-            (column in roles, f"split.column and data.{roles.get(column or '')} are both {column!r}"),
+            (column in roles, f"split.{key} and data.{roles.get(column or '')} are both {column!r}"),
+            (self.cv.by_time and split.time is None, "cv.by_time needs split.time, the column of the times"),
         )
         return self
 

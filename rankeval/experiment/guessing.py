@@ -1,4 +1,4 @@
-"""Guess which column of a table holds what, and say which columns are no features, and why.
+"""Guess which column of a table holds what, say which columns are no features, and refuse those that look like answers.
 
 A column is the query or the relevance only if its name *and* its content say so: ids that repeat, few small numbers. A
 wrong guess would make every number of an experiment wrong, so of two candidates nobody but the user chooses. Any other
@@ -11,6 +11,7 @@ decide.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,9 +23,10 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import yaml
+from numpy.typing import NDArray
 
 from rankeval._registry import unknown
-from rankeval.errors import InvalidInput
+from rankeval.errors import ConfigError, InvalidInput
 from rankeval.io.feature_tables import feature_numbers
 from rankeval.io.letor import PART_OF
 from rankeval.io.opening import DEFAULT, reading
@@ -37,6 +39,9 @@ _NAMES = yaml.safe_load(files(__package__).joinpath("templates/columns.yaml").re
 _GRADES, _HIGHEST = 20, 100
 _EPOCHS = ((9e8, 4e9), (9e11, 4e12))  # seconds and milliseconds of the years 1998 to 2096
 _SHOWN = 12  # columns in a message
+_DECIDES, _CORRELATES = "its values decide the relevance", "it correlates with the relevance above .95"
+_ANSWERS = {*_NAMES["answers"], _DECIDES, _CORRELATES}
+_HIGH, _FEWEST, _MOST = 0.95, 10, 100_000  # of a correlation; rows that show one; rows that are looked at
 
 
 @dataclass(frozen=True)
@@ -159,15 +164,64 @@ def _fits(role: str, column: pd.Series[Any], table: pd.DataFrame, roles: Mapping
     return "test" in parts and None not in parts and len(parts) > 1 and n_pairs == query.nunique()
 
 
+def refuse_answers(columns: Mapping[str, Any], relevance: NDArray[Any], where: str) -> None:
+    """Raise if a column looks like an answer, and list the columns that a ranker may know.
+
+    Parameters
+    ----------
+    columns : mapping of str to array or Series of shape (n_rows,)
+        The features that nobody has named: numbers, or categories.
+    relevance : array of shape (n_rows,)
+        The labels.
+    where : str
+        The file.
+
+    Raises
+    ------
+    ConfigError
+        If so.
+    """
+    some = slice(None, None, -(-len(relevance) // _MOST))
+    truth = pd.Series(relevance[some])
+    reasons = {name: _reason(name, pd.Series(column[some]), truth) for name, column in columns.items()}
+    if answers := [f"{name!r} ({reason})" for name, reason in reasons.items() if reason in _ANSWERS]:
+        clean = json.dumps([name for name, reason in reasons.items() if not reason], ensure_ascii=False)
+        raise ConfigError(
+            f"the key is missing, and columns look like answers: {', '.join(answers)}",
+            argument="data.features",
+            where=where,
+            remedy=f"name the columns that a ranker may know, perhaps features: {clean}",
+        )
+
+
 def _reason(name: str, column: pd.Series[Any], relevance: pd.Series[Any]) -> str:
-    """Return why no ranker may know a column of numbers; an empty text if it may."""
+    """Return why no ranker may know a column of numbers or categories; an empty text if it may."""
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        column = column.cat.codes
     n_values, is_id = column.nunique(), _is_id(column)
     reasons = {reason: _has_word(name, words) for reason, words in _NAMES["no_feature"].items()} | {
         "infinite numbers": np.isinf(column).any(),
         "one value in all rows": n_values < 2,
         "another whole number in each row, as ids have": is_id and n_values == len(column),
         "numbers like times": is_id and any(low <= column.min() and column.max() <= high for low, high in _EPOCHS),
-        "its values decide the relevance": n_values <= min(_GRADES, len(column) / 2)
-        and relevance.groupby(column).nunique().max() == 1,
+        _DECIDES: n_values <= min(_GRADES, len(column) / 2) and relevance.groupby(column).nunique().max() == 1,
     }
-    return next((reason for reason, holds in reasons.items() if holds), "")
+    return next(
+        (reason for reason, holds in reasons.items() if holds), _CORRELATES if _is_close(column, relevance) else ""
+    )
+
+
+def _is_close(column: pd.Series[Any], relevance: pd.Series[Any]) -> bool:
+    """Return whether a column correlates with the relevance, itself or by its ranks.
+
+    Equal labels limit the correlation of ranks, so it is a share of the highest one that their number allows. For two
+    labels this is 2 AUC - 1.
+    """
+    known = column.notna()
+    x, y = column[known], relevance[known]
+    if len(x) < _FEWEST or min(x.nunique(), y.nunique()) < 2:
+        return False
+    ranks = y.rank()
+    linear = np.corrcoef(x, y)[0, 1]
+    by_rank = np.cov(x.rank(), ranks)[0, 1] / np.cov(np.arange(len(x)), np.sort(ranks))[0, 1]
+    return bool(max(abs(linear), abs(by_rank)) > _HIGH)

@@ -9,12 +9,12 @@ import hashlib
 import sys
 import textwrap
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from importlib import import_module
 from inspect import Parameter, isfunction, ismethod, signature
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -23,10 +23,14 @@ from numpy.typing import NDArray
 from rankeval._checks import count
 from rankeval.collection.data import RankingData
 from rankeval.errors import ConfigError
-from rankeval.experiment.config import ExperimentConfig
-from rankeval.experiment.sections import DataConfig
+from rankeval.experiment.config import ExperimentConfig, blaming
+from rankeval.experiment.guessing import refuse_answers
+from rankeval.experiment.sections import CvConfig, DataConfig
 from rankeval.io.opening import Limits, limits_of
 from rankeval.tracking import LoggedData
+
+if TYPE_CHECKING:
+    from rankeval.model_selection.splitters import QuerySplit
 
 EXTRAS = ("lightgbm", "xgboost", "catboost")
 """Packages that an extra of the same name installs."""
@@ -36,10 +40,15 @@ _LONGEST = 300  # characters of the names of features in a note
 
 @dataclass(frozen=True)
 class Loaded:
-    """The rows of an experiment: parts ``train``, ``vali`` and ``test``, or one data set that is not split yet."""
+    """The rows of an experiment: parts ``train``, ``vali`` and ``test``, or one data set that is not split yet.
+
+    Of the queries it has the slices, a column each, and the latest times, both by id.
+    """
 
     rows: RankingData | Mapping[str, RankingData]
     notes: tuple[str, ...] = ()
+    slices: pd.DataFrame = field(default_factory=pd.DataFrame)
+    times: pd.Series[Any] | None = None
 
 
 @dataclass(frozen=True)
@@ -56,6 +65,10 @@ class Parts:
         The rows that early stopping watches. No ranker is trained on them.
     notes : tuple of str
         What a reader of the report should know of the data.
+    slices : DataFrame of shape (n_queries, n_slices)
+        The values of all queries by id; the report shows the rankers for each value.
+    times : Series of shape (n_dev_queries,), optional
+        The times of the queries of dev, if it is cross-validated by time.
     """
 
     dev: RankingData
@@ -63,6 +76,16 @@ class Parts:
     source: str
     validation: RankingData | None = None
     notes: tuple[str, ...] = ()
+    slices: pd.DataFrame = field(default_factory=pd.DataFrame)
+    times: pd.Series[Any] | None = None
+
+    def folds(self, cv: CvConfig) -> QuerySplit:
+        """Return the folds of dev."""
+        from rankeval.model_selection.splitters import QueryKFold, QueryTimeSplit
+
+        if self.times is not None:
+            return QueryTimeSplit(cv.n_splits, times=self.times)
+        return QueryKFold(cv.n_splits, shuffle=True, random_state=cv.seed)
 
     def logged(self) -> tuple[LoggedData, ...]:
         """Describe dev, validation (if there is such a part), then test, for a tracker."""
@@ -170,7 +193,12 @@ def split(config: ExperimentConfig, loaded: Loaded, *, watched: bool) -> Parts:
     if isinstance(loaded.rows, RankingData):
         from rankeval.model_selection.holdout import dev_test_split
 
-        two = dev_test_split(loaded.rows, test_size=config.split.test_size, salt=config.split.salt)
+        how: dict[str, Any] = {"test_size": config.split.test_size, "salt": config.split.salt}
+        if loaded.times is not None:
+            how = {"times": loaded.times, "test_from": config.split.test_from}
+            notes.append(f"the test part has the queries from {config.split.test_from} on")
+        with blaming("split"):
+            two = dev_test_split(loaded.rows, **how)
         dev, test = two.dev, two.test
     else:
         parts = dict(loaded.rows)
@@ -188,7 +216,14 @@ def split(config: ExperimentConfig, loaded: Loaded, *, watched: bool) -> Parts:
             notes.append("the dev part is the training and the validation part together")
     if watched and validation is None:
         notes.append("early stopping watches queries held out of the rows that a ranker is fitted to")
-    return Parts(dev, test, config.data.path or config.data.loader, validation, tuple(notes))
+    times = loaded.times[loaded.times.index.isin(dev.qid)] if config.cv.by_time and loaded.times is not None else None
+    parts = Parts(dev, test, config.data.path or config.data.loader, validation, tuple(notes), loaded.slices, times)
+    if config.cv.n_splits > dev.n_queries:
+        found = f"found {config.cv.n_splits} folds for {count(dev.n_queries, 'query')} of the dev part"
+        raise ConfigError(found, argument="cv.n_splits")
+    with blaming("cv", "the dev part cannot be split"):
+        [*parts.folds(config.cv).split(dev.X, dev.y, qid=dev.qid)]
+    return parts
 
 
 def data_digest(data: RankingData) -> str:
@@ -217,7 +252,10 @@ def _columns(data: RankingData) -> list[tuple[str, NDArray[Any]]]:
         columns.append(("docid", data.docid))
     features = data.X
     if isinstance(features, pd.DataFrame):
-        columns += [(f"X.{name}", features.iloc[:, i].to_numpy()) for i, name in enumerate(features.columns)]
+        for name, column in features.items():
+            categories = getattr(column, "cat", None)
+            columns += [] if categories is None else [(f"X.{name}.categories", categories.categories.to_numpy())]
+            columns.append((f"X.{name}", column.to_numpy() if categories is None else categories.codes.to_numpy()))
     elif hasattr(features, "tocsr"):
         rows = features.tocsr()
         columns += [("X.data", rows.data), ("X.indices", rows.indices), ("X.indptr", rows.indptr)]
@@ -240,19 +278,38 @@ def _limits(data: DataConfig) -> Limits:
 
 def _load_table(config: ExperimentConfig) -> Loaded:
     from rankeval.datasets.files import as_data, read_table, split_table
+    from rankeval.model_selection.query_ids import encode
+    from rankeval.model_selection.splitters import query_times
 
-    data, column = config.data, config.split.column
+    data, column, time = config.data, config.split.column, config.split.time
     path = Path(str(data.path))
-    columns: dict[str, Any] = {"qid": data.qid, "label": data.label, "docid": data.docid, "features": data.features}
-    table, found = read_table(path, **columns, part=column, format=data.loader, limits=_limits(data))
+    roles = {"qid": data.qid, "label": data.label, "docid": data.docid, "part": column, "time": time}
+    lists = {"categories": data.categories, "slices": [*data.slices, *([time] if time else [])]}
+    table, found = read_table(path, roles, data.features, **lists, format=data.loader, limits=_limits(data))
+    if data.features is None:
+        refuse_answers(table.features, table.label, str(path))
     names = textwrap.shorten(", ".join(table.features), _LONGEST, placeholder=" ...")
     notes = [*found, f"{count(len(table.features), 'feature')}: {names}"]
+    whole = as_data(table, path.name)
+    slices, times = _by_query(table.beside, whole.qid, data.slices), None
+    if time is not None:
+        with blaming("split.time"):
+            times = pd.Series(query_times(table.beside[time], whole.X, whole.y, *(ids := encode(whole.qid))), ids[1])
     if column is None:
-        return Loaded(as_data(table, path.name), tuple(notes))
+        return Loaded(whole, tuple(notes), slices, times)
     words = {"train": config.split.train, "vali": config.split.validation, "test": config.split.test}
     where = f"{path}, column {column}"
     parts, more = split_table(table, words, others=config.split.others, where=where, name=path.name)
-    return Loaded(parts, (*notes, *more))
+    return Loaded(parts, (*notes, *more), slices)
+
+
+def _by_query(columns: Mapping[str, pd.Series[Any]], qid: NDArray[Any], names: list[str]) -> pd.DataFrame:
+    rows = pd.DataFrame({name: columns[name] for name in names}, index=range(len(qid))).groupby(qid, sort=False)
+    for name, n_values in rows.nunique(dropna=False).items():
+        if n_values.max() > 1:
+            found = f"the column {name!r} has several values in query {n_values.idxmax()!r}"
+            raise ConfigError(f"{found}; expected one value a query", argument="data.slices")
+    return rows.first()
 
 
 def _load_bound(data: DataConfig, function: Callable[[], Any]) -> Loaded:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
@@ -245,6 +246,7 @@ def _facts(
         moved=moved_rows(
             opened.comparison, opened.evaluations, {n: one.scores for n, one in trained.items()}, parts.test
         ),
+        slices=_slices(config, opened.evaluations, parts),
         config=config.to_yaml(),
         versions=versions(path for ranker in config.rankers.values() for path in ranker.paths),
     )
@@ -255,3 +257,13 @@ def _secondary(config: ExperimentConfig, evaluations: Mapping[str, Evaluation]) 
     if not others or config.baseline is None:
         return None
     return compare(evaluations, baseline=config.baseline, measures=others, correction="none", alpha=alpha)
+
+
+def _slices(config: ExperimentConfig, evaluations: Mapping[str, Evaluation], parts: Parts) -> dict[str, pd.DataFrame]:
+    primary, tables = config.all_measures[0], {}
+    for name, values in parts.slices.items():
+        found = {ranker: one.slices(values) for ranker, one in evaluations.items()}
+        means = pd.DataFrame({ranker: table[primary] for ranker, table in found.items()})
+        tables[str(name)] = means.set_axis(means.index.map(str), axis=0).rename_axis(name).reset_index()
+        tables[str(name)].insert(1, "queries", next(iter(found.values()))["n_queries"].array)
+    return tables

@@ -7,6 +7,7 @@ The models are the only list of keys: defaults, checks, near misses in errors (`
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import date
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
@@ -18,6 +19,9 @@ from rankeval.io.opening import limits_of
 from rankeval.io.tables import TABLES
 from rankeval.measures import measure
 from rankeval.tracking import find_tracker
+
+COLUMNS = ("qid", "label", "docid", "features", "categories", "slices")
+"""Keys that name columns of a table."""
 
 LOADERS = (*TABLES, "letor", "digits")
 """Loaders with a name; others are functions of the user's own."""
@@ -37,7 +41,7 @@ class Section(BaseModel):
 
 
 class DataConfig(Section):
-    """The source of the rows. The keys from qid to features belong to the loaders parquet, csv and tsv."""
+    """The source of the rows. The keys from qid to slices belong to the loaders parquet, csv and tsv."""
 
     loader: str = Field(
         description='"parquet", "csv" or "tsv": a table with named columns; "letor": a file or a folder of '
@@ -51,8 +55,16 @@ class DataConfig(Section):
     features: list[str] | None = Field(
         default=None,
         min_length=1,
-        description="columns of the features; if not given, all other columns of numbers that are not called like an "
-        "id or a label; the report names them, and those left out",
+        description="columns of the features; if not given, all other columns of numbers and of Parquet's categories "
+        "that are not called like an id or a label; must be given if a column looks like an answer",
+    )
+    categories: list[str] = Field(
+        default=[], description="columns of text or numbers that are features too, as categories"
+    )
+    slices: list[str] = Field(
+        default=[],
+        description="columns with one value a query; the report shows the rankers for each value. No features, unless "
+        "they are named as such",
     )
     arguments: dict[str, Any] = Field(default_factory=dict, description="further keyword arguments of the loader")
     limits: dict[str, int] = Field(
@@ -79,7 +91,7 @@ class DataConfig(Section):
 
     @model_validator(mode="after")
     def _columns_fit(self) -> DataConfig:
-        of_table = [name for name in ("qid", "label", "docid", "features") if getattr(self, name) is not None]
+        of_table = [name for name in COLUMNS if getattr(self, name) not in (None, [])]
         missing = [name for name in ("path", "qid", "label") if getattr(self, name) is None]
         loader, columns = f"the loader {self.loader!r}", f"{', '.join(of_table)} name columns of a table"
         refuse(
@@ -91,7 +103,10 @@ class DataConfig(Section):
 
 
 class SplitConfig(Section):
-    """The test part: by a column of the table, or a share of the queries. A folder of LETOR has parts of its own."""
+    """The test part: by a column of the table, by time, or a share of the queries.
+
+    A folder of LETOR has parts of its own.
+    """
 
     test_size: Annotated[float, Field(gt=0, lt=1)] = Field(
         default=0.3, description="share of the queries in the test part, chosen by a hash of their ids"
@@ -108,6 +123,12 @@ class SplitConfig(Section):
     others: Literal["error", "drop"] = Field(
         default="error",
         description="rows with another value, or none: error refuses the table, drop leaves them out with a note",
+    )
+    time: str | None = Field(
+        default=None, description="column of the table that holds the time of each row: numbers, dates or times"
+    )
+    test_from: str | int | float | None = Field(
+        default=None, description="time at which the test part begins: all queries with a row of this time or later"
     )
     join_validation: bool = Field(
         default=False,
@@ -126,13 +147,23 @@ class SplitConfig(Section):
             raise ValueError(f"expected a value of the column or a list of values, found {given!r}")
         return [str(value) for value in values]
 
+    @field_validator("test_from", mode="before")
+    @classmethod
+    def _as_iso(cls, given: Any) -> Any:
+        return given.isoformat() if isinstance(given, date) else given  # YAML reads 2026-05-01 as a date
+
     @model_validator(mode="after")
     def _one_way(self) -> SplitConfig:
-        fields = type(self).model_fields
-        unread = ("train", "validation", "test", "others") if self.column is None else ("test_size", "salt")
+        fields, way = type(self).model_fields, "column" if self.column is not None else "time" if self.time else "share"
+        own = {"column": ("column", "train", "validation", "test", "others"), "time": ("time", "test_from")}
+        own["share"] = ("test_size", "salt")
+        unread = [name for other, names in own.items() if other != way for name in names]
         given = [name for name in unread if getattr(self, name) != fields[name].default]
-        source = "a share of the queries, because column names none" if self.column is None else "column"
-        refuse((given != [], f"leave {' and '.join(given)} out: the parts come from {source}"))
+        source = "a share of the queries, because column names none" if way == "share" else way
+        refuse(
+            (given != [], f"leave {' and '.join(given)} out: the parts come from {source}"),
+            (way == "time" and self.test_from is None, "time needs test_from, the time at which the test part begins"),
+        )
         return self
 
 
@@ -141,6 +172,9 @@ class CvConfig(Section):
 
     n_splits: Annotated[int, Field(ge=2)] = Field(default=5, description="number of folds")
     seed: Seed = Field(default=0, description="seed of the shuffle of queries")
+    by_time: bool = Field(
+        default=False, description="true: train on the queries that are earlier than a fold, by the column split.time"
+    )
 
 
 class GuardConfig(Section):
@@ -208,6 +242,11 @@ class StepConfig(Section):
 
     estimator: str = Field(description="import path of a class; the last step has fit and predict, others transform")
     params: dict[str, Any] = Field(default_factory=dict, description="fixed parameters")
+    columns: list[str] | None = Field(
+        default=None,
+        description="columns that this step transforms, such as categories; the others pass through behind them. "
+        "Only before a step that loses the names of columns",
+    )
     name: str | None = Field(
         default=None, description="if not given, the name of the class in small letters, as of make_pipeline"
     )

@@ -38,9 +38,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from rankeval._checks import count, said
+from rankeval._checks import said
 from rankeval.collection.data import take_rows
-from rankeval.errors import ConfigError, InvalidInput
+from rankeval.errors import InvalidInput
 from rankeval.evaluation import Evaluation
 from rankeval.experiment.config import ExperimentConfig
 from rankeval.experiment.loading import Parts
@@ -137,6 +137,8 @@ def train(
     digests = {one.role: one.digest for one in data}
     if not stops_early(ranker):
         digests.pop("validation", None)
+    if parts.times is not None:
+        digests["times"] = hashlib.sha256(parts.times.to_numpy().tobytes()).hexdigest()
     digest = candidate_digest(name, config, **digests)
     folder = config.directory / "kept" / digest[:20]
     rows = take_rows(parts.dev.X, np.arange(min(MOST_ROWS, len(parts.dev))))
@@ -178,11 +180,6 @@ def tune(ranker: QueryRanker, name: str, parts: Parts, *, config: ExperimentConf
         early, in every fit.
     config : ExperimentConfig
         Measures, folds, convention, seed and number of jobs.
-
-    Raises
-    ------
-    ConfigError
-        If there are fewer queries than folds.
     """
     import sklearn
     from sklearn.base import clone
@@ -190,15 +187,11 @@ def tune(ranker: QueryRanker, name: str, parts: Parts, *, config: ExperimentConf
     from rankeval.model_selection.checks import check_measures, signs
     from rankeval.model_selection.ranker import stops_early
     from rankeval.model_selection.rows import as_arguments
-    from rankeval.model_selection.splitters import QueryKFold
     from rankeval.model_selection.validation import cross_validate
 
     started = time.perf_counter()
     dev = parts.dev
-    if config.cv.n_splits > dev.n_queries:
-        found = f"found {config.cv.n_splits} folds for {count(dev.n_queries, 'query')} of the dev part"
-        raise ConfigError(found, argument="cv.n_splits")
-    folds = QueryKFold(config.cv.n_splits, shuffle=True, random_state=config.cv.seed)
+    folds = parts.folds(config.cv)
     primary = config.all_measures[0]
     sign = signs(check_measures(config.all_measures, config.convention))[primary]
     part = parts.validation if stops_early(ranker) else None
@@ -308,7 +301,7 @@ def versions(estimators: Iterable[str]) -> dict[str, str]:
     return {"python": platform.python_version(), **{name: metadata.version(name) for name in sorted(packages)}}
 
 
-def candidate_digest(name: str, config: ExperimentConfig, *, dev: str, test: str, validation: str | None = None) -> str:
+def candidate_digest(name: str, config: ExperimentConfig, **digests: str) -> str:
     """Return the digest of everything that the result of a candidate depends on.
 
     Parameters
@@ -317,10 +310,8 @@ def candidate_digest(name: str, config: ExperimentConfig, *, dev: str, test: str
         The ranker.
     config : ExperimentConfig
         The experiment. Settings of the other rankers do not change the digest.
-    dev, test : str
-        Digests of the two parts.
-    validation : str, optional
-        Digest of the validation part, if this ranker watches it.
+    **digests : str
+        Digests of dev and test; of the validation part, if this ranker watches it; of the times, if folds are by time.
     """
     ranker = config.rankers[name]
     dependencies = {
@@ -331,9 +322,8 @@ def candidate_digest(name: str, config: ExperimentConfig, *, dev: str, test: str
         "convention": config.convention,
         "cv": config.cv.model_dump(),
         "seed": config.seed,
-        "dev": dev,
-        "test": test,
-        "validation": validation,
+        "validation": None,
+        **digests,
         "versions": versions(ranker.paths),
     }
     return hashlib.sha256(json.dumps(dependencies, sort_keys=True).encode()).hexdigest()

@@ -1,9 +1,10 @@
 """Tables of features: Parquet, CSV and TSV, whose columns have names of the user's own.
 
 The caller says which columns hold query, label, document and part. The features are the columns that the caller names,
-or all others that are numbers. A named column without numbers is refused; any other one is left out with a reason. The
-trap is a column that looks like a feature: a label, an id or pandas' row number would tell a model what it must not
-know, so columns that are called like ids or labels are features only if they are named.
+or all others that are numbers or categories. A named column of another kind is refused; any other one is left out with
+a reason. A column of text or numbers holds categories if the caller says so; the categories of Parquet stay what they
+are. The trap is a column that looks like a feature: a label, an id or pandas' row number would tell a model what it
+must not know, so columns that are called like ids or labels are features only if they are named.
 """
 
 from __future__ import annotations
@@ -12,9 +13,10 @@ import os
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -28,6 +30,9 @@ from rankeval.io.columns import combined, id_column, numbers_of, value_column, w
 from rankeval.io.frames import LAST, SPELLINGS
 from rankeval.io.opening import WHOLE, Limits, numbers_of_texts, reading
 from rankeval.io.tables import TableSource, open_table, refuse_bad_ids, swallowed
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _INDEX = re.compile(r"__index_level_\d+__|Unnamed: \d+|")
 _SUSPECT = {name for part in ("qid", "docid", "relevance") for name in SPELLINGS[part]} | set(LAST["qid"])
@@ -47,18 +52,21 @@ class FeatureTable:
         Relevance.
     part : list of str, optional
         The value of the column of parts in each row, as text; None where it is missing.
-    features : mapping of str to ndarray of shape (n_rows,)
-        Numbers, NaN where a cell is empty.
+    features : mapping of str to ndarray or Series of shape (n_rows,)
+        Numbers, or a Series of categories; NaN where a cell is empty.
     left_out : mapping of str to str
         Columns that are no features, and why.
+    beside : mapping of str to Series of shape (n_rows,)
+        The columns that were asked for as slices.
     """
 
     qid: NDArray[Any]
     label: NDArray[Any]
     docid: NDArray[Any] | None
     part: list[str | None] | None
-    features: Mapping[str, Numbers]
+    features: Mapping[str, Numbers | pd.Series[Any]]
     left_out: Mapping[str, str]
+    beside: Mapping[str, pd.Series[Any]]
 
 
 def read_feature_table(
@@ -66,6 +74,8 @@ def read_feature_table(
     roles: Mapping[str, str],
     features: Sequence[str] | None,
     *,
+    categories: Sequence[str] = (),
+    slices: Sequence[str] = (),
     format: str | None,  # noqa: A002 - as in `Qrels.read`
     limits: Limits,
 ) -> FeatureTable:
@@ -76,9 +86,13 @@ def read_feature_table(
     path : path
         The file, also as ``.gz`` or ``.zst``.
     roles : mapping of str to str
-        The columns of ``qid`` and ``label``, perhaps of ``docid`` and ``part``.
+        The columns of ``qid`` and ``label``, perhaps of ``docid``, ``part`` and ``time``.
     features : sequence of str, optional
-        The columns of the features; all others that are numbers if not given.
+        The columns of the features; all others that are numbers or categories if not given.
+    categories : sequence of str
+        Features of any kind whose values are categories: ascending, as pandas makes them.
+    slices : sequence of str
+        Further columns to read. They are features only if they are named as such.
     format : {"parquet", "csv", "tsv"}, optional
         By default, the content and the suffix of the file decide.
     limits : Limits
@@ -93,20 +107,21 @@ def read_feature_table(
     """
     with reading(path, limits) as file:
         source = open_table(file, str(path), format, limits)
-        names = _asked(source, roles, features)
-        unfit = {} if features is not None else _left_out(source, names)
-        table = source.columns([*dict.fromkeys([*roles.values(), *(name for name in names if name not in unfit)])])
-    columns: dict[str, Numbers] = {}
+        names = _asked(source, roles, features, categories, slices)
+        unfit = {} if features is not None else _left_out(source, names, categories)
+        kept = [name for name in names if name not in unfit]
+        table = source.columns([*dict.fromkeys([*roles.values(), *kept, *slices])])
+    columns: dict[str, Numbers | pd.Series[Any]] = {}
     left_out: dict[str, str] = {}
     for name in names:
-        found = unfit.get(name) or feature_numbers(table.column(name), source)
+        found = unfit.get(name) or _feature(table.column(name), source, is_category=name in categories)
         if not isinstance(found, str):
             columns[name] = found
         elif features is None:
             left_out[name] = found
         else:
             problem = f"the feature {name!r} is no column of numbers ({found})"
-            raise FileFormatError(problem, where=source.path, remedy="encode it as numbers, or leave it out")
+            raise FileFormatError(problem, where=source.path, remedy="leave it out, or name it in categories too")
     if not columns:
         reasons = "; ".join(f"{name}: {reason}" for name, reason in left_out.items()) or "no other column"
         raise InvalidInput(f"{source.path} has no column of numbers left for a feature ({reasons})")
@@ -117,32 +132,43 @@ def read_feature_table(
         part=_texts(table.column(roles["part"])) if "part" in roles else None,
         features=columns,
         left_out=left_out,
+        beside={name: _typed(table.column(name), source) for name in slices},
     )
 
 
-def _asked(source: TableSource, roles: Mapping[str, str], features: Sequence[str] | None) -> list[str]:
+def _asked(
+    source: TableSource,
+    roles: Mapping[str, str],
+    features: Sequence[str] | None,
+    categories: Sequence[str],
+    slices: Sequence[str],
+) -> list[str]:
     """Return the columns that may be features; raise if a column that was named does not exist."""
     asked: dict[str, str] = {}
-    for argument, name in (*roles.items(), *(("features", name) for name in features or ())):
+    more = [name for name in categories if name not in (features or ())]
+    lists = {"features": features or (), "categories": more, "slices": slices}
+    for argument, name in (*roles.items(), *((one, name) for one, names in lists.items() for name in names)):
         if name not in source.kinds:
             raise unknown("column", name, source.kinds).having(where=f"{source.path}, {argument}")
-        if name in asked:
+        if name in asked and argument != "slices":
             raise InvalidInput(f"{name!r} is named for {asked[name]} and again for {argument}: name each column once")
-        asked[name] = argument
-    if features is not None and not features:
+        asked.setdefault(name, argument)
+    if features is None:
+        return [name for name in source.kinds if asked.get(name, "categories") == "categories"]
+    if not features:
         raise InvalidInput("features is empty: name columns, or leave it out to take all that are numbers")
-    return list(features or [name for name in source.kinds if name not in asked])
+    return [*features, *more]
 
 
-def _left_out(source: TableSource, names: Sequence[str]) -> dict[str, str]:
+def _left_out(source: TableSource, names: Sequence[str], categories: Sequence[str]) -> dict[str, str]:
     reasons = {}
-    for name in names:
+    for name in (name for name in names if name not in categories):
         kind = source.kinds[name]
         if _INDEX.fullmatch(name):
             reasons[name] = "row numbers that pandas wrote"
         elif name in _SUSPECT:
             reasons[name] = "called like an id or a label"
-        elif not source.delimiter and not _is_number(kind):
+        elif not source.delimiter and not _is_number(kind) and not pa.types.is_dictionary(kind):
             reasons[name] = _kind_words(kind)
     return reasons
 
@@ -207,11 +233,30 @@ def _parsed(column: pa.ChunkedArray, source: TableSource) -> Numbers | str:
 
 def _cast(cells: pa.ChunkedArray, kind: pa.DataType) -> Numbers | None:
     """Return texts as numbers, NaN for empty ones; None if one is of another kind."""
-    cells = pc.if_else(pc.equal(cells, ""), pa.scalar(None, pa.string()), cells)
     try:
-        return _with_nan(cells.cast(kind).cast(pa.float64()))
+        return _with_nan(_without_empty(cells).cast(kind).cast(pa.float64()))
     except pa.ArrowInvalid:
         return None
+
+
+def _without_empty(cells: pa.ChunkedArray) -> pa.ChunkedArray:
+    return pc.if_else(pc.equal(cells, ""), pa.scalar(None, pa.string()), cells)
+
+
+def _feature(column: pa.ChunkedArray, source: TableSource, *, is_category: bool) -> Numbers | pd.Series[Any] | str:
+    if is_category or pa.types.is_dictionary(column.type):
+        return _typed(column, source).astype("category")
+    return feature_numbers(column, source)
+
+
+def _typed(column: pa.ChunkedArray, source: TableSource) -> pd.Series[Any]:
+    """Return a column as pandas would read it: whole numbers, else numbers, else the texts as they are."""
+    if source.delimiter:
+        column = _without_empty(column)
+        for kind in (pa.int64(), pa.float64()):
+            with suppress(pa.ArrowInvalid):
+                return column.cast(kind).to_pandas()
+    return (column.unify_dictionaries() if pa.types.is_dictionary(column.type) else column).to_pandas()
 
 
 def _ids(table: pa.Table, name: str, source: TableSource) -> NDArray[Any]:

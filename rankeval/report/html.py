@@ -63,6 +63,7 @@ def report_for_experiment(facts: ExperimentFacts) -> str:
         best=best,
         table_of_queries=_queries_of(facts, best),
         moved=facts.moved and _texts(Table(facts.moved.table)),
+        slices=[(name, _texts(Table(frame))) for name, frame in facts.slices.items()],
         searches=[(each.name, _search(each)) for each in facts.candidates],
         card=TextTable(["Rule", "Value", "Affected"], summaries.card_rows(facts.candidates[0].test), n_text=2),
         coverage=[(each.name, summaries.coverage_sentences(each.test)) for each in facts.candidates],

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from rankeval._checks import count
@@ -225,6 +225,8 @@ class ExperimentFacts:
         What a reader should know of the data.
     moved : MovedRows, optional
         None if there is no baseline, or no query lost.
+    slices : mapping of str to DataFrame
+        Attribute of the queries -> a row for each value: its number of queries, and each ranker's primary score.
     """
 
     name: str
@@ -239,6 +241,7 @@ class ExperimentFacts:
     versions: Mapping[str, str]
     notes: tuple[str, ...] = ()
     moved: MovedRows | None = None
+    slices: Mapping[str, pd.DataFrame] = field(default_factory=dict)
 
     @property
     def n_trained(self) -> int:

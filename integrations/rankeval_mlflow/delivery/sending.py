@@ -218,7 +218,7 @@ def _message(upload: spool.PendingUpload, payload: Payload, why: str, *, for_goo
 
 
 def check_store(experiment: str, uri: str | None = None) -> str | None:
-    """Find out whether an experiment can be logged.
+    """Find out whether an experiment can be logged; a database that does not exist is not made.
 
     Parameters
     ----------
@@ -243,7 +243,8 @@ def check_store(experiment: str, uri: str | None = None) -> str | None:
     where = store(uri)
     checked_experiment(experiment)
     _in_a_folder(try_writing)
-    _refuse_no_database(where)
+    if _will_be_made(where):
+        return None
     try:
         with connected(where) as client:
             refuse_deleted(client.get_experiment_by_name(experiment))
@@ -266,15 +267,19 @@ def check_store(experiment: str, uri: str | None = None) -> str | None:
     return None
 
 
-def _refuse_no_database(where: str) -> None:
+def _will_be_made(where: str) -> bool:
+    """Return whether the store is a file of SQLite that does not exist; raise if such a file cannot be written."""
     # A file is no server that may be back later.
     path = sqlite_path(where)
     if not path or path.startswith((":memory:", "file:")):
-        return
+        return False
     try:
-        Path(path).parent.mkdir(parents=True, exist_ok=True)  # as MLflow does
-        with contextlib.closing(sqlite3.connect(path)) as connection:
-            connection.execute("BEGIN IMMEDIATE")
+        if not (there := Path(path).exists()):
+            try_writing(Path(path).parent)
+        else:
+            with contextlib.closing(sqlite3.connect(path)) as connection:
+                connection.execute("BEGIN IMMEDIATE")
     except (OSError, sqlite3.Error) as error:
         if getattr(error, "sqlite_errorcode", None) != sqlite3.SQLITE_BUSY:
             raise TrackingError(f"the tracking store {masked(where)} refuses: {error}") from error
+    return not there
