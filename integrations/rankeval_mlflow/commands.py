@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 Store = Annotated[str | None, typer.Option("--uri", help="The tracking store; by default MLflow's own setting.")]
 Role = Annotated[str | None, typer.Option(help="The role of the evaluations.")]
 Alpha = Annotated[float, typer.Option(help="Level of the tests.")]
+Records = Annotated[
+    str | None, typer.Option("--experiment", help="The experiment for the record; by default 'NAME promotions'.")
+]
 OutputFormat = Annotated[Format, typer.Option("--format", help="How to print it.")]
 
 
@@ -236,8 +239,13 @@ def promote(
         ),
     ] = None,
     role: Annotated[str, typer.Option(help="The role of the evaluations.")] = "test",
+    run_id: Annotated[
+        list[str] | None,
+        typer.Option(help="The run that decides, if evaluations of a version disagree; one for each version."),
+    ] = None,
     first: Annotated[bool, typer.Option("--first", help="Give an alias that no version has, undecided.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Decide, and do not move the alias; it counts.")] = False,
+    experiment: Records = None,
     who: Annotated[str | None, typer.Option(help="The person or machine, for the record.")] = None,
     uri: Store = None,
 ) -> None:
@@ -250,6 +258,7 @@ def promote(
 
     options: dict[str, Any] = {"claim": claim, "alpha": alpha, "test": test, "role": role, "who": who, "uri": uri}
     options |= {"budget": budget, "first": first, "dry_run": dry_run, "floors": _floors(floors or [])}
+    options |= {"run_id": run_id, "experiment": experiment}
     options["slices"] = None if slices is None else _attribute(slices)
     done = move(name, version, alias, measure, margin, **options)
     _tell_promotion(done)
@@ -260,6 +269,7 @@ def rollback(
     *,
     reason: Annotated[str, typer.Option(help="Why, for the record.")],
     alias: Annotated[str, typer.Option(help="The alias to give back.")] = "champion",
+    experiment: Records = None,
     who: Annotated[str | None, typer.Option(help="The person or machine, for the record.")] = None,
     uri: Store = None,
 ) -> None:
@@ -270,7 +280,7 @@ def rollback(
     """
     from rankeval_mlflow.promotion.promoting import rollback as give_back
 
-    _tell_promotion(give_back(name, alias, reason=reason, who=who, uri=uri))
+    _tell_promotion(give_back(name, alias, reason=reason, experiment=experiment, who=who, uri=uri))
 
 
 def _tell_promotion(done: Promotion) -> None:

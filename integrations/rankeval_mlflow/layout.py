@@ -31,6 +31,7 @@ SHOWN_DIGEST = 16
 _REFUSED = re.compile(r"[^A-Za-z0-9_.\- /]")
 _MODEL = re.compile("[^/:.%\"']+")  # MLflow checks this when the run has begun
 _ROLE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_\-]{0,63}")
+_EVALUATION = re.compile(r"(?P<role>[\w\-]+) [^;]*? in (?P<run_id>[\w\-]+)(?:; |$)")
 
 
 COMPLETE = "rankeval.complete"
@@ -57,6 +58,9 @@ STANDING = "rankeval.standing"
 
 GUARD_LEDGER, GUARD_HEAD = "rankeval.guard.ledger", "rankeval.guard.head"
 """The tags with the place of the ledger, and its head when the run was logged."""
+
+EVALUATION = "rankeval.evaluation"
+"""The tag of a version with the evaluation of each role that was logged for it last, as `with_evaluation` writes it."""
 
 PROMOTION = "rankeval.promotion"
 """The tag of a promotion's run that says what became of the alias; a version has ``rankeval.promotion.<alias>``."""
@@ -230,6 +234,51 @@ def step_of(label: str) -> int:
         A label of `label_of`.
     """
     return int(label.partition(_STEP)[2] or -1)
+
+
+def version_tag(role: str) -> str:
+    """Return the tag of a run with the versions whose evaluation of the role it holds: ``"ranker/7; ranker/8"``."""
+    return f"rankeval.{role}.version"
+
+
+def with_evaluation(before: str, role: str, metrics: Mapping[str, float], run_id: str) -> str:
+    """Return the tag of a version with the evaluation of a role: its first measure with the interval, and its run.
+
+    Parameters
+    ----------
+    before : str
+        The present value; "" if there is none.
+    role : str
+        The role.
+    metrics : mapping of str to float
+        The metrics of the evaluation, the first measure first.
+    run_id : str
+        The run.
+
+    Examples
+    --------
+    >>> metrics = {"AP": 0.5, "AP_ci_low": 0.25, "AP_ci_high": 0.75}
+    >>> with_evaluation("dev RR 1 in 6d2", "test", metrics, "a4f")
+    'dev RR 1 in 6d2; test AP 0.5 [0.25, 0.75] in a4f'
+    """
+    others = [one[0] for one in _EVALUATION.finditer(before) if one["role"] != role]
+    key = next(iter(metrics), "no")
+    value = f"{key} {metrics[key]:.4g}" if metrics else "no value"
+    ends = [f"{metrics[key + end]:.4g}" for end in INTERVAL_ENDS if key + end in metrics]
+    interval = f" [{', '.join(ends)}]" if ends else ""
+    return "; ".join([*(one.removesuffix("; ") for one in others), f"{role} {value}{interval} in {run_id}"])
+
+
+def evaluated_runs(tags: Mapping[str, str]) -> dict[str, str]:
+    """Return the run of the last evaluation of each role by the tags of a version.
+
+    Parameters
+    ----------
+    tags : mapping of str to str
+        The tags of the version; also those of before there was `EVALUATION`.
+    """
+    old = {key.split(".")[1]: run_id for key, run_id in tags.items() if re.fullmatch(r"rankeval\.[^.]+\.run_id", key)}
+    return old | {one["role"]: one["run_id"] for one in _EVALUATION.finditer(tags.get(EVALUATION, ""))}
 
 
 def folder(label: str) -> str:

@@ -370,7 +370,7 @@ class Steps:
             for index, child in enumerate(node.children)
         )
         if place == "0" and self.payload.model_version:
-            self._model_version(*self.payload.model_version, run_id, node)
+            self._model_version(*self.payload.model_version, run, node)
         self._drawings(run, place, node, note)
         if given is not None:  # another process may have written to it meanwhile
             complete = with_piece(self.client.get_run(run_id), node)
@@ -491,11 +491,14 @@ class Steps:
         self.state.setdefault("drawn", []).append(place)
         self.upload.remember(self.state)
 
-    def _model_version(self, name: str, version: str, run_id: str, node: Node) -> None:
+    def _model_version(self, name: str, version: str, run: Any, node: Node) -> None:
+        said = self.client.get_model_version(name, version).tags.get(layout.EVALUATION, "")
         for scores in node.scores:
-            tags = {f"rankeval.{scores.role}.{key}": repr(value) for key, value in scores.metrics.items()}
-            for key, value in {**tags, f"rankeval.{scores.role}.run_id": run_id}.items():
-                self.client.set_model_version_tag(name, version, key, value)
+            key = layout.version_tag(scores.role)
+            named = {*filter(None, run.data.tags.get(key, "").split("; ")), f"{name}/{version}"}
+            self.client.set_tag(run.info.run_id, key, "; ".join(sorted(named)), synchronous=True)
+            said = layout.with_evaluation(said, scores.role, scores.metrics, run.info.run_id)
+        self.client.set_model_version_tag(name, version, layout.EVALUATION, said)
 
 
 def refuse_deleted(experiment: Any | None) -> None:

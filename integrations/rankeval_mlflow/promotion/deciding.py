@@ -20,6 +20,7 @@ share alpha (`rankeval._budget`), and `counting` counts them.
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -36,7 +37,7 @@ from rankeval.comparison import Comparison, compare
 from rankeval.comparison.design import LEAST_QUERIES, TOGETHER
 from rankeval.comparison.record import directions, gains, part_of_row
 from rankeval.contamination.hashing import text_hashes
-from rankeval.errors import ConventionMismatch, InvalidInput, QueryIdError, TrackingError
+from rankeval.errors import ConventionMismatch, InvalidInput, QueryIdError, TrackingError, UnknownName
 from rankeval.evaluation.choosing import labels_of
 from rankeval.guard.collection import RegisteredCollection
 from rankeval.guard.gate import Gate
@@ -52,6 +53,9 @@ from rankeval_mlflow.reading.loading import logged_for
 if TYPE_CHECKING:
     from rankeval.evaluation import Evaluation
 
+
+# The difference by query up to which two evaluations of one version are the same.
+SAME = 1e-6
 
 Floors = float | Mapping[Any, float]
 
@@ -147,6 +151,8 @@ class Rule:
         The loss that must be ruled out on each slice, or on those named.
     budget : int
         Number of these decisions; each is tested at alpha over the budget.
+    run_ids : tuple of str
+        The runs whose evaluations decide, if a version has several that disagree.
     """
 
     measure: Any
@@ -157,6 +163,7 @@ class Rule:
     slices: Any = None
     floors: Floors | None = None
     budget: int = 20
+    run_ids: tuple[Any, ...] = ()
 
     def __post_init__(self) -> None:
         if self.claim not in CLAIMS:
@@ -288,7 +295,7 @@ def decide(
 
 @dataclass(frozen=True, eq=False)
 class Logged:
-    """A version, its evaluation, and the run that holds it."""
+    """A version, an evaluation of it, and the run that holds it."""
 
     version: str
     evaluation: Evaluation
@@ -298,6 +305,30 @@ class Logged:
     def run_id(self) -> str:
         """The id of the run."""
         return str(self.run.info.run_id)
+
+    @cached_property
+    def content(self) -> tuple[str, Any]:
+        """The judgments and the rules, which evaluations must share to be compared."""
+        return self.evaluation.judgments_digest, self.evaluation.convention.card()
+
+    def scores(self, measure: Any) -> pd.DataFrame | None:
+        """Return the scores by a measure and the weights, by query; None if the evaluation lacks the measure."""
+        evaluation = self.evaluation
+        with contextlib.suppress(UnknownName):
+            scores = evaluation.per_query[labels_of(measure, evaluation.measure_names)]
+            return scores.assign(weight=1.0 if evaluation.weights is None else evaluation.weights)
+        return None
+
+    def mean(self, measure: Any) -> float:
+        """Return the aggregate of a measure."""
+        return float(self.evaluation.aggregate()[labels_of(measure, self.evaluation.measure_names)[0]])
+
+    def agrees(self, other: Logged, measure: Any) -> bool:
+        """Return whether another evaluation is the same by a measure that both have, up to `SAME` on each query."""
+        mine, theirs = self.scores(measure), other.scores(measure)
+        if mine is None or theirs is None or self.content != other.content or not mine.index.equals(theirs.index):
+            return False
+        return np.allclose(mine, theirs, rtol=0, atol=SAME, equal_nan=True)
 
 
 def by_evaluations(alias: Alias, version: str, holder: str | None, rule: Rule, role: str) -> Decided:
@@ -316,13 +347,13 @@ def by_evaluations(alias: Alias, version: str, holder: str | None, rule: Rule, r
     role : str
         The role of the evaluations.
     """
-    candidate = _logged(alias, version, role)
-    data = _data(candidate, role)
-    if holder is None:
+    candidate = _logged(alias, version, rule, role)
+    used = None if holder is None else _logged(alias, holder, rule, role, candidate)
+    data, said_of_runs = _data(candidate, role), _named(rule, candidate, used)
+    if used is None:
         labels_of(rule.measure, candidate.evaluation.measure_names)
-        reason = "It is the first version with this alias, so nothing was compared."
+        reason = f"It is the first version with this alias, so nothing was compared.{said_of_runs}"
         return Decided(True, reason, data, _facts(rule, role, candidate))
-    used = _logged(alias, holder, role)
     names = (f"{alias.model} v{version}", f"{alias.model} v{holder}")
     try:
         verdict = decide(candidate.evaluation, used.evaluation, rule, names)
@@ -339,6 +370,7 @@ def by_evaluations(alias: Alias, version: str, holder: str | None, rule: Rule, r
         said += chosen_here(alias, past, holder)
     else:
         said = f"Decided before, so it is free ({decision.counted}), in {known.where}: {known.reason}"
+    said += said_of_runs if said_of_runs not in said else ""
     facts = _facts(rule, role, candidate, used) | _counts(decision, queries) | {"question": question}
     if known is None:
         keep(alias, version, facts, accepted=decision.accepted)
@@ -383,20 +415,49 @@ def _facts(rule: Rule, role: str, candidate: Logged, used: Logged | None = None)
         "n_queries": evaluation.n_queries,
         "candidate_run": candidate.run_id,
         "holder_run": None if used is None else used.run_id,
+        "named_runs": list(rule.run_ids),
     }
 
 
-def _logged(alias: Alias, version: str, role: str) -> Logged:
+def _logged(alias: Alias, version: str, rule: Rule, role: str, candidate: Logged | None = None) -> Logged:
+    """Return the evaluation that decides: the named one, else the first if all that could be meant are equal.
+
+    The first, since the same question then stays the same if a version is evaluated once more.
+    """
+    spelt = f"{alias.model}/{version}"
+    who = f"version {version} of {alias.model}{f', which has the alias {alias.name} now,' if candidate else ''}"
     try:
-        with alias.asking(f"read the evaluation of models:/{alias.model}/{version}"):
-            found = alias.client.get_model_version(alias.model, version)
-            run, evaluation = logged_for(alias.client, found, role)
-            return Logged(version, evaluation, run)
+        with alias.asking(f"read the evaluation of models:/{spelt}"):
+            logged = logged_for(alias.client, alias.client.get_model_version(alias.model, version), role)
     except InvalidInput as error:
         raise InvalidInput(
-            f"version {version} of {alias.model} has no evaluation of role {role!r} to decide by ({error}). "
-            f'Log one: rankeval_mlflow.log_evaluation(ev, role="{role}", model_version="{alias.model}/{version}")'
+            f"{who} has no evaluation of role {role!r} to decide by ({error})",
+            remedy=f'log one: rankeval_mlflow.log_evaluation(ev, role="{role}", model_version="{spelt}")',
         ) from error
+    every = [Logged(version, evaluation, run) for run, evaluation in logged]
+    meant = [one for one in every if one.run_id in rule.run_ids] or every
+    meant = [one for one in meant if one.scores(rule.measure) is not None] or meant[:1]
+    if candidate is not None:
+        meant = [one for one in meant if one.content == candidate.content] or meant
+    if not all(meant[0].agrees(one, rule.measure) for one in meant[1:]):
+        found = [f"{one.mean(rule.measure):.4f} in run {one.run_id}" for one in meant[:5]]
+        raise InvalidInput(
+            f"{who} has evaluations of role {role!r} that disagree by {rule.measure}: {', '.join(found)}",
+            argument="run_id",
+            remedy=f'name the one that decides, as in run_id="{meant[0].run_id}", or delete the wrong run',
+        )
+    return meant[0]
+
+
+def _named(rule: Rule, candidate: Logged, used: Logged | None) -> str:
+    """Say which evaluations the caller named; raise for a run that is none of these versions."""
+    both = [one for one in (candidate, used) if one is not None]
+    if others := [one for one in rule.run_ids if one not in {one.run_id for one in both}]:
+        versions = " or ".join(f"version {one.version}" for one in both)
+        expected = f"a run with an evaluation of {versions}, one for each"
+        raise InvalidInput(argument="run_id", found=shown(others[0]), expected=expected)
+    named = [one for one in both if one.run_id in rule.run_ids]
+    return "".join(f" The caller named run {one.run_id} as the evaluation of version {one.version}." for one in named)
 
 
 def _data(logged: Logged, role: str) -> LoggedData:

@@ -21,7 +21,7 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from html import escape
@@ -41,6 +41,7 @@ from rankeval_mlflow.promotion.registry import (
     Question,
     acceptance,
     checked_alias,
+    ended_over,
     note_outcome,
     promoted_from,
     rivals,
@@ -160,10 +161,13 @@ class Attempt:
         The alias.
     who : str
         The person or machine.
+    experiment : str
+        The name of the experiment that gets the record.
     """
 
     alias: Alias
     who: str
+    experiment: str
 
     def made(
         self, version: Any, decide: Callable[[Alias, str, str | None], Decided], *, first: bool, dry_run: bool
@@ -194,11 +198,11 @@ class Attempt:
                 argument="first",
                 remedy="to give it to this version without a comparison: first=True",
             )
-        question = Question(number, before, self.who, started, dry_run)
+        question = Question(number, before, self.who, started, ended_over(self.alias, before), dry_run)
         decided = decide(self.alias, number, before)
         if dry_run and (decided.decision is None or not decided.decision.is_new):
             return self._told(question, decided, _DRY[decided.accepted])
-        return self._recorded(question, decided, decided.facts.get("candidate_run") or candidate.run_id)
+        return self._recorded(question, decided)
 
     def taken_back(self, reason: str) -> Promotion:
         """Take the steps of `rollback`, whose decision is the reason of the caller."""
@@ -219,12 +223,10 @@ class Attempt:
         self.alias.refuse_unready(self.alias.version(before))
         facts = {"takes_back": run_id}
         decided = Decided(True, f"Rolled back: {reason.strip()}", None, facts, takes_back=run_id)
-        return self._recorded(Question(before, holder, self.who, started), decided, run_id)
+        return self._recorded(Question(before, holder, self.who, started, ended_over(self.alias, holder)), decided)
 
-    def _recorded(self, question: Question, decided: Decided, beside: str | None) -> Promotion:
-        with self.alias.asking(f"read run {beside}"):
-            experiment = str(self.alias.client.get_run(beside).info.experiment_id) if beside else "0"
-        tracked = write_record(self.alias, question, decided, experiment)
+    def _recorded(self, question: Question, decided: Decided) -> Promotion:
+        tracked = write_record(self.alias, question, decided, self.experiment)
         outcome, said = self._moved(question, decided, tracked.run_id)
         return self._told(question, decided, outcome, said, run_id=tracked.run_id, where=tracked.where)
 
@@ -321,17 +323,19 @@ def promote(
     candidate: Any = None,
     holder: Any = None,
     role: str = "test",
+    run_id: str | Sequence[str] | None = None,
     first: bool = False,
     dry_run: bool = False,
+    experiment: str | None = None,
     who: str | None = None,
     uri: str | None = None,
 ) -> Promotion:
     """Move an alias of a registered model to a version, if the version is shown to be better than the one in use.
 
     Both versions need an evaluation on the same frozen content (`log_evaluation` with ``model_version=``), or a gate
-    of the guard. The decision is written to a run of its own before the alias moves, and the version gets a short tag
-    that leads to it. MLflow cannot set an alias only if nobody else did meanwhile, so it is read before and after; of
-    two promoters on one machine, the second waits.
+    of the guard. If evaluations of a version disagree, one must be named. The decision is written to a run of its own
+    before the alias moves, and the version gets a short tag that leads to it. MLflow cannot set an alias only if nobody
+    else did meanwhile, so it is read before and after; of two promoters on one machine, the second waits.
 
     Parameters
     ----------
@@ -366,11 +370,16 @@ def promote(
         For a gate: scores or rankings of the two versions. By default their models predict the registered rows.
     role : str, default "test"
         The role of the evaluations.
+    run_id : str or sequence of str, optional
+        The run of the evaluation that decides, if a version has several that differ by more than 1e-6 on a query; of
+        both versions, if both have. The record says that it was named. Of equal evaluations the first decides.
     first : bool
         Whether the alias may be given without a comparison if no version has it. A gate compares with its baseline.
     dry_run : bool
         Decide, and leave the alias and the version alone. The decision is recorded and counts; promoting the version
         then has the same answer, for free. Refused for a gate.
+    experiment : str, optional
+        The name of the experiment for the record; by default ``"<name> promotions"``, apart from the candidates.
     who : str, optional
         The person or machine, for the record; by default ``RANKEVAL_WHO``, or the user as MLflow knows it.
     uri : str, optional
@@ -384,8 +393,8 @@ def promote(
     Raises
     ------
     InvalidInput
-        If the version, its model or its evaluation does not exist, the version is archived, nobody has the alias and
-        ``first`` is not set, or an argument is out of range.
+        If the version, its model or its evaluation does not exist, evaluations of a version disagree and none is
+        named, the version is archived, nobody has the alias and ``first`` is not set, or an argument is out of range.
     ConventionMismatch, QueryIdError
         If the two evaluations are not of the same content by the same rules.
     LedgerError
@@ -419,27 +428,35 @@ def promote(
         gate,
         {"measure": measure, "margin": margin, "claim": claim, "alpha": alpha, "budget": budget},
         {"candidate": candidate, "holder": holder},
-        {"floors": floors, "slices": slices, "dry_run": dry_run},
+        {"floors": floors, "slices": slices, "dry_run": dry_run, "run_id": run_id},
     )
     decide: Callable[[Alias, str, str | None], Decided]
     if gate is not None:
         decide = partial(by_gate, gate=gate, role=role, systems=(candidate, holder))
     else:
-        rule = Rule(measure, claim, margin, alpha, test, slices, floors, budget)
+        several = isinstance(run_id, Sequence) and not isinstance(run_id, str)
+        run_ids = tuple(run_id) if several else () if run_id is None else (run_id,)
+        rule = Rule(measure, claim, margin, alpha, test, slices, floors, budget, run_ids)
         decide = partial(by_evaluations, rule=rule, role=role)
     checked_alias(alias)
-    with _attempt(name, alias, who, uri) as attempt:
+    with _attempt(name, alias, who, experiment, uri) as attempt:
         return attempt.made(version, decide, first=first, dry_run=dry_run)
 
 
 def rollback(
-    name: str, alias: str = "champion", *, reason: str, who: str | None = None, uri: str | None = None
+    name: str,
+    alias: str = "champion",
+    *,
+    reason: str,
+    experiment: str | None = None,
+    who: str | None = None,
+    uri: str | None = None,
 ) -> Promotion:
     """Give an alias back to the version that had it before the last recorded promotion.
 
     No test is asked. A rollback waits for a promotion that runs on this machine. The reason is written to a run of its
-    own before the alias moves, and the tag of the version that is taken back leads to it. The next rollback takes back
-    the promotion before that one.
+    own before the alias moves, and the tag of the version that is taken back leads to it. The version that has the
+    alias again loses the tag of an earlier rejection. The next rollback takes back the promotion before that one.
 
     Parameters
     ----------
@@ -449,7 +466,7 @@ def rollback(
         The alias.
     reason : str
         Why, for the record.
-    who, uri
+    experiment, who, uri
         As in `promote`.
 
     Returns
@@ -484,15 +501,15 @@ def rollback(
     checked_alias(alias)
     if not isinstance(reason, str) or not reason.strip():
         raise InvalidInput(argument="reason", found=shown(reason), expected="a sentence for the record")
-    with _attempt(name, alias, who, uri) as attempt:
+    with _attempt(name, alias, who, experiment, uri) as attempt:
         return attempt.taken_back(reason)
 
 
 @contextlib.contextmanager
-def _attempt(name: str, alias: str, who: str | None, uri: str | None) -> Iterator[Attempt]:
+def _attempt(name: str, alias: str, who: str | None, experiment: str | None, uri: str | None) -> Iterator[Attempt]:
     where, asker = store(uri), who or os.environ.get(WHO) or run_context().get("mlflow.user", "unknown")
     with _at(uri), answered(where, "answer"), _one_at_a_time(where, name, alias), connected(where) as client:
-        yield Attempt(Alias(client, where, name, alias), asker)
+        yield Attempt(Alias(client, where, name, alias), asker, experiment or f"{name} promotions")
 
 
 def _refuse_conflicts(

@@ -13,9 +13,13 @@ The record is a run with the decision, written before the alias moves, and short
                tag rankeval.promotion              what became of the alias, set when that is known
     version    tag rankeval.promotion.<alias>      "accepted over 3 in <run id>", set before the alias moves; after a
                                                    rollback "rolled back to 3 in <run id>"
-               tag rankeval.rejection.<alias>      "rejected against 3 in <run id>"
+               tag rankeval.rejection.<alias>      "rejected against 3 in <run id>", until the version gets the alias
 
 A rejection has a tag of its own, so that it never covers the acceptance by which a version came to its alias.
+
+The run lies in an experiment of its own, by default "<model> promotions": the experiment of the candidates has the
+candidates only, and the decisions on all of them stand together wherever they were trained. A saved view would not do,
+since MLflow shows all runs until somebody chooses it.
 """
 
 from __future__ import annotations
@@ -33,7 +37,7 @@ from rankeval._checks import shown
 from rankeval.errors import InvalidInput, TrackingError, warn
 from rankeval.tracking import LoggedData, RunRecord, TrackedRun
 from rankeval_mlflow.delivery.addresses import now_ms, run_context
-from rankeval_mlflow.delivery.connection import answered
+from rankeval_mlflow.delivery.connection import NOT_READ, answered, existing
 from rankeval_mlflow.delivery.payload import Node, Payload, Target
 from rankeval_mlflow.delivery.sending import deliver
 from rankeval_mlflow.layout import DECISION, HEADLINE, KIND, PROMOTION, REJECTION, param_text
@@ -135,6 +139,12 @@ class Alias:
         with self.asking(f"tag version {number} of {self.model}"):
             self.client.set_model_version_tag(self.model, number, key, value)
 
+    def untag(self, number: str, key: str) -> None:
+        """Delete a tag of a version, if it has it."""
+        with self.asking(f"delete a tag of version {number} of {self.model}"):
+            if key in self.client.get_model_version(self.model, number).tags:
+                self.client.delete_model_version_tag(self.model, number, key)
+
     def move(self, number: str) -> None:
         """Give the alias to a version, whoever has it."""
         with self.asking(f"move the alias {self}"):
@@ -190,6 +200,8 @@ class Question:
         The person or machine.
     started : float
         When the promotion began, in seconds since the epoch.
+    ended : frozenset of str
+        The runs of promotions over that version which had ended when this one began: they are no rivals.
     dry_run : bool
         Whether the alias and the version stay as they are, whatever is decided.
     """
@@ -198,6 +210,7 @@ class Question:
     before: str | None
     who: str
     started: float
+    ended: frozenset[str]
     dry_run: bool = False
 
 
@@ -214,27 +227,41 @@ def acceptance(version: Any, alias: str) -> tuple[str, str] | None:
     return None
 
 
+def _acceptances(alias: Alias) -> dict[str, tuple[str, str]]:
+    every = {str(one.version): acceptance(one, alias.name) for one in alias.versions()}
+    return {version: found for version, found in every.items() if found}
+
+
+def _outcome(alias: Alias, run_id: str) -> str:
+    """Return what the run of a promotion says became of the alias; "" if it does not say yet."""
+    with alias.asking(f"read run {run_id}"):
+        run = existing(alias.client.get_run, run_id, codes=NOT_READ)
+    return "erased" if run is None else str(run.data.tags.get(PROMOTION, ""))
+
+
+def ended_over(alias: Alias, before: str | None) -> frozenset[str]:
+    """Return the runs of the promotions over a version that have ended."""
+    runs = [run_id for over, run_id in _acceptances(alias).values() if over == (before or "none")]
+    return frozenset(run_id for run_id in runs if _outcome(alias, run_id))
+
+
 def promoted_from(alias: Alias, holder: str) -> list[str]:
     """Return the versions to which a recorded promotion moved an alias from its holder, and no rollback back.
 
     Versions that had the alias before the holder do not count: tags lead from each to the one before it. So no clock
     is asked, and the run of an acceptance only if its version is none of these.
     """
-    accepted = {str(one.version): acceptance(one, alias.name) for one in alias.versions()}
+    accepted = _acceptances(alias)
     earlier, last = set(), accepted.get(holder)
     while last and last[0] not in earlier:
         earlier.add(last[0])
         last = accepted.get(last[0])
-    found = []
-    for version, acceptance_ in accepted.items():
-        if acceptance_ and acceptance_[0] == holder and version not in earlier:
-            with alias.asking(f"read run {acceptance_[1]}"):
-                outcome = alias.client.get_run(acceptance_[1]).data.tags.get(PROMOTION, "unknown")
-            found += [version] if outcome.startswith("moved") else []
-    return found
+    over = {version: run_id for version, (before, run_id) in accepted.items() if before == holder}
+    later = {version: run_id for version, run_id in over.items() if version not in earlier}
+    return [version for version, run_id in later.items() if _outcome(alias, run_id).startswith("moved")]
 
 
-def write_record(alias: Alias, question: Question, decided: Decided, experiment_id: str) -> TrackedRun:
+def write_record(alias: Alias, question: Question, decided: Decided, experiment: str) -> TrackedRun:
     """Write the record to a run of its own.
 
     Parameters
@@ -245,15 +272,15 @@ def write_record(alias: Alias, question: Question, decided: Decided, experiment_
         Who asked what.
     decided : Decided
         What was decided.
-    experiment_id : str
-        The experiment of the run.
+    experiment : str
+        The name of the experiment of the run, which is made if there is none.
 
     Raises
     ------
     TrackingError
         If the store cannot be reached or refuses. The record is kept on disk; the alias was not touched.
     """
-    target = Target(uri=alias.uri, experiment_id=experiment_id)
+    target = Target(uri=alias.uri, experiment_name=experiment)
     try:
         return deliver(Payload(target, _record_of(alias, question, decided), now_ms(), run_context()))
     except TrackingError as error:
@@ -264,14 +291,19 @@ def write_record(alias: Alias, question: Question, decided: Decided, experiment_
 
 
 def tag_version(alias: Alias, question: Question, decided: Decided, run_id: str) -> None:
-    """Set the short tag of the version that leads to its record; of a rollback, that of the version taken back."""
-    before = question.before or "none"
+    """Set the short tag of the version that leads to its record; of a rollback, that of the version taken back.
+
+    The version that gets the alias loses the tag of an earlier rejection, which would speak against it from then on.
+    """
+    before, rejection = question.before or "none", f"{REJECTION}.{alias.name}"
     if decided.takes_back:
         alias.tag(before, acceptance_tag(alias.name), f"rolled back to {question.version} in {run_id}")
     elif decided.accepted:
         alias.tag(question.version, acceptance_tag(alias.name), f"accepted over {before} in {run_id}")
     else:
-        alias.tag(question.version, f"{REJECTION}.{alias.name}", f"rejected against {before} in {run_id}")
+        alias.tag(question.version, rejection, f"rejected against {before} in {run_id}")
+        return
+    alias.untag(question.version, rejection)
 
 
 def note_outcome(alias: Alias, run_id: str, outcome: str) -> None:
@@ -284,14 +316,20 @@ def note_outcome(alias: Alias, run_id: str, outcome: str) -> None:
 
 
 def rivals(alias: Alias, question: Question) -> list[str]:
-    """Return the other versions that were accepted over the same version in use.
+    """Return the other versions that were accepted over the same version in use, and whose promotion had not ended.
 
     A promoter tags its version before it moves the alias. So whoever moves it last sees the promoters that moved it
-    meanwhile. A rollback tags after its move: it is seen from its own side, as it looks again after the tag.
+    meanwhile. A rollback tags after its move: it is seen from its own side, as it looks again after the tag. A
+    promotion that had ended before this one began is history: the alias came back since, or never went.
     """
-    accepted = {str(one.version): acceptance(one, alias.name) for one in alias.versions()}
-    over = question.before or "none"
-    return sorted(one for one, found in accepted.items() if found and found[0] == over and one != question.version)
+    over = {
+        version: run_id
+        for version, (before, run_id) in _acceptances(alias).items()
+        if before == (question.before or "none")
+    }
+    return sorted(
+        version for version, run_id in over.items() if run_id not in question.ended and version != question.version
+    )
 
 
 def _record_of(alias: Alias, question: Question, decided: Decided) -> Node:

@@ -199,7 +199,7 @@ def noted_heads(name: Any, uri: str | None = None) -> list[tuple[str, str]]:
         If the store cannot be reached.
     """
     with asking(uri, text_of(name)) as client:
-        tags = resolve(client, name).run.data.tags
+        tags = resolve(client, name).data.tags
     keys = [key for key, value in tags.items() if key.endswith(_HEAD) and key.startswith("rankeval.") and value]
     return [(tags.get(f"{key.removesuffix(_HEAD)}.guard.ledger", ""), tags[key]) for key in sorted(keys)]
 

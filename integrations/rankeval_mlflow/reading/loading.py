@@ -4,12 +4,12 @@ A run holds pieces: the completeness tag names their manifests, and files are he
 
 A decision on a version of a registered model needs the evaluation that was logged for it. Loading may take the run that
 the version was made in for the run of its evaluation. A decision may not: that run can hold the evaluation of another
-system. Only these name the version, and their values must be those of the evaluation:
+system. A decision sees all evaluations of the version, since the last of several need not be the right one:
 
-* its tags ``rankeval.<role>.run_id`` and ``rankeval.<role>.<metric>``, which `log_evaluation` with ``model_version=``
-  wrote;
-* the metrics on a data set that are linked to the logged model behind it, which `log_evaluation` with ``model_id=``
-  wrote.
+* the runs whose tag ``rankeval.<role>.version`` names it, as `log_evaluation` with ``model_version=`` wrote it, if the
+  version says that it has such an evaluation: whoever may log runs need not have the right to change the version;
+* the runs that have metrics on a data set which are linked to the logged model behind it, as `log_evaluation` with
+  ``model_id=`` wrote them. Their values must be those of the evaluation.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 import posixpath
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,14 +28,28 @@ from rankeval.evaluation.result import from_bytes
 from rankeval_mlflow.delivery.addresses import hidden
 from rankeval_mlflow.delivery.connection import reason
 from rankeval_mlflow.delivery.payload import checked_manifest, pieces_by_role, pieces_of
-from rankeval_mlflow.layout import COMPLETE, KIND, ROLE, evaluation_path, folder, manifest_path, role_of, sha256
+from rankeval_mlflow.layout import (
+    COMPLETE,
+    KIND,
+    ROLE,
+    evaluated_runs,
+    evaluation_path,
+    folder,
+    manifest_path,
+    role_of,
+    sha256,
+    version_tag,
+)
 from rankeval_mlflow.packing.results import CLOSE, aggregates
+from rankeval_mlflow.reading.listing import PAGE
 from rankeval_mlflow.reading.resolving import (
     asking,
     chosen_role,
+    experiment_ids,
+    is_deleted,
     model_behind,
+    pages,
     resolve,
-    run_of_model,
     run_with,
     text_of,
 )
@@ -206,7 +220,7 @@ def load_evaluation(name: Any, role: str | None = None, *, uri: str | None = Non
     True
     """
     with asking(uri, text_of(name)) as client:
-        return evaluation_of(client, resolve(client, name, role).run, role)
+        return evaluation_of(client, resolve(client, name, role), role)
 
 
 def evaluation_of(client: Any, run: Any, role: str | None) -> Evaluation:
@@ -244,8 +258,8 @@ def _chosen(run: Any, role: str | None) -> tuple[str, str]:
     return chosen, held[chosen]
 
 
-def logged_for(client: Any, version: Any, role: str) -> tuple[Any, Evaluation]:
-    """Return the run and the evaluation of a role that were logged for a version or for its logged model.
+def logged_for(client: Any, version: Any, role: str) -> list[tuple[Any, Evaluation]]:
+    """Return the runs with the evaluations of a role that were logged for a version or its logged model, oldest first.
 
     Parameters
     ----------
@@ -254,58 +268,61 @@ def logged_for(client: Any, version: Any, role: str) -> tuple[Any, Evaluation]:
     version : ModelVersion
         The version.
     role : str
-        The role of the evaluation.
+        The role of the evaluations.
 
     Raises
     ------
     InvalidInput
-        If there is none, its run was deleted, or its values are not those that the version or the model has.
+        If there is none, its run was deleted, or its values are not those that the model has.
     TrackingError
         If an artifact was altered.
     """
-    called, model_id = f"models:/{version.name}/{version.version}", model_behind(version)
-    if run_id := version.tags.get(f"rankeval.{role}.run_id"):
-        run = run_with(client, run_id)
-        said = _values_of_tags(version.tags, role)
-    elif model_id:
-        run, said = _of_model(client, model_id, role)
-    else:
+    called, named = f"models:/{version.name}/{version.version}", evaluated_runs(version.tags).get(role)
+    linked = list(_linked(client, model_behind(version), role))
+    runs = [*(_naming(client, version, role) if named else ()), *(run for run, _ in linked)]
+    if not runs:
+        if named:
+            run_with(client, named)  # raises if it was deleted
+            raise InvalidInput(f"run {named} does not say that it holds the evaluation of {called}")
         raise InvalidInput(f"no evaluation of this role was logged for {called}")
-    evaluation = evaluation_of(client, run, role)
-    if not _agree(said, aggregates(evaluation)):
-        raise InvalidInput(
-            f"the evaluation in run {run.info.run_id} is not the one that was logged for {called}: the values differ"
-        )
-    return run, evaluation
+    loaded: dict[str, Evaluation] = {}
+    for run in runs:
+        content = _content(run, role)
+        loaded[content] = loaded.get(content) or evaluation_of(client, run, role)
+    for run, values in linked:
+        if not _agree(values, aggregates(loaded[_content(run, role)])):
+            run_id = run.info.run_id
+            raise InvalidInput(f"the evaluation in run {run_id} is not the one logged for {called}: the values differ")
+    once = {(run.info.start_time, run.info.run_id): run for run in runs}
+    return [(run, loaded[_content(run, role)]) for _, run in sorted(once.items())]
 
 
-def _values_of_tags(tags: Mapping[str, str], role: str) -> dict[str, float]:
-    before, found = f"rankeval.{role}.", {}
-    for key, text in tags.items():
-        if key.startswith(before) and key != f"{before}run_id":
-            try:
-                found[key.removeprefix(before)] = float(text)
-            except ValueError:
-                continue  # a tag of somebody else's
-    return found
+def _content(run: Any, role: str) -> str:
+    """Return the hash of the piece of a run with the evaluation of a role; "" if there is none."""
+    tags = run.data.tags
+    return pieces_of(tags).get(pieces_by_role(tags).get(role, ""), "")
 
 
-def _of_model(client: Any, model_id: str, role: str) -> tuple[Any, dict[str, float]]:
+def _naming(client: Any, version: Any, role: str) -> Iterator[Any]:
+    key = version_tag(role)
+    asked = f"tags.`{key}` LIKE '%/{version.version}%'"
+    for run in pages(client.search_runs, experiment_ids(client, None), asked, max_results=PAGE):
+        if f"{version.name}/{version.version}" in run.data.tags[key].split("; ") and _content(run, role):
+            yield run
+
+
+def _linked(client: Any, model_id: str | None, role: str) -> Iterator[tuple[Any, dict[str, float]]]:
     linked: dict[str, dict[str, float]] = {}
-    for metric in client.get_logged_model(model_id).metrics or ():
+    for metric in (client.get_logged_model(model_id).metrics if model_id else None) or ():
         if metric.dataset_digest and metric.run_id:  # others are no aggregates of evaluations
             linked.setdefault(metric.run_id, {})[metric.key] = metric.value
-    values = {}
-    for run_id, metrics in linked.items():
-        bare = client.get_run(run_id).data.tags.get(ROLE) == role
-        before = "" if bare else f"{role}/"
-        values[run_id] = {
-            key.removeprefix(before): value
-            for key, value in metrics.items()
-            if ("/" not in key if bare else key.startswith(before))
-        }
-    run = run_of_model(client, model_id, role, [run_id for run_id, found in values.items() if found])
-    return run, values[run.info.run_id]
+    for run in map(client.get_run, linked):
+        bare, metrics = run.data.tags.get(ROLE) == role, linked[run.info.run_id]
+        start = "" if bare else f"{role}/"
+        own = [key for key in metrics if bare != ("/" in key) and key.startswith(start)]
+        values = {key.removeprefix(start): metrics[key] for key in own}
+        if values and _content(run, role) and not is_deleted(run):
+            yield run, values
 
 
 def _agree(said: Mapping[str, float], held: Mapping[str, float]) -> bool:
@@ -358,7 +375,7 @@ def load_comparison(name: Any, label: str = "comparison", *, uri: str | None = N
     if not isinstance(label, str):
         raise InvalidInput(argument="label", found=shown(label), expected="the name that a comparison was logged under")
     with asking(uri, text_of(name)) as client:
-        run = resolve(client, name).run
+        run = resolve(client, name)
         manifest = _holder(client, run, label)
         path, what = f"{folder(label)}/{_NUMBERS}", f"the comparison {label!r}"
         numbers = Comparison.from_json(checked_file(client, run, manifest, path, what).decode())
@@ -444,7 +461,7 @@ def compare_runs(
     given = list(runs)
     spelt = [text_of(one) for one in given]
     with asking(uri, few(spelt)) as client:
-        found = [resolve(client, one, role).run for one in given]
+        found = [resolve(client, one, role) for one in given]
         _refuse_repeated(spelt, [run.info.run_id for run in found])
         loaded = {
             name: (run.info.run_id, evaluation_of(client, run, role)) for name, run in zip(spelt, found, strict=True)
@@ -465,7 +482,7 @@ def _among(client: Any, baseline: Any, loaded: dict[str, tuple[str, Evaluation]]
         return spelt
     if len(names) > 1:
         raise InvalidInput(f"baseline {shown(baseline)} is the name of several evaluations; give the id of its run")
-    run = resolve(client, baseline, role).run
+    run = resolve(client, baseline, role)
     for name, (run_id, _) in loaded.items():
         if run_id == run.info.run_id:
             return name

@@ -1,7 +1,7 @@
 """Ask a tracking store: one client for all questions of a call, errors of our own, and the run that a name means.
 
 A name is the id of a run, a logged model, or a version of a registered model. A version leads to its evaluation by the
-tags ``rankeval.<role>.run_id`` that `log_evaluation` wrote, else by the logged model that it was made from, else by the
+tag ``rankeval.evaluation`` that `log_evaluation` wrote, else by the logged model that it was made from, else by the
 run that it was made in. A logged model leads to the runs that logged metrics for it. If several runs hold an evaluation
 of the role with the same content, the newest one is meant.
 """
@@ -20,6 +20,7 @@ from rankeval.errors import InvalidInput
 from rankeval_mlflow.delivery.addresses import store
 from rankeval_mlflow.delivery.connection import NOT_READ, answered, connected, existing
 from rankeval_mlflow.delivery.payload import pieces_by_role, pieces_of
+from rankeval_mlflow.layout import evaluated_runs
 
 _FORMS = (
     "the id of a run, 'models:/ranker/3', 'models:/ranker/latest', 'models:/ranker@champion', 'models:/m-...', or what "
@@ -30,7 +31,6 @@ _MODEL_ID = re.compile(r"m-[0-9a-f]{32}")
 # A name of MLflow's has no slash, but it may have an @.
 _VERSION = re.compile(r"(?P<name>[^/]+)/(?P<version>\d{1,18})")  # fits the integers of any store
 _ALIAS = re.compile(r"(?P<name>[^/]+)(?:@|/(?=(?i:latest)$))(?P<alias>[^/@]+)")
-_LOGGED_IN = re.compile(r"rankeval\.(?P<role>[^.]+)\.run_id")
 
 
 @contextlib.contextmanager
@@ -92,20 +92,6 @@ def experiment_ids(client: Any, name: str | None) -> list[str]:
 
 
 @dataclass(frozen=True)
-class RunOf:
-    """A run, and the logged model and the registered version by which it was named."""
-
-    run: Any
-    model_id: str | None = None
-    version: tuple[str, str] | None = None
-
-    @property
-    def run_id(self) -> str:
-        """The id of the run."""
-        return str(self.run.info.run_id)
-
-
-@dataclass(frozen=True)
 class _Name:
     """A name taken apart: the id of a run or of a logged model, or a registered model with version or alias."""
 
@@ -116,7 +102,7 @@ class _Name:
     alias: str = ""
 
 
-def resolve(client: Any, name: Any, role: str | None = None) -> RunOf:
+def resolve(client: Any, name: Any, role: str | None = None) -> Any:
     """Return the run that a name means.
 
     Parameters
@@ -140,7 +126,7 @@ def resolve(client: Any, name: Any, role: str | None = None) -> RunOf:
         raise InvalidInput(argument="role", found=shown(role), expected="a text such as 'dev' or 'test'")
     parts = _parsed(name)
     if parts.run_id:
-        return RunOf(run_with(client, parts.run_id))
+        return run_with(client, parts.run_id)
     if parts.model_id:
         return _of_model(client, parts.model_id, role)
     return _of_version(client, _version(client, parts), role)
@@ -267,14 +253,15 @@ def run_with(client: Any, run_id: str) -> Any:
         raise InvalidInput(
             f"there is no run {shown(run_id)} in the store; `rankeval mlflow list` shows the runs that hold evaluations"
         )
-    if _is_deleted(run):
+    if is_deleted(run):
         raise InvalidInput(
             f"run {run_id} was deleted, so nothing in it counts; `mlflow runs restore --run-id {run_id}` brings it back"
         )
     return run
 
 
-def _is_deleted(run: Any) -> bool:
+def is_deleted(run: Any) -> bool:
+    """Return whether a run was deleted."""
     # MLflow still gives a deleted run to whoever asks by its id.
     return bool(run.info.lifecycle_stage == "deleted")
 
@@ -315,13 +302,11 @@ def versions_of(client: Any, model: str) -> list[Any]:
     return list(pages(client.search_model_versions, f"name={quote}{model}{quote}"))
 
 
-def _of_version(client: Any, version: Any, role: str | None) -> RunOf:
-    called = (str(version.name), str(version.version))
-    logged = {found["role"]: run_id for key, run_id in version.tags.items() if (found := _LOGGED_IN.fullmatch(key))}
-    model_id = model_behind(version)
+def _of_version(client: Any, version: Any, role: str | None) -> Any:
+    spelt = f"{version.name}/{version.version}"
+    logged, model_id = evaluated_runs(version.tags), model_behind(version)
     if not logged and model_id:
-        return RunOf(_of_model(client, model_id, role).run, model_id, called)
-    spelt = f"{called[0]}/{called[1]}"
+        return _of_model(client, model_id, role)
     if role not in logged and len(set(logged.values())) > 1:
         chosen_role(f"models:/{spelt}", logged, role, f"it has {sorted(logged)}")
     run_id = logged.get(role or "") or next(iter(logged.values()), version.run_id)
@@ -330,7 +315,7 @@ def _of_version(client: Any, version: Any, role: str | None) -> RunOf:
             f"no run of models:/{spelt} is known: nothing was evaluated with log_evaluation(ev, "
             f"model_version='{spelt}'); give the id of the run that holds its evaluation"
         )
-    return RunOf(run_with(client, run_id), model_id, called)
+    return run_with(client, run_id)
 
 
 def model_behind(version: Any) -> str | None:
@@ -339,24 +324,13 @@ def model_behind(version: Any) -> str | None:
     return getattr(version, "model_id", None) or (source if _MODEL_ID.fullmatch(source) else None)
 
 
-def _of_model(client: Any, model_id: str, role: str | None) -> RunOf:
+def _of_model(client: Any, model_id: str, role: str | None) -> Any:
     model = existing(client.get_logged_model, model_id, codes=NOT_READ)
     if model is None:
         raise InvalidInput(f"there is no logged model {model_id} in the store")
     ids = dict.fromkeys([metric.run_id for metric in model.metrics or ()] + [model.source_run_id])
-    return RunOf(run_of_model(client, model_id, role, [run_id for run_id in ids if run_id]), model_id)
-
-
-def run_of_model(client: Any, model_id: str, role: str | None, ids: Sequence[str]) -> Any:
-    """Return the one of the runs of a logged model that holds an evaluation of the role; deleted runs do not count.
-
-    Raises
-    ------
-    InvalidInput
-        If none does, or several do with other content.
-    """
-    runs = [client.get_run(run_id) for run_id in ids]
-    return _only(f"models:/{model_id}", [run for run in runs if not _is_deleted(run)], role)
+    runs = [client.get_run(run_id) for run_id in ids if run_id]
+    return _only(f"models:/{model_id}", [run for run in runs if not is_deleted(run)], role)
 
 
 def _only(name: str, runs: Sequence[Any], role: str | None) -> Any:

@@ -30,6 +30,12 @@ def scores_of(gain, seed=1, sd=0.2):
     return base if gain is None else base + np.random.default_rng(seed).normal(gain, sd, N)
 
 
+def promotions(client, model="ranker") -> list[Any]:
+    """Return the runs with the records of promotions, which have an experiment of their own."""
+    found = client.get_experiment_by_name(f"{model} promotions")
+    return list(client.search_runs([found.experiment_id], "tags.`rankeval.kind` = 'promotion'")) if found else []
+
+
 @dataclass
 class Ranker:
     """A registered model, made version by version."""
@@ -76,6 +82,18 @@ def ranker(client, ranker_of) -> Ranker:
 def _evaluated() -> Callable[..., rk.Evaluation]:
     """Return what makes an evaluation of scores by query."""
     return evaluated
+
+
+@pytest.fixture(name="promotions")
+def _promotions() -> Callable[..., list[Any]]:
+    """Return what lists the records of promotions."""
+    return promotions
+
+
+@pytest.fixture(name="scores_of")
+def _scores_of() -> Callable[..., Any]:
+    """Return what makes scores of 200 queries with a gain over those of version 1."""
+    return scores_of
 
 
 @pytest.fixture

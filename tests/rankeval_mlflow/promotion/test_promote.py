@@ -23,10 +23,6 @@ def decision_of(client, run_id, folder):
     return json.loads(Path(client.download_artifacts(run_id, DECISION, str(folder))).read_text("utf-8"))
 
 
-def promotions(client):
-    return client.search_runs(["0"], "tags.`rankeval.kind` = 'promotion'")
-
-
 def test_a_better_version_gets_the_alias(ranker, client, tmp_path):
     better = ranker.add(0.1)
     done = rkm.promote("ranker", version=int(better), alias="champion", measure="nDCG@10", margin=0.0, who="ann")
@@ -117,7 +113,7 @@ def test_a_model_that_is_not_there_is_named_with_its_neighbour():
         rkm.promote("rankr", 1, measure="nDCG@10")
 
 
-def test_a_deleted_and_an_archived_version_are_refused(ranker, client):
+def test_a_deleted_and_an_archived_version_are_refused(ranker, client, promotions):
     deleted, archived = ranker.add(0.1), ranker.add(0.1)
     client.delete_model_version("ranker", deleted)
     with pytest.raises(InvalidInput, match=r"no version 2, or it was deleted; its versions are 3, 1"):
@@ -130,7 +126,7 @@ def test_a_deleted_and_an_archived_version_are_refused(ranker, client):
 
 
 @pytest.mark.usefixtures("ranker")
-def test_a_version_that_has_the_alias_is_answered_without_a_decision(client):
+def test_a_version_that_has_the_alias_is_answered_without_a_decision(client, promotions):
     done = rkm.promote("ranker", 1, measure="nDCG@10")
     assert (done.outcome, bool(done), done.moved, done.run_id) == ("in place", True, False, None)
     assert promotions(client) == []
@@ -157,7 +153,7 @@ def test_a_first_version_needs_an_evaluation_by_the_measure_too(ranker):
         rkm.promote("ranker", 1, "canary", "RR", first=True)
 
 
-def test_a_dry_run_moves_and_tags_nothing_and_counts(ranker, client):
+def test_a_dry_run_moves_and_tags_nothing_and_counts(ranker, client, promotions):
     """It shows the decision, so it is one; to promote the version then asks the same question."""
     ranker.add(0.1), ranker.add(0.0)
     before = [ranker.tags("2"), ranker.tags("3")]
@@ -172,7 +168,7 @@ def test_a_dry_run_moves_and_tags_nothing_and_counts(ranker, client):
     assert (moved.moved, moved.decision.is_new, moved.decision.remaining) == (True, False, 18)
 
 
-def test_other_content_and_other_rules_are_refused_with_a_remedy(ranker, client):
+def test_other_content_and_other_rules_are_refused_with_a_remedy(ranker, client, promotions):
     version = ranker.add(0.1, salt=1)
     with pytest.raises(
         ConventionMismatch, match=r"must not be compared.*log each with rankeval_mlflow.log_evaluation\("
@@ -228,7 +224,7 @@ def test_floors_hold_slice_by_slice(ranker, client, tmp_path):
         ({"candidate": [1]}, "candidate", None),
     ],
 )
-def test_bad_use_is_refused_before_anything_is_written(ranker, client, options, argument, found):
+def test_bad_use_is_refused_before_anything_is_written(ranker, client, options, argument, found, promotions):
     version, options = ranker.add(0.1), {"measure": "nDCG@10", "alias": "champion"} | options
     ranker.put("1", "canary")
     with pytest.raises(InvalidInput) as caught:
@@ -254,16 +250,24 @@ def test_where_less_is_better_a_lower_mean_is_a_gain(client):
     assert (done.floors["gain_low"] < done.floors["gain"]).all()
 
 
-def test_the_record_lies_beside_the_evaluation_and_has_its_data(ranker, client):
+def test_the_record_lies_apart_from_the_candidates_and_has_the_data(ranker, client):
+    """In an experiment by the name of the model, or in the one that is named."""
     mlflow.set_experiment("letor")
     better = ranker.add(0.1, data="letor-test")
     mlflow.set_experiment("Default")
     run = client.get_run(rkm.promote("ranker", better, measure="nDCG@10").run_id)
-    assert run.info.experiment_id == client.get_experiment_by_name("letor").experiment_id
+    letor, apart = client.get_experiment_by_name("letor"), client.get_experiment_by_name("ranker promotions")
+    assert run.info.experiment_id == apart.experiment_id
+    kinds = [one.data.tags["rankeval.kind"] for one in client.search_runs([letor.experiment_id])]
+    assert kinds == ["evaluation"]
     (used,) = run.inputs.dataset_inputs
     assert used.dataset.name == "letor-test"
     assert run.info.run_name == "ranker v2 for champion: accepted"
     assert re.search(r"run `[0-9a-f]{32}`", run.data.tags["mlflow.note.content"])
+    taken_back = client.get_run(rkm.rollback("ranker", reason="x").run_id)
+    assert taken_back.info.experiment_id == apart.experiment_id
+    other = client.get_run(rkm.promote("ranker", better, measure="nDCG@10", experiment="releases").run_id)
+    assert client.get_experiment(other.info.experiment_id).name == "releases"
 
 
 def test_what_comes_from_outside_shows_as_text(ranker):

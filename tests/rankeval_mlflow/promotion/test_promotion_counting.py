@@ -122,7 +122,7 @@ def test_deleted_records_and_those_of_other_experiments_count(ranker, client):
     assert promoted(ranker, names).decision.remaining == 17
 
 
-def test_a_spent_budget_is_refused_with_the_ways_on(ranker, client):
+def test_a_spent_budget_is_refused_with_the_ways_on(ranker, client, promotions):
     names = [f"q{number}" for number in range(40)]
     done = promoted(ranker, names, budget=1)
     assert "This is decision 1 of 1, a single release on these queries, tested at 0.05." in done.reason
@@ -131,7 +131,7 @@ def test_a_spent_budget_is_refused_with_the_ways_on(ranker, client):
     assert (spent.value.argument, spent.value.found) == ("budget", "1")
     assert "fresh queries" in spent.value.remedy
     assert "gate of the guard" in spent.value.remedy
-    assert len(client.search_runs(["0"], "tags.`rankeval.kind` = 'promotion'")) == 1
+    assert len(promotions(client)) == 1
     ranker.put(str(int(done.version) - 1))
     assert rkm.promote("ranker", done.version, **ASKED, budget=1).outcome == "rejected", "a free repetition still is"
     assert promoted(ranker, [f"r{number}" for number in range(40)], 0.2, budget=1).moved
@@ -146,14 +146,14 @@ def test_a_spent_budget_is_refused_with_the_ways_on(ranker, client):
         ({"alpha": 0.2, "budget": 80}, "alpha", "0.2", "0.05"),
     ],
 )
-def test_terms_do_not_change_on_the_same_queries(ranker, client, options, argument, found, expected):
+def test_terms_do_not_change_on_the_same_queries(ranker, client, options, argument, found, expected, promotions):
     rejected = rkm.promote("ranker", ranker.add(0.0), **ASKED)
     for version in (rejected.version, ranker.add(0.1)):
         with pytest.raises(LedgerError, match=r"by other terms \(alpha 0.05 over a budget of 20\)") as caught:
             rkm.promote("ranker", version, **ASKED, **options)
         error = caught.value
         assert (error.argument, error.found, error.expected) == (argument, found, expected)
-    assert len(client.search_runs(["0"], "tags.`rankeval.kind` = 'promotion'")) == 1
+    assert len(promotions(client)) == 1
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import rankeval_mlflow as rkm
 from rankeval.errors import InvalidInput
 
 NOTHING = (
-    r"version 2 of ranker has no evaluation of role 'test' to decide by \(.*Log one: rankeval_mlflow\.log_evaluation"
+    r"version 2 of ranker has no evaluation of role 'test' to decide by \(.*log one: rankeval_mlflow\.log_evaluation"
 )
 
 
@@ -64,18 +64,21 @@ def test_the_metrics_of_a_logged_model_count_only_for_their_role(client, evaluat
             rkm.promote("ranker", 2, measure="nDCG@10")
 
 
-def test_a_tag_that_leads_to_the_run_of_another_version_is_not_believed(ranker, client):
-    ranker.add(-0.1)
-    ranker.add(0.2)
-    client.set_model_version_tag("ranker", "2", "rankeval.test.run_id", ranker.runs["3"])
-    with pytest.raises(InvalidInput, match=r"is not the one that was logged for models:/ranker/2: the values differ"):
-        rkm.promote("ranker", 2, measure="nDCG@10", dry_run=True)
+@pytest.mark.parametrize("key", ["rankeval.evaluation", "rankeval.test.run_id"])
+def test_a_tag_that_leads_to_the_run_of_another_version_is_not_believed(ranker, client, key):
+    """The run itself must say whose evaluation it holds. The second tag is that of before."""
+    silent, _ = ranker.add(role=None), ranker.add(0.2)
+    run_id = ranker.runs["3"]
+    client.set_model_version_tag("ranker", silent, key, run_id if "run_id" in key else f"test AP 1 in {run_id}")
+    assert rkm.load_evaluation(f"models:/ranker/{silent}", "test") is not None
+    with pytest.raises(InvalidInput, match=r"does not say that it holds the evaluation of models:/ranker/2.*log one"):
+        rkm.promote("ranker", silent, measure="nDCG@10", dry_run=True)
 
 
 def test_the_evaluation_of_a_deleted_run_does_not_decide(ranker, client):
     version = ranker.add(0.1)
     client.delete_run(ranker.runs[version])
-    with pytest.raises(InvalidInput, match=r"run \w+ was deleted.*mlflow runs restore.*Log one"):
+    with pytest.raises(InvalidInput, match=r"run \w+ was deleted.*mlflow runs restore.*log one"):
         rkm.promote("ranker", version, measure="nDCG@10", dry_run=True)
     with pytest.raises(InvalidInput, match="was deleted"):
         rkm.load_evaluation(ranker.runs[version])

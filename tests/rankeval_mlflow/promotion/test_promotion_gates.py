@@ -51,10 +51,10 @@ def models(client, data):
     client.set_registered_model_alias("ranker", "champion", 1)
 
 
-def everything(client, folder):
+def everything(client, folder, promotions):
     """Return all that runs and versions show, but for the numbers of the model's own runs."""
     shown = []
-    for run in client.search_runs(["0"], "tags.`rankeval.kind` = 'promotion'"):
+    for run in promotions(client):
         shown += [json.dumps(run.data.to_dictionary())]
         path = Path(client.download_artifacts(run.info.run_id, "", str(folder / run.info.run_id)) or "")
         shown += [file.read_text("utf-8", errors="replace") for file in path.rglob("*") if file.is_file()]
@@ -64,7 +64,7 @@ def everything(client, folder):
 
 
 @pytest.mark.usefixtures("models")
-def test_one_call_decides_by_the_logged_models(client, guard, data, tmp_path):
+def test_one_call_decides_by_the_logged_models(client, guard, data, tmp_path, promotions):
     gate = guard.gate(guard.register("shop-test", data), baseline=data.X[:, 3], budget=3)
     done = rkm.promote("ranker", 2, gate=gate)
     assert (done.moved, done.comparison, done.floors) == (True, None, None)
@@ -76,14 +76,14 @@ def test_one_call_decides_by_the_logged_models(client, guard, data, tmp_path):
     assert gate.remaining == 1
     assert gate.decisions()[["system", "accepted"]].to_numpy().tolist() == [["ranker v2", True], ["ranker v3", False]]
     (tmp_path / "found").mkdir()
-    shown = everything(client, tmp_path / "found")
+    shown = everything(client, tmp_path / "found", promotions)
     assert '"decision": "accepted"' in shown
     assert "shop-test" in shown
     for word in ("difference", "p_value", "mean_", "ci_low", "nDCG_at_10"):
         assert word not in shown
     truth = rk.evaluate(data.y, data.X[:, 3], qid=data.qid, measures="nDCG@10")
     assert not re.search(rf"{truth.mean().iloc[0]:.4f}", shown)
-    for run in client.search_runs(["0"], "tags.`rankeval.kind` = 'promotion'"):
+    for run in promotions(client):
         assert run.data.metrics == {}
 
 

@@ -24,14 +24,15 @@ FORBIDDEN = MlflowException(
 )
 
 
-def promotions(client):
-    return client.search_runs(["0"], "tags.`rankeval.kind` = 'promotion'")
+@pytest.fixture
+def outcome(promotions):
+    """Return what tells what the only record says became of the alias."""
 
+    def told(client):
+        (run,) = promotions(client)
+        return run.data.params["decision"], run.data.tags["rankeval.promotion"]
 
-def outcome(client):
-    """Return what the only record says became of the alias."""
-    (run,) = promotions(client)
-    return run.data.params["decision"], run.data.tags["rankeval.promotion"]
+    return told
 
 
 def refusing(monkeypatch, method, error=FORBIDDEN):
@@ -41,7 +42,7 @@ def refusing(monkeypatch, method, error=FORBIDDEN):
     monkeypatch.setattr(mlflow.MlflowClient, method, refused)
 
 
-def test_an_alias_that_went_elsewhere_meanwhile_is_left_there(ranker, client, meanwhile):
+def test_an_alias_that_went_elsewhere_meanwhile_is_left_there(ranker, client, meanwhile, outcome):
     better, other = ranker.add(0.1), ranker.add(0.1)
     meanwhile("set_model_version_tag", lambda: ranker.put(other))
     done = rkm.promote("ranker", better, measure="nDCG@10")
@@ -53,7 +54,7 @@ def test_an_alias_that_went_elsewhere_meanwhile_is_left_there(ranker, client, me
     assert said.startswith("overtaken Meanwhile the alias went to version 3")
 
 
-def test_an_alias_that_is_moved_on_is_noticed(ranker, client, monkeypatch):
+def test_an_alias_that_is_moved_on_is_noticed(ranker, client, monkeypatch, outcome):
     """Somebody else moves it right after us: the last reading sees it."""
     better, other = ranker.add(0.1), ranker.add(0.1)
     real = mlflow.MlflowClient.set_registered_model_alias
@@ -91,7 +92,9 @@ def test_the_last_of_two_that_both_passed_the_second_reading_is_told(ranker, cli
 
 
 @pytest.mark.parametrize("method", ["set_model_version_tag", "set_registered_model_alias"])
-def test_without_the_right_to_edit_the_model_nothing_moves_and_the_record_says_why(ranker, client, monkeypatch, method):
+def test_without_the_right_to_edit_the_model_nothing_moves_and_the_record_says_why(
+    ranker, client, monkeypatch, method, outcome
+):
     version = ranker.add(0.1)
     refusing(monkeypatch, method)
     with pytest.raises(TrackingError, match=r"does not let this user (tag|move).*403"):
@@ -111,7 +114,7 @@ def test_without_the_right_to_write_runs_the_alias_stays(ranker, monkeypatch):
     assert "rankeval.promotion.champion" not in ranker.tags(version)
 
 
-def test_a_record_that_is_sent_later_moves_nothing(ranker, client, monkeypatch):
+def test_a_record_that_is_sent_later_moves_nothing(ranker, client, monkeypatch, promotions):
     from rankeval_mlflow.delivery.sending import send
 
     version = ranker.add(0.1)
@@ -154,7 +157,7 @@ def unreadable_after_the_move(monkeypatch, *, lost=False):
     monkeypatch.setattr(mlflow.MlflowClient, "set_registered_model_alias", moved)
 
 
-def test_an_alias_that_moved_and_cannot_be_read_again_is_never_said_not_to_have_moved(ranker, client):
+def test_an_alias_that_moved_and_cannot_be_read_again_is_never_said_not_to_have_moved(ranker, client, outcome):
     version = ranker.add(0.1)
     with pytest.MonkeyPatch.context() as patched:
         unreadable_after_the_move(patched)
@@ -164,7 +167,7 @@ def test_an_alias_that_moved_and_cannot_be_read_again_is_never_said_not_to_have_
     assert outcome(client)[1].startswith("moved from 1 to 2 Beware")
 
 
-def test_a_move_of_which_nothing_is_known_is_said_to_be_unknown(ranker, client):
+def test_a_move_of_which_nothing_is_known_is_said_to_be_unknown(ranker, client, outcome):
     version = ranker.add(0.1)
     with pytest.MonkeyPatch.context() as patched:
         unreadable_after_the_move(patched, lost=True)

@@ -91,6 +91,81 @@ def test_without_an_earlier_version_nothing_moves(ranker, client):
     assert ranker.holder() == "2"
 
 
+def test_no_tag_speaks_against_the_version_that_has_the_alias_again(champions):
+    """Version 2 was tried against 3 and rejected; after the rollback it is in use, and the record has the rest."""
+    rejected = rkm.promote("ranker", 2, measure="nDCG@10")
+    assert champions.tags("2")["rankeval.rejection.champion"] == f"rejected against 3 in {rejected.run_id}"
+    back = rkm.rollback("ranker", reason="slow")
+    assert back.version == "2"
+    assert [key for key in champions.tags("2") if "rejection" in key] == []
+    assert champions.tags("2")["rankeval.promotion.champion"].startswith("accepted over 1 in ")
+    assert champions.tags("3")["rankeval.promotion.champion"] == f"rolled back to 2 in {back.run_id}"
+
+
+def test_a_version_that_is_accepted_at_last_has_no_tag_of_its_rejection(ranker):
+    version = ranker.add(0.1)
+    assert not rkm.promote("ranker", version, measure="nDCG@10", margin=0.3)
+    assert "rankeval.rejection.champion" in ranker.tags(version)
+    assert rkm.promote("ranker", version, measure="nDCG@10").moved
+    assert "rankeval.rejection.champion" not in ranker.tags(version)
+
+
+def by_rollback(_):
+    assert rkm.rollback("ranker", reason="x").version == "1"
+
+
+def by_hand(ranker):
+    ranker.put("1")
+
+
+def by_promotion(_):
+    assert rkm.promote("ranker", 1, measure="nDCG@10", claim="not_worse", margin=1.0).moved
+
+
+@pytest.mark.parametrize("back", [by_rollback, by_hand, by_promotion])
+def test_a_promotion_that_had_ended_is_no_rival_however_the_alias_came_back(ranker, back):
+    """No later promotion says "Beware" of it."""
+    assert rkm.promote("ranker", ranker.add(0.1), measure="nDCG@10").moved
+    back(ranker)
+    done = rkm.promote("ranker", ranker.add(0.3), measure="nDCG@10")
+    assert (done.moved, done.alias_before) == (True, "1")
+    assert "Beware" not in done.reason
+
+
+def test_a_rival_that_was_champion_once_is_told_all_the_same(ranker, meanwhile, monkeypatch, tmp_path):
+    """Two machines promote over version 1, one of them a version that 1 has replaced before."""
+    assert rkm.promote("ranker", ranker.add(0.1), measure="nDCG@10").moved
+    by_promotion(ranker)
+    new = ranker.add(0.3)
+
+    def other_machine():
+        with monkeypatch.context() as patched:
+            patched.setenv("RANKEVAL_SPOOL", str(tmp_path / "other-machine"))
+            assert rkm.promote("ranker", 2, measure="nDCG@10").moved
+
+    meanwhile("set_registered_model_alias", other_machine)
+    done = rkm.promote("ranker", new, measure="nDCG@10")
+    assert (done.moved, ranker.holder()) == (True, new)
+    assert "Beware: version 2 of ranker was accepted over version 1 too" in done.reason
+
+
+def test_a_rollback_between_the_steps_of_a_promoter_is_seen(champions, meanwhile, monkeypatch, tmp_path):
+    """The promoter on another machine has read the alias for the first time: it leaves it where the rollback put it."""
+    better = champions.add(0.6)
+
+    def other_machine():
+        with monkeypatch.context() as patched:
+            patched.setenv("RANKEVAL_SPOOL", str(tmp_path / "other-machine"))
+            assert rkm.rollback("ranker", reason="slow").moved
+
+    meanwhile("set_model_version_tag", other_machine)
+    done = rkm.promote("ranker", better, measure="nDCG@10")
+    assert (done.outcome, champions.holder()) == ("overtaken", "2")
+    assert "Meanwhile the alias went to version 2" in done.reason
+    again = rkm.promote("ranker", better, measure="nDCG@10")
+    assert (again.moved, "Beware" in again.reason) == (True, False)
+
+
 @pytest.mark.parametrize("reason", ["", "  ", None])
 def test_a_rollback_needs_a_reason(champions, reason):
     with pytest.raises(InvalidInput) as caught:

@@ -55,18 +55,6 @@ def test_every_spelling_leads_to_the_evaluation(registered, small, assert_same, 
     assert_same(rkm.load_evaluation(name, "test"), small())
 
 
-def test_what_a_name_means_is_told_whole(registered):
-    with asking(None, "all") as client:
-        found = resolve(client, "ranker@champion")
-        model = resolve(client, registered.model)
-    assert (found.run_id, found.model_id, found.version) == (
-        registered.tracked.run_id,
-        registered.model.model_id,
-        ("ranker", "1"),
-    )
-    assert (model.run_id, model.model_id, model.version) == (found.run_id, found.model_id, None)
-
-
 WRONG = {
     "0" * 32: "there is no run '0{32}' in the store; `rankeval mlflow list` shows",
     "../0": "unknown registered model '..'; known are: ranker",
@@ -121,7 +109,7 @@ def test_several_evaluations_of_a_model_are_told_apart_by_role_and_content(small
         assert_same(rkm.load_evaluation(name, "dev"), small(seed=1))
         assert_same(rkm.load_evaluation(name, "test"), small())
     with asking(None, "it") as asked:
-        assert resolve(asked, model, "test").run_id == again.run_id, "the newest of equal ones"
+        assert resolve(asked, model, "test").info.run_id == again.run_id, "the newest of equal ones"
     with pytest.raises(InvalidInput, match="no evaluation of role 'train'"):
         rkm.load_evaluation(model.model_uri, "train")
     rkm.log_evaluation(small(seed=2), "test", model_id=model.model_id)
