@@ -247,9 +247,8 @@ def test_a_comparison_has_its_result_data_settings_and_intervals(page, logged):
     assert EVIL_SYSTEM in params["systems"]
     assert len(params["systems"]) < 300
     metrics = dict(values(tab, "Metric"))
-    assert {f"comparison/ltr nDCG_at_10 {end}" for end in ("difference", "p_adjusted", "ci_low_adjusted")} <= set(
-        metrics
-    )
+    assert {f"difference/nDCG_at_10{end}" for end in ("", "_p_adjusted", "_ci_low", "_ci_high")} <= set(metrics)
+    assert params["system"] == "ltr"
 
 
 def test_the_page_of_a_comparison_shows_its_result_first(page, logged, tmp_path):

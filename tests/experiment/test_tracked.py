@@ -89,7 +89,7 @@ def test_a_run_has_a_parent_with_the_comparison_and_a_child_per_ranker(tmp_path,
         path = client.download_artifacts(children[0].info.run_id, f"rankeval/{role}/report.html", str(tmp_path))
         assert (result.guard.line in html.unescape(Path(path).read_text())) is is_said
     assert parent.data.tags["rankeval.headline"] == result.comparison.headline
-    assert "comparison/boosted-trees nDCG_at_10 difference" in parent.data.metrics
+    assert "difference/nDCG_at_10" in parent.data.metrics
     artifacts = {entry.path for entry in client.list_artifacts(parent.info.run_id)}
     assert artifacts >= {"rankeval", "experiment.yaml", "comparison.csv"}
     reports = {file.path for file in client.list_artifacts(result.tracked.run_id, "rankeval/record")}

@@ -167,9 +167,9 @@ def test_it_is_logged_to_mlflow(opened):
     from rankeval_mlflow.views import render
 
     node = comparison_node(opened)
-    assert node.metrics["comparison/final nDCG_at_10 mean"] == opened.means["mean"][0]
-    assert node.metrics["comparison/final AP ci_low"] == opened.means["ci_low"][1]
-    assert "comparison/final gm_AP ci_low" not in node.metrics
+    assert node.metrics["mean/nDCG_at_10"] == opened.means["mean"][0]
+    assert node.metrics["mean/AP_ci_low"] == opened.means["ci_low"][1]
+    assert "mean/gm_AP_ci_low" not in node.metrics
     assert node.tags["rankeval.headline"] == opened.headline
     (drawing,) = node.renderings
     page = render(drawing.kind, node.files[drawing.source], drawing.options)["report.html"].decode()

@@ -41,8 +41,9 @@ def test_one_system_has_its_mean_and_interval_as_metrics(systems, assert_same, c
     one = comparison_of_one("ltr@2", systems["ltr@2"])
     run = client.get_run(rkm.log_comparison(one).run_id)
     row = one.means.iloc[0]
-    for end in ("mean", "ci_low", "ci_high"):
-        assert run.data.metrics[f"comparison/ltr_at_2 nDCG_at_10 {end}"] == row[end]
+    for column, end in {"mean": "", "ci_low": "_ci_low", "ci_high": "_ci_high"}.items():
+        assert run.data.metrics[f"mean/nDCG_at_10{end}"] == row[column]
+    assert run.data.params["system"] == "ltr@2"
     assert len(run.data.metrics) == 3 * len(one.means)
     assert run.data.tags["rankeval.headline"] == one.headline
     content = artifact(client, run.info.run_id, "rankeval/comparison/comparison.json", tmp_path).decode()

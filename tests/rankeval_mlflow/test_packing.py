@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import itertools
 import json
 import time
 from dataclasses import replace
@@ -19,7 +20,7 @@ from rankeval.evaluation import from_bytes, to_bytes
 from rankeval.tracking import LoggedData, RunRecord
 from rankeval_mlflow.delivery.payload import DatasetUse, Rendering, Scores
 from rankeval_mlflow.packing.record import record_node
-from rankeval_mlflow.packing.results import MOST_AGAINST, MOST_PAIRS, comparison_node, evaluation_node
+from rankeval_mlflow.packing.results import comparison_node, dataset_use, evaluation_node
 
 DATA = LoggedData("letor", "ab" * 32, "dev", 160, 20, "/data/letor.txt")
 
@@ -36,7 +37,7 @@ def ends_of(evaluation, keys):
 
 def test_an_evaluation_is_one_node(small):
     evaluation = small()
-    node = evaluation_node(evaluation, "dev", DATA, "The guard says so.")
+    node = evaluation_node(evaluation, "dev", dataset_use(DATA), "The guard says so.")
     keys = ("nDCG_at_10", "AP", "P__rel.2_at_5")
     whole = to_bytes(evaluation)
     assert (node.name, node.label, node.metrics, node.children) == ("ridge", "dev", {}, ())
@@ -74,7 +75,7 @@ def test_an_evaluation_is_one_node(small):
 
 
 def test_an_evaluation_at_a_step_is_a_piece_of_its_own(small):
-    node = evaluation_node(small(), "dev", DATA, step=3)
+    node = evaluation_node(small(), "dev", dataset_use(DATA), step=3)
     assert (node.label, node.scores[0].role, node.scores[0].step) == ("dev/step-3", "dev", 3)
     assert set(node.files) == {"rankeval/dev/step-3/evaluation.parquet"}
     (drawing,) = node.renderings
@@ -109,7 +110,7 @@ def test_aggregates_that_are_not_finite_are_told_and_not_sent(small):
     evaluation = small()
     scores = evaluation.scores.copy()
     scores[0, 1], scores[:, 2] = np.nan, np.inf
-    node = evaluation_node(replace(evaluation, scores=scores), "dev", DATA)
+    node = evaluation_node(replace(evaluation, scores=scores), "dev")
     assert set(node.scores[0].metrics) == {"nDCG_at_10", "nDCG_at_10_ci_low", "nDCG_at_10_ci_high"}
     assert node.facts["dev"]["not_finite"] == {"AP": "nan", "P__rel.2_at_5": "inf"}
 
@@ -119,7 +120,7 @@ def systems(small):
     return {name: small(name, seed=seed) for seed, name in enumerate(("bm25", "ltr@2", "bert/large"))}
 
 
-SIGNS = ("difference", "p_adjusted", "ci_low_adjusted", "ci_high_adjusted")
+SIGNS = {"difference": "", "p_adjusted": "_p_adjusted", "ci_low_adjusted": "_ci_low", "ci_high_adjusted": "_ci_high"}
 
 
 def test_a_comparison_is_one_node(systems):
@@ -129,7 +130,9 @@ def test_a_comparison_is_one_node(systems):
     digest = systems["bm25"].judgments_digest
     profile = {"num_rows": 160, "num_queries": 20}
     assert node.datasets == (DatasetUse("letor", digest, "test", None, profile),)
+    best = max(("ltr@2", "bert/large"), key=lambda name: systems[name].aggregate()["nDCG@10"])
     assert node.params == {
+        "system": best,
         "baseline": "bm25",
         "systems": "ltr@2, bert/large",
         "measures": "nDCG@10, AP, P(rel=2)@5",
@@ -150,10 +153,10 @@ def test_a_comparison_is_one_node(systems):
     back = from_bytes(node.files[held["bert/large"]])
     assert back.scores.tolist() == systems["bert/large"].scores.tolist()
     expected = {
-        f"final/{ {'ltr@2': 'ltr_at_2', 'bert/large': 'bert_large'}[row.system] } {key} {sign}": getattr(row, sign)
+        f"difference/final/{rk.measure(row.measure).key}{end}": getattr(row, column)
         for row in comparison.table.itertuples()
-        for key in [str(rk.measure(row.measure).key)]
-        for sign in SIGNS
+        for column, end in SIGNS.items()
+        if row.system == best
     }
     assert node.metrics == expected
     settings = node.facts["final"]["settings"]
@@ -184,44 +187,56 @@ def frames(n_systems, n_queries=6):
     return {f"s{n:03}": pd.DataFrame({"AP": rng.random(n_queries)}, index=index) for n in range(n_systems)}
 
 
-def test_all_differences_from_a_baseline_are_metrics():
-    """Of a hundred systems too, which is more than a screen shows."""
-    node = comparison_node(rk.compare(frames(100), baseline="s000"))
-    assert {name.split("/")[1].split()[0] for name in node.metrics} == {f"s{n:03}" for n in range(1, 100)}
-    assert len(node.metrics) == 99 * len(SIGNS)
-    assert node.facts["comparison"]["left_out"] == ""
+def test_no_metric_of_a_comparison_has_the_name_of_a_system(small):
+    """So that ten releases, each against the one before, are one column and one chart."""
+    names = [f"v{number}" for number in range(10)]
+    systems = {name: small(name, seed=seed) for seed, name in enumerate(names)}
+    nodes = [
+        comparison_node(rk.compare({old: systems[old], new: systems[new]}, baseline=old))
+        for old, new in itertools.pairwise(names)
+    ]
+    keys = {f"difference/{key}{end}" for key in ("nDCG_at_10", "AP", "P__rel.2_at_5") for end in SIGNS.values()}
+    assert {frozenset(node.metrics) for node in nodes} == {frozenset(keys)}
+    assert [(node.params["baseline"], node.params["system"]) for node in nodes] == list(itertools.pairwise(names))
+    gains = np.diff([systems[name].aggregate()["AP"] for name in names])
+    assert [node.metrics["difference/AP"] for node in nodes] == pytest.approx(gains)
+
+
+def test_against_a_baseline_the_metrics_are_those_of_the_best_of_the_others():
+    """Of a hundred systems too, and if the baseline is better; the table has every pair."""
+    given = frames(100)
+    given["s000"] += 1
+    compared = rk.compare(given, baseline="s000")
+    node = comparison_node(compared)
+    means = {name: frame["AP"].mean() for name, frame in given.items() if name != "s000"}
+    best = max(means, key=means.get)
+    assert (node.params["baseline"], node.params["system"]) == ("s000", best)
+    assert node.metrics["difference/AP"] == pytest.approx(means[best] - given["s000"]["AP"].mean())
+    assert len(node.metrics) == len(SIGNS)
+    assert node.files["rankeval/comparison/table.csv"].count(b"\n") == 100
     assert not any(path.endswith(".parquet") for path in node.files)
     assert node.datasets == ()
     assert node.params["systems"].startswith("s001, s002")
 
 
-@pytest.mark.parametrize(("n_systems", "n_rows"), [(22, 231), (24, MOST_PAIRS)])
-def test_of_very_many_pairs_the_best_system_has_metrics_and_what_is_left_out_is_said(n_systems, n_rows):
-    """22 systems make 231 pairs, and 24 make 276."""
-    compared = rk.compare(frames(n_systems))
-    node = comparison_node(compared)
-    assert len([name for name in node.metrics if name.endswith(" difference")]) == n_rows
-    left = node.facts["comparison"]["left_out"]
-    assert left == ("" if n_systems == 22 else "Metrics show 250 of 276 rows; table.csv and comparison.json have all.")
-    assert left in node.sections["comparison"].replace("\\", "")
-    rows = compared.table.to_dict("records")
-    means = {row["baseline"]: row["mean_baseline"] for row in rows}
-    means |= {row["system"]: row["mean_system"] for row in rows}
-    best = max(means, key=means.get)
-    assert len([name for name in node.metrics if best in name and name.endswith(" difference")]) == n_systems - 1
+@pytest.mark.parametrize(("n_systems", "n_metrics"), [(2, 4), (3, 0)])
+def test_without_a_baseline_two_systems_have_a_difference_and_more_have_none(n_systems, n_metrics):
+    """Nobody knows which of the pairs a reader would follow."""
+    node = comparison_node(rk.compare(frames(n_systems)))
+    assert len(node.metrics) == n_metrics
+    assert {"system", "baseline"} & set(node.params) == ({"system", "baseline"} if n_metrics else set())
 
 
-def test_rows_over_all_queries_are_metrics_before_those_of_parts(monkeypatch, small):
-    monkeypatch.setattr("rankeval_mlflow.packing.results.MOST_AGAINST", 4)
+def test_differences_on_collections_stand_beside_those_on_all(small):
     given = {
         name: {"news": small(name, seed=k), "web": small(name, seed=k + 5, qid=np.arange(100, 120))}
         for k, name in enumerate(("bm25", "ltr"))
     }
-    node = comparison_node(rk.compare(given, baseline="bm25", n_resamples=99))
-    differences = [name for name in node.metrics if name.endswith(" difference")]
-    assert len(differences) == 4
-    assert sum(name.startswith("comparison/ltr ") for name in differences) == 3
-    assert MOST_AGAINST > 4
+    compared = rk.compare(given, baseline="bm25", measures="AP", n_resamples=99)
+    node = comparison_node(compared)
+    found = {name: value for name, value in node.metrics.items() if name.endswith("/AP")}
+    assert list(found) == ["difference/AP", "difference/news/AP", "difference/web/AP"]
+    assert sorted(found.values()) == sorted(compared.table["difference"])
 
 
 LONG = "x" * 10_000
@@ -235,9 +250,8 @@ def test_names_of_10_000_characters_become_names_that_a_store_takes(small, basel
     began = time.process_time()
     node = comparison_node(compared)
     assert time.process_time() - began < 5
-    assert len(node.metrics) == len(compared.table) * len(SIGNS)
-    assert {name.rsplit(" ", 1)[1] for name in node.metrics} == set(SIGNS)
-    assert max(map(len, node.metrics)) <= 250
+    assert len(node.metrics) == (0 if baseline is None else 3 * len(SIGNS))
+    assert max(map(len, node.metrics), default=0) <= 250
     assert max(len(path.rsplit("/", 1)[1]) for path in node.files) < 120
     assert len({path.lower() for path in node.files}) == 5
     assert max(len(value) for value in (*node.params.values(), *node.tags.values())) <= 6000, "as MLflow takes them"
@@ -251,7 +265,6 @@ def test_systems_whose_names_make_one_file_name_have_a_file_each(small):
     node = comparison_node(rk.compare(systems, baseline="a/b"))
     held = {each["system"]: each["path"] for each in node.facts["comparison"]["evaluations"]}
     assert len({path.lower() for path in held.values()}) == 3
-    assert len(node.metrics) == 2 * 3 * len(SIGNS)
     assert {from_bytes(node.files[path]).name for path in held.values()} == {"1", "2", "3"}
 
 
@@ -273,7 +286,7 @@ def test_a_record_is_a_tree_of_nodes_with_its_parts_put_together(small):
     assert (node.name, node.label) == ("run", "record")
     assert node.params["depth"] == "3"
     assert node.params["long"].endswith("(cut, 7000 characters)")
-    assert json.loads(node.files["rankeval/params.json"]) == {"long": "x" * 7000}
+    assert json.loads(node.files["rankeval/record/params.json"]) == {"long": "x" * 7000}
     assert node.metrics == {"seconds": 1.0, "nDCG_at_10": 0.5}
     facts = node.facts["record"]
     assert facts["not_finite"] == {"worse": "-inf"}
@@ -282,7 +295,7 @@ def test_a_record_is_a_tree_of_nodes_with_its_parts_put_together(small):
     assert node.facts["dev"]["data"]["name"] == "letor"
     assert node.tags["team"] == "search"
     assert node.files["notes.txt"] == b"notes"
-    assert node.scores == evaluation_node(evaluation, "dev", DATA).scores
+    assert node.scores == evaluation_node(evaluation, "dev", dataset_use(DATA)).scores
     assert [(use.name, use.role) for use in node.datasets] == [("letor", "dev"), ("other", "dev"), ("letor", "test")]
     assert list(node.sections) == ["dev"]
     first, last = node.children
@@ -326,6 +339,10 @@ def test_the_run_of_an_experiment_has_the_metrics_of_the_best_ranker(experiment)
     assert (node.params["measure"], node.params["data"], node.params["test/data"]) == ("nDCG@10", "letor", "held-out")
     assert node.params["role"] == "dev, test"
     assert node.scores == ()
+    for child, inside in zip(experiment.children, node.children, strict=True):
+        gain = child.evaluations["test"].aggregate() - experiment.children[0].evaluations["test"].aggregate()
+        own = None if child.name == "bm25" else pytest.approx(gain["nDCG@10"])
+        assert inside.metrics.get("difference/nDCG_at_10") == own, "of each candidate from the baseline"
     assert [(use.name, use.role) for use in node.datasets] == [("letor", "dev"), ("held-out", "test")]
 
 
@@ -384,6 +401,7 @@ def test_a_record_has_its_folds_as_steps_and_its_ranker_as_a_model(made):
     assert "rankeval/record/folds.csv" in node.files
     (model,) = node.models
     assert (model.name, model.model_type) == ("ridge_1_a", "ranker")
+    assert (node.params["estimator"], node.params["alpha"]) == ("Ridge", "1.0")
     assert "MLmodel" in model.files
 
 

@@ -258,11 +258,12 @@ def test_randomized_and_halving(data, client):
 
 def test_the_best_settings_only(data, client):
     """As MLflow's max_tuning_runs; the table has all."""
-    rkm.autolog(log_models=False, max_tuning_runs=1, log_folds=False)
+    rkm.autolog(log_models=False, max_tuning_runs=1)
     search = _search(Ridge(), {"estimator__alpha": [1.0, 1e6, 10.0]}).fit(*data)
     (parent,), (child,) = _runs(client)
     assert child.data.params["alpha"] == str(search.best_params_["estimator__alpha"])
-    assert "nDCG_at_10_fold" not in child.data.metrics
+    assert parent.data.params["alpha"] == child.data.params["alpha"]
+    assert parent.data.params["fit_intercept"] == "True"
     path = client.download_artifacts(parent.info.run_id, "rankeval/search/cv_results.csv")
     assert len(pd.read_csv(path)) == 3
 
@@ -305,7 +306,7 @@ def test_means_of_a_search_stay_apart_from_an_evaluation_in_the_run(first, data,
 
 @pytest.mark.parametrize("order", ["alone", "mlflow first", "mlflow last"])
 def test_cross_validate_of_scikit_learn(order, data, client):
-    """One run with a nested run of each fold, and no run of a fold beside it."""
+    """One run, with the folds as steps and the parameters of the ranker."""
     _switched_on(order)
     result = sklearn.model_selection.cross_validate(
         rk.QueryRanker(Ridge()), *data, cv=rk.QueryKFold(3), scoring=rk.make_scorer(["nDCG@10", "AP"])
@@ -314,14 +315,16 @@ def test_cross_validate_of_scikit_learn(order, data, client):
     assert parent.info.run_name == "cross-validation of Ridge"
     assert parent.data.metrics["nDCG_at_10"] == pytest.approx(result["test_nDCG@10"].mean())
     assert parent.data.metrics["AP_sd"] == pytest.approx(result["test_AP"].std(ddof=1))
-    assert len(children) == 3
+    assert len(client.get_metric_history(parent.info.run_id, "AP_fold")) == 3
+    assert (parent.data.params["estimator"], parent.data.params["alpha"]) == ("Ridge", "1.0")
+    assert not children
 
 
 def test_cross_validate_of_ours(data, client):
     """However it was imported; searches inside are parts of it."""
     from rankeval import cross_validate
 
-    rkm.autolog()
+    rkm.autolog(log_folds=True)
     cross_validate(_search(Ridge(), {"estimator__alpha": [1.0, 5.0]}), *data, cv=3, measures="AP", name="nested")
     (parent,), children = _runs(client)
     assert parent.info.run_name == "nested"

@@ -95,7 +95,7 @@ def test_an_evaluation_by_mlflow_and_a_cross_validation_say_it_too(caplog):
         mlflow.models.evaluate(data=frame, **options, evaluator_config=config)
     assert len([said for said in caplog.messages if "no ledger knows" in said]) == 1
     recording._say_once.cache_clear()
-    rkm.log_cross_validation(rk.cross_validate(Ridge(), DATA, measures="AP", cv=2), role="test", fold_runs=False)
+    rkm.log_cross_validation(rk.cross_validate(Ridge(), DATA, measures="AP", cv=2), role="test")
     assert len([said for said in caplog.messages if "no ledger knows" in said]) == 2
 
 
