@@ -268,6 +268,10 @@ class UnusableWeights(Refusal):
     """A search of scikit-learn gives a scorer weights that differ within a query."""
 
 
+class UnusableColumns(Refusal):
+    """A search of scikit-learn gives a scorer no column that a measure reads, or one with missing numbers."""
+
+
 class ConflictingQueryIds(MissingQueryIds):
     """Two sources of query ids disagree; a BaseException, as every `Refusal`."""
 

@@ -34,10 +34,12 @@ from rankeval.collection.convention import Convention, rules_of_call
 from rankeval.contamination.streamed import StreamedCheck
 from rankeval.errors import InvalidInput
 from rankeval.evaluation import DEFAULT_MEASURES
+from rankeval.evaluation.front_door import columns_read
 from rankeval.evaluation.merging import merged
 from rankeval.evaluation.result import Evaluation, from_bytes
 from rankeval.evaluation.scoring import bound_measures, warned_if_empty
 from rankeval.evaluation.weights import refuse_unusable
+from rankeval.join.joined import role_of
 from rankeval.measures import Measure
 from rankeval.measures import measures as parse_measures
 from rankeval_spark.parts import PART, Note, PartScores, PartScoring, as_raised, score_columns
@@ -263,6 +265,7 @@ def evaluate(
     relevance: str,
     score: str,
     docid: str | None = None,
+    columns: Mapping[str, str] | Sequence[str] | str | None = None,
     measures: str | Measure | Iterable[str | Measure] = DEFAULT_MEASURES,
     convention: str | Convention = "rankeval",
     ties: str | None = None,
@@ -289,6 +292,8 @@ def evaluate(
         The columns with the query of each row (text or whole numbers), its relevance and its score (numbers).
     docid : str, optional
         The column with the document of each row; ``ties="docid"`` reads it, and no document may stand twice in a query.
+    columns : list of str, mapping of str to str, or str, optional
+        Columns that measures read, as in `rankeval.evaluate_dataset`.
     measures : str, Measure or iterable of them
         The measures to compute.
     convention : str or Convention
@@ -331,13 +336,14 @@ def evaluate(
     if partitions is not None:
         check_count("partitions", partitions)
     names = {"qid": qid, "relevance": relevance, "score": score, "docid": docid, "query_weight": query_weight}
+    names |= {role_of(column): name for column, name in columns_read(columns, asked, rules).items()}
     rows = chosen_columns(df, names)
     check = StreamedCheck.current()
     watch = df.sparkSession.sparkContext.broadcast(check.snapshot()) if check.is_needed else None
     mapped = rules.ties in ("best", "worst") and any(one.gain_map for one in bound)
     scoring = PartScoring(rules, asked, name, needs_grades=mapped, watch=watch)
     whole = by_query(rows, partitions_for(rows) if partitions is None else int(partitions))
-    columns = score_columns([label for label, _ in asked], query_weight is not None)
+    shown = score_columns([label for label, _ in asked], query_weight is not None)
     text_ids = rows.schema["qid"].dataType.typeName() == "string"
     with ExitStack() as failing:
         if watch is not None:
@@ -351,7 +357,7 @@ def evaluate(
         for evidence in found["evidence"].to_pylist():
             check.add(None if evidence is None else pickle.loads(evidence))  # noqa: S301 - our own workers wrote it
         check.refuse(action="evaluate")
-        return SparkEvaluation(parts.rows, columns, text_ids=text_ids, forget=failing.pop_all().close)
+        return SparkEvaluation(parts.rows, shown, text_ids=text_ids, forget=failing.pop_all().close)
 
 
 def _refuse_order_of_rows(rules: Convention) -> None:

@@ -30,6 +30,7 @@ from rankeval.evaluation.scoring import score_part
 from rankeval.evaluation.weights import part_weights
 from rankeval.join.joined import join_arrays
 from rankeval.measures import Measure
+from rankeval.streaming.rows import as_columns
 from rankeval_spark.rows import Gap, gaps_of, unpacked
 
 PART = "note string, evidence binary, part binary"
@@ -102,14 +103,16 @@ class PartScoring:
             return {"error": (type(error).__name__, error.fields)}, None, None
 
     def _scored(self, table: pa.Table) -> tuple[Note, bytes | None, bytes]:
-        columns = {name: table[name] for name in table.column_names}
-        y, score, qid, docid = columns["relevance"], columns["score"], columns["qid"], columns.get("docid")
-        joined = join_arrays(y, score, qid, docid=docid, convention=self.convention)
-        weights = part_weights(columns["query_weight"], joined) if "query_weight" in columns else None
+        given = as_columns(table)
+        joined = join_arrays(**given, convention=self.convention)
+        weights = part_weights(table["query_weight"], joined) if "query_weight" in table.column_names else None
         evaluation = score_part(joined, self.asked, weights=weights, name=self.name)
         grades = np.unique(joined.relevance).astype(np.float64).tolist() if self.needs_grades else []
         note: Note = {"weighs": weights is None or bool((weights > 0).any()), "grades": grades}
-        evidence = None if self.watch is None else self.watch.value.evidence(y, qid, docid=docid, score=score)
+        evidence = None
+        if self.watch is not None:
+            rows = {role: given[role] for role in ("docid", "score")}
+            evidence = self.watch.value.evidence(given["y"], given["qid"], **rows)
         return note, None if evidence is None else pickle.dumps(evidence), to_bytes(evaluation)
 
 

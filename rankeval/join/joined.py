@@ -16,8 +16,9 @@ The trap: the levels of a chunk are those of its own labels. A code means nothin
 
 from __future__ import annotations
 
+import ast
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
@@ -43,6 +44,8 @@ CHUNK = 2**19
 
 DEEPEST = 2**40
 """Deeper than any list."""
+
+_ROLE = "columns"
 
 _FEW_LABELS = 64
 """Whole labels over so short a range are counted off from the lowest, and not sorted."""
@@ -366,7 +369,12 @@ def number_column(values: ArrayLike, name: str) -> Floats:
 
 def role_of(column: str) -> str:
     """Return the argument that a column is, in messages and among the columns of a file."""
-    return f"columns[{column!r}]"
+    return f"{_ROLE}[{column!r}]"
+
+
+def columns_of_roles(roles: Iterable[str]) -> dict[str, str]:
+    """Return the roles that `role_of` made, by the names of the columns."""
+    return {ast.literal_eval(role.removeprefix(_ROLE))[0]: role for role in roles if role.startswith(f"{_ROLE}[")}
 
 
 def join_arrays(

@@ -456,8 +456,8 @@ class Measure:
                     found=few(list(known)) if known else "empty",
                     expected=f"the column {name!r}",
                     where=str(self),
-                    remedy=f"give columns={{{name!r}: ...}} with a number for each row, or columns=[{name!r}] of a "
-                    "frame; judgments and a run have no such rows",
+                    remedy=f"give columns={{{name!r}: ...}} with a number for each row, or with the name of a frame's "
+                    "column; judgments and a run have no such rows",
                 )
 
     @property

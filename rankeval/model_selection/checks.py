@@ -21,7 +21,7 @@ import numpy as np
 from rankeval.collection.convention import Convention, get_convention
 from rankeval.errors import InvalidInput, UnknownName, warn
 from rankeval.evaluation.scoring import bound_measures
-from rankeval.join.judged import NO_GROUPS, Judged
+from rankeval.join.judged import NO_GROUPS, Column, Judged
 from rankeval.measures import LabelledMeasure, Measure
 from rankeval.measures import measures as parse_measures
 from rankeval.model_selection.boosters import library
@@ -57,7 +57,7 @@ def check_measures(
             )
     with np.errstate(all="ignore"):  # two rows without a relevant one give 0/0
         for one in bound_measures([one for _, one in found], rules):
-            one.values(_two_rows())
+            one.values(_two_rows(one))
     return found
 
 
@@ -83,10 +83,11 @@ def for_other_processes(measure: Any, convention: str | Convention) -> Any:
     return measure if all(one.family.is_known_everywhere for _, one in found) else found[0][1]
 
 
-def _two_rows() -> Judged:
+def _two_rows(one: Measure) -> Judged:
     """Return a query of two rows that are not relevant: the least that a kernel can be called with."""
-    zeros = np.zeros(2, dtype=np.int64)
-    return Judged(np.array([0, 2]), np.array([0]), zeros, np.array([[2]]), NO_GROUPS, queries=zeros[:1])
+    zeros, ends = np.zeros(2, dtype=np.int64), np.array([0, 2])
+    columns = {name: Column.of(np.zeros(2), ends) for name in one.columns.values()}
+    return Judged(ends, np.array([0]), zeros, np.array([[2]]), NO_GROUPS, queries=zeros[:1], columns=columns)
 
 
 def signs(found: Iterable[tuple[str, Measure]]) -> dict[str, int]:

@@ -18,6 +18,7 @@ from rankeval.contamination.fingerprint import fingerprint
 from rankeval.contamination.refusal import ContaminationCheck
 from rankeval.errors import InvalidInput
 from rankeval.evaluation import Evaluation, Given, query_weights, score
+from rankeval.evaluation.front_door import columns_by_name
 from rankeval.evaluation.result import aggregates
 from rankeval.join.flat import offsets_of
 from rankeval.join.joined import Joined
@@ -25,6 +26,7 @@ from rankeval.measures import Measure
 from rankeval.model_selection import boosters
 from rankeval.model_selection.held_out import validation_part
 from rankeval.model_selection.holdout import as_ranking_data
+from rankeval.model_selection.query_ids import read_columns
 from rankeval.model_selection.query_split import Rows
 from rankeval.model_selection.ranker import QueryRanker, stops_early, what_was_chosen
 from rankeval.model_selection.rows import query_weight_of_rows, row_positions, row_units, row_weights
@@ -176,10 +178,13 @@ class FoldScoring:
     weight: NDArray[np.float64] | None = None
 
     @classmethod
-    def of(cls, task: Task, asked: Sequence[tuple[str, Measure]], convention: Convention) -> FoldScoring:
-        """Group the rows of a task."""
+    def of(
+        cls, task: Task, asked: Sequence[tuple[str, Measure]], convention: Convention, columns: Any = None
+    ) -> FoldScoring:
+        """Group the rows of a task, with the columns of `cross_validate` that the measures read."""
         data = task.data
-        given = Given(data.y, np.zeros(len(data)), data.qid, data.docid)
+        read = read_columns(data.X, data.y, (one for _, one in asked), columns_by_name(columns))
+        given = Given(data.y, np.zeros(len(data)), data.qid, data.docid, read=read)
         return cls(given.join(convention), asked, task.query_weight)
 
     def evaluate(self, rows: Rows, predicted: NDArray[np.float64], name: str | None = None) -> Evaluation:

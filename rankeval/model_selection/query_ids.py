@@ -13,7 +13,7 @@ Ids bound to a scorer are those of all rows. `BoundIds` matches them to the rows
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,6 +26,8 @@ from rankeval.collection.rows import check_rows, index_of, same_rows
 from rankeval.errors import InvalidInput, QueryIdError, UnusableQueryIdsError
 from rankeval.io.columns import as_typed, refuse_masked
 from rankeval.join.flat import sizes_to_ids
+from rankeval.join.joined import number_column, role_of
+from rankeval.measures import Measure
 
 NAME = "qid"
 """The argument, the index level and the column that hold query ids."""
@@ -206,7 +208,7 @@ def per_query(values: Any, codes: NDArray[np.int64], what: str) -> NDArray[Any]:
 
 @dataclass(frozen=True, eq=False)
 class BoundIds:
-    """Query ids of all rows, looked up by the index labels of the rows in a call.
+    """Query ids of all rows, or another column of them, looked up by the index labels of the rows in a call.
 
     Index labels prove little: after ``reset_index`` they still resolve, to the wrong queries. So the relevance that was
     bound beside the ids must equal y. Without it, rows in another order cannot be detected if they have no index, or
@@ -218,15 +220,20 @@ class BoundIds:
         The query of each row of the whole data.
     y : array-like, optional
         The relevance of the same rows.
+    name : str
+        The column, for messages.
     """
 
     ids: Any
     y: Any | None = None
+    name: str = NAME
 
     def __post_init__(self) -> None:
         if self.y is not None and len(self.y) != len(self.ids):
-            raise QueryIdError(f"bound are {len(self.ids)} query ids and {len(self.y)} labels: give one of each a row")
-        check_rows(qid=self.ids, y=self.y)
+            raise QueryIdError(
+                f"bound are {len(self.ids)} values of {self.name} and {len(self.y)} labels: give one of each a row"
+            )
+        check_rows(**{self.name: self.ids, "y": self.y})
 
     def at(self, X: Any, y: Any) -> NDArray[Any]:
         """Return the ids of the rows of X and y.
@@ -237,11 +244,11 @@ class BoundIds:
             If it is not certain which of the bound rows these are.
         """
         positions = self._positions(X, y)
-        ids = id_array(self.ids, len(self.ids), "bound qid")[positions]
+        ids = id_array(self.ids, len(self.ids), f"bound {self.name}")[positions]
         if self.y is not None and not np.array_equal(column_or_1d(self.y)[positions], column_or_1d(y)):
             raise UnusableQueryIdsError(
-                "the bound qid does not belong to these rows: their y is not the y bound with it (was the index reset, "
-                "or were the rows put in another order?); pass qid with the call"
+                f"the bound {self.name} does not belong to these rows: their y is not the y bound with it (was the "
+                f"index reset, or were the rows put in another order?); pass {self.name} with the call"
             )
         return ids
 
@@ -250,7 +257,8 @@ class BoundIds:
         labels = next((index for index in map(index_of, (y, X)) if index is not None), None)
         if known is None or labels is None:
             unlike = (
-                f"{len(self.ids)} ids are bound, and no index matches them to {rows} rows: bind a Series on that of X"
+                f"{len(self.ids)} values of {self.name} are bound, and no index matches them to {rows} rows: bind a "
+                "Series on that of X"
             )
             refuse((rows != len(self.ids), unlike), kind=UnusableQueryIdsError)
             doubt = "there is no index"
@@ -259,16 +267,53 @@ class BoundIds:
         else:
             doubt = ""
         if doubt and self.y is None:
-            way = "bind y with the ids to have that checked, make_scorer(..., qid=qid, y=y), or pass qid with the call"
-            raise UnusableQueryIdsError(f"{doubt}, so that the bound qid may be that of other rows: {way}")
+            way = f"bind y with it to have that checked, make_scorer(..., y=y), or pass {self.name} with the call"
+            raise UnusableQueryIdsError(f"{doubt}, so that the bound {self.name} may be that of other rows: {way}")
         if known is None or labels is None or same_rows(known, labels):
             return np.arange(rows)
-        again = "the index of the bound qid has duplicates, so that rows cannot be found in it"
+        again = f"the index of the bound {self.name} has duplicates, so that rows cannot be found in it"
         refuse((not known.is_unique, again), kind=UnusableQueryIdsError)
         positions: NDArray[np.intp] = known.get_indexer(labels)
         if lost := labels[positions < 0].tolist():
-            raise UnusableQueryIdsError(f"the bound qid has no row {lost[0]!r}, which is in the index of the data")
+            raise UnusableQueryIdsError(
+                f"the bound {self.name} has no row {lost[0]!r}, which is in the index of the data"
+            )
         return positions
+
+
+def read_columns(
+    X: Any, y: Any, measures: Iterable[Measure], given: Mapping[str, Any]
+) -> dict[str, NDArray[np.float64]]:
+    """Return the columns of rows that measures read: those that are given, else those of X with their names.
+
+    The columns of a frame travel with its rows wherever scikit-learn cuts them, with metadata routing on or off.
+
+    Parameters
+    ----------
+    X, y : array-like of shape (n_rows, ...)
+        The rows.
+    measures : iterable of Measure
+        The measures.
+    given : mapping of str to array-like of shape (n_rows,), BoundIds or str
+        Columns, columns of all rows, or names of columns of X, by the names that the measures know.
+
+    Raises
+    ------
+    InvalidInput
+        If a column is not there, or not a finite number in every row.
+    """
+    asked, frame = list(measures), {str(name) for name in getattr(X, "columns", ())}
+    found = {}
+    for name in dict.fromkeys(name for one in asked for name in one.columns.values()):
+        column = given.get(name, name)
+        if isinstance(column, BoundIds):
+            column = column.at(X, y)
+        if not isinstance(column, str) or column in frame:
+            found[name] = X[column] if isinstance(column, str) else column
+    for one in asked:
+        one.refuse_lacking(found)
+    check_rows(X=X, **{role_of(name): column for name, column in found.items()})
+    return {name: number_column(column, name) for name, column in found.items()}
 
 
 def index_levels(X: Any, y: Any, level: str) -> Iterator[tuple[str, Any]]:

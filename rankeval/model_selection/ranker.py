@@ -24,7 +24,7 @@ from rankeval.collection.convention import Convention
 from rankeval.collection.rows import check_rows
 from rankeval.contamination.fingerprint import fingerprint
 from rankeval.contamination.refusal import Allowance, ContaminationCheck, granted
-from rankeval.errors import InvalidInput
+from rankeval.errors import InvalidInput, UnusableWeights
 from rankeval.evaluation.responses import responses
 from rankeval.io import columns
 from rankeval.model_selection import boosters, nesting, threads
@@ -35,7 +35,7 @@ from rankeval.model_selection.nesting import features_for
 from rankeval.model_selection.query_ids import find, n_rows, require
 from rankeval.model_selection.rows import TrainingRows, query_weight_of_rows, row_positions, row_units, row_weights
 from rankeval.model_selection.scorers import make_scorer
-from rankeval.model_selection.searches import Watched, in_search, stopping, stopping_at_weights
+from rankeval.model_selection.searches import Watched, in_search, stopping, stopping_at
 
 
 def _if_inner_has(method: str) -> Callable[[QueryRanker], bool]:
@@ -220,7 +220,7 @@ class QueryRanker(BaseEstimator):  # type: ignore[misc]
             watched.refuse_in(fingerprint(features, labels, ids), "the training data", by_id=given is not None)
         beside = {"weight": row_weights(sample_weight, len(labels)), "unit": row_units(unit, ids)}
         beside["position"] = row_positions(position, len(labels))
-        with stopping_at_weights():
+        with stopping_at(UnusableWeights):
             means = query_weight_of_rows(query_weight, ids, X=X, y=y, qid=qid)
         rows = TrainingRows.of(features, labels, ids, **beside, query_weight=means)
         rows, watch = hold_out(self, rows, validation)

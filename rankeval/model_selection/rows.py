@@ -17,7 +17,7 @@ from rankeval.evaluation.result import aggregates
 from rankeval.io.columns import labels
 from rankeval.join.joined import Joined
 from rankeval.measures import Measure
-from rankeval.model_selection.query_ids import by_id, encode, id_array, per_query
+from rankeval.model_selection.query_ids import by_id, encode, id_array, per_query, read_columns
 
 
 @dataclass(frozen=True, eq=False)
@@ -239,7 +239,8 @@ class EarlyStopping:
         rows = self.held_out
         values = np.asarray(predicted, dtype=np.float64).reshape(len(rows.y))
         if self._joined is None:  # rows are grouped once, not in every iteration
-            self._joined = Given(rows.y, values, rows.codes).join(get_convention(self.convention))
+            read = read_columns(rows.X, rows.y, [self.measure], {})
+            self._joined = Given(rows.y, values, rows.codes, read=read).join(get_convention(self.convention))
         return score(replace(self._joined, score=values), [(str(self.measure), self.measure)])
 
     def value(self, predicted: Any) -> float:

@@ -15,6 +15,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from inspect import signature
 from typing import Any, ClassVar
 
 import numpy as np
@@ -25,11 +26,13 @@ from rankeval._registry import chosen
 from rankeval.collection.convention import Convention, get_convention, rules_of_call
 from rankeval.collection.rows import check_rows
 from rankeval.contamination.refusal import ContaminationCheck
-from rankeval.errors import InvalidInput, QueryIdError, UnusableQueryIdsError
+from rankeval.errors import InvalidInput, QueryIdError, UnusableColumns, UnusableQueryIdsError, UnusableWeights
 from rankeval.evaluation import Evaluation, Given, query_weights, score
+from rankeval.evaluation.front_door import columns_by_name
 from rankeval.evaluation.responses import RESPONSES, responses
 from rankeval.evaluation.result import aggregates, by_name
-from rankeval.io import columns
+from rankeval.io import columns as io_columns
+from rankeval.join.joined import role_of
 from rankeval.measures import Measure
 from rankeval.model_selection.checks import check_measures, signs
 from rankeval.model_selection.query_ids import (
@@ -41,9 +44,10 @@ from rankeval.model_selection.query_ids import (
     from_sizes,
     has_column,
     index_levels,
+    read_columns,
     without_ids,
 )
-from rankeval.model_selection.searches import check_fold, stop, stopping_at_weights
+from rankeval.model_selection.searches import check_fold, stop, stopping_at
 
 
 def make_scorer(
@@ -56,6 +60,7 @@ def make_scorer(
     judgments: str | None = None,
     qid: Any = None,
     y: Any = None,
+    columns: Any = None,
     response_method: str | Sequence[str] | None = None,
     name: str | None = None,
 ) -> QueryScorer:
@@ -67,6 +72,10 @@ def make_scorer(
     The scorer takes the query of each row from the first of these that is there: ``qid=`` of the call (routed, if
     metadata routing is on), the ids bound here, a pandas index level named "qid" on X or y, a column "qid" of X.
     ``sklearn.inspection.permutation_importance`` routes nothing: use bound ids or an index with it.
+
+    A measure that reads a column of the rows, as ``"Revenue@5(column='price')"`` does, takes it from the first of these
+    that is there: ``price=`` of the call (routed, if metadata routing is on), the column bound here, the column "price"
+    of X.
 
     If a search of scikit-learn fits a `QueryRanker` to some rows of a query and scores others, as with ``cv=5``, the
     scorer warns once per search, with a `rankeval.errors.QueryCutWarning`. `rankeval.QueryKFold` and
@@ -88,6 +97,9 @@ def make_scorer(
     y : Series or array-like of shape (n_rows,), optional
         The relevance of the rows of ``qid``, which checks every look-up. Needed if nothing else can detect rows in
         another order: ids without an index, and rows with the index 0, 1, 2, ..., as after ``reset_index``.
+    columns : mapping of str to Series or array-like of shape (n_rows,), or to str, optional
+        Columns that measures read, bound to the scorer as ``qid`` is, or names of columns of X: ``{"price":
+        "price_usd"}``.
     response_method : str or sequence of str, optional
         The first of these methods that the estimator has gives the scores. By default "predict", and for a classifier
         "predict_proba", "decision_function" or "predict", as in `QueryRanker`. From "predict_proba" the scorer takes
@@ -118,7 +130,8 @@ def make_scorer(
     {'RR': 0.75, 'P@1': 0.5}
     """
     single = {"ties": ties, "missing": missing, "no_relevant": no_relevant, "judgments": judgments}
-    return QueryScorer(measures, convention, single, qid=qid, y=y, response_method=response_method, name=name)
+    bound = {"qid": qid, "y": y, "columns": columns}
+    return QueryScorer(measures, convention, single, **bound, response_method=response_method, name=name)
 
 
 class QueryScorer:
@@ -126,7 +139,7 @@ class QueryScorer:
 
     Parameters
     ----------
-    measures, convention, qid, y, response_method, name
+    measures, convention, qid, y, columns, response_method, name
         As in `make_scorer`.
     single : mapping of str to str or None
         Its single rules by name.
@@ -140,6 +153,7 @@ class QueryScorer:
         *,
         qid: Any,
         y: Any,
+        columns: Any,
         response_method: str | Sequence[str] | None,
         name: str | None,
     ) -> None:
@@ -158,10 +172,17 @@ class QueryScorer:
         self.name = name
         for method in self._methods or ():
             chosen("response method", method, RESPONSES)
-        if qid is None and y is not None:
+        self._columns = {
+            column: given if isinstance(given, str) else BoundIds(given, y, role_of(column))
+            for column, given in columns_by_name(columns).items()
+        }
+        if qid is None and y is not None and not self._columns:
             raise InvalidInput("y is there to check bound query ids, and none are bound: give qid too")
         self._bound = None if qid is None else BoundIds(qid, y)
+        read = [column for _, one in self._asked for column in one.columns.values()]
+        taken = signature(self.evaluate).parameters
         self._requests: dict[str, bool | str | None] = {"qid": True, "docid": True, "query_weight": True}
+        self._requests |= {column: True for column in read if column not in taken}
         self._contamination = ContaminationCheck.current()
 
     def __call__(
@@ -174,6 +195,7 @@ class QueryScorer:
         group: Any = None,
         docid: Any = None,
         query_weight: Any = None,
+        **columns: Any,
     ) -> float | dict[str, float]:
         """Predict once and return the measure, or a dict of measures; negative if less of a measure is better.
 
@@ -193,6 +215,8 @@ class QueryScorer:
             The document of each row, or a pandas index level named "docid"; only ``ties="docid"`` reads it.
         query_weight : mapping or Series by query id, or array-like of shape (n_rows,), optional
             The weight of each query in the mean. Weights of rows are for fitting only: no scorer takes them.
+        **columns : array-like of shape (n_rows,)
+            Columns that the measures read, by name.
 
         Raises
         ------
@@ -202,12 +226,15 @@ class QueryScorer:
             If two sources of ids disagree; a `MissingQueryIds` too.
         UnusableWeights
             If a search of scikit-learn gives weights that differ within a query; outside of one, an `InvalidInput`.
+        UnusableColumns
+            If a search has no column that a measure reads, or one with gaps; outside of one, an `InvalidInput`.
         SharedQueries
             If a search scores queries on which a `QueryRanker` stopped early, its ``eval_set``.
         GuardRefusal
             If X and y are registered test content.
         """
-        evaluation = self.evaluate(estimator, X, y, qid=qid, group=group, docid=docid, query_weight=query_weight)
+        beside = {"qid": qid, "group": group, "docid": docid, "query_weight": query_weight}
+        evaluation = self.evaluate(estimator, X, y, **beside, **columns)
         values = evaluation.aggregate()
         # As with scikit-learn's greater_is_better=False: a search keeps the highest score.
         sign = signs(by_name(evaluation).items())
@@ -224,12 +251,13 @@ class QueryScorer:
         group: Any = None,
         docid: Any = None,
         query_weight: Any = None,
+        **columns: Any,
     ) -> Evaluation:
         """Predict once and return the scores of every query.
 
         Parameters
         ----------
-        estimator, X, y, qid, group, docid, query_weight
+        estimator, X, y, qid, group, docid, query_weight, **columns
             As in a call of the scorer.
 
         Returns
@@ -237,6 +265,8 @@ class QueryScorer:
         Evaluation
             Under the scorer's measures and convention.
         """
+        for column in columns:
+            chosen("metadata of a scorer", column, self._requests)
         documents = next((column for _, column in index_levels(X, y, DOCID)), None) if docid is None else docid
         try:
             check_rows(X=X, y=y, qid=qid, docid=docid)
@@ -251,18 +281,20 @@ class QueryScorer:
                     "rankeval.cross_validate(..., qid=qid), which needs no routing"
                 )
             )
-        labels = columns.labels(columns.as_column(y), "y")
+        with stopping_at(UnusableColumns):
+            read = read_columns(X, y, self.by_name.values(), self._columns | columns)
+        labels = io_columns.labels(io_columns.as_column(y), "y")
         check_fold(estimator, without_ids(X), labels, ids)
         predicted = responses(estimator, as_fitted(estimator, X), self._methods)
         # A worker knows the ledgers from the scorer; a registration since the scorer was made is seen as well.
         self._contamination.refuse(without_ids(X), labels, ids, docid=documents, score=predicted, action="score")
-        joined = Given(labels, predicted, ids, documents).join(self.convention)
-        with stopping_at_weights():
+        joined = Given(labels, predicted, ids, documents, read=read).join(self.convention)
+        with stopping_at(UnusableWeights):
             weights = query_weights(query_weight, joined, {"X": X, "y": y, "qid": qid})
         return score(joined, self._asked, weights=weights, name=self.name)
 
     def get_metadata_routing(self) -> MetadataRequest:
-        """Return the request by which scikit-learn routes ``qid``, ``docid`` and ``query_weight`` here."""
+        """Return the request by which scikit-learn routes ``qid``, ``docid``, ``query_weight`` and columns here."""
         request = MetadataRequest(owner=self)
         for param, alias in self._requests.items():
             request.score.add_request(param=param, alias=alias)
@@ -274,7 +306,8 @@ class QueryScorer:
         Parameters
         ----------
         **requests : bool, str or None
-            For ``qid``, ``docid`` and ``query_weight``: whether to request it, or its name in ``params=``.
+            For ``qid``, ``docid``, ``query_weight`` and the columns that the measures read: whether to request it, or
+            its name in ``params=``.
 
         Returns
         -------
@@ -307,6 +340,7 @@ class QueryScorer:
         shown += [f"{name}={value!r}" for name, value in given.items() if value != left_out.get(name)]
         if self._bound is not None:
             shown.append(f"qid=<{len(self._bound.ids)} bound ids>")
+        shown += [f"columns={list(self._columns)}"] if self._columns else []
         renamed = [f"{param}={alias!r}" for param, alias in self._requests.items() if alias is not True]
         return f"make_scorer({', '.join(shown)})" + (f".set_score_request({', '.join(renamed)})" if renamed else "")
 

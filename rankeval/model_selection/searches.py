@@ -43,10 +43,10 @@ from rankeval.errors import (
     MissingQueryIds,
     QueryCutWarning,
     QueryIdError,
+    Refusal,
     SharedQueries,
     SharedQueriesError,
     UnusableQueryIdsError,
-    UnusableWeights,
 )
 from rankeval.join.matching import Hashes
 from rankeval.model_selection.nesting import last_of
@@ -115,13 +115,13 @@ def stopping() -> Iterator[None]:
 
 
 @contextmanager
-def stopping_at_weights() -> Iterator[None]:
-    """As `stopping`, for weights of queries."""
+def stopping_at(refusal: type[Refusal]) -> Iterator[None]:
+    """As `stopping`, with a refusal of another class."""
     try:
         yield
     except InvalidInput as error:
         if in_search() and not hangs_on_refusals():
-            raise UnusableWeights(**error.fields) from error
+            raise refusal(**error.fields) from error
         raise
 
 

@@ -140,6 +140,7 @@ def optuna_objective(
     qid: Any = None,
     group: Any = None,
     docid: Any = None,
+    columns: Any = None,
     unit: Any = None,
     sample_weight: Any = None,
     query_weight: Any = None,
@@ -169,7 +170,7 @@ def optuna_objective(
     space : callable or mapping
         A function of a trial that returns parameters of the estimator. Or a mapping of parameters to
         ``optuna.distributions`` or lists of choices: ``[3, 15]`` are two values, ``IntDistribution(3, 15)`` is a range.
-    X, y, qid, group, docid, unit, sample_weight, query_weight, position, eval_set, eval_qid, cv
+    X, y, qid, group, docid, columns, unit, sample_weight, query_weight, position, eval_set, eval_qid, cv
         As in `cross_validate`. All trials are scored on the same folds.
     measure : str or Measure, default ``"nDCG@10"``
         The measure to optimise.
@@ -219,7 +220,7 @@ def optuna_objective(
     rows = {"qid": qid, "group": group, "docid": docid, "unit": unit, "sample_weight": sample_weight}
     told = {"query_weight": query_weight, "position": position, "eval_set": eval_set, "eval_qid": eval_qid}
     task = Task.of([ranker], X, y, **rows, **told, who="optuna_objective", action="optimise")
-    scoring = FoldScoring.of(task, found, rules)
+    scoring = FoldScoring.of(task, found, rules, columns)
     return OptunaObjective(estimator, space, task, task.folds(cv), scoring)
 
 

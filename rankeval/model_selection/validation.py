@@ -38,6 +38,7 @@ class _Options(TypedDict, total=False):
     qid: Any
     group: Any
     docid: Any
+    columns: Any
     unit: Any
     sample_weight: Any
     query_weight: Any
@@ -76,6 +77,7 @@ def cross_validate(
     qid: Any = None,
     group: Any = None,
     docid: Any = None,
+    columns: Any = None,
     unit: Any = None,
     sample_weight: Any = None,
     query_weight: Any = None,
@@ -115,6 +117,9 @@ def cross_validate(
         Sizes of consecutive queries, instead of ``qid``.
     docid : array-like of shape (n_rows,), optional
         The document of each row; only ``ties="docid"`` reads it.
+    columns : mapping of str to array-like of shape (n_rows,), or to str, optional
+        Columns of the rows that measures read, such as ``{"price": price}`` for ``"Revenue@5(column='price')"``, or
+        names of columns of X. By default the columns of X with the names that the measures give.
     unit : array-like of shape (n_rows,), optional
         A unit coarser than the query, such as its author. Units are kept whole in these folds, in the folds of a
         search, and when queries are held out for early stopping. (scikit-learn's splitters call it ``groups``.)
@@ -181,7 +186,7 @@ def cross_validate(
     told = {"query_weight": query_weight, "position": position, "eval_set": eval_set, "eval_qid": eval_qid}
     task = Task.of(rankers, X, y, **rows, **told, who="cross_validate")
     folds = task.folds(cv)
-    scoring = FoldScoring.of(task, asked, rules)
+    scoring = FoldScoring.of(task, asked, rules, columns)
     jobs = [(ranker, train, test) for ranker in rankers for train, test in folds]
     done = run_folds(task, jobs, n_jobs=n_jobs, progress=progress, keep=return_estimators)
     splits = tuple(Split.of(task.data.qid[train], task.data.qid[test]) for train, test in folds)
@@ -296,6 +301,7 @@ def learning_curve(
     qid: Any = None,
     group: Any = None,
     docid: Any = None,
+    columns: Any = None,
     unit: Any = None,
     sample_weight: Any = None,
     query_weight: Any = None,
@@ -320,9 +326,9 @@ def learning_curve(
 
     Parameters
     ----------
-    estimator, X, y, qid, group, docid, unit, sample_weight, query_weight, position, eval_set, eval_qid, measures
+    estimator, X, y, qid, group, docid, columns, unit, sample_weight, query_weight, position, eval_set, eval_qid
         As in `cross_validate`, for one estimator.
-    cv, convention, n_jobs, progress
+    measures, cv, convention, n_jobs, progress
         As in `cross_validate`.
     sizes : sequence of float or int
         Shares of the smallest training part, or numbers of queries.
@@ -370,7 +376,7 @@ def learning_curve(
         for count in counts
         for queries, (train, test) in zip(drawn, folds, strict=True)
     ]
-    scoring = FoldScoring.of(task, asked, rules)
+    scoring = FoldScoring.of(task, asked, rules, columns)
     done = run_folds(task, jobs, n_jobs=n_jobs, progress=progress)
     table = fold_table(scoring, [test for _, _, test in jobs], done)
     index = pd.MultiIndex.from_product([counts, range(len(folds))], names=["n_train_queries", FOLD])

@@ -29,6 +29,7 @@ from rankeval._checks import said, shown, whole_number
 from rankeval.errors import FileFormatError, InvalidInput
 from rankeval.io import columns as io_columns
 from rankeval.io.columns import comparable, numbers_of
+from rankeval.join.joined import columns_of_roles, number_column
 from rankeval.streaming.source import Columns, File, RowGroup, is_text
 
 BATCH = 15 << 14
@@ -42,6 +43,9 @@ _PROGRAM = 256 << 20
 
 _ROW = 128
 """Bytes of a row while it is scored, with all copies (bench_streaming)."""
+
+_COLUMN = 24
+"""Bytes of a number of a column that measures read, with all copies."""
 
 _READ = 16
 """Bytes of a row as it is read, at least."""
@@ -164,8 +168,9 @@ def _lacks_values(coded: pa.DictionaryArray) -> bool:
 
 def as_columns(rows: Any) -> dict[str, Any]:
     """Return the columns of rows as the arguments of `join_arrays`, ``docid`` None if it is not read."""
-    names = {"y": "relevance", "score": "score", "qid": "qid", "docid": "docid"}
-    return {name: rows[role] if role in rows.schema.names else None for name, role in names.items()}
+    names, roles = {"y": "relevance", "score": "score", "qid": "qid", "docid": "docid"}, rows.schema.names
+    found = {name: rows[role] if role in roles else None for name, role in names.items()}
+    return found | {"read": {name: rows[role] for name, role in columns_of_roles(roles).items()}}
 
 
 @dataclass(frozen=True)
@@ -190,7 +195,7 @@ class Share:
         return n_bytes + n_rows * (_ROW - _READ) <= self.n_bytes
 
 
-def share_of(memory: int | str | None, n_jobs: int) -> Share:
+def share_of(memory: int | str | None, n_jobs: int, n_columns: int = 0) -> Share:
     """Return what each process may have of the memory of a call.
 
     Parameters
@@ -199,6 +204,8 @@ def share_of(memory: int | str | None, n_jobs: int) -> Share:
         Bytes, or a text such as ``"1GB"``; by default 512 MB for each process.
     n_jobs : int
         The number of processes that score.
+    n_columns : int
+        The columns that measures read, beside those that every row has.
 
     Raises
     ------
@@ -211,7 +218,7 @@ def share_of(memory: int | str | None, n_jobs: int) -> Share:
     if given < least:
         needed = f"{-(-least // 1_000_000)}MB for n_jobs={n_jobs}" + (", or fewer processes" if n_jobs > 1 else "")
         raise InvalidInput(argument="memory", found=shown(memory), expected=needed)
-    return Share((given - programs) // n_jobs)
+    return Share((given - programs) // n_jobs * _ROW // (_ROW + n_columns * _COLUMN))
 
 
 def bytes_of(memory: int | str) -> int:
@@ -337,6 +344,8 @@ def refuse_bad_values(rows: pa.RecordBatch | pa.Table) -> None:
     given = as_columns(rows)
     io_columns.refuse_unbounded(io_columns.labels(given["y"], "y_true"), "y_true")
     io_columns.refuse_unbounded(io_columns.scores(given["score"], "y_score"), "y_score")
+    for name, column in given["read"].items():
+        number_column(column, name)
     for role in ("qid", "docid"):
         ids = given[role]
         if ids is not None and (ids.null_count or pa.types.is_floating(ids.type)):  # to group by texts is dear

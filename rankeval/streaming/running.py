@@ -26,12 +26,12 @@ from rankeval._memory import keep_freed_memory
 from rankeval.collection.convention import Convention, rules_of_call
 from rankeval.contamination.streamed import Evidence, StreamedCheck
 from rankeval.errors import InvalidInput, Refusal
-from rankeval.evaluation.front_door import DEFAULT_MEASURES, Specs, refuse_unnamed
+from rankeval.evaluation.front_door import DEFAULT_MEASURES, Specs, columns_read, refuse_unnamed
 from rankeval.evaluation.merging import merged
 from rankeval.evaluation.result import Evaluation
 from rankeval.evaluation.scoring import bound_measures, score_part, warned_if_empty
 from rankeval.evaluation.weights import part_weights, refuse_unusable
-from rankeval.join.joined import Joined, join_arrays
+from rankeval.join.joined import Joined, join_arrays, role_of
 from rankeval.measures import Measure
 from rankeval.measures import measures as parse_measures
 from rankeval.measures.family import hash_of_code
@@ -181,6 +181,7 @@ def evaluate_dataset(
     relevance: str,
     score: str,
     docid: str | None = None,
+    columns: Mapping[str, str] | Sequence[str] | str | None = None,
     measures: Specs = DEFAULT_MEASURES,
     convention: str | Convention = "rankeval",
     ties: str | None = None,
@@ -206,6 +207,9 @@ def evaluate_dataset(
         The columns with the query, the relevance and the score of each row.
     docid : str, optional
         The column with the document of each row; only ``ties="docid"`` reads it.
+    columns : list of str, mapping of str to str, or str, optional
+        Columns that measures read, such as ``["price"]`` for ``"Revenue@5(column='price')"``, or ``{"price":
+        "price_usd"}`` to give one another name.
     measures, convention, ties, missing, no_relevant, judgments, name
         As in `rankeval.evaluate`.
     query_weight : str, or mapping or Series by query id, optional
@@ -248,11 +252,13 @@ def evaluate_dataset(
     names |= {} if docid is None else {"docid": docid}
     by_query = None if isinstance(query_weight, str) else query_weight
     names |= {} if query_weight is None or hasattr(by_query, "items") else {"query_weight": query_weight}
-    refuse_unnamed(names, "the data set")
     rules = rules_of_call(convention, True, ties=ties, missing=missing, no_relevant=no_relevant, judgments=judgments)
     asked = tuple(parse_measures(measures, rules))
+    read = columns_read(columns, asked, rules)
+    names |= {role_of(column): name for column, name in read.items()}
+    refuse_unnamed(names, "the data set")
     n_workers = number_of_workers(n_jobs)
-    share = share_of(memory, n_workers)
+    share = share_of(memory, n_workers, len(read))
     bound_measures((one for _, one in asked), rules)  # what cannot be computed is an error before anything is read
     source = Source.of(data, names)
     request = Request(source.columns, asked, rules, by_query, name)

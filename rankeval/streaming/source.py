@@ -398,8 +398,8 @@ class Columns:
     Attributes
     ----------
     names : mapping of str to str
-        ``qid``, ``relevance``, ``score``, and ``docid`` and ``query_weight`` if they are read -> the name of the
-        column.
+        ``qid``, ``relevance``, ``score``, and ``docid``, ``query_weight`` and ``columns['price']`` if they are read ->
+        the name of the column.
     types : mapping of str to pyarrow DataType
         The same -> its type.
     """

@@ -18,7 +18,7 @@ import numpy as np
 
 os.environ["RANKEVAL_LEDGER"] = "off"  # what is registered here is no concern of a benchmark
 
-import rankeval as rk  # noqa: E402
+import rankeval as rk
 
 DOCS = 100
 SETS = {"three measures": ["nDCG@10", "AP", "RR"], "six": ["nDCG@10", "AP", "RR", "P@10", "R@100", "Rprec"]}
