@@ -396,7 +396,7 @@ class Evaluation:
         return from_bytes(read_bytes(path), str(path))
 
     def __repr__(self) -> str:
-        values = ", ".join(f"{label}={value:.4f}" for label, value in self.aggregate().items())
+        values = ", ".join(f"{label}={value:.4f}" for label, value in aggregates(self).items())
         name = f"{self.name!r}, " if self.name else ""
         said = "; ".join((self.convention.name, *self.notes))
         return f"Evaluation({name}{count(self.n_queries, 'query')}, {values}; {said})"
