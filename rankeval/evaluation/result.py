@@ -250,7 +250,7 @@ class Evaluation:
         if weights is not None and not weights.any():
             raise InvalidInput(
                 f"all queries of this part have the weight 0 ({few(queries.tolist())}), so it has no mean",
-                argument="weights",
+                argument="query_weight",
                 remedy="leave them out first, with subset",
             )
         return replace(
