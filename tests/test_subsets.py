@@ -296,7 +296,7 @@ def test_a_subset_is_saved_whole(tmp_path):
 def test_a_subset_whose_weights_are_all_0_is_refused():
     """As evaluate refuses such weights: its mean would be 0/0."""
     ev = rk.evaluate([1, 0, 1], [1, 2, 3], qid=[1, 2, 3], measures="RR", query_weight={1: 0.0, 2: 0.0, 3: 1.0})
-    with pytest.raises(InvalidInput, match=r"weights: all queries of this part have the weight 0 \(1, 2\)"):
+    with pytest.raises(InvalidInput, match=r"query_weight: all queries of this part have the weight 0 \(1, 2\)"):
         ev.subset([1, 2])
     assert aggregates(ev.subset([2, 3])) == {"RR": 1.0}
 

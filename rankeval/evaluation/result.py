@@ -255,7 +255,7 @@ class Evaluation:
         if weights is not None and not weights.any():
             raise InvalidInput(
                 f"all queries of this part have the weight 0 ({few(queries.tolist())}), so it has no mean",
-                argument="weights",
+                argument="query_weight",
                 remedy="leave them out first, with subset",
             )
         return replace(
@@ -401,7 +401,7 @@ class Evaluation:
         return from_bytes(read_bytes(path), str(path))
 
     def __repr__(self) -> str:
-        values = ", ".join(f"{label}={value:.4f}" for label, value in self.aggregate().items())
+        values = ", ".join(f"{label}={value:.4f}" for label, value in aggregates(self).items())
         name = f"{self.name!r}, " if self.name else ""
         said = "; ".join((self.convention.name, *self.notes))
         return f"Evaluation({name}{count(self.n_queries, 'query')}, {values}; {said})"

@@ -161,7 +161,8 @@ def whole(numbers: NDArray[Any]) -> NDArray[Any]:
 
 def refuse_masked(values: Any, name: str, error: type[InvalidInput] = InvalidInput) -> None:
     """Refuse a masked array that masks a row, because a masked value is a missing one."""
-    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
+    # Most columns have no mask, and NumPy loads the package of those that have one late.
+    if hasattr(values, "mask") and isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
         mask = np.ma.getmaskarray(values)
         rows = mask.reshape(len(mask), -1).any(axis=1) if mask.ndim else mask.reshape(1)
         problem = f"row {int(np.argmax(rows))} is masked ({int(rows.sum())} such in all)"

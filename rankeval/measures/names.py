@@ -36,6 +36,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from typing import Any, NamedTuple, NoReturn
 
@@ -284,11 +285,14 @@ def _refuse(name: str, written: Written | None) -> NoReturn:
     known = [*FAMILIES, *(one for one in plain if one.lower() not in ours)]
     summary = f"there are {len(FAMILIES)} families of measures: see rankeval measures, or rankeval.list_measures()"
 
-    def with_cutoff(near: str) -> str:
-        takes = "cutoff" in FAMILIES[near].defaults if near in FAMILIES else near not in plain
-        return near + suffix if takes else near
+    def as_written(near: str) -> str:
+        for rest in (name.removeprefix(written.head), suffix):
+            with suppress(InvalidInput):  # one without a cut-off, or with other parameters
+                if near == written.head or meanings(near + rest):
+                    return near + rest
+        return near
 
-    raise unknown("measure", written.head, known, summary=summary, write=with_cutoff)
+    raise unknown("measure", written.head, known, summary=summary, write=as_written)
 
 
 def _chosen(name: str, rules: Convention | None) -> Measure:

@@ -62,8 +62,9 @@ class CrossValidation:
         The out-of-fold scores of every held-out query. If a query was held out several times, the first time counts.
         Each fold has a model of its own.
     folds : DataFrame of shape (n_folds, n_measures + 3)
-        One row per fold: ``n_queries``, each measure's aggregate, ``fit_seconds``, ``score_seconds``. The training
-        parts of folds overlap, so tests over queries refuse these numbers; `compare` knows how to treat them.
+        One row per fold: ``n_queries``, each measure's aggregate, ``fit_seconds``, ``score_seconds``. Searches and
+        Optuna go by their mean, the mean of folds; ``evaluation.aggregate()`` is over all queries. The training parts
+        of folds overlap, so tests over queries refuse these numbers; `compare` knows how to treat them.
     predictions : ndarray of shape (n_rows,)
         The out-of-fold score of each row, in row order; nan if a row was never held out.
     estimators : tuple of QueryRanker, optional
@@ -146,11 +147,11 @@ class CrossValidation:
 
     def __repr__(self) -> str:
         values = ", ".join(f"{label}={value:.4f}" for label, value in self.evaluation.aggregate().items())
-        sizes = f"{count(len(self.folds), 'fold')}, {count(self.evaluation.n_queries, 'query')} out of fold"
+        sizes = f"{count(len(self.folds), 'fold')}; over all {count(self.evaluation.n_queries, 'query')} out of fold"
         return f"CrossValidation({sizes}: {values})"
 
     def _repr_html_(self) -> str:
-        return f"{self.evaluation._repr_html_()}{self.folds.to_html()}"
+        return f"{self.evaluation._repr_html_()}<p>Above: over all queries. Below: by fold.</p>{self.folds.to_html()}"
 
 
 @dataclass(frozen=True, eq=False)

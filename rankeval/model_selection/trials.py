@@ -26,12 +26,15 @@ from rankeval.model_selection.ranker import QueryRanker, as_ranker
 if TYPE_CHECKING:
     from rankeval.measures import Measure
 
+MEAN_OF_FOLDS = "mean of folds"
+"""The value of a trial; `cross_validate` pools the queries of all folds."""
+
 Space = Callable[[Any], Mapping[str, Any]] | Mapping[str, Any]
 
 
 @dataclass(frozen=True, eq=False)
 class OptunaObjective:
-    """The objective of a study: the mean of a measure over folds; see `optuna_objective`.
+    """The objective of a study: the mean of folds of a measure; see `optuna_objective`.
 
     Attributes
     ----------
@@ -72,7 +75,7 @@ class OptunaObjective:
         return "maximize" if self.measure.family.greater_is_better else "minimize"
 
     def __call__(self, trial: Any) -> float:
-        """Return the mean over folds.
+        """Return the mean of folds.
 
         Parameters
         ----------
@@ -112,6 +115,7 @@ class OptunaObjective:
             raise
         trial.set_user_attr("measure", str(self.measure))
         trial.set_user_attr("folds", values)
+        trial.set_user_attr("value", MEAN_OF_FOLDS)
         return float(np.mean(values))
 
     def ranker(self, trial: Any) -> QueryRanker:
@@ -128,7 +132,7 @@ class OptunaObjective:
         return as_ranker(boosters.cloned(self.estimator).set_params(**params))
 
     def __repr__(self) -> str:
-        return f"OptunaObjective({self.estimator!r}, {self.measure} over {len(self.folds)} folds)"
+        return f"OptunaObjective({self.estimator!r}, {self.measure}, {MEAN_OF_FOLDS} ({len(self.folds)}))"
 
 
 def optuna_objective(
@@ -162,6 +166,10 @@ def optuna_objective(
     Folds are fitted one after the other. Each fold's mean is reported under its number, so that the study's pruner can
     end a trial between folds. To run trials in parallel, use Optuna: ``optimize(..., n_jobs=)``, or several processes
     on one storage.
+
+    The value of a trial is the mean of folds, as scikit-learn's ``mean_test_score`` is. `cross_validate` gives the mean
+    over all queries, which differs a little if folds have unequal numbers of queries. The user attributes of a trial
+    say so (``value``), with the value of each fold (``folds``).
 
     Parameters
     ----------

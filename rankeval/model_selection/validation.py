@@ -176,7 +176,7 @@ def cross_validate(
     --------
     >>> from sklearn.linear_model import Ridge
     >>> cross_validate(Ridge(), [[0.0], [1.0], [2.0], [3.0]], [0, 1, 0, 1], qid=[1, 1, 2, 2], cv=2, measures="AP")
-    CrossValidation(2 folds, 2 queries out of fold: AP=1.0000)
+    CrossValidation(2 folds; over all 2 queries out of fold: AP=1.0000)
     """
     rules = rules_of_call(convention, ties=ties, missing=missing, no_relevant=no_relevant, judgments=judgments)
     asked = check_measures(measures, rules)

@@ -104,9 +104,8 @@ def assert_no_regression(
     rankeval.errors.CheckFailed: AP: a loss is shown...
     """
     __tracebackhide__ = True
-    settings = _Settings("no regression", measure, margin, alpha)
-    options = {"test": test, "unpaired": unpaired, "n_resamples": n_resamples, "rng": rng}
-    return _passed(_checked(scores_of(candidate), scores_of(baseline), settings, options))
+    given = candidate, baseline, "no regression", measure, margin, alpha
+    return _asserted(*given, test=test, unpaired=unpaired, n_resamples=n_resamples, rng=rng)
 
 
 def assert_not_worse(
@@ -169,13 +168,16 @@ def assert_not_worse(
     rankeval.errors.CheckFailed: AP: a loss of 0.03 is not ruled out...
     """
     __tracebackhide__ = True
-    settings = _Settings("not worse", measure, margin, alpha, unseen)
-    options = {"test": test, "unpaired": unpaired, "n_resamples": n_resamples, "rng": rng}
-    return _passed(_checked(scores_of(candidate), scores_of(baseline), settings, options))
+    given = candidate, baseline, "not worse", measure, margin, alpha, unseen
+    return _asserted(*given, test=test, unpaired=unpaired, n_resamples=n_resamples, rng=rng)
 
 
-def _passed(check: Check) -> Check:
+def _asserted(candidate: Given, baseline: Given, *settings: Any, **options: Any) -> Check:
     __tracebackhide__ = True
+    try:
+        check = _checked(scores_of(candidate), scores_of(baseline), _Settings(*settings), options)
+    except InvalidInput as error:  # an argument is wrong, and none of our frames says which
+        raise error.with_traceback(None) from error.__cause__
     record(check)
     if not check.passed:
         raise CheckFailed(check.failure())
@@ -399,7 +401,11 @@ def measures_of(candidate: Scores, baseline: Scores, wanted: Measures | None) ->
         raise InvalidInput(
             f"candidate and baseline share no measure: candidate has {', '.join(one)}; baseline has {', '.join(other)}"
         )
-    raise InvalidInput(f"measure= is needed, since there are several: name one or a list of {', '.join(shared)}")
+    raise InvalidInput(
+        f"both sides have several: {', '.join(shared)}",
+        argument="measure",
+        remedy=f"name one, measure={shared[0]!r}, or all, measure={shared!r}",
+    )
 
 
 def worst_queries(shared: SharedScores, measure: str) -> str:

@@ -84,7 +84,9 @@ def test_every_spelling_is_one_value(spelling, canonical):
     ("wrong", "error", "says"),
     [
         ("nDGC@10", UnknownName, r"did you mean 'nDCG@10'"),
-        ("precison@5", UnknownName, "did you mean"),
+        ("precison@5", UnknownName, "did you mean 'precision@5'"),
+        ("HitRate@5", UnknownName, r"unknown measure 'HitRate@5'; did you mean 'hit_rate@5'\?"),
+        ("nDGC(gain='exp')@10", UnknownName, r"did you mean \"nDCG\(gain='exp'\)@10\""),
         ("TopHits", UnknownName, "unknown measure 'TopHits'; there are"),  # not "did you mean 'OPA'"
         ("P(rell=2)@5", UnknownName, "did you mean 'rel'"),
         ("official", AmbiguousName, "several measures"),

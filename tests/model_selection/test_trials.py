@@ -50,6 +50,7 @@ def test_the_value_is_that_of_cross_validation(ltr):
         assert list(trial.intermediate_values) == [0, 1, 2]
         assert list(trial.intermediate_values.values()) == pytest.approx(folds.tolist(), abs=1e-12)
         assert trial.user_attrs["measure"] == "AP"
+        assert trial.user_attrs["value"] == "mean of folds"
 
 
 @pytest.mark.parametrize(
@@ -73,7 +74,7 @@ def test_any_estimator_and_either_kind_of_space(estimator, space, ltr):
     study.optimize(asked, n_trials=2)
     winner = asked.ranker(study.best_trial).fit(ltr.X, ltr.y, qid=ltr.qid)
     assert winner.score(ltr.X, ltr.y, qid=ltr.qid) > 0.5
-    assert "AP over 3 folds" in repr(asked)
+    assert "AP, mean of folds (3)" in repr(asked)
 
 
 def test_the_pruner_decides(ltr):
@@ -248,3 +249,19 @@ def test_bad_use(ltr):
         objective(ltr, measure="nDGC")
     with pytest.raises(QueryIdError, match="optuna_objective needs the query id"):
         rk.optuna_objective(Ridge(), SPACE, ltr.X, np.asarray(ltr.y))
+
+
+def test_the_value_of_a_trial_is_named_the_mean_of_folds_and_the_other_the_mean_over_all_queries():
+    """With folds of unequal sizes the two differ, so the attributes and both reprs say which one is meant."""
+    data = rk.datasets.make_ranking(31, rng=0)
+    objective = rk.optuna_objective(Ridge(), {"alpha": [1.0]}, data, measure="AP", cv=3)
+    study = optuna.create_study(direction=objective.direction)
+    study.optimize(objective, n_trials=1)
+    result = rk.cross_validate(Ridge(), data, measures="AP", cv=3)
+    pooled = result.evaluation.aggregate()["AP"]
+    assert study.best_value == pytest.approx(result.folds["AP"].mean(), abs=1e-12)
+    assert study.best_value == pytest.approx(np.mean(study.best_trial.user_attrs["folds"]), abs=1e-12)
+    assert study.best_value != pytest.approx(pooled, abs=1e-9)
+    assert repr(objective) == "OptunaObjective(Ridge(), AP, mean of folds (3))"
+    assert repr(result) == f"CrossValidation(3 folds; over all 31 queries out of fold: AP={pooled:.4f})"
+    assert "Above: over all queries. Below: by fold." in result._repr_html_()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -15,8 +17,11 @@ from sklearn.preprocessing import StandardScaler
 from xgboost import XGBRanker, XGBRegressor
 
 import rankeval as rk
+import rankeval_mlflow as rkm
+from rankeval.cli.options import OPTIONS
 from rankeval.errors import InvalidInput
 from rankeval.model_selection.boosters import _WEIGHS_ROWS
+from rankeval_mlflow.evaluator.evaluating import Settings
 
 CATBOOST = {"iterations": 12, "thread_count": 1, "random_seed": 0, "verbose": False, "allow_writing_files": False}
 LGBM = {"n_estimators": 12, "min_child_samples": 5, "n_jobs": 1, "verbose": -1}
@@ -184,3 +189,24 @@ def test_a_scorer_takes_weights_of_queries_by_row_or_by_query(by, ltr):
     ranker = rk.QueryRanker(Ridge()).fit(ltr.X, ltr.y, qid=qid)
     expected = rk.evaluate(ltr.y, ranker.predict(ltr.X), qid=qid, query_weight=weight, measures="AP").aggregate()["AP"]
     assert rk.make_scorer("AP")(ranker, frame, ltr.y, qid=qid, query_weight=given) == pytest.approx(expected)
+
+
+def named_weights(function):
+    """Return the parameters of a function, or of the public methods of a class, that weigh something."""
+    methods = [value for name, value in vars(function).items() if not name.startswith("_") and inspect.isroutine(value)]
+    parts = [part for part in (methods if inspect.isclass(function) else [function]) if inspect.isfunction(part)]
+    return {name for part in parts for name in inspect.signature(part).parameters if "weight" in name}
+
+
+def test_weights_have_two_names_everywhere():
+    """Rows that are fitted have `sample_weight`, queries that are averaged `query_weight`, in the shell too."""
+    homes = [(home, name) for home in (rk, rkm) for name in dir(home)]
+    callables = {name: value for home, name in homes if callable(value := getattr(home, name))}
+    found = {name: names for name, value in callables.items() if (names := named_weights(value))}
+    assert found.pop("compare") == {"collection_weights"}  # its values are "queries" and "collections"
+    assert found["QueryRanker"] == found["cross_validate"] == {"sample_weight", "query_weight"}
+    assert found["evaluate"] == found["evaluate_dataset"] == {"query_weight"}
+    assert set().union(*found.values()) == {"sample_weight", "query_weight"}
+    assert named_weights(type(rk.make_scorer("AP"))) == {"query_weight"}
+    assert {name for name in OPTIONS if "weight" in name} == {"query_weight"}
+    assert {name for name in Settings.model_fields if "weight" in name} == {"query_weight"}

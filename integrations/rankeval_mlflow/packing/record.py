@@ -132,7 +132,7 @@ def several_node(nodes: dict[str, Node], tables: pd.DataFrame, *, ended_ms: int,
         Name of the run.
     """
     means = tables.groupby("system", sort=False).mean(numeric_only=True)
-    caption = "Means over folds. The runs below have the means over queries."
+    caption = "Means of folds. The runs below have the means over all queries."
     return Node(
         name=name,
         label="cross-validation",
@@ -179,7 +179,7 @@ def _table_of_folds(cv: CrossValidation) -> pd.DataFrame:
 
 def _section(cv: CrossValidation) -> str:
     frame = _table_of_folds(cv).reset_index()
-    caption = "Folds. Their training parts overlap, so they are no sample to test on."
+    caption = "Folds; metrics are over all queries. Their training parts overlap, so they are no sample to test on."
     return Table(frame, caption=caption).to_markdown()
 
 
