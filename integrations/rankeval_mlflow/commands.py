@@ -167,14 +167,14 @@ def discard(uploads: Annotated[list[str], typer.Argument(help="Uploads by id.")]
 
 
 def _waiting_row(upload: PendingUpload) -> list[str]:
-    from rankeval_mlflow.delivery.addresses import masked
+    from rankeval_mlflow.delivery.addresses import bare
 
     payload = read(upload)
     target = payload.target
     place = f"run {target.run_id}" if target.run_id else f"experiment {target.experiment_name or target.experiment_id}"
     why = upload.refusal()
     state = "waits" if why is None else f"undeliverable: {why}"
-    return [upload.id, payload.root.name, f"{place} in {masked(target.uri)}", state]
+    return [upload.id, payload.root.name, f"{place} in {bare(target.uri)}", state]
 
 
 def _chosen(ids: list[str]) -> list[PendingUpload]:

@@ -1,12 +1,12 @@
-"""Addresses of stores: valid from any directory, without secrets on disk and in messages, complete for a call.
+"""Addresses of stores: valid from any directory, without secrets on disk, in messages and links, complete for a call.
 
 A secret is a password, the user of a web address, or a value of the query or after ``#``: of a web address all values
 but those of a few names, of the address of a database those of names such as ``password``. If nobody can tell where a
 password ends, since it has letters that an address does not allow, nothing of the address is shown.
 
-A record in the spool keeps the bare address. Whoever sends it takes the secrets from an address that is the same but
-for them: one that is given, or MLflow's present setting. MLflow's own variables (``MLFLOW_TRACKING_TOKEN`` ...) work as
-always.
+People and the spool get the bare address: a browser that follows ``http://me:***@host`` would log in with a wrong
+password. Whoever sends a record takes the secrets from an address that is the same but for them: one that is given, or
+MLflow's present setting. MLflow's own variables (``MLFLOW_TRACKING_TOKEN`` ...) work as always.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class _Piece(NamedTuple):
     text: str
     secret: bool = False
     kept: bool = True
-    """Whether the bare address has it; a secret that is kept stands there as ``***``."""
+    """Whether the bare address has it; a secret that is kept, since nobody knows its end, stands there as ``***``."""
 
 
 def absolute(uri: str) -> str:
@@ -50,19 +50,14 @@ def absolute(uri: str) -> str:
     return f"{prefix}{Path(path).absolute()}{question}{query}" if path else uri
 
 
-def masked(uri: str) -> str:
-    """Return an address with every secret replaced by ``***``.
+def bare(uri: str) -> str:
+    """Return an address without its secrets; the user of a database stays, who says whose tables they are.
 
     Parameters
     ----------
     uri : str
         The whole address, and nothing else; `hidden` takes a text.
     """
-    return "".join("***" if piece.secret else piece.text for piece in _pieces(uri))
-
-
-def bare(uri: str) -> str:
-    """Return an address without its secrets, to be kept on disk; the user of a database says whose tables they are."""
     found = ""
     for text, secret, _ in filter(lambda piece: piece.kept, _pieces(uri)):
         # The first setting of a query that is kept may have been a later one.
@@ -83,7 +78,7 @@ def hidden(text: str, uris: Iterable[str | None] = ()) -> str:
     secrets = [piece.text for uri in uris if uri for piece in _pieces(uri) if piece.secret]
     for secret in sorted({*secrets, *map(unquote, secrets)}, key=len, reverse=True):
         text = text.replace(secret, "***") if len(secret) > 2 else text
-    without = _WITHIN.sub(lambda found: masked(found[0]), text)
+    without = _WITHIN.sub(lambda found: bare(found[0]), text)
     return _VALUE.sub(lambda found: f"{found['name']}=***" if _SECRET.search(found["name"][1:]) else found[0], without)
 
 
@@ -152,10 +147,10 @@ def where_to_look(uri: str, experiment_id: str, run_id: str) -> str:
     MLflow opens in its mode for language models unless the address asks for the one that trains models.
     """
     if _is_web(uri):
-        return f"{masked(uri).rstrip('/')}/#/experiments/{experiment_id}/runs/{run_id}?workflowType=machine_learning"
+        return f"{bare(uri).rstrip('/')}/#/experiments/{experiment_id}/runs/{run_id}?workflowType=machine_learning"
     if uri.startswith("databricks"):
         return f"run {run_id} of experiment {experiment_id} at {uri}"
-    return f"mlflow ui --backend-store-uri {shlex.quote(masked(uri))}"
+    return f"mlflow ui --backend-store-uri {shlex.quote(bare(uri))}"
 
 
 def _is_web(uri: str) -> bool:

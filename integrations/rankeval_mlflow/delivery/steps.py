@@ -37,7 +37,7 @@ from rankeval._checks import said
 from rankeval.errors import InvalidInput, RankevalWarning
 from rankeval.tracking import TrackedRun
 from rankeval_mlflow import layout
-from rankeval_mlflow.delivery.addresses import masked, now_ms, where_to_look
+from rankeval_mlflow.delivery.addresses import bare, now_ms, where_to_look
 from rankeval_mlflow.delivery.connection import ONCE, environment, existing, is_permanent
 from rankeval_mlflow.delivery.payload import (
     MLMODEL,
@@ -339,7 +339,7 @@ class Steps:
         there = None if None in name else existing(ask, *name)
         if there is None and None not in name:
             asked = cut(" ".join(map(str, name)), 200)
-            raise InvalidInput(f"there is no {what} {asked} in {masked(self.payload.target.uri)}")
+            raise InvalidInput(f"there is no {what} {asked} in {bare(self.payload.target.uri)}")
         return there
 
     def _experiment(self, name: str | None, experiment_id: str | None) -> tuple[str, Mapping[str, str]]:
