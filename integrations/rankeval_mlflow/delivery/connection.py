@@ -27,6 +27,9 @@ from mlflow.exceptions import InvalidUrlException, MlflowException, RestExceptio
 from rankeval.errors import RankevalError, TrackingError
 from rankeval_mlflow.delivery.addresses import absolute, bare, hidden
 from rankeval_mlflow.delivery.spool import held, spool_directories
+from rankeval_mlflow.versions import warn_of_breaks
+
+warn_of_breaks()
 
 # Two retries ride out a hiccup; a server that is gone is reported after about three seconds.
 _PATIENCE = {
