@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rankeval._registry import unknown
+from rankeval._registry import chosen
 from rankeval.cli.net import OwnAnswers
 from rankeval.cli.options import Format
 from rankeval.cli.output import print_comparison, print_frame, print_rows, tell
@@ -179,12 +179,7 @@ def _waiting_row(upload: PendingUpload) -> list[str]:
 
 def _chosen(ids: list[str]) -> list[PendingUpload]:
     there = {upload.id: upload for upload in waiting()}
-    for name in ids:
-        if not there:
-            raise InvalidInput(f"there is no upload {name!r}: no upload is pending in {spool_directory()}")
-        if name not in there:
-            raise unknown("upload", name, there)
-    return [there[name] for name in ids] if ids else list(there.values())
+    return [there[chosen("upload", name, there)] for name in ids or there]
 
 
 def verify_guard(

@@ -21,7 +21,7 @@ BREAKS: dict[str, str] = {}
 
 def warn_of_breaks() -> None:
     """Warn of what the installed MLflow is known to break."""
-    version = _installed()
+    version = metadata.version("mlflow")
     for start, sentence in BREAKS.items():
         if f"{version}.".startswith(f"{start}."):
             warnings.warn(f"MLflow {version}: {sentence}", RankevalWarning, stacklevel=2)
@@ -29,16 +29,9 @@ def warn_of_breaks() -> None:
 
 def note_on_newer() -> str:
     """Return a note in parentheses if the installed MLflow is newer than all that were tested, else nothing."""
-    version = _installed()
+    version = metadata.version("mlflow")
     is_newer = _minor(version) > _minor(NEWEST_TESTED)
     return f" ({version} is newer than the newest version tested, {NEWEST_TESTED})" if is_newer else ""
-
-
-def _installed() -> str:
-    try:
-        return metadata.version("mlflow")
-    except metadata.PackageNotFoundError:  # it is on the path by other means
-        return ""
 
 
 def _minor(version: str) -> list[int]:

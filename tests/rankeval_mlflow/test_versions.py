@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import re
 import tomllib
-from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 
 import mlflow
@@ -38,17 +37,6 @@ def test_a_known_break_is_named_when_mlflow_is_imported_for_us(monkeypatch, recw
 def test_a_version_that_nobody_tested_is_noted_and_no_warning(monkeypatch, installed, is_noted):
     monkeypatch.setattr("importlib.metadata.version", lambda _: installed)
     assert ("newer than the newest version tested" in versions.note_on_newer()) == is_noted
-
-
-def test_an_mlflow_without_metadata_is_neither_noted_nor_warned_of(monkeypatch):
-    """It may be on the path by other means."""
-
-    def missing(name):
-        raise PackageNotFoundError(name)
-
-    monkeypatch.setattr("importlib.metadata.version", missing)
-    versions.warn_of_breaks()
-    assert versions.note_on_newer() == ""
 
 
 def test_the_versions_agree_with_those_that_pip_may_install():

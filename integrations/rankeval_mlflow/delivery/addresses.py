@@ -17,7 +17,6 @@ import shlex
 import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
 
 _HARMLESS = {"o", "workspace", "workflowtype"}  # names in the query of a web address
@@ -30,15 +29,6 @@ _SECRET = re.compile(
 # linear in a text of any length.
 _WITHIN = re.compile(r"\b[A-Za-z][\w+.\-]{0,30}://[^\s'\"<>]*")
 _VALUE = re.compile(r"(?P<name>[?&;][\w.\-]{1,100})=[^\s&;#'\"]+")
-
-
-class _Piece(NamedTuple):
-    """A part of an address, from left to right."""
-
-    text: str
-    secret: bool = False
-    kept: bool = True
-    """Whether the bare address has it; a secret that is kept, since nobody knows its end, stands there as ``***``."""
 
 
 def absolute(uri: str) -> str:
@@ -59,9 +49,9 @@ def bare(uri: str) -> str:
         The whole address, and nothing else; `hidden` takes a text.
     """
     found = ""
-    for text, secret, _ in filter(lambda piece: piece.kept, _pieces(uri)):
-        # The first setting of a query that is kept may have been a later one.
-        found += "***" if secret else f"?{text[1:]}" if text[:1] in {"&", ";"} and "?" not in found else text
+    for shown, _ in _parts(uri):
+        # The first setting of a query that is shown may have been a later one.
+        found += f"?{shown[1:]}" if shown[:1] in {"&", ";"} and "?" not in found else shown
     return found
 
 
@@ -75,41 +65,35 @@ def hidden(text: str, uris: Iterable[str | None] = ()) -> str:
     uris : iterable of str
         The addresses that the call knew. Their secrets are hidden wherever they stand, as written and as meant.
     """
-    secrets = [piece.text for uri in uris if uri for piece in _pieces(uri) if piece.secret]
+    secrets = [secret for uri in uris if uri for _, secret in _parts(uri)]
     for secret in sorted({*secrets, *map(unquote, secrets)}, key=len, reverse=True):
         text = text.replace(secret, "***") if len(secret) > 2 else text
     without = _WITHIN.sub(lambda found: bare(found[0]), text)
     return _VALUE.sub(lambda found: f"{found['name']}=***" if _SECRET.search(found["name"][1:]) else found[0], without)
 
 
-def _pieces(uri: str) -> Iterator[_Piece]:
+def _parts(uri: str) -> Iterator[tuple[str, str]]:
+    """Yield the parts of an address from left to right: what is shown of each, and the secret in it."""
     scheme, mark, rest = uri.partition("://")
-    yield _Piece(scheme + mark)
+    yield scheme + mark, ""
     if not mark or not _is_clear(rest):
-        if rest:
-            yield _Piece(rest, secret=True)
+        yield ("***" if rest else ""), rest
         return
     web = _is_web(uri)
     place = re.split("[?#]", rest, maxsplit=1)[0]
     server, slash, path = place.partition("/")
-    login, at, host = server.rpartition("@")
+    login, _, host = server.rpartition("@")
     user, colon, password = login.partition(":")
-    yield _Piece(user, secret=web and bool(user) and not colon, kept=not web)  # a user without a password is a token
-    if colon:
-        yield _Piece(":", kept=False)
-        yield _Piece(password, secret=True, kept=False)
-    yield _Piece(at, kept=bool(user) and not web)
-    yield _Piece(f"{host}{slash}{path}")
+    yield (f"{user}@" if user and not web else ""), password if colon or not web else user  # a user alone is a token
+    yield f"{host}{slash}{path}", ""
     parts = re.split("([?&;#])", rest[len(place) :])
     for before, part in zip(parts[1::2], parts[2::2], strict=True):
         name, equals, value = part.partition("=")
         if equals:
             secret = (web and name.lower() not in _HARMLESS) or _SECRET.search(name) is not None
         else:
-            name, value = "", part
-            secret = web and part != "" and not part.startswith("/")  # "#/runs/1" is the route of a page
-        yield _Piece(f"{before}{name}{equals}", kept=not secret)
-        yield _Piece(value, secret=secret, kept=not secret)
+            value, secret = part, web and part != "" and not part.startswith("/")  # "#/runs/1" is the route of a page
+        yield ("", value) if secret else (f"{before}{part}", "")
 
 
 def _is_clear(rest: str) -> bool:
