@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rankeval._registry import unknown
+from rankeval._registry import chosen
 from rankeval.cli.net import OwnAnswers
 from rankeval.cli.options import Format
 from rankeval.cli.output import print_comparison, print_frame, print_rows, tell
@@ -170,24 +170,19 @@ def discard(uploads: Annotated[list[str], typer.Argument(help="Uploads by id.")]
 
 
 def _waiting_row(upload: PendingUpload) -> list[str]:
-    from rankeval_mlflow.delivery.addresses import masked
+    from rankeval_mlflow.delivery.addresses import bare
 
     payload = read(upload)
     target = payload.target
     place = f"run {target.run_id}" if target.run_id else f"experiment {target.experiment_name or target.experiment_id}"
     why = upload.refusal()
     state = "waits" if why is None else f"undeliverable: {why}"
-    return [upload.id, payload.root.name, f"{place} in {masked(target.uri)}", state]
+    return [upload.id, payload.root.name, f"{place} in {bare(target.uri)}", state]
 
 
 def _chosen(ids: list[str]) -> list[PendingUpload]:
     there = {upload.id: upload for upload in waiting()}
-    for name in ids:
-        if not there:
-            raise InvalidInput(f"there is no upload {name!r}: no upload is pending in {spool_directory()}")
-        if name not in there:
-            raise unknown("upload", name, there)
-    return [there[name] for name in ids] if ids else list(there.values())
+    return [there[chosen("upload", name, there)] for name in ids or there]
 
 
 def verify_guard(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from rankeval.tracking import Host
+from rankeval_mlflow.versions import note_on_newer
 
 if TYPE_CHECKING:
     import typer
@@ -38,7 +39,7 @@ def _pack(ranker: Any, rows: Any) -> bytes:
 
 
 HOST = Host(
-    "MLflow: logged evaluations and pending uploads",
+    f"MLflow: logged evaluations and pending uploads{note_on_newer()}",
     tracker=_tracker,
     commands=_commands,
     default_uri="sqlite:///mlflow.db",

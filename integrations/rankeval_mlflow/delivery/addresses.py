@@ -1,12 +1,12 @@
-"""Addresses of stores: valid from any directory, without secrets on disk and in messages, complete for a call.
+"""Addresses of stores: valid from any directory, without secrets on disk, in messages and links, complete for a call.
 
 A secret is a password, the user of a web address, or a value of the query or after ``#``: of a web address all values
 but those of a few names, of the address of a database those of names such as ``password``. If nobody can tell where a
 password ends, since it has letters that an address does not allow, nothing of the address is shown.
 
-A record in the spool keeps the bare address. Whoever sends it takes the secrets from an address that is the same but
-for them: one that is given, or MLflow's present setting. MLflow's own variables (``MLFLOW_TRACKING_TOKEN`` ...) work as
-always.
+People and the spool get the bare address: a browser that follows ``http://me:***@host`` would log in with a wrong
+password. Whoever sends a record takes the secrets from an address that is the same but for them: one that is given, or
+MLflow's present setting. MLflow's own variables (``MLFLOW_TRACKING_TOKEN`` ...) work as always.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ import shlex
 import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
 
 _HARMLESS = {"o", "workspace", "workflowtype"}  # names in the query of a web address
@@ -32,15 +31,6 @@ _WITHIN = re.compile(r"\b[A-Za-z][\w+.\-]{0,30}://[^\s'\"<>]*")
 _VALUE = re.compile(r"(?P<name>[?&;][\w.\-]{1,100})=[^\s&;#'\"]+")
 
 
-class _Piece(NamedTuple):
-    """A part of an address, from left to right."""
-
-    text: str
-    secret: bool = False
-    kept: bool = True
-    """Whether the bare address has it; a secret that is kept stands there as ``***``."""
-
-
 def absolute(uri: str) -> str:
     """Return an address valid from any directory: the path of a SQLite file becomes absolute."""
     prefix = "sqlite:///"
@@ -50,23 +40,18 @@ def absolute(uri: str) -> str:
     return f"{prefix}{Path(path).absolute()}{question}{query}" if path else uri
 
 
-def masked(uri: str) -> str:
-    """Return an address with every secret replaced by ``***``.
+def bare(uri: str) -> str:
+    """Return an address without its secrets; the user of a database stays, who says whose tables they are.
 
     Parameters
     ----------
     uri : str
         The whole address, and nothing else; `hidden` takes a text.
     """
-    return "".join("***" if piece.secret else piece.text for piece in _pieces(uri))
-
-
-def bare(uri: str) -> str:
-    """Return an address without its secrets, to be kept on disk; the user of a database says whose tables they are."""
     found = ""
-    for text, secret, _ in filter(lambda piece: piece.kept, _pieces(uri)):
-        # The first setting of a query that is kept may have been a later one.
-        found += "***" if secret else f"?{text[1:]}" if text[:1] in {"&", ";"} and "?" not in found else text
+    for shown, _ in _parts(uri):
+        # The first setting of a query that is shown may have been a later one.
+        found += f"?{shown[1:]}" if shown[:1] in {"&", ";"} and "?" not in found else shown
     return found
 
 
@@ -80,41 +65,35 @@ def hidden(text: str, uris: Iterable[str | None] = ()) -> str:
     uris : iterable of str
         The addresses that the call knew. Their secrets are hidden wherever they stand, as written and as meant.
     """
-    secrets = [piece.text for uri in uris if uri for piece in _pieces(uri) if piece.secret]
+    secrets = [secret for uri in uris if uri for _, secret in _parts(uri)]
     for secret in sorted({*secrets, *map(unquote, secrets)}, key=len, reverse=True):
         text = text.replace(secret, "***") if len(secret) > 2 else text
-    without = _WITHIN.sub(lambda found: masked(found[0]), text)
+    without = _WITHIN.sub(lambda found: bare(found[0]), text)
     return _VALUE.sub(lambda found: f"{found['name']}=***" if _SECRET.search(found["name"][1:]) else found[0], without)
 
 
-def _pieces(uri: str) -> Iterator[_Piece]:
+def _parts(uri: str) -> Iterator[tuple[str, str]]:
+    """Yield the parts of an address from left to right: what is shown of each, and the secret in it."""
     scheme, mark, rest = uri.partition("://")
-    yield _Piece(scheme + mark)
+    yield scheme + mark, ""
     if not mark or not _is_clear(rest):
-        if rest:
-            yield _Piece(rest, secret=True)
+        yield ("***" if rest else ""), rest
         return
     web = _is_web(uri)
     place = re.split("[?#]", rest, maxsplit=1)[0]
     server, slash, path = place.partition("/")
-    login, at, host = server.rpartition("@")
+    login, _, host = server.rpartition("@")
     user, colon, password = login.partition(":")
-    yield _Piece(user, secret=web and bool(user) and not colon, kept=not web)  # a user without a password is a token
-    if colon:
-        yield _Piece(":", kept=False)
-        yield _Piece(password, secret=True, kept=False)
-    yield _Piece(at, kept=bool(user) and not web)
-    yield _Piece(f"{host}{slash}{path}")
+    yield (f"{user}@" if user and not web else ""), password if colon or not web else user  # a user alone is a token
+    yield f"{host}{slash}{path}", ""
     parts = re.split("([?&;#])", rest[len(place) :])
     for before, part in zip(parts[1::2], parts[2::2], strict=True):
         name, equals, value = part.partition("=")
         if equals:
             secret = (web and name.lower() not in _HARMLESS) or _SECRET.search(name) is not None
         else:
-            name, value = "", part
-            secret = web and part != "" and not part.startswith("/")  # "#/runs/1" is the route of a page
-        yield _Piece(f"{before}{name}{equals}", kept=not secret)
-        yield _Piece(value, secret=secret, kept=not secret)
+            value, secret = part, web and part != "" and not part.startswith("/")  # "#/runs/1" is the route of a page
+        yield ("", value) if secret else (f"{before}{part}", "")
 
 
 def _is_clear(rest: str) -> bool:
@@ -152,10 +131,10 @@ def where_to_look(uri: str, experiment_id: str, run_id: str) -> str:
     MLflow opens in its mode for language models unless the address asks for the one that trains models.
     """
     if _is_web(uri):
-        return f"{masked(uri).rstrip('/')}/#/experiments/{experiment_id}/runs/{run_id}?workflowType=machine_learning"
+        return f"{bare(uri).rstrip('/')}/#/experiments/{experiment_id}/runs/{run_id}?workflowType=machine_learning"
     if uri.startswith("databricks"):
         return f"run {run_id} of experiment {experiment_id} at {uri}"
-    return f"mlflow ui --backend-store-uri {shlex.quote(masked(uri))}"
+    return f"mlflow ui --backend-store-uri {shlex.quote(bare(uri))}"
 
 
 def _is_web(uri: str) -> bool:

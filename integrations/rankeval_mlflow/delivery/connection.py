@@ -25,8 +25,11 @@ from urllib.parse import urlsplit
 from mlflow.exceptions import InvalidUrlException, MlflowException, RestException
 
 from rankeval.errors import RankevalError, TrackingError
-from rankeval_mlflow.delivery.addresses import absolute, hidden, masked
+from rankeval_mlflow.delivery.addresses import absolute, bare, hidden
 from rankeval_mlflow.delivery.spool import held, spool_directories
+from rankeval_mlflow.versions import warn_of_breaks
+
+warn_of_breaks()
 
 # Two retries ride out a hiccup; a server that is gone is reported after about three seconds.
 _PATIENCE = {
@@ -232,7 +235,7 @@ def answered(uri: str, to: str, *, gone: type[RankevalError] = TrackingError) ->
         verb = "does not let this user" if error.error_code in _NO_RIGHT else "did not"
         kind = gone if error.error_code in GONE else TrackingError
         said = hidden(reason(error), [uri])
-        raise kind(f"the tracking store {masked(uri)} {verb} {to}: {said}") from error
+        raise kind(f"the tracking store {bare(uri)} {verb} {to}: {said}") from error
 
 
 def is_permanent(error: BaseException) -> bool:

@@ -24,7 +24,7 @@ from rankeval.ledger.discovery import sqlite_path
 from rankeval.ledger.folder import try_writing
 from rankeval.tracking import TrackedRun
 from rankeval_mlflow.delivery import spool
-from rankeval_mlflow.delivery.addresses import absolute, complete, hidden, masked, store
+from rankeval_mlflow.delivery.addresses import absolute, bare, complete, hidden, store
 from rankeval_mlflow.delivery.connection import connected, is_overtaken, is_permanent, no_such_host, reason
 from rankeval_mlflow.delivery.payload import Payload, checked_experiment, fitted
 from rankeval_mlflow.delivery.steps import Steps, refuse_deleted
@@ -206,7 +206,7 @@ def _for_good(error: Exception) -> bool:
 def _message(upload: spool.PendingUpload, payload: Payload, why: str, *, for_good: bool) -> str:
     run_id = upload.sent()["runs"].get("0")
     begun = "" if run_id is None else f" after run {run_id} was begun"
-    first = f"the tracking store {masked(payload.target.uri)} refused{begun}: {why}"
+    first = f"the tracking store {bare(payload.target.uri)} refused{begun}: {why}"
     again = f"rankeval mlflow resend {upload.id}"
     kept = f"{first}\nNothing is lost: everything is kept in {upload.folder}\n"
     if not for_good:
@@ -251,17 +251,17 @@ def check_store(experiment: str, uri: str | None = None) -> str | None:
     except InvalidInput:
         raise
     except UnsupportedModelRegistryStoreURIException as error:
-        raise InvalidInput(f"MLflow knows no kind of tracking store that is written {masked(where)}") from error
+        raise InvalidInput(f"MLflow knows no kind of tracking store that is written {bare(where)}") from error
     except Exception as error:
         why = hidden(reason(error), [where])
         if no_such_host(error):
             raise InvalidInput(
-                f"the tracking store {masked(where)} cannot be found ({why}): correct its address"
+                f"the tracking store {bare(where)} cannot be found ({why}): correct its address"
             ) from error
         if is_permanent(error):
-            raise TrackingError(f"the tracking store {masked(where)} refuses: {why}") from error
+            raise TrackingError(f"the tracking store {bare(where)} refuses: {why}") from error
         return (
-            f"the tracking store {masked(where)} cannot be reached now ({why}); the run will be kept on disk "
+            f"the tracking store {bare(where)} cannot be reached now ({why}); the run will be kept on disk "
             "to be sent later"
         )
     return None
@@ -281,5 +281,5 @@ def _will_be_made(where: str) -> bool:
                 connection.execute("BEGIN IMMEDIATE")
     except (OSError, sqlite3.Error) as error:
         if getattr(error, "sqlite_errorcode", None) != sqlite3.SQLITE_BUSY:
-            raise TrackingError(f"the tracking store {masked(where)} refuses: {error}") from error
+            raise TrackingError(f"the tracking store {bare(where)} refuses: {error}") from error
     return not there

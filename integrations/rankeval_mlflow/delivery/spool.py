@@ -36,8 +36,8 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO
 
-from rankeval._checks import said
-from rankeval.errors import InvalidInput, RankevalError, TrackingError
+from rankeval._checks import refuse, said
+from rankeval.errors import RankevalError, TrackingError
 from rankeval.io.opening import replacing
 from rankeval.ledger.folder import take
 from rankeval_mlflow.delivery.addresses import bare
@@ -347,16 +347,17 @@ def checked_path(path: str) -> PurePosixPath:
     path : str
         A path relative to the artifacts of a run.
     """
-    inside = PurePosixPath(path)
+    inside, place = PurePosixPath(path), "the path of an artifact"
     leads_out = inside.is_absolute() or not inside.parts or ".." in inside.parts or "\\" in path
-    if leads_out or not path.isprintable():
-        raise InvalidInput(f"the path of an artifact is {path!r}; expected a path such as 'plots/curve.png'")
-    longest = max(len(step.encode()) for step in inside.parts)
-    if longest > _LONGEST_STEP or len(path.encode()) > _LONGEST_PATH:
-        raise InvalidInput(
-            f"the path of an artifact has {len(path.encode())} bytes: {path[:60]!r}...; expected at most "
-            f"{_LONGEST_STEP} between two slashes and {_LONGEST_PATH} in all"
-        )
+    longest, size = max((len(step.encode()) for step in inside.parts), default=0), len(path.encode())
+    most = f"{_LONGEST_STEP} between two slashes and {_LONGEST_PATH} in all"
+    refuse(
+        (leads_out or not path.isprintable(), f"{place} is {path!r}; expected a path such as 'plots/curve.png'"),
+        (
+            longest > _LONGEST_STEP or size > _LONGEST_PATH,
+            f"{place} has {size} bytes: {path[:60]!r}...; expected at most {most}",
+        ),
+    )
     return inside
 
 

@@ -27,6 +27,7 @@ import posixpath
 import tempfile
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +38,7 @@ from rankeval._checks import said
 from rankeval.errors import InvalidInput, RankevalWarning
 from rankeval.tracking import TrackedRun
 from rankeval_mlflow import layout
-from rankeval_mlflow.delivery.addresses import masked, now_ms, where_to_look
+from rankeval_mlflow.delivery.addresses import bare, now_ms, where_to_look
 from rankeval_mlflow.delivery.connection import ONCE, environment, existing, is_permanent
 from rankeval_mlflow.delivery.payload import (
     MLMODEL,
@@ -120,117 +121,6 @@ def promised_tables(node: Node) -> list[str]:
     return [posixpath.join(rendering.into, path) for rendering in node.renderings for path in rendering.tables]
 
 
-class Own:
-    """The runs and logged models of one upload, each made once; ``state`` is the upload's memory of what was sent."""
-
-    def __init__(self, upload: PendingUpload, *, fresh: bool) -> None:
-        self.upload = upload
-        self.fresh = fresh
-        self.state: dict[str, Any] = upload.sent()
-        self.state.pop("refused", None)
-
-    def made(
-        self,
-        kind: str,
-        place: str,
-        *,
-        marked: Callable[[str], Iterable[Any]],
-        make: Callable[[str], Any],
-        end: Callable[[str], None],
-    ) -> Any:
-        """Return what stands at a place; make it if no attempt did.
-
-        Parameters
-        ----------
-        kind : {"runs", "models"}
-            Where the state keeps its id.
-        place : str
-            The place in the upload.
-        marked, make, end : callable
-            Find all with a mark; make one with it; end one by its id.
-        """
-        ids, mark = self.state[kind], f"{self.upload.id}/{place}"
-        found = {_id_of(one): one for one in marked(mark)} if place in ids or not self.fresh else {}
-        for is_last in (False, True):
-            if found:
-                break
-            try:
-                with environment(ONCE, overriding=True):
-                    one = make(mark)
-                found = {_id_of(one): one}
-            except Exception as error:
-                if is_last or is_permanent(error):
-                    raise
-                found = {_id_of(one): one for one in marked(mark)}
-        chosen = ids[place] if ids.get(place) in found else next(iter(found))
-        for other in found.keys() - {chosen}:
-            with contextlib.suppress(MlflowException):  # who may log may lack the right to delete
-                end(other)
-        if ids.get(place) != chosen:
-            ids[place] = chosen
-            self.upload.remember(self.state)
-        return found[chosen]
-
-
-def _id_of(made: Any) -> str:
-    return str(made.info.run_id if isinstance(made, entities.Run) else made.model_id)
-
-
-class LoggedModels:
-    """The logged models of one upload."""
-
-    def __init__(self, client: Any, own: Own) -> None:
-        self.client = client
-        self.own = own
-
-    def made(self, place: str, node: Node, run_id: str, experiment_id: str) -> list[str]:
-        """Return the ids of the models of a node; make those that no earlier attempt made."""
-        return [
-            self._made(f"{place}/{index}", model, run_id, experiment_id).model_id
-            for index, model in enumerate(node.models)
-        ]
-
-    def sent(self, place: str, node: Node, run: Any, model_ids: Sequence[str]) -> None:
-        """Send the files of the models, and link the models to their run, which MLflow takes only once."""
-        for index, (model, model_id) in enumerate(zip(node.models, model_ids, strict=True)):
-            logged = self.client.get_logged_model(model_id)
-            if logged.status != entities.LoggedModelStatus.READY:
-                self._files(place, index, model, logged, run.info.run_id)
-                self.client.finalize_logged_model(model_id, "READY")
-        linked = {output.model_id for output in (run.outputs.model_outputs if run.outputs else ())}
-        if missing := [entities.LoggedModelOutput(model_id, 0) for model_id in model_ids if model_id not in linked]:
-            self.client.log_outputs(run.info.run_id, missing)
-
-    def _made(self, place: str, model: SavedModel, run_id: str, experiment_id: str) -> Any:
-        return self.own.made(
-            "models",
-            place,
-            marked=lambda mark: self.client.search_logged_models([experiment_id], f"tags.`{layout.RECORD}` = '{mark}'"),
-            make=lambda mark: self.client.create_logged_model(
-                experiment_id,
-                name=model.name,
-                source_run_id=run_id,
-                tags={**model.tags, layout.RECORD: mark},
-                params=dict(model.params),
-                model_type=model.model_type,
-            ),
-            end=self.client.delete_logged_model,
-        )
-
-    def _files(self, place: str, index: int, model: SavedModel, logged: Any, run_id: str) -> None:
-        """Send the files of a model; its ``MLmodel`` last, with the ids that the store gave."""
-        with_ids = identified(
-            model.files[MLMODEL],
-            model_id=logged.model_id,
-            run_id=run_id,
-            artifact_path=logged.artifact_location,
-            created_ms=logged.creation_timestamp,
-        )
-        self.client.log_model_artifacts(logged.model_id, str(self.own.upload.model(place, index)))
-        with written({MLMODEL: with_ids}) as folder:
-            self.client.log_model_artifact(logged.model_id, str(folder / MLMODEL))
-
-
 def shown_digests(run: Any, uses: Iterable[DatasetUse]) -> Digests:
     """Return the digest that MLflow shows of each data set.
 
@@ -273,19 +163,19 @@ def dataset_input(use: DatasetUse, digests: Digests) -> entities.DatasetInput:
     return entities.DatasetInput(dataset, [entities.InputTag(key, value) for key, value in tags.items()])
 
 
+@dataclass
 class Steps:
-    """The sending of one upload through one client."""
+    """The sending of one upload through one client; ``fresh`` if no earlier attempt can have sent any of it."""
 
-    def __init__(
-        self, client: Any, upload: PendingUpload, payload: Payload, *, aggregates: bool, fresh: bool = False
-    ) -> None:
-        self.client = client
-        self.upload = upload
-        self.payload = payload
-        self.aggregates = aggregates
-        self.own = Own(upload, fresh=fresh)
-        self.state: dict[str, Any] = self.own.state
-        self.models: LoggedModels = LoggedModels(client, self.own)
+    client: Any
+    upload: PendingUpload
+    payload: Payload
+    aggregates: bool
+    fresh: bool = False
+
+    def __post_init__(self) -> None:
+        self.state: dict[str, Any] = self.upload.sent()
+        self.state.pop("refused", None)
         self.began_ms: int = now_ms()
 
     def whole(self) -> TrackedRun:
@@ -337,7 +227,7 @@ class Steps:
         there = None if None in name else existing(ask, *name)
         if there is None and None not in name:
             asked = cut(" ".join(map(str, name)), 200)
-            raise InvalidInput(f"there is no {what} {asked} in {masked(self.payload.target.uri)}")
+            raise InvalidInput(f"there is no {what} {asked} in {bare(self.payload.target.uri)}")
         return there
 
     def _experiment(self, name: str | None, experiment_id: str | None) -> tuple[str, Mapping[str, str]]:
@@ -358,13 +248,15 @@ class Steps:
         run = given or self._own_run(place, node, experiment_id, parent)
         run_id, experiment_id = run.info.run_id, run.info.experiment_id
         complete = with_piece(run, node)
-        model_ids = self.models.made(place, node, run_id, experiment_id)
+        model_ids = [
+            self._own_model(f"{place}/{index}", model, run_id, experiment_id) for index, model in enumerate(node.models)
+        ]
         linked = self.payload.model_id if place == "0" and self.payload.model_id else next(iter(model_ids), None)
         digests = shown_digests(run, node.datasets)
         self._inputs(run_id, place, node, digests)
         self._files(run_id, place, node)
         note = self._batch(run, node, linked, digests)
-        self.models.sent(place, node, run, model_ids)
+        self._models(place, node, run, model_ids)
         children = tuple(
             self._run(f"{place}-{index}", child, experiment_id, parent=run_id)
             for index, child in enumerate(node.children)
@@ -386,23 +278,90 @@ class Steps:
         return self.payload.created_ms if node.started_ms is None else node.started_ms
 
     def _own_run(self, place: str, node: Node, experiment_id: str, parent: str | None) -> Any:
-        tags = {**self.payload.context, **({_PARENT: parent} if parent else {})}
-        return self.own.made(
+        tags = {**self.payload.context, **self._mark(place), **({_PARENT: parent} if parent else {})}
+
+        def end(run_id: str) -> None:
+            self.client.set_terminated(run_id, "KILLED")  # it is ended too if this user may not delete
+            self.client.delete_run(run_id)
+
+        return self._made(
             "runs",
             place,
-            marked=lambda mark: [
-                self.client.get_run(run.info.run_id)
-                for run in self.client.search_runs([experiment_id], f"tags.`{layout.RECORD}` = '{mark}'")
+            lambda mark: [
+                self.client.get_run(run.info.run_id) for run in self.client.search_runs([experiment_id], mark)
             ],
-            make=lambda mark: self.client.create_run(
-                experiment_id, self._started(node), {**tags, layout.RECORD: mark}, run_name=node.name
-            ),
-            end=self._deleted,
+            lambda: self.client.create_run(experiment_id, self._started(node), tags, run_name=node.name),
+            end,
         )
 
-    def _deleted(self, run_id: str) -> None:
-        self.client.set_terminated(run_id, "KILLED")  # it is ended too if this user may not delete
-        self.client.delete_run(run_id)
+    def _own_model(self, place: str, model: SavedModel, run_id: str, experiment_id: str) -> str:
+        tags, params = {**model.tags, **self._mark(place)}, dict(model.params)
+        made = self._made(
+            "models",
+            place,
+            lambda mark: self.client.search_logged_models([experiment_id], mark),
+            lambda: self.client.create_logged_model(experiment_id, model.name, run_id, tags, params, model.model_type),
+            self.client.delete_logged_model,
+        )
+        return str(made.model_id)
+
+    def _mark(self, place: str) -> dict[str, str]:
+        return {layout.RECORD: f"{self.upload.id}/{place}"}
+
+    def _made(
+        self, kind: str, place: str, marked: Callable[[str], Any], make: Callable[[], Any], end: Callable[[str], None]
+    ) -> Any:
+        """Return the run or model at a place; make it if no attempt did, and end any second one."""
+
+        def found() -> list[Any]:
+            return list(marked(f"tags.`{layout.RECORD}` = '{self._mark(place)[layout.RECORD]}'"))
+
+        def once() -> list[Any]:
+            with environment(ONCE, overriding=True):
+                return [make()]
+
+        ids = self.state[kind]
+        there = found() if place in ids or not self.fresh else []
+        if not there:
+            try:
+                there = once()
+            except Exception as error:
+                if is_permanent(error):
+                    raise
+                there = found() or once()
+        by_id = {str(one.info.run_id if kind == "runs" else one.model_id): one for one in there}
+        chosen = ids[place] if ids.get(place) in by_id else next(iter(by_id))
+        for other in by_id.keys() - {chosen}:
+            with contextlib.suppress(MlflowException):  # who may log may lack the right to delete
+                end(other)
+        if ids.get(place) != chosen:
+            ids[place] = chosen
+            self.upload.remember(self.state)
+        return by_id[chosen]
+
+    def _models(self, place: str, node: Node, run: Any, model_ids: Sequence[str]) -> None:
+        """Send the files of the models, and link the models to their run, which MLflow takes only once."""
+        for index, (model, model_id) in enumerate(zip(node.models, model_ids, strict=True)):
+            logged = self.client.get_logged_model(model_id)
+            if logged.status != entities.LoggedModelStatus.READY:
+                self._model_files(place, index, model, logged, run.info.run_id)
+                self.client.finalize_logged_model(model_id, "READY")
+        linked = {output.model_id for output in (run.outputs.model_outputs if run.outputs else ())}
+        if missing := [entities.LoggedModelOutput(model_id, 0) for model_id in model_ids if model_id not in linked]:
+            self.client.log_outputs(run.info.run_id, missing)
+
+    def _model_files(self, place: str, index: int, model: SavedModel, logged: Any, run_id: str) -> None:
+        """Send the files of a model; its ``MLmodel`` last, with the ids that the store gave."""
+        with_ids = identified(
+            model.files[MLMODEL],
+            model_id=logged.model_id,
+            run_id=run_id,
+            artifact_path=logged.artifact_location,
+            created_ms=logged.creation_timestamp,
+        )
+        self.client.log_model_artifacts(logged.model_id, str(self.upload.model(place, index)))
+        with written({MLMODEL: with_ids}) as folder:
+            self.client.log_model_artifact(logged.model_id, str(folder / MLMODEL))
 
     def _inputs(self, run_id: str, place: str, node: Node, digests: Digests) -> None:
         datasets = [dataset_input(use, digests) for use in node.datasets]

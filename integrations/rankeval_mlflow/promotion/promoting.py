@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from rankeval._checks import shown
 from rankeval.errors import InvalidInput, RankevalError, TrackingError
 from rankeval.ledger.ledger import WHO
-from rankeval_mlflow.delivery.addresses import masked, run_context, store
+from rankeval_mlflow.delivery.addresses import bare, run_context, store
 from rankeval_mlflow.delivery.connection import answered, connected
 from rankeval_mlflow.delivery.spool import held, spool_directory
 from rankeval_mlflow.layout import checked_role, sha256
@@ -574,7 +574,7 @@ def _one_at_a_time(uri: str, name: str, alias: str) -> Iterator[None]:
             stack.enter_context(held(lock, _PATIENCE))
         except TimeoutError as error:
             raise TrackingError(
-                f"another promoter of {name}@{alias} at {masked(uri)} is still at work: {error}"
+                f"another promoter of {name}@{alias} at {bare(uri)} is still at work: {error}"
             ) from error
         except OSError:
             pass  # nothing can be written here: the order of the steps does what it does between machines

@@ -65,10 +65,31 @@ def test_a_spool_that_is_full_after_the_record_was_written_costs_nothing(small, 
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(spool_room, "_write", full)
-    with pytest.warns(RankevalWarning, match="No space left on device.*a resend may make a second run"):
-        run = rkm.log_evaluation(small())
+    run = rkm.log_evaluation(small())
     assert_same(small(), rkm.load_evaluation(run))
     found = mlflow.MlflowClient().list_artifacts(run.run_id, "rankeval/dev")
     assert "rankeval/dev/manifest.json" in [one.path for one in found]
     assert len(found) > 2, "the drawings too"
     assert waiting() == []
+
+
+def test_a_spool_that_is_too_full_to_note_a_run_finds_it_again(small, client, monkeypatch):
+    real = spool_room._write
+
+    def full(path, content):
+        if path.name == "sent.json":
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return real(path, content)
+
+    def down(*_, **__):
+        raise MlflowException("down")
+
+    monkeypatch.setattr(spool_room, "_write", full)
+    with monkeypatch.context() as patched:
+        patched.setattr(mlflow.MlflowClient, "log_batch", down)
+        with pytest.raises(TrackingError):
+            rkm.log_evaluation(small())
+    (upload,) = waiting()
+    assert upload.sent()["runs"] == {}
+    run_id = send(upload).run_id
+    assert [run.info.run_id for run in client.search_runs(["0"])] == [run_id]
