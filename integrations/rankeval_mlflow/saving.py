@@ -317,6 +317,10 @@ def features(estimator: Any, X: Any) -> Any:
     """
     if hasattr(X, "columns") and hasattr(X, "to_pandas"):
         return X.to_pandas()
+    if hasattr(X, "tocsr"):  # MLflow has no signature of SciPy's sparse arrays
+        from scipy.sparse import csr_matrix
+
+        return csr_matrix(X)
     return X if hasattr(X, "iloc") else features_for(estimator, X)
 
 
@@ -387,19 +391,20 @@ def saved(ranker: Any, name: str = "ranker", *, X: Any = None) -> SavedModel:
     name : str
         Name of the model.
     X : RankingData, array, sparse matrix or frame of shape (n_rows, n_features), optional
-        Rows to rank, such as those of `fit`. The signature is inferred from the first of them, and the saved model is
-        checked on them. A column "qid" is left out unless the ranker was fitted with it.
+        Rows to rank, such as those of `fit`. The signature is inferred from the first of them, the saved model is
+        checked on them, and three are its input example. A column "qid" is left out unless the ranker was fitted with
+        it.
 
     Raises
     ------
     InvalidInput
-        If the ranker is not fitted, needs rankeval to predict, or is refused by its flavour; or if the saved model
-        gives other scores than the ranker for the rows of X.
+        If the ranker is not fitted, needs rankeval to predict, or is refused by its flavour; if the saved model gives
+        other scores than the ranker for the rows of X; or if categories cannot be sent as JSON.
     """
     X = X.X if isinstance(X, RankingData) else X
     inner = bare(ranker)
     # MLflow's inference reads each cell in Python: 5 seconds for a million.
-    few = (
+    few: Any = (
         None if X is None else features(inner, as_fitted(inner, take_rows(X, np.arange(min(CHECKED_ROWS, n_rows(X))))))
     )
     scores = None if few is None else responses(ranker, few)
@@ -478,20 +483,18 @@ def _write(inner: Any, path: Path, known: Mapping[str, Any], beside: dict[str, A
 
 
 def _name_loader(inner: Any, path: Path, flavor: str, known: Mapping[str, Any]) -> None:
-    kept = {name: (kind.categories, kind.ordered) for name, kind in known.items()}
     settings = {
         "flavor": flavor,
         "gives_classes": gives_classes(inner),
-        # XGBoost alone raises if a category is unknown.
-        "unknown_as_missing": boosters.library(inner) == "xgboost",
+        "unknown_as_missing": boosters.raises_at_unknown(inner),
         "categories": {
             name: {
-                "categories": values.tolist(),
+                "categories": kind.categories.tolist(),
                 # XGBoost asks for whole numbers of the same width.
-                "dtype": None if values.inferred_type == "string" else str(values.dtype),
-                "ordered": ordered,
+                "dtype": None if kind.categories.inferred_type == "string" else str(kind.categories.dtype),
+                "ordered": kind.ordered,
             }
-            for name, (values, ordered) in kept.items()
+            for name, kind in known.items()
         },
     }
     (path / served_ranker.SETTINGS).write_text(json.dumps(settings, indent=1))
