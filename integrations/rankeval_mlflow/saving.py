@@ -7,7 +7,7 @@ LightGBM's                  ``mlflow.lightgbm``   its booster, as text; MLflow r
 XGBoost's                   ``mlflow.xgboost``    the model
 CatBoost's                  ``mlflow.catboost``   the model
 scikit-learn's, Pipelines   ``mlflow.sklearn``    the estimator, by skops if skops can, else by cloudpickle
-classifiers                 ``mlflow.pyfunc``     the classifier by ``mlflow.sklearn``, and a script that makes scores
+classifiers                 ``mlflow.sklearn``    the classifier, and a script that makes scores for ``mlflow.pyfunc``
 ==========================  ====================  ===============================================================
 
 Early stopping is in all of them: LightGBM writes the trees up to the best iteration, XGBoost the number of the best
@@ -15,6 +15,9 @@ iteration, and CatBoost drops the others when training ends.
 
 The trap: a flavour can lose a parameter that `predict` reads, as XGBoost's loses ``missing``. So a model is loaded
 again before it is logged, and must give the same scores for rows of X, bit for bit.
+
+Columns of categories get ``any`` as their type in the signature, since MLflow has none for them. The script codes them
+by the categories of training before the library sees them, from texts too, as JSON sends them.
 
 `packed` makes one file of a saved ranker, so that an experiment keeps it beside a cached result: a ZIP archive of
 ``saved.json`` with the name of the flavour and the parameters, and the files of the MLflow model below ``model/``.
@@ -37,6 +40,7 @@ rankeval if the environment imports it.
 from __future__ import annotations
 
 import copy
+import importlib
 import inspect
 import io
 import json
@@ -69,10 +73,11 @@ from rankeval._checks import said
 from rankeval.collection.data import RankingData, take_rows
 from rankeval.errors import InvalidInput
 from rankeval.evaluation.responses import responses
-from rankeval.model_selection import boosters
+from rankeval.model_selection import boosters, category_columns
 from rankeval.model_selection.nesting import features_for
 from rankeval.model_selection.query_ids import n_rows
 from rankeval.model_selection.scorers import as_fitted
+from rankeval_mlflow import served_ranker
 from rankeval_mlflow.delivery.payload import MLMODEL, SavedModel, without_ids
 from rankeval_mlflow.layout import param_text, safe_names
 
@@ -87,7 +92,11 @@ _PACKAGES = {"sklearn": "scikit-learn"}
 # Rows of X from which the signature is inferred, and for which the saved model must give the scores of the ranker.
 CHECKED_ROWS = 1000
 
-_LOADER = Path(__file__).with_name("scores_of_classes.py")  # it is copied into models, and never imported from here
+# The loader of models for which that of their flavour is not enough, and what it imports.
+_SCRIPTS = [str(Path(served_ranker.__file__)), str(Path(category_columns.__file__))]
+EXAMPLE_ROWS = 3
+# JSON has these kinds of categories.
+_SENT = {"string", "integer", "floating", "boolean", "empty"}
 _FACTS, _MODEL = "saved.json", "model/"
 # The type of all models that we log, as in ``mlflow.models.evaluate(model_type="ranker")``.
 MODEL_TYPE = "ranker"
@@ -311,12 +320,8 @@ def features(estimator: Any, X: Any) -> Any:
     return X if hasattr(X, "iloc") else features_for(estimator, X)
 
 
-def signature(X: Any, scores: NDArray[np.float64] | None) -> Any:
-    """Return MLflow's signature of rows and scores, or None if there are no rows or MLflow cannot describe them.
-
-    MLflow has no type for pandas' categories, and turns them into texts wherever a signature has another type for them.
-    Rows with such a column have no signature; a request must then have the columns of `fit`, in their order: LightGBM
-    and CatBoost take them by place, and give other scores without an error if the order differs.
+def signature(X: Any, scores: NDArray[np.float64] | None, known: Iterable[str] = ()) -> Any:
+    """Return MLflow's signature of rows and scores, or None if there are no rows.
 
     Parameters
     ----------
@@ -324,15 +329,52 @@ def signature(X: Any, scores: NDArray[np.float64] | None) -> Any:
         The rows.
     scores : ndarray of shape (n_rows,)
         Their scores.
+    known : iterable of str
+        The columns of categories. They may come as texts, as numbers, or with missing values.
     """
-    import pandas as pd
-    from mlflow.models import infer_signature
+    from mlflow.models import ModelSignature, infer_signature
+    from mlflow.types.schema import AnyType, ColSpec, Schema
 
     if X is None:
         return None
-    if hasattr(X, "iloc") and any(isinstance(kind, pd.CategoricalDtype) for kind in X.dtypes):
-        return None
-    return infer_signature(X, scores)
+    if not known:
+        return infer_signature(X, scores)
+    found = infer_signature(X.assign(**dict.fromkeys(known, 0.0)), scores)
+    columns = [ColSpec(AnyType(), one.name) if one.name in known else one for one in found.inputs.inputs]
+    return ModelSignature(Schema(columns), found.outputs)
+
+
+def categories(ranker: Any, X: Any) -> dict[str, Any]:
+    """Return the columns of categories with which a ranker was fitted, by name; refuse what JSON cannot send.
+
+    Parameters
+    ----------
+    ranker : object
+        A fitted ranker. A QueryRanker knows them; for others those of X are taken.
+    X : array, sparse matrix or frame of shape (n_rows, n_features), or None
+        The rows.
+
+    Raises
+    ------
+    InvalidInput
+        If there are no rows to infer a signature from, or categories are no texts, numbers or truth values.
+    """
+    if hasattr(ranker, "best_estimator_"):
+        return categories(ranker.best_estimator_, X)
+    known: dict[str, Any] = ranker.categories_ if isinstance(ranker, QueryRanker) else category_columns.categories_of(X)
+    if known and X is None:
+        problem = f"the ranker was fitted with categories in {next(iter(known))!r}, and they are served by column names"
+        raise InvalidInput(problem, argument="X", remedy="give X, some rows of fit")
+    for name, kind in known.items():
+        if not isinstance(name, str) or kind.categories.inferred_type not in _SENT:
+            raise InvalidInput(
+                argument="X",
+                where=f"column {name!r}",
+                found=f"categories of type {kind.categories.inferred_type}",
+                expected="texts, numbers or truth values, and a name that is a text, since requests are JSON",
+                remedy=f"fit the ranker on X[{name!r}].astype(str).astype('category')",
+            )
+    return known
 
 
 def saved(ranker: Any, name: str = "ranker", *, X: Any = None) -> SavedModel:
@@ -361,11 +403,16 @@ def saved(ranker: Any, name: str = "ranker", *, X: Any = None) -> SavedModel:
         None if X is None else features(inner, as_fitted(inner, take_rows(X, np.arange(min(CHECKED_ROWS, n_rows(X))))))
     )
     scores = None if few is None else responses(ranker, few)
+    known = categories(ranker, few)
+    # As JSON sends them, in another order of the columns.
+    sent = few.astype(dict.fromkeys(known, object))[few.columns[::-1]] if known else few
+    example = None if few is None else take_rows(sent, np.arange(min(EXAMPLE_ROWS, n_rows(sent))))
     with tempfile.TemporaryDirectory() as folder, _quiet():
+        beside = {"signature": signature(few, scores, known), "input_example": example}
         path = Path(folder) / "model"
-        flavor = _write(inner, path, signature(few, scores))
+        flavor = _write(inner, path, known, beside)
         if few is not None:
-            _check(path, few, scores, ranker)
+            _check(path, sent, scores, ranker)
         files = {file.relative_to(path).as_posix(): file.read_bytes() for file in _files(path)}
     files[MLMODEL] = without_ids(files[MLMODEL])
     return SavedModel(name, files, parameters(ranker), flavor=flavor, model_type=MODEL_TYPE)
@@ -395,44 +442,62 @@ def _files(folder: Path) -> Iterator[Path]:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    # Advice that we followed: on pickle, on integer columns, on requirements that are given.
+    # Advice that we followed: on pickle, on integer columns, on requirements that are given, and on MLflow's own code.
     loggers = [logging.getLogger(name) for name in ("mlflow.sklearn", "mlflow.pyfunc", "mlflow.models.model")]
     levels = [logger.level for logger in loggers]
     try:
         for logger in loggers:
             logger.setLevel(logging.ERROR)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", category=UserWarning)
+            warnings.simplefilter("ignore")
             yield
     finally:
         for logger, level in zip(loggers, levels, strict=True):
             logger.setLevel(level)
 
 
-def _write(inner: Any, path: Path, schema: Any) -> str:
-    library = boosters.library(inner) if _predicts_by_its_library(inner) else None
-    if gives_classes(inner):
-        return _write_classifier(inner, path, schema)
+def _write(inner: Any, path: Path, known: Mapping[str, Any], beside: dict[str, Any]) -> str:
+    library = boosters.library(inner) if _predicts_by_its_library(inner) and not gives_classes(inner) else ""
+    if library == "xgboost" and not _keeps_all(inner):
+        library = ""
+    if scripted := bool(known) or gives_classes(inner):
+        beside = {**beside, "code_paths": _SCRIPTS}
     try:
-        if library == "lightgbm":
-            _native("lightgbm", getattr(inner, "booster_", inner), path, schema)
-        elif library == "xgboost" and _keeps_all(inner):
-            _native("xgboost", inner, path, schema)
-        elif library == "catboost":
-            _native("catboost", inner, path, schema)
+        if library:
+            model = getattr(inner, "booster_", inner) if library == "lightgbm" else inner
+            flavour = importlib.import_module(f"mlflow.{library}")
+            flavour.save_model(model, str(path), pip_requirements=pinned([library, "pandas"]), **beside)
         else:
-            _write_estimator(inner, path, schema)
-            return "sklearn"
+            _write_estimator(inner, path, beside)
     except MlflowException as error:
         raise InvalidInput(f"ranker cannot be saved: {said(error)}") from error
-    return library
+    flavor = library or "sklearn"
+    if scripted:
+        _name_loader(inner, path, flavor, known)
+    return flavor
 
 
-def _native(library: str, model: Any, path: Path, schema: Any) -> None:
-    import importlib
-
-    flavour = importlib.import_module(f"mlflow.{library}")
-    flavour.save_model(model, str(path), signature=schema, pip_requirements=pinned([library, "pandas"]))
+def _name_loader(inner: Any, path: Path, flavor: str, known: Mapping[str, Any]) -> None:
+    kept = {name: (kind.categories, kind.ordered) for name, kind in known.items()}
+    settings = {
+        "flavor": flavor,
+        "gives_classes": gives_classes(inner),
+        # XGBoost alone raises if a category is unknown.
+        "unknown_as_missing": boosters.library(inner) == "xgboost",
+        "categories": {
+            name: {
+                "categories": values.tolist(),
+                # XGBoost asks for whole numbers of the same width.
+                "dtype": None if values.inferred_type == "string" else str(values.dtype),
+                "ordered": ordered,
+            }
+            for name, (values, ordered) in kept.items()
+        },
+    }
+    (path / served_ranker.SETTINGS).write_text(json.dumps(settings, indent=1))
+    model = mlflow.models.Model.load(str(path))
+    model.flavors["python_function"]["loader_module"] = served_ranker.__name__.rpartition(".")[2]
+    model.save(str(path / MLMODEL))
 
 
 def _predicts_by_its_library(inner: Any) -> bool:
@@ -448,7 +513,7 @@ def _keeps_all(inner: Any) -> bool:
     return own and (missing is None or (isinstance(missing, float) and math.isnan(missing)))
 
 
-def _write_estimator(inner: Any, path: Path, schema: Any) -> None:
+def _write_estimator(inner: Any, path: Path, beside: dict[str, Any]) -> None:
     """Save by `mlflow.sklearn`; the requirements are the packages whose classes the file names."""
     if not hasattr(inner, "get_params"):
         raise InvalidInput(
@@ -459,23 +524,7 @@ def _write_estimator(inner: Any, path: Path, schema: Any) -> None:
     packages = sorted(
         {module.partition(".")[0] for module in modules} | {"sklearn", "pandas", way["serialization_format"]}
     )
-    mlflow.sklearn.save_model(inner, str(path), signature=schema, pip_requirements=pinned(packages), **way)
-
-
-def _write_classifier(inner: Any, path: Path, schema: Any) -> str:
-    with tempfile.TemporaryDirectory() as folder:
-        classifier = Path(folder) / "classifier"
-        _write_estimator(inner, classifier, None)
-        lines = (classifier / "requirements.txt").read_text().splitlines()
-        mlflow.pyfunc.save_model(
-            str(path),
-            loader_module=_LOADER.stem,
-            data_path=str(classifier),
-            code_paths=[str(_LOADER)],
-            signature=schema,
-            pip_requirements=[line for line in lines if not line.startswith("mlflow")],
-        )
-    return "python_function"
+    mlflow.sklearn.save_model(inner, str(path), pip_requirements=pinned(packages), **way, **beside)
 
 
 def _check(path: Path, rows: Any, scores: Any, ranker: Any) -> None:

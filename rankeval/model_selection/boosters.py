@@ -28,6 +28,7 @@ from sklearn.pipeline import Pipeline
 
 from rankeval._checks import refuse
 from rankeval.errors import InvalidInput
+from rankeval.model_selection.category_columns import categories_of
 from rankeval.model_selection.rows import EarlyStopping, TrainingRows, differing
 
 
@@ -132,6 +133,11 @@ def fit(estimator: Any, rows: TrainingRows, watch: EarlyStopping | None = None) 
     other = f"only LightGBM, XGBoost and CatBoost can stop early, found {kind}: leave early_stopping_rounds out"
     refuse((watch is not None and not name, other))
     takes = set(signature(estimator.fit).parameters)
+    if categories := [*categories_of(rows.X)]:  # LightGBM looks for them itself
+        if name == "xgboost":
+            estimator.set_params(enable_categorical=True)
+        elif name == "catboost" and estimator.get_params().get("cat_features") is None:
+            estimator.set_params(cat_features=categories)
     return _FITS.get(name, _fit_plainly)(estimator, rows.in_blocks() if takes & _TOLD else rows, watch, takes)
 
 

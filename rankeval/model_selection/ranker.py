@@ -28,6 +28,7 @@ from rankeval.errors import InvalidInput
 from rankeval.evaluation.responses import responses
 from rankeval.io import columns
 from rankeval.model_selection import boosters, nesting, threads
+from rankeval.model_selection.category_columns import categories_of, coded
 from rankeval.model_selection.checks import for_other_processes
 from rankeval.model_selection.held_out import SCORE, hold_out, refuse_cut, validation_part
 from rankeval.model_selection.nesting import features_for
@@ -81,6 +82,9 @@ class QueryRanker(BaseEstimator):  # type: ignore[misc]
         The best value of ``eval_measure`` on the held-out queries or on ``eval_set``.
     n_features_in_, feature_names_in_
         As in scikit-learn, without the column of ids.
+    categories_ : dict of str to CategoricalDtype
+        The categories of each column of pandas' or polars' categories. `predict` codes columns by them, texts too.
+        Unknown ones are left to the library, and are missing values for XGBoost, which would raise.
     classes_, coef_, feature_importances_
         Those of the fitted estimator, if it has them; importances of CatBoost are by change of the prediction.
 
@@ -92,6 +96,7 @@ class QueryRanker(BaseEstimator):  # type: ignore[misc]
     1.0
     """
 
+    categories_: dict[str, Any]
     estimator_: Any
     n_iterations_: int | None
     validation_score_: float | None
@@ -348,7 +353,10 @@ class QueryRanker(BaseEstimator):  # type: ignore[misc]
     def _features(self, X: Any, *, reset: bool) -> Any:
         features = features_for(self.estimator, X)
         validate_data(self, features, reset=reset, skip_check_array=True)
-        return features
+        if reset:
+            self.categories_ = categories_of(features)
+        # XGBoost alone raises if a category is unknown.
+        return coded(features, self.categories_, unknown_as_missing=boosters.library(self.estimator) == "xgboost")
 
     def _ids(self, X: Any, y: Any, qid: Any, group: Any, **beside: Any) -> NDArray[Any] | None:
         with stopping():

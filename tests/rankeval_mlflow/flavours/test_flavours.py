@@ -146,10 +146,10 @@ RANKERS = {
         "sklearn",
     ),
     "routed": (_routed, False, "sklearn"),
-    "grades": (lambda: rk.QueryRanker(LogisticRegression(max_iter=500)), False, "python_function"),
-    "xgboost_classes": (lambda: rk.QueryRanker(XGBClassifier(**BOOSTED)), False, "python_function"),
-    "lightgbm_classes": (lambda: rk.QueryRanker(_by_name(LGBMClassifier(**LIGHT))), True, "python_function"),
-    "confidences": (lambda: rk.QueryRanker(LinearSVC()), False, "python_function"),
+    "grades": (lambda: rk.QueryRanker(LogisticRegression(max_iter=500)), False, "sklearn"),
+    "xgboost_classes": (lambda: rk.QueryRanker(XGBClassifier(**BOOSTED)), False, "sklearn"),
+    "lightgbm_classes": (lambda: rk.QueryRanker(_by_name(LGBMClassifier(**LIGHT))), True, "sklearn"),
+    "confidences": (lambda: rk.QueryRanker(LinearSVC()), False, "sklearn"),
 }
 
 
@@ -236,17 +236,6 @@ def test_ranking_data_are_rows(tmp_path):
     ranker = rk.QueryRanker(XGBRanker(**BOOSTED)).fit(made.X, made.y, qid=made.qid)
     model = _loaded(saved(ranker, X=made), tmp_path)
     np.testing.assert_array_equal(model.predict(made.X), ranker.predict(made.X))
-
-
-@pytest.mark.parametrize("make", [LGBMRanker, XGBRanker])
-def test_categories_of_pandas(make, data, tmp_path):
-    """MLflow has no type for them, so there is no signature, and the columns come in the order of `fit`."""
-    table, labels, ids = data
-    rows = table.assign(kind=table["kind"].astype("category"))
-    options = LIGHT if make is LGBMRanker else {**BOOSTED, "enable_categorical": True}
-    ranker = rk.QueryRanker(make(**options)).fit(rows, labels, qid=ids)
-    model = _loaded(saved(ranker, X=rows), tmp_path)
-    np.testing.assert_array_equal(model.predict(rows), ranker.predict(rows))
 
 
 def test_without_rows_there_is_no_signature(data, tmp_path):

@@ -1,0 +1,65 @@
+"""What a model of MLflow does beside its library: codes categories, and makes scores of classes.
+
+This file is copied into such models, with `category_columns` of rankeval beside it, and runs there without rankeval. A
+model names it as its loader. The rule for classes is that of `rankeval.evaluation.responses`: the probability of the
+second class, or the expected grade if there are several classes.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+SETTINGS = "served_ranker.json"
+"""The file of a model with its flavour, whether its scores are of classes, and its columns of categories."""
+
+
+class ServedRanker:
+    """Ranks rows by a fitted estimator.
+
+    Parameters
+    ----------
+    model : object
+        A fitted estimator or booster.
+    settings : dict
+        From the file.
+    """
+
+    def __init__(self, model: Any, settings: dict[str, Any]) -> None:
+        import pandas as pd
+
+        self.model = model
+        self.gives_classes = settings["gives_classes"]
+        self.unknown_as_missing = settings["unknown_as_missing"]
+        self.known = {
+            name: pd.CategoricalDtype(pd.Index(kind["categories"], dtype=kind["dtype"]), kind["ordered"])
+            for name, kind in settings["categories"].items()
+        }
+
+    def predict(self, rows: Any, params: Any = None) -> Any:  # noqa: ARG002 - MLflow's signature
+        """Return one score a row; higher ranks first."""
+        if self.known:
+            columns = importlib.import_module("category_columns")
+            rows = columns.coded(rows, self.known, unknown_as_missing=self.unknown_as_missing)
+        inner = self.model
+        if not self.gives_classes:
+            return inner.predict(rows)
+        if not hasattr(inner, "predict_proba"):
+            ranks = hasattr(inner, "decision_function") and len(inner.classes_) <= 2
+            return np.asarray((inner.decision_function if ranks else inner.predict)(rows)).astype(np.float64)
+        values = np.asarray(inner.predict_proba(rows))
+        if values.shape[1] > 2:
+            return values @ np.asarray(inner.classes_, dtype=np.float64)
+        return values[:, -1].astype(np.float64)
+
+
+def _load_pyfunc(path: str) -> ServedRanker:
+    """Return the model whose file, or folder, is at this path; MLflow calls this."""
+    folder = Path(path) if Path(path).is_dir() else Path(path).parent
+    settings = json.loads((folder / SETTINGS).read_text())
+    flavour = importlib.import_module(f"mlflow.{settings['flavor']}")
+    return ServedRanker(flavour.load_model(str(folder)), settings)
