@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from rankeval._checks import count, few
+from rankeval._checks import count, few, refuse
 from rankeval._registry import chosen
 from rankeval.comparison.design import COLLECTION, COLUMNS, LEAST_QUERIES, TOGETHER
 from rankeval.errors import ConventionMismatch, InvalidInput
@@ -33,7 +33,7 @@ from rankeval.evaluation.result import by_name, info_of, size_of
 from rankeval.io.frames import spelled
 from rankeval.join.flat import Ints
 from rankeval.measures import Measure
-from rankeval.significance.columns import UNPAIRED, pair_scores, refuse_fold_scores
+from rankeval.significance.columns import OTHER_QUERIES, UNPAIRED, pair_scores, refuse_fold_scores
 from rankeval.significance.declarations import Floats
 
 Scores = Evaluation | pd.DataFrame | Mapping[Any, Mapping[str, float]]
@@ -225,10 +225,14 @@ def cells_of(given: Given, joint: str = " on ") -> dict[str, Scores]:
 
 def refuse_other_conventions(evaluations: Mapping[str, Evaluation], *, judgments: bool = True) -> None:
     """Raise `ConventionMismatch` unless all evaluations have the conventions, and the judgments, of the first."""
-    names, why = list(evaluations), differences if judgments else rule_differences
-    for name in names[1:]:
-        if reasons := why(evaluations[names[0]], evaluations[name]):
-            raise ConventionMismatch(f"{names[0]!r} and {name!r} must not be compared: {'; '.join(reasons)}")
+    first, why = next(iter(evaluations), ""), differences if judgments else rule_differences
+    for name, one in evaluations.items():
+        if reasons := why(evaluations[first], one):
+            is_other = judgments and one.judgments_digest != evaluations[first].judgments_digest
+            raise ConventionMismatch(
+                f"{first!r} and {name!r} must not be compared: {'; '.join(reasons)}",
+                remedy=OTHER_QUERIES if is_other else None,
+            )
 
 
 def check_number_of_systems(systems: Mapping[str, Any]) -> None:
@@ -348,12 +352,11 @@ def _is_scores(value: Any) -> bool:
 
 def _named(parts: Sequence[tuple[Any, Scores]]) -> dict[str, Scores]:
     named = {str(name): scores for name, scores in parts}
-    if len(named) < len(parts):
-        raise InvalidInput(f"two collections have the same name as text: {few([name for name, _ in parts])}")
-    if TOGETHER in named:
-        raise InvalidInput(
-            f"a collection is named {TOGETHER!r}, which stands for all collections together in the table; rename it"
-        )
+    taken = f"a collection is named {TOGETHER!r}, which stands for all collections together in the table; rename it"
+    refuse(
+        (len(named) < len(parts), f"two collections have the same name as text: {few([name for name, _ in parts])}"),
+        (TOGETHER in named, taken),
+    )
     return named
 
 

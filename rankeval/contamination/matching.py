@@ -166,11 +166,11 @@ class Match:
 
     @property
     def found_among(self) -> str:
-        """The registered queries among which some were found, counted: the identifiable ones, or all."""
-        registered = self.registered
-        if self.by_ids or (self.matched & ~registered.protected.identifiable).any():
+        """The registered queries among which some were found, counted: those that can be recognised, or all."""
+        registered, can_be = self.registered, self.registered.protected.identifiable
+        if self.by_ids or can_be.all() or (self.matched & ~can_be).any():
             return count(registered.n_queries, "query")
-        return count(registered.n_identifiable, "identifiable query")
+        return count(registered.n_identifiable, "recognisable query")
 
     @property
     def by_labels(self) -> bool:
@@ -217,7 +217,7 @@ class Match:
             if self.by_ids:
                 said = (
                     f"{here} of its {self.found_among} {'is' if here == 1 else 'are'} in the data: "
-                    f"they have the same ids, and labels agree far beyond chance ({self.bits:.0f} bits)"
+                    "they have the same ids, and labels agree far beyond chance"
                 )
             else:
                 said = f"{here} of its {self.found_among} are in the data"
@@ -225,7 +225,7 @@ class Match:
         if self.same_labels:
             return f"the labels equal those of its {count(registered.n_queries, 'query')}, which may be chance"
         if self.queries.any():
-            return f"ids or documents are the same, and labels agree more than by chance ({self.bits:.0f} bits)"
+            return "ids or documents are the same, and labels agree more than by chance"
         return "none of its queries are in the data"
 
 

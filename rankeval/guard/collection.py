@@ -336,7 +336,7 @@ class RegisteredCollection:
         return (
             f"RegisteredCollection({self.name!r}{', a revision' if self.revises else ''}, "
             f"{count(self.n_queries, 'query')}, {count(self.n_rows, 'row')}, "
-            f"{self.n_identifiable} identifiable, digest {self.digest[:12]}, project {self.project!r}, "
+            f"{self.n_identifiable} recognisable, digest {self.digest[:12]}, project {self.project!r}, "
             f"{mention(self.ledger, short(self.head))})"
         )
 

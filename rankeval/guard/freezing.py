@@ -178,8 +178,8 @@ def _notes(records: Records, plan: Plan, *, fresh: bool) -> tuple[str, ...]:
     rest = len(exposed) - int(exposed.sum())
     hint = f"; fresh=True tests on the {rest} others" if rest > 1 else ""
     said = (
-        f"not confirmatory: {int(exposed.sum())} of {count(len(exposed), 'query')} were exposed before this plan was "
-        f"frozen{hint}"
+        f"not confirmatory: {int(exposed.sum())} of {count(len(exposed), 'query')} were looked at before this plan "
+        f"was frozen{hint}"
     )
     return (said,)
 
@@ -275,7 +275,7 @@ def fresh_places(records: Records, registration: Entry) -> NDArray[np.intp]:
     places = np.flatnonzero(~exposed & ~unknown)
     if len(places) < 2:
         reason = (
-            f"were never exposed. Add new queries and register them: guard.register(..., supersedes={body['name']!r})"
+            f"were never looked at. Add new queries and register them: guard.register(..., supersedes={body['name']!r})"
         )
         if unknown.any():
             reason = (

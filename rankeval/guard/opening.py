@@ -54,8 +54,8 @@ def open_plan(journal: Journal, plan_id: str, collections: Iterable[RegisteredCo
     test = next((one for one in collections if one.digest == plan.digest), None)
     if test is None:
         raise LedgerError(
-            f"plan {plan.id} is about {plan.collection!r} (digest {plan.digest[:12]}), which is not at hand: register "
-            f"it again, guard.register({plan.collection!r}, ...), then open the plan"
+            f"plan {plan.id} needs the data that {plan.collection!r} had when it was frozen: register it again, "
+            f"guard.register({plan.collection!r}, ...), then open the plan"
         )
     records.in_use(test)
     if records.standings.opening_of(plan.id) is None:
@@ -131,7 +131,7 @@ def notes_of(batch: Batch, standing: Standing, history: History) -> list[str]:
     if standing.n_released:
         notes.append(
             f"{standing.n_released} of {count(standing.n_queries, 'query')} had been exempted or retired, so systems "
-            "may have been fitted on them: they count as exposed"
+            "may have been fitted on them: they count as looked at"
         )
     notes += [_parallel(entry) for entry in standing.parallel]
     notes += [_merged_in(entry) for entry in standing.merged_in if is_look(entry) and entry.project == plan.project]
@@ -229,7 +229,7 @@ def _exploratory(batch: Batch, standing: Standing, history: History) -> str:
             f"this is the result of {n_looks} looks at {plan.collection!r}, the later ones chosen after the first was "
             f"seen. {_inflation(batch, history, n_looks)}"
         )
-    return f"exploratory: {reason}. No p-value can be adjusted for that: confirm on fresh queries (fresh=True)"
+    return f"exploratory: {reason}. No p-value can be adjusted for that: confirm on queries that nobody looked at (fresh=True)"
 
 
 def _inflation(batch: Batch, history: History, n_looks: int) -> str:
@@ -269,7 +269,7 @@ def _exposed(standing: Standing, project: str) -> str:
     by = "before this plan was frozen"
     if any(not is_look(entry) or entry.project != project for entry in standing.merged_in):
         by += ", or in another clone before it was opened"
-    return f"{standing.n_exposed} of {count(standing.n_queries, 'query')} were exposed {by}"
+    return f"{standing.n_exposed} of {count(standing.n_queries, 'query')} were looked at {by}"
 
 
 def _causes(history: History, plan_id: str) -> str:

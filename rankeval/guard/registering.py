@@ -130,9 +130,9 @@ def _predecessor(
     if not revised:
         last, name = named[-1].body, new.content.name
         raise LedgerError(
-            f"{name!r} is registered with other content ({last['n_queries']} queries, digest {last['digest'][:12]}; "
-            f"this has {new.data.n_queries} and {new.content.digest[:12]}). If this takes its place, say so, and looks "
-            f"carry over: guard.register({name!r}, ..., supersedes={name!r}). Else choose another name"
+            f"{name!r} is registered with other content: {last['n_queries']} queries, and this has "
+            f"{new.data.n_queries}. If this takes its place, pass supersedes={name!r}, and looks carry over. Else "
+            "choose another name"
         )
     return declared.hash if declared is not None else revised[-1].registered.id
 

@@ -80,7 +80,7 @@ class Status:
         asked = mention(self.ledger, short(self.head))
         if self.refused and self.n_unaccounted:
             rest = "if they may be in the data too, leave them out by their ids in its source"
-            asked = f"{self.n_unaccounted} of its queries are unaccounted for: {rest}; {asked}"
+            asked = f"{self.n_unaccounted} of its queries were not found: {rest}; {asked}"
         if not self.queries:
             return f"{verdict}: {self.why} ({asked})"
         return (

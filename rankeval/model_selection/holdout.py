@@ -70,6 +70,7 @@ def dev_test_split(
     test_from: Any = None,
     guard: Any = None,
     test_name: str | None = None,
+    supersedes: Any = None,
 ) -> DevTestSplit:
     """Split off a test part by a salted hash of the query ids, or by time.
 
@@ -77,7 +78,8 @@ def dev_test_split(
     are numbers in one file and texts in another. So the share of test queries is ``test_size`` in expectation.
 
     By time, the test part has all queries with a row at ``test_from`` or later, with all of their rows. So no row of
-    the dev part is of that time or later.
+    the dev part is of that time or later. If later rows are added, no query leaves the test part; a query of the dev
+    part that comes again goes to the test part, unless it has another id then.
 
     Parameters
     ----------
@@ -99,11 +101,14 @@ def dev_test_split(
         The times of the rows or queries, as in `QueryTimeSplit`, for a split by time. A column of X that holds them
         stays in both parts; an index level is no feature.
     test_from : date, time, text or number, optional
-        The time at which the test part begins, of the same kind as ``times``.
+        The time at which the test part begins, of the same kind as ``times``. Without a time zone it is UTC.
     guard : Guard, optional
         Registers the test part; from then on only frozen plans can use it.
     test_name : str, optional
         The name of the registered test part.
+    supersedes : RegisteredCollection or str, optional
+        The registered test part that this one takes the place of, as in `Guard.register`: if queries were added, the
+        one before, also under the same name.
 
     Returns
     -------
@@ -114,11 +119,13 @@ def dev_test_split(
     ------
     InvalidInput
         If y is missing, the share is not between 0 and 1, or one part would be empty. Also if only one of ``times`` and
-        ``test_from`` is given, they come with a share or a salt, or a time is missing or of another kind.
+        ``test_from`` is given, they come with a share or a salt, or a time is missing or of another kind; or if
+        ``supersedes`` is given without a guard.
     QueryIdError
         If the query of each row is not known.
     LedgerError
-        If the guard cannot register the test part, for instance because its name stands for other content.
+        If the guard cannot register the test part, for instance because its name stands for other content and
+        ``supersedes`` does not say so.
 
     Examples
     --------
@@ -131,11 +138,17 @@ def dev_test_split(
         raise InvalidInput(argument="salt", found=shown(salt), expected="text")
     by_time = times is not None or test_from is not None
     is_mixed = by_time and (times is None or test_from is None or test_size is not None or salt != "")
-    refuse((is_mixed, "a split by time needs both times= and test_from=, and neither test_size= nor salt="))
+    refuse(
+        (is_mixed, "a split by time needs both times= and test_from=, and neither test_size= nor salt="),
+        (supersedes is not None and guard is None, "supersedes= is for a registered test part: give guard= too"),
+    )
     data = as_ranking_data(X, y, who="dev_test_split", qid=qid, group=group, docid=docid)
     codes, queries = encode(data.qid)
     if by_time:
-        is_test = _from(test_from, query_times(times, data.X, y, codes, queries))
+        known, start = query_times(times, data.X, y, codes, queries), moments([test_from], "test_from")
+        unlike = f"test_from is {shown(test_from)}, and times are such as {known[0]}: give both of one kind"
+        refuse(((start.dtype.kind == "M") != (known.dtype.kind == "M"), unlike))
+        is_test = known >= start[0]
     else:
         test_size = 0.2 if test_size is None else test_size
         check_share("test_size", test_size)
@@ -146,15 +159,8 @@ def dev_test_split(
         raise InvalidInput(f"no query of {len(queries)} fell into the {side} part: choose another {other}")
     label = test_name or (f"{data.name}-test" if data.name else "test")
     dev, test = data.take(~in_test, name=f"{data.name}-dev" if data.name else "dev"), data.take(in_test, name=label)
-    registered = None if guard is None else guard.register(label, test.X, test.y, qid=test.qid)
+    registered = guard and guard.register(label, test.X, test.y, qid=test.qid, supersedes=supersedes)
     return DevTestSplit(dev, test, salt=salt, test_size=test_size, registered=registered, test_from=test_from)
-
-
-def _from(test_from: Any, times: NDArray[Any]) -> NDArray[np.bool_]:
-    start = moments([test_from], "test_from")
-    if (start.dtype.kind == "M") != (times.dtype.kind == "M"):
-        raise InvalidInput(f"test_from is {shown(test_from)}, and times are such as {times[0]}: give both of one kind")
-    return np.asarray(times >= start[0])
 
 
 def as_ranking_data(

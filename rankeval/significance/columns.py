@@ -32,6 +32,12 @@ NOT_A_SAMPLE = (
     "CrossValidation.evaluation"
 )
 
+OTHER_QUERIES = (
+    "compare pairs systems by query; for one system on other queries, as of another month, use an unpaired test of its "
+    "scores per query, scipy.stats.ttest_ind(one, other, equal_var=False)"
+)
+"""What to do if two sets of scores cannot be paired by query."""
+
 
 def differences(system: ArrayLike, baseline: ArrayLike) -> Floats:
     """Subtract the baseline's scores from the system's; ties give exactly 0.
@@ -216,7 +222,10 @@ def _union_and_common(frames: Mapping[str, pd.DataFrame]) -> tuple[pd.Index[Any]
 def _refuse_different_queries(frames: Mapping[str, pd.DataFrame], union: pd.Index[Any], common: pd.Index[Any]) -> None:
     if len(common) == 0:
         ids = [f"{name!r} has ids such as {frame.index.tolist()[0]!r}" for name, frame in frames.items() if len(frame)]
-        raise QueryIdError(f"the systems have no query in common: {'; '.join(ids[:3]) or 'there are no queries'}")
+        raise QueryIdError(
+            f"the systems have no query in common: {'; '.join(ids[:3]) or 'there are no queries'}",
+            remedy=OTHER_QUERIES if len(ids) > 1 else None,
+        )
     for name, frame in frames.items():
         lacking = union.difference(frame.index, sort=False)
         if len(lacking):

@@ -166,6 +166,28 @@ def test_ids_that_never_meet_are_shown():
         compare(systems, unpaired="skip")
 
 
+@pytest.mark.parametrize("unpaired", ["error", "skip"])
+def test_two_months_of_one_system_are_no_paired_comparison(unpaired):
+    """Not as other queries, not as the same queries with other clicks, and not as frames: the error says how."""
+    rng = np.random.default_rng(0)
+    may, june, again = (
+        rk.evaluate(rng.integers(0, 2, 200), rng.random(200), qid=np.arange(first, first + 200) // 10, measures="AP")
+        for first in (0, 200, 0)
+    )
+    for other in (june, again):
+        with pytest.raises(ConventionMismatch, match="the judgments differ") as caught:
+            compare({"may": may, "june": other}, unpaired=unpaired)
+        assert "scipy.stats.ttest_ind(one, other, equal_var=False)" in caught.value.remedy
+    with pytest.raises(ConventionMismatch, match="ttest_ind"):
+        rk.testing.assert_no_regression(june, may, unpaired=unpaired)
+    with pytest.raises(QueryIdError, match=r"no query in common.*unpaired test.*ttest_ind"):
+        compare({"may": may.per_query, "june": june.per_query}, unpaired=unpaired)
+    tied = [rk.evaluate([0, 1], [1, 1], qid=[1, 1], ties=ties) for ties in ("best", "worst")]
+    with pytest.raises(ConventionMismatch, match="ties is 'best'") as caught:
+        compare(dict(zip("ab", tied, strict=True)), unpaired=unpaired)
+    assert caught.value.remedy is None
+
+
 def test_bad_scores_and_ids_are_refused():
     systems = frames()
     twice = systems | {"ltr": pd.concat([systems["ltr"], systems["ltr"].iloc[:1]])}

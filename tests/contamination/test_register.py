@@ -68,7 +68,7 @@ def test_queries_are_found_by_their_rows_wherever_they_stand(data):
     assert prints.names[result.pairs[:, 0]].tolist() == [1, 4]
     assert (np.sort(result.pairs[:, 1]) == np.flatnonzero(result.matched)).all()
     assert (result.chance, result.same_labels, result.refused, result.warned) == (1.0, False, False, True)
-    assert result.why == "2 of its 12 identifiable queries are in the data"
+    assert result.why == "2 of its 12 queries are in the data"
     whole = match(one, fingerprint(X, 2 - y, qid))
     assert (whole.n_matched, whole.queries.all(), whole.refused) == (12, True, True)
     none = match(one, fingerprint(other, np.zeros(20), np.repeat([0, 1], 10)))

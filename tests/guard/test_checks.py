@@ -73,8 +73,7 @@ class TestOverlap:
         with pytest.warns(RankevalWarning, match="RG003 'mixed'"):
             message = found(guard.register("mixed", X, y, qid=qid))["RG003"]
         assert message.startswith(
-            "20 of the 60 identifiable queries of 'whole' (project 'checks') are in this collection too, as 20 of its "
-            "30 queries ("
+            "20 of the 60 queries of 'whole' (project 'checks') are in this collection too, as 20 of its 30 queries ("
         )
         first = ", ".join(map(str, np.unique(DATA.qid)[:5].tolist()))
         assert f"({first}, ...)" in message
@@ -99,7 +98,7 @@ class TestOverlap:
         X, y, qid = part(np.isin(DATA.qid, np.unique(DATA.qid)[:30]))
         with pytest.warns(RankevalWarning, match="RG003"):
             message = found(other.register("part", X, y, qid=qid))["RG003"]
-        assert "30 of the 60 identifiable queries of 'whole' (project 'checks')" in message
+        assert "30 of the 60 queries of 'whole' (project 'checks')" in message
         assert "Agree with project 'checks' on who looks" in message
         assert "supersedes" not in message
 
@@ -116,7 +115,7 @@ class TestOverlap:
     def test_the_same_content_under_another_name_is_warned_about(self, guard):
         """Within a project two names for one collection would hide that looks are shared."""
         guard.register("one", DATA)
-        with pytest.warns(RankevalWarning, match="RG003 'two': 60 of the 60 identifiable queries of 'one'"):
+        with pytest.warns(RankevalWarning, match="RG003 'two': 60 of the 60 queries of 'one'"):
             guard.register("two", DATA)
 
     def test_other_data_is_none(self, guard):

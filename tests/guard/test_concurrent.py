@@ -173,7 +173,7 @@ def test_an_exemption_that_the_freeze_did_not_know_counts_at_the_opening(pair, t
     ours.guard.merge(bobs.guard.ledger)
     result = ours.guard.open(plan)
     assert standing(result) == "exploratory"
-    assert "12 of 100 queries were exposed before this plan was frozen, or in another clone" in result.notes[0]
+    assert "12 of 100 queries were looked at before this plan was frozen, or in another clone" in result.notes[0]
     assert any(note.startswith("12 of 100 queries had been exempted or retired") for note in result.notes)
 
 

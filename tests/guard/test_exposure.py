@@ -124,7 +124,7 @@ def test_twenty_looks_at_a_twentieth_each_are_a_look_at_all(team, theirs, test, 
         theirs.opened(theirs.guard.register(name, data.X[part], data.y[part], qid=data.qid[part]), 1)
     result = team.opened(test, 1)
     assert standing(result) == "first look of this project"
-    assert "100 of 100 queries were exposed" in " ".join(result.notes)
+    assert "100 of 100 queries were looked at" in " ".join(result.notes)
     assert "looked at 100 of them, 25 looks by bob" in " ".join(result.notes)
     whole = theirs.guard.register("all", data)
     assert standing(theirs.opened(whole, 1)) == "secondary"
@@ -207,7 +207,7 @@ def test_the_first_baseline_of_a_project_is_no_look_of_its_own_but_was_shown_to_
         assert standing(Team(try_one).opened(there, weight, weight + 7)) == standing(result), "it was free there"
     final = Team(Guard("final", ledger=ledger, who="ann"))
     plan = final.frozen(final.guard.register("test", data), 2)
-    assert any("100 of 100 queries were exposed" in note for note in plan.notes)
+    assert any("100 of 100 queries were looked at" in note for note in plan.notes)
     result = final.guard.open(plan)
     assert standing(result) == "first look of this project"
     for weight in range(3):

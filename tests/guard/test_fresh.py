@@ -89,7 +89,7 @@ def test_a_single_system_is_told_the_number_only(team, larger):
 def test_what_a_plan_on_fresh_queries_exposes_is_not_fresh_again(team, larger):
     first, second = (team.frozen(larger, weight, fresh=True) for weight in (2, 3))
     assert standing(team.guard.open(first)) == "confirmatory"
-    with pytest.raises(InvalidInput, match=r"0 of 140 queries of 'test' were never exposed.*supersedes='test'"):
+    with pytest.raises(InvalidInput, match=r"0 of 140 queries of 'test' were never looked at.*supersedes='test'"):
         team.frozen(larger, 4, fresh=True)
     result = team.guard.open(second)
     assert standing(result) == "confirmatory", "frozen before the first opening of these queries: one family"

@@ -75,7 +75,7 @@ class TestSupersedes:
         looks = team.guard.looks(name)
         assert looks["n_queries"].tolist() == [100]
         plan = team.frozen(larger, 1)
-        assert any("100 of 140 queries were exposed" in note for note in plan.notes)
+        assert any("100 of 140 queries were looked at" in note for note in plan.notes)
         assert any("fresh=True tests on the 40 others" in note for note in plan.notes)
 
     def test_ids_link_what_nothing_else_shows(self, team, test, data):
@@ -95,7 +95,7 @@ class TestSupersedes:
         kept = data.qid <= 10
         X = np.where(kept[:, None], data.X, rng.random(data.X.shape))
         new = team.guard.register("most new", X, np.where(kept, data.y, 2 - data.y), qid=data.qid, supersedes="test")
-        assert any("100 of 100 queries were exposed" in note for note in team.frozen(new, 1).notes)
+        assert any("100 of 100 queries were looked at" in note for note in team.frozen(new, 1).notes)
 
     def test_ids_given_anew_link_nothing(self, team, test, data):
         """The first 40 ids now belong to new queries; the old ones are recognised by their content."""

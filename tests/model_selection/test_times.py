@@ -7,6 +7,7 @@ import datetime as dt
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 import sklearn
 from hypothesis import given
@@ -15,7 +16,8 @@ from sklearn.linear_model import Ridge
 from sklearn.model_selection import GridSearchCV
 
 import rankeval as rk
-from rankeval.errors import GuardRefusal, InvalidInput, QueryIdError, RankevalWarning
+from rankeval.contamination import forget
+from rankeval.errors import GuardRefusal, InvalidInput, LedgerError, QueryIdError, RankevalWarning
 
 DAYS, PER_DAY, ROWS = 30, 4, 6
 RNG = np.random.default_rng(5)
@@ -42,9 +44,28 @@ FORMS = {
     "floats": DAY.astype("M8[s]").astype(np.int64) / 86400,
     "nullable": pd.array(DAY.astype("M8[D]").astype(np.int64), dtype="Int64"),
     "polars": pl.Series(DAY),
+    "polars with a time zone": pl.Series(DAY.astype("M8[us]")).dt.replace_time_zone("UTC"),
+    "Arrow": pa.array(DAY),
+    "Arrow chunks": pa.chunked_array([pa.array(DAY.astype("M8[us]")[:300]), pa.array(DAY.astype("M8[us]")[300:])]),
     "by query": dict(zip(QID.tolist(), DAY.tolist(), strict=True)),
     "Series by query": pd.Series(DAY, index=QID).groupby(level=0).first(),
 }
+
+
+@pytest.fixture
+def shop(tmp_path, monkeypatch):
+    """Return a guard, and a function that splits the first days of a log from a day on."""
+    monkeypatch.setenv("RANKEVAL_LEDGER", str(tmp_path / "ledger"))
+    forget()
+    guard = rk.Guard("shop")
+
+    def split(last, test_from, **options):
+        known = np.datetime64(last) >= DAY
+        given = {"qid": QID[known], "times": DAY[known], "test_from": test_from, "guard": guard}
+        return rk.dev_test_split(X[known], Y[known], **given | options)
+
+    yield guard, split
+    forget()
 
 
 def sides(cv, X=X, y=Y, qid=QID):
@@ -163,7 +184,7 @@ def test_a_time_split_prints_its_times():
 def test_a_test_part_begins_on_a_day(form):
     """All queries with a row on that day or later, whole, whatever the order of rows."""
     start = {"numbers": 19858, "floats": 19858.0, "nullable": 19858}
-    start = start | {"with a time zone": pd.Timestamp("2024-05-15", tz="Europe/Berlin")}
+    start |= {"with a time zone": pd.Timestamp("2024-05-15", tz="Europe/Berlin")}
     start = start.get(form, "2024-05-15")
     split = rk.dev_test_split(X, Y, qid=QID, times=FORMS[form], test_from=start)
     is_test = np.isin(QID, split.test.qid)
@@ -180,9 +201,8 @@ def test_a_query_across_the_border_is_whole_in_the_test_part():
         assert (split.dev.qid.tolist(), split.test.qid.tolist()) == ([1], [2, 3, 2])
 
 
-def test_the_part_from_a_day_on_is_registered(tmp_path, monkeypatch):
-    monkeypatch.setenv("RANKEVAL_LEDGER", str(tmp_path / "ledger"))
-    guard = rk.Guard("shop")
+def test_the_part_from_a_day_on_is_registered(shop):
+    guard, _ = shop
     frame = pd.DataFrame(X, pd.MultiIndex.from_arrays([QID, DAY], names=["qid", "day"]), columns=list("abc"))
     split = rk.dev_test_split(frame, Y, times="day", test_from="2024-05-15", guard=guard, test_name="late May")
     assert split.registered.name == "late May"
@@ -192,10 +212,58 @@ def test_the_part_from_a_day_on_is_registered(tmp_path, monkeypatch):
     rk.QueryRanker(Ridge()).fit(split.dev.X, split.dev.y)
 
 
+ROWS_BY_TIME = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), min_size=1, max_size=15)
+
+
+@given(ROWS_BY_TIME, ROWS_BY_TIME)
+def test_later_rows_only_move_queries_into_the_test_part(first, added):
+    """No query ever goes back to the dev part, and queries without new rows stay where they are."""
+
+    def side(rows):
+        qid, times = map(np.array, zip(*rows, (100, 0), (101, 9), strict=True))
+        split = rk.dev_test_split(np.zeros((len(qid), 1)), np.zeros(len(qid)), qid=qid, times=times, test_from=5)
+        return {query: query in split.test.qid for query in qid.tolist()}
+
+    before, after = side(first), side(first + added)
+    assert all(after[query] >= was for query, was in before.items())
+    assert all(after[query] == was for query, was in before.items() if query not in dict(added))
+
+
+def test_a_test_part_that_grows_supersedes_the_one_before(shop):
+    """The same first day with later data: looks carry over, and the new queries are fresh."""
+    guard, split = shop
+    first = split("2024-05-20", "2024-05-11", test_name="late")
+    guard.open(guard.freeze(first.registered, systems={"one": first.test.X[:, 0]}))
+    with pytest.raises(LedgerError, match="pass supersedes='late', and looks carry over"):
+        split("2024-05-25", "2024-05-11", test_name="late")
+    for last, n_days in (("2024-05-25", 15), ("2024-05-30", 20)):
+        grown = split(last, "2024-05-11", test_name="late", supersedes="late")
+        assert set(grown.dev.qid) == set(first.dev.qid)
+        assert grown.registered.n_queries == n_days * PER_DAY
+        assert len(guard.looks(grown.registered)) == 1
+        assert grown.registered.id == split(last, "2024-05-11", test_name="late", supersedes="late").registered.id
+    plan = guard.freeze(grown.registered, systems={"two": grown.test.X[:, 1]}, fresh=True)
+    assert guard.open(plan).means.n_queries.tolist() == [10 * PER_DAY]
+
+
+def test_a_test_part_that_moves_on_is_retired_first(shop):
+    """The old test part lies in the new dev part, and is refused there until somebody gives it up."""
+    guard, split = shop
+    split("2024-05-20", "2024-05-11", test_name="early")
+    moved = split("2024-05-30", "2024-05-21", test_name="late")
+    with pytest.raises(GuardRefusal, match="early"):
+        rk.QueryRanker(Ridge()).fit(moved.dev.X, moved.dev.y, qid=moved.dev.qid)
+    guard.retire("early", "the next month is the test part")
+    rk.QueryRanker(Ridge()).fit(moved.dev.X, moved.dev.y, qid=moved.dev.qid)
+    with pytest.raises(GuardRefusal, match="late"):
+        rk.QueryRanker(Ridge()).fit(moved.test.X, moved.test.y, qid=moved.test.qid)
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         ({"times": DAY}, "needs both"),
+        ({"times": DAY, "test_from": "2024-05-15", "supersedes": "late"}, "give guard= too"),
         ({"test_from": "2024-05-15"}, "needs both"),
         ({"times": DAY, "test_from": "2024-05-15", "test_size": 0.2}, "neither test_size"),
         ({"times": DAY, "test_from": "2024-05-15", "salt": "s"}, "neither test_size"),
@@ -205,7 +273,7 @@ def test_the_part_from_a_day_on_is_registered(tmp_path, monkeypatch):
         ({"times": DAY, "test_from": "2020-01-01"}, "fell into the dev part: choose another test_from"),
         ({"times": DAY[:5], "test_from": "2024-05-15"}, "times has 5 values, but there are 720 rows"),
     ],
-    ids=range(9),
+    ids=range(10),
 )
 def test_a_split_by_time_that_cannot_be_made_is_an_error(options, message):
     with pytest.raises(InvalidInput, match=message):

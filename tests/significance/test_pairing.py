@@ -38,17 +38,18 @@ def test_systems_with_other_queries_are_refused_by_name():
         pair_scores({"many": many, "few": many.iloc[:2]}, ["AP"], unpaired="error")
     for missing in ("error", "skip"):
         with pytest.raises(
-            QueryIdError, match=r"no query in common: 'one' has ids such as 'c'; 'two' has ids such as 'x'$"
+            QueryIdError,
+            match=r"no query in common: 'one' has ids such as 'c'; 'two' has ids such as 'x'; compare",
         ):
             pair_scores({"one": ONE, "two": frame(["x", "y"])}, ["AP"], unpaired=missing)
-        with pytest.raises(QueryIdError, match=r"'one' has ids such as 1; 'two' has ids such as '1'$"):
+        with pytest.raises(QueryIdError, match=r"'one' has ids such as 1; 'two' has ids such as '1'; compare"):
             pair_scores({"one": frame([1, 2]), "two": frame(["1", "2"])}, ["AP"], unpaired=missing)
         with pytest.raises(QueryIdError, match="no query in common: there are no queries"):
             pair_scores({"one": ONE.iloc[:0], "two": ONE.iloc[:0]}, ["AP"], unpaired=missing)
         with pytest.raises(QueryIdError, match=r"no query in common: 'one' has ids such as 'c'$"):
             pair_scores({"one": ONE, "none": ONE.iloc[:0]}, ["AP"], unpaired=missing)
     five = {f"s{number}": frame([f"q{number}"]) for number in range(5)}
-    with pytest.raises(QueryIdError, match=r"'s0' has ids such as 'q0'; .*'q1'; 's2' has ids such as 'q2'$"):
+    with pytest.raises(QueryIdError, match=r"'s0' has ids such as 'q0'; .*'q1'; 's2' has ids such as 'q2'; comp"):
         pair_scores(five, ["AP"], unpaired="skip")
 
 

@@ -175,7 +175,7 @@ class TestOpen:
         plan = guard.freeze(test, systems=systems(data, 0, 1), baseline="s0", secondary=["AP"])
         order = np.random.default_rng(0).permutation(len(data))
         elsewhere = Guard("project", ledger=guard.ledger)
-        with pytest.raises(LedgerError, match="not at hand: register it again"):
+        with pytest.raises(LedgerError, match="when it was frozen: register it again"):
             elsewhere.open(plan.id)
         elsewhere.register("test", data.X[order], data.y[order], qid=np.array([f"x{q}" for q in data.qid])[order])
         there = elsewhere.open(plan.id)
