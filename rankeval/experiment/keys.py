@@ -71,7 +71,7 @@ def keys_text() -> str:
 
 def _keys(section: Mapping[str, Any], sections: Mapping[str, Any], prefix: str) -> Iterator[Key]:
     for name, schema in section["properties"].items():
-        path, meaning = f"{prefix}{name}", schema["description"]
+        path, meaning = f"{prefix}{name}", " ".join(schema["description"].split())
         default = "required" if name in section.get("required", ()) else _default(schema.get("default"))
         kinds = [one for one in schema.get("anyOf", [schema]) if one.get("type") != "null"]
         inner, kind, below = kinds[0], "section", ""
