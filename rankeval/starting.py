@@ -6,6 +6,7 @@
     tests/test_relevance.py                     for pytest, and the baseline that it compares with
     tests/rankeval_baselines/ranker.parquet
     .github/workflows/relevance.yml             runs the test for each pull request
+    .gitignore                                  names what runs leave behind, unless there is such a file
 
 The baseline is what the function ``rank`` of the written test returns, so the test passes as it stands. All files are
 written or none: what is there already is refused first, and if the test cannot rank, its files are taken back.
@@ -35,6 +36,7 @@ _LETOR = re.compile(rb"\s*(#[^\n]*\n\s*)*-?[0-9.]+[ \t]+(qid:\S+[ \t]+)?[0-9]+:[
 _LONGEST = 100  # characters of the names of features in a message
 _CONFIG, _TEST, _WORKFLOW = "experiment.yaml", "tests/test_relevance.py", ".github/workflows/relevance.yml"
 _BASELINE = "tests/rankeval_baselines/ranker.parquet"
+_IGNORED = "rankeval-out/", "mlflow.db", "mlruns/", "__pycache__/"
 
 
 def start(
@@ -84,9 +86,16 @@ def start(
             _write(into / name, text.encode(), undo)
         ranked = runpy.run_path(str(into / _TEST))["rank"]()
         _write(into / _BASELINE, to_bytes(ranked), undo)
+        if is_first := not os.path.lexists(into / ".gitignore"):
+            _write(into / ".gitignore", "\n".join((*_IGNORED, "")).encode(), undo)
         undo.pop_all()
     mean = ", ".join(f"{measure} {value:.4f}" for measure, value in ranked.aggregate().items())
-    told |= {"baseline": f"{mean} on {count(ranked.n_queries, 'query')}", "written": ", ".join([*names, _BASELINE])}
+    told |= {
+        "baseline": f"{mean} on {count(ranked.n_queries, 'query')}",
+        "written": ", ".join([*names, _BASELINE, *[".gitignore"] * is_first]),
+    }
+    if not is_first:
+        told["ignored"] = f"to be named in .gitignore: {', '.join(_IGNORED)}"
     told["next"] = "python -m pytest (pip install pytest); commit these files and the data, which the workflow needs"
     if facts["config"]:
         told["then"] = f"rankeval run --check {_CONFIG}; rankeval run {_CONFIG}; commit the folder rankeval-ledger too"

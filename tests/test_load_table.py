@@ -164,10 +164,39 @@ def test_a_table_without_numbers_is_refused_with_the_reasons(write):
         load_table(write(FRAME[["query_id", "clicks", "doc_id", "part"]]), qid="query_id", label="clicks")
 
 
-def test_categories_are_no_numbers():
-    path = parquet(FRAME.assign(shop=pd.Categorical(list("xyxyxy"))))
-    with pytest.raises(FileFormatError, match=r"the feature 'shop' is no column of numbers \(categories\)"):
-        load_table(path, features=["shop"], **NAMES)
+@pytest.mark.parametrize("write", [parquet, csv])
+def test_named_columns_are_read_as_the_categories_that_pandas_would_make(write):
+    """Texts and whole numbers, ascending over the whole table; an empty cell is missing."""
+    frame = FRAME.assign(shop=["y", "x", "y", None, "x", "y"], size=[10, 9, 10, 9, 2, 2])
+    data = load_table(write(frame), features=["bm25", "shop"], categories=["size", "shop"], **NAMES)
+    expected = frame[["bm25", "shop", "size"]].astype({"shop": "category", "size": "category"})
+    assert data.X["size"].cat.categories.tolist() == [2, 9, 10]
+    pd.testing.assert_frame_equal(data.X, expected)
+    parts = load_table_parts("clicks." + write.__name__, part="part", features=["bm25"], categories=["shop"], **NAMES)
+    assert parts["test"].X["shop"].cat.categories.tolist() == ["x", "y"]
+
+
+def test_categories_of_parquet_stay_as_they_are():
+    """In their order, also if the dictionary differs between row groups, and without a list of features."""
+    shop = pd.Categorical(list("xyxyxy"), categories=["z", "y", "x"])
+    data = load_table(parquet(FRAME.assign(shop=shop).drop(columns="part")), **NAMES)
+    assert data.feature_names == (*FEATURES, "shop")
+    assert data.X["shop"].cat.categories.tolist() == ["z", "y", "x"]
+    groups = [pa.table({"q": ["a"] * 2, "y": [0, 1], "s": pa.array(s).dictionary_encode()}) for s in ("ba", "cb")]
+    with pq.ParquetWriter("groups.parquet", groups[0].schema) as writer:
+        for group in groups:
+            writer.write_table(group)
+    assert load_table("groups.parquet", qid="q", label="y").X["s"].tolist() == list("bacb")
+
+
+def test_text_is_a_feature_only_as_categories():
+    with pytest.raises(FileFormatError, match=r"'shop' is no column of numbers \(text\)") as refused:
+        load_table(parquet(FRAME.assign(shop="x")), features=["shop"], **NAMES)
+    assert refused.value.remedy == "leave it out, or name it in categories too"
+    with pytest.raises(InvalidInput, match="'clicks' is named for label and again for categories"):
+        load_table("clicks.parquet", categories=["clicks"], **NAMES)
+    with pytest.raises(UnknownName, match=r"clicks.parquet, categories: unknown column 'shpo'; did you mean 'shop'"):
+        load_table("clicks.parquet", categories=["shpo"], **NAMES)
 
 
 def test_damage_is_refused_and_not_read_around():

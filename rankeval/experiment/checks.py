@@ -307,11 +307,14 @@ def _made(step: StepConfig, methods: tuple[str, ...], key: str, seed: int) -> An
         estimator = cls(**step.params)
         if "random_state" in estimator.get_params() and "random_state" not in step.params:
             estimator.set_params(random_state=seed)
-    return estimator
+    if step.columns is None:
+        return estimator
+    from sklearn.compose import ColumnTransformer
+
+    return ColumnTransformer([("columns", estimator, step.columns)], remainder="passthrough", sparse_threshold=0)
 
 
 def _pipeline(steps: list[StepConfig], key: str, seed: int) -> Any:
-    from sklearn.compose import ColumnTransformer
     from sklearn.pipeline import Pipeline, make_pipeline
 
     made = []
@@ -324,10 +327,6 @@ def _pipeline(steps: list[StepConfig], key: str, seed: int) -> Any:
         if names.count(name) > 1 or "__" in name or name in signature(Pipeline).parameters:
             problem = f"scikit-learn takes no step called {name!r}, or not twice"
             raise ConfigError(problem, argument=f"{key}.steps", remedy="choose another name")
-    for place, (name, step) in enumerate(zip(names, steps, strict=True)):
-        if step.columns is not None:
-            parts = [(name, made[place], step.columns)]
-            made[place] = ColumnTransformer(parts, remainder="passthrough", sparse_threshold=0)
     return Pipeline(list(zip(names, made, strict=True)))
 
 

@@ -218,32 +218,34 @@ def sections_in(annotation: Any) -> Iterator[type[BaseModel]]:
 class ExperimentConfig(Section):
     """A whole experiment: data, split, rankers, measures, guard, comparison, tracking."""
 
-    name: Name = Field(description="names the experiment, its folder and its runs")
-    data: DataConfig = Field(description="the source of the rows")
-    split: SplitConfig = Field(default=SplitConfig(), description="the test part")
-    rankers: dict[Name, RankerConfig] = Field(
-        min_length=1,
-        description="the candidates by name; null leaves one out; a single one gets its mean with an interval",
-    )
-    measures: Annotated[list[str], Field(min_length=1)] = Field(
-        default=["nDCG@10", "AP", "RR"], description="measures of the report; `rankeval measures` lists all"
-    )
-    primary: str | None = Field(
-        default=None,
-        description="the measure that decides, the only one with a confirmatory test; if not given, the first one",
-    )
-    convention: str = Field(default="rankeval", description="the rules by which rankings are scored")
-    cv: CvConfig = Field(default=CvConfig(), description="cross-validation on the dev part")
-    guard: GuardConfig | None = Field(default=GuardConfig(), description="off: the test part is not guarded")
-    comparison: ComparisonConfig = Field(default=ComparisonConfig(), description="the significance test")
-    tracking: TrackingConfig | None = Field(
-        default_factory=lambda: TrackingConfig.model_validate({}), description="off: nothing is logged"
-    )
-    output: OutputConfig = Field(default=OutputConfig(), description="the folder of the results")
-    seed: Seed = Field(default=0, description="seed of estimators without one, of random searches and of resamples")
-    n_jobs: Annotated[int, Field(strict=True)] = Field(
-        default=1, description="number of fits at once, as for joblib; -1: one for each core"
-    )
+    name: Name
+    """names the experiment, its folder and its runs"""
+    data: DataConfig
+    """the source of the rows"""
+    split: SplitConfig = SplitConfig()
+    """the test part"""
+    rankers: dict[Name, RankerConfig] = Field(min_length=1)
+    """the candidates by name; null leaves one out; a single one gets its mean with an interval"""
+    measures: list[str] = Field(default=["nDCG@10", "AP", "RR"], min_length=1)
+    """measures of the report; `rankeval measures` lists all"""
+    primary: str | None = None
+    """the measure that decides, the only one with a confirmatory test; if not given, the first one"""
+    convention: str = "rankeval"
+    """the rules by which rankings are scored"""
+    cv: CvConfig = CvConfig()
+    """cross-validation on the dev part"""
+    guard: GuardConfig | None = GuardConfig()
+    """off: the test part is not guarded"""
+    comparison: ComparisonConfig = ComparisonConfig()
+    """the significance test"""
+    tracking: TrackingConfig | None = Field(default_factory=lambda: TrackingConfig.model_validate({}))
+    """off: nothing is logged"""
+    output: OutputConfig = OutputConfig()
+    """the folder of the results"""
+    seed: Seed = 0
+    """seed of estimators without one, of random searches and of resamples"""
+    n_jobs: Annotated[int, Field(strict=True)] = 1
+    """number of fits at once, as for joblib; -1: one for each core"""
 
     @field_validator("measures", "primary")
     @classmethod
@@ -268,20 +270,16 @@ class ExperimentConfig(Section):
 
     @model_validator(mode="after")
     def _names_fit(self) -> ExperimentConfig:
-        data, split, standard = self.data, self.split, self.guard and self.guard.baseline
-        roles = dict.fromkeys((*(data.features or ()), *data.categories), "features")
-        roles |= {name: role for role in ("qid", "label", "docid") if (name := getattr(data, role))}
-        key, column = ("time", split.time) if split.column is None else ("column", split.column)
+        standard, split = self.guard and self.guard.baseline, self.split
         names = ", ".join(self.rankers)
         refuse(
             (standard not in (None, *self.rankers), f"guard.baseline {standard!r} is none of the rankers: {names}"),
             (self.n_jobs == 0, "n_jobs: found 0, expected the number of fits at once, or -1"),
             (len(set(self.measures)) < len(self.measures), "measures names one measure twice"),
             (
-                column is not None and not data.is_table,
-                f"split.{key} names a column of a table, and the loader is {data.loader!r}",
+                not self.data.is_table and (split.column or split.time) is not None,
+                f"split.column and split.time name columns of a table, and the loader is {self.data.loader!r}",
             ),
-            (column in roles, f"split.{key} and data.{roles.get(column or '')} are both {column!r}"),
             (self.cv.by_time and split.time is None, "cv.by_time needs split.time, the column of the times"),
         )
         return self

@@ -106,7 +106,8 @@ def guess(path: Path, named: Mapping[str, str], features: Sequence[str] | None =
             roles[role] = likely[0]
         elif role in ("qid", "relevance"):
             words = "|".join(_NAMES["roles"][role])
-            may_be = likely or sorted(free, key=lambda name: (not _has_word(name, words), name not in fit))
+            free.sort(key=lambda name: (not _has_word(name, words), name not in fit))
+            may_be = likely or [name for name in free if name in fit or _has_word(name, words)] or free
             if not may_be or ask is None:
                 problem = "names and contents of the columns do not say which one it is"
                 remedy = f"name the column; these may be it: {', '.join(map(repr, may_be[:_SHOWN])) or 'none'}"
@@ -217,7 +218,9 @@ def _is_close(column: pd.Series[Any], relevance: pd.Series[Any]) -> bool:
     Equal labels limit the correlation of ranks, so it is a share of the highest one that their number allows. For two
     labels this is 2 AUC - 1.
     """
-    known = column.notna()
+    if not pd.api.types.is_numeric_dtype(relevance):
+        return False
+    known = np.isfinite(column)
     x, y = column[known], relevance[known]
     if len(x) < _FEWEST or min(x.nunique(), y.nunique()) < 2:
         return False

@@ -1,22 +1,17 @@
-"""The reference of the keys of an experiment file, made from its model: path, type, default and meaning."""
+"""The reference of the keys of an experiment file, made from the schema of its model: path, type, default, meaning."""
 
 from __future__ import annotations
 
-import inspect
 import json
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from types import NoneType, UnionType
-from typing import Annotated, Any, Literal, Union, get_args, get_origin
+from typing import Any
 
-from pydantic import BaseModel
-from pydantic.fields import FieldInfo
+from rankeval.experiment.config import ExperimentConfig
 
-from rankeval.experiment.config import ExperimentConfig, sections_in
-
-_SCALARS = {str: "text", bool: "true or false", int: "whole number", float: "number", Any: "any"}
-_BOUNDS = {"gt": "above", "ge": "at least", "lt": "below", "le": "at most"}
+_WORDS = {"string": "text", "boolean": "true or false", "integer": "whole number", "number": "number", "": "any"}
+_BOUNDS = {"exclusiveMinimum": "above", "minimum": "at least", "exclusiveMaximum": "below", "maximum": "at most"}
 _WIDTH = 100
 
 
@@ -50,7 +45,8 @@ def list_keys() -> list[Key]:
     >>> [key.path for key in list_keys()][:3]
     ['name', 'data', 'data.loader']
     """
-    return list(_keys(ExperimentConfig, ""))
+    schema = ExperimentConfig.model_json_schema()
+    return list(_keys(schema, schema["$defs"], ""))
 
 
 def keys_markdown() -> str:
@@ -73,58 +69,45 @@ def keys_text() -> str:
     return "\n".join(said)
 
 
-def _keys(model: type[BaseModel], prefix: str) -> Iterator[Key]:
-    for name, field in model.model_fields.items():
-        path = f"{prefix}{name}"
-        section = next(sections_in(field.annotation), None)
-        if section is None:
-            yield Key(path, _kind(field.annotation, field.metadata), _default(field), field.description or "")
+def _keys(section: Mapping[str, Any], sections: Mapping[str, Any], prefix: str) -> Iterator[Key]:
+    for name, schema in section["properties"].items():
+        path, meaning = f"{prefix}{name}", " ".join(schema["description"].split())
+        default = "required" if name in section.get("required", ()) else _default(schema.get("default"))
+        kinds = [one for one in schema.get("anyOf", [schema]) if one.get("type") != "null"]
+        inner, kind, below = kinds[0], "section", ""
+        if "patternProperties" in inner:
+            (inner,), kind, below = inner["patternProperties"].values(), "mapping of sections", ".NAME"
+        elif "$ref" in inner.get("items", ()):
+            inner, kind, below = inner["items"], "list of sections", "[]"
+        if "$ref" not in inner:
+            yield Key(path, " or ".join(map(_kind, kinds)), default, meaning)
             continue
-        many, below = _many(field.annotation)
-        about = inspect.cleandoc(section.__doc__ or "")
-        meaning = f"{field.description}. {about}" if many else about
-        yield Key(path, f"{many} of sections" if many else "section", _default(field), " ".join(meaning.split()))
-        yield from _keys(section, f"{path}{below}.")
+        found = sections[inner["$ref"].rpartition("/")[2]]
+        about = f"{meaning}. {found['description']}" if below else found["description"]
+        yield Key(path, kind, default, " ".join(about.split()))
+        yield from _keys(found, sections, f"{path}{below}.")
 
 
-def _many(annotation: Any) -> tuple[str, str]:
-    """Return how many sections a key holds, and how their keys are written below it."""
-    kinds = {get_origin(part) or part for part in (annotation, *get_args(annotation))}
-    if dict in kinds:
-        return "mapping", ".NAME"
-    return ("list", "[]") if list in kinds else ("", "")
-
-
-def _kind(annotation: Any, metadata: Sequence[Any] = ()) -> str:
-    origin, parts = get_origin(annotation), get_args(annotation)
-    if origin is Annotated:
-        return _kind(parts[0], (*parts[1:], *metadata))
-    if origin in (Union, UnionType):
-        return " or ".join(_kind(part, metadata) for part in parts if part is not NoneType)
-    if origin is Literal:
-        return " or ".join(parts)
-    if origin is list:
-        return f"list of {_plural(_kind(parts[0]))}"
-    if origin is dict:
-        inner, *_ = _kind(parts[1]).split(" of ")  # a mapping of lists, of whatever these are
-        return "mapping" if inner == "any" else f"mapping of {_plural(inner)}"
-    limits = [each for one in metadata for each in (one.metadata if isinstance(one, FieldInfo) else [one])]
-    bounds = [
-        f"{word} {getattr(one, name):.10g}" for name, word in _BOUNDS.items() for one in limits if hasattr(one, name)
-    ]
-    return f"{_SCALARS[annotation]} {' and '.join(bounds)}".strip()
+def _kind(schema: Mapping[str, Any]) -> str:
+    if "enum" in schema:
+        return " or ".join(schema["enum"])
+    if schema.get("type") == "array":
+        return f"list of {_plural(_kind(schema['items']))}"
+    if schema.get("type") == "object":
+        if schema["additionalProperties"] is True:
+            return "mapping"
+        return f"mapping of {_plural(_kind(schema['additionalProperties']).partition(' of ')[0])}"
+    bounds = [f"{word} {schema[bound]:.10g}" for bound, word in _BOUNDS.items() if bound in schema]
+    return f"{_WORDS[schema.get('type', '')]} {' and '.join(bounds)}".strip()
 
 
 def _plural(kind: str) -> str:
     return kind if kind == "text" else f"{kind}s"
 
 
-def _default(field: FieldInfo) -> str:
-    if field.is_required():
-        return "required"
-    value = field.get_default(call_default_factory=True)
-    if value is None or isinstance(value, (BaseModel, Mapping)):
+def _default(value: Any) -> str:
+    if value is None or isinstance(value, Mapping):
         return ""
     if isinstance(value, list):
-        return f"[{', '.join(map(str, value))}]"
+        return f"[{', '.join(value)}]"
     return value if value and isinstance(value, str) else json.dumps(value)

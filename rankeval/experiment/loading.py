@@ -30,7 +30,7 @@ from rankeval.io.opening import Limits, limits_of
 from rankeval.tracking import LoggedData
 
 if TYPE_CHECKING:
-    from rankeval.model_selection.splitters import QuerySplit
+    from rankeval.model_selection.query_split import QuerySplit
 
 EXTRAS = ("lightgbm", "xgboost", "catboost")
 """Packages that an extra of the same name installs."""
@@ -67,8 +67,8 @@ class Parts:
         What a reader of the report should know of the data.
     slices : DataFrame of shape (n_queries, n_slices)
         The values of all queries by id; the report shows the rankers for each value.
-    times : Series of shape (n_dev_queries,), optional
-        The times of the queries of dev, if it is cross-validated by time.
+    times : Series of shape (n_queries,), optional
+        The times of all queries by id, if dev is cross-validated by time.
     """
 
     dev: RankingData
@@ -118,14 +118,16 @@ def find_loader(config: ExperimentConfig) -> Callable[[], Loaded]:
         return partial(_load_table, config)
     if data.loader == "letor":
         is_folder = data.path is not None and Path(data.path).is_dir()
-        bound = _bound(datasets.load_letor_parts if is_folder else datasets.load_letor, data)
+        function: Any = datasets.load_letor_parts if is_folder else datasets.load_letor
+    elif data.loader == "digits":
+        function = datasets.load_digits_retrieval
+    else:
+        function = imported(data.loader, key="data.loader")
+        _check_loader(function, data.loader)
+    bound = _bound(function, data)
+    if data.loader == "letor":
         _check_file(data)
-        return partial(_load_bound, data, bound)
-    if data.loader == "digits":
-        return partial(_load_bound, data, _bound(datasets.load_digits_retrieval, data))
-    function = imported(data.loader, key="data.loader")
-    _check_loader(function, data.loader)
-    return partial(_load_bound, data, _bound(function, data))
+    return partial(_load_bound, data, bound)
 
 
 def imported(path: str, *, key: str) -> Any:
@@ -216,14 +218,14 @@ def split(config: ExperimentConfig, loaded: Loaded, *, watched: bool) -> Parts:
             notes.append("the dev part is the training and the validation part together")
     if watched and validation is None:
         notes.append("early stopping watches queries held out of the rows that a ranker is fitted to")
-    times = loaded.times[loaded.times.index.isin(dev.qid)] if config.cv.by_time and loaded.times is not None else None
-    parts = Parts(dev, test, config.data.path or config.data.loader, validation, tuple(notes), loaded.slices, times)
     if config.cv.n_splits > dev.n_queries:
         found = f"found {config.cv.n_splits} folds for {count(dev.n_queries, 'query')} of the dev part"
         raise ConfigError(found, argument="cv.n_splits")
+    source, times = config.data.path or config.data.loader, loaded.times if config.cv.by_time else None
+    made = Parts(dev, test, source, validation, tuple(notes), loaded.slices, times)
     with blaming("cv", "the dev part cannot be split"):
-        [*parts.folds(config.cv).split(dev.X, dev.y, qid=dev.qid)]
-    return parts
+        [*made.folds(config.cv).split(dev.X, dev.y, qid=dev.qid)]
+    return made
 
 
 def data_digest(data: RankingData) -> str:

@@ -260,10 +260,11 @@ def _secondary(config: ExperimentConfig, evaluations: Mapping[str, Evaluation]) 
 
 
 def _slices(config: ExperimentConfig, evaluations: Mapping[str, Evaluation], parts: Parts) -> dict[str, pd.DataFrame]:
-    primary, tables = config.all_measures[0], {}
+    tables = {}
     for name, values in parts.slices.items():
         found = {ranker: one.slices(values) for ranker, one in evaluations.items()}
-        means = pd.DataFrame({ranker: table[primary] for ranker, table in found.items()})
-        tables[str(name)] = means.set_axis(means.index.map(str), axis=0).rename_axis(name).reset_index()
-        tables[str(name)].insert(1, "queries", next(iter(found.values()))["n_queries"].array)
+        first = next(iter(found.values()))
+        columns = {str(name): first.index.map(str), "queries": first["n_queries"].array}
+        means = {ranker: one[config.all_measures[0]].array for ranker, one in found.items()}
+        tables[str(name)] = pd.DataFrame(columns | means)
     return tables

@@ -37,39 +37,36 @@ RANGES = {"int": -_BOUND, "float": -_BOUND, "log_float": 0}
 class Section(BaseModel):
     """A mapping of an experiment file, with these keys and no others."""
 
-    model_config: ClassVar[ConfigDict] = ConfigDict(extra="forbid", frozen=True)
+    model_config: ClassVar[ConfigDict] = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 
 
 class DataConfig(Section):
     """The source of the rows. The keys from qid to slices belong to the loaders parquet, csv and tsv."""
 
-    loader: str = Field(
-        description='"parquet", "csv" or "tsv": a table with named columns; "letor": a file or a folder of '
-        'learning-to-rank rows; "digits": images of scikit-learn; or a function of your own as "module:function", '
-        "which is called and returns rankeval.RankingData"
-    )
-    path: str | None = Field(default=None, description="file or folder that the loader reads")
-    qid: str | None = Field(default=None, description="column of the query; a table needs it")
-    label: str | None = Field(default=None, description="column of the relevance; a table needs it")
-    docid: str | None = Field(default=None, description="column of the document")
-    features: list[str] | None = Field(
-        default=None,
-        min_length=1,
-        description="columns of the features; if not given, all other columns of numbers and of Parquet's categories "
-        "that are not called like an id or a label; must be given if a column looks like an answer",
-    )
-    categories: list[str] = Field(
-        default=[], description="columns of text or numbers that are features too, as categories"
-    )
-    slices: list[str] = Field(
-        default=[],
-        description="columns with one value a query; the report shows the rankers for each value. No features, unless "
-        "they are named as such",
-    )
-    arguments: dict[str, Any] = Field(default_factory=dict, description="further keyword arguments of the loader")
-    limits: dict[str, int] = Field(
-        default_factory=dict, description="limits to raise for large files: expansion, stream, line, feature"
-    )
+    loader: str
+    """a table with named columns: "parquet", "csv" or "tsv"; a file or a folder of learning-to-rank rows: "letor";
+    images of scikit-learn: "digits"; or a function of your own as "module:function", which is called and returns
+    rankeval.RankingData"""
+    path: str | None = None
+    """file or folder that the loader reads"""
+    qid: str | None = None
+    """column of the query; a table needs it"""
+    label: str | None = None
+    """column of the relevance; a table needs it"""
+    docid: str | None = None
+    """column of the document"""
+    features: list[str] | None = Field(default=None, min_length=1)
+    """columns of the features; if not given, all other columns of numbers and of Parquet's categories that are not
+    called like an id or a label; must be given if a column looks like an answer"""
+    categories: list[str] = []
+    """columns of text or numbers that are features too, as categories"""
+    slices: list[str] = []
+    """columns with one value a query; the report shows the rankers for each value. No features, unless they are named
+    as such"""
+    arguments: dict[str, Any] = {}
+    """further keyword arguments of the loader"""
+    limits: dict[str, int] = {}
+    """limits to raise for large files: expansion, stream, line, feature"""
 
     @property
     def is_table(self) -> bool:
@@ -108,33 +105,27 @@ class SplitConfig(Section):
     A folder of LETOR has parts of its own.
     """
 
-    test_size: Annotated[float, Field(gt=0, lt=1)] = Field(
-        default=0.3, description="share of the queries in the test part, chosen by a hash of their ids"
-    )
-    salt: str = Field(default="", description="another text gives another test part")
-    column: str | None = Field(default=None, description="column of the table that holds the part of each row")
-    train: list[str] | None = Field(
-        default=None, description="value of that column for the training part, or list of values; if not given: train"
-    )
-    validation: list[str] | None = Field(
-        default=None, description="the same for the validation part; if not given: vali, valid, validation, val, dev"
-    )
-    test: list[str] | None = Field(default=None, description="the same for the test part; if not given: test")
-    others: Literal["error", "drop"] = Field(
-        default="error",
-        description="rows with another value, or none: error refuses the table, drop leaves them out with a note",
-    )
-    time: str | None = Field(
-        default=None, description="column of the table that holds the time of each row: numbers, dates or times"
-    )
-    test_from: str | int | float | None = Field(
-        default=None, description="time at which the test part begins: all queries with a row of this time or later"
-    )
-    join_validation: bool = Field(
-        default=False,
-        description="true: the validation part always belongs to the training rows. false: if a ranker stops early, it "
-        "watches the validation part, and no ranker is trained on it",
-    )
+    test_size: Annotated[float, Field(gt=0, lt=1)] = 0.3
+    """share of the queries in the test part, chosen by a hash of their ids"""
+    salt: str = ""
+    """another text gives another test part"""
+    column: str | None = None
+    """column of the table that holds the part of each row"""
+    train: list[str] | None = None
+    """value of that column for the training part, or list of values; if not given: train"""
+    validation: list[str] | None = None
+    """the same for the validation part; if not given: vali, valid, validation, val, dev"""
+    test: list[str] | None = None
+    """the same for the test part; if not given: test"""
+    others: Literal["error", "drop"] = "error"
+    """rows with another value, or none: error refuses the table, drop leaves them out with a note"""
+    time: str | None = None
+    """column of the table that holds the time of each row: numbers, dates or times"""
+    test_from: str | int | float | None = None
+    """time at which the test part begins: all queries with a row of this time or later"""
+    join_validation: bool = False
+    """true: the validation part always belongs to the training rows. false: if a ranker stops early, it watches the
+    validation part, and no ranker is trained on it"""
 
     @field_validator("train", "validation", "test", mode="before")
     @classmethod
@@ -154,12 +145,15 @@ class SplitConfig(Section):
 
     @model_validator(mode="after")
     def _one_way(self) -> SplitConfig:
-        fields, way = type(self).model_fields, "column" if self.column is not None else "time" if self.time else "share"
-        own = {"column": ("column", "train", "validation", "test", "others"), "time": ("time", "test_from")}
-        own["share"] = ("test_size", "salt")
-        unread = [name for other, names in own.items() if other != way for name in names]
-        given = [name for name in unread if getattr(self, name) != fields[name].default]
-        source = "a share of the queries, because column names none" if way == "share" else way
+        own = {
+            "column": ("train", "validation", "test", "others"),
+            "time": ("test_from",),
+            "share": ("test_size", "salt"),
+        }
+        way = next((one for one in ("column", "time") if getattr(self, one) is not None), "share")
+        unread = [name for one, names in own.items() if one != way for name in (one, *names) if name != "share"]
+        given = [name for name in unread if getattr(self, name) != type(self).model_fields[name].default]
+        source = "a share of the queries, because column and time name none" if way == "share" else way
         refuse(
             (given != [], f"leave {' and '.join(given)} out: the parts come from {source}"),
             (way == "time" and self.test_from is None, "time needs test_from, the time at which the test part begins"),
@@ -170,51 +164,55 @@ class SplitConfig(Section):
 class CvConfig(Section):
     """Cross-validation on the training rows, in folds of whole queries."""
 
-    n_splits: Annotated[int, Field(ge=2)] = Field(default=5, description="number of folds")
-    seed: Seed = Field(default=0, description="seed of the shuffle of queries")
-    by_time: bool = Field(
-        default=False, description="true: train on the queries that are earlier than a fold, by the column split.time"
-    )
+    n_splits: Annotated[int, Field(ge=2)] = 5
+    """number of folds"""
+    seed: Seed = 0
+    """seed of the shuffle of queries"""
+    by_time: bool = False
+    """true: train on the queries that are earlier than a fold, by the column split.time"""
 
 
 class GuardConfig(Section):
     """The guard, whose ledger counts the looks at the test part. `guard: off` switches it off."""
 
-    project: str | None = Field(default=None, description="project of the guard; if not given, the experiment's name")
-    ledger: str | None = Field(
-        default=None, description="folder, file or SQLAlchemy URL; if not given, found from the project's root"
-    )
-    baseline: str | None = Field(
-        default=None, description="the ranker that the others are compared with; if not given, the first one"
-    )
-    supersedes: str | None = Field(
-        default=None, description="the registered test part whose place this one takes, for another set of queries"
-    )
-    fresh: bool = Field(default=False, description="true: test on the queries that nobody has looked at yet")
-    commits_ledger: bool = Field(
-        default=False, description="true: this run, in continuous integration, commits the ledger of the checkout"
-    )
+    project: str | None = None
+    """project of the guard; if not given, the experiment's name"""
+    ledger: str | None = None
+    """folder, file or SQLAlchemy URL; if not given, found from the project's root"""
+    baseline: str | None = None
+    """the ranker that the others are compared with; if not given, the first one"""
+    supersedes: str | None = None
+    """the registered test part whose place this one takes, for another set of queries"""
+    fresh: bool = False
+    """true: test on the queries that nobody has looked at yet"""
+    commits_ledger: bool = False
+    """true: this run, in continuous integration, commits the ledger of the checkout"""
 
 
 class ComparisonConfig(Section):
     """The significance test. The guard's plans freeze test and correction as given here; others need `guard: off`."""
 
-    test: str = Field(default="randomization", description="a test, such as t; `rankeval compare --help` lists them")
-    correction: str = Field(default="max_t", description="a correction for many comparisons, such as holm")
-    alpha: Annotated[float, Field(gt=0, le=0.5)] = Field(default=0.05, description="level of the test")
-    claim: str = Field(default="difference", description="what to show: difference, better, not_worse or equivalent")
-    margin: Annotated[float, Field(ge=0)] = Field(default=0.0, description="of the claim, in units of the measure")
+    test: str = "randomization"
+    """a test, such as t; `rankeval compare --help` lists them"""
+    correction: str = "max_t"
+    """a correction for many comparisons, such as holm"""
+    alpha: Annotated[float, Field(gt=0, le=0.5)] = 0.05
+    """level of the test"""
+    claim: str = "difference"
+    """what to show: difference, better, not_worse or equivalent"""
+    margin: Annotated[float, Field(ge=0)] = 0.0
+    """of the claim, in units of the measure"""
 
 
 class TrackingConfig(Section):
     """The host that logs the runs. `tracking: off` logs nothing."""
 
-    host: str = Field(default="mlflow", description="an installed host; `rankeval doctor` lists them")
-    uri: str | None = Field(
-        default=None,
-        description="its address; if not given, the host's own default; null: the address that the host is set to",
-    )
-    experiment: str | None = Field(default=None, description="if not given, the experiment's name")
+    host: str = "mlflow"
+    """an installed host; `rankeval doctor` lists them"""
+    uri: str | None = None
+    """its address; if not given, the host's own default; null: the address that the host is set to"""
+    experiment: str | None = None
+    """if not given, the experiment's name"""
 
     @model_validator(mode="before")
     @classmethod
@@ -234,32 +232,32 @@ class TrackingConfig(Section):
 class OutputConfig(Section):
     """The folder for predictions, report and cached results."""
 
-    directory: str | None = Field(default=None, description="if not given, rankeval-out/ and the experiment's name")
+    directory: str | None = None
+    """if not given, rankeval-out/ and the experiment's name"""
 
 
 class StepConfig(Section):
     """One step of a Pipeline. A step may also be written as its import path alone."""
 
-    estimator: str = Field(description="import path of a class; the last step has fit and predict, others transform")
-    params: dict[str, Any] = Field(default_factory=dict, description="fixed parameters")
-    columns: list[str] | None = Field(
-        default=None,
-        description="columns that this step transforms, such as categories; the others pass through behind them. "
-        "Only before a step that loses the names of columns",
-    )
-    name: str | None = Field(
-        default=None, description="if not given, the name of the class in small letters, as of make_pipeline"
-    )
+    estimator: str
+    """import path of a class; the last step has fit and predict, others transform"""
+    params: dict[str, Any] = {}
+    """fixed parameters"""
+    columns: list[str] | None = None
+    """columns that this step transforms, such as categories, by a ColumnTransformer; the others pass through behind
+    them, and all columns lose their names"""
+    name: str | None = None
+    """if not given, the name of the class in small letters, as of make_pipeline"""
 
 
 class SearchConfig(Section):
     """A random search, instead of grid: draws combinations with the seed of the experiment."""
 
-    n_iter: Annotated[int, Field(ge=1)] = Field(default=10, description="number of combinations to draw")
-    distributions: dict[str, Any] = Field(
-        description="by parameter: a list of values; {int: [low, high]}, both included; {float: [low, high]}; or "
-        "{log_float: [low, high]}, uniform in its logarithm"
-    )
+    n_iter: Annotated[int, Field(ge=1)] = 10
+    """number of combinations to draw"""
+    distributions: dict[str, Any]
+    """by parameter: a list of values; {int: [low, high]}, both included; {float: [low, high]}; or {log_float: [low,
+    high]}, uniform in its logarithm"""
 
     @field_validator("distributions", mode="before")
     @classmethod
@@ -292,26 +290,23 @@ class RankerConfig(Section):
     In a Pipeline, the parameters of a step have the names of scikit-learn: `step__parameter`.
     """
 
-    estimator: str | None = Field(default=None, description="import path of a class with fit and predict")
-    steps: list[StepConfig] | None = Field(
-        default=None, min_length=1, description="the steps of a Pipeline, instead of estimator"
-    )
-    params: dict[str, Any] = Field(default_factory=dict, description="fixed parameters")
-    grid: dict[str, Annotated[list[Any], Field(min_length=1)]] = Field(
-        default_factory=dict, description="values to try by parameter; all combinations are tried"
-    )
-    search: SearchConfig | None = Field(default=None, description="a random search, instead of grid")
-    early_stopping_rounds: Annotated[int, Field(ge=1)] | None = Field(
-        default=None,
-        description="LightGBM, XGBoost, CatBoost: stop after so many iterations without a better score on the "
-        "validation part; if there is none, on queries held out of the training rows",
-    )
-    validation_fraction: Annotated[float, Field(gt=0, lt=1)] | None = Field(
-        default=None, description="share of the queries to hold out for early stopping; if not given, 0.1"
-    )
-    eval_measure: str | None = Field(
-        default=None, description="measure that early stopping watches; if not given, the primary one"
-    )
+    estimator: str | None = None
+    """import path of a class with fit and predict"""
+    steps: list[StepConfig] | None = Field(default=None, min_length=1)
+    """the steps of a Pipeline, instead of estimator"""
+    params: dict[str, Any] = {}
+    """fixed parameters"""
+    grid: dict[str, Annotated[list[Any], Field(min_length=1)]] = {}
+    """values to try by parameter; all combinations are tried"""
+    search: SearchConfig | None = None
+    """a random search, instead of grid"""
+    early_stopping_rounds: Annotated[int, Field(ge=1)] | None = None
+    """LightGBM, XGBoost, CatBoost: stop after so many iterations without a better score on the validation part; if
+    there is none, on queries held out of the training rows"""
+    validation_fraction: Annotated[float, Field(gt=0, lt=1)] | None = None
+    """share of the queries to hold out for early stopping; if not given, 0.1"""
+    eval_measure: str | None = None
+    """measure that early stopping watches; if not given, the primary one"""
 
     @property
     def searched(self) -> dict[str, Any]:
@@ -347,6 +342,10 @@ class RankerConfig(Section):
         is_both = self.search is not None and self.grid != {}
         fixed = sorted(self.searched.keys() & self.params.keys())
         refuse(
+            (
+                any(step.columns is not None for step in (self.steps or [])[-1:]),
+                "columns are for steps that transform them, and the last one predicts: leave columns out",
+            ),
             (not is_one, f"a ranker has either estimator or steps, found {found}"),
             (is_both, "a ranker has either grid or search, found both: a list of values is a distribution too"),
             (fixed != [], f"{', '.join(fixed)} is fixed in params and searched: leave it out of one of them"),

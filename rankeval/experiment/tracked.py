@@ -28,12 +28,11 @@ class Run:
 
     started: float = field(default_factory=time.time)
     data: tuple[LoggedData, ...] = ()
-    _clock: float = field(default_factory=time.perf_counter)
 
     @property
     def seconds(self) -> float:
         """Seconds since it began."""
-        return time.perf_counter() - self._clock
+        return time.time() - self.started
 
 
 @contextmanager

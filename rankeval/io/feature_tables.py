@@ -255,8 +255,10 @@ def _typed(column: pa.ChunkedArray, source: TableSource) -> pd.Series[Any]:
         column = _without_empty(column)
         for kind in (pa.int64(), pa.float64()):
             with suppress(pa.ArrowInvalid):
-                return column.cast(kind).to_pandas()
-    return (column.unify_dictionaries() if pa.types.is_dictionary(column.type) else column).to_pandas()
+                column = column.cast(kind)
+                break
+    read: pd.Series[Any] = column.to_pandas()
+    return read
 
 
 def _ids(table: pa.Table, name: str, source: TableSource) -> NDArray[Any]:
