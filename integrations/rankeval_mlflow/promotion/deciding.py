@@ -319,16 +319,12 @@ class Logged:
             return scores.assign(weight=1.0 if evaluation.weights is None else evaluation.weights)
         return None
 
-    def mean(self, measure: Any) -> float:
-        """Return the aggregate of a measure."""
-        return float(self.evaluation.aggregate()[labels_of(measure, self.evaluation.measure_names)[0]])
-
     def agrees(self, other: Logged, measure: Any) -> bool:
         """Return whether another evaluation is the same by a measure that both have, up to `SAME` on each query."""
         mine, theirs = self.scores(measure), other.scores(measure)
         if mine is None or theirs is None or self.content != other.content or not mine.index.equals(theirs.index):
             return False
-        return np.allclose(mine, theirs, rtol=0, atol=SAME, equal_nan=True)
+        return np.allclose(mine.to_numpy(), theirs.to_numpy(), rtol=0, atol=SAME, equal_nan=True)
 
 
 def by_evaluations(alias: Alias, version: str, holder: str | None, rule: Rule, role: str) -> Decided:
@@ -440,7 +436,10 @@ def _logged(alias: Alias, version: str, rule: Rule, role: str, candidate: Logged
     if candidate is not None:
         meant = [one for one in meant if one.content == candidate.content] or meant
     if not all(meant[0].agrees(one, rule.measure) for one in meant[1:]):
-        found = [f"{one.mean(rule.measure):.4f} in run {one.run_id}" for one in meant[:5]]
+        found = []
+        for one in meant[:5]:
+            label = labels_of(rule.measure, one.evaluation.measure_names)[0]
+            found.append(f"{one.evaluation.aggregate()[label]:.4f} in run {one.run_id}")
         raise InvalidInput(
             f"{who} has evaluations of role {role!r} that disagree by {rule.measure}: {', '.join(found)}",
             argument="run_id",
