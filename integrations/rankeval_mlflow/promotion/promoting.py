@@ -21,7 +21,7 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from html import escape
@@ -379,7 +379,8 @@ def promote(
         Decide, and leave the alias and the version alone. The decision is recorded and counts; promoting the version
         then has the same answer, for free. Refused for a gate.
     experiment : str, optional
-        The name of the experiment for the record; by default ``"<name> promotions"``, apart from the candidates.
+        The name of the experiment for the record, which is made if there is none; by default ``"<name> promotions"``,
+        apart from the candidates. Databricks needs a path.
     who : str, optional
         The person or machine, for the record; by default ``RANKEVAL_WHO``, or the user as MLflow knows it.
     uri : str, optional
@@ -519,9 +520,7 @@ def _attempt(name: str, alias: str, who: str | None, experiment: str | None, uri
         yield Attempt(Alias(client, where, name, alias), asker, experiment or f"{name} promotions")
 
 
-def _refuse_conflicts(
-    gate: Any, own: Mapping[str, Any], rankings: Mapping[str, Any], others: Mapping[str, Any]
-) -> None:
+def _refuse_conflicts(gate: Any, own: dict[str, Any], rankings: dict[str, Any], others: dict[str, Any]) -> None:
     """Refuse arguments that do not go together: rankings are for a gate only, and a gate has its own rule.
 
     Parameters

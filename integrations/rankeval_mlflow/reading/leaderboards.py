@@ -20,7 +20,7 @@ from rankeval._registry import unknown
 from rankeval.errors import InvalidInput, RankevalError
 from rankeval.render.tables import Table, visible
 from rankeval_mlflow.layout import short_digest
-from rankeval_mlflow.packing.results import keys_of
+from rankeval_mlflow.packing.results import aggregates, keys_of
 from rankeval_mlflow.reading.listing import PAGE, Entry, broke_off, difference, entries_of, of_data, prevailing
 from rankeval_mlflow.reading.loading import evaluation_of
 from rankeval_mlflow.reading.resolving import asking, experiment_ids, pages
@@ -173,9 +173,7 @@ def _loaded(client: Any, chosen: Chosen, one: Ranked) -> Ranked | Other:
         evaluation = evaluation_of(client, one.entry.run, one.entry.content.role)
     except InvalidInput as error:
         return _other(one, str(error))
-    own = {key: evaluation.aggregate()[label] for label, key in keys_of(evaluation).items()}.get(chosen.key)
-    if own is None:
-        return _other(one, f"its metric {chosen.key} is {one.value:.6g}, but its evaluation has none")
+    own = aggregates(evaluation).get(chosen.key, math.nan)
     if not math.isclose(own, one.value, rel_tol=_SAME):
         return _other(
             one, f"its metric {chosen.key} is {one.value:.6g}, and its evaluation {own:.6g}: another was logged later"
