@@ -66,7 +66,7 @@ PROMOTION = "rankeval.promotion"
 """The tag of a promotion's run that says what became of the alias; a version has ``rankeval.promotion.<alias>``."""
 
 REJECTION = "rankeval.rejection"
-"""The start of the tag of a version that was rejected for an alias: ``rankeval.rejection.<alias>``."""
+"""The start of a version's tag of its last rejection, ``rankeval.rejection.<alias>``, until it gets the alias."""
 
 DECISION = "rankeval/promotion/decision.json"
 """The artifact with the decision of a promotion."""

@@ -68,7 +68,7 @@ def send(
     model_id : str, optional
         The logged model that gets the aggregates.
     model_version : tuple of (name, version), optional
-        The version of a registered model that gets them as tags.
+        The version of a registered model that the evaluations are of.
     """
     import mlflow
 
@@ -178,7 +178,7 @@ def log_evaluation(
     model_id : str, optional
         A logged model that gets the metrics too. By default the active model, if one is set.
     model_version : str or ModelVersion, optional
-        A version of a registered model that gets the aggregates as tags: ``"ranker/7"``, ``"ranker/latest"`` or
+        A version of a registered model that gets a tag with the first aggregate: ``"ranker/7"``, ``"ranker/latest"`` or
         ``"ranker@champion"``, also with ``models:/`` before it.
     data : mlflow.data.Dataset, LoggedData, RankingData or str, optional
         The data set, or its name. A Dataset of MLflow, such as ``mlflow.data.from_pandas(..., source=)``, says where

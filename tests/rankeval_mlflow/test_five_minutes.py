@@ -44,9 +44,14 @@ def test_the_gate_moves_the_alias_once_and_a_second_run_costs_no_decision(tmp_pa
     assert "open" not in [one.kind for one in entries]
     client = mlflow.MlflowClient(f"sqlite:///{tmp_path / 'mlflow.db'}")
     assert int(client.get_model_version_by_alias("digits", "champion").version) == 1
-    assert len(client.search_model_versions("name = 'digits'")) == 6
+    versions = client.search_model_versions("name = 'digits'")
+    assert len(versions) == 6
+    assert max(len(version.tags) for version in versions) <= 3
     experiment = client.get_experiment_by_name("digits")
     runs = client.search_runs([experiment.experiment_id])
+    assert "promotion" not in {run.data.tags.get("rankeval.kind") for run in runs}
+    apart = client.search_runs([client.get_experiment_by_name("digits promotions").experiment_id])
+    assert [run.data.tags["rankeval.kind"] for run in apart] == ["promotion"] * 6
     scored = {name for run in runs for name in run.data.metrics}
     assert "nDCG_at_10" in scored
     assert not [name for name in scored if name.startswith("test/")]

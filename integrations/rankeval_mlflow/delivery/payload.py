@@ -264,7 +264,7 @@ class Payload:
     model_id : str, optional
         The logged model that the evaluations are of.
     model_version : (name, version), optional
-        The version of a registered model that gets the aggregates as tags.
+        The version of a registered model that the evaluations are of.
     key : str, optional
         Identity of the work, such as the digest of an experiment. By default two payloads of equal content and target
         are the same work. A payload that still waits is sent instead of another one of the same work.

@@ -23,7 +23,7 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -48,6 +48,7 @@ from rankeval_mlflow.layout import sha256
 from rankeval_mlflow.packing.results import judged_data
 from rankeval_mlflow.promotion.counting import Queries, chosen_here, counted, keep, made_elsewhere, made_on
 from rankeval_mlflow.promotion.registry import Alias, Decided
+from rankeval_mlflow.reading.listing import entries_of
 from rankeval_mlflow.reading.loading import logged_for
 
 if TYPE_CHECKING:
@@ -311,7 +312,7 @@ class Logged:
         """The judgments and the rules, which evaluations must share to be compared."""
         return self.evaluation.judgments_digest, self.evaluation.convention.card()
 
-    def scores(self, measure: Any) -> pd.DataFrame | None:
+    def scores(self, measure: Any) -> Any:
         """Return the scores by a measure and the weights, by query; None if the evaluation lacks the measure."""
         evaluation = self.evaluation
         with contextlib.suppress(UnknownName):
@@ -319,16 +320,12 @@ class Logged:
             return scores.assign(weight=1.0 if evaluation.weights is None else evaluation.weights)
         return None
 
-    def mean(self, measure: Any) -> float:
-        """Return the aggregate of a measure."""
-        return float(self.evaluation.aggregate()[labels_of(measure, self.evaluation.measure_names)[0]])
-
     def agrees(self, other: Logged, measure: Any) -> bool:
         """Return whether another evaluation is the same by a measure that both have, up to `SAME` on each query."""
         mine, theirs = self.scores(measure), other.scores(measure)
         if mine is None or theirs is None or self.content != other.content or not mine.index.equals(theirs.index):
             return False
-        return np.allclose(mine, theirs, rtol=0, atol=SAME, equal_nan=True)
+        return np.allclose(mine.to_numpy(), theirs.to_numpy(), rtol=0, atol=SAME, equal_nan=True)
 
 
 def by_evaluations(alias: Alias, version: str, holder: str | None, rule: Rule, role: str) -> Decided:
@@ -399,16 +396,8 @@ def _counts(decision: Decision, queries: Queries) -> dict[str, Any]:
 def _facts(rule: Rule, role: str, candidate: Logged, used: Logged | None = None) -> dict[str, Any]:
     evaluation = candidate.evaluation
     return {
-        "rule": {
-            "measure": str(rule.measure),
-            "claim": rule.claim,
-            "margin": rule.margin,
-            "alpha": rule.alpha,
-            "budget": rule.budget,
-            "level": rule.shared.level,
-            "test": rule.test,
-            "floors": rule.floors_by_slice,
-        },
+        "rule": {name: getattr(rule, name) for name in ("claim", "margin", "alpha", "budget", "test")}
+        | {"measure": str(rule.measure), "level": rule.shared.level, "floors": rule.floors_by_slice},
         "role": role,
         "convention": evaluation.convention.card(),
         "judgments": evaluation.judgments_digest,
@@ -440,9 +429,10 @@ def _logged(alias: Alias, version: str, rule: Rule, role: str, candidate: Logged
     if candidate is not None:
         meant = [one for one in meant if one.content == candidate.content] or meant
     if not all(meant[0].agrees(one, rule.measure) for one in meant[1:]):
-        found = [f"{one.mean(rule.measure):.4f} in run {one.run_id}" for one in meant[:5]]
+        means = [one.evaluation.aggregate()[one.scores(rule.measure).columns[0]] for one in meant[:5]]
+        found = ", ".join(f"{mean:.4f} in run {one.run_id}" for mean, one in zip(means, meant, strict=False))
         raise InvalidInput(
-            f"{who} has evaluations of role {role!r} that disagree by {rule.measure}: {', '.join(found)}",
+            f"{who} has evaluations of role {role!r} that disagree by {rule.measure}: {found}",
             argument="run_id",
             remedy=f'name the one that decides, as in run_id="{meant[0].run_id}", or delete the wrong run',
         )
@@ -462,11 +452,12 @@ def _named(rule: Rule, candidate: Logged, used: Logged | None) -> str:
 
 def _data(logged: Logged, role: str) -> LoggedData:
     described = judged_data(logged.evaluation, role)
-    for used in logged.run.inputs.dataset_inputs:
-        tags = {tag.key: tag.value for tag in used.tags}
-        if tags.get("rankeval.role") == role and tags.get("rankeval.digest"):
-            return LoggedData(used.dataset.name, tags["rankeval.digest"], role, described.n_rows, described.n_queries)
-    return described
+    named = (
+        replace(described, name=one.data, digest=one.content.digest)
+        for one in entries_of(logged.run)
+        if one.content.role == role
+    )
+    return next(named, described)
 
 
 def _plain(table: pd.DataFrame) -> list[dict[str, Any]]:

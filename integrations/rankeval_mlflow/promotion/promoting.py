@@ -21,7 +21,7 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from html import escape
@@ -190,7 +190,7 @@ class Attempt:
             return Promotion(self.alias.model, self.alias.name, number, "in place", said, before)
         self.alias.refuse_unready(candidate)
         if before is None and not first:
-            others = self.alias.others()
+            others = sorted(self.alias.aliases())
             known = f"{self.alias.model} has the aliases {', '.join(others)}" if others else "it has no alias at all"
             raise InvalidInput(
                 f"no version of {self.alias.model} has the alias {self.alias.name!r} ({known}), so there is none to "
@@ -323,7 +323,7 @@ def promote(
     candidate: Any = None,
     holder: Any = None,
     role: str = "test",
-    run_id: str | Sequence[str] | None = None,
+    run_id: str | list[str] | None = None,
     first: bool = False,
     dry_run: bool = False,
     experiment: str | None = None,
@@ -370,7 +370,7 @@ def promote(
         For a gate: scores or rankings of the two versions. By default their models predict the registered rows.
     role : str, default "test"
         The role of the evaluations.
-    run_id : str or sequence of str, optional
+    run_id : str or list of str, optional
         The run of the evaluation that decides, if a version has several that differ by more than 1e-6 on a query; of
         both versions, if both have. The record says that it was named. Of equal evaluations the first decides.
     first : bool
@@ -379,7 +379,8 @@ def promote(
         Decide, and leave the alias and the version alone. The decision is recorded and counts; promoting the version
         then has the same answer, for free. Refused for a gate.
     experiment : str, optional
-        The name of the experiment for the record; by default ``"<name> promotions"``, apart from the candidates.
+        The name of the experiment for the record, which is made if there is none; by default ``"<name> promotions"``,
+        apart from the candidates. Databricks needs a path.
     who : str, optional
         The person or machine, for the record; by default ``RANKEVAL_WHO``, or the user as MLflow knows it.
     uri : str, optional
@@ -434,8 +435,7 @@ def promote(
     if gate is not None:
         decide = partial(by_gate, gate=gate, role=role, systems=(candidate, holder))
     else:
-        several = isinstance(run_id, Sequence) and not isinstance(run_id, str)
-        run_ids = tuple(run_id) if several else () if run_id is None else (run_id,)
+        run_ids = () if run_id is None else tuple(run_id) if isinstance(run_id, list | tuple) else (run_id,)
         rule = Rule(measure, claim, margin, alpha, test, slices, floors, budget, run_ids)
         decide = partial(by_evaluations, rule=rule, role=role)
     checked_alias(alias)
@@ -507,14 +507,20 @@ def rollback(
 
 @contextlib.contextmanager
 def _attempt(name: str, alias: str, who: str | None, experiment: str | None, uri: str | None) -> Iterator[Attempt]:
+    import mlflow
+
     where, asker = store(uri), who or os.environ.get(WHO) or run_context().get("mlflow.user", "unknown")
-    with _at(uri), answered(where, "answer"), _one_at_a_time(where, name, alias), connected(where) as client:
+    with contextlib.ExitStack() as stack:
+        if uri is not None:  # a gate loads models from there
+            stack.callback(mlflow.set_tracking_uri, mlflow.get_tracking_uri())
+            mlflow.set_tracking_uri(uri)
+        stack.enter_context(answered(where, "answer"))
+        stack.enter_context(_one_at_a_time(where, name, alias))
+        client = stack.enter_context(connected(where))
         yield Attempt(Alias(client, where, name, alias), asker, experiment or f"{name} promotions")
 
 
-def _refuse_conflicts(
-    gate: Any, own: Mapping[str, Any], rankings: Mapping[str, Any], others: Mapping[str, Any]
-) -> None:
+def _refuse_conflicts(gate: Any, own: dict[str, Any], rankings: dict[str, Any], others: dict[str, Any]) -> None:
     """Refuse arguments that do not go together: rankings are for a gate only, and a gate has its own rule.
 
     Parameters
@@ -548,21 +554,6 @@ def _refuse_conflicts(
         if meant not in (defaults[name], term):
             expected = f"{term!r}, by which gate {gate.name!r} decides: leave it out"
             raise InvalidInput(argument=name, found=shown(given), expected=expected)
-
-
-@contextlib.contextmanager
-def _at(uri: str | None) -> Iterator[None]:
-    import mlflow
-
-    if uri is None:
-        yield
-        return
-    before = mlflow.get_tracking_uri()
-    mlflow.set_tracking_uri(uri)
-    try:
-        yield
-    finally:
-        mlflow.set_tracking_uri(before)
 
 
 @contextlib.contextmanager

@@ -93,14 +93,10 @@ class Alias:
 
     def holder(self) -> str | None:
         """Return the version that has the alias now; None if none has it."""
-        found = self._aliases().get(self.name)
-        return None if found is None else str(found)
+        return self.aliases().get(self.name)
 
-    def others(self) -> list[str]:
-        """Return the other aliases of the model."""
-        return sorted(set(self._aliases()) - {self.name})
-
-    def _aliases(self) -> dict[str, Any]:
+    def aliases(self) -> dict[str, str]:
+        """Return the version of each alias of the model."""
         with self.asking(f"read the aliases of {self.model}"):
             return aliases_of(self.client, self.model)
 

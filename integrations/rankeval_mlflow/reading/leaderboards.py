@@ -20,7 +20,7 @@ from rankeval._registry import unknown
 from rankeval.errors import InvalidInput, RankevalError
 from rankeval.render.tables import Table, visible
 from rankeval_mlflow.layout import short_digest
-from rankeval_mlflow.packing.results import keys_of
+from rankeval_mlflow.packing.results import aggregates, keys_of
 from rankeval_mlflow.reading.listing import PAGE, Entry, broke_off, difference, entries_of, of_data, prevailing
 from rankeval_mlflow.reading.loading import evaluation_of
 from rankeval_mlflow.reading.resolving import asking, experiment_ids, pages
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from rankeval.comparison import Comparison
-    from rankeval.evaluation import Evaluation
     from rankeval.measures import Measure
 
 
@@ -72,7 +71,7 @@ class Ranked:
 
     entry: Entry
     value: float
-    evaluation: Evaluation | None = None
+    evaluation: Any = None
 
 
 @dataclass(frozen=True)
@@ -174,9 +173,7 @@ def _loaded(client: Any, chosen: Chosen, one: Ranked) -> Ranked | Other:
         evaluation = evaluation_of(client, one.entry.run, one.entry.content.role)
     except InvalidInput as error:
         return _other(one, str(error))
-    own = {key: evaluation.aggregate()[label] for label, key in keys_of(evaluation).items()}.get(chosen.key)
-    if own is None:
-        return _other(one, f"its metric {chosen.key} is {one.value:.6g}, but its evaluation has none")
+    own = aggregates(evaluation).get(chosen.key, math.nan)
     if not math.isclose(own, one.value, rel_tol=_SAME):
         return _other(
             one, f"its metric {chosen.key} is {one.value:.6g}, and its evaluation {own:.6g}: another was logged later"
@@ -185,23 +182,17 @@ def _loaded(client: Any, chosen: Chosen, one: Ranked) -> Ranked | Other:
 
 
 def _sharing(kept: Sequence[Ranked], digest: str | None) -> tuple[str | None, list[Ranked], list[Other]]:
-    digests = [_evaluation(one).judgments_digest for one in kept]
+    digests = [one.evaluation.judgments_digest for one in kept]
     if not digests:
         return digest, [], []
     digest = digest or Counter(digests).most_common(1)[0][0]
     same = [one for one, mine in zip(kept, digests, strict=True) if mine == digest]
     cut = [
-        _other(one, f"other queries or judgments ({_evaluation(one).n_queries} queries) of the same data")
+        _other(one, f"other queries or judgments ({one.evaluation.n_queries} queries) of the same data")
         for one, mine in zip(kept, digests, strict=True)
         if mine != digest
     ]
     return digest, same, cut
-
-
-def _evaluation(one: Ranked) -> Evaluation:
-    if one.evaluation is None:
-        raise TypeError(f"the scores of {one.entry.run_id} were not loaded")
-    return one.evaluation
 
 
 def _other(one: Ranked, reason: str) -> Other:
@@ -282,7 +273,8 @@ class Leaderboard:
 
     def _repr_html_(self) -> str:
         rows = "".join(
-            f"<li>{escape(visible(f'{one.system} ({one.run_id}): {one.reason}'))}</li>" for one in self._listed()
+            f"<li>{escape(visible(f'{one.system} ({one.run_id}): {one.reason}'))}</li>"
+            for one in self.others.itertuples()
         )
         more = (
             f"<details><summary>{escape(visible(self._left_out()))}</summary><ul>{rows}</ul></details>" if rows else ""
@@ -300,9 +292,6 @@ class Leaderboard:
         reasons = Counter(self.others["reason"]).most_common(5)
         said = "; ".join(f"{n} {reason}" for reason, n in reasons)
         return f"not ranked: {count(len(self.others), 'evaluation')} ({said})"
-
-    def _listed(self) -> list[Any]:
-        return list(self.others.itertuples(index=False))
 
 
 def laid_out(
@@ -373,12 +362,12 @@ def _compared(
 
     if len(shown) < 2 or any(one.evaluation is None for one in shown):
         return None, ()
-    if any(one.evaluation.weights is not None for one in shown if one.evaluation is not None):
+    if any(one.evaluation.weights is not None for one in shown):
         return None, ("no groups: evaluations with weights are not tested",)
     systems = {}
     for name, one in zip(names, shown, strict=True):
-        label = next(label for label, key in keys_of(_evaluation(one)).items() if key == chosen.key)
-        systems[name] = _evaluation(one).per_query[[label]].set_axis([chosen.name], axis="columns")
+        label = next(label for label, key in keys_of(one.evaluation).items() if key == chosen.key)
+        systems[name] = one.evaluation.per_query[[label]].set_axis([chosen.name], axis="columns")
     try:
         compared = compare(systems, measures=[chosen.name], alpha=alpha)
     except RankevalError as error:

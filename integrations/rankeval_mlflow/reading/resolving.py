@@ -282,7 +282,7 @@ def _version(client: Any, parts: _Name) -> Any:
     return found
 
 
-def aliases_of(client: Any, model: str) -> dict[str, Any]:
+def aliases_of(client: Any, model: str) -> dict[str, str]:
     """Return the version of each alias of a registered model.
 
     Raises
@@ -293,7 +293,7 @@ def aliases_of(client: Any, model: str) -> dict[str, Any]:
     found = existing(client.get_registered_model, model, codes=NOT_READ)
     if found is None:
         raise unknown("registered model", model, [one.name for one in pages(client.search_registered_models)])
-    return dict(found.aliases)
+    return {str(alias): str(version) for alias, version in found.aliases.items()}
 
 
 def versions_of(client: Any, model: str) -> list[Any]:

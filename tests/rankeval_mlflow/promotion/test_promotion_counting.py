@@ -113,11 +113,10 @@ def test_parts_more_and_relabelled_judgments_of_the_same_queries_count(ranker):
 
 
 def test_deleted_records_and_those_of_other_experiments_count(ranker, client):
+    """Such as those of before, which lie among the candidates."""
     names = [f"q{number}" for number in range(40)]
-    mlflow.set_experiment("old")
-    client.delete_run(promoted(ranker, names).run_id)
-    assert promoted(ranker, names).decision.remaining == 18
-    mlflow.set_experiment("new")
+    client.delete_run(promoted(ranker, names, experiment="old").run_id)
+    assert promoted(ranker, names, experiment="Default").decision.remaining == 18
     client.delete_experiment(client.get_experiment_by_name("old").experiment_id)
     assert promoted(ranker, names).decision.remaining == 17
 
