@@ -27,7 +27,7 @@ import posixpath
 import tempfile
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -248,9 +248,8 @@ class Steps:
         run = given or self._own_run(place, node, experiment_id, parent)
         run_id, experiment_id = run.info.run_id, run.info.experiment_id
         complete = with_piece(run, node)
-        told = [replace(model, tags={**self.payload.context, **model.tags}) for model in node.models]
         model_ids = [
-            self._own_model(f"{place}/{index}", model, run_id, experiment_id) for index, model in enumerate(told)
+            self._own_model(f"{place}/{index}", model, run_id, experiment_id) for index, model in enumerate(node.models)
         ]
         linked = self.payload.model_id if place == "0" and self.payload.model_id else next(iter(model_ids), None)
         digests = shown_digests(run, node.datasets)
@@ -296,7 +295,7 @@ class Steps:
         )
 
     def _own_model(self, place: str, model: SavedModel, run_id: str, experiment_id: str) -> str:
-        tags, params = {**model.tags, **self._mark(place)}, dict(model.params)
+        tags, params = {**self.payload.context, **model.tags, **self._mark(place)}, dict(model.params)
         made = self._made(
             "models",
             place,

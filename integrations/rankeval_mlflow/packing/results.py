@@ -67,8 +67,8 @@ CLOSE = 1e-9
 
 # Columns of tables, and the ends of the names of their metrics.
 _LOW, _HIGH = layout.INTERVAL_ENDS
-_ENDS = {"p_adjusted": "_p_adjusted", "ci_low_adjusted": _LOW, "ci_high_adjusted": _HIGH, "difference": ""}
-_ENDS_OF_MEANS = {"ci_low": _LOW, "ci_high": _HIGH, "mean": ""}
+_ENDS = {"difference": "", "p_adjusted": "_p_adjusted", "ci_low_adjusted": _LOW, "ci_high_adjusted": _HIGH}
+_ENDS_OF_MEANS = {"mean": "", "ci_low": _LOW, "ci_high": _HIGH}
 _UNNAMED = "comparison"
 _NO_NAME = "dataset"  # MLflow's name of a data set without one
 
@@ -438,11 +438,11 @@ def _named(
     keys: dict[str, str] = {}
     for _, _, evaluation in _evaluations(comparison):
         keys |= keys_of(evaluation)
-    values = {}
-    for column, end in ends.items():  # a measure of a user may have the name of an end: it stays, as it comes last
+    values: dict[str, float] = {}
+    for column, end in ends.items():  # a measure of a user may have the name of an end: it stays, as it comes first
         for measure, part, value in zip(rows["measure"], rows["part"], rows[column], strict=True):
             before = [what, *([] if name == _UNNAMED else [name]), *([layout.short_name(part)] if part else [])]
-            values["/".join([*before, f"{keys.get(measure, measure)}{end}"])] = float(value)
+            values.setdefault("/".join([*before, f"{keys.get(measure, measure)}{end}"]), float(value))
     return layout.metrics_of(values)
 
 

@@ -225,7 +225,7 @@ class _Results:
         self.n_folds = int(search.n_splits_)
         self.scored = scored
         self.chosen_by = scored.chosen_by(search.refit)
-        self.rows = [dict(one) for one in self.table["params"]]
+        self.rows: list[dict[str, Any]] = [dict(one) for one in self.table["params"]]
         self.names = shown_names(search.estimator)
 
     def ranked(self, best: int | None) -> list[int]:
