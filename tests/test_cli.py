@@ -77,6 +77,11 @@ def test_a_data_set_is_evaluated_where_it_lies(rankeval, tmp_path):
     ):
         code, _, err = rankeval("evaluate-dataset", *arguments)
         assert (code, said in err, err.count("\n")) == (2, True, 1), err
+    gain = (*columns, "-m", "Gain@1(column='value')")
+    code, out, _ = rankeval("evaluate-dataset", "log.parquet", *gain, "--column", "value", "--format", "json")
+    assert (code, json.loads(out)[0]["Gain@1(column='value')"]) == (0, pytest.approx(0.6))
+    code, _, err = rankeval("evaluate-dataset", "log.parquet", *gain)
+    assert (code, "name it by --column" in err) == (2, True)
     code, _, err = rankeval("evaluate-dataset", "log.parquet", "--qid", "query")
     assert (code, "--relevance" in err) == (2, True)
 

@@ -225,7 +225,7 @@ def doctor() -> None:
 
 @app.command()
 @options(
-    "docid query_weight measures convention per_query level depth collection_size ties missing no_relevant "
+    "docid query_weight columns measures convention per_query level depth collection_size ties missing no_relevant "
     "score_dtype memory n_jobs folder output"
 )
 def evaluate_dataset(

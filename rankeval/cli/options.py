@@ -108,6 +108,7 @@ OPTIONS: dict[str, tuple[Any, ...]] = {
     "no_summary": (bool, False, "Print queries only (trec).", "--no-summary -n"),
     "zscores": (FILE, None, "Print deviations from these reference scores (trec).", "--zscores -Z"),
     "query_weight": (TEXT, None, "A column of weights, constant within a query."),
+    "columns": (TEXTS, None, "A column that measures read, as in Revenue@5(column='price').", "--column --columns"),
     "memory": (TEXT, None, "What all processes may take together, such as 1GB."),
     "n_jobs": (int, 1, "Number of processes; -1 for all cores."),
     "folder": (TEXT, None, "Write the scores of each query there, as Parquet. The same command goes on after a kill."),
@@ -128,6 +129,7 @@ _REMEDIES = {
     "missing": "--missing empty scores empty rankings there, --missing skip leaves them out",
     "collection_size": "give the size by -N, or write it with the measure, as in 'Accuracy(collection_size=1000)'",
     "ties": "choose --ties docid",
+    "columns": "name it by --column of rankeval evaluate-dataset; judgments and a run have no rows with columns",
     "first": "to give it to this version without a comparison: --first",
 }
 """Argument of an error -> what to do about it in a shell, where the library's own words are Python."""

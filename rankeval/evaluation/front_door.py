@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 from rankeval.collection.convention import Convention, rules_of_call
 from rankeval.errors import InvalidInput, QueryIdError
 from rankeval.evaluation.result import Evaluation
+from rankeval.evaluation.scoring import bound_measures
 from rankeval.evaluation.scoring import score as score_joined
 from rankeval.evaluation.swapped import refuse_swapped
 from rankeval.evaluation.weights import query_weights
@@ -321,9 +322,9 @@ def columns_read(columns: Any, asked: Iterable[LabelledMeasure], rules: Conventi
     Raises
     ------
     InvalidInput
-        If a measure reads a column that is not given.
+        If a measure cannot be computed under these rules, or reads a column that is not given.
     """
-    known, measures = columns_by_name(columns), [one.bound(rules.bind) for _, one in asked]
+    known, measures = columns_by_name(columns), bound_measures((one for _, one in asked), rules)
     for one in measures:
         one.refuse_lacking(known)
     return {name: known[name] for one in measures for name in one.columns.values()}

@@ -16,7 +16,7 @@ chunk that is scored anyway, and cannot be had from scores later.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -118,8 +118,6 @@ def score_part(joined: Joined, asked: Named, *, weights: Floats | None = None, n
     """
     names, measures = zip(*asked, strict=True)
     measures = bound_measures(measures, joined.convention)
-    for one in measures:
-        one.refuse_lacking(joined.columns)
     # Chunks count into `rule_counts` while they are made: the counts of one scoring must not reach another.
     zeros = np.zeros(joined.n_queries, dtype=np.int64)
     rules = {"ties": zeros, "negative": zeros, "constant": zeros, "fixed": zeros, **joined.rule_counts}
@@ -129,11 +127,11 @@ def score_part(joined: Joined, asked: Named, *, weights: Floats | None = None, n
         for one in measures:
             one.refuse_falling_gains(joined.convention.ties, grades)
     rules = {rule: numbers.copy() for rule, numbers in rules.items()}
-    # Measures of one's own may look at all rows, whatever their cut-off.
-    deep = (one.cutoff if one.family.is_known_everywhere else None for one in measures if one.columns)
-    reach = max((DEEPEST if cutoff is None else cutoff for cutoff in deep), default=0)
     joined = replace(
-        joined, rule_counts=rules, separate_unjudged=any(map(_zero_gains, measures)), reach=reach
+        joined,
+        rule_counts=rules,
+        separate_unjudged=any(map(_zero_gains, measures)),
+        reach=_reach(measures, joined.columns),
     )
     unread = Unread.of(joined, len(measures))
     scores = unread.scores[0]
@@ -253,6 +251,15 @@ def _zero_gains(one: Measure) -> bool:
         or (isinstance(gain, tuple) and any(level == 0 and value != 0 for level, value in gain))
         or any(isinstance(value, Measure) and _zero_gains(value) for value in given.values())
     )
+
+
+def _reach(measures: Sequence[Measure], known: Collection[str]) -> int:
+    """Return the deepest rank of which a row of a column is read."""
+    for one in measures:
+        one.refuse_lacking(known)
+    # Measures of one's own may look at all rows, whatever their cut-off.
+    deep = (one.cutoff if one.family.is_known_everywhere else None for one in measures if one.columns)
+    return max((DEEPEST if cutoff is None else cutoff for cutoff in deep), default=0)
 
 
 def _score_chunk(

@@ -125,7 +125,7 @@ class Column:
     @classmethod
     def of(cls, values: Floats, offsets: Ints) -> Column:
         """Return the column of these values."""
-        return cls(lambda row, query: values[row], offsets)
+        return cls(lambda row, _: values[row], offsets)
 
 
 @dataclass(eq=False)
@@ -436,9 +436,9 @@ class Judged:
             return found if rel is None else np.where(self.codes_at(row, query) < self.threshold(rel), 0.0, found)
 
         begin, depth = self.offsets[:-1], self.depth(cutoff)
-        is_table = cutoff is not None and int(depth.min(initial=0)) == cutoff <= FEW_RANKS
+        is_table = cutoff is not None and self.n_queries > 0 and int(depth.min()) == cutoff <= FEW_RANKS
         if is_table:
-            row, query = begin[:, None] + np.arange(cutoff), np.arange(self.n_queries)[:, None]
+            row, query = begin[:, None] + np.arange(int(depth[0])), np.arange(self.n_queries)[:, None]
         else:
             row, query = spread(begin, depth)
         found = counted(row, query)

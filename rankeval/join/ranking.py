@@ -321,7 +321,7 @@ class Ranked:
     by_rank: ByRank | None = None
     low: Ints | None = None
     head: Ints | None = None
-    layout: Layout = Layout(0, 0)
+    layout: Layout | None = None
 
     def rows_at(self, row: Ints, query: Ints, offsets: Ints) -> Ints:
         """Return the rows of the input that stand at some ranked rows, given the query of each.
@@ -335,6 +335,7 @@ class Ranked:
             low = self.low[row]
         else:
             low = self.head[:, : row.shape[1]] if row.ndim == 2 else self.head[query, row - offsets[query]]
+        assert self.layout is not None
         found = self.layout.position(low)
         found += offsets[query]
         return found

@@ -50,7 +50,7 @@ def _log_rank(rank: Floats, base: float) -> Floats:
 DISCOUNTS: dict[str, Callable[[Floats, float], Floats]] = {
     "log2": _log2,
     "log_rank": _log_rank,
-    "none": lambda rank, base: np.ones_like(rank),
+    "none": lambda rank, _: np.ones_like(rank),
 }
 """Discount of a rank by name: 1/log_b(1 + rank); 1/log_b(rank) with no discount before rank b; none at any rank."""
 

@@ -29,7 +29,7 @@ from rankeval.errors import InvalidInput, Refusal
 from rankeval.evaluation.front_door import DEFAULT_MEASURES, Specs, columns_read, refuse_unnamed
 from rankeval.evaluation.merging import merged
 from rankeval.evaluation.result import Evaluation
-from rankeval.evaluation.scoring import bound_measures, score_part, warned_if_empty
+from rankeval.evaluation.scoring import score_part, warned_if_empty
 from rankeval.evaluation.weights import part_weights, refuse_unusable
 from rankeval.join.joined import Joined, join_arrays, role_of
 from rankeval.measures import Measure
@@ -254,12 +254,11 @@ def evaluate_dataset(
     names |= {} if query_weight is None or hasattr(by_query, "items") else {"query_weight": query_weight}
     rules = rules_of_call(convention, True, ties=ties, missing=missing, no_relevant=no_relevant, judgments=judgments)
     asked = tuple(parse_measures(measures, rules))
-    read = columns_read(columns, asked, rules)
+    read = columns_read(columns, asked, rules)  # what cannot be computed is an error before anything is read
     names |= {role_of(column): name for column, name in read.items()}
     refuse_unnamed(names, "the data set")
     n_workers = number_of_workers(n_jobs)
     share = share_of(memory, n_workers, len(read))
-    bound_measures((one for _, one in asked), rules)  # what cannot be computed is an error before anything is read
     source = Source.of(data, names)
     request = Request(source.columns, asked, rules, by_query, name)
     with opened(folder, _card(source, request), data) as kept, Bar(progress, source.n_rows, "evaluate") as bar:

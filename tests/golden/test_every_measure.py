@@ -84,7 +84,8 @@ def test_every_value_is_the_one_that_was_released(case):
 def test_every_family_is_among_them():
     """A new measure is added by making the file again."""
     known = {measure(name).family.name for name in golden()["values"]["docid"]}
-    assert {name for name, one in FAMILIES.items() if one.kernel.__module__.startswith("rankeval.")} == known
+    ours = {name: one for name, one in FAMILIES.items() if one.kernel.__module__.startswith("rankeval.")}
+    assert {name for name, one in ours.items() if one.needs != "columns"} == known  # a collection has no rows with them
 
 
 def make() -> None:

@@ -44,6 +44,7 @@ NO_BOUNDS = {
     ),
     **dict.fromkeys(("NumPrefs", "NumPrefsFul", "Prefs", "PrefsR", "AvgJG"), PAIRS),
     "IdealDCG": COUNTS,
+    "Gain": "adds up a column, and tied rows stand by grade",
     "PairAccuracy": "with a cut-off, another pair comes into it when rows change places",
     "YAAP": "not declared: a function of AP without a use for bounds",
     "RelP": "not declared: P and R have bounds",

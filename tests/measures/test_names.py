@@ -87,7 +87,7 @@ def test_every_spelling_is_one_value(spelling, canonical):
         ("precison@5", UnknownName, "did you mean 'precision@5'"),
         ("HitRate@5", UnknownName, r"unknown measure 'HitRate@5'; did you mean 'hit_rate@5'\?"),
         ("nDGC(gain='exp')@10", UnknownName, r"did you mean \"nDCG\(gain='exp'\)@10\""),
-        ("TopHits", UnknownName, "unknown measure 'TopHits'; there are"),  # not "did you mean 'OPA'"
+        ("TopDocs", UnknownName, "unknown measure 'TopDocs'; there are"),  # not "did you mean 'OPA'"
         ("P(rell=2)@5", UnknownName, "did you mean 'rel'"),
         ("official", AmbiguousName, "several measures"),
         ("P.5,10", AmbiguousName, "several measures"),
@@ -96,7 +96,7 @@ def test_every_spelling_is_one_value(spelling, canonical):
         ("P(2)@5", InvalidInput, "name=value.* found 2$"),
         ("P(rel=1)(rel=2)@5", InvalidInput, "name=value"),
         ("P(rel=open('x'))@5", InvalidInput, "plain values"),
-        ("P@5@6", InvalidInput, "no measure"),
+        ("P@5@6", InvalidInput, "the cut-off is given twice"),
         ("rbp.0.95", UnknownName, "unknown measure"),
         ("rbp.95@10", InvalidInput, "rbp.95 is .* here"),
         (7, InvalidInput, "named by a string.* found int 7"),

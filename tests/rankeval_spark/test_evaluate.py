@@ -146,3 +146,30 @@ def test_registered_rows_are_refused_as_in_memory(spark, tmp_path, monkeypatch):
     finally:
         monkeypatch.undo()
         forget()
+
+
+def test_a_measure_reads_a_column_of_the_frame(spark):
+    """Revenue of tied rows and untied ones has the bytes of memory; a gap is told with its column."""
+    table = rows(n_queries=200)
+    rng = np.random.default_rng(5)
+    table = table.append_column("usd", pa.array(np.round(rng.lognormal(2, 1, len(table)), 2)))
+    names = ["Revenue@5(column='price')", "Gain(column='price', discount='log2', rel=1)@3", "nDCG@10"]
+    df = spark.createDataFrame(table)
+    how = {"measures": names, "columns": {"price": "usd"}}
+    with rankeval_spark.evaluate(df, **COLUMNS, **how, partitions=3) as result:
+        expected = in_memory(table, measures=names, columns={"price": table["usd"]})
+        assert to_bytes(result.evaluation) == to_bytes(expected)
+        q, s, usd = (table[name].to_numpy() for name in ("q", "s", "usd"))
+        for query, value in result.evaluation.per_query[names[0]].items():
+            mine, price = s[q == query], usd[q == query]
+            best = np.sort(mine)[::-1][:5]
+            assert value == pytest.approx(sum(price[mine == one].mean() for one in best), rel=1e-12)
+    with pytest.raises(InvalidInput) as lacking:
+        rankeval_spark.evaluate(df, **COLUMNS, measures=names)
+    assert (lacking.value.argument, lacking.value.expected) == ("columns", "the column 'price'")
+    with pytest.raises(UnknownName, match="'usdd'; did you mean 'usd'"):
+        rankeval_spark.evaluate(df, **COLUMNS, measures=names, columns={"price": "usdd"})
+    gap = pa.array([None, *table["usd"].to_pylist()[1:]])
+    df = spark.createDataFrame(table.set_column(table.schema.get_field_index("usd"), "usd", gap))
+    with pytest.raises(InvalidInput, match=re.escape("columns['price']: the column 'usd' has 1 row without a value")):
+        rankeval_spark.evaluate(df, **COLUMNS, **how)

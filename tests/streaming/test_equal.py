@@ -222,3 +222,31 @@ def test_a_bucket_of_s3_is_named_by_its_url(tmp_path):
         assert any(one.startswith("bytes=") for one in asked)
         with pytest.raises(InvalidInput, match="there is no such data set"):
             evaluate(f"s3://key:secret@bucket/lost?{server}")
+
+
+@pytest.mark.parametrize("shuffled", [False, True])
+def test_a_column_is_read_from_the_files(tmp_path, shuffled):
+    """Revenue has the bytes of memory, over row groups and buckets; what is missing is told with file and column."""
+    log = Log.made(n_queries=80)
+    log = log.shuffled() if shuffled else log
+    table = log.table.append_column("usd", pa.array(np.random.default_rng(1).lognormal(2, 1, len(log.qid))))
+    names = ["Revenue@5(column='price')", "Gain(column='price', rel=1, discount='log2')@3", "nDCG@10"]
+    (tmp_path / "log").mkdir()
+    pq.write_table(table, tmp_path / "log" / "a.parquet", row_group_size=70)
+
+    def streamed(columns, measures=names):
+        return rk.evaluate_dataset(tmp_path / "log", **NAMES, columns=columns, measures=measures)
+
+    how = {"qid": table["query"], "measures": names, "columns": {"price": table["usd"]}}
+    expected = rk.evaluate(table["label"], table["value"], **how)
+    assert to_bytes(streamed({"price": "usd"})) == to_bytes(expected)
+    with pytest.raises(InvalidInput) as lacking:
+        streamed(["usd"])
+    assert (lacking.value.argument, lacking.value.expected) == ("columns", "the column 'price'")
+    with pytest.raises(InvalidInput, match=r"columns\['price'\]='usdd' is not in the data set"):
+        streamed({"price": "usdd"})
+    gap = pa.array([*table["usd"].to_pylist()[:-1], float("nan")])
+    place = table.schema.get_field_index("usd")
+    pq.write_table(table.set_column(place, "usd", gap), tmp_path / "log" / "a.parquet", row_group_size=70)
+    with pytest.raises(InvalidInput, match=r"a\.parquet, row group \d+.*columns\['price'\]='usd'.* is nan"):
+        streamed({"price": "usd"})
