@@ -401,11 +401,7 @@ def measures_of(candidate: Scores, baseline: Scores, wanted: Measures | None) ->
         raise InvalidInput(
             f"candidate and baseline share no measure: candidate has {', '.join(one)}; baseline has {', '.join(other)}"
         )
-    raise InvalidInput(
-        f"both sides have several: {', '.join(shared)}",
-        argument="measure",
-        remedy=f"name one, measure={shared[0]!r}, or all, measure={shared!r}",
-    )
+    raise InvalidInput("both sides have several", argument="measure", remedy=f"name one or more: measure={shared!r}")
 
 
 def worst_queries(shared: SharedScores, measure: str) -> str:
@@ -434,8 +430,8 @@ def worst_queries(shared: SharedScores, measure: str) -> str:
 
 def query_table(rows: pd.DataFrame, caption: str) -> str:
     """Return rows of qid, baseline, candidate and difference as text under a caption."""
-    shown_rows = rows.assign(qid=[_id(query) for query in rows["qid"]])
-    return Table(shown_rows, formats={"difference": signed}, caption=caption).to_text()
+    rows = rows.assign(qid=list(map(_id, rows["qid"])))
+    return Table(rows, formats={"difference": signed}, caption=caption).to_text()
 
 
 def _id(query: Any) -> str:

@@ -161,7 +161,7 @@ def test_a_wrong_argument_is_an_error_at_the_call(assertion, wrong, argument):
     assert [entry.ishidden(caught) for entry in caught.traceback[1:]] == [True, True]
     assert caught.value.argument == argument
     if not wrong:
-        assert "name one, measure='nDCG@10', or all, measure=['nDCG@10', 'AP']" in str(caught.value)
+        assert str(caught.value) == "measure: both sides have several; name one or more: measure=['nDCG@10', 'AP']"
 
 
 def evaluation(seed, **rules):
