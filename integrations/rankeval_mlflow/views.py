@@ -325,9 +325,9 @@ def _evaluation(content: bytes, options: Mapping[str, Any]) -> dict[str, bytes]:
         return {}
     drawn = {QUERIES: query_table(evaluation)} if options.get("table", True) else {}
     if options.get("report", True):
+        told = {name: options[name] for name in ("role", "said") if name in options}
         slices = TextTable(**options["slices"]) if "slices" in options else None
-        page = report_for_evaluation(evaluation, role=options.get("role"), said=options.get("said", ""), slices=slices)
-        drawn[REPORT] = page.encode()
+        drawn[REPORT] = report_for_evaluation(evaluation, **told, slices=slices).encode()
     return drawn
 
 

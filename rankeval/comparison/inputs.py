@@ -23,10 +23,11 @@ import pandas as pd
 
 from rankeval._checks import count, few, refuse
 from rankeval._registry import chosen
+from rankeval.collection.rows import index_of
 from rankeval.comparison.design import COLLECTION, COLUMNS, LEAST_QUERIES, TOGETHER
 from rankeval.errors import ConventionMismatch, InvalidInput
 from rankeval.evaluation import Evaluation
-from rankeval.evaluation.choosing import has_index, labels_of, slices_of
+from rankeval.evaluation.choosing import labels_of, slices_of
 from rankeval.evaluation.facts import QUERY_COUNTS
 from rankeval.evaluation.merging import differences, rule_differences
 from rankeval.evaluation.result import by_name, info_of, size_of
@@ -440,7 +441,7 @@ def slices_by(by: Any, queries: pd.Index[Any], systems: Mapping[str, Scores]) ->
     if isinstance(by, str):
         counts = _common_counts(by, evaluations, queries)
     # Values without ids can only be in the order of an evaluation.
-    elif not (isinstance(by, Mapping) or has_index(by)) and not any(
+    elif not (isinstance(by, Mapping) or index_of(by) is not None) and not any(
         each.queries.tolist() == queries.tolist() for each in evaluations.values()
     ):
         problem = "values without query ids go by position, and these systems have no common order of queries"

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from rankeval._checks import few, said, shown
 from rankeval._registry import chosen, unknown
+from rankeval.collection.rows import index_of
 from rankeval.errors import InvalidInput, QueryIdError
 from rankeval.io.columns import refuse_masked
 from rankeval.join.flat import Ints
@@ -72,7 +73,7 @@ def _mask(asked: Any, values: list[Any], bools: int, queries: NDArray[Any], n_ro
     if bools < len(values):
         other = next(value for value in values if not isinstance(value, (bool, np.bool_)))
         raise QueryIdError(f"expected ids or a mask, found True or False beside {shown(other)}", argument="queries")
-    if not has_index(asked):
+    if index_of(asked) is None:
         if len(values) != len(queries):
             expected = f"a mask with a bool for each of {len(queries)} queries, in the order of `queries`"
             raise QueryIdError(f"expected {expected}, found {len(values)}", argument="queries")
@@ -180,11 +181,6 @@ def id_index(ids: Iterable[Any]) -> pd.Index[Any]:
     return found
 
 
-def has_index(values: Any) -> bool:
-    """Say whether values come with a pandas index."""
-    return hasattr(getattr(values, "index", None), "get_indexer")
-
-
 UNNAMED = "slice"
 """The name of an attribute that has none."""
 
@@ -223,7 +219,7 @@ def slices_of(by: Any, queries: NDArray[Any], counts: Mapping[str, Ints]) -> tup
         attributes = by_query(by, queries, n_rows, "by")
     elif isinstance(by, str):
         attributes = pd.DataFrame({by: counts[chosen("count of the queries", by, counts)]})
-    elif has_index(by):
+    elif index_of(by) is not None:
         attributes = by_query(by.to_frame(UNNAMED if by.name is None else by.name), queries, n_rows, "by")
     else:
         refuse_masked(by, "by")

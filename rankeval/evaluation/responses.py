@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankeval._checks import said
 from rankeval.errors import InvalidInput
 from rankeval.io import columns
 
@@ -57,20 +56,13 @@ def responses(estimator: Any, X: Any, methods: Sequence[str] | None = None) -> N
         method = "predict"
     found = getattr(estimator, method)(X)
     columns.refuse_masked(found, method)
-    try:
-        values = np.asarray(found)
-    except (TypeError, ValueError) as error:  # of rows of unlike length
-        told = said(error)
-        raise InvalidInput(f"{method} of {type(estimator).__name__} gives no array: {told}") from None
+    values = np.asarray(found)
     if values.ndim == 2 and values.shape[1] == 2 and method == "predict_proba":
         values = values[:, 1]
     if values.ndim == 2 and values.shape[1] > 1 and method == "predict_proba":
         # With several grades of relevance, the score of a row is its expected grade.
         values = values @ np.asarray(estimator.classes_, dtype=np.float64)
     values = columns.as_column(values)
-    if values.ndim != 1:
-        number = values.shape[1] if values.ndim == 2 else f"{values.ndim} dimensions of"
-        raise InvalidInput(f"{method} of {type(estimator).__name__} gives {number} scores a row: one is needed")
     # A list is checked as it was given, because the array may have rounded its whole numbers.
     column = found if isinstance(found, list) and values.ndim == np.ndim(found) else values
     return columns.scores(column, method).astype(np.float64, copy=False)

@@ -1,14 +1,6 @@
 """Write reports for a browser: one static HTML file each."""
 
-from rankeval.report.html import report_for_evaluation, report_for_experiment, slice_table
+from rankeval.report.html import report_for_evaluation, report_for_experiment
 from rankeval.report.summaries import Candidate, ExperimentFacts, GuardFacts, MovedRows
 
-__all__ = [
-    "Candidate",
-    "ExperimentFacts",
-    "GuardFacts",
-    "MovedRows",
-    "report_for_evaluation",
-    "report_for_experiment",
-    "slice_table",
-]
+__all__ = ["Candidate", "ExperimentFacts", "GuardFacts", "MovedRows", "report_for_evaluation", "report_for_experiment"]

@@ -47,7 +47,9 @@ def report_for_experiment(facts: ExperimentFacts) -> str:
         The page.
     """
     comparison = facts.comparison
-    best = named_system(comparison) if facts.baseline else facts.candidates[0].name
+    alone = facts.candidates[0]
+    best = named_system(comparison) if facts.baseline else alone.name
+    drawn = comparison.plot(system=best, measure=facts.primary) if facts.baseline else _sorted_scores(alone.test)
     return _render(
         "experiment.html.jinja",
         facts=facts,
@@ -59,7 +61,7 @@ def report_for_experiment(facts: ExperimentFacts) -> str:
         comparison=_texts(printed(comparison)),
         # Without p-values: the plan promised none.
         secondary=facts.secondary and _texts(printed(facts.secondary), "p adjusted"),
-        queries=_image(_figure_of_queries(facts, best)),
+        queries=_image(drawn),
         best=best,
         table_of_queries=_queries_of(facts, best),
         moved=facts.moved and _texts(Table(facts.moved.table)),
@@ -84,7 +86,7 @@ def report_for_evaluation(
         The role of the data, such as ``"dev"``.
     said : str
         A sentence that a reader should see first, such as what the guard says.
-    slices : Series, mapping, DataFrame, array or str, or TextTable, optional
+    slices : Series, mapping, DataFrame, array, str or TextTable, optional
         An attribute of the queries, as in `Evaluation.slices`: the page has the means of each of its values. Or their
         table, as `slice_table` made it.
 
@@ -136,8 +138,7 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters["count"] = count
-    environment.filters["minus"] = with_minus
+    environment.filters.update(count=count, minus=with_minus)
     return environment
 
 
@@ -160,20 +161,18 @@ def _texts(shown: Table, *hidden: str) -> TextTable:
 
 
 def _search(candidate: Candidate) -> TextTable:
-    frame = candidate.search
     rows = [
         [f"{value:.4g}" if isinstance(value, float) else str(value) for value in row]
-        for row in frame.itertuples(index=False, name=None)
+        for row in candidate.search.itertuples(index=False, name=None)
     ]
-    return TextTable(list(map(str, frame.columns)), rows, n_text=0)
+    return TextTable(list(map(str, candidate.search)), rows, n_text=0)
 
 
 def _means(evaluation: Evaluation) -> TextTable:
-    limits = evaluation.ci().reset_index().to_dict("records") if evaluation.weights is None else []
-    intervals = {str(row["index"]): row for row in limits}
+    intervals = evaluation.ci().to_dict("index") if evaluation.weights is None else {}
     shares, rows = reading_of(evaluation, "judged").mean(axis=0), []
     for (label, value), share in zip(evaluation.aggregate().items(), shares, strict=True):
-        row = intervals.get(str(label))
+        row = intervals.get(label)
         interval = DASH if row is None else f"[{number(row['ci_low'])}, {number(row['ci_high'])}]"
         rows.append([str(label), number(value), interval, number(share, digits=2)])
     if (shares == 1).all():
@@ -197,12 +196,6 @@ def _sorted_scores(evaluation: Evaluation) -> Figure:
     return plots.sorted_scores(evaluation.per_query, worst)
 
 
-def _figure_of_queries(facts: ExperimentFacts, best: str) -> Figure:
-    if facts.baseline is None:
-        return _sorted_scores(facts.candidates[0].test)
-    return facts.comparison.plot(system=best, measure=facts.primary)
-
-
 def _queries_of(facts: ExperimentFacts, best: str) -> QueryTable:
     """Return the test queries with the primary score of every ranker, the largest losses of the best one first.
 
@@ -216,6 +209,5 @@ def _queries_of(facts: ExperimentFacts, best: str) -> QueryTable:
     difference = (scores[best] - scores[facts.baseline]).to_numpy()
     columns = [Column(f"{best} against {facts.baseline}", "difference", difference)]
     columns += [Column(str(name), "score", scores[name].to_numpy()) for name in scores]
-    falls = not greater_is_better(facts.primary)
     order = f"by {facts.primary}, the largest losses of {best} first"
-    return query_table(scores.index, columns, by=0, falls=falls, order=order)
+    return query_table(scores.index, columns, by=0, falls=not greater_is_better(facts.primary), order=order)

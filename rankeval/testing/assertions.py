@@ -195,10 +195,9 @@ class _Settings:
     unseen: int = 0
 
     def __post_init__(self) -> None:
-        check_number("margin", self.margin)
-        if self.margin < 0 or (self.margin == 0 and self.claim == "not worse"):
-            least = "0 or more" if self.claim == "no regression" else "greater than 0: nothing shows equality"
-            raise InvalidInput(f"margin is {self.margin}; expected a loss in units of the measure, {least}")
+        check_number("margin", self.margin, least=0)
+        if self.margin == 0 and self.claim == "not worse":
+            raise InvalidInput(argument="margin", found="0", expected="a loss above it: nothing shows equality")
         check_share("alpha", self.alpha)
         if self.alpha >= 0.25:
             raise InvalidInput(f"alpha is {shown(self.alpha)}; expected a one-sided level below 0.25, such as 0.05")
@@ -288,9 +287,7 @@ def assert_evaluations_equal(candidate: Given, baseline: Given, *, atol: float =
     rankeval.errors.CheckFailed: 1 of 2 scores differs by more than 1e-09, first AP of query 'q2': 0.7, was 0.6...
     """
     __tracebackhide__ = True
-    check_number("atol", atol)
-    if atol < 0:
-        raise InvalidInput(f"atol is {atol}; expected the greatest difference that counts as equal, 0 or more")
+    check_number("atol", atol, least=0)
     one, other = scores_of(candidate), scores_of(baseline)
     new, old = per_query_frame(one), per_query_frame(other)
     reasons = [*_structure(new, old), *_rules(one, other)]
@@ -401,11 +398,7 @@ def measures_of(candidate: Scores, baseline: Scores, wanted: Measures | None) ->
         raise InvalidInput(
             f"candidate and baseline share no measure: candidate has {', '.join(one)}; baseline has {', '.join(other)}"
         )
-    raise InvalidInput(
-        f"both sides have several: {', '.join(shared)}",
-        argument="measure",
-        remedy=f"name one, measure={shared[0]!r}, or all, measure={shared!r}",
-    )
+    raise InvalidInput("both sides have several", argument="measure", remedy=f"name one or more: measure={shared!r}")
 
 
 def worst_queries(shared: SharedScores, measure: str) -> str:
@@ -434,8 +427,8 @@ def worst_queries(shared: SharedScores, measure: str) -> str:
 
 def query_table(rows: pd.DataFrame, caption: str) -> str:
     """Return rows of qid, baseline, candidate and difference as text under a caption."""
-    shown_rows = rows.assign(qid=[_id(query) for query in rows["qid"]])
-    return Table(shown_rows, formats={"difference": signed}, caption=caption).to_text()
+    rows = rows.assign(qid=list(map(_id, rows["qid"])))
+    return Table(rows, formats={"difference": signed}, caption=caption).to_text()
 
 
 def _id(query: Any) -> str:

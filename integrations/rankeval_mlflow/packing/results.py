@@ -180,7 +180,7 @@ def evaluation_node(
     table = f"{layout.folder(label)}/{QUERIES}" if has_table else None
     options = {"role": role, "said": said, "report": report, "table": step is None}
     if slices is not None:
-        from rankeval.report import slice_table
+        from rankeval.report.html import slice_table
 
         options["slices"] = vars(slice_table(evaluation, slices))
     tables = (QUERIES,) if has_table else ()
