@@ -125,10 +125,10 @@ class Host:
         assert "Traceback" not in said, said
         return said
 
-    def waiting(self, uid: int) -> list[dict[str, str]]:
-        """Return the pending uploads that a user sees."""
+    def waiting(self, uid: int) -> list[str]:
+        """Return the names of the pending uploads that a user sees."""
         said = self.command(uid, "list", "--waiting", "--format", "json")
-        return json.loads(said[said.index("[") : said.rindex("]") + 1])
+        return sorted(upload["name"] for upload in json.loads(said[said.index("[") : said.rindex("]") + 1]))
 
     def whole(self) -> list[str]:
         """Return the names of the runs, which are all whole."""
@@ -187,8 +187,8 @@ def test_a_spool_of_another_user_is_named_and_what_waits_is_among_the_temporary_
         assert f"the spool {host.spool} cannot be written (Permission denied; it belongs to nobody)" in said
         assert f"is kept in {spare}" in said
     assert host.whole() == ["up"]
-    assert [upload["name"] for upload in host.waiting(BOB)] == ["down"]
-    assert [upload["name"] for upload in host.waiting(ALICE)] == ["ridge"]
+    assert host.waiting(BOB) == ["down"]
+    assert host.waiting(ALICE) == ["ridge"]
     for uid in (BOB, ALICE):
         assert "sent to run" in host.command(uid, "resend", "--uri", host.uri)
         assert host.waiting(uid) == []
@@ -212,7 +212,7 @@ def test_a_spool_that_all_may_write_keeps_what_is_each_users_own(host):
         host.log(uid, f"of {uid}", umask=umask, uri=NOBODY_LISTENS)
     assert [path.stat().st_mode & 0o777 for path in host.spool.iterdir()] == [0o700, 0o700]
     for uid in (ALICE, BOB):
-        assert [upload["name"] for upload in host.waiting(uid)] == [f"of {uid}"]
+        assert host.waiting(uid) == [f"of {uid}"]
         assert "cannot be" not in host.command(uid, "resend", "--uri", host.uri)
     assert host.whole() == sorted(f"of {uid}" for uid in (ALICE, BOB))
     assert [path for path in host.spool.iterdir() if path.suffix != ".lock"] == []
@@ -223,7 +223,7 @@ def test_a_full_spool_gives_way_to_the_temporary_files(host, small_disk):
     for name, uri in (("up", None), ("down", NOBODY_LISTENS)):
         assert "cannot be written (No space left on device); until it is sent" in host.log(ALICE, name, uri=uri)
     assert [path.name for path in small_disk.iterdir()] == ["dump"], "no half record is left"
-    assert [upload["name"] for upload in host.waiting(ALICE)] == ["down"]
+    assert host.waiting(ALICE) == ["down"]
     host.command(ALICE, "resend", "--uri", host.uri)
     assert host.whole() == ["down", "up"]
 
@@ -243,7 +243,7 @@ def test_what_waits_in_a_read_only_spool_is_kept_until_it_can_be_written(host, s
     assert "Read-only file system" in host.command(ALICE, "resend", "--uri", host.uri)
     host.log(ALICE, "late", uri=NOBODY_LISTENS)
     assert "until it is sent" in host.log(ALICE, "now")
-    assert [upload["name"] for upload in host.waiting(ALICE)] == ["early", "late"]
+    assert host.waiting(ALICE) == ["early", "late"]
     subprocess.run(["mount", "-o", "remount,rw", str(small_disk)], check=True)
     host.command(ALICE, "resend", "--uri", host.uri)
     assert host.waiting(ALICE) == []

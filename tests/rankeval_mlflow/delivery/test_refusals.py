@@ -217,7 +217,7 @@ def test_a_database_that_does_not_answer_is_told_within_seconds(small, capfd, mo
         mlflow.set_tracking_uri(f"postgresql+psycopg://me:s3cret@127.0.0.1:{other.getsockname()[1]}/db")
         evaluation = small()
         began = time.monotonic()
-        with pytest.raises(TrackingError, match=r"postgresql\+psycopg://me:\*\*\*@.* refused: .*onnection") as caught:
+        with pytest.raises(TrackingError, match=r"postgresql\+psycopg://me@.* refused: .*onnection") as caught:
             rkm.log_evaluation(evaluation)
         assert time.monotonic() - began < 30
     assert "s3cret" not in str(caught.value)
