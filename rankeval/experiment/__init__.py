@@ -1,8 +1,9 @@
 """Read an experiment file as a pydantic model, and run it: a recipe over public calls."""
 
 from rankeval.experiment.checks import check_run, load_parts
-from rankeval.experiment.config import ExperimentConfig, check_config, load_config, shipped_configs
+from rankeval.experiment.config import check_config, load_config, shipped_configs
 from rankeval.experiment.recipe import ExperimentResult, run_experiment
+from rankeval.experiment.sections import ExperimentConfig
 
 __all__ = [
     "ExperimentConfig",

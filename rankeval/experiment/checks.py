@@ -24,10 +24,10 @@ from typing import TYPE_CHECKING, Any
 
 from rankeval._registry import chosen
 from rankeval.errors import ConfigError, InvalidInput, warn
-from rankeval.experiment.config import ExperimentConfig, blaming, load_config
+from rankeval.experiment.config import blaming, load_config
 from rankeval.experiment.final_look import check_ledger, check_parts, unguarded
 from rankeval.experiment.loading import Loaded, Parts, find_loader, imported, split
-from rankeval.experiment.sections import RankerConfig, StepConfig
+from rankeval.experiment.sections import ExperimentConfig, RankerConfig, StepConfig
 from rankeval.ledger.folder import room_held
 from rankeval.report.queries import MOST_BYTES
 from rankeval.tracking import find_tracker, host
@@ -298,11 +298,8 @@ def make_estimator(config: RankerConfig, *, name: str, seed: int) -> Any:
 def _made(step: StepConfig, methods: tuple[str, ...], key: str, seed: int) -> Any:
     where = f"{key}.estimator"
     cls = imported(step.estimator, key=where)
-    lacking = [method for method in methods if not callable(getattr(cls, method, None))]
-    if not isinstance(cls, type) or lacking:
-        why = f"has no {' and no '.join(lacking)}" if isinstance(cls, type) else f"is a {type(cls).__name__}"
-        problem = f"{step.estimator!r} {why}; expected a class with {' and '.join(methods)}"
-        raise ConfigError(problem, argument=where)
+    if not isinstance(cls, type) or not all(callable(getattr(cls, method, None)) for method in methods):
+        raise ConfigError(f"{step.estimator!r} is no class with {' and '.join(methods)}", argument=where)
     with blaming(key, f"{step.estimator} cannot be made"):
         estimator = cls(**step.params)
         if "random_state" in estimator.get_params() and "random_state" not in step.params:

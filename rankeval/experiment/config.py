@@ -1,10 +1,7 @@
-"""An experiment file as a pydantic model that knows every key, and reading it.
+"""Read an experiment file.
 
-`load_config` reads YAML as an experiment file means it: 1e-3 is a number, a repeated key is refused, aliases do not
-multiply. It applies ``--set key.sub=value``, and lets `ExperimentConfig` check the result; what pydantic found wrong is
-said in one line, in our words.
-
-The trap: YAML reads a bare ``off`` as false, so ``guard: off`` arrives as a boolean (`_off`).
+`load_config` reads the YAML, in which aliases do not multiply. It applies ``--set key.sub=value``, and lets
+`ExperimentConfig` check the result; what pydantic found wrong is said in one line, in our words.
 
 Trust a file as you would a script: it names code that is imported and called (see `estimators` and `loading`).
 """
@@ -17,57 +14,19 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib.resources import files
-from inspect import isclass
 from pathlib import Path
-from typing import Annotated, Any, get_args
+from typing import Any
 
 import yaml
-from pydantic import BaseModel, Field, ValidationError, field_validator, model_validator
+from pydantic import ValidationError
 
-from rankeval._checks import refuse, said, shown
-from rankeval.collection.convention import get_convention
+from rankeval._checks import said, shown
 from rankeval.errors import ConfigError, RankevalError
-from rankeval.experiment.sections import (
-    ComparisonConfig,
-    CvConfig,
-    DataConfig,
-    GuardConfig,
-    OutputConfig,
-    RankerConfig,
-    Section,
-    Seed,
-    SplitConfig,
-    TrackingConfig,
-)
+from rankeval.experiment.keys import list_keys
+from rankeval.experiment.sections import ExperimentConfig, Loader
 from rankeval.io.opening import read_text
-from rankeval.measures import measure
 
 _MOST_VALUES = 100_000
-
-_EXPONENT = re.compile(r"[-+]?[0-9]+(\.[0-9]*)?[eE][-+]?[0-9]+")
-# A name becomes a file name and the name of an MLflow run: no slash, and nothing that MLflow refuses.
-Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9 _.+-]*$")]
-
-
-class _Loader(yaml.SafeLoader):
-    """The safe loader. It reads 1e-3 as a number, as YAML 1.2 does, and refuses a repeated key."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        seen = set()
-        for key_node, _ in node.value:
-            key = self.construct_object(key_node, deep=True)
-            if key in seen:
-                raise yaml.constructor.ConstructorError(None, None, f"the key {key!r} is repeated", key_node.start_mark)
-            seen.add(key)
-        return super().construct_mapping(node, deep=deep)
-
-
-class _Dumper(yaml.SafeDumper):
-    """The safe dumper. It quotes the text 1e3, which `_Loader` would read as a number."""
-
-
-for _class in (_Loader, _Dumper):
-    _class.add_implicit_resolver("tag:yaml.org,2002:float", _EXPONENT, [*"-+0123456789"])
 
 
 def parse_yaml(text: str, source: str) -> Any:
@@ -86,7 +45,7 @@ def parse_yaml(text: str, source: str) -> Any:
         If it is no YAML, repeats a key, or aliases make too many values of it.
     """
     try:
-        raw = yaml.load(text, Loader=_Loader)  # noqa: S506 - a SafeLoader, see above
+        raw = yaml.load(text, Loader=Loader)  # noqa: S506 - a SafeLoader, see above
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         place = f"{source}, line {mark.line + 1}, column {mark.column + 1}" if mark else source
@@ -162,15 +121,13 @@ def set_key(raw: dict[str, Any], override: str) -> None:
     place[steps[-1]] = parse_yaml(text, f"--set {override!r}")
 
 
-def refusal(error: ValidationError, model: type[BaseModel], source: str) -> ConfigError:
+def refusal(error: ValidationError, source: str) -> ConfigError:
     """Return the error for the first problem that pydantic found; it counts the others.
 
     Parameters
     ----------
     error : ValidationError
         What pydantic raised.
-    model : type
-        The model of the whole file, whose keys are the near misses.
     source : str
         The name of the file.
     """
@@ -181,7 +138,7 @@ def refusal(error: ValidationError, model: type[BaseModel], source: str) -> Conf
     path, raised = ".".join(steps), first.get("ctx", {}).get("error")
     more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
     if first["type"] == "extra_forbidden":
-        known = _keys_at(model, steps[:-1])
+        known = _keys_at(steps[:-1])
         near = difflib.get_close_matches(steps[-1], known, n=1)
         hint = f"did you mean {near[0]!r}?" if near else f"known are: {', '.join(known)}"
         return ConfigError("unknown key", argument=path, where=source, remedy=f"{hint}{more}")
@@ -192,120 +149,11 @@ def refusal(error: ValidationError, model: type[BaseModel], source: str) -> Conf
     return ConfigError(f"{problem}{more}", argument=path or None, where=source)
 
 
-def _keys_at(model: type[BaseModel], steps: list[str]) -> list[str]:
-    """Return the keys of the section at this place; names of rankers and numbers of steps are no keys."""
-    for step in steps:
-        field = model.model_fields.get(step)
-        inner = next(sections_in(field.annotation), None) if field is not None else None
-        model = inner or model
-    return list(model.model_fields)
-
-
-def sections_in(annotation: Any) -> Iterator[type[BaseModel]]:
-    """Yield the models in an annotation, such as that of ``dict[str, Model]`` or ``Model | None``.
-
-    Parameters
-    ----------
-    annotation : type
-        The annotation of a field.
-    """
-    if isclass(annotation) and issubclass(annotation, BaseModel):
-        yield annotation
-    for part in get_args(annotation):
-        yield from sections_in(part)
-
-
-class ExperimentConfig(Section):
-    """A whole experiment: data, split, rankers, measures, guard, comparison, tracking."""
-
-    name: Name
-    """names the experiment, its folder and its runs"""
-    data: DataConfig
-    """the source of the rows"""
-    split: SplitConfig = SplitConfig()
-    """the test part"""
-    rankers: dict[Name, RankerConfig] = Field(min_length=1)
-    """the candidates by name; null leaves one out; a single one gets its mean with an interval"""
-    measures: list[str] = Field(default=["nDCG@10", "AP", "RR"], min_length=1)
-    """measures of the report; `rankeval measures` lists all"""
-    primary: str | None = None
-    """the measure that decides, the only one with a confirmatory test; if not given, the first one"""
-    convention: str = "rankeval"
-    """the rules by which rankings are scored"""
-    cv: CvConfig = CvConfig()
-    """cross-validation on the dev part"""
-    guard: GuardConfig | None = GuardConfig()
-    """off: the test part is not guarded"""
-    comparison: ComparisonConfig = ComparisonConfig()
-    """the significance test"""
-    tracking: TrackingConfig | None = Field(default_factory=lambda: TrackingConfig.model_validate({}))
-    """off: nothing is logged"""
-    output: OutputConfig = OutputConfig()
-    """the folder of the results"""
-    seed: Seed = 0
-    """seed of estimators without one, of random searches and of resamples"""
-    n_jobs: Annotated[int, Field(strict=True)] = 1
-    """number of fits at once, as for joblib; -1: one for each core"""
-
-    @field_validator("measures", "primary")
-    @classmethod
-    def _canonical(cls, named: Any) -> Any:
-        return [str(measure(one)) for one in named] if isinstance(named, list) else named and str(measure(named))
-
-    @field_validator("convention")
-    @classmethod
-    def _known(cls, name: str) -> str:
-        return get_convention(name).name
-
-    @field_validator("guard", "tracking", mode="before")
-    @classmethod
-    def _off(cls, value: Any) -> Any:
-        return None if value == "off" or value is False else value  # YAML itself reads a bare `off` as false
-
-    @field_validator("rankers", mode="before")
-    @classmethod
-    def _without_removed(cls, rankers: Any) -> Any:
-        # `--set rankers.catboost=null` leaves one out.
-        return {k: v for k, v in rankers.items() if v is not None} if isinstance(rankers, Mapping) else rankers
-
-    @model_validator(mode="after")
-    def _names_fit(self) -> ExperimentConfig:
-        standard, split = self.guard and self.guard.baseline, self.split
-        names = ", ".join(self.rankers)
-        refuse(
-            (standard not in (None, *self.rankers), f"guard.baseline {standard!r} is none of the rankers: {names}"),
-            (self.n_jobs == 0, "n_jobs: found 0, expected the number of fits at once, or -1"),
-            (len(set(self.measures)) < len(self.measures), "measures names one measure twice"),
-            (
-                not self.data.is_table and (split.column or split.time) is not None,
-                f"split.column and split.time name columns of a table, and the loader is {self.data.loader!r}",
-            ),
-            (self.cv.by_time and split.time is None, "cv.by_time needs split.time, the column of the times"),
-        )
-        return self
-
-    @property
-    def baseline(self) -> str | None:
-        """The ranker that the others are compared with; None if there are no others."""
-        if len(self.rankers) == 1:
-            return None
-        chosen = self.guard.baseline if self.guard else None
-        return chosen or next(iter(self.rankers))
-
-    @property
-    def all_measures(self) -> list[str]:
-        """The measures, the primary one first."""
-        first = self.primary or self.measures[0]
-        return [first, *(each for each in self.measures if each != first)]
-
-    @property
-    def directory(self) -> Path:
-        """The folder for the files of this experiment."""
-        return Path(self.output.directory or Path("rankeval-out") / self.name)
-
-    def to_yaml(self) -> str:
-        """Return the whole experiment, defaults included, as YAML."""
-        return yaml.dump(self.model_dump(mode="json"), Dumper=_Dumper, sort_keys=False, allow_unicode=True)
+def _keys_at(steps: list[str]) -> list[str]:
+    """Return the keys of the section at this place."""
+    place = re.sub(r"^rankers\.[^.]+", "rankers.NAME", re.sub(r"\.\d+", "[]", "".join(f"{step}." for step in steps)))
+    below = [key.path.removeprefix(place) for key in list_keys() if key.path.startswith(place)]
+    return [name for name in below if "." not in name]
 
 
 def load_config(path_or_name: str | Path, overrides: Iterable[str] = ()) -> ExperimentConfig:
@@ -357,7 +205,7 @@ def check_config(raw: Mapping[str, Any], *, source: str = "config") -> Experimen
     try:
         return ExperimentConfig.model_validate(raw)
     except ValidationError as error:
-        raise refusal(error, ExperimentConfig, source) from None
+        raise refusal(error, source) from None
 
 
 def shipped_configs() -> dict[str, Path]:

@@ -27,8 +27,8 @@ from rankeval.contamination.register import RegisteredContent
 from rankeval.contamination.signature import Signature
 from rankeval.errors import GuardRefusal, LedgerError
 from rankeval.evaluation import Evaluation, Given, evaluate, score
-from rankeval.experiment.config import ExperimentConfig
 from rankeval.experiment.loading import Parts
+from rankeval.experiment.sections import ExperimentConfig
 from rankeval.guard.records import COMMITTED, why_lost
 from rankeval.ledger import discovery
 from rankeval.ledger.graph import heads_in

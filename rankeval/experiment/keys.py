@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from rankeval.experiment.config import ExperimentConfig
+from rankeval.experiment.sections import ExperimentConfig
 
 _WORDS = {"string": "text", "boolean": "true or false", "integer": "whole number", "number": "number", "": "any"}
 _BOUNDS = {"exclusiveMinimum": "above", "minimum": "at least", "exclusiveMaximum": "below", "maximum": "at most"}

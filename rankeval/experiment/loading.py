@@ -23,9 +23,9 @@ from numpy.typing import NDArray
 from rankeval._checks import count
 from rankeval.collection.data import RankingData
 from rankeval.errors import ConfigError
-from rankeval.experiment.config import ExperimentConfig, blaming
+from rankeval.experiment.config import blaming
 from rankeval.experiment.guessing import refuse_answers
-from rankeval.experiment.sections import CvConfig, DataConfig
+from rankeval.experiment.sections import CvConfig, DataConfig, ExperimentConfig
 from rankeval.io.opening import Limits, limits_of
 from rankeval.tracking import LoggedData
 

@@ -26,10 +26,11 @@ from rankeval.comparison import Comparison, compare
 from rankeval.errors import RankevalWarning
 from rankeval.evaluation import Evaluation
 from rankeval.experiment.checks import check_experiment, room_for_files
-from rankeval.experiment.config import ExperimentConfig, check_config, load_config
+from rankeval.experiment.config import check_config, load_config
 from rankeval.experiment.final_look import Opened, guard_test_part, open_test
 from rankeval.experiment.loading import Parts
 from rankeval.experiment.moved import moved_rows
+from rankeval.experiment.sections import ExperimentConfig
 from rankeval.experiment.tracked import begun, record_of, sent
 from rankeval.experiment.training import Trained, train, versions
 from rankeval.io.opening import write_atomically
@@ -223,13 +224,9 @@ def _facts(
             name=name,
             estimator=config.rankers[name].title,
             params={**config.rankers[name].params, **one.params},
-            search=one.search,
             dev=replace(one.dev, name=name),
             test=opened.evaluations[name],
-            seconds=one.seconds,
-            reused=one.reused,
-            digest=one.digest,
-            n_iterations=one.n_iterations,
+            **{key: getattr(one, key) for key in ("search", "seconds", "reused", "digest", "n_iterations")},
         )
         for name, one in trained.items()
     )

@@ -1,19 +1,26 @@
-"""The sections of an experiment file as pydantic models.
+"""An experiment file as pydantic models, and its YAML.
 
-The models are the only list of keys: defaults, checks, near misses in errors (`config`) and the reference of keys
-(`keys`) come from them. So each field has a description, and each section a docstring that a user reads.
+The models are the only list of keys: defaults, checks, the reference of keys (`keys`) and near misses in errors
+(`config`) come from them. So below each field stands its meaning, and each section has a docstring that a user reads.
+
+YAML is read as an experiment file means it: 1e-3 is a number, and a repeated key is refused. The trap: YAML reads a
+bare ``off`` as false, so ``guard: off`` arrives as a boolean (`_off`).
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from datetime import date
+from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
+import yaml
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from rankeval._checks import refuse, shown
 from rankeval._registry import unknown
+from rankeval.collection.convention import get_convention
 from rankeval.errors import InvalidInput
 from rankeval.io.opening import limits_of
 from rankeval.io.tables import TABLES
@@ -23,15 +30,41 @@ from rankeval.tracking import find_tracker
 COLUMNS = ("qid", "label", "docid", "features", "categories", "slices")
 """Keys that name columns of a table."""
 
+# A name becomes a file name and the name of an MLflow run: no slash, and nothing that MLflow refuses.
+Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9 _.+-]*$")]
+
 LOADERS = (*TABLES, "letor", "digits")
 """Loaders with a name; others are functions of the user's own."""
 
 Seed = Annotated[int, Field(strict=True, ge=0, le=2**32 - 1)]
 """A seed that scikit-learn accepts. The type is strict, because pydantic reads true as 1."""
 
+_EXPONENT = re.compile(r"[-+]?[0-9]+(\.[0-9]*)?[eE][-+]?[0-9]+")
 _BOUND = 2**62
 RANGES = {"int": -_BOUND, "float": -_BOUND, "log_float": 0}
 """Whole numbers, numbers, and numbers whose logarithm is uniform; each with a bound below."""
+
+
+class Loader(yaml.SafeLoader):
+    """The safe loader. It reads 1e-3 as a number, as YAML 1.2 does, and refuses a repeated key."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        """Return a mapping, as PyYAML's loaders do."""
+        seen = set()
+        for key_node, _ in node.value:
+            key = self.construct_object(key_node, deep=True)
+            if key in seen:
+                raise yaml.constructor.ConstructorError(None, None, f"the key {key!r} is repeated", key_node.start_mark)
+            seen.add(key)
+        return super().construct_mapping(node, deep=deep)
+
+
+class _Dumper(yaml.SafeDumper):
+    """The safe dumper. It quotes the text 1e3, which `Loader` would read as a number."""
+
+
+for _class in (Loader, _Dumper):
+    _class.add_implicit_resolver("tag:yaml.org,2002:float", _EXPONENT, [*"-+0123456789"])
 
 
 class Section(BaseModel):
@@ -249,6 +282,11 @@ class StepConfig(Section):
     name: str | None = None
     """if not given, the name of the class in small letters, as of make_pipeline"""
 
+    @model_validator(mode="before")
+    @classmethod
+    def _path_alone(cls, given: Any) -> Any:
+        return {"estimator": given} if isinstance(given, str) else given
+
 
 class SearchConfig(Section):
     """A random search, instead of grid: draws combinations with the seed of the experiment."""
@@ -323,13 +361,6 @@ class RankerConfig(Section):
         """The estimator in words: its import path, or those of the steps."""
         return " > ".join(self.paths)
 
-    @field_validator("steps", mode="before")
-    @classmethod
-    def _paths_alone(cls, steps: Any) -> Any:
-        return (
-            [{"estimator": one} if isinstance(one, str) else one for one in steps] if isinstance(steps, list) else steps
-        )
-
     @field_validator("eval_measure")
     @classmethod
     def _canonical(cls, named: str | None) -> str | None:
@@ -351,3 +382,97 @@ class RankerConfig(Section):
             (fixed != [], f"{', '.join(fixed)} is fixed in params and searched: leave it out of one of them"),
         )
         return self
+
+
+class ExperimentConfig(Section):
+    """A whole experiment: data, split, rankers, measures, guard, comparison, tracking."""
+
+    name: Name
+    """names the experiment, its folder and its runs"""
+    data: DataConfig
+    """the source of the rows"""
+    split: SplitConfig = SplitConfig()
+    """the test part"""
+    rankers: dict[Name, RankerConfig] = Field(min_length=1)
+    """the candidates by name; null leaves one out; a single one gets its mean with an interval"""
+    measures: list[str] = Field(default=["nDCG@10", "AP", "RR"], min_length=1)
+    """measures of the report; `rankeval measures` lists all"""
+    primary: str | None = None
+    """the measure that decides, the only one with a confirmatory test; if not given, the first one"""
+    convention: str = "rankeval"
+    """the rules by which rankings are scored"""
+    cv: CvConfig = CvConfig()
+    """cross-validation on the dev part"""
+    guard: GuardConfig | None = GuardConfig()
+    """off: the test part is not guarded"""
+    comparison: ComparisonConfig = ComparisonConfig()
+    """the significance test"""
+    tracking: TrackingConfig | None = Field(default_factory=lambda: TrackingConfig.model_validate({}))
+    """off: nothing is logged"""
+    output: OutputConfig = OutputConfig()
+    """the folder of the results"""
+    seed: Seed = 0
+    """seed of estimators without one, of random searches and of resamples"""
+    n_jobs: Annotated[int, Field(strict=True)] = 1
+    """number of fits at once, as for joblib; -1: one for each core"""
+
+    @field_validator("measures", "primary")
+    @classmethod
+    def _canonical(cls, named: Any) -> Any:
+        return [str(measure(one)) for one in named] if isinstance(named, list) else named and str(measure(named))
+
+    @field_validator("convention")
+    @classmethod
+    def _known(cls, name: str) -> str:
+        return get_convention(name).name
+
+    @field_validator("guard", "tracking", mode="before")
+    @classmethod
+    def _off(cls, value: Any) -> Any:
+        return None if value == "off" or value is False else value  # YAML itself reads a bare `off` as false
+
+    @field_validator("rankers", mode="before")
+    @classmethod
+    def _without_removed(cls, rankers: Any) -> Any:
+        # `--set rankers.catboost=null` leaves one out.
+        return {k: v for k, v in rankers.items() if v is not None} if isinstance(rankers, Mapping) else rankers
+
+    @model_validator(mode="after")
+    def _names_fit(self) -> ExperimentConfig:
+        standard, split = self.guard and self.guard.baseline, self.split
+        names = ", ".join(self.rankers)
+        refuse(
+            (standard not in (None, *self.rankers), f"guard.baseline {standard!r} is none of the rankers: {names}"),
+            (self.n_jobs == 0, "n_jobs: found 0, expected the number of fits at once, or -1"),
+            (len(set(self.measures)) < len(self.measures), "measures names one measure twice"),
+            (
+                not self.data.is_table and (split.column or split.time) is not None,
+                f"split.{'time' if split.time else 'column'} names a column of a table, and the loader is "
+                f"{self.data.loader!r}",
+            ),
+            (self.cv.by_time and split.time is None, "cv.by_time needs split.time, the column of the times"),
+        )
+        return self
+
+    @property
+    def baseline(self) -> str | None:
+        """The ranker that the others are compared with; None if there are no others."""
+        if len(self.rankers) == 1:
+            return None
+        chosen = self.guard.baseline if self.guard else None
+        return chosen or next(iter(self.rankers))
+
+    @property
+    def all_measures(self) -> list[str]:
+        """The measures, the primary one first."""
+        first = self.primary or self.measures[0]
+        return [first, *(each for each in self.measures if each != first)]
+
+    @property
+    def directory(self) -> Path:
+        """The folder for the files of this experiment."""
+        return Path(self.output.directory or Path("rankeval-out") / self.name)
+
+    def to_yaml(self) -> str:
+        """Return the whole experiment, defaults included, as YAML."""
+        return yaml.dump(self.model_dump(mode="json"), Dumper=_Dumper, sort_keys=False, allow_unicode=True)

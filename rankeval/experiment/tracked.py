@@ -14,7 +14,7 @@ import numpy as np
 
 from rankeval._checks import said
 from rankeval.errors import ConfigError, Refusal, TrackingError, warn
-from rankeval.experiment.config import ExperimentConfig
+from rankeval.experiment.sections import ExperimentConfig
 from rankeval.experiment.training import Trained
 from rankeval.report import Candidate, ExperimentFacts
 from rankeval.tracking import LoggedData, RunRecord, TrackedRun, find_tracker

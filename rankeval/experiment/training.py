@@ -42,9 +42,8 @@ from rankeval._checks import said
 from rankeval.collection.data import take_rows
 from rankeval.errors import InvalidInput
 from rankeval.evaluation import Evaluation
-from rankeval.experiment.config import ExperimentConfig
 from rankeval.experiment.loading import Parts
-from rankeval.experiment.sections import SearchConfig
+from rankeval.experiment.sections import ExperimentConfig, SearchConfig
 from rankeval.model_selection.results import CrossValidation, Split
 from rankeval.tracking import LoggedData, host
 
@@ -280,10 +279,8 @@ def _search_frame(results: Mapping[str, Any], primary: str, sign: int) -> pd.Dat
     return points
 
 
-@cache
-def _distributions() -> Mapping[str, list[str]]:
-    # Cached, since the file lists of all installed packages are read.
-    return metadata.packages_distributions()
+_distributions = cache(metadata.packages_distributions)
+"""Cached, since the file lists of all installed packages are read."""
 
 
 def versions(estimators: Iterable[str]) -> dict[str, str]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from rankeval.experiment.config import ExperimentConfig
 from rankeval.experiment.loading import Parts, find_loader, split
+from rankeval.experiment.sections import ExperimentConfig
 
 
 def load_parts(config: ExperimentConfig, *, watched: bool = False) -> Parts:

@@ -10,8 +10,8 @@ from pathlib import Path
 import yaml
 
 from rankeval.experiment import shipped_configs
-from rankeval.experiment.config import ExperimentConfig
 from rankeval.experiment.keys import keys_markdown, keys_text, list_keys
+from rankeval.experiment.sections import ExperimentConfig
 
 GUIDE = Path(__file__).resolve().parents[2] / "examples" / "guides" / "experiment_files.md"
 

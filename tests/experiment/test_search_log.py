@@ -276,8 +276,8 @@ def test_a_check_writes_nothing():
 
 WRONG = [
     ({"split": {"time": "dya"}}, "time"),
-    ({"split": {"time": "brand"}}, "split.time"),
-    ({"split": {"time": "price"}}, "split.time"),
+    ({"split": {"time": "brand"}}, "'brand' is named for time and again for categories"),
+    ({"split": {"time": "length"}}, "split.time"),
     ({"split": {"test_from": 3}}, "split"),
     ({"split": {"test_from": "2030-01-01"}}, "split"),
     ({"split": {"test_from": None}}, "split"),
