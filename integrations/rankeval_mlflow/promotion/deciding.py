@@ -432,7 +432,7 @@ def _logged(alias: Alias, version: str, rule: Rule, role: str, candidate: Logged
         means = [one.evaluation.aggregate()[one.scores(rule.measure).columns[0]] for one in meant[:5]]
         found = ", ".join(f"{mean:.4f} in run {one.run_id}" for mean, one in zip(means, meant, strict=False))
         raise InvalidInput(
-            f"{who} has evaluations of role {role!r} that disagree by {rule.measure}: {found}",
+            f"{who} has evaluations of role {role!r} that disagree by {rule.measure}, or are of other data: {found}",
             argument="run_id",
             remedy=f'name the one that decides, as in run_id="{meant[0].run_id}", or delete the wrong run',
         )

@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from rankeval.guard.gate import Gate
     from rankeval.guard.gate_terms import Decision
     from rankeval.measures import Measure
+    from rankeval.tracking import TrackedRun
 
 
 Outcome = Literal["moved", "in place", "rejected", "overtaken", "would move"]
@@ -228,7 +229,7 @@ class Attempt:
     def _recorded(self, question: Question, decided: Decided) -> Promotion:
         tracked = write_record(self.alias, question, decided, self.experiment)
         outcome, said = self._moved(question, decided, tracked.run_id)
-        return self._told(question, decided, outcome, said, run_id=tracked.run_id, where=tracked.where)
+        return self._told(question, decided, outcome, said, tracked)
 
     def _moved(self, question: Question, decided: Decided, run_id: str) -> tuple[Outcome, str]:
         """Tag the version and move the alias. The record says whether both were done, also after an error."""
@@ -287,19 +288,13 @@ class Attempt:
             if now != version:
                 raise
 
-    def _told(self, question: Question, decided: Decided, outcome: Outcome, said: str = "", **logged: str) -> Promotion:
-        return Promotion(
-            model=self.alias.model,
-            alias=self.alias.name,
-            version=question.version,
-            outcome=outcome,
-            reason=f"{decided.reason} {said}".strip(),
-            alias_before=question.before,
-            comparison=decided.comparison,
-            floors=decided.floors,
-            decision=decided.decision,
-            **logged,
-        )
+    def _told(
+        self, question: Question, decided: Decided, outcome: Outcome, said: str = "", run: TrackedRun | None = None
+    ) -> Promotion:
+        names = (self.alias.model, self.alias.name, question.version)
+        shown = (decided.comparison, decided.floors, decided.decision)
+        record = (None, "") if run is None else (run.run_id, run.where)
+        return Promotion(*names, outcome, f"{decided.reason} {said}".strip(), question.before, *shown, *record)
 
 
 def _named_version(version: str | None) -> str:

@@ -100,11 +100,6 @@ class Alias:
         with self.asking(f"read the aliases of {self.model}"):
             return aliases_of(self.client, self.model)
 
-    def versions(self) -> list[Any]:
-        """Return all versions of the model."""
-        with self.asking(f"list the versions of {self.model}"):
-            return versions_of(self.client, self.model)
-
     def version(self, given: Any) -> Any:
         """Return a version that may be promoted.
 
@@ -210,21 +205,17 @@ class Question:
     dry_run: bool = False
 
 
-def acceptance_tag(alias: str) -> str:
-    """Return the tag of a version that was accepted for an alias."""
-    return f"{PROMOTION}.{alias}"
-
-
 def acceptance(version: Any, alias: str) -> tuple[str, str] | None:
     """Return the version in use and the run that the acceptance of a version names; None if it has none."""
-    match version.tags.get(acceptance_tag(alias), "").split():
+    match version.tags.get(f"{PROMOTION}.{alias}", "").split():
         case ["accepted", "over", before, "in", run_id]:
             return before, run_id
     return None
 
 
 def _acceptances(alias: Alias) -> dict[str, tuple[str, str]]:
-    every = {str(one.version): acceptance(one, alias.name) for one in alias.versions()}
+    with alias.asking(f"list the versions of {alias.model}"):
+        every = {str(one.version): acceptance(one, alias.name) for one in versions_of(alias.client, alias.model)}
     return {version: found for version, found in every.items() if found}
 
 
@@ -252,9 +243,8 @@ def promoted_from(alias: Alias, holder: str) -> list[str]:
     while last and last[0] not in earlier:
         earlier.add(last[0])
         last = accepted.get(last[0])
-    over = {version: run_id for version, (before, run_id) in accepted.items() if before == holder}
-    later = {version: run_id for version, run_id in over.items() if version not in earlier}
-    return [version for version, run_id in later.items() if _outcome(alias, run_id).startswith("moved")]
+    over = [(one, run_id) for one, (before, run_id) in accepted.items() if before == holder and one not in earlier]
+    return [version for version, run_id in over if _outcome(alias, run_id).startswith("moved")]
 
 
 def write_record(alias: Alias, question: Question, decided: Decided, experiment: str) -> TrackedRun:
@@ -291,11 +281,11 @@ def tag_version(alias: Alias, question: Question, decided: Decided, run_id: str)
 
     The version that gets the alias loses the tag of an earlier rejection, which would speak against it from then on.
     """
-    before, rejection = question.before or "none", f"{REJECTION}.{alias.name}"
+    before, promotion, rejection = question.before or "none", f"{PROMOTION}.{alias.name}", f"{REJECTION}.{alias.name}"
     if decided.takes_back:
-        alias.tag(before, acceptance_tag(alias.name), f"rolled back to {question.version} in {run_id}")
+        alias.tag(before, promotion, f"rolled back to {question.version} in {run_id}")
     elif decided.accepted:
-        alias.tag(question.version, acceptance_tag(alias.name), f"accepted over {before} in {run_id}")
+        alias.tag(question.version, promotion, f"accepted over {before} in {run_id}")
     else:
         alias.tag(question.version, rejection, f"rejected against {before} in {run_id}")
         return
@@ -318,13 +308,10 @@ def rivals(alias: Alias, question: Question) -> list[str]:
     meanwhile. A rollback tags after its move: it is seen from its own side, as it looks again after the tag. A
     promotion that had ended before this one began is history: the alias came back since, or never went.
     """
-    over = {
-        version: run_id
-        for version, (before, run_id) in _acceptances(alias).items()
-        if before == (question.before or "none")
-    }
+    over, ours = question.before or "none", question.version
+    accepted = _acceptances(alias).items()
     return sorted(
-        version for version, run_id in over.items() if run_id not in question.ended and version != question.version
+        one for one, (before, run) in accepted if before == over and one != ours and run not in question.ended
     )
 
 

@@ -36,7 +36,9 @@ def test_a_second_evaluation_turns_no_decision(twice, client):
         rkm.promote("ranker", 2, **ASKED)
     assert caught.value.argument == "run_id"
     said = str(caught.value)
-    assert "version 2 of ranker has evaluations of role 'test' that disagree by nDCG@10: 0." in said
+    assert (
+        "version 2 of ranker has evaluations of role 'test' that disagree by nDCG@10, or are of other data: 0." in said
+    )
     assert f" in run {twice.runs['2']}, 1.0000 in run {twice.runs['2 again']}" in said
     assert (twice.holder(), "rankeval.promotion.champion" in twice.tags("2")) == ("1", False)
     assert client.get_experiment_by_name("ranker promotions") is None, "nothing was decided"
@@ -202,3 +204,14 @@ def test_a_second_evaluation_through_a_server(server, ranker_of, scores_of, eval
     with pytest.raises(InvalidInput, match="disagree"):
         rkm.promote("evaluated-twice", equal, **ASKED)
     assert not rkm.promote("evaluated-twice", equal, **ASKED, run_id=ranker.runs[equal])
+
+
+def test_evaluations_of_the_candidate_on_other_data_need_a_name(ranker, scores_of, evaluated):
+    """Nobody can say which month is meant; the version in use then follows the candidate."""
+    logged(evaluated, scores_of(0.3), 1, salt=1)
+    better = ranker.add(0.1)
+    other = logged(evaluated, scores_of(0.1), better, salt=1)
+    with pytest.raises(InvalidInput, match="or are of other data"):
+        rkm.promote("ranker", better, **ASKED)
+    assert rkm.promote("ranker", better, **ASKED, run_id=other).outcome == "rejected"
+    assert rkm.promote("ranker", better, **ASKED, run_id=ranker.runs[better]).moved
