@@ -37,18 +37,7 @@ def kind_of(estimator: Any) -> str:
     estimator : object
         Any estimator.
     """
-    return type(bared(estimator)).__name__
-
-
-def bared(estimator: Any) -> Any:
-    """Return an estimator without a QueryRanker around it.
-
-    Parameters
-    ----------
-    estimator : object
-        Any estimator.
-    """
-    return bared(estimator.estimator) if isinstance(estimator, QueryRanker) else estimator
+    return kind_of(estimator.estimator) if isinstance(estimator, QueryRanker) else type(estimator).__name__
 
 
 def shown_names(estimator: Any) -> dict[str, str]:
@@ -111,7 +100,10 @@ def settings_of(estimator: Any) -> dict[str, tuple[str, bool]]:
         bare = isinstance(holder, QueryRanker) and (not owner if own == "estimator" else not changed)
         if not bare and not isinstance(value, QueryRanker):
             taken = shown == "estimator"  # by the class
-            found["estimator__estimator" if taken else shown] = (text, changed and not _holds_estimators(value))
+            found["estimator__estimator" if taken else shown] = (
+                text,
+                changed and not (hasattr(value, "get_params") or isinstance(value, list)),
+            )
     return found
 
 
@@ -120,11 +112,6 @@ def _default(kind: type, name: str) -> Any:
     known = (vars(one).get("__init__") for one in kind.__mro__[:-1])
     named = (inspect.signature(one).parameters for one in known if callable(one))
     return next((params[name].default for params in named if name in params), None)
-
-
-def _holds_estimators(value: Any) -> bool:
-    inside = value if isinstance(value, list | tuple) else ()
-    return hasattr(value, "get_params") or any(map(_holds_estimators, inside))
 
 
 def shown_text(name: str, value: Any) -> str:

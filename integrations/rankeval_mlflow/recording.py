@@ -359,27 +359,16 @@ def log_cross_validation(
     >>> {"AP", "AP_fold", "AP_sd"} <= set(mlflow.get_run(run.run_id).data.metrics), len(run.children)
     (True, 0)
     """
-    ended = now_ms()
-    if isinstance(cv, CrossValidation):
-        return send(_node(cv, role, data, ended, name, folds=folds), run_id)
-    if not isinstance(cv, CrossValidations):
+    if not isinstance(cv, CrossValidation | CrossValidations):
         raise InvalidInput(f"cv is of type {type(cv).__name__}; expected the result of rankeval.cross_validate")
-    nodes = {system: _node(result, role, data, ended, system, folds=folds) for system, result in cv.results.items()}
+    ended, nodes = now_ms(), {}
+    for system, one in (cv.results if isinstance(cv, CrossValidations) else {name: cv}).items():
+        used = described(one.evaluation, role, data)
+        nodes[str(system)] = cross_validation_node(one, role, used, ended_ms=ended, name=system, children=folds)
+        hint_at_guard(one.evaluation, role)
+    if isinstance(cv, CrossValidation):
+        return send(nodes[str(name)], run_id)
     return send(several_node(nodes, cv.folds, ended_ms=ended, name=name or "cross-validation"), run_id)
-
-
-def _node(
-    cv: CrossValidation,
-    role: str,
-    data: Any,
-    ended: int,
-    name: str | None,
-    *,
-    folds: bool,
-) -> Node:
-    hint_at_guard(cv.evaluation, role)
-    used = described(cv.evaluation, role, data)
-    return cross_validation_node(cv, role, used, ended_ms=ended, name=name, children=folds)
 
 
 class MlflowTracker:

@@ -11,7 +11,7 @@ import pytest
 @pytest.mark.parametrize(
     "name",
     [
-        "rankeval_mlflow.packing.searches",
+        "rankeval_mlflow.parameters",
         "rankeval_mlflow.autologging",
         "rankeval_mlflow.evaluator.entry",
         "rankeval_mlflow.saving",

@@ -26,12 +26,19 @@ from typing import TYPE_CHECKING, Any
 
 from rankeval._checks import shown
 from rankeval.errors import warn
-from rankeval.measures import direction
 from rankeval.render.tables import Table, markdown
 from rankeval.tracking import RunRecord
 from rankeval_mlflow import layout
 from rankeval_mlflow.delivery.payload import DatasetUse, Node, Rendering
-from rankeval_mlflow.packing.results import by_fold, comparison_node, dataset_use, differences, evaluation_node, keys_of
+from rankeval_mlflow.packing.results import (
+    by_fold,
+    comparison_node,
+    dataset_use,
+    differences,
+    evaluation_node,
+    fold_node,
+    keys_of,
+)
 from rankeval_mlflow.parameters import with_estimator, with_params
 from rankeval_mlflow.views import RANKERS, REPORT, rankers_section
 
@@ -54,28 +61,16 @@ _CSV = f"{layout.folder(LABEL)}/rankers.csv"
 _GUARD = "rankeval.guard."
 
 
-def fold_steps(cv: CrossValidation) -> tuple[tuple[str, float, int], ...]:
-    """Return the metrics of each fold, the fold as step; values that are not finite are left out.
-
-    Parameters
-    ----------
-    cv : CrossValidation
-        The result.
-    """
-    names = {label: f"{key}{layout.FOLD_END}" for label, key in keys_of(cv.evaluation).items()} | _FACTS
-    return by_fold({name: cv.folds[label].to_numpy(dtype=float) for label, name in names.items()})
-
-
-def fold_spread(cv: CrossValidation) -> dict[str, float]:
-    """Return the standard deviation of each measure over the folds, by metric name; none for one fold.
-
-    Parameters
-    ----------
-    cv : CrossValidation
-        The result.
-    """
-    return layout.metrics_of(
-        {f"{key}_sd": cv.folds[label].std(ddof=1) for label, key in keys_of(cv.evaluation).items()}
+def _with_folds(node: Node, cv: CrossValidation) -> Node:
+    """Add each fold as a step of metrics, the spread of the folds, and their table."""
+    keys, table = keys_of(cv.evaluation), _table_of_folds(cv)
+    names = {label: f"{key}{layout.FOLD_END}" for label, key in keys.items()} | _FACTS
+    spread = {f"{key}_sd": table[label].std(ddof=1) for label, key in keys.items()}  # none for one fold
+    return replace(
+        node,
+        metrics={**node.metrics, **layout.metrics_of(spread)},
+        steps=(*node.steps, *by_fold({name: table[label].to_numpy(dtype=float) for label, name in names.items()})),
+        files={**node.files, f"{layout.folder(node.label)}/folds.csv": table.to_csv().encode()},
     )
 
 
@@ -99,16 +94,12 @@ def cross_validation_node(
     children : bool
         Whether each fold is a nested run too.
     """
-    node = evaluation_node(cv.evaluation, role, data)
-    folder = f"rankeval/{role}"
+    node = _with_folds(evaluation_node(cv.evaluation, role, data), cv)
     told = replace(
         node,
         name=name or cv.evaluation.name or "cross-validation",
         params={**node.params, "n_folds": str(len(cv.folds))},
-        metrics={**node.metrics, **fold_spread(cv)},
         tags={**node.tags, layout.KIND: "cross-validation"},
-        steps=(*node.steps, *fold_steps(cv)),
-        files={**node.files, f"{folder}/folds.csv": _table_of_folds(cv).to_csv().encode()},
         sections={**node.sections, f"{role} folds": _section(cv)},
         started_ms=ended_ms - _milliseconds(cv.folds),
         ended_ms=ended_ms,
@@ -148,25 +139,15 @@ def several_node(nodes: dict[str, Node], tables: pd.DataFrame, *, ended_ms: int,
 
 
 def _child(cv: CrossValidation, place: int, ended_ms: int) -> Node:
-    # The queries of a fold are in the parent's evaluation, so it has no file of its own.
     row = cv.folds.iloc[[place]]
-    keys = keys_of(cv.evaluation)
-    keys |= {name: name for name in _FACTS}
-    values = {key: float(row[label].iloc[0]) for label, key in keys.items()}
-    params: dict[str, Any] = {"fold": place}
+    values = {key: float(row[label].iloc[0]) for label, key in keys_of(cv.evaluation).items()}
+    values |= {name: float(row[name].iloc[0]) for name in _FACTS}
+    params: dict[str, Any] = {}
     if place < len(cv.splits):
         params |= {"train_queries": cv.splits[place].n_train, "test_queries": cv.splits[place].n_test}
     if cv.best_params is not None:
         params |= {str(key): value for key, value in cv.best_params.iloc[place].items()}
-    return Node(
-        name=f"fold {place}",
-        label="fold",
-        params=layout.params_of(params),
-        metrics=layout.metrics_of(values),
-        tags={layout.KIND: "fold"},
-        started_ms=ended_ms - _milliseconds(row),
-        ended_ms=ended_ms,
-    )
+    return fold_node(place, values, ended_ms - _milliseconds(row), params)
 
 
 def _milliseconds(folds: pd.DataFrame) -> int:
@@ -240,16 +221,6 @@ def _compared(comparison: Comparison) -> Node:
     return replace(node, params={key: value for key, value in node.params.items() if key == "system"}, datasets=())
 
 
-def _with_folds(node: Node, folds: CrossValidation) -> Node:
-    table = folds.folds.to_csv().encode()
-    return replace(
-        node,
-        metrics={**node.metrics, **fold_spread(folds)},
-        steps=(*node.steps, *fold_steps(folds)),
-        files={**node.files, f"{layout.folder(LABEL)}/folds.csv": table},
-    )
-
-
 def _with_model(node: Node, record: RunRecord) -> Node:
     # A ranker that cannot be saved is a warning, and never a lost record.
     if record.model is None:
@@ -302,13 +273,11 @@ def _ranked(record: RunRecord) -> list[int]:
     """Return the places of the children of an experiment, the best mean by its main measure first; else nothing."""
     if record.comparison is None:
         return []
-    from rankeval.comparison.record import main_measure
+    from rankeval.comparison.record import best_first
 
-    measure = main_measure(record.comparison)
-    last = [list(child.evaluations.values())[-1:] for child in record.children]
-    means = [float(found[0].aggregate().get(measure, math.nan)) if found else math.nan for found in last]
-    places = [place for place, found in enumerate(last) if found]
-    return sorted(places, key=lambda place: (math.isnan(means[place]), -direction(measure) * means[place]))
+    places = {child.name: place for place, child in enumerate(record.children) if child.evaluations}
+    order = () if record.comparison.table.empty else best_first(record.comparison)
+    return [places[name] for name in order if name in places] or list(places.values())
 
 
 def _best(child: RunRecord, node: Node) -> Node:

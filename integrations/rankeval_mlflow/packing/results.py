@@ -244,6 +244,31 @@ def by_fold(folds: Mapping[str, Iterable[float]]) -> tuple[tuple[str, float, int
     )
 
 
+def fold_node(place: int, values: Mapping[str, float], started_ms: int, params: Mapping[str, Any]) -> Node:
+    """Pack one fold as a run. Its queries are in the evaluation of the run above, so it has no file of its own.
+
+    Parameters
+    ----------
+    place : int
+        Which fold.
+    values : mapping of str to float
+        Its metrics, ``fit_seconds`` and ``score_seconds`` among them.
+    started_ms : int
+        When it began.
+    params : mapping
+        More parameters.
+    """
+    return Node(
+        name=f"fold {place}",
+        label="fold",
+        params=layout.params_of({"fold": place, **params}),
+        metrics=layout.metrics_of(values),
+        tags={layout.KIND: "fold"},
+        started_ms=started_ms,
+        ended_ms=started_ms + round(1000 * float(values["fit_seconds"] + values["score_seconds"])),
+    )
+
+
 def _metrics(
     evaluation: Evaluation, values: dict[str, float], limits: dict[str, tuple[float, float]]
 ) -> dict[str, float]:
@@ -342,18 +367,13 @@ def comparison_node(
     )
 
 
-def _evaluations(comparison: Comparison) -> list[tuple[str, str, Evaluation]]:
+def _held(comparison: Comparison, inside: str = "") -> list[_Held]:
     from rankeval.evaluation import Evaluation
 
     found = []
     for system, scores in comparison.evaluations.items():
         parts = scores if isinstance(scores, Mapping) else {"": scores}
         found += [(system, str(part), one) for part, one in parts.items() if isinstance(one, Evaluation)]
-    return found
-
-
-def _held(comparison: Comparison, inside: str) -> list[_Held]:
-    found = _evaluations(comparison)
     names = _file_names([f"{system} on {part}" if part else system for system, part, _ in found])
     return [_Held(*each, f"{inside}/evaluations/{name}.parquet") for each, name in zip(found, names, strict=True)]
 
@@ -426,8 +446,10 @@ def differences(comparison: Comparison, pair: tuple[str, str] | None, name: str 
     name : str
         The name of the comparison in its run.
     """
+    if pair is None:
+        return {}
     table = comparison.table.assign(part=part_of_row(comparison))
-    rows = table[[pair == one for one in zip(table["baseline"], table["system"], strict=True)]]
+    rows = table[(table["baseline"] == pair[0]) & (table["system"] == pair[1])]
     return _named(comparison, rows, name, "difference", _ENDS)
 
 
@@ -435,9 +457,7 @@ def _named(
     comparison: Comparison, rows: pd.DataFrame, name: str, what: str, ends: Mapping[str, str]
 ) -> dict[str, float]:
     """Return metrics by name. MLflow's charts have a section for all that has the same text before the last slash."""
-    keys: dict[str, str] = {}
-    for _, _, evaluation in _evaluations(comparison):
-        keys |= keys_of(evaluation)
+    keys = {label: key for each in _held(comparison) for label, key in keys_of(each.evaluation).items()}
     values: dict[str, float] = {}
     for column, end in ends.items():  # a measure of a user may have the name of an end: it stays, as it comes first
         for measure, part, value in zip(rows["measure"], rows["part"], rows[column], strict=True):

@@ -27,7 +27,7 @@ from rankeval.model_selection.scorers import QueryScorer, make_scorer
 from rankeval.render.tables import Table, markdown
 from rankeval_mlflow.delivery.payload import Node
 from rankeval_mlflow.layout import FOLD_END, KIND, metrics_of, param_text, params_of, safe_names
-from rankeval_mlflow.packing.results import by_fold
+from rankeval_mlflow.packing.results import by_fold, fold_node
 from rankeval_mlflow.parameters import kind_of, shown_names, shown_text, with_estimator
 
 # Characters of the name of a nested run.
@@ -237,9 +237,7 @@ class _Results:
     def params(self, place: int) -> dict[str, Any]:
         """Return the parameters of a setting by the names of a run; of a halving search, the iteration too."""
         extra = {name: self.table[name][place] for name in ("iter", "n_resources") if name in self.table}
-        own: dict[str, Any] = {
-            self.names.get(name, name): shown_text(name, value) for name, value in self.rows[place].items()
-        }
+        own = {self.names.get(name, name): shown_text(name, value) for name, value in self.rows[place].items()}
         return {**own, **extra}
 
     def folds(self, place: int) -> dict[str, NDArray[np.float64]]:
@@ -321,15 +319,7 @@ def validation_node(
         files={f"rankeval/{label}/folds.csv": table.to_csv().encode()},
         sections={label: Table(table.reset_index(), caption="Folds.").to_markdown()},
         children=tuple(
-            Node(
-                name=f"fold {place}",
-                label="fold",
-                params={"fold": str(place)},
-                metrics=metrics_of({str(name): float(value) for name, value in row.items()}),
-                tags={KIND: "fold"},
-                started_ms=started_ms,
-                ended_ms=started_ms + round(1000 * float(row["fit_seconds"] + row["score_seconds"])),
-            )
+            fold_node(place, {str(name): float(value) for name, value in row.items()}, started_ms, {})
             for place, row in enumerate(table.to_dict("records") if settings.log_folds else [])
         ),
     )
