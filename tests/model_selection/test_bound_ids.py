@@ -44,7 +44,7 @@ class TestBound:
         turned = y[::-1].reset_index(drop=True)
         for bound, labels in ((BoundIds(ids), turned), (BoundIds(ids.to_numpy()), turned.to_numpy())):
             with pytest.raises(
-                QueryIdError, match=r"of other rows: bind y with the ids.*make_scorer\(\.\.\., qid=qid, y=y"
+                QueryIdError, match=r"of other rows: bind y with it.*make_scorer\(\.\.\., y=y"
             ):
                 bound.at(np.zeros((6, 1)), labels)
         with pytest.raises(QueryIdError, match="y is not the y bound with it"):
@@ -68,5 +68,5 @@ class TestBound:
             find(pd.DataFrame(X), pd.Series(np.zeros(4), index=[10, 11, 12, 13]), bound=BoundIds(self.ids))
 
     def test_need_one_label_an_id(self):
-        with pytest.raises(QueryIdError, match="6 query ids and 2 labels"):
+        with pytest.raises(QueryIdError, match="6 values of qid and 2 labels"):
             BoundIds(self.ids, [1, 2])

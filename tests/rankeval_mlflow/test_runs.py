@@ -13,7 +13,7 @@ import pytest
 
 import rankeval as rk
 import rankeval_mlflow as rkm
-from rankeval.errors import InvalidInput, TrackingError
+from rankeval.errors import ConventionMismatch, InvalidInput, TrackingError
 from rankeval.evaluation import to_bytes
 from rankeval.tracking import LoggedData
 from rankeval_mlflow.delivery.payload import checked_manifest, pieces_of
@@ -334,3 +334,31 @@ def test_a_run_is_of_the_kind_that_it_was_first(small, client):
     run_id = rkm.log_evaluation(small("a", seed=1)).run_id
     rkm.log_comparison(rk.compare({"a": small("a", seed=1), "b": small("b", seed=2)}), run_id)
     assert client.get_run(run_id).data.tags["rankeval.kind"] == "evaluation"
+
+
+def test_a_measure_of_a_column_comes_back_with_its_column(client, assert_same):
+    """The metric's key leads back to the measure, and evaluations by other prices are not compared."""
+    name = "Revenue@2(column='price (€)')"
+    rng = np.random.default_rng(0)
+    qid, y, score, price = (
+        np.repeat(np.arange(30), 5),
+        rng.integers(0, 3, 150),
+        rng.normal(size=150),
+        rng.normal(size=150),
+    )
+
+    def logged(score, price):
+        columns = {"price (€)": price}
+        evaluation = rk.evaluate(y, score, qid=qid, columns=columns, measures=["nDCG@10", name])
+        return evaluation, rkm.log_evaluation(evaluation).run_id
+
+    evaluation, run = logged(score, price)
+    assert_same(evaluation, rkm.load_evaluation(run))
+    key = rk.measure(name).key
+    assert rk.measure_from_key(key) == rk.measure(name)
+    assert client.get_run(run).data.metrics[key] == pytest.approx(evaluation.aggregate()[name])
+    _, better = logged(y + score, price)
+    assert rkm.compare_runs([run, better]).table["measure"].tolist() == ["nDCG@10", name]
+    _, dearer = logged(score, price + 1)
+    with pytest.raises(ConventionMismatch, match="has other values in one than in the other"):
+        rkm.compare_runs([run, dearer])
