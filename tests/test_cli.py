@@ -479,9 +479,15 @@ def test_the_options_of_trec_eval_go_with_every_format(rankeval):
     code, _, err = rankeval("evaluate", "qrels", "short.run", "-n")
     assert code == 2
     assert "--format trec" in err
-    code, _, err = rankeval("evaluate", "qrels", "short.run", "--format", "trec", "-m", "nDCG@10")
-    assert code == 2
-    assert "unknown measure of trec_eval" in err
+    for ours, theirs in (("nDCG@10", "ndcg_cut.10"), ("P@5", "P.5"), ("map@100", "map_cut.100")):
+        code, _, err = rankeval("evaluate", "qrels", "short.run", "--format", "trec", "-m", ours)
+        assert code == 2
+        assert f"unknown measure of trec_eval {ours!r}; did you mean {theirs!r}?" in err
+        assert rankeval("evaluate", "qrels", "short.run", "--format", "trec", "-m", theirs)[0] == 0
+    assert (
+        "unknown measure of trec_eval"
+        in rankeval("evaluate", "qrels", "short.run", "--format", "trec", "-m", "RR@5")[2]
+    )
 
 
 @pytest.mark.usefixtures("files")

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from rankeval._registry import unknown
 from rankeval.collection.convention import COUNTED_AS, Convention, get_convention
-from rankeval.errors import FileFormatError, InvalidInput
+from rankeval.errors import FileFormatError, InvalidInput, UnknownName
 from rankeval.evaluation import Evaluation, Given, score
 from rankeval.evaluation.result import aggregates
 from rankeval.io.opening import DEFAULT, Limits, number_of, read_text
@@ -268,6 +268,10 @@ def _lines(specs: Iterable[str], rules: Convention) -> list[_Line]:
                     asked.setdefault(one, [])
             continue
         if root not in ROOTS:
+            head, _, at = spec.partition("@")
+            theirs = [f"{one}.{at}" for one in (f"{head.lower()}_cut", head, head.lower()) if at and ROOTS.get(one)]
+            if theirs:
+                raise UnknownName(f"unknown measure of trec_eval {spec!r}; did you mean {theirs[0]!r}?")
             raise unknown("measure of trec_eval", spec, [*ROOTS, *NICKNAMES])
         asked.setdefault(root, []).extend(given.split(",") if given else [])
     return [line for root in ROOTS if root in asked for line in _lines_of(root, asked[root], rules)]
@@ -360,15 +364,9 @@ def _topic_lines(
             continue
         values: list[Any] = evaluation.scores[place, own_columns].tolist()
         for at, line in own_strings:  # in ascending order, so that each finds its place
-            text = strings[line.length][place]
-            if (
-                place in lacking
-                and line.name != "relstring"
-                and line.length
-                and evaluation.convention.unjudged != "skip"
-            ):
-                text = "-"  # the document that version 10 ranks there
-            values.insert(at, text)
+            ranks_one = place in lacking and evaluation.convention.unjudged != "skip"  # as version 10 does
+            is_short = line.name == "relstring" or not line.length
+            values.insert(at, "-" if ranks_one and not is_short else strings[line.length][place])
         yield template.replace("\0", names[place].replace("%", "%%")) % tuple(values)
 
 
