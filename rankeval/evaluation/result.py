@@ -172,9 +172,9 @@ class Evaluation:
             spread = np.where((scores != scores[0]).any(axis=0), scores.std(axis=0, ddof=1), np.nan)
             half = spread * stats.t.ppf((1 + level) / 2, n - 1) / np.sqrt(n)
             # A measure of somebody else's may have scores beyond the bounds that it declares.
-            bounds = np.array([self.measures[column].family.bounds for column in columns]).reshape(-1, 2).T
-            ends[0] = np.maximum(means - half, np.minimum(bounds[0], scores.min(axis=0)))
-            ends[1] = np.minimum(means + half, np.maximum(bounds[1], scores.max(axis=0)))
+            low, high = np.array([self.measures[column].family.bounds for column in columns]).reshape(-1, 2).T
+            low, high = np.minimum(low, scores.min(axis=0)), np.maximum(high, scores.max(axis=0))
+            ends = np.clip([means - half, means + half], low, high)
         return pd.DataFrame({"mean": means, "ci_low": ends[0], "ci_high": ends[1]})
 
     @property

@@ -14,7 +14,7 @@ import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import TypeVar
+from typing import Any
 
 from mlflow.exceptions import MlflowException
 from mlflow.tracking.registry import UnsupportedModelRegistryStoreURIException
@@ -33,7 +33,6 @@ from rankeval_mlflow.delivery.steps import Steps, refuse_deleted
 _PATIENCE = 600.0
 # How often others may be faster with a row: once for each kind of row that uploads have in common is plenty.
 _OVERTAKEN = 5
-_Written = TypeVar("_Written")
 
 
 def deliver(payload: Payload, *, aggregates: bool = True) -> TrackedRun:
@@ -141,6 +140,7 @@ def _twin(payload: Payload, stack: contextlib.ExitStack) -> tuple[spool.PendingU
 
 
 def _kept(payload: Payload, stack: contextlib.ExitStack) -> spool.PendingUpload:
+    upload: spool.PendingUpload
     upload, problems = _in_a_folder(lambda folder: spool.put(payload, stack, folder))
     if problems:
         warnings.warn(
@@ -152,7 +152,7 @@ def _kept(payload: Payload, stack: contextlib.ExitStack) -> spool.PendingUpload:
     return upload
 
 
-def _in_a_folder(write: Callable[[Path], _Written]) -> tuple[_Written, list[OSError]]:
+def _in_a_folder(write: Callable[[Path], Any]) -> tuple[Any, list[OSError]]:
     """Write to the spool, or else to the spare folder; return the result, and why it is not the spool."""
     problems: list[OSError] = []
     for folder in spool.spool_directories():

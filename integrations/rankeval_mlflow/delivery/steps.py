@@ -55,7 +55,7 @@ from rankeval_mlflow.delivery.payload import (
     with_piece,
 )
 from rankeval_mlflow.delivery.spool import PendingUpload
-from rankeval_mlflow.views import merged, with_measures
+from rankeval_mlflow.views import merged, render, with_measures
 
 # Drawing that ended two processes, as by too much memory, is not tried a third time.
 _ATTEMPTS = 2
@@ -104,8 +104,6 @@ def drawn_files(node: Node, attempt: int) -> tuple[dict[str, bytes], list[str]]:
             failures.append(f"Not drawn from {rendering.source}: drawing it ended {attempt - 1} processes.")
             continue
         try:
-            from rankeval_mlflow.views import render
-
             files = render(rendering.kind, node.files[rendering.source], rendering.options)
         except Exception as error:  # noqa: BLE001 - a drawing library may raise anything, and the scores are safe
             why = f"Not drawn from {rendering.source}: {type(error).__name__}: {said(error)[:200]}."
@@ -278,7 +276,7 @@ class Steps:
         return self.payload.created_ms if node.started_ms is None else node.started_ms
 
     def _own_run(self, place: str, node: Node, experiment_id: str, parent: str | None) -> Any:
-        tags = {**self.payload.context, **self._mark(place), **({_PARENT: parent} if parent else {})}
+        tags = {**self.payload.context, **({_PARENT: parent} if parent else {})}
 
         def end(run_id: str) -> None:
             self.client.set_terminated(run_id, "KILLED")  # it is ended too if this user may not delete
@@ -287,48 +285,45 @@ class Steps:
         return self._made(
             "runs",
             place,
-            lambda mark: [
-                self.client.get_run(run.info.run_id) for run in self.client.search_runs([experiment_id], mark)
+            lambda marked: [
+                self.client.get_run(run.info.run_id) for run in self.client.search_runs([experiment_id], marked)
             ],
-            lambda: self.client.create_run(experiment_id, self._started(node), tags, run_name=node.name),
+            lambda mark: self.client.create_run(experiment_id, self._started(node), tags | mark, run_name=node.name),
             end,
         )
 
     def _own_model(self, place: str, model: SavedModel, run_id: str, experiment_id: str) -> str:
-        tags, params = {**self.payload.context, **model.tags, **self._mark(place)}, dict(model.params)
+        signed = {**self.payload.context, **model.tags}
         made = self._made(
             "models",
             place,
-            lambda mark: self.client.search_logged_models([experiment_id], mark),
-            lambda: self.client.create_logged_model(experiment_id, model.name, run_id, tags, params, model.model_type),
+            lambda marked: self.client.search_logged_models([experiment_id], marked),
+            lambda mark: self.client.create_logged_model(
+                experiment_id, model.name, run_id, signed | mark, dict(model.params), model.model_type
+            ),
             self.client.delete_logged_model,
         )
         return str(made.model_id)
 
-    def _mark(self, place: str) -> dict[str, str]:
-        return {layout.RECORD: f"{self.upload.id}/{place}"}
-
     def _made(
-        self, kind: str, place: str, marked: Callable[[str], Any], make: Callable[[], Any], end: Callable[[str], None]
+        self, kind: str, place: str, find: Callable[[str], Any], make: Callable[[Any], Any], end: Callable[[str], None]
     ) -> Any:
         """Return the run or model at a place; make it if no attempt did, and end any second one."""
-
-        def found() -> list[Any]:
-            return list(marked(f"tags.`{layout.RECORD}` = '{self._mark(place)[layout.RECORD]}'"))
+        ids, mark = self.state[kind], f"{self.upload.id}/{place}"
+        marked = f"tags.`{layout.RECORD}` = '{mark}'"
 
         def once() -> list[Any]:
             with environment(ONCE, overriding=True):
-                return [make()]
+                return [make({layout.RECORD: mark})]
 
-        ids = self.state[kind]
-        there = found() if place in ids or not self.fresh else []
+        there = find(marked) if place in ids or not self.fresh else []
         if not there:
             try:
                 there = once()
             except Exception as error:
                 if is_permanent(error):
                     raise
-                there = found() or once()
+                there = find(marked) or once()
         by_id = {str(one.info.run_id if kind == "runs" else one.model_id): one for one in there}
         chosen = ids[place] if ids.get(place) in by_id else next(iter(by_id))
         for other in by_id.keys() - {chosen}:
