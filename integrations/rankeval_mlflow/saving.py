@@ -74,7 +74,7 @@ from rankeval.collection.data import RankingData, take_rows
 from rankeval.errors import InvalidInput
 from rankeval.evaluation.responses import responses
 from rankeval.model_selection import boosters, category_columns
-from rankeval.model_selection.nesting import features_for
+from rankeval.model_selection.nesting import features_for, keeps_unknown
 from rankeval.model_selection.query_ids import n_rows
 from rankeval.model_selection.scorers import as_fitted
 from rankeval_mlflow import served_ranker
@@ -183,9 +183,8 @@ def _without(value: Any, name: str) -> Any:
         return copied
     if name in _ONLY_FOR_FIT and type(value).__module__.partition(".")[0] == "rankeval":
         return None
-    if isinstance(value, type) or not (hasattr(value, "get_params") and hasattr(value, "__dict__")):
-        return value
-    if boosters.library(value):
+    plain = not (hasattr(value, "get_params") and hasattr(value, "__dict__"))
+    if isinstance(value, type) or plain or boosters.library(value):
         return value
     state = {key: _without(one, key) for key, one in vars(value).items()}
     if _same(state.values(), vars(value).values()):
@@ -354,7 +353,7 @@ def categories(ranker: Any, X: Any) -> dict[str, Any]:
     Parameters
     ----------
     ranker : object
-        A fitted ranker. A QueryRanker knows them; for others those of X are taken.
+        A fitted ranker. A QueryRanker and XGBoost know them; for others those of X are taken.
     X : array, sparse matrix or frame of shape (n_rows, n_features), or None
         The rows.
 
@@ -366,6 +365,11 @@ def categories(ranker: Any, X: Any) -> dict[str, Any]:
     if hasattr(ranker, "best_estimator_"):
         return categories(ranker.best_estimator_, X)
     known: dict[str, Any] = ranker.categories_ if isinstance(ranker, QueryRanker) else category_columns.categories_of(X)
+    if known and boosters.library(ranker) == "xgboost":
+        import pandas as pd
+
+        own = ranker.get_booster().get_categories(export_to_arrow=True).to_arrow()
+        known = {name: pd.CategoricalDtype(values.to_pandas()) for name, values in own if values is not None}
     if known and X is None:
         problem = f"the ranker was fitted with categories in {next(iter(known))!r}, and they are served by column names"
         raise InvalidInput(problem, argument="X", remedy="give X, some rows of fit")
@@ -486,7 +490,7 @@ def _name_loader(inner: Any, path: Path, flavor: str, known: Mapping[str, Any]) 
     settings = {
         "flavor": flavor,
         "gives_classes": gives_classes(inner),
-        "unknown_as_missing": boosters.raises_at_unknown(inner),
+        "keep_unknown": keeps_unknown(inner),
         "categories": {
             name: {
                 "categories": kind.categories.tolist(),

@@ -55,17 +55,6 @@ def is_ranker(estimator: Any) -> bool:
     return bool(library(estimator)) and bool(_TOLD & set(signature(estimator.fit).parameters))
 
 
-def raises_at_unknown(estimator: Any) -> bool:
-    """Return whether `predict` raises if a column has a category that training had not, instead of going on.
-
-    Parameters
-    ----------
-    estimator : object
-        Any estimator.
-    """
-    return library(estimator) == "xgboost"
-
-
 def own_rounds(estimator: Any) -> int | None:
     """Return the rounds of early stopping that the parameters of a booster ask for, or None.
 

@@ -38,6 +38,24 @@ def last_of(estimator: Any) -> Any:
     return estimator
 
 
+def keeps_unknown(estimator: Any) -> bool:
+    """Return whether an estimator is to see categories that training had not; they are missing for all others.
+
+    CatBoost has a rule for them, and the steps of a Pipeline may have one. XGBoost 3 takes an unknown category for the
+    known one that is next in its order, and raises only if there is none.
+
+    Parameters
+    ----------
+    estimator : object
+        Any estimator.
+    """
+    last = last_of(estimator)
+    if boosters.library(last) == "xgboost":
+        encoded = last.__sklearn_is_fitted__() and "c" not in (last.get_booster().feature_types or ())
+        return last is not estimator and encoded
+    return last is not estimator or boosters.library(last) == "catboost"
+
+
 def check_estimator(estimator: Any) -> None:
     """Raise before anything is fitted if an estimator cannot be fitted to queries.
 

@@ -84,7 +84,7 @@ class QueryRanker(BaseEstimator):  # type: ignore[misc]
         As in scikit-learn, without the column of ids.
     categories_ : dict of str to CategoricalDtype
         The categories of each column of pandas' or polars' categories. `predict` codes columns by them, texts too.
-        Unknown ones are left to the library, and are missing values for XGBoost, which would raise.
+        Unknown ones are missing values, but CatBoost and the steps of a Pipeline get them as they are.
     classes_, coef_, feature_importances_
         Those of the fitted estimator, if it has them; importances of CatBoost are by change of the prediction.
 
@@ -356,7 +356,8 @@ class QueryRanker(BaseEstimator):  # type: ignore[misc]
         validate_data(self, features, reset=reset, skip_check_array=True)
         if reset:
             self.categories_ = categories_of(features)
-        return coded(features, self.categories_, unknown_as_missing=boosters.raises_at_unknown(self.estimator))
+        estimator = getattr(self, "estimator_", self.estimator)
+        return coded(features, self.categories_, keep_unknown=nesting.keeps_unknown(estimator))
 
     def _ids(self, X: Any, y: Any, qid: Any, group: Any, **beside: Any) -> NDArray[Any] | None:
         with stopping():
