@@ -289,7 +289,8 @@ def _load_table(config: ExperimentConfig) -> Loaded:
     lists = {"categories": data.categories, "slices": [*data.slices, *([time] if time else [])]}
     table, found = read_table(path, roles, data.features, **lists, format=data.loader, limits=_limits(data))
     if data.features is None:
-        refuse_answers(table.features, table.label, str(path))
+        unnamed = {name: column for name, column in table.features.items() if name not in data.categories}
+        refuse_answers(unnamed, table.label, str(path))
     names = textwrap.shorten(", ".join(table.features), _LONGEST, placeholder=" ...")
     notes = [*found, f"{count(len(table.features), 'feature')}: {names}"]
     whole = as_data(table, path.name)

@@ -440,16 +440,14 @@ class ExperimentConfig(Section):
     @model_validator(mode="after")
     def _names_fit(self) -> ExperimentConfig:
         standard, split = self.guard and self.guard.baseline, self.split
+        key, column = ("time", split.time) if split.column is None else ("column", split.column)
+        of_table = f"split.{key} names a column of a table, and the loader is {self.data.loader!r}"
         names = ", ".join(self.rankers)
         refuse(
             (standard not in (None, *self.rankers), f"guard.baseline {standard!r} is none of the rankers: {names}"),
             (self.n_jobs == 0, "n_jobs: found 0, expected the number of fits at once, or -1"),
             (len(set(self.measures)) < len(self.measures), "measures names one measure twice"),
-            (
-                not self.data.is_table and (split.column or split.time) is not None,
-                f"split.{'time' if split.time else 'column'} names a column of a table, and the loader is "
-                f"{self.data.loader!r}",
-            ),
+            (column is not None and not self.data.is_table, of_table),
             (self.cv.by_time and split.time is None, "cv.by_time needs split.time, the column of the times"),
         )
         return self
