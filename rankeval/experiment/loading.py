@@ -249,9 +249,7 @@ def data_digest(data: RankingData) -> str:
 
 
 def _columns(data: RankingData) -> list[tuple[str, NDArray[Any]]]:
-    columns = [("y", data.y), ("qid", data.qid)]
-    if data.docid is not None:
-        columns.append(("docid", data.docid))
+    columns = [(name, getattr(data, name)) for name in ("y", "qid", "docid") if getattr(data, name) is not None]
     features = data.X
     if isinstance(features, pd.DataFrame):
         for name, column in features.items():

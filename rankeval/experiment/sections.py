@@ -27,9 +27,6 @@ from rankeval.io.tables import TABLES
 from rankeval.measures import measure
 from rankeval.tracking import find_tracker
 
-COLUMNS = ("qid", "label", "docid", "features", "categories", "slices")
-"""Keys that name columns of a table."""
-
 # A name becomes a file name and the name of an MLflow run: no slash, and nothing that MLflow refuses.
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9 _.+-]*$")]
 
@@ -121,7 +118,8 @@ class DataConfig(Section):
 
     @model_validator(mode="after")
     def _columns_fit(self) -> DataConfig:
-        of_table = [name for name in COLUMNS if getattr(self, name) not in (None, [])]
+        keys = "qid", "label", "docid", "features", "categories", "slices"
+        of_table = [name for name in keys if getattr(self, name) not in (None, [])]
         missing = [name for name in ("path", "qid", "label") if getattr(self, name) is None]
         loader, columns = f"the loader {self.loader!r}", f"{', '.join(of_table)} name columns of a table"
         refuse(

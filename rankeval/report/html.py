@@ -191,6 +191,5 @@ def _queries_of(facts: ExperimentFacts, best: str) -> QueryTable:
     difference = (scores[best] - scores[facts.baseline]).to_numpy()
     columns = [Column(f"{best} against {facts.baseline}", "difference", difference)]
     columns += [Column(str(name), "score", scores[name].to_numpy()) for name in scores]
-    falls = not greater_is_better(facts.primary)
     order = f"by {facts.primary}, the largest losses of {best} first"
-    return query_table(scores.index, columns, by=0, falls=falls, order=order)
+    return query_table(scores.index, columns, by=0, falls=not greater_is_better(facts.primary), order=order)
