@@ -386,3 +386,17 @@ def test_the_help_says_what_is_written():
         "Nothing is overwritten",
     ):
         assert word in done.stdout
+
+
+def test_what_runs_leave_behind_is_ignored(rankeval):
+    """The names stand in a new .gitignore; a file that is there stays as it is, and the names are printed."""
+    rows().to_csv("shop.csv", index=False)
+    code, out, _ = rankeval("init", "shop.csv", "--into", "new")
+    assert code == 0
+    assert Path("new/.gitignore").read_text().splitlines() == ["rankeval-out/", "mlflow.db", "mlruns/", "__pycache__/"]
+    assert "ranker.parquet, .gitignore" in " ".join(out.split())
+    Path("old").mkdir()
+    Path("old/.gitignore").write_text("theirs")
+    _, out, _ = rankeval("init", "shop.csv", "--into", "old")
+    assert Path("old/.gitignore").read_text() == "theirs"
+    assert "to be named in .gitignore: rankeval-out/, mlflow.db, mlruns/, __pycache__/" in " ".join(out.split())

@@ -41,7 +41,7 @@ _EPOCHS = ((9e8, 4e9), (9e11, 4e12))  # seconds and milliseconds of the years 19
 _SHOWN = 12  # columns in a message
 _DECIDES, _CORRELATES = "its values decide the relevance", "it correlates with the relevance above .95"
 _ANSWERS = {*_NAMES["answers"], _DECIDES, _CORRELATES}
-_HIGH, _FEWEST, _MOST = 0.95, 10, 100_000  # of a correlation; rows that show one; rows that are looked at
+_HIGH, _FEWEST, _MOST = 0.95, 10, 20_000  # of a correlation; rows that show one; rows that are looked at
 
 
 @dataclass(frozen=True)

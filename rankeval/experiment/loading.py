@@ -249,9 +249,7 @@ def data_digest(data: RankingData) -> str:
 
 
 def _columns(data: RankingData) -> list[tuple[str, NDArray[Any]]]:
-    columns = [("y", data.y), ("qid", data.qid)]
-    if data.docid is not None:
-        columns.append(("docid", data.docid))
+    columns = [(name, getattr(data, name)) for name in ("y", "qid", "docid") if getattr(data, name) is not None]
     features = data.X
     if isinstance(features, pd.DataFrame):
         for name, column in features.items():
@@ -289,7 +287,8 @@ def _load_table(config: ExperimentConfig) -> Loaded:
     lists = {"categories": data.categories, "slices": [*data.slices, *([time] if time else [])]}
     table, found = read_table(path, roles, data.features, **lists, format=data.loader, limits=_limits(data))
     if data.features is None:
-        refuse_answers(table.features, table.label, str(path))
+        unnamed = {name: column for name, column in table.features.items() if name not in data.categories}
+        refuse_answers(unnamed, table.label, str(path))
     names = textwrap.shorten(", ".join(table.features), _LONGEST, placeholder=" ...")
     notes = [*found, f"{count(len(table.features), 'feature')}: {names}"]
     whole = as_data(table, path.name)

@@ -224,7 +224,7 @@ def _facts(
             name=name,
             estimator=config.rankers[name].title,
             params={**config.rankers[name].params, **one.params},
-            dev=replace(one.dev, name=name),
+            dev=replace(one.validation.evaluation, name=name),
             test=opened.evaluations[name],
             **{key: getattr(one, key) for key in ("search", "seconds", "reused", "digest", "n_iterations")},
         )

@@ -27,9 +27,6 @@ from rankeval.io.tables import TABLES
 from rankeval.measures import measure
 from rankeval.tracking import find_tracker
 
-COLUMNS = ("qid", "label", "docid", "features", "categories", "slices")
-"""Keys that name columns of a table."""
-
 # A name becomes a file name and the name of an MLflow run: no slash, and nothing that MLflow refuses.
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9 _.+-]*$")]
 
@@ -121,7 +118,8 @@ class DataConfig(Section):
 
     @model_validator(mode="after")
     def _columns_fit(self) -> DataConfig:
-        of_table = [name for name in COLUMNS if getattr(self, name) not in (None, [])]
+        keys = "qid", "label", "docid", "features", "categories", "slices"
+        of_table = [name for name in keys if getattr(self, name) not in (None, [])]
         missing = [name for name in ("path", "qid", "label") if getattr(self, name) is None]
         loader, columns = f"the loader {self.loader!r}", f"{', '.join(of_table)} name columns of a table"
         refuse(
@@ -440,16 +438,14 @@ class ExperimentConfig(Section):
     @model_validator(mode="after")
     def _names_fit(self) -> ExperimentConfig:
         standard, split = self.guard and self.guard.baseline, self.split
+        key, column = ("time", split.time) if split.column is None else ("column", split.column)
+        of_table = f"split.{key} names a column of a table, and the loader is {self.data.loader!r}"
         names = ", ".join(self.rankers)
         refuse(
             (standard not in (None, *self.rankers), f"guard.baseline {standard!r} is none of the rankers: {names}"),
             (self.n_jobs == 0, "n_jobs: found 0, expected the number of fits at once, or -1"),
             (len(set(self.measures)) < len(self.measures), "measures names one measure twice"),
-            (
-                not self.data.is_table and (split.column or split.time) is not None,
-                f"split.{'time' if split.time else 'column'} names a column of a table, and the loader is "
-                f"{self.data.loader!r}",
-            ),
+            (column is not None and not self.data.is_table, of_table),
             (self.cv.by_time and split.time is None, "cv.by_time needs split.time, the column of the times"),
         )
         return self

@@ -7,7 +7,7 @@ import json
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -29,11 +29,6 @@ class Run:
     started: float = field(default_factory=time.time)
     data: tuple[LoggedData, ...] = ()
 
-    @property
-    def seconds(self) -> float:
-        """Seconds since it began."""
-        return time.time() - self.started
-
 
 @contextmanager
 def begun(config: ExperimentConfig) -> Iterator[Run]:
@@ -52,7 +47,9 @@ def begun(config: ExperimentConfig) -> Iterator[Run]:
     except ConfigError:
         raise
     except (Exception, Refusal) as error:
-        _, refused = sent(config, _failed(config, error, run))
+        reason = f"No result. {type(error).__name__}: {said(error)}"
+        failed = replace(_begun(config, run, reason, [reason]), status="FAILED", reason=reason)
+        _, refused = sent(config, replace(failed, artifacts={"experiment.yaml": config.to_yaml().encode()}))
         if refused:
             warn(f"the failed run was not logged: {refused}")
         raise
@@ -80,19 +77,15 @@ def sent(config: ExperimentConfig, record: RunRecord) -> tuple[TrackedRun | None
         return None, f"the host {config.tracking.host!r} failed: {type(error).__name__}: {error}"
 
 
-def _failed(config: ExperimentConfig, error: BaseException, run: Run) -> RunRecord:
-    reason = f"{type(error).__name__}: {said(error)}"
+def _begun(config: ExperimentConfig, run: Run, headline: str, more: list[str]) -> RunRecord:
     return RunRecord(
         name=config.name,
         params=_settings(config),
-        tags={"rankeval.kind": "experiment", "rankeval.headline": f"No result. {reason}"},
+        tags={"rankeval.kind": "experiment", "rankeval.headline": headline},
         data=run.data,
-        artifacts={"experiment.yaml": config.to_yaml().encode()},
         started=run.started,
-        seconds=run.seconds,
-        status="FAILED",
-        reason=f"No result. {reason}",
-        key=_key(config, [reason]),
+        seconds=time.time() - run.started,
+        key=_key(config, more),
     )
 
 
@@ -135,18 +128,15 @@ def record_of(
     run : Run
         When it began.
     """
-    tested = facts.comparison.settings
-    return RunRecord(
-        name=config.name,
-        params=_settings(config) | {f"comparison.{one}": getattr(tested, one) for one in _TESTED},
-        tags={"rankeval.kind": "experiment", "rankeval.headline": facts.comparison.headline} | facts.guard.tags(),
+    tested, results = facts.comparison.settings, [facts.guard.plan, *(each.digest for each in facts.candidates)]
+    begun = _begun(config, run, facts.comparison.headline, results)
+    return replace(
+        begun,
+        params={**begun.params, **{f"comparison.{one}": getattr(tested, one) for one in _TESTED}},
+        tags={**begun.tags, **facts.guard.tags()},
         comparison=facts.comparison,
-        data=facts.data,
         artifacts={path: content for path, content in artifacts.items() if not path.startswith("predictions/")},
         children=tuple(_child(each, facts, artifacts, trained[each.name]) for each in facts.candidates),
-        started=run.started,
-        seconds=run.seconds,
-        key=_key(config, [facts.guard.plan, *(each.digest for each in facts.candidates)]),
     )
 
 

@@ -106,11 +106,6 @@ class Trained:
     took: float = 0.0
     rows: Any = None
 
-    @property
-    def dev(self) -> Evaluation:
-        """Out-of-fold scores of the winner."""
-        return self.validation.evaluation
-
 
 def train(
     name: str, ranker: QueryRanker, config: ExperimentConfig, parts: Parts, data: tuple[LoggedData, ...]
@@ -401,7 +396,7 @@ def write_cached(folder: Path, done: Trained, packed: Mapping[str, bytes]) -> No
     try:
         pq.write_table(pa.table({"score": done.scores}), draft / "scores.parquet")
         pq.write_table(pa.table({"score": done.validation.predictions}), draft / "predictions.parquet")
-        done.dev.save(draft / "dev.parquet")
+        done.validation.evaluation.save(draft / "dev.parquet")
         done.validation.folds.to_parquet(draft / "folds.parquet")
         for host, content in packed.items():
             _packed(draft, host).write_bytes(content)

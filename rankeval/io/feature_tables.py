@@ -107,14 +107,16 @@ def read_feature_table(
     """
     with reading(path, limits) as file:
         source = open_table(file, str(path), format, limits)
-        names = _asked(source, roles, features, categories, slices)
+        names = _asked(source, roles, features, categories=categories, slices=slices)
         unfit = {} if features is not None else _left_out(source, names, categories)
-        kept = [name for name in names if name not in unfit]
-        table = source.columns([*dict.fromkeys([*roles.values(), *kept, *slices])])
+        read = [*roles.values(), *(name for name in names if name not in unfit), *slices]
+        table = source.columns([*dict.fromkeys(read)])
     columns: dict[str, Numbers | pd.Series[Any]] = {}
     left_out: dict[str, str] = {}
     for name in names:
-        found = unfit.get(name) or _feature(table.column(name), source, is_category=name in categories)
+        is_category = name in categories or pa.types.is_dictionary(source.kinds[name])
+        read_as = _category if is_category else feature_numbers
+        found = unfit.get(name) or read_as(table.column(name), source)
         if not isinstance(found, str):
             columns[name] = found
         elif features is None:
@@ -137,17 +139,13 @@ def read_feature_table(
 
 
 def _asked(
-    source: TableSource,
-    roles: Mapping[str, str],
-    features: Sequence[str] | None,
-    categories: Sequence[str],
-    slices: Sequence[str],
+    source: TableSource, roles: Mapping[str, str], features: Sequence[str] | None, **more: Sequence[str]
 ) -> list[str]:
     """Return the columns that may be features; raise if a column that was named does not exist."""
     asked: dict[str, str] = {}
-    more = [name for name in categories if name not in (features or ())]
-    lists = {"features": features or (), "categories": more, "slices": slices}
-    for argument, name in (*roles.items(), *((one, name) for one, names in lists.items() for name in names)):
+    named = [("features", name) for name in features or ()]
+    named += [(one, name) for one, names in more.items() for name in names if name not in (features or ())]
+    for argument, name in (*roles.items(), *named):
         if name not in source.kinds:
             raise unknown("column", name, source.kinds).having(where=f"{source.path}, {argument}")
         if name in asked and argument != "slices":
@@ -157,7 +155,7 @@ def _asked(
         return [name for name in source.kinds if asked.get(name, "categories") == "categories"]
     if not features:
         raise InvalidInput("features is empty: name columns, or leave it out to take all that are numbers")
-    return [*features, *more]
+    return [name for name, argument in asked.items() if argument in ("features", "categories")]
 
 
 def _left_out(source: TableSource, names: Sequence[str], categories: Sequence[str]) -> dict[str, str]:
@@ -243,10 +241,8 @@ def _without_empty(cells: pa.ChunkedArray) -> pa.ChunkedArray:
     return pc.if_else(pc.equal(cells, ""), pa.scalar(None, pa.string()), cells)
 
 
-def _feature(column: pa.ChunkedArray, source: TableSource, *, is_category: bool) -> Numbers | pd.Series[Any] | str:
-    if is_category or pa.types.is_dictionary(column.type):
-        return _typed(column, source).astype("category")
-    return feature_numbers(column, source)
+def _category(column: pa.ChunkedArray, source: TableSource) -> pd.Series[Any]:
+    return _typed(column, source).astype("category")
 
 
 def _typed(column: pa.ChunkedArray, source: TableSource) -> pd.Series[Any]:

@@ -359,10 +359,9 @@ def coverage_sentences(evaluation: Evaluation) -> list[str]:
         for measure, n in evaluation.undefined.items()
         if n
     ]
-    tied = int(evaluation.facts.query_counts["tied"].sum())
-    if tied:
-        share = f"{evaluation.tied_share:.1%}"
-        said.append(f"{count(tied, 'ranked row')} ({share}) share their score with another row of their query.")
+    if tied := int(evaluation.facts.query_counts["tied"].sum()):
+        rows = f"{count(tied, 'ranked row')} ({evaluation.tied_share:.1%})"
+        said.append(f"{rows} share their score with another row of their query.")
     else:
         said.append("No equal scores within a query.")
     if evaluation.judged_share < 1:

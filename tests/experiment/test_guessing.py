@@ -172,6 +172,18 @@ def test_a_content_alone_is_no_guess():
     assert found.roles["relevance"] == "clicked"
 
 
+def test_the_candidates_that_are_listed_could_have_the_role():
+    """A text, a day and a score are no grades; they are listed only if nothing else could be the relevance."""
+    table = rows().drop(columns="docid").rename(columns={"relevance": "clicked", "length": "price"})
+    table = table.assign(price=table["price"] / 7, market="de", day=pd.Timestamp("2026-05-01"))
+    with pytest.raises(InvalidInput) as refused:
+        guessed(table)
+    assert refused.value.remedy == "name the column; these may be it: 'clicked'"
+    with pytest.raises(InvalidInput) as refused:
+        guessed(table.drop(columns="clicked"))
+    assert "'bm25'" in refused.value.remedy
+
+
 def test_a_column_of_parts_is_taken_if_no_query_is_cut():
     part = np.repeat(np.where(np.arange(N_QUERIES) < 8, "Train", "test"), N_ROWS // N_QUERIES)
     assert guessed(rows().assign(split=part)).roles["part"] == "split"

@@ -40,7 +40,7 @@ def test_the_better_point_is_kept_and_its_mean_shown(measure, tmp_path, monkeypa
     best = means.idxmin() if measure == "ARP" else means.idxmax()
     assert (means > 0).all()
     assert tuned.params["alpha"] == tuned.search["alpha"][best]
-    assert tuned.dev.mean()[measure] == pytest.approx(means[best], abs=0.05 * means[best])
+    assert tuned.validation.evaluation.mean()[measure] == pytest.approx(means[best], abs=0.05 * means[best])
 
 
 LIGHTGBM = {"n_estimators": 20, "min_child_samples": 5, "n_jobs": 1, "verbose": -1}
