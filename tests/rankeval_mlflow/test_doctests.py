@@ -11,6 +11,7 @@ import pytest
 @pytest.mark.parametrize(
     "name",
     [
+        "rankeval_mlflow.layout",
         "rankeval_mlflow.parameters",
         "rankeval_mlflow.autologging",
         "rankeval_mlflow.evaluator.entry",

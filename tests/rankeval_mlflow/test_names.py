@@ -14,7 +14,17 @@ from mlflow.utils.validation import (
 )
 
 from rankeval.errors import InvalidInput
-from rankeval_mlflow.layout import checked_role, param_text, safe_name, safe_names, short_digest
+from rankeval_mlflow.layout import (
+    EVALUATION,
+    checked_role,
+    evaluated_runs,
+    metrics_of,
+    param_text,
+    safe_name,
+    safe_names,
+    short_digest,
+    with_evaluation,
+)
 
 
 @given(st.text(max_size=400))
@@ -57,3 +67,19 @@ def test_values_fit_and_a_cut_is_seen():
 
 def test_a_short_digest_fits_into_a_data_set():
     assert short_digest("sha256:" + "ab" * 32) == "ab" * 8
+
+
+ROLES = st.from_regex(r"[A-Za-z0-9][A-Za-z0-9_\-]{0,9}", fullmatch=True)
+RUNS = st.from_regex(r"[0-9a-f]{4}", fullmatch=True)
+METRICS = st.dictionaries(st.text(alphabet="aAP in;@[]0_ci_low.", min_size=1, max_size=12), st.floats(), max_size=3)
+
+
+@given(st.lists(st.tuples(ROLES, METRICS, RUNS), min_size=1, max_size=5))
+def test_the_tag_of_a_version_leads_to_the_last_run_of_each_role(logged):
+    """Whatever the measures of a user are called."""
+    said, last = "", {}
+    for role, metrics, run_id in logged:
+        said = with_evaluation(said, role, metrics_of(metrics), run_id)
+        last[role] = run_id
+    assert evaluated_runs({EVALUATION: said}) == last
+    assert said.count("; ") == len(last) - 1
