@@ -78,11 +78,11 @@ def is_ours(search: Any) -> bool:
     search : object
         Any estimator.
     """
-    return (
-        STATE.settings is not None
-        and isinstance(search, BaseSearchCV)
-        and Scored.of(search.scoring, search.estimator) is not None
-    )
+    return STATE.settings is not None and _scored(search) is not None
+
+
+def _scored(search: Any) -> Scored | None:
+    return Scored.of(search.scoring, search.estimator) if isinstance(search, BaseSearchCV) else None
 
 
 def left_to_us(should_log: Callable[[Any], bool]) -> Callable[[Any], bool]:
@@ -112,11 +112,12 @@ def watched_fit(fit: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(fit)
     def logged(search: Any, X: Any, y: Any = None, **params: Any) -> Any:
-        if _within.get() or not is_ours(search):
+        scored = None if _within.get() or STATE.settings is None else _scored(search)
+        if scored is None:
             return fit(search, X, y, **params)
         with _watched(f"{type(search).__name__}.fit", "search") as call:
             fit(search, X, y, **params)
-            call.log(lambda settings: _packed_search(search, X, y, params, settings, call))
+            call.log(lambda settings: _packed_search(search, X, scored, scored.data(X, y, params), settings, call))
         return search
 
     return logged
@@ -249,12 +250,11 @@ def _made_by_mlflow() -> bool:
     return active is not None and _AUTOLOGGING in active.data.tags
 
 
-def _packed_search(search: Any, X: Any, y: Any, params: Mapping[str, Any], settings: Settings, call: _Call) -> Node:
-    scored = Scored.of(search.scoring, search.estimator)
-    if scored is None:
-        raise InvalidInput("scoring changed while the search was fitted")
+def _packed_search(
+    search: Any, X: Any, scored: Scored, data: Evaluation | None, settings: Settings, call: _Call
+) -> Node:
     node = search_node(search, scored, settings, call.label, call.started_ms)
-    return replace(node, datasets=_datasets(scored.data(X, y, params)), models=_best_models(search, X, settings, call))
+    return replace(node, datasets=_datasets(data), models=_best_models(search, X, settings, call))
 
 
 def _packed_validation(result: Any, given: Mapping[str, Any], scored: Scored, settings: Settings, call: _Call) -> Node:

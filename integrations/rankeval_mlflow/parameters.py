@@ -62,7 +62,7 @@ def shown_names(estimator: Any) -> dict[str, str]:
 
 
 def _given(estimator: Any) -> dict[str, Any]:
-    return dict(estimator.get_params(deep=True)) if hasattr(estimator, "get_params") else {}
+    return dict(estimator.get_params()) if hasattr(estimator, "get_params") else {}
 
 
 def _steps(name: str, owners: Mapping[str, Any]) -> Iterator[str]:

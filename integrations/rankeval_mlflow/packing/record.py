@@ -210,10 +210,9 @@ def record_node(record: RunRecord) -> Node:
 def _candidate(record: RunRecord, child: RunRecord) -> Node:
     """Pack a child; that of an experiment has its own difference from the baseline."""
     node, compared = record_node(child), record.comparison
-    baseline = None if compared is None else compared.settings.baseline
-    if compared is None or baseline is None:
+    if compared is None or compared.settings.baseline is None:
         return node
-    return replace(node, metrics={**node.metrics, **differences(compared, (baseline, child.name))})
+    return replace(node, metrics={**node.metrics, **differences(compared, (compared.settings.baseline, child.name))})
 
 
 def _compared(comparison: Comparison) -> Node:
@@ -300,17 +299,15 @@ def _table(children: list[RunRecord], record: RunRecord) -> Node:
     from rankeval.comparison.record import main_measure
 
     measure = main_measure(record.comparison)  # type: ignore[arg-type] # there are ranked children
-    means = pd.DataFrame([_means(child, measure) for child in children])
-    tuned = pd.DataFrame(
-        [{name: layout.param_text(value) for name, value in child.params.items()} for child in children]
-    )
-    whole = pd.concat([means, tuned[[name for name in tuned if name not in means]]], axis="columns")
+    rows = [_means(child, measure) for child in children]
+    tuned = [{name: layout.param_text(value) for name, value in child.params.items()} for child in children]
+    whole = pd.DataFrame([{**row, **params, **row} for row, params in zip(rows, tuned, strict=True)])
     return Node(
         name=record.name,
         label=LABEL,
         files={_CSV: whole.to_csv(index=False).encode()},
         renderings=(Rendering("rankers", _CSV, into=layout.folder(LABEL), tables=(RANKERS,)),),
-        sections={"rankers": rankers_section(means, str(means["ranker"].iloc[0]))},
+        sections={"rankers": rankers_section(pd.DataFrame(rows), rows[0]["ranker"])},
     )
 
 

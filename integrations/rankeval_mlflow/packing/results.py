@@ -19,7 +19,7 @@ The layout of a comparison called ``final``::
                ..._ci_low, _ci_high, _p_adjusted    the adjusted interval and p-value
                mean/final/nDCG_at_10 ...        of one system alone, with the ends of its interval
     tags       rankeval.kind, rankeval.final.headline, and of the guard: its ledger, its head, the standing
-    facts      of the comparison, in the manifest: settings, evaluations by system, guard, metrics that are left out
+    facts      of the comparison, in the manifest: settings, evaluations by system, guard
     artifacts  rankeval/final/comparison.json   the comparison, to the last bit
                rankeval/final/table.csv
                rankeval/final/evaluations/      the evaluation of each system
@@ -71,6 +71,7 @@ _ENDS = {"difference": "", "p_adjusted": "_p_adjusted", "ci_low_adjusted": _LOW,
 _ENDS_OF_MEANS = {"mean": "", "ci_low": _LOW, "ci_high": _HIGH}
 _UNNAMED = "comparison"
 _NO_NAME = "dataset"  # MLflow's name of a data set without one
+_LONGEST = 1_000_000  # the schema of more columns is refused by the server
 
 
 def judged_data(evaluation: Evaluation, role: str, name: str | None = None) -> LoggedData:
@@ -127,7 +128,8 @@ def described(
     given = {}
     if isinstance(data, Dataset):
         name = None if name == _NO_NAME else name
-        given = {key: hidden(str(value)) for key, value in data.to_dict().items() if key != "name" and value}
+        told = {key: str(value) for key, value in data.to_dict().items() if key != "name" and value}
+        given = {key: text for key, text in told.items() if len(text) <= _LONGEST} | {"source": hidden(told["source"])}
     described = judged_data(evaluation, role, name)
     if isinstance(data, RankingData):
         described = replace(described, name=name or "data", n_rows=len(data), n_queries=data.n_queries)

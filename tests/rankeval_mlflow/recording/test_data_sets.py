@@ -87,6 +87,15 @@ def test_cross_validations_and_comparisons_take_it_too(dataset, small):
         rkm.log_comparison(compared, data=pd.DataFrame())
 
 
+def test_a_schema_that_no_server_takes_is_left_out(small):
+    """MLflow takes a megabyte."""
+    wide = pd.DataFrame(np.zeros((2, 20_000)), columns=[f"column_{number:06}" for number in range(20_000)])
+    given = mlflow.data.from_pandas(wide, source=PLACE, name="wide")
+    assert len(given.to_dict()["schema"]) > 1_048_575
+    ((used, _),) = _inputs(rkm.log_evaluation(small(), data=given))
+    assert (used.schema, used.digest) == (None, given.digest)
+
+
 @pytest.mark.server
 def test_a_server_keeps_the_place_without_the_password(server: Server, small, rows):
     """After a stay on disk: what was waiting is read back and sent."""
