@@ -246,14 +246,9 @@ class Steps:
         run = given or self._own_run(place, node, experiment_id, parent)
         run_id, experiment_id = run.info.run_id, run.info.experiment_id
         complete = with_piece(run, node)
-<<<<<<< HEAD
         model_ids = [
             self._own_model(f"{place}/{index}", model, run_id, experiment_id) for index, model in enumerate(node.models)
         ]
-=======
-        told = tuple(replace(model, tags={**self.payload.context, **model.tags}) for model in node.models)
-        model_ids = self.models.made(place, replace(node, models=told), run_id, experiment_id)
->>>>>>> h-pack
         linked = self.payload.model_id if place == "0" and self.payload.model_id else next(iter(model_ids), None)
         digests = shown_digests(run, node.datasets)
         self._inputs(run_id, place, node, digests)
