@@ -43,9 +43,7 @@ class TestBound:
         ids, y = self.ids.reset_index(drop=True), self.y.reset_index(drop=True)
         turned = y[::-1].reset_index(drop=True)
         for bound, labels in ((BoundIds(ids), turned), (BoundIds(ids.to_numpy()), turned.to_numpy())):
-            with pytest.raises(
-                QueryIdError, match=r"of other rows: bind y with it.*make_scorer\(\.\.\., y=y"
-            ):
+            with pytest.raises(QueryIdError, match=r"of other rows: bind y with it.*make_scorer\(\.\.\., y=y"):
                 bound.at(np.zeros((6, 1)), labels)
         with pytest.raises(QueryIdError, match="y is not the y bound with it"):
             BoundIds(ids, y).at(np.zeros((6, 1)), turned)
