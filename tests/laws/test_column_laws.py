@@ -117,6 +117,8 @@ def test_stable_and_docid_break_ties_by_row_and_by_document(data):
     if len(y) > 10 or len(set(docid)) < len(docid):
         docid = np.array([f"d{row:03}" for row in range(len(y))])
     stable = values(y, score, qid, price, names, ties="stable")
+    cut = rk.Convention("cut", ties="stable", depth=2)
+    np.testing.assert_array_equal(values(y, score, qid, price, names, convention=cut), stable)
     by_docid = values(y, score, qid, price, names, ties="docid", docid=docid)
     for query in np.unique(qid):
         rows = np.flatnonzero(qid == query)
@@ -151,3 +153,13 @@ def test_chunks_of_any_size_and_lists_of_any_length_give_the_same_bits(monkeypat
         with monkeypatch.context() as patch:
             patch.setattr("rankeval.join.joined.CHUNK", 400)
             np.testing.assert_array_equal(values(y, score, qid, price, names, ties=ties), whole)
+
+
+def test_a_depth_cuts_lists_without_ties():
+    """A convention's depth looks at rows below the cut-off of the measure."""
+    score, price = np.arange(6.0), np.arange(6.0) ** 2
+    cut = rk.Convention("cut", ties="stable", depth=4)
+    names = ["Gain(column='price')@2", "Gain(column='price')"]
+    found = values(np.zeros(6), score, np.zeros(6), price, names, convention=cut)
+    assert found.iloc[0].tolist() == [25 + 16, 25 + 16 + 9 + 4]
+    assert values(np.zeros(6), score, np.zeros(6), price, names[:1], convention=cut).iloc[0].tolist() == [41]
