@@ -310,7 +310,7 @@ class _Results:
             for place in ranked[:10]
         ]
         more = f" The best ten of {len(ranked)} settings." if len(ranked) > 10 else ""
-        caption = f"Means over {self.n_folds} folds, and standard deviations (sd).{more}"
+        caption = f"Means of {self.n_folds} folds, and standard deviations (sd).{more}"
         return Table(pd.DataFrame(rows), caption=caption).to_markdown()
 
 
@@ -347,7 +347,7 @@ def validation_node(
         steps=steps(folds) if settings.log_folds else (),
         tags={KIND: "cross-validation"},
         files={f"rankeval/{label}/folds.csv": table.to_csv().encode()},
-        sections={label: Table(table.reset_index(), caption="Folds.").to_markdown()},
+        sections={label: Table(table.reset_index(), caption="Folds; the metrics are means of folds.").to_markdown()},
         children=tuple(
             Node(
                 name=f"fold {place}",
