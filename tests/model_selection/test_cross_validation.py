@@ -62,7 +62,7 @@ def test_folds_tell_queries_means_and_seconds(ltr):
     assert result.fit_seconds == pytest.approx(result.folds["fit_seconds"].sum())
     assert (result.folds[["fit_seconds", "score_seconds"]] > 0).all(axis=None)
     assert result.evaluation.name == "ridge"
-    assert "3 folds, 30 queries" in repr(result)
+    assert "3 folds; over all 30 queries" in repr(result)
     assert "fit_seconds" in result._repr_html_()
     assert pickle.loads(pickle.dumps(result)).folds.equals(result.folds)
 

@@ -280,7 +280,7 @@ class _Results:
             for place in ranked[:10]
         ]
         more = f" The best ten of {len(ranked)} settings." if len(ranked) > 10 else ""
-        caption = f"Means over {self.n_folds} folds, and standard deviations (sd).{more}"
+        caption = f"Means of {self.n_folds} folds, and standard deviations (sd).{more}"
         return Table(pd.DataFrame(rows), caption=caption).to_markdown()
 
 
@@ -317,7 +317,7 @@ def validation_node(
         steps=steps(folds),
         tags={KIND: "cross-validation"},
         files={f"rankeval/{label}/folds.csv": table.to_csv().encode()},
-        sections={label: Table(table.reset_index(), caption="Folds.").to_markdown()},
+        sections={label: Table(table.reset_index(), caption="Folds; the metrics are means of folds.").to_markdown()},
         children=tuple(
             fold_node(place, {str(name): float(value) for name, value in row.items()}, started_ms, {})
             for place, row in enumerate(table.to_dict("records") if settings.log_folds else [])

@@ -108,6 +108,7 @@ def test_a_search_is_logged_once_in_any_order_of_calls(order, data, client):
     best = search.best_index_
     folds = np.array([search.cv_results_[f"split{fold}_test_score"] for fold in range(3)])
     assert parent.data.metrics["nDCG_at_10"] == pytest.approx(search.best_score_, rel=1e-15)
+    assert "Means of 3 folds" in parent.data.tags["mlflow.note.content"]
     assert parent.data.metrics["nDCG_at_10_sd"] == pytest.approx(np.std(folds[:, best], ddof=1))
     assert parent.data.params["num_leaves"] == str(search.best_params_["estimator__num_leaves"])
     assert not [name for name in parent.data.metrics if "training" in name or "@" in name or "test" in name]

@@ -50,6 +50,7 @@ def test_the_mean_is_that_of_the_queries_and_the_folds_are_steps(cv, client):
     assert [size for _, size in _history(client, run.info.run_id, "fold_queries")] == cv.folds["n_queries"].tolist()
     assert run.data.params["n_folds"] == "4"
     assert run.data.tags["rankeval.kind"] == "cross-validation"
+    assert "Folds; metrics are over all queries." in run.data.tags["mlflow.note.content"]
 
 
 def test_the_run_takes_as_long_as_its_folds(cv, client):
