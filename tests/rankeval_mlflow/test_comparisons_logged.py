@@ -7,6 +7,7 @@ from dataclasses import replace
 from html import escape
 from pathlib import Path
 
+import mlflow
 import pytest
 from pandas.testing import assert_frame_equal
 from typer.testing import CliRunner
@@ -50,6 +51,23 @@ def test_one_system_has_its_mean_and_interval_as_metrics(systems, assert_same, c
     assert_frame_equal(rk.Comparison.from_json(content).means, one.means)
     scores = artifact(client, run.info.run_id, "rankeval/comparison/evaluations/ltr_at_2.parquet", tmp_path)
     assert_same(from_bytes(scores), systems["ltr@2"])
+
+
+def test_releases_are_one_column_of_the_table_of_runs(systems):
+    """Each against the one before; the names are parameters, and the comparison comes back whole."""
+    names = list(systems)
+    pairs = [(old, new) for old in names for new in names if old != new]
+    compared = {pair: rk.compare({name: systems[name] for name in pair}, baseline=pair[0]) for pair in pairs}
+    runs = {pair: rkm.log_comparison(one).run_id for pair, one in compared.items()}
+    found = mlflow.search_runs().set_index("run_id")
+    metrics = {name for name in found if name.startswith("metrics.")}
+    assert len(metrics) == 4 * 3, "four of each measure, and none of each pair"
+    for (old, new), run_id in runs.items():
+        row, table = found.loc[run_id], compared[old, new].table
+        assert (row["params.baseline"], row["params.system"]) == (old, new)
+        assert row["metrics.difference/nDCG_at_10"] == table["difference"].iloc[0]
+        assert row["metrics.difference/nDCG_at_10_ci_low"] == table["ci_low_adjusted"].iloc[0]
+        assert_frame_equal(rkm.load_comparison(run_id).table, table)
 
 
 def test_p_values_that_are_not_given_are_not_logged(comparison, client):
