@@ -72,7 +72,7 @@ class Layout(NamedTuple):
     def exchanged(self, key: Ints) -> Ints:
         """Return the low bits of keys with position and code in each other's place, as in `turned`."""
         turned: Ints = key & np.int64((1 << self.code_bits) - 1)
-        turned <<= np.int64(self.position_bits)  # in place: a new page of memory costs more than its rows (bench_columns)
+        turned <<= np.int64(self.position_bits)  # in place: a new page of memory costs more (bench_columns)
         turned |= self.position(key)
         return turned
 
