@@ -85,7 +85,7 @@ def test_every_spelling_is_one_value(spelling, canonical):
     [
         ("nDGC@10", UnknownName, r"did you mean 'nDCG@10'"),
         ("precison@5", UnknownName, "did you mean"),
-        ("TopDocs", UnknownName, "unknown measure 'TopHits'; there are"),  # not "did you mean 'OPA'"
+        ("TopDocs", UnknownName, "unknown measure 'TopDocs'; there are"),  # not "did you mean 'OPA'"
         ("P(rell=2)@5", UnknownName, "did you mean 'rel'"),
         ("official", AmbiguousName, "several measures"),
         ("P.5,10", AmbiguousName, "several measures"),
