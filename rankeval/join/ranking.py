@@ -71,8 +71,10 @@ class Layout(NamedTuple):
 
     def exchanged(self, key: Ints) -> Ints:
         """Return the low bits of keys with position and code in each other's place, as in `turned`."""
-        code = key & np.int64((1 << self.code_bits) - 1)
-        return code << np.int64(self.position_bits) | self.position(key)
+        turned: Ints = key & np.int64((1 << self.code_bits) - 1)
+        turned <<= np.int64(self.position_bits)  # in place: a new page of memory costs more (bench_columns)
+        turned |= self.position(key)
+        return turned
 
     def position(self, key: Ints) -> Ints:
         """Return the position in its query of each key's row."""

@@ -522,29 +522,18 @@ class Measure:
                 "Qrels.read(path, format='ndeval'), or give Qrels(..., aspect=...)"
             )
         expected, parameters, columns = self.family.expected, dict(self.parameters), self.columns
-        kernel = reading(self.family.kernel, columns)
+        kernel = _reading(self.family.kernel, columns)
         if expected in (None, "kernel") or not (judged.has_open_ties or (columns and len(judged.ties.start))):
             return kernel(judged, **parameters)
         if isinstance(expected, str):
             hits = {"rel": self.family.defaults["rel"], **parameters}["rel"] if expected == "orders of hits" else None
             return over_orders(kernel, judged, parameters, rel=hits, columns=columns.values())
-        return reading(expected, columns)(judged, **parameters)
+        return _reading(expected, columns)(judged, **parameters)
 
 
-def reading(kernel: Kernel, columns: Mapping[str, str]) -> Kernel:
-    """Return a kernel that takes columns, given by argument, from the chunk that it is called with.
-
-    Parameters
-    ----------
-    kernel : callable
-        The kernel of a measure.
-    columns : mapping of str to str
-        As `Measure.columns`.
-    """
-    if not columns:
-        return kernel
-
+def _reading(kernel: Kernel, columns: Mapping[str, str]) -> Kernel:
+    # Orders of tied rows are chunks of their own, with columns of their own.
     def read(judged: Judged, **parameters: Any) -> NDArray[np.float64]:
         return kernel(judged, **parameters | {argument: judged.columns[name] for argument, name in columns.items()})
 
-    return read
+    return read if columns else kernel
