@@ -213,7 +213,7 @@ def test_scores_come_by_the_response_method(ltr):
     with pytest.raises(InvalidInput, match="has no predict_proba"):
         by_grade(Ridge().fit(ltr.X, ltr.y), ltr.X, ltr.y, qid=ltr.qid)
     svc = LinearSVC().fit(ltr.X, ltr.y)
-    with pytest.raises(InvalidInput, match="4 scores a row"):
+    with pytest.raises(InvalidInput, match="expected one number a row, found an array of shape"):
         rk.make_scorer("AP", response_method="decision_function")(svc, ltr.X, ltr.y, qid=ltr.qid)
     assert decision(svc, ltr.X, ltr.y, qid=ltr.qid) == rk.make_scorer("AP")(svc, ltr.X, ltr.y, qid=ltr.qid)
 
