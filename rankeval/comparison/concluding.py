@@ -306,7 +306,7 @@ def comparison_of_one(name: str, evaluation: Evaluation, *, alpha: float = 0.05)
     >>> import rankeval as rk
     >>> ev = rk.evaluate([1, 0, 0, 1, 1, 0], [2, 1, 2, 1, 2, 1], qid=[1, 1, 2, 2, 3, 3], measures="RR")
     >>> comparison_of_one("final", ev).headline
-    'final: RR 0.8333 [95% interval 0.1162 to 1.5504], on 3 queries.'
+    'final: RR 0.8333 [95% interval 0.1162 to 1.0000], on 3 queries.'
     """
     if not evaluation.n_queries:
         raise InvalidInput(f"{name!r} has no scored query, so it has no mean")
