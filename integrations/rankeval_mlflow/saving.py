@@ -365,10 +365,11 @@ def categories(ranker: Any, X: Any) -> dict[str, Any]:
     if hasattr(ranker, "best_estimator_"):
         return categories(ranker.best_estimator_, X)
     known: dict[str, Any] = ranker.categories_ if isinstance(ranker, QueryRanker) else category_columns.categories_of(X)
-    if known and boosters.library(ranker) == "xgboost":
+    booster = ranker.get_booster() if known and hasattr(ranker, "get_booster") else None
+    if hasattr(booster, "get_categories"):  # from XGBoost 3.1 on
         import pandas as pd
 
-        own = ranker.get_booster().get_categories(export_to_arrow=True).to_arrow()
+        own = booster.get_categories(export_to_arrow=True).to_arrow()
         known = {name: pd.CategoricalDtype(values.to_pandas()) for name, values in own if values is not None}
     if known and X is None:
         problem = f"the ranker was fitted with categories in {next(iter(known))!r}, and they are served by column names"

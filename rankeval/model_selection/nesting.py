@@ -39,21 +39,23 @@ def last_of(estimator: Any) -> Any:
 
 
 def keeps_unknown(estimator: Any) -> bool:
-    """Return whether an estimator is to see categories that training had not; they are missing for all others.
+    """Return whether an estimator may see categories that training had not. With XGBoost inside they must be missing.
 
-    CatBoost has a rule for them, and the steps of a Pipeline may have one. XGBoost 3 takes an unknown category for the
-    known one that is next in its order, and raises only if there is none.
+    XGBoost 3 takes an unknown category for the known one that is next in its order, and raises only if there is none.
+    The other libraries, and the steps of a Pipeline before an XGBoost without categories, have rules of their own.
 
     Parameters
     ----------
     estimator : object
         Any estimator.
     """
+    params = estimator.get_params() if hasattr(estimator, "get_params") else {}
+    if "xgboost" not in map(boosters.library, (estimator, *params.values())):
+        return True
     last = last_of(estimator)
-    if boosters.library(last) == "xgboost":
-        encoded = last.__sklearn_is_fitted__() and "c" not in (last.get_booster().feature_types or ())
-        return last is not estimator and encoded
-    return last is not estimator or boosters.library(last) == "catboost"
+    if last is estimator or boosters.library(last) != "xgboost" or not last.__sklearn_is_fitted__():
+        return False
+    return "c" not in (last.get_booster().feature_types or ())
 
 
 def check_estimator(estimator: Any) -> None:

@@ -84,7 +84,7 @@ class QueryRanker(BaseEstimator):  # type: ignore[misc]
         As in scikit-learn, without the column of ids.
     categories_ : dict of str to CategoricalDtype
         The categories of each column of pandas' or polars' categories. `predict` codes columns by them, texts too.
-        Unknown ones are missing values, but CatBoost and the steps of a Pipeline get them as they are.
+        Unknown ones are left to the library. XGBoost gets missing values: it would take them for known ones.
     classes_, coef_, feature_importances_
         Those of the fitted estimator, if it has them; importances of CatBoost are by change of the prediction.
 
