@@ -229,7 +229,7 @@ def _exploratory(batch: Batch, standing: Standing, history: History) -> str:
             f"this is the result of {n_looks} looks at {plan.collection!r}, the later ones chosen after the first was "
             f"seen. {_inflation(batch, history, n_looks)}"
         )
-    return f"exploratory: {reason}. No p-value can be adjusted for that: confirm on queries that nobody looked at (fresh=True)"
+    return f"exploratory: {reason}. No p-value can be adjusted for that: confirm on queries nobody saw (fresh=True)"
 
 
 def _inflation(batch: Batch, history: History, n_looks: int) -> str:
