@@ -82,8 +82,7 @@ def send(
         experiment_id=experiment_id,
         experiment_name=experiment_name,
     )
-    context = {} if run_id else run_context()
-    return deliver(Payload(target, node, now_ms(), context, model_id, model_version))
+    return deliver(Payload(target, node, now_ms(), run_context(), model_id, model_version))
 
 
 def _experiment() -> tuple[str | None, str | None]:
@@ -482,10 +481,12 @@ def log_ranker(
         Name of the model.
     X : RankingData, array, sparse matrix or frame of shape (n_rows, n_features), optional
         Rows to rank, such as those of ``fit``. From them the signature is inferred, by which a served model puts
-        columns in order and leaves others out, such as ``qid``; and the saved model must give the same scores.
-        Without X, and with a column of pandas' categories, there is no signature. Then a model of LightGBM or CatBoost
-        takes columns by their place, not by name: a frame in another order than that of ``fit`` gets other scores, and
-        no error. So does any MLflow model of these libraries without a signature.
+        columns in order and leaves others out, such as ``qid``; and the saved model must give the same scores. The
+        first three rows are kept as the input example, which everybody sees who sees the model. Columns of categories
+        are coded by the categories of ``fit``, from texts too; if the ranker is no QueryRanker, by those of X.
+        Without X there is no signature. Then a model of LightGBM or CatBoost takes columns by their place, not by name:
+        a frame in another order than that of ``fit`` gets other scores, and no error. So does any MLflow model of these
+        libraries without a signature.
     run_id : str, optional
         The run to write to. By default the active run, else a new run that is ended.
     registered_model_name : str, optional
@@ -500,8 +501,8 @@ def log_ranker(
     ------
     InvalidInput
         If MLflow does not take the name for a model; the ranker is not fitted, cannot predict without rankeval, or
-        would give other scores once loaded; or X has whole numbers with missing values (pandas' Int64), for which
-        MLflow has no type.
+        would give other scores once loaded; X has whole numbers with missing values (pandas' Int64), for which MLflow
+        has no type; or there are categories, and no X, or they are no texts, numbers or truth values.
     TrackingError
         If the store cannot be reached or refuses. Everything is kept on disk, and the message says how to send it. A
         model that is logged but could not be registered is named.

@@ -74,7 +74,7 @@ from rankeval.collection.data import RankingData, take_rows
 from rankeval.errors import InvalidInput
 from rankeval.evaluation.responses import responses
 from rankeval.model_selection import boosters, category_columns
-from rankeval.model_selection.nesting import features_for
+from rankeval.model_selection.nesting import features_for, keeps_unknown
 from rankeval.model_selection.query_ids import n_rows
 from rankeval.model_selection.scorers import as_fitted
 from rankeval_mlflow import served_ranker
@@ -183,9 +183,8 @@ def _without(value: Any, name: str) -> Any:
         return copied
     if name in _ONLY_FOR_FIT and type(value).__module__.partition(".")[0] == "rankeval":
         return None
-    if isinstance(value, type) or not (hasattr(value, "get_params") and hasattr(value, "__dict__")):
-        return value
-    if boosters.library(value):
+    plain = not (hasattr(value, "get_params") and hasattr(value, "__dict__"))
+    if isinstance(value, type) or plain or boosters.library(value):
         return value
     state = {key: _without(one, key) for key, one in vars(value).items()}
     if _same(state.values(), vars(value).values()):
@@ -317,6 +316,10 @@ def features(estimator: Any, X: Any) -> Any:
     """
     if hasattr(X, "columns") and hasattr(X, "to_pandas"):
         return X.to_pandas()
+    if hasattr(X, "tocsr"):  # MLflow has no signature of SciPy's sparse arrays
+        from scipy.sparse import csr_matrix
+
+        return csr_matrix(X)
     return X if hasattr(X, "iloc") else features_for(estimator, X)
 
 
@@ -350,7 +353,7 @@ def categories(ranker: Any, X: Any) -> dict[str, Any]:
     Parameters
     ----------
     ranker : object
-        A fitted ranker. A QueryRanker knows them; for others those of X are taken.
+        A fitted ranker. A QueryRanker and XGBoost know them; for others those of X are taken.
     X : array, sparse matrix or frame of shape (n_rows, n_features), or None
         The rows.
 
@@ -362,6 +365,12 @@ def categories(ranker: Any, X: Any) -> dict[str, Any]:
     if hasattr(ranker, "best_estimator_"):
         return categories(ranker.best_estimator_, X)
     known: dict[str, Any] = ranker.categories_ if isinstance(ranker, QueryRanker) else category_columns.categories_of(X)
+    booster = ranker.get_booster() if known and hasattr(ranker, "get_booster") else None
+    if hasattr(booster, "get_categories"):  # from XGBoost 3.1 on
+        import pandas as pd
+
+        own = booster.get_categories(export_to_arrow=True).to_arrow()
+        known = {name: pd.CategoricalDtype(values.to_pandas()) for name, values in own if values is not None}
     if known and X is None:
         problem = f"the ranker was fitted with categories in {next(iter(known))!r}, and they are served by column names"
         raise InvalidInput(problem, argument="X", remedy="give X, some rows of fit")
@@ -387,19 +396,20 @@ def saved(ranker: Any, name: str = "ranker", *, X: Any = None) -> SavedModel:
     name : str
         Name of the model.
     X : RankingData, array, sparse matrix or frame of shape (n_rows, n_features), optional
-        Rows to rank, such as those of `fit`. The signature is inferred from the first of them, and the saved model is
-        checked on them. A column "qid" is left out unless the ranker was fitted with it.
+        Rows to rank, such as those of `fit`. The signature is inferred from the first of them, the saved model is
+        checked on them, and three are its input example. A column "qid" is left out unless the ranker was fitted with
+        it.
 
     Raises
     ------
     InvalidInput
-        If the ranker is not fitted, needs rankeval to predict, or is refused by its flavour; or if the saved model
-        gives other scores than the ranker for the rows of X.
+        If the ranker is not fitted, needs rankeval to predict, or is refused by its flavour; if the saved model gives
+        other scores than the ranker for the rows of X; or if categories cannot be sent as JSON.
     """
     X = X.X if isinstance(X, RankingData) else X
     inner = bare(ranker)
     # MLflow's inference reads each cell in Python: 5 seconds for a million.
-    few = (
+    few: Any = (
         None if X is None else features(inner, as_fitted(inner, take_rows(X, np.arange(min(CHECKED_ROWS, n_rows(X))))))
     )
     scores = None if few is None else responses(ranker, few)
@@ -478,20 +488,18 @@ def _write(inner: Any, path: Path, known: Mapping[str, Any], beside: dict[str, A
 
 
 def _name_loader(inner: Any, path: Path, flavor: str, known: Mapping[str, Any]) -> None:
-    kept = {name: (kind.categories, kind.ordered) for name, kind in known.items()}
     settings = {
         "flavor": flavor,
         "gives_classes": gives_classes(inner),
-        # XGBoost alone raises if a category is unknown.
-        "unknown_as_missing": boosters.library(inner) == "xgboost",
+        "keep_unknown": keeps_unknown(inner),
         "categories": {
             name: {
-                "categories": values.tolist(),
+                "categories": kind.categories.tolist(),
                 # XGBoost asks for whole numbers of the same width.
-                "dtype": None if values.inferred_type == "string" else str(values.dtype),
-                "ordered": ordered,
+                "dtype": None if kind.categories.inferred_type == "string" else str(kind.categories.dtype),
+                "ordered": kind.ordered,
             }
-            for name, (values, ordered) in kept.items()
+            for name, kind in known.items()
         },
     }
     (path / served_ranker.SETTINGS).write_text(json.dumps(settings, indent=1))

@@ -34,7 +34,7 @@ class ServedRanker:
 
         self.model = model
         self.gives_classes = settings["gives_classes"]
-        self.unknown_as_missing = settings["unknown_as_missing"]
+        self.keep_unknown = settings["keep_unknown"]
         self.known = {
             name: pd.CategoricalDtype(pd.Index(kind["categories"], dtype=kind["dtype"]), kind["ordered"])
             for name, kind in settings["categories"].items()
@@ -44,7 +44,7 @@ class ServedRanker:
         """Return one score a row; higher ranks first."""
         if self.known:
             columns = importlib.import_module("category_columns")
-            rows = columns.coded(rows, self.known, unknown_as_missing=self.unknown_as_missing)
+            rows = columns.coded(rows, self.known, keep_unknown=self.keep_unknown)
         inner = self.model
         if not self.gives_classes:
             return inner.predict(rows)

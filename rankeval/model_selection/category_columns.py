@@ -20,10 +20,10 @@ def categories_of(X: Any) -> dict[str, Any]:
     return {name: kind for name, kind in X.dtypes.items() if hasattr(kind, "categories")} if hasattr(X, "iloc") else {}
 
 
-def coded(X: Any, known: Mapping[str, Any], *, unknown_as_missing: bool) -> Any:
+def coded(X: Any, known: Mapping[str, Any], *, keep_unknown: bool) -> Any:
     """Return a pandas frame whose columns of categories have the categories of training, in their order.
 
-    LightGBM and XGBoost refuse texts, and XGBoost refuses categories in a wider type or that it does not know.
+    LightGBM and XGBoost refuse texts, and XGBoost refuses whole numbers of another width.
 
     Parameters
     ----------
@@ -31,19 +31,18 @@ def coded(X: Any, known: Mapping[str, Any], *, unknown_as_missing: bool) -> Any:
         The rows; an array or sparse matrix is returned as it is.
     known : mapping of str to CategoricalDtype
         From `categories_of` of the rows of training.
-    unknown_as_missing : bool
-        Whether unknown categories become missing values. Otherwise they stand behind the known ones, and the library
-        decides.
+    keep_unknown : bool
+        Whether unknown categories stand behind the known ones. Otherwise they become missing values.
     """
     if not known or not hasattr(X, "iloc"):
         return X
     frame = X.copy(deep=False)
     for name, kind in known.items():
-        frame[name] = _coded(X[name], kind, unknown_as_missing)
+        frame[name] = _coded(X[name], kind, keep_unknown)
     return frame
 
 
-def _coded(column: Any, kind: Any, unknown_as_missing: bool) -> Any:
+def _coded(column: Any, kind: Any, keep_unknown: bool) -> Any:
     import pandas as pd
 
     # Types are equal if the categories have another order or width.
@@ -55,7 +54,7 @@ def _coded(column: Any, kind: Any, unknown_as_missing: bool) -> Any:
     elif categories.inferred_type in {"integer", "floating"}:
         values = pd.to_numeric(values, errors="coerce")  # a column with a missing value comes as floats
     others = pd.Index(values[values.notna() & ~values.isin(categories)].unique())
-    if len(others) and not unknown_as_missing:  # nothing would change the type of whole numbers
+    if len(others) and keep_unknown:  # nothing would change the type of whole numbers
         categories = categories.append(others)
     codes = categories.get_indexer(pd.Index(values))
     return pd.Series(pd.Categorical.from_codes(codes, categories, ordered=kind.ordered), index=column.index)

@@ -38,6 +38,26 @@ def last_of(estimator: Any) -> Any:
     return estimator
 
 
+def keeps_unknown(estimator: Any) -> bool:
+    """Return whether an estimator may see categories that training had not. With XGBoost inside they must be missing.
+
+    XGBoost 3 takes an unknown category for the known one that is next in its order, and raises only if there is none.
+    The other libraries, and the steps of a Pipeline before an XGBoost without categories, have rules of their own.
+
+    Parameters
+    ----------
+    estimator : object
+        Any estimator.
+    """
+    params = estimator.get_params() if hasattr(estimator, "get_params") else {}
+    if "xgboost" not in map(boosters.library, (estimator, *params.values())):
+        return True
+    last = last_of(estimator)
+    if last is estimator or boosters.library(last) != "xgboost" or not last.__sklearn_is_fitted__():
+        return False
+    return "c" not in (last.get_booster().feature_types or ())
+
+
 def check_estimator(estimator: Any) -> None:
     """Raise before anything is fitted if an estimator cannot be fitted to queries.
 

@@ -84,7 +84,7 @@ class QueryRanker(BaseEstimator):  # type: ignore[misc]
         As in scikit-learn, without the column of ids.
     categories_ : dict of str to CategoricalDtype
         The categories of each column of pandas' or polars' categories. `predict` codes columns by them, texts too.
-        Unknown ones are left to the library, and are missing values for XGBoost, which would raise.
+        Unknown ones are left to the library. XGBoost gets missing values: it would take them for known ones.
     classes_, coef_, feature_importances_
         Those of the fitted estimator, if it has them; importances of CatBoost are by change of the prediction.
 
@@ -248,10 +248,7 @@ class QueryRanker(BaseEstimator):  # type: ignore[misc]
         ValueError
             If X has other features than in `fit`.
         """
-        check_is_fitted(self, "estimator_")
-        features = self._features(X, reset=False)
-        with threads.few(self.estimator_, features):
-            return responses(self.estimator_, features)
+        return self._asked(X, responses)
 
     # scikit-learn has no types, nor has its decorator.
     @available_if(_if_inner_has("predict_proba"))  # type: ignore[untyped-decorator]
@@ -268,7 +265,7 @@ class QueryRanker(BaseEstimator):  # type: ignore[misc]
         ndarray of shape (n_rows, n_classes)
             Probabilities, in the order of ``classes_``.
         """
-        return self._response(X, "predict_proba")
+        return self._asked(X, lambda estimator, features: estimator.predict_proba(features))
 
     # As above.
     @available_if(_if_inner_has("decision_function"))  # type: ignore[untyped-decorator]
@@ -285,7 +282,7 @@ class QueryRanker(BaseEstimator):  # type: ignore[misc]
         ndarray of shape (n_rows,) or (n_rows, n_classes)
             Confidences.
         """
-        return self._response(X, "decision_function")
+        return self._asked(X, lambda estimator, features: estimator.decision_function(features))
 
     def score(
         self,
@@ -343,20 +340,19 @@ class QueryRanker(BaseEstimator):  # type: ignore[misc]
         """The classes of the fitted estimator, if it has them."""
         return self.estimator_.classes_
 
-    def _response(self, X: Any, method: str) -> NDArray[np.float64]:
+    def _asked(self, X: Any, ask: Callable[[Any, Any], NDArray[np.float64]]) -> NDArray[np.float64]:
         check_is_fitted(self, "estimator_")
         features = self._features(X, reset=False)
         with threads.few(self.estimator_, features):
-            found: NDArray[np.float64] = getattr(self.estimator_, method)(features)
-        return found
+            return ask(self.estimator_, features)
 
     def _features(self, X: Any, *, reset: bool) -> Any:
         features = features_for(self.estimator, X)
         validate_data(self, features, reset=reset, skip_check_array=True)
         if reset:
             self.categories_ = categories_of(features)
-        # XGBoost alone raises if a category is unknown.
-        return coded(features, self.categories_, unknown_as_missing=boosters.library(self.estimator) == "xgboost")
+        estimator = getattr(self, "estimator_", self.estimator)
+        return coded(features, self.categories_, keep_unknown=nesting.keeps_unknown(estimator))
 
     def _ids(self, X: Any, y: Any, qid: Any, group: Any, **beside: Any) -> NDArray[Any] | None:
         with stopping():

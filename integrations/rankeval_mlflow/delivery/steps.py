@@ -26,6 +26,7 @@ import posixpath
 import tempfile
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -312,7 +313,8 @@ class Steps:
         run = given or self._own_run(place, node, experiment_id, parent)
         run_id, experiment_id = run.info.run_id, run.info.experiment_id
         complete = with_piece(run, node)
-        model_ids = self.models.made(place, node, run_id, experiment_id)
+        told = tuple(replace(model, tags={**self.payload.context, **model.tags}) for model in node.models)
+        model_ids = self.models.made(place, replace(node, models=told), run_id, experiment_id)
         linked = self.payload.model_id if place == "0" and self.payload.model_id else next(iter(model_ids), None)
         digests = shown_digests(run, node.datasets)
         self._inputs(run_id, place, node, digests)

@@ -21,11 +21,11 @@ from catboost import CatBoostRanker
 from lightgbm import LGBMRanker
 from servers.tracking import free_port
 from sklearn.compose import make_column_transformer
-from sklearn.ensemble import HistGradientBoostingRegressor
+from sklearn.ensemble import HistGradientBoostingRegressor, VotingRegressor
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder
+from sklearn.preprocessing import FunctionTransformer, OneHotEncoder
 from xgboost import XGBClassifier, XGBRanker
 
 import rankeval as rk
@@ -72,6 +72,7 @@ LIGHT = {**BOOSTED, "verbose": -1, "min_child_samples": 2, "min_data_per_group":
 CAT = {"iterations": 15, "random_seed": 0, "verbose": False, "thread_count": 1, "allow_writing_files": False}
 ROWS = 480
 QID = np.repeat(np.arange(60), 8)
+INDEX = pd.Index(QID, name="qid")
 RNG = np.random.default_rng(5)
 X = pd.DataFrame(
     {
@@ -101,8 +102,7 @@ def searched():
 
 def with_ids(estimator):
     """Fit a Pipeline or search, which finds the queries in the index."""
-    index = pd.Index(QID, name="qid")
-    return estimator.fit(X.set_axis(index), pd.Series(Y, index=index))
+    return estimator.fit(X.set_axis(INDEX), pd.Series(Y, index=INDEX))
 
 
 def light(X, y):
@@ -126,6 +126,23 @@ RANKERS = {
     "lightgbm_alone": (lambda: light(X, Y), light, "predict"),
     "search": (lambda: with_ids(searched()), light, "predict"),
     "xgboost": (lambda: fit(XGBRanker(**BOOSTED)), xgb, "predict"),
+    "xgboost_alone": (lambda: xgb(X, Y), xgb, "predict"),
+    "xgboost_in_steps": (lambda: fit(make_pipeline(FunctionTransformer(), XGBRanker(**BOOSTED))), xgb, "predict"),
+    "xgboost_around": (
+        lambda: with_ids(make_pipeline(FunctionTransformer(), rk.QueryRanker(XGBRanker(**BOOSTED)))),
+        xgb,
+        "predict",
+    ),
+    "xgboost_in_a_vote": (
+        lambda: with_ids(VotingRegressor([("a", rk.QueryRanker(XGBRanker(**BOOSTED)))])),
+        xgb,
+        "predict",
+    ),
+    "xgboost_of_numbers": (
+        lambda: fit(by_name(XGBRanker(**BOOSTED))),
+        lambda X, y: by_name(XGBRanker(**BOOSTED)).fit(X, y, xgbranker__qid=QID),
+        "predict",
+    ),
     "xgboost_classes": (
         lambda: rk.QueryRanker(XGBClassifier(**BOOSTED)).fit(X, Y > 1, qid=QID),
         lambda X, y: XGBClassifier(enable_categorical=True, **BOOSTED).fit(X, y > 1),
@@ -217,9 +234,9 @@ def test_served_scores_are_those_of_the_library_and_of_python(name, models):
 
 @pytest.mark.parametrize("name", RANKERS)
 def test_unknown_categories_are_as_the_library_has_them(name, models):
-    """XGBoost alone raises: there they are missing, as in `QueryRanker.predict`."""
+    """XGBoost takes them for the next in its order or raises: there they are missing, as in `QueryRanker.predict`."""
     rows = X.assign(kind=pd.Categorical(UNKNOWN["kind"], [*X["kind"].cat.categories, "new"]))
-    if name.startswith("xgboost"):
+    if "xgboost" in name and name != "xgboost_of_numbers":
         rows = rows.assign(kind=rows["kind"].cat.set_categories(X["kind"].cat.categories))
     expected = of_library(name, rows)
     assert (expected != of_library(name, X)).any()
@@ -314,6 +331,15 @@ def test_what_json_cannot_send_is_refused():
     with pytest.raises(InvalidInput) as refusal:
         saved(ranker)
     assert refusal.value.argument == "X"
+
+
+@pytest.mark.parametrize("name", ["lightgbm_alone", "xgboost_alone", "lightgbm", "xgboost"])
+def test_a_few_rows_of_x_are_enough(name, models, tmp_path):
+    """Categories that X has not are known all the same: to the QueryRanker, or to the model of the library."""
+    few = X.iloc[[1, 2, 4]].assign(kind=pd.Categorical(X["kind"].astype(object).iloc[[1, 2, 4]]))
+    assert few["kind"].cat.categories.tolist() == ["news", "wiki"]
+    model = mlflow.pyfunc.load_model(written(saved(models[1][name], X=few), tmp_path / name))
+    np.testing.assert_array_equal(np.asarray(model.predict(X), dtype=float), of_library(name, X))
 
 
 def test_a_logged_model_serves_categories_too():

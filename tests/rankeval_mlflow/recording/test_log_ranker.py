@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import mlflow
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
+import scipy.sparse
 from catboost import CatBoostRanker
 from lightgbm import LGBMRanker
 from sklearn.linear_model import Ridge
@@ -46,6 +50,29 @@ def test_it_is_logged_and_loads_and_predicts_the_same(library, table, client):
     run = client.get_run(logged.run.run_id)
     assert run.info.status == "FINISHED"
     assert [output.model_id for output in run.outputs.model_outputs] == [logged.model_id]
+
+
+@pytest.mark.parametrize("kind", [np.asarray, scipy.sparse.csr_matrix, scipy.sparse.csr_array, pl.from_pandas])
+def test_the_input_example_is_three_rows(kind, table):
+    """Of any kind of X, as a request may have them."""
+    X, y = table
+    rows = kind(X.drop(columns="qid"))
+    logged = rkm.log_ranker(rk.QueryRanker(Ridge()).fit(rows, y, qid=X["qid"]), X=rows)
+    example = mlflow.pyfunc.load_model(logged.model_uri).input_example
+    plain = example.toarray() if scipy.sparse.issparse(example) else np.asarray(example)
+    np.testing.assert_array_equal(plain, X.drop(columns="qid").to_numpy()[:3])
+
+
+@pytest.mark.parametrize("in_run", [False, True])
+def test_a_model_says_who_logged_it(in_run, table, client):
+    """User and source, as of a model that MLflow logs itself, in a run of its own and in an active one."""
+    X, y = table
+    with mlflow.start_run() if in_run else contextlib.nullcontext():
+        logged = rkm.log_ranker(rk.QueryRanker(Ridge()).fit(X, y))
+        own = mlflow.sklearn.log_model(Ridge(), name="own", serialization_format="cloudpickle")
+    tags, theirs = (client.get_logged_model(one.model_id).tags for one in (logged, own))
+    assert {"mlflow.user", "mlflow.source.name", "mlflow.source.type"} <= theirs.keys()
+    assert theirs.items() <= tags.items()
 
 
 def test_evaluations_are_linked_by_the_id(table, client):
