@@ -30,7 +30,7 @@ def test_what_is_kept_comes_back(tuned, tmp_path):
     np.testing.assert_array_equal(one.predictions, other.predictions)
     np.testing.assert_array_equal(one.evaluation.scores, other.evaluation.scores)
     assert one.splits == other.splits
-    assert found.dev.name == "renamed"
+    assert found.validation.evaluation.name == "renamed"
     np.testing.assert_array_equal(tuned.scores, found.scores)
     assert (found.params, found.seconds, found.n_iterations) == ({"alpha": 1.0}, 1.5, 4)
     assert read_packed(tmp_path / "kept", "a/host") == b"model"
