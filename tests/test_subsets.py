@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import re
 
 import numpy as np
@@ -420,17 +421,29 @@ def test_an_attribute_is_given_by_row_where_the_rows_of_a_query_agree():
     both = ev.slices(shuffled.set_index("q")[["length", "day"]])
     assert both["n_queries"].sum() == 12
     assert ev.subset((log.length == "long").set_axis(log.q)).n_queries == (LENGTH == "long").sum()
+    loaded = pickle.loads(pickle.dumps(ev))
+    names = {"qid": "q", "relevance": "y", "score": "s"}
+    for system, of_rows in ((ev, log), (rk.evaluate(shuffled, **names, measures="RR"), shuffled)):
+        for by in (of_rows.length, of_rows.length.to_numpy(), of_rows.length.tolist(), of_rows[["length"]]):
+            assert system.slices(by).reset_index(drop=True).equals(wanted)  # rows 0 to 11 have ids among the queries
+    part = ev.subset(range(6))
+    assert part.slices(log.length)["n_queries"].sum() == 6
+    by_id = pd.Series(LENGTH.to_numpy()).reindex(range(35, -1, -1))  # as many ids as rows
+    assert ev.slices(by_id).reset_index(drop=True).equals(wanted)
     with pytest.raises(QueryIdError, match=r"else by\.set_axis\(qid\) by their queries"):
-        ev.slices(log.length)  # rows 0 to 11 have ids among the queries
+        loaded.slices(log.length)
     with pytest.raises(QueryIdError, match=r"else queries\.set_axis\(qid\) by their queries"):
         ev.subset(log.length == "long")
     other = rk.evaluate(log.y, -log.s, qid=log.q, measures="RR")
+    assert {"0", "1"} <= {*rk.compare({"one": ev, "other": other}, by=log.day).table["day"]}
     with pytest.raises(QueryIdError, match=r"else by\.set_axis\(qid\) by their queries"):
-        rk.compare({"one": ev, "other": other}, by=log.length)
+        rk.compare({"one": loaded, "other": pickle.loads(pickle.dumps(other))}, by=log.length)
     assert ev.slices(pd.Series(["x"] * 40)).n_queries.tolist() == [12]  # of 40 queries, by their ids 0 to 39
     with pytest.raises(QueryIdError, match="query 1 has several values") as caught:
         ev.slices(log.length.set_axis(log.q).where(np.arange(36) != 3, "odd"))
     assert caught.value.argument == "by"
+    with pytest.raises(QueryIdError, match="query 1 has several values"):
+        ev.slices(log.length.where(np.arange(36) != 3, "odd"))
 
 
 def test_counts_and_several_attributes_give_slices():

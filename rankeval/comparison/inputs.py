@@ -446,7 +446,8 @@ def slices_by(by: Any, queries: pd.Index[Any], systems: Mapping[str, Scores]) ->
     ):
         problem = "values without query ids go by position, and these systems have no common order of queries"
         raise InvalidInput(problem, argument="by", remedy="give a Series or mapping by query id")
-    values, places = slices_of(by, ids, counts)
+    rows = next((each.facts.rows for each in evaluations.values() if each.facts.rows is not None), None)
+    values, places = slices_of(by, ids, counts, rows)
     if max(map(len, places)) < LEAST_QUERIES:
         raise InvalidInput(
             f"no slice has {LEAST_QUERIES} queries or more, so none could be tested: found {len(places)} slices of "

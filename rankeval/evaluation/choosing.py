@@ -154,9 +154,7 @@ def by_query(values: Values, queries: NDArray[Any], n_rows: int, what: str) -> V
         if wrong:
             raise QueryIdError(problem, argument=what, remedy=remedy)
     if index.has_duplicates:  # a value for each row
-        numbers = values.groupby(level=0, sort=False).nunique(dropna=False)
-        uneven = numbers.index[np.any(numbers.to_numpy().reshape(len(numbers), -1) > 1, axis=1)].tolist()
-        if uneven:
+        if uneven := _uneven(values):
             problem, remedy = f"query {shown(uneven[0])} has several values", "give one value for each query"
             raise QueryIdError(problem, argument=what, remedy=remedy)
         values = values[~index.duplicated()]
@@ -185,7 +183,9 @@ UNNAMED = "slice"
 """The name of an attribute that has none."""
 
 
-def slices_of(by: Any, queries: NDArray[Any], counts: Mapping[str, Ints]) -> tuple[pd.Index[Any], list[Ints]]:
+def slices_of(
+    by: Any, queries: NDArray[Any], counts: Mapping[str, Ints], rows: Any = None
+) -> tuple[pd.Index[Any], list[Ints]]:
     """Return the values of an attribute, ascending, and the places of the queries with each of them.
 
     Parameters
@@ -196,6 +196,8 @@ def slices_of(by: Any, queries: NDArray[Any], counts: Mapping[str, Ints]) -> tup
         The ids of the evaluation.
     counts : mapping of str to ndarray of shape (n_queries,)
         The numbers that a name stands for; empty if they are not known.
+    rows : array of shape (n_rows,), optional
+        The query of each evaluated row, by which an attribute by row is read.
 
     Returns
     -------
@@ -210,6 +212,8 @@ def slices_of(by: Any, queries: NDArray[Any], counts: Mapping[str, Ints]) -> tup
     import pandas as pd
 
     n_rows = int(counts["retrieved"].sum()) if counts else 0
+    if rows is not None and len(queries) < len(rows) and np.shape(by)[:1] == (len(rows),):
+        by = _by_row(by, rows)
     if isinstance(by, Mapping):
         by = pd.Series(list(by.values()), index=id_index(by.keys()), dtype=None if by else object)
     if isinstance(by, pd.DataFrame):
@@ -242,6 +246,25 @@ def slices_of(by: Any, queries: NDArray[Any], counts: Mapping[str, Ints]) -> tup
         raise InvalidInput(problem, argument="by", remedy="give numbers, texts or categories") from None
     order = np.argsort(number, kind="stable")
     return values, np.split(order, np.cumsum(np.bincount(number, minlength=len(values)))[:-1])
+
+
+def _by_row(by: Any, rows: Any) -> Any:
+    """Index an attribute by the queries of the rows, unless its own index is one of queries."""
+    import pandas as pd
+
+    if getattr(by, "ndim", 1) == 2 and "qid" in by:
+        return by
+    values = by if index_of(by) is not None else pd.Series(list(by), name=getattr(by, "name", None))
+    moved = values.set_axis(id_index(rows.to_pylist() if hasattr(rows, "to_pylist") else rows))
+    # Of ids that are numbers, those of rows may be among them: the rows of a query agree where it is by row.
+    is_plain = values.index.equals(pd.RangeIndex(len(values)))
+    return moved if is_plain or _uneven(moved) is None else by
+
+
+def _uneven(values: Values) -> Any:
+    """Return a list with the first query whose rows differ; None if there is none."""
+    numbers = values.groupby(level=0, sort=False).nunique(dropna=False)
+    return numbers.index[np.any(numbers.to_numpy().reshape(len(numbers), -1) > 1, axis=1)].tolist()[:1] or None
 
 
 def labels_of(

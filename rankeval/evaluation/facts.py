@@ -97,6 +97,8 @@ class QueryFacts:
     n_folds : int, default 0
         Number of folds whose held-out queries are scored here, each by a model of its own; 0 if these are not scores of
         a cross-validation. `rankeval.compare` notes that a test over several folds is approximate.
+    rows : array of shape (n_rows,), optional
+        The query of each evaluated row, as it was given: slices by row need it. It is not saved.
     """
 
     query_counts: Mapping[str, Ints]
@@ -111,6 +113,10 @@ class QueryFacts:
     left_out: Mapping[str, int] = field(default_factory=dict)
     whole: Whole | None = None
     n_folds: int = 0
+    rows: Any = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "rows": None}
 
     def part(self, places: Ints | Mask | slice) -> QueryFacts:
         """Return the facts of some of the queries, without what is known of those that are left out."""

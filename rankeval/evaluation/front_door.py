@@ -286,7 +286,7 @@ def evaluate(
     joined = given.refuse_or_join(rules, action="evaluate")
     beside = {} if given.qid is None else {"y_true": truth, "y_score": ranking, "qid": given.qid, "docid": given.docid}
     weight = None if query_weight is None else query_weights(named["query_weight"], joined, beside)
-    return score_joined(joined, asked, weights=weight, name=name or given.name)
+    return score_joined(joined, asked, weights=weight, name=name or given.name, rows=given.qid)
 
 
 def _refuse_mixed(truth: Any, ranking: Any, group: Any, named: dict[str, Any]) -> None:

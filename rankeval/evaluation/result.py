@@ -315,12 +315,13 @@ class Evaluation:
 
         Parameters
         ----------
-        by : Series or mapping by query id, DataFrame, array of shape (n_queries,), or str
-            The attribute. A Series, mapping or DataFrame may have more queries, and a Series or DataFrame a value for
-            each row, equal within a query: ``log.market.set_axis(log.qid)``. A DataFrame has query ids as its index
+        by : Series or mapping by query id, DataFrame, array of shape (n_queries,) or (n_rows,), or str
+            The attribute. A Series, mapping or DataFrame may have more queries. A DataFrame has query ids as its index
             or as a column ``qid``, and gives a row for each combination of its columns. An array goes by position, in
-            the order of ``queries``. A str names one of ``query_counts``. Cut a number with many values into classes
-            first (``pandas.cut``, ``pandas.qcut``).
+            the order of ``queries``. An attribute may also have a value for each evaluated row, equal within a query:
+            ``log.market``, in the order of the rows, or ``log.market.set_axis(log.qid)`` in any other order and for
+            evaluations that were loaded. A str names one of ``query_counts``. Cut a number with many values into
+            classes first (``pandas.cut``, ``pandas.qcut``).
         level : float, optional
             Between 0 and 1: adds the limits of ``ci`` for each mean of each slice. If there are many slices, one is
             likely to look unusual by chance.
@@ -351,7 +352,7 @@ class Evaluation:
         """
         import pandas as pd
 
-        values, places = slices_of(by, self.queries, self.facts.query_counts)
+        values, places = slices_of(by, self.queries, self.facts.query_counts, self.facts.rows)
         parts = [self._part(each) for each in places]
         return pd.DataFrame([_row(part, level) for part in parts], index=values)
 

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -86,9 +87,12 @@ class Unread:
         return dict(zip(READINGS, [self.judged, *self.scores[1:]], strict=True))
 
 
-def score(joined: Joined, asked: Named, *, weights: Floats | None = None, name: str | None = None) -> Evaluation:
-    """Score what is joined, and warn if no query is left. See `score_part`."""
-    return warned_if_empty(score_part(joined, asked, weights=weights, name=name))
+def score(
+    joined: Joined, asked: Named, *, weights: Floats | None = None, name: str | None = None, rows: Any = None
+) -> Evaluation:
+    """Score what is joined, and warn if no query is left. See `score_part`; ``rows`` has the query of each row."""
+    scored = warned_if_empty(score_part(joined, asked, weights=weights, name=name))
+    return replace(scored, facts=replace(scored.facts, rows=rows))
 
 
 def score_part(joined: Joined, asked: Named, *, weights: Floats | None = None, name: str | None = None) -> Evaluation:

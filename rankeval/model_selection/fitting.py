@@ -171,11 +171,14 @@ class FoldScoring:
         The measures by name.
     weight : ndarray of shape (n_rows,), optional
         The weight of each row's query.
+    qid : ndarray of shape (n_rows,), optional
+        The query of each row.
     """
 
     joined: Joined
     asked: Sequence[tuple[str, Measure]]
     weight: NDArray[np.float64] | None = None
+    qid: NDArray[Any] | None = None
 
     @classmethod
     def of(
@@ -185,7 +188,7 @@ class FoldScoring:
         data = task.data
         read = read_columns(data.X, data.y, (one for _, one in asked), columns_by_name(columns))
         given = Given(data.y, np.zeros(len(data)), data.qid, data.docid, read=read)
-        return cls(given.join(convention), asked, task.query_weight)
+        return cls(given.join(convention), asked, task.query_weight, data.qid)
 
     def evaluate(self, rows: Rows, predicted: NDArray[np.float64], name: str | None = None) -> Evaluation:
         """Evaluate the scores of these rows, which are all rows of some queries."""
@@ -204,7 +207,8 @@ class FoldScoring:
             score=values,
             judged=None if all_judged else whole.judged,
         )
-        return score(joined, self.asked, weights=query_weights(self.weight, joined), name=name)
+        weights = query_weights(self.weight, joined)
+        return score(joined, self.asked, weights=weights, name=name, rows=self.qid)
 
 
 @dataclass(frozen=True, eq=False)
