@@ -365,7 +365,7 @@ def categories(ranker: Any, X: Any) -> dict[str, Any]:
     if hasattr(ranker, "best_estimator_"):
         return categories(ranker.best_estimator_, X)
     known: dict[str, Any] = ranker.categories_ if isinstance(ranker, QueryRanker) else category_columns.categories_of(X)
-    booster = ranker.get_booster() if known and hasattr(ranker, "get_booster") else None
+    booster: Any = ranker.get_booster() if known and hasattr(ranker, "get_booster") else None
     if hasattr(booster, "get_categories"):  # from XGBoost 3.1 on
         import pandas as pd
 
