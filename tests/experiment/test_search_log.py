@@ -187,20 +187,20 @@ def test_every_library_learns_from_categories(log):
         assert one.mean()["nDCG@5"] > without.evaluations[name].mean()["nDCG@5"]
 
 
-def test_a_logged_model_scores_texts_as_the_run_did(log, empty_database):
+def test_a_logged_model_scores_texts_as_the_run_did(log, empty_database, monkeypatch, tmp_path):
     """The model of the run, loaded by MLflow, gives the test scores of the run from the columns of the log."""
     import mlflow
 
-    shutil.copy(empty_database, "mlflow.db")
-    result = run_experiment({**changed(), "rankers": TREES, "tracking": {"uri": "sqlite:///mlflow.db"}})
+    uri = f"sqlite:///{tmp_path / 'mlflow.db'}"  # of this test alone: MLflow keeps stores by their addresses
+    shutil.copy(empty_database, tmp_path / "mlflow.db")
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", uri)
+    result = run_experiment({**changed(), "rankers": TREES, "tracking": {"uri": uri}})
     (child,) = result.tracked.children
-    run = mlflow.MlflowClient("sqlite:///mlflow.db").get_run(child.run_id)
-    (output,) = run.outputs.model_outputs
-    mlflow.set_tracking_uri("sqlite:///mlflow.db")
+    (output,) = mlflow.MlflowClient(uri).get_run(child.run_id).outputs.model_outputs
     served = mlflow.pyfunc.load_model(f"models:/{output.model_id}")
     test = log[log["day"] >= "2026-05-01"]
-    rows = test[["brand", "age", "bm25", "price", "market"]]
-    np.testing.assert_array_equal(np.ravel(served.predict(rows)), pd.read_parquet(result.predictions("trees"))["score"])
+    scores = served.predict(test[["brand", "age", "bm25", "price", "market"]])
+    np.testing.assert_array_equal(np.ravel(scores), pd.read_parquet(result.predictions("trees"))["score"])
 
 
 SUSPECTS = {
