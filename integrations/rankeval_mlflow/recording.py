@@ -30,13 +30,14 @@ from rankeval.ledger import discovery
 from rankeval.model_selection.results import CrossValidation, CrossValidations
 from rankeval.tracking import LoggedData, RunRecord, TrackedRun
 from rankeval_mlflow.delivery.addresses import now_ms, run_context, store
+from rankeval_mlflow.delivery.connection import ONCE, environment, is_permanent
 from rankeval_mlflow.delivery.payload import Node, Payload, Target
 from rankeval_mlflow.delivery.sending import deliver
 from rankeval_mlflow.layout import checked_model_name, safe_name
 from rankeval_mlflow.packing.record import cross_validation_node, record_node, several_node
 from rankeval_mlflow.packing.results import comparison_node, described, evaluation_node
 from rankeval_mlflow.parameters import with_estimator
-from rankeval_mlflow.reading.resolving import registered_version
+from rankeval_mlflow.reading.resolving import model_behind, registered_version
 from rankeval_mlflow.saving import saved
 
 if TYPE_CHECKING:
@@ -501,8 +502,20 @@ def _registered(model_id: str, name: str) -> str:
     import mlflow
 
     uri = f"models:/{model_id}"
+
+    def once() -> list[Any]:
+        with environment(ONCE, overriding=True):  # a request that was repeated would make a second version
+            return [mlflow.register_model(uri, name)]
+
     try:
-        return str(mlflow.register_model(uri, name).version)
+        try:
+            made = once()
+        except Exception as error:
+            if is_permanent(error):
+                raise
+            versions = mlflow.MlflowClient().search_model_versions(f"name = '{name}'")
+            made = [one for one in versions if model_behind(one) == model_id] or once()
+        return str(made[0].version)
     except MlflowException as error:
         raise TrackingError(
             f"the model is logged as {uri}, and cannot be registered as {name!r}: {error.message}. "

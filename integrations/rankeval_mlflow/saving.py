@@ -80,6 +80,7 @@ from rankeval.model_selection.scorers import as_fitted
 from rankeval_mlflow import served_ranker
 from rankeval_mlflow.delivery.payload import MLMODEL, SavedModel, without_ids
 from rankeval_mlflow.layout import param_text, safe_names
+from rankeval_mlflow.parameters import shown_text
 
 # Parameters that `predict` does not read. A fitted estimator keeps our splitters and scorers there.
 _ONLY_FOR_FIT = frozenset({"cv", "scoring"})
@@ -443,7 +444,9 @@ def parameters(ranker: Any) -> dict[str, str]:
     if getattr(ranker, "n_iterations_", None) is not None:
         plain["n_iterations"] = ranker.n_iterations_
     names = safe_names({"estimator": None, **plain})
-    return {"estimator": type(inner).__name__} | {names[key]: param_text(value) for key, value in plain.items()}
+    return {"estimator": type(inner).__name__} | {
+        names[key]: param_text(shown_text(key, value)) for key, value in plain.items()
+    }
 
 
 def _files(folder: Path) -> Iterator[Path]:

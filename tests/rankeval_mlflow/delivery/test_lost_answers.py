@@ -54,6 +54,23 @@ def logs(small):
     }
 
 
+def test_a_model_is_registered_once_whichever_answer_is_lost(server, lossy):
+    """MLflow would repeat the request, and so make a second version."""
+    ranker, client = rk.QueryRanker(Ridge()).fit(X, Y, qid=QID), mlflow.MlflowClient(server.uri)
+    mlflow.set_experiment(f"registered {time.time_ns()}")
+    for _ in range(2):  # the first one asks more
+        lossy.lose(0, stays_down=False)
+        assert rkm.log_ranker(ranker, X=X, registered_model_name=f"once {time.time_ns()}").version == "1"
+    asked = [one.split("?")[0] for one in lossy.asked]
+    for call in ("registered-models/create", "model-versions/create"):
+        name, number = f"once {time.time_ns()}", 1 + next(n for n, one in enumerate(asked) if one.endswith(call))
+        lossy.lose(number, stays_down=False)
+        logged = rkm.log_ranker(ranker, X=X, registered_model_name=name)
+        assert lossy.asked[number - 1].endswith(call)
+        found = client.search_model_versions(f"name = '{name}'")
+        assert [(one.version, one.model_id) for one in found] == [(logged.version, logged.model_id)], call
+
+
 def stored(client, experiment_id):
     """Return everything of every run and model but ids and times; what is deleted must have ended."""
     found = []
