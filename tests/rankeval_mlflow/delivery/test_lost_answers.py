@@ -68,7 +68,7 @@ def test_a_model_is_registered_once_whichever_answer_is_lost(server, lossy):
         logged = rkm.log_ranker(ranker, X=X, registered_model_name=name)
         assert lossy.asked[number - 1].endswith(call)
         found = client.search_model_versions(f"name = '{name}'")
-        assert [(one.version, one.model_id) for one in found] == [(logged.version, logged.model_id)], call
+        assert [(one.version, one.source) for one in found] == [(logged.version, f"models:/{logged.model_id}")], call
 
 
 def stored(client, experiment_id):
