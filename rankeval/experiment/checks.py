@@ -166,7 +166,8 @@ def check_experiment(config: ExperimentConfig) -> Checked:
     from rankeval.model_selection.checks import check_measures
 
     with blaming("measures"):
-        check_measures(config.all_measures, config.convention)
+        for _, one in check_measures(config.all_measures, config.convention):
+            one.refuse_lacking(())
     _check_comparison(config)
     checked = _made_of(config)
     predictions = config.directory / "predictions"

@@ -456,8 +456,9 @@ class Measure:
                     found=few(list(known)) if known else "empty",
                     expected=f"the column {name!r}",
                     where=str(self),
-                    remedy=f"give columns={{{name!r}: ...}} with a number for each row, or with the name of a frame's "
-                    "column; judgments and a run have no such rows",
+                    remedy=f"give columns={{{name!r}: ...}} to rankeval.evaluate, a scorer or cross_validate, with a "
+                    "number for each row or the name of a frame's column; judgments and a run, experiment files, plans "
+                    "of a guard and gates have none",
                 )
 
     @property

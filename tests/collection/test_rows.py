@@ -73,6 +73,13 @@ def test_labels_that_repeat_find_no_rows():
     assert caught.value.remedy == "give y_score.to_numpy() if the rows are in the same order"
 
 
+def test_labels_that_are_not_there_are_no_way():
+    """The rows of a log have numbers, and its table of features has query ids."""
+    with pytest.raises(QueryIdError) as caught:
+        rk.evaluate(pd.Series([1, 0], ["a", "b"]), pd.Series([2.0, 1.0]), qid=["q", "q"])
+    assert caught.value.remedy == "give y_score.to_numpy() if the rows are in the same order"
+
+
 def test_a_prediction_without_the_index_of_the_labels_is_refused():
     """`pd.Series(model.predict(X))` is numbered anew: right by position, wrong by label."""
     with pytest.raises(QueryIdError, match="row 0 is 100 in y_true and 0 in y_score"):

@@ -312,6 +312,14 @@ def test_a_check_reads_the_keys_of_categories_slices_and_time(keys, named):
     assert named in str(refused.value)
 
 
+@pytest.mark.usefixtures("log")
+def test_a_measure_of_a_column_is_refused_before_any_look():
+    """A run would spend a look at the test part, and then have no price for the rows."""
+    with pytest.raises(ConfigError, match="a scorer or cross_validate") as refused:
+        check_run(check_config({**changed(), "measures": ["nDCG@10", "Revenue@5(column='price')"]}))
+    assert refused.value.argument == "measures.columns"
+
+
 def test_folds_by_time_need_a_time():
     with pytest.raises(ConfigError, match=r"cv.by_time needs split.time, the column of the times"):
         check_config({**changed(), "split": {}})
