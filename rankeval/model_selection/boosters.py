@@ -195,7 +195,8 @@ def _fit_lightgbm(estimator: Any, rows: TrainingRows, watch: EarlyStopping | Non
     ranks = "group" in takes
     told: dict[str, Any] = {"group": rows.sizes} if ranks else {}
     told |= _row_weight(rows, takes, estimator)
-    told["callbacks"] = [] if rows.position is None else [_positions(rows.position)]
+    callbacks = [] if rows.position is None else [_positions(rows.position)]
+    told |= {"callbacks": callbacks} if callbacks else {}  # a class of somebody's own may not take it
     if watch is None:
         estimator.fit(rows.X, rows.y, **told)
         return None
@@ -214,7 +215,7 @@ def _fit_lightgbm(estimator: Any, rows: TrainingRows, watch: EarlyStopping | Non
         if watch.noted(env.iteration, value) or env.iteration + 1 == env.end_iteration:
             raise lightgbm.EarlyStopException(watch.best_iteration, env.evaluation_result_list)
 
-    told["callbacks"] += [stop]
+    told["callbacks"] = [*callbacks, stop]
     told["eval_metric"] = lambda _, score: (name, watch.value(score), watch.greater_is_better)
     # Its own patience could stop the training before ours does.
     before = estimator.get_params()
