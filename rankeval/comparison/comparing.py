@@ -126,6 +126,8 @@ def compare(
     by : Series or mapping by query id, DataFrame, array or str, optional
         An attribute of the queries, as in `Evaluation.slices`: the systems are then also compared on each of its values
         with 5 queries or more, and ``interaction`` tests whether the differences depend on it. One collection only.
+        Queries without a value are the slice ``nan``, which is tested and corrected for like any other; to leave them
+        out, compare ``evaluation.subset(attribute.notna())`` of each system.
     collection_weights : {"collections", "queries", "inverse_variance"}, default "collections"
         The weights of several collections in the rows over all: equal, by number of queries, or by number of queries
         over the mean variance of the systems' scores within a query.

@@ -45,8 +45,9 @@ _TESTED = (
     '"tied" is not'
 )
 _CORRECTED = (
-    "; the first was chosen by the same scores, so Holm's correction is over all {pairs} pairs of the {rows} rows shown"
+    "; the first was chosen by the same scores, so Holm's correction is over all {pairs} pairs of the {rows} rows that are tested"
 )
+_WEIGHTED = 'group: "weighted" is ranked by its weighted mean, and not tested, since the tests count every query once'
 NOT_WHOLE = "not whole: its upload has not ended"
 
 
@@ -72,6 +73,11 @@ class Ranked:
     entry: Entry
     value: float
     evaluation: Any = None
+
+    @property
+    def weighted(self) -> bool:
+        """Whether it is known to be a mean over weighted queries."""
+        return self.evaluation is not None and self.evaluation.weights is not None
 
 
 @dataclass(frozen=True)
@@ -229,7 +235,7 @@ class Leaderboard:
         A row per evaluation, the best first. Columns: rank (tied values share the best of their ranks), system, run_id,
         value (the aggregate), ci_low and ci_high (95 % interval of this mean alone; nan where none is defined), group,
         n_queries, logged_at. The group is "first"; "below" if the evaluation is shown to differ from the first; "tied"
-        if it is not; "" if nothing was tested.
+        if it is not; "weighted" if its queries have weights, so that it is not tested; "" if nothing was tested.
     others : DataFrame
         The runs that are not ranked. Columns: run_id, system, reason.
     measure : str
@@ -239,7 +245,7 @@ class Leaderboard:
     n_ranked : int
         The number of evaluations that were ranked, of which the table has the first.
     comparison : Comparison or None
-        All pairs of the rows shown; None if nothing was tested.
+        All pairs of the rows shown that are not weighted; None if nothing was tested.
     notes : tuple of str
         Sentences that a reader of the table must see.
     """
@@ -324,8 +330,9 @@ def laid_out(
     shown = ranked[:limit]
     names = _names(shown)
     compared, why = _compared(shown, names, chosen, alpha)
+    groups = _groups(compared, names, shown)
     ranks = competition_ranks([chosen.direction * one.value for one in shown]) if len(shown) > 1 else [1]
-    rows = zip(map(int, ranks), shown, names, _groups(compared, names, len(shown)), strict=True)
+    rows = zip(map(int, ranks), shown, names, groups, strict=True)
     entry = shown[0].entry
     return Leaderboard(
         table=pd.DataFrame([_row(rank, one, group, chosen) for rank, one, _, group in rows], columns=list(COLUMNS)),
@@ -337,7 +344,7 @@ def laid_out(
         convention=entry.content.convention,
         n_ranked=len(ranked),
         comparison=compared,
-        notes=(*why, *_flattered(compared, len(ranked), len(shown))),
+        notes=(*why, *_flattered(compared, len(ranked), len(shown) - groups.count("weighted"))),
     )
 
 
@@ -359,42 +366,50 @@ def _compared(
     shown: Sequence[Ranked], names: list[str], chosen: Chosen, alpha: float
 ) -> tuple[Comparison | None, tuple[str, ...]]:
     from rankeval.comparison import compare
+    from rankeval.comparison.inputs import fold_notes
+    from rankeval.comparison.record import with_notes
 
-    if len(shown) < 2 or any(one.evaluation is None for one in shown):
+    if any(one.evaluation is None for one in shown):
         return None, ()
-    if any(one.evaluation.weights is not None for one in shown):
-        return None, ("no groups: evaluations with weights are not tested",)
+    tested = {name: one.evaluation for name, one in zip(names, shown, strict=True) if not one.weighted}
+    notes = (_WEIGHTED,) if len(tested) < len(shown) else ()
+    if len(tested) < 2:
+        return None, notes
     systems = {}
-    for name, one in zip(names, shown, strict=True):
-        label = next(label for label, key in keys_of(one.evaluation).items() if key == chosen.key)
-        systems[name] = one.evaluation.per_query[[label]].set_axis([chosen.name], axis="columns")
+    for name, evaluation in tested.items():
+        label = next(label for label, key in keys_of(evaluation).items() if key == chosen.key)
+        systems[name] = evaluation.per_query[[label]].set_axis([chosen.name], axis="columns")
     try:
         compared = compare(systems, measures=[chosen.name], alpha=alpha)
     except RankevalError as error:
-        return None, (f"no groups: {error}",)
-    pairs = len(shown) * (len(shown) - 1) // 2
-    corrected = _CORRECTED.format(pairs=pairs, rows=len(shown)) if pairs > 1 else ""
-    return compared, (_TESTED.format(alpha=alpha, corrected=corrected),)
+        return None, (f"no groups: {error}", *notes)
+    pooled = fold_notes(tested)
+    pairs = len(tested) * (len(tested) - 1) // 2
+    corrected = _CORRECTED.format(pairs=pairs, rows=len(tested)) if pairs > 1 else ""
+    return with_notes(compared, *pooled), (_TESTED.format(alpha=alpha, corrected=corrected), *notes, *pooled)
 
 
-def _groups(compared: Comparison | None, names: list[str], n: int) -> list[str]:
-    if compared is None:
-        return [""] * n
-    table, first = compared.table, names[0]
-    below = {
-        (set(pair) - {first}).pop()
-        for pair, is_shown in zip(table[["baseline", "system"]].itertuples(index=False), compared.shown, strict=True)
-        if is_shown and first in pair
-    }
-    return ["first", *("below" if name in below else "tied" for name in names[1:])]
+def _groups(compared: Comparison | None, names: Sequence[str], shown: Sequence[Ranked]) -> list[str]:
+    groups = {name: "weighted" for name, one in zip(names, shown, strict=True) if one.weighted}
+    if compared is not None:
+        table, (first, *others) = compared.table, [name for name in names if name not in groups]
+        below = {
+            (set(pair) - {first}).pop()
+            for pair, is_shown in zip(
+                table[["baseline", "system"]].itertuples(index=False), compared.shown, strict=True
+            )
+            if is_shown and first in pair
+        }
+        groups |= {first: "first"} | {name: "below" if name in below else "tied" for name in others}
+    return [groups.get(name, "") for name in names]
 
 
-def _flattered(compared: Comparison | None, n_ranked: int, n_shown: int) -> tuple[str, ...]:
+def _flattered(compared: Comparison | None, n_ranked: int, n_tested: int) -> tuple[str, ...]:
     """Say what choosing the first is worth, if all candidates were compared, else that its value is too good."""
     if n_ranked < 2:
         return ()
     said = f"the first of {n_ranked:,} is chosen by these scores, so its value flatters it"
-    if compared is None or n_ranked > n_shown:
+    if compared is None or n_ranked > n_tested:
         return (f"{said}; a test set that was not looked at tells its worth",)
     return (f"{said}. {compared.best}",)
 
@@ -453,7 +468,8 @@ def leaderboard(
     Notes
     -----
     The first of the rows was chosen by the same scores that it is tested with. So all pairs of the rows shown are
-    tested (paired t, corrected by Holm), which holds for any choice among them.
+    tested (paired t, corrected by Holm), which holds for any choice among them. Evaluations with query weights are ranked
+    by their weighted means and not tested; which they are is known only if the scores are loaded.
 
     Examples
     --------

@@ -9,11 +9,15 @@ import mlflow
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.linear_model import Ridge
 
 import rankeval as rk
 import rankeval_mlflow as rkm
+from rankeval.comparison.inputs import POOLED_FOLDS
 from rankeval.errors import InvalidInput, UnknownName
 from rankeval_mlflow.layout import COMPLETE
+
+WEIGHTED = 'group: "weighted" is ranked by its weighted mean, and not tested, since the tests count every query once'
 
 
 @pytest.fixture
@@ -189,12 +193,41 @@ def test_a_run_whose_metric_is_not_that_of_its_evaluation_is_no_row(ranked, clie
     assert len(rkm.leaderboard("Default", measure="AP").table) == 3
 
 
+def test_weighted_evaluations_are_marked_and_the_others_tested_among_themselves(noisy):
+    """A weighted row, though it be the best, takes no group from the others, and none of them is tested against it."""
+    given = {"good": noisy("good", 0.5), "bad": noisy("bad", 8)}
+    for evaluation in given.values():
+        logged(evaluation)
+    alone = rkm.leaderboard("Default")
+    logged(noisy("heavy", 0, query_weight=dict(enumerate(np.linspace(1, 2, 40)))))
+    board = rkm.leaderboard("Default")
+    assert board.table[["rank", "system", "group"]].to_numpy().tolist() == [
+        [1, "heavy", "weighted"],
+        [2, "good", "first"],
+        [3, "bad", "below"],
+    ]
+    assert board.notes[:2] == (*alone.notes[:1], WEIGHTED)
+    pd.testing.assert_frame_equal(board.comparison.table, alone.comparison.table)
+    assert "a test set that was not looked at" in board.notes[-1], "the comparison knows nothing of the first"
+
+
 def test_weights_are_ranked_and_not_tested(noisy):
     for name, noise in (("a", 1), ("b", 2)):
         logged(noisy(name, noise, query_weight=dict(enumerate(np.linspace(1, 2, 40)))))
     board = rkm.leaderboard("Default")
-    assert board.table["group"].tolist() == ["", ""]
-    assert board.notes[0] == "no groups: evaluations with weights are not tested"
+    assert board.table["group"].tolist() == ["weighted", "weighted"]
+    assert board.notes[0] == WEIGHTED
+
+
+def test_a_leaderboard_of_cross_validations_says_that_folds_are_pooled():
+    """The note is that of the comparison of the same runs, on the board and on what it has compared."""
+    data = rk.datasets.make_ranking(60, 10, 4, rng=0)
+    cv = rk.cross_validate({"x": Ridge(), "y": Ridge(1e6)}, data, measures="nDCG@10", cv=3)
+    rkm.log_cross_validation(cv)
+    board = rkm.leaderboard("Default")
+    assert POOLED_FOLDS in rkm.compare_runs(board.table["run_id"].tolist()).notes
+    assert POOLED_FOLDS in board.notes
+    assert POOLED_FOLDS in board.comparison.notes
 
 
 def test_a_leaderboard_shows_itself_and_escapes_what_comes_from_outside(noisy):
