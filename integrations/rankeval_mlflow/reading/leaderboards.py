@@ -45,7 +45,8 @@ _TESTED = (
     '"tied" is not'
 )
 _CORRECTED = (
-    "; the first was chosen by the same scores, so Holm's correction is over all {pairs} pairs of the {rows} rows that are tested"
+    "; the first was chosen by the same scores, so Holm's correction is over all {pairs} pairs of the {rows} rows that "
+    "are tested"
 )
 _WEIGHTED = 'group: "weighted" is ranked by its weighted mean, and not tested, since the tests count every query once'
 NOT_WHOLE = "not whole: its upload has not ended"
@@ -188,15 +189,14 @@ def _loaded(client: Any, chosen: Chosen, one: Ranked) -> Ranked | Other:
 
 
 def _sharing(kept: Sequence[Ranked], digest: str | None) -> tuple[str | None, list[Ranked], list[Other]]:
-    digests = [one.evaluation.judgments_digest for one in kept]
-    if not digests:
-        return digest, [], []
-    digest = digest or Counter(digests).most_common(1)[0][0]
-    same = [one for one, mine in zip(kept, digests, strict=True) if mine == digest]
+    digests = Counter(one.evaluation.judgments_digest for one in kept)
+    if kept and digest is None:
+        digest = digests.most_common(1)[0][0]
+    same = [one for one in kept if one.evaluation.judgments_digest == digest]
     cut = [
         _other(one, f"other queries or judgments ({one.evaluation.n_queries} queries) of the same data")
-        for one, mine in zip(kept, digests, strict=True)
-        if mine != digest
+        for one in kept
+        if one.evaluation.judgments_digest != digest
     ]
     return digest, same, cut
 
@@ -392,14 +392,9 @@ def _compared(
 def _groups(compared: Comparison | None, names: Sequence[str], shown: Sequence[Ranked]) -> list[str]:
     groups = {name: "weighted" for name, one in zip(names, shown, strict=True) if one.weighted}
     if compared is not None:
-        table, (first, *others) = compared.table, [name for name in names if name not in groups]
-        below = {
-            (set(pair) - {first}).pop()
-            for pair, is_shown in zip(
-                table[["baseline", "system"]].itertuples(index=False), compared.shown, strict=True
-            )
-            if is_shown and first in pair
-        }
+        first, *others = (name for name in names if name not in groups)
+        pairs = compared.table.loc[compared.shown, ["baseline", "system"]]
+        below = set(pairs[(pairs == first).any(axis="columns")].to_numpy().ravel())
         groups |= {first: "first"} | {name: "below" if name in below else "tied" for name in others}
     return [groups.get(name, "") for name in names]
 
@@ -468,8 +463,8 @@ def leaderboard(
     Notes
     -----
     The first of the rows was chosen by the same scores that it is tested with. So all pairs of the rows shown are
-    tested (paired t, corrected by Holm), which holds for any choice among them. Evaluations with query weights are ranked
-    by their weighted means and not tested; which they are is known only if the scores are loaded.
+    tested (paired t, corrected by Holm), which holds for any choice among them. Evaluations with query weights are
+    ranked by their weighted means and not tested; which they are is known only if the scores are loaded.
 
     Examples
     --------
