@@ -424,6 +424,7 @@ def saved(ranker: Any, name: str = "ranker", *, X: Any = None) -> SavedModel:
         flavor = _write(inner, path, known, beside)
         if few is not None:
             _check(path, sent, scores, ranker)
+            _check_gaps(path, sent, scores, ranker, known)
         files = {file.relative_to(path).as_posix(): file.read_bytes() for file in _files(path)}
     files[MLMODEL] = without_ids(files[MLMODEL])
     return SavedModel(name, files, parameters(ranker), flavor=flavor, model_type=MODEL_TYPE)
@@ -551,6 +552,26 @@ def _check(path: Path, rows: Any, scores: Any, ranker: Any) -> None:
         kind = type(ranker.estimator_ if isinstance(ranker, QueryRanker) else ranker).__name__
         where = "another number of scores" if odd is None else f"another score in row {odd[0]} of X"
         raise InvalidInput(f"ranker cannot be saved: the saved {kind} gives {where}, of {len(scores)} rows tried")
+
+
+def _check_gaps(path: Path, rows: Any, scores: Any, ranker: Any, known: Iterable[str]) -> None:
+    """Refuse a ranker that tells None from NaN in a column of texts: null in JSON is the one or the other."""
+    import pandas as pd
+
+    texts = rows.select_dtypes(["object", "string"]).drop(columns=list(known)) if hasattr(rows, "iloc") else None
+    gaps = [] if texts is None else [name for name in texts if texts[name].isna().any()]
+    for gap in (None, math.nan) if gaps else ():
+        cells = {name: [one if isinstance(one, str) else gap for one in rows[name]] for name in gaps}
+        try:
+            _check(path, rows.assign(**pd.DataFrame(cells, rows.index, dtype=object)), scores, ranker)
+        except InvalidInput as error:
+            raise InvalidInput(
+                argument="X",
+                where=f"column {gaps[0]!r}",
+                found="missing texts, which a request sends as null, read as None or as NaN",
+                expected="one score for both",
+                remedy=f"fit the ranker on X[{gaps[0]!r}].fillna(''), or on .astype('category')",
+            ) from error
 
 
 def packed(model: SavedModel) -> bytes:

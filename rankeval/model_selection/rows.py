@@ -162,8 +162,10 @@ def row_positions(position: Any, rows: int) -> NDArray[np.int32] | None:
     found = labels(position, "position")
     with np.errstate(invalid="ignore"):  # nan becomes some number, and differs from it
         whole = found.astype(np.int32)
-    if found.shape != (rows,) or (whole != found).any():
-        raise InvalidInput(argument="position", expected=f"a whole number for each of {rows} rows")
+    odd = np.flatnonzero(whole != found)
+    if len(found) != rows or len(odd):
+        wrong = f"{found[odd[0]]} in row {odd[0]}" if len(odd) else f"{len(found)} values"
+        raise InvalidInput(argument="position", found=wrong, expected=f"a whole number for each of {rows} rows")
     return whole
 
 

@@ -132,9 +132,14 @@ def test_an_estimator_that_learns_nothing_from_positions_refuses_them(estimator,
     assert caught.value.argument == "position"
 
 
-@pytest.mark.parametrize("wrong", [[1, 2], 0.5, np.nan], ids=["short", "half", "missing"])
-def test_a_position_is_a_whole_number_for_each_row(wrong, ltr, position):
+@pytest.mark.parametrize(
+    ("wrong", "found"),
+    [([1, 2], "is 2 values"), (0.5, "is 0.5 in row 3"), (np.nan, "is nan in row 3")],
+    ids=["short", "half", "missing"],
+)
+def test_a_position_is_a_whole_number_for_each_row(wrong, found, ltr, position):
     wrong = wrong if isinstance(wrong, list) else np.where(np.arange(len(position)) == 3, wrong, position)
     with pytest.raises(InvalidInput) as caught:
         rk.QueryRanker(LGBMRanker(**LGBM)).fit(ltr.X, ltr.y, qid=ltr.qid, position=wrong)
     assert caught.value.argument == "position"
+    assert found in str(caught.value)

@@ -25,7 +25,7 @@ from sklearn.ensemble import HistGradientBoostingRegressor, VotingRegressor
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer, OneHotEncoder
+from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, OrdinalEncoder
 from xgboost import XGBClassifier, XGBRanker
 
 import rankeval as rk
@@ -331,6 +331,23 @@ def test_what_json_cannot_send_is_refused():
     with pytest.raises(InvalidInput) as refusal:
         saved(ranker)
     assert refusal.value.argument == "X"
+
+
+@pytest.mark.parametrize("kind", ["str", object])
+def test_missing_texts_are_refused_where_none_and_nan_differ(kind):
+    """A null in JSON is None in a request of one row and NaN in others: an encoder may take them for two texts."""
+    some = np.arange(len(X)) % 5 > 0
+    texts = pd.DataFrame(
+        {"number": X["number"], "kind": pd.Series(X["kind"].astype(object).where(some, None), dtype=kind)}
+    )
+    encoder = OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1)
+    columns = make_column_transformer((encoder, ["kind"]), remainder="passthrough")
+    ranker = rk.QueryRanker(make_pipeline(columns, HistGradientBoostingRegressor(max_iter=20)))
+    with pytest.raises(InvalidInput) as refusal:
+        saved(ranker.fit(texts, Y + 2 * ~some, qid=QID), X=texts)
+    assert (refusal.value.argument, refusal.value.where) == ("X", "column 'kind'")
+    for mended in (texts.assign(kind=texts["kind"].fillna("")), texts.assign(kind=texts["kind"].astype("category"))):
+        assert saved(ranker.fit(mended, Y + 2 * ~some, qid=QID), X=mended).flavor == "sklearn"
 
 
 @pytest.mark.parametrize("name", ["lightgbm_alone", "xgboost_alone", "lightgbm", "xgboost"])
