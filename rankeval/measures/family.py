@@ -240,7 +240,7 @@ class Family:
     needs : {"grades", "aspects", "groups", "columns"}
         The judgments that it reads: a grade a document, a grade for each aspect (subtopic) of the query, or a grade
         for each group of judges if there are several. "columns" follows from arguments of the kernel that are annotated
-        `Column`: it reads columns of the rows beside their grades.
+        ``rankeval.measures.Column``: it reads columns of the rows beside their grades.
     monotone : {"", "order", "grade"}
         "order": never worse when a better document changes places with a worse one below it; "grade": also never
         worse when a document's grade rises. Bounds over tied and over unjudged rows are given for these only.
