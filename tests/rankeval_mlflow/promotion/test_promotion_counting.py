@@ -74,7 +74,7 @@ def test_the_same_question_has_the_recorded_answer_for_free(ranker, client):
     better = ranker.add(0.1)
     done = rkm.promote("ranker", better, **ASKED)
     rkm.rollback("ranker", reason="empty pages")
-    again = rkm.promote("ranker", better, **ASKED)
+    again = rkm.promote("ranker", better, **ASKED, again=True)
     assert (done.moved, again.moved, again.decision.is_new, again.decision.remaining) == (True, True, False, 19)
     assert again.reason.startswith(f"Decided before, so it is free (19 of 20 decisions left), in run {done.run_id}: ")
     ranker.put("1")
