@@ -85,6 +85,14 @@ def test_the_same_question_has_the_recorded_answer_for_free(ranker, client):
     assert rkm.promote("ranker", better, **ASKED).outcome == "rejected", "the answer is the recorded one"
 
 
+def test_an_answer_of_another_version_with_the_same_scores_names_it(ranker, scores_of):
+    """So that nobody wonders why the decision on version 3 speaks of version 2."""
+    for _ in range(2):
+        done = rkm.promote("ranker", ranker.add(scores=scores_of(0.0)), **ASKED)
+    assert (done.version, done.decision.is_new) == ("3", False)
+    assert done.reason.startswith("Decided before on version 2, which has the same scores by query, so it is free (")
+
+
 def test_first_versions_and_rollbacks_are_no_decisions(ranker):
     rkm.promote("ranker", 1, "canary", **ASKED, first=True)
     assert rkm.promote("ranker", ranker.add(0.1), "canary", **ASKED).decision.counted == "decision 1 of 20"
