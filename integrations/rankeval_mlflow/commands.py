@@ -239,6 +239,7 @@ def promote(
         typer.Option(help="The run that decides, if evaluations of a version disagree; one for each version."),
     ] = None,
     first: Annotated[bool, typer.Option("--first", help="Give an alias that no version has, undecided.")] = False,
+    again: Annotated[bool, typer.Option("--again", help="Promote a version that was rolled back.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Decide, and do not move the alias; it counts.")] = False,
     experiment: Records = None,
     who: Annotated[str | None, typer.Option(help="The person or machine, for the record.")] = None,
@@ -253,7 +254,7 @@ def promote(
 
     options: dict[str, Any] = {"claim": claim, "alpha": alpha, "test": test, "role": role, "who": who, "uri": uri}
     options |= {"budget": budget, "first": first, "dry_run": dry_run, "floors": _floors(floors or [])}
-    options |= {"run_id": run_id, "experiment": experiment}
+    options |= {"run_id": run_id, "experiment": experiment, "again": again}
     options["slices"] = None if slices is None else _attribute(slices)
     done = move(name, version, alias, measure, margin, **options)
     _tell_promotion(done)

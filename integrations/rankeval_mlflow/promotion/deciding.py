@@ -366,7 +366,8 @@ def by_evaluations(alias: Alias, version: str, holder: str | None, rule: Rule, r
         said = f"{verdict.reason} This is {decision.counted} on these queries, tested at {rule.shared.level:.2g}."
         said += chosen_here(alias, past, holder)
     else:
-        said = f"Decided before, so it is free ({decision.counted}), in {known.where}: {known.reason}"
+        of = "" if known.version == version else f" on version {known.version}, which has the same scores by query"
+        said = f"Decided before{of}, so it is free ({decision.counted}), in {known.where}: {known.reason}"
     said += said_of_runs if said_of_runs not in said else ""
     facts = _facts(rule, role, candidate, used) | _counts(decision, queries) | {"question": question}
     if known is None:

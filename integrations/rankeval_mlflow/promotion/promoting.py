@@ -22,7 +22,7 @@ import contextlib
 import os
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from html import escape
 from typing import TYPE_CHECKING, Any, Literal
@@ -45,6 +45,7 @@ from rankeval_mlflow.promotion.registry import (
     note_outcome,
     promoted_from,
     rivals,
+    rolled_back,
     tag_version,
     write_record,
 )
@@ -171,13 +172,19 @@ class Attempt:
     experiment: str
 
     def made(
-        self, version: Any, decide: Callable[[Alias, str, str | None], Decided], *, first: bool, dry_run: bool
+        self,
+        version: Any,
+        decide: Callable[[Alias, str, str | None], Decided],
+        *,
+        first: bool,
+        again: bool,
+        dry_run: bool,
     ) -> Promotion:
         """Take the steps of `promote`.
 
         Parameters
         ----------
-        version, first, dry_run
+        version, first, again, dry_run
             The arguments of `promote`.
         decide : callable
             Decides on the candidate and the version in use; None for the latter if there is none.
@@ -190,6 +197,9 @@ class Attempt:
             said = "Nothing was decided, and nothing written."
             return Promotion(self.alias.model, self.alias.name, number, "in place", said, before)
         self.alias.refuse_unready(candidate)
+        taken = rolled_back(self.alias, candidate)
+        if taken and not again:
+            raise InvalidInput(taken, argument="again", remedy="if it may have the alias all the same: again=True")
         if before is None and not first:
             others = sorted(self.alias.aliases())
             known = f"{self.alias.model} has the aliases {', '.join(others)}" if others else "it has no alias at all"
@@ -201,6 +211,8 @@ class Attempt:
             )
         question = Question(number, before, self.who, started, ended_over(self.alias, before), dry_run)
         decided = decide(self.alias, number, before)
+        if taken:
+            decided = replace(decided, reason=f"{decided.reason} Asked with again=True: {taken}.")
         if dry_run and (decided.decision is None or not decided.decision.is_new):
             return self._told(question, decided, _DRY[decided.accepted])
         return self._recorded(question, decided)
@@ -320,6 +332,7 @@ def promote(
     role: str = "test",
     run_id: str | list[str] | None = None,
     first: bool = False,
+    again: bool = False,
     dry_run: bool = False,
     experiment: str | None = None,
     who: str | None = None,
@@ -370,6 +383,8 @@ def promote(
         both versions, if both have. The record says that it was named. Of equal evaluations the first decides.
     first : bool
         Whether the alias may be given without a comparison if no version has it. A gate compares with its baseline.
+    again : bool
+        Whether a version that was rolled back from this alias may have it again. The record names the rollback.
     dry_run : bool
         Decide, and leave the alias and the version alone. The decision is recorded and counts; promoting the version
         then has the same answer, for free. Refused for a gate.
@@ -390,7 +405,8 @@ def promote(
     ------
     InvalidInput
         If the version, its model or its evaluation does not exist, evaluations of a version disagree and none is
-        named, the version is archived, nobody has the alias and ``first`` is not set, or an argument is out of range.
+        named, the version is archived, nobody has the alias and ``first`` is not set, the version was rolled back from
+        it and ``again`` is not set, or an argument is out of range.
     ConventionMismatch, QueryIdError
         If the two evaluations are not of the same content by the same rules.
     LedgerError
@@ -435,7 +451,7 @@ def promote(
         decide = partial(by_evaluations, rule=rule, role=role)
     checked_alias(alias)
     with _attempt(name, alias, who, experiment, uri) as attempt:
-        return attempt.made(version, decide, first=first, dry_run=dry_run)
+        return attempt.made(version, decide, first=first, again=again, dry_run=dry_run)
 
 
 def rollback(

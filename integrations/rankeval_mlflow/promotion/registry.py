@@ -219,11 +219,20 @@ def _acceptances(alias: Alias) -> dict[str, tuple[str, str]]:
     return {version: found for version, found in every.items() if found}
 
 
-def _outcome(alias: Alias, run_id: str) -> str:
-    """Return what the run of a promotion says became of the alias; "" if it does not say yet."""
+def rolled_back(alias: Alias, version: Any) -> str:
+    """Say when and why a version lost an alias by a rollback; "" if it did not, or was promoted since."""
+    match version.tags.get(f"{PROMOTION}.{alias.name}", "").split():
+        case ["rolled", "back", "to", before, "in", run_id]:
+            why = _outcome(alias, run_id, HEADLINE).removeprefix("rolled back: Rolled back: ")
+            return f"version {version.version} was rolled back from {alias} to version {before} in run {run_id} ({why})"
+    return ""
+
+
+def _outcome(alias: Alias, run_id: str, tag: str = PROMOTION) -> str:
+    """Return what the run of a promotion says became of the alias, or in another tag; "" if it does not say yet."""
     with alias.asking(f"read run {run_id}"):
         run = existing(alias.client.get_run, run_id, codes=NOT_READ)
-    return "erased" if run is None else str(run.data.tags.get(PROMOTION, ""))
+    return "erased" if run is None else str(run.data.tags.get(tag, ""))
 
 
 def ended_over(alias: Alias, before: str | None) -> frozenset[str]:

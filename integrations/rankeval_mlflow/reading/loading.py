@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rankeval._checks import few, shown
-from rankeval.errors import InvalidInput, TrackingError
+from rankeval.errors import InvalidInput, TrackingError, warn
 from rankeval.evaluation.result import from_bytes
 from rankeval_mlflow.delivery.addresses import hidden
 from rankeval_mlflow.delivery.connection import reason
@@ -52,6 +52,7 @@ from rankeval_mlflow.reading.resolving import (
     resolve,
     run_with,
     text_of,
+    version_meant,
 )
 
 if TYPE_CHECKING:
@@ -220,7 +221,17 @@ def load_evaluation(name: Any, role: str | None = None, *, uri: str | None = Non
     True
     """
     with asking(uri, text_of(name)) as client:
-        return evaluation_of(client, resolve(client, name, role), role)
+        run = resolve(client, name, role)
+        if (version := version_meant(client, name)) is not None:
+            chosen = _chosen(run, role)[0]
+            found = {_content(one, chosen): one.info.run_id for one in _naming(client, version, chosen)}
+            others = [run_id for content, run_id in found.items() if content != _content(run, chosen)]
+            if others:
+                warn(
+                    f"{text_of(name)} has several evaluations of role {chosen!r}, and this is the last, of run "
+                    f"{run.info.run_id}; load another by its run: {few(others)}"
+                )
+        return evaluation_of(client, run, role)
 
 
 def evaluation_of(client: Any, run: Any, role: str | None) -> Evaluation:

@@ -177,6 +177,12 @@ def version_named(client: Any, name: Any, argument: str, model: str) -> Any:
     return _version(client, _registered(name, argument, model))
 
 
+def version_meant(client: Any, name: Any) -> Any | None:
+    """Return the version that a name of `resolve` means, as MLflow's ModelVersion; None if it means a run or model."""
+    parts = _parsed(name)
+    return _version(client, parts) if parts.registered else None
+
+
 def _registered(name: Any, argument: str, model: str | None = None) -> _Name:
     parts = _parsed(name, argument, _VERSIONS)
     if not parts.registered or (model is not None and parts.registered != model):

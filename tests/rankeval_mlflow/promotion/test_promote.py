@@ -266,7 +266,7 @@ def test_the_record_lies_apart_from_the_candidates_and_has_the_data(ranker, clie
     assert re.search(r"run `[0-9a-f]{32}`", run.data.tags["mlflow.note.content"])
     taken_back = client.get_run(rkm.rollback("ranker", reason="x").run_id)
     assert taken_back.info.experiment_id == apart.experiment_id
-    other = client.get_run(rkm.promote("ranker", better, measure="nDCG@10", experiment="releases").run_id)
+    other = client.get_run(rkm.promote("ranker", better, measure="nDCG@10", again=True, experiment="releases").run_id)
     assert client.get_experiment(other.info.experiment_id).name == "releases"
 
 

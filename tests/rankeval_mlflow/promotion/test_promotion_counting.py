@@ -74,7 +74,7 @@ def test_the_same_question_has_the_recorded_answer_for_free(ranker, client):
     better = ranker.add(0.1)
     done = rkm.promote("ranker", better, **ASKED)
     rkm.rollback("ranker", reason="empty pages")
-    again = rkm.promote("ranker", better, **ASKED)
+    again = rkm.promote("ranker", better, **ASKED, again=True)
     assert (done.moved, again.moved, again.decision.is_new, again.decision.remaining) == (True, True, False, 19)
     assert again.reason.startswith(f"Decided before, so it is free (19 of 20 decisions left), in run {done.run_id}: ")
     ranker.put("1")
@@ -83,6 +83,14 @@ def test_the_same_question_has_the_recorded_answer_for_free(ranker, client):
     altered(client, done.run_id, lambda text: text.replace('"decision": "accepted"', '"decision": "rejected"'))
     ranker.put("1")
     assert rkm.promote("ranker", better, **ASKED).outcome == "rejected", "the answer is the recorded one"
+
+
+def test_an_answer_of_another_version_with_the_same_scores_names_it(ranker, scores_of):
+    """So that nobody wonders why the decision on version 3 speaks of version 2."""
+    for _ in range(2):
+        done = rkm.promote("ranker", ranker.add(scores=scores_of(0.0)), **ASKED)
+    assert (done.version, done.decision.is_new) == ("3", False)
+    assert done.reason.startswith("Decided before on version 2, which has the same scores by query, so it is free (")
 
 
 def test_first_versions_and_rollbacks_are_no_decisions(ranker):

@@ -43,14 +43,22 @@ def test_the_alias_returns_step_by_step_on_record(champions, client):
         rkm.rollback("ranker", reason="once more")
 
 
-@pytest.mark.usefixtures("champions")
-def test_what_was_rolled_back_can_be_promoted_again():
-    """And is no rival of the next candidate."""
-    rkm.rollback("ranker", reason="a wrong alarm")
-    again = rkm.promote("ranker", 3, measure="nDCG@10")
-    assert again.moved
-    assert "Beware" not in again.reason
+def test_what_was_rolled_back_is_promoted_again_by_consent_only(champions, store):
+    """A job that repeats its promotion undoes no rollback, in a dry run neither; one that may says so on record."""
+    back = rkm.rollback("ranker", reason="a wrong alarm")
+    asked = ["promote", "ranker", "--version", "3", "-m", "nDCG@10", "--uri", store]
+    for dry_run in (False, True):
+        with pytest.raises(InvalidInput) as caught:
+            rkm.promote("ranker", 3, measure="nDCG@10", dry_run=dry_run)
+        said = f"version 3 was rolled back from ranker@champion to version 2 in run {back.run_id} (a wrong alarm)"
+        assert (caught.value.argument, said in str(caught.value)) == ("again", True)
+    assert isinstance(CliRunner().invoke(app, asked).exception, InvalidInput)
+    assert champions.holder() == "2"
+    assert rkm.promote("ranker", 3, "canary", "nDCG@10", first=True).moved, "another alias"
+    done = rkm.promote("ranker", 3, measure="nDCG@10", again=True)
+    assert (done.moved, "Beware" in done.reason, said in done.reason) == (True, False, True)
     assert rkm.rollback("ranker", reason="no wrong alarm").version == "2"
+    assert (CliRunner().invoke(app, [*asked, "--again"]).exit_code, champions.holder()) == (0, "3")
 
 
 def test_a_move_by_another_hand_is_not_taken_back(champions):

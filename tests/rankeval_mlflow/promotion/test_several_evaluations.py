@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from pathlib import Path
 
 import mlflow
@@ -10,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 import rankeval_mlflow as rkm
-from rankeval.errors import InvalidInput
+from rankeval.errors import InvalidInput, RankevalWarning
 from rankeval_mlflow.commands import app
 from rankeval_mlflow.layout import DECISION
 
@@ -42,6 +43,15 @@ def test_a_second_evaluation_turns_no_decision(twice, client):
     assert f" in run {twice.runs['2']}, 1.0000 in run {twice.runs['2 again']}" in said
     assert (twice.holder(), "rankeval.promotion.champion" in twice.tags("2")) == ("1", False)
     assert client.get_experiment_by_name("ranker promotions") is None, "nothing was decided"
+
+
+def test_loading_by_the_version_warns_and_names_the_runs(twice):
+    with pytest.warns(RankevalWarning, match=f"of run {twice.runs['2 again']}; load another .*{twice.runs['2']}"):
+        assert rkm.load_evaluation("models:/ranker/2").mean()["nDCG@10"] == 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RankevalWarning)
+        rkm.load_evaluation(twice.runs["2"])
+        rkm.load_evaluation("ranker/1")
 
 
 def test_a_version_that_was_rejected_is_not_accepted_by_a_later_evaluation(ranker, scores_of, evaluated):
