@@ -166,8 +166,7 @@ def check_experiment(config: ExperimentConfig) -> Checked:
     from rankeval.model_selection.checks import check_measures
 
     with blaming("measures"):
-        for _, one in check_measures(config.all_measures, config.convention):
-            one.refuse_lacking(())
+        check_measures(config.all_measures, config.convention, takes_columns=False)
     _check_comparison(config)
     checked = _made_of(config)
     predictions = config.directory / "predictions"
@@ -249,7 +248,7 @@ def make_ranker(config: ExperimentConfig, name: str) -> QueryRanker:
         eval_convention=config.convention,
     )
     with blaming(key):
-        check_measures(watched, config.convention)
+        check_measures(watched, config.convention, takes_columns=False)
         stops = stops_early(ranker)
     for option in () if stops else ("validation_fraction", "eval_measure"):
         if getattr(own, option) is not None:
