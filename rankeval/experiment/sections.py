@@ -122,9 +122,11 @@ class DataConfig(Section):
         of_table = [name for name in keys if getattr(self, name) not in (None, [])]
         missing = [name for name in ("path", "qid", "label") if getattr(self, name) is None]
         loader, columns = f"the loader {self.loader!r}", f"{', '.join(of_table)} name columns of a table"
+        no_slice = [name for name in self.slices if name in (self.qid, self.label, self.docid)]
         refuse(
             (of_table != [] and not self.is_table, f"{columns} ({', '.join(TABLES)}), and {loader} reads none"),
             (self.is_table and missing != [], f"{loader} needs {' and '.join(missing)}"),
+            (no_slice != [], f"slices has {no_slice}, which qid, label or docid name: leave it out of slices"),
             (self.is_table and self.arguments != {}, f"{loader} takes path, qid, label, ..., and no arguments"),
         )
         return self

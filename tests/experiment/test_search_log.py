@@ -298,6 +298,7 @@ WRONG = [
     ({"cv": {"by_time": "often"}}, "cv.by_time"),
     ({"data": {"slices": "market"}}, "data.slices"),
     ({"data": {"slices": ["markt"]}}, "slices"),
+    ({"data": {"slices": ["market", "query"]}}, "slices has ['query'], which qid, label or docid name"),
     ({"data": {"categories": ["grade"]}}, "categories"),
     ({"data": {"loader": "letor"}}, "data"),
 ]
