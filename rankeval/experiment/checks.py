@@ -138,7 +138,39 @@ class Checked:
         """Load the rows and split them."""
         from rankeval.model_selection.ranker import stops_early
 
-        return split(self.config, self.load(), watched=any(map(stops_early, self.rankers.values())))
+        parts = split(self.config, self.load(), watched=any(map(stops_early, self.rankers.values())))
+        for name, ranker in self.rankers.items():
+            _check_columns(self.config.rankers[name], ranker.estimator, parts.dev.X, f"rankers.{name}")
+        return parts
+
+
+def _check_columns(config: RankerConfig, estimator: Any, X: Any, key: str) -> None:
+    """Refuse columns of steps that do not exist, and categories that reach an estimator of numbers."""
+    from sklearn.utils import get_tags
+
+    from rankeval.model_selection.boosters import library
+    from rankeval.model_selection.category_columns import categories_of
+    from rankeval.model_selection.nesting import last_of
+
+    left, last, before = categories_of(X), last_of(estimator), (config.steps or [])[:-1]
+    for place, step in enumerate(before):
+        if step.columns is None:
+            return  # what comes out of it is not known before a fit
+        with blaming(f"{key}.steps.{place}.columns"):
+            for column in step.columns:
+                chosen("column", column, getattr(X, "columns", ()))
+                left.pop(column, None)
+    # Boosters and scikit-learn's histograms read the types of a frame, and an encoder hands an array on.
+    reads_types = bool(library(last)) or getattr(last, "categorical_features", None) is not None
+    takes_numbers = type(last).__module__.startswith("sklearn.") and not get_tags(last).no_validation
+    if left and (before if reads_types else takes_numbers):
+        raise ConfigError(
+            argument=key,
+            found=f"the categories {', '.join(left)}",
+            expected=f"numbers for {type(last).__name__}",
+            remedy="encode them in a step before it, such as {estimator: sklearn.preprocessing.OneHotEncoder, "
+            f"columns: [{', '.join(categories_of(X))}]}}, choose a booster without steps, or leave them out of data",
+        )
 
 
 def _made_of(config: ExperimentConfig) -> Checked:
