@@ -84,7 +84,8 @@ def check_run(config: ExperimentConfig) -> Parts:
     Raises
     ------
     ConfigError, LedgerError
-        As `check_experiment`, or if a part is missing.
+        As `check_experiment`, or if a part is missing, or a ranker's steps name no column of it or leave categories to
+        an estimator of numbers.
     GuardRefusal
         If a part to train on holds registered test content, or queries of the test part.
     """
@@ -153,24 +154,21 @@ def _check_columns(config: RankerConfig, estimator: Any, X: Any, key: str) -> No
     from rankeval.model_selection.nesting import last_of
 
     left, last, before = categories_of(X), last_of(estimator), (config.steps or [])[:-1]
-    for place, step in enumerate(before):
-        if step.columns is None:
-            return  # what comes out of it is not known before a fit
-        with blaming(f"{key}.steps.{place}.columns"):
-            for column in step.columns:
-                chosen("column", column, getattr(X, "columns", ()))
-                left.pop(column, None)
+    with blaming(f"{key}.steps.0.columns"):
+        for column in (before[0].columns or ()) if before else ():
+            chosen("column", column, getattr(X, "columns", ()))
+            left.pop(column, None)
+    if any(step.columns is None for step in before):
+        return  # what comes out of such a step is not known before a fit
     # Boosters and scikit-learn's histograms read the types of a frame, and an encoder hands an array on.
     reads_types = bool(library(last)) or getattr(last, "categorical_features", None) is not None
     takes_numbers = type(last).__module__.startswith("sklearn.") and not get_tags(last).no_validation
     if left and (before if reads_types else takes_numbers):
-        raise ConfigError(
-            argument=key,
-            found=f"the categories {', '.join(left)}",
-            expected=f"numbers for {type(last).__name__}",
-            remedy="encode them in a step before it, such as {estimator: sklearn.preprocessing.OneHotEncoder, "
-            f"columns: [{', '.join(categories_of(X))}]}}, choose a booster without steps, or leave them out of data",
-        )
+        found, expected = f"the categories {', '.join(left)}", f"numbers for {type(last).__name__}"
+        columns = f"columns: [{', '.join(categories_of(X))}], params: {{handle_unknown: ignore}}"
+        step = f"{{estimator: sklearn.preprocessing.OneHotEncoder, {columns}}}"
+        remedy = f"encode them in a first step, such as {step}, leave them out, or choose a booster without steps"
+        raise ConfigError(argument=key, found=found, expected=expected, remedy=remedy)
 
 
 def _made_of(config: ExperimentConfig) -> Checked:

@@ -377,6 +377,10 @@ class RankerConfig(Section):
                 any(step.columns is not None for step in (self.steps or [])[-1:]),
                 "columns are for steps that transform them, and the last one predicts: leave columns out",
             ),
+            (
+                sum(step.columns is not None for step in self.steps or ()) > 1,
+                "columns lose their names in the first step with columns: name all of them there",
+            ),
             (not is_one, f"a ranker has either estimator or steps, found {found}"),
             (is_both, "a ranker has either grid or search, found both: a list of values is a distribution too"),
             (fixed != [], f"{', '.join(fixed)} is fixed in params and searched: leave it out of one of them"),

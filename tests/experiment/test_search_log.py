@@ -336,6 +336,11 @@ UNFIT = [
         "rankers.one.steps.0.columns",
         "unknown column 'markt'; did you mean 'market'?",
     ),
+    (
+        {"steps": [ENCODER, {**ENCODER, "columns": ["brand"]}, "sklearn.linear_model.Ridge"]},
+        "rankers.one",
+        "columns lose their names in the first step with columns",
+    ),
 ]
 
 
@@ -371,6 +376,18 @@ def test_a_check_lets_categories_pass_that_an_estimator_takes(log):
     raw |= {"cv": {"n_splits": 2}}
     check_run(check_config(raw))
     assert run_experiment(raw).n_trained == len(FIT)
+
+
+@pytest.mark.usefixtures("log")
+def test_the_step_that_a_check_proposes_runs():
+    """The message holds the step as YAML, and with it the ranker is trained."""
+    raw = {**changed(data={"features": ["bm25"]}), "rankers": {"one": {"estimator": "sklearn.linear_model.Ridge"}}}
+    with pytest.raises(ConfigError) as refused:
+        check_run(check_config(raw))
+    step = yaml.safe_load(refused.value.remedy.partition("such as ")[2].rpartition("}, ")[0] + "}")
+    assert step["columns"] == ["market", "brand"]
+    raw["rankers"] = {"one": {"steps": [step, "sklearn.linear_model.Ridge"]}}
+    assert run_experiment(raw).n_trained == 1
 
 
 @pytest.mark.usefixtures("log")
