@@ -154,7 +154,7 @@ def test_the_cutoff_stands_on_either_side_of_the_parameters(spelling):
         rk.measure("Gain@5(column='price')@5")
     with pytest.raises(InvalidInput, match="write it as in"):
         rk.measure("Revenue@5")
-    with pytest.raises(UnknownName, match="did you mean .Revenue"):
+    with pytest.raises(UnknownName, match=r"did you mean .Revenue"):
         rk.measure("Revenu@5(column='price')")
     with pytest.raises(InvalidInput, match="the name of a column"):
         rk.measure("Gain(column='')")
