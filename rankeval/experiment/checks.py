@@ -164,11 +164,11 @@ def _check_columns(config: RankerConfig, estimator: Any, X: Any, key: str) -> No
     reads_types = bool(library(last)) or getattr(last, "categorical_features", None) is not None
     takes_numbers = type(last).__module__.startswith("sklearn.") and not get_tags(last).no_validation
     if left and (before if reads_types else takes_numbers):
-        found, expected = f"the categories {', '.join(left)}", f"numbers for {type(last).__name__}"
+        problem = f"the categories {', '.join(left)} reach {type(last).__name__}, which takes numbers"
         columns = f"columns: [{', '.join(categories_of(X))}], params: {{handle_unknown: ignore}}"
         step = f"{{estimator: sklearn.preprocessing.OneHotEncoder, {columns}}}"
         remedy = f"encode them in a first step, such as {step}, leave them out, or choose a booster without steps"
-        raise ConfigError(argument=key, found=found, expected=expected, remedy=remedy)
+        raise ConfigError(problem, argument=key, remedy=remedy)
 
 
 def _made_of(config: ExperimentConfig) -> Checked:

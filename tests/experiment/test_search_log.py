@@ -323,14 +323,14 @@ def test_a_measure_of_a_column_is_refused_before_any_look():
 
 ENCODER = {"estimator": "sklearn.preprocessing.OneHotEncoder", "columns": ["market"]}
 UNFIT = [
-    ({"estimator": "sklearn.linear_model.Ridge"}, "rankers.one", "market, brand; expected numbers for Ridge"),
+    ({"estimator": "sklearn.linear_model.Ridge"}, "rankers.one", "market, brand reach Ridge, which takes numbers"),
     (
         {"estimator": BOOSTERS["histogram"]["estimator"], "params": {"categorical_features": None}},
         "rankers.one",
         "brand",
     ),
-    ({"steps": [ENCODER, "sklearn.linear_model.Ridge"]}, "rankers.one", "the categories brand; expected"),
-    ({"steps": [ENCODER, TREES["trees"]["estimator"]]}, "rankers.one", "the categories brand; expected"),
+    ({"steps": [ENCODER, "sklearn.linear_model.Ridge"]}, "rankers.one", "the categories brand reach"),
+    ({"steps": [ENCODER, TREES["trees"]["estimator"]]}, "rankers.one", "the categories brand reach"),
     (
         {"steps": [{**ENCODER, "columns": ["brand", "markt"]}, "sklearn.linear_model.Ridge"]},
         "rankers.one.steps.0.columns",
