@@ -84,7 +84,8 @@ def check_run(config: ExperimentConfig) -> Parts:
     Raises
     ------
     ConfigError, LedgerError
-        As `check_experiment`, or if a part is missing.
+        As `check_experiment`, or if a part is missing, or a ranker's steps name no column of it or leave categories to
+        an estimator of numbers.
     GuardRefusal
         If a part to train on holds registered test content, or queries of the test part.
     """
@@ -138,7 +139,36 @@ class Checked:
         """Load the rows and split them."""
         from rankeval.model_selection.ranker import stops_early
 
-        return split(self.config, self.load(), watched=any(map(stops_early, self.rankers.values())))
+        parts = split(self.config, self.load(), watched=any(map(stops_early, self.rankers.values())))
+        for name, ranker in self.rankers.items():
+            _check_columns(self.config.rankers[name], ranker.estimator, parts.dev.X, f"rankers.{name}")
+        return parts
+
+
+def _check_columns(config: RankerConfig, estimator: Any, X: Any, key: str) -> None:
+    """Refuse columns of steps that do not exist, and categories that reach an estimator of numbers."""
+    from sklearn.utils import get_tags
+
+    from rankeval.model_selection.boosters import library
+    from rankeval.model_selection.category_columns import categories_of
+    from rankeval.model_selection.nesting import last_of
+
+    left, last, before = categories_of(X), last_of(estimator), (config.steps or [])[:-1]
+    with blaming(f"{key}.steps.0.columns"):
+        for column in (before[0].columns or ()) if before else ():
+            chosen("column", column, getattr(X, "columns", ()))
+            left.pop(column, None)
+    if any(step.columns is None for step in before):
+        return  # what comes out of such a step is not known before a fit
+    # Boosters and scikit-learn's histograms read the types of a frame, and an encoder hands an array on.
+    reads_types = bool(library(last)) or getattr(last, "categorical_features", None) is not None
+    takes_numbers = type(last).__module__.startswith("sklearn.") and not get_tags(last).no_validation
+    if left and (before if reads_types else takes_numbers):
+        problem = f"the categories {', '.join(left)} reach {type(last).__name__}, which takes numbers"
+        columns = f"columns: [{', '.join(categories_of(X))}], params: {{handle_unknown: ignore}}"
+        step = f"{{estimator: sklearn.preprocessing.OneHotEncoder, {columns}}}"
+        remedy = f"encode them in a first step, such as {step}, leave them out, or choose a booster without steps"
+        raise ConfigError(problem, argument=key, remedy=remedy)
 
 
 def _made_of(config: ExperimentConfig) -> Checked:
@@ -166,8 +196,7 @@ def check_experiment(config: ExperimentConfig) -> Checked:
     from rankeval.model_selection.checks import check_measures
 
     with blaming("measures"):
-        for _, one in check_measures(config.all_measures, config.convention):
-            one.refuse_lacking(())
+        check_measures(config.all_measures, config.convention, takes_columns=False)
     _check_comparison(config)
     checked = _made_of(config)
     predictions = config.directory / "predictions"
@@ -249,7 +278,7 @@ def make_ranker(config: ExperimentConfig, name: str) -> QueryRanker:
         eval_convention=config.convention,
     )
     with blaming(key):
-        check_measures(watched, config.convention)
+        check_measures(watched, config.convention, takes_columns=False)
         stops = stops_early(ranker)
     for option in () if stops else ("validation_fraction", "eval_measure"):
         if getattr(own, option) is not None:

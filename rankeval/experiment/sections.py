@@ -122,9 +122,11 @@ class DataConfig(Section):
         of_table = [name for name in keys if getattr(self, name) not in (None, [])]
         missing = [name for name in ("path", "qid", "label") if getattr(self, name) is None]
         loader, columns = f"the loader {self.loader!r}", f"{', '.join(of_table)} name columns of a table"
+        no_slice = [name for name in self.slices if name in (self.qid, self.label, self.docid)]
         refuse(
             (of_table != [] and not self.is_table, f"{columns} ({', '.join(TABLES)}), and {loader} reads none"),
             (self.is_table and missing != [], f"{loader} needs {' and '.join(missing)}"),
+            (no_slice != [], f"slices has {no_slice}, which qid, label or docid name: leave it out of slices"),
             (self.is_table and self.arguments != {}, f"{loader} takes path, qid, label, ..., and no arguments"),
         )
         return self
@@ -374,6 +376,10 @@ class RankerConfig(Section):
             (
                 any(step.columns is not None for step in (self.steps or [])[-1:]),
                 "columns are for steps that transform them, and the last one predicts: leave columns out",
+            ),
+            (
+                sum(step.columns is not None for step in self.steps or ()) > 1,
+                "columns lose their names in the first step with columns: name all of them there",
             ),
             (not is_one, f"a ranker has either estimator or steps, found {found}"),
             (is_both, "a ranker has either grid or search, found both: a list of values is a distribution too"),

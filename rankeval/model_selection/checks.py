@@ -28,7 +28,10 @@ from rankeval.model_selection.boosters import library
 
 
 def check_measures(
-    measures: str | Measure | Sequence[str | Measure], convention: str | Convention = "rankeval"
+    measures: str | Measure | Sequence[str | Measure],
+    convention: str | Convention = "rankeval",
+    *,
+    takes_columns: bool = True,
 ) -> list[LabelledMeasure]:
     """Return (name asked for, measure) for each measure, if rows with labels can be scored by all of them.
 
@@ -38,6 +41,8 @@ def check_measures(
         The measures to compute.
     convention : str or Convention, default="rankeval"
         The rules by which rankings are scored.
+    takes_columns : bool, default=True
+        Whether measures can be given columns of the rows later.
 
     Raises
     ------
@@ -45,7 +50,7 @@ def check_measures(
         If a measure does not exist.
     InvalidInput
         If a measure cannot be computed from rows with labels: a parameter is missing or out of range, or the measure
-        needs judgments by aspect.
+        needs judgments by aspect, or a column that nobody can give.
     """
     rules = get_convention(convention)
     found = parse_measures(measures, rules)
@@ -55,6 +60,8 @@ def check_measures(
                 f"{one} needs judgments by aspect (subtopic), and y holds one grade a row",
                 remedy="choose another measure, or compute it by rankeval.evaluate(qrels, run)",
             )
+        if not takes_columns:
+            one.refuse_lacking(())
     with np.errstate(all="ignore"):  # two rows without a relevant one give 0/0
         for one in bound_measures([one for _, one in found], rules):
             one.values(_two_rows(one))

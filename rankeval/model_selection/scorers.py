@@ -474,7 +474,7 @@ def lightgbm_feval(
     UnknownName
         If a measure does not exist.
     InvalidInput
-        If a measure cannot be computed from rows.
+        If a measure cannot be computed from rows, or reads a column of them, which no training loop has.
 
     Examples
     --------
@@ -490,7 +490,8 @@ def lightgbm_feval(
     >>> list(history["training"])
     ['nDCG@10', 'AP']
     """
-    return LightGBMFeval(tuple(one for _, one in check_measures(measures, convention)), get_convention(convention))
+    asked = check_measures(measures, convention, takes_columns=False)
+    return LightGBMFeval(tuple(one for _, one in asked), get_convention(convention))
 
 
 def xgboost_metric(
@@ -517,7 +518,7 @@ def xgboost_metric(
     UnknownName
         If a measure does not exist.
     InvalidInput
-        If a measure cannot be computed from rows.
+        If a measure cannot be computed from rows, or reads a column of them, which no training loop has.
 
     Examples
     --------
@@ -531,4 +532,5 @@ def xgboost_metric(
     >>> list(history["train"])
     ['nDCG@10']
     """
-    return XGBoostMetric(tuple(one for _, one in check_measures(measures, convention)), get_convention(convention))
+    asked = check_measures(measures, convention, takes_columns=False)
+    return XGBoostMetric(tuple(one for _, one in asked), get_convention(convention))

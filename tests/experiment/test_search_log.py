@@ -220,14 +220,14 @@ def test_features_are_asked_for_if_a_column_looks_like_an_answer(name):
     rows = frame.drop(columns=["position", "clicked", "brand", "length"]).assign(**{name: SUSPECTS[name](frame)})
     rows.to_parquet("log.parquet")
     table = {"loader": "parquet", "path": "log.parquet", "features": None, "categories": [], "slices": []}
-    raw = changed(data=table)
+    raw = {**changed(data=table), "rankers": TREES}
     with pytest.raises(ConfigError) as refused:
         check_run(check_config(raw))
     assert (refused.value.argument, refused.value.where) == ("data.features", "log.parquet")
     assert f"columns look like answers: {name!r} (" in refused.value.problem
     pasted = yaml.safe_load(refused.value.remedy.partition("perhaps ")[2])
     assert pasted == {"features": ["bm25", "price", "age"]}
-    parts = check_run(check_config(changed(data={**table, **pasted})))
+    parts = check_run(check_config({**changed(data={**table, **pasted}), "rankers": TREES}))
     assert parts.test.feature_names == ("bm25", "price", "age")
 
 
@@ -298,6 +298,7 @@ WRONG = [
     ({"cv": {"by_time": "often"}}, "cv.by_time"),
     ({"data": {"slices": "market"}}, "data.slices"),
     ({"data": {"slices": ["markt"]}}, "slices"),
+    ({"data": {"slices": ["market", "query"]}}, "slices has ['query'], which qid, label or docid name"),
     ({"data": {"categories": ["grade"]}}, "categories"),
     ({"data": {"loader": "letor"}}, "data"),
 ]
@@ -318,6 +319,84 @@ def test_a_measure_of_a_column_is_refused_before_any_look():
     with pytest.raises(ConfigError, match="a scorer or cross_validate") as refused:
         check_run(check_config({**changed(), "measures": ["nDCG@10", "Revenue@5(column='price')"]}))
     assert refused.value.argument == "measures.columns"
+
+
+ENCODER = {"estimator": "sklearn.preprocessing.OneHotEncoder", "columns": ["market"]}
+UNFIT = [
+    ({"estimator": "sklearn.linear_model.Ridge"}, "rankers.one", "market, brand reach Ridge, which takes numbers"),
+    (
+        {"estimator": BOOSTERS["histogram"]["estimator"], "params": {"categorical_features": None}},
+        "rankers.one",
+        "brand",
+    ),
+    ({"steps": [ENCODER, "sklearn.linear_model.Ridge"]}, "rankers.one", "the categories brand reach"),
+    ({"steps": [ENCODER, TREES["trees"]["estimator"]]}, "rankers.one", "the categories brand reach"),
+    (
+        {"steps": [{**ENCODER, "columns": ["brand", "markt"]}, "sklearn.linear_model.Ridge"]},
+        "rankers.one.steps.0.columns",
+        "unknown column 'markt'; did you mean 'market'?",
+    ),
+    (
+        {"steps": [ENCODER, {**ENCODER, "columns": ["brand"]}, "sklearn.linear_model.Ridge"]},
+        "rankers.one",
+        "columns lose their names in the first step with columns",
+    ),
+]
+
+
+@pytest.mark.usefixtures("log")
+@pytest.mark.parametrize(("ranker", "key", "problem"), UNFIT)
+def test_a_check_refuses_categories_that_reach_an_estimator_of_numbers(ranker, key, problem):
+    """The run would fail in the first fit, with a word of scikit-learn about one cell."""
+    with pytest.raises(ConfigError) as refused:
+        check_run(check_config({**changed(), "rankers": {"one": ranker}}))
+    assert refused.value.argument == key
+    assert problem in str(refused.value)
+
+
+ORDINAL = "sklearn.preprocessing.OrdinalEncoder"
+FIT = [
+    *BOOSTERS.values(),
+    TREES["trees"],
+    {"estimator": "sklearn.dummy.DummyRegressor"},
+    {
+        "steps": [
+            {"estimator": ORDINAL, "params": {"handle_unknown": "use_encoded_value", "unknown_value": -1}},
+            BOOSTERS["histogram"]["estimator"],
+        ]
+    },
+    {"steps": [{**ENCODER, "columns": ["market", "brand"]}, BOOSTERS["histogram"]["estimator"]]},
+]
+
+
+def test_a_check_lets_categories_pass_that_an_estimator_takes(log):
+    """What a check lets pass is trained: boosters, histograms, encoders of the columns or of all, a constant."""
+    log.dropna(subset="brand").to_csv("log.csv", index=False)
+    raw = {**changed(), "rankers": {f"r{number}": one for number, one in enumerate(FIT)}}
+    raw |= {"cv": {"n_splits": 2}}
+    check_run(check_config(raw))
+    assert run_experiment(raw).n_trained == len(FIT)
+
+
+@pytest.mark.usefixtures("log")
+def test_the_step_that_a_check_proposes_runs():
+    """The message holds the step as YAML, and with it the ranker is trained."""
+    raw = {**changed(data={"features": ["bm25"]}), "rankers": {"one": {"estimator": "sklearn.linear_model.Ridge"}}}
+    with pytest.raises(ConfigError) as refused:
+        check_run(check_config(raw))
+    step = yaml.safe_load(refused.value.remedy.partition("such as ")[2].rpartition("}, ")[0] + "}")
+    assert step["columns"] == ["market", "brand"]
+    raw["rankers"] = {"one": {"steps": [step, "sklearn.linear_model.Ridge"]}}
+    assert run_experiment(raw).n_trained == 1
+
+
+@pytest.mark.usefixtures("log")
+def test_an_error_of_training_names_the_ranker():
+    """Another library's error comes under the key of the ranker, with the class."""
+    steps = [{**ENCODER, "columns": ["market", "brand"]}, "sklearn.linear_model.Ridge"]
+    with pytest.raises(ConfigError, match=r"Ridge cannot be trained: ValueError: .*NaN") as refused:
+        run_experiment({**changed(), "rankers": {"trees": TREES["trees"], "line": {"steps": steps}}})
+    assert refused.value.argument == "rankers.line"
 
 
 def test_folds_by_time_need_a_time():

@@ -163,3 +163,11 @@ def test_a_metric_prints_as_it_is_made(make):
         assert eval(repr(metric), names) == metric  # noqa: S307 - our own text
     assert repr(make("AP", convention=rk.Convention("mine", ties="best"))).endswith("('AP', convention='mine')")
     assert repr(make("nDCG@10")) == f"{make.__name__}('nDCG@10')"
+
+
+@pytest.mark.parametrize("make", [rk.lightgbm_feval, rk.xgboost_metric])
+def test_a_measure_of_a_column_is_refused_when_the_metric_is_made(make):
+    """A training loop has no columns beside the features, so it would fail after the first iteration."""
+    with pytest.raises(InvalidInput, match="expected the column 'price'") as refused:
+        make(["AP", "Revenue@5(column='price')"])
+    assert refused.value.argument == "columns"
