@@ -438,7 +438,7 @@ class Judged:
         begin, depth = self.offsets[:-1], self.depth(cutoff)
         is_table = cutoff is not None and self.n_queries > 0 and int(depth.min()) == cutoff <= FEW_RANKS
         if is_table:
-            row, query = begin[:, None] + np.arange(int(depth[0])), np.arange(self.n_queries)[:, None]
+            row, query = begin + np.arange(int(depth[0]))[:, None], np.arange(self.n_queries)
         else:
             row, query = spread(begin, depth)
         found = counted(row, query)
@@ -452,9 +452,11 @@ class Judged:
             mean = np.bincount(group, weights=value) / (reached.end - reached.start)
             rank = tied - begin[of]
             within = rank < depth[of]
-            found.reshape(-1)[(offsets_of(depth)[of] + rank)[within]] = mean[group[within]]
+            place = (rank, of) if is_table else (offsets_of(depth)[of] + rank,)
+            found[tuple(part[within] for part in place)] = mean[group[within]]
         if is_table:
-            return added_rank_by_rank((found * discount[:cutoff]).T)
+            found *= discount[:cutoff, None]
+            return added_rank_by_rank(found)
         return self.sums(query, found * discount[row - begin[query]])
 
     def rows_of(self, wanted: NDArray[np.bool_]) -> tuple[Ints, Ints, Ints]:
