@@ -325,20 +325,18 @@ class Ranked:
     head: Ints | None = None
     layout: Layout | None = None
 
-    def rows_at(self, row: Ints, query: Ints, offsets: Ints) -> Ints:
-        """Return the rows of the input that stand at some ranked rows, given the query of each.
-
-        A table of rank by query asks for the first ranks of all queries.
-        """
-        if self.row is not None:
-            return self.row[row]
-        if self.head is not None and row.ndim == 2:
-            return self.head[: len(row)]
-        if self.head is not None and (rank := row - offsets[query]).max(initial=0) < len(self.head):
+    def rows_at(self, query: Ints, rank: Ints, offsets: Ints) -> Ints:
+        """Return the rows of the input at some ranks of some queries, from 0; a table of ranks is of all queries."""
+        if self.head is not None and rank.ndim == 2:
+            return self.head[: len(rank)]
+        if self.head is not None and rank.max(initial=0) < len(self.head):
             return self.head[rank, query]
+        begin = offsets[query]
+        if self.row is not None:
+            return self.row[begin + rank]
         assert self.low is not None and self.layout is not None
-        found = self.layout.position(self.low[row])
-        found += offsets[query]
+        found = self.layout.position(self.low[begin + rank])
+        found += begin
         return found
 
 
@@ -461,7 +459,7 @@ def _sorted_in_blocks(
     by_rank = ByRank.empty(offsets) if with_table else None
     ranked = None if code is None or by_rank is not None else np.empty(len(score), dtype=np.uint8)
     row = np.empty(len(score), dtype=np.int64) if with_rows else None
-    head = np.zeros((with_low, len(offsets) - 1), dtype=np.int64) if 0 < with_low <= FEW_RANKS else None
+    head = np.empty((with_low, len(offsets) - 1), dtype=np.int64) if 0 < with_low <= FEW_RANKS else None
     low = None
     found = []
     for block in sorted_blocks(score, code, offsets, cut, layout):
@@ -476,9 +474,8 @@ def _sorted_in_blocks(
             position += offsets[block.queries, None]
             row[rows] = block.flat(position)
         if head is not None:
-            position = layout.position(block.key[:, :with_low])
-            position += offsets[block.queries, None]
-            head[: position.shape[1], block.queries] = position.T
+            position = layout.position(block.key[:, :with_low].T.copy())
+            np.add(position, offsets[block.queries], out=head[: len(position), block.queries])
         if with_low and (head is None or block.same.any()):
             low = np.empty(len(score), dtype=np.int64) if low is None else low
             low[rows] = block.flat(block.key)
