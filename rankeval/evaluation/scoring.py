@@ -202,7 +202,8 @@ def score_part(joined: Joined, asked: Named, *, weights: Floats | None = None, n
         scores=scores[keep],
         convention=joined.convention,
         excluded={**joined.excluded, **excluded},
-        undefined=dict(zip(names, undefined[0].sum(axis=0).tolist(), strict=True)),
+        # Column by column: NumPy adds up the rows of a narrow table twenty times slower (bench_columns).
+        undefined=dict(zip(names, map(np.count_nonzero, undefined[0].T), strict=True)),
         facts=replace(kept, left_out=beside),
         weights=None if weights is None else weights[keep],
         name=name,

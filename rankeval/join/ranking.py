@@ -334,7 +334,8 @@ class Ranked:
         begin = offsets[query]
         if self.row is not None:
             return self.row[begin + rank]
-        assert self.low is not None and self.layout is not None
+        assert self.low is not None
+        assert self.layout is not None
         found = self.layout.position(self.low[begin + rank])
         found += begin
         return found
