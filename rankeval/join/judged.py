@@ -442,7 +442,7 @@ class Judged:
         begin, depth = self.offsets[:-1], self.depth(cutoff)
         is_table = cutoff is not None and self.n_queries > 0 and int(depth.min()) == cutoff <= FEW_RANKS
         if is_table:
-            rank, query = np.arange(cutoff)[:, None], np.arange(self.n_queries)
+            rank, query = np.arange(int(depth[0]))[:, None], np.arange(self.n_queries)
         else:
             rank, query = spread(np.zeros_like(begin), depth)
         found = counted(query, rank)

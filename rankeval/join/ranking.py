@@ -331,14 +331,15 @@ class Ranked:
             return self.head[: len(rank)]
         if self.head is not None and rank.max(initial=0) < len(self.head):
             return self.head[rank, query]
-        begin = offsets[query]
+        row: Ints = offsets[query] + rank
         if self.row is not None:
-            return self.row[begin + rank]
-        assert self.low is not None
-        assert self.layout is not None
-        found = self.layout.position(self.low[begin + rank])
-        found += begin
-        return found
+            row = self.row[row]
+        else:
+            assert self.low is not None
+            assert self.layout is not None
+            row = self.layout.position(self.low[row])
+            row += offsets[query]
+        return row
 
 
 def rank_rows(
