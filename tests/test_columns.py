@@ -186,3 +186,28 @@ def test_a_measure_of_ones_own_reads_two_columns():
         assert lacking.value.expected == "the column 'cost'"
     finally:
         del FAMILIES["Margin"]
+
+
+def test_a_measure_of_ones_own_reads_all_values_above_the_depth():
+    """Under a convention with a depth the values of a column are those of the rows that it leaves."""
+    from rankeval.collection.convention import get_convention
+    from rankeval.measures import Column
+
+    @family("Dear", title="dear", formula="sum of price", source="ours", bounds=(-np.inf, np.inf), linear=True)
+    def dear(judged, *, price: Column = "price"):
+        """Sum of the prices: any number, higher is better; 0 without rows."""
+        return np.add.reduceat(price.values, judged.offsets[:-1])
+
+    try:
+        rules = get_convention("rankeval").with_rules(depth=2, ties="stable")
+        found = rk.evaluate(
+            [1, 0, 2, 0, 1],
+            [5.0, 4.0, 3.0, 9.0, 1.0],
+            qid=[1, 1, 1, 2, 2],
+            columns={"price": [1, 2, 4, 8, 16]},
+            measures="Dear",
+            convention=rules,
+        )
+        assert found.scores.ravel().tolist() == [3.0, 24.0]
+    finally:
+        FAMILIES.pop("Dear", None)

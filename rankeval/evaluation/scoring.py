@@ -202,7 +202,8 @@ def score_part(joined: Joined, asked: Named, *, weights: Floats | None = None, n
         scores=scores[keep],
         convention=joined.convention,
         excluded={**joined.excluded, **excluded},
-        undefined=dict(zip(names, undefined[0].sum(axis=0).tolist(), strict=True)),
+        # Column by column: NumPy adds up the rows of a narrow table twenty times slower (bench_columns).
+        undefined=dict(zip(names, map(np.count_nonzero, undefined[0].T), strict=True)),
         facts=replace(kept, left_out=beside),
         weights=None if weights is None else weights[keep],
         name=name,
@@ -292,10 +293,10 @@ def _count_documents(queries: Ints, judged: Judged, ties: Groups, counts: dict[s
 
 def _are_fixed(judged: Judged, convention: Convention) -> NDArray[np.bool_]:
     """Say which queries no ranking changes: none is relevant, or all rows are equally so and there are no others."""
-    zero = judged.threshold(0)
-    n_grades: Ints = (judged.counts[:, zero + 1 :] > 0).sum(axis=1)
     if judged.columns:  # rows of one grade differ in them
         return judged.n_retrieved <= 1
+    zero = judged.threshold(0)
+    n_grades: Ints = (judged.counts[:, zero + 1 :] > 0).sum(axis=1)
     if convention.judgments == "rows" and judged.aspects is None:
         n_grades += judged.counts[:, : zero + 1].any(axis=1)
         return np.less_equal(n_grades, 1)

@@ -204,17 +204,17 @@ class Joined:
             chunk.groups = unlike
         if keep is not None:
             chunk.flat, chunk.by_rank = chunk.code[keep], None
+            chunk.offsets, chunk.judged = offsets_of(keep)[offsets], None if judged is None else judged[keep]
             chunk.columns = {
                 name: Column.of(column.values[keep], chunk.offsets) for name, column in chunk.columns.items()
             }
-            chunk.offsets, chunk.judged = offsets_of(keep)[offsets], None if judged is None else judged[keep]
         return chunk, ties
 
     def _column(self, column: Floats, rows: slice | Ints, found: Ranked, offsets: Ints) -> Column:
         whole = column[rows] if isinstance(rows, slice) else column
 
-        def at(row: Ints, query: Ints) -> Floats:
-            place = found.rows_at(row, query, offsets)
+        def at(query: Ints, rank: Ints) -> Floats:
+            place = found.rows_at(query, rank, offsets)
             return whole.take(place if isinstance(rows, slice) else rows[place], mode="clip")
 
         return Column(at, offsets)

@@ -108,7 +108,8 @@ class Column:
     Parameters
     ----------
     at : callable
-        Returns the values of some rows, given their places in the chunk and the query of each.
+        Returns the values of some rows, given the query and the rank, from 0, of each. A table of ranks is that of the
+        first ranks of all queries.
     offsets : ndarray of shape (n_queries + 1,)
         Where each query's rows begin.
     """
@@ -120,12 +121,13 @@ class Column:
     @cached_property
     def values(self) -> Floats:
         """The values of all rows, an array of shape (n_rows,)."""
-        return self.at(*spread(self.offsets[:-1], np.diff(self.offsets)))
+        rank, query = spread(np.zeros_like(self.offsets[:-1]), np.diff(self.offsets))
+        return self.at(query, rank)
 
     @classmethod
     def of(cls, values: Floats, offsets: Ints) -> Column:
         """Return the column of these values."""
-        return cls(lambda row, _: values[row], offsets)
+        return cls(lambda query, rank: values[offsets[query] + rank], offsets)
 
 
 @dataclass(eq=False)
@@ -431,31 +433,33 @@ class Judged:
         """
         column = values if isinstance(values, Column) else Column.of(values, self.offsets)
 
-        def counted(row: Ints, query: Ints) -> Floats:
-            found = column.at(row, query)
-            return found if rel is None else np.where(self.codes_at(row, query) < self.threshold(rel), 0.0, found)
+        def counted(query: Ints, rank: Ints) -> Floats:
+            found = column.at(query, rank)
+            if rel is not None:
+                found[self.codes_at(begin[query] + rank, query) < self.threshold(rel)] = 0.0
+            return found
 
         begin, depth = self.offsets[:-1], self.depth(cutoff)
         is_table = cutoff is not None and self.n_queries > 0 and int(depth.min()) == cutoff <= FEW_RANKS
         if is_table:
-            row, query = begin[:, None] + np.arange(int(depth[0])), np.arange(self.n_queries)[:, None]
+            rank, query = np.arange(int(depth[0]))[:, None], np.arange(self.n_queries)
         else:
-            row, query = spread(begin, depth)
-        found = counted(row, query)
+            rank, query = spread(np.zeros_like(begin), depth)
+        found = counted(query, rank)
         # Rows of one label differ in their values, so all tied rows count here.
         reached = self.ties.of(self.ties.start < (begin + depth)[self.ties.query])
         if len(reached.start):
             tied, group = reached.rows()
             of = reached.query[group]
-            value = counted(tied, of)
+            place = tied - begin[of]
+            value = counted(of, place)
             value = value[np.lexsort((value, group))]  # the same sum, to the last bit, for every order of the input
             mean = np.bincount(group, weights=value) / (reached.end - reached.start)
-            rank = tied - begin[of]
-            within = rank < depth[of]
-            found.reshape(-1)[(offsets_of(depth)[of] + rank)[within]] = mean[group[within]]
-        if is_table:
-            return added_rank_by_rank((found * discount[:cutoff]).T)
-        return self.sums(query, found * discount[row - begin[query]])
+            within = place < depth[of]
+            of, place, group = of[within], place[within], group[within]
+            found[(place, of) if is_table else offsets_of(depth)[of] + place] = mean[group]
+        found *= discount[rank]
+        return added_rank_by_rank(found) if is_table else self.sums(query, found)
 
     def rows_of(self, wanted: NDArray[np.bool_]) -> tuple[Ints, Ints, Ints]:
         """Return row, query and rank (from 0) of the rows whose label is wanted, given a mask of the levels."""

@@ -313,7 +313,7 @@ class Ranked:
     """The label code at each rank, its row in the input if asked for, and all groups of tied rows.
 
     If the sort has made a table of codes on its way, ``by_rank`` holds them and ``code`` is None. ``head``, of shape
-    (n_queries, n_ranks), holds the low bits of the sorted keys of the first ranks; ``low`` those of all rows, but in
+    (n_ranks, n_queries), holds the rows of the first ranks; ``low`` the low bits of the sorted keys of all rows, but in
     blocks without ties only if there is no head.
     """
 
@@ -325,22 +325,21 @@ class Ranked:
     head: Ints | None = None
     layout: Layout | None = None
 
-    def rows_at(self, row: Ints, query: Ints, offsets: Ints) -> Ints:
-        """Return the rows of the input that stand at some ranked rows, given the query of each.
-
-        Rows in a table are the first ranks of all queries.
-        """
+    def rows_at(self, query: Ints, rank: Ints, offsets: Ints) -> Ints:
+        """Return the rows of the input at some ranks of some queries, from 0; a table of ranks is of all queries."""
+        if self.head is not None and rank.ndim == 2:
+            return self.head[: len(rank)]
+        if self.head is not None and rank.max(initial=0) < len(self.head):
+            return self.head[rank, query]
+        row: Ints = offsets[query] + rank
         if self.row is not None:
-            return self.row[row]
-        if self.head is None or (row.ndim == 1 and (row - offsets[query]).max(initial=0) >= self.head.shape[1]):
-            assert self.low is not None
-            low = self.low[row]
+            row = self.row[row]
         else:
-            low = self.head[:, : row.shape[1]] if row.ndim == 2 else self.head[query, row - offsets[query]]
-        assert self.layout is not None
-        found = self.layout.position(low)
-        found += offsets[query]
-        return found
+            assert self.low is not None
+            assert self.layout is not None
+            row = self.layout.position(self.low[row])
+            row += offsets[query]
+        return row
 
 
 def rank_rows(
@@ -440,7 +439,7 @@ def _sorted(score: Floats, code: Ints | None, offsets: Ints, layout: Layout, **a
         low[rows] = found.low
     if found.head is not None:
         head = np.empty_like(found.head)
-        head[order] = found.head
+        head[:, order] = rows.take(found.head, mode="clip")  # no row stands beyond the end of a list
     start, end, query = found.ties
     back = (offsets[order] - moved[:-1])[query]
     ties = Groups(start + back, end + back, order[query])
@@ -462,7 +461,7 @@ def _sorted_in_blocks(
     by_rank = ByRank.empty(offsets) if with_table else None
     ranked = None if code is None or by_rank is not None else np.empty(len(score), dtype=np.uint8)
     row = np.empty(len(score), dtype=np.int64) if with_rows else None
-    head = np.empty((len(offsets) - 1, with_low), dtype=np.int64) if 0 < with_low <= FEW_RANKS else None
+    head = np.empty((with_low, len(offsets) - 1), dtype=np.int64) if 0 < with_low <= FEW_RANKS else None
     low = None
     found = []
     for block in sorted_blocks(score, code, offsets, cut, layout):
@@ -477,7 +476,8 @@ def _sorted_in_blocks(
             position += offsets[block.queries, None]
             row[rows] = block.flat(position)
         if head is not None:
-            head[block.queries, : block.key.shape[1]] = block.key[:, :with_low]
+            position = layout.position(block.key[:, :with_low].T.copy())
+            np.add(position, offsets[block.queries], out=head[: len(position), block.queries])
         if with_low and (head is None or block.same.any()):
             low = np.empty(len(score), dtype=np.int64) if low is None else low
             low[rows] = block.flat(block.key)
@@ -495,7 +495,7 @@ def _sorted_in_blocks(
     if head is not None:
         rank = place - offsets[query]
         within = rank < with_low
-        head[query[within], rank[within]] = key[within]
+        head[rank[within], query[within]] = (layout.position(key) + offsets[query])[within]
     return Ranked(ranked, row, ties, by_rank, low, head, layout)
 
 
