@@ -108,7 +108,7 @@ def small() -> Callable[..., rk.Evaluation]:
 
 @pytest.fixture
 def assert_same() -> Callable[[rk.Evaluation, rk.Evaluation], None]:
-    """Return the check that two evaluations agree in every field, bit for bit, but for the rows, which are not saved."""
+    """Return the check that two evaluations agree in every field, bit for bit; the rows are not saved."""
 
     def check(one, other):
         one, other = (replace(each, facts=replace(each.facts, rows=None)) for each in (one, other))
