@@ -201,7 +201,7 @@ def test_integers_dates_and_tuples_are_ids():
         (np.ones((12, 1), dtype=bool), QueryIdError, "these are no ids of queries"),
         ([["q01"], ["q02"]], InvalidInput, "^queries: "),
         (pd.Series([True] * 12), QueryIdError, r"its index is 0, 1, 2, \.\.\. and the query ids are not"),
-        (pd.Series([True] * 13), QueryIdError, "no id in common"),
+        (pd.Series([True] * 13), QueryIdError, "the query ids are not"),
         (pd.Series([True], index=["q01"]), QueryIdError, "says nothing of 11 of 12 queries: 'q00', 'q02'"),
         (pd.Series([True, False], index=["q01", "q01"]), QueryIdError, "query 'q01' has several values"),
         (pd.Series([True, None] * 6, index=[f"q{one:02}" for one in range(12)]), QueryIdError, "beside None"),
@@ -430,15 +430,20 @@ def test_an_attribute_is_given_by_row_where_the_rows_of_a_query_agree():
     assert part.slices(log.length)["n_queries"].sum() == 6
     by_id = pd.Series(LENGTH.to_numpy()).reindex(range(35, -1, -1))  # as many ids as rows
     assert ev.slices(by_id).reset_index(drop=True).equals(wanted)
-    with pytest.raises(QueryIdError, match=r"else by\.set_axis\(qid\) by their queries"):
+    with pytest.raises(QueryIdError, match=r"else by\.set_axis\(qid\) by the queries"):
         loaded.slices(log.length)
-    with pytest.raises(QueryIdError, match=r"else queries\.set_axis\(qid\) by their queries"):
+    with pytest.raises(QueryIdError, match=r"else queries\.set_axis\(qid\) by the queries"):
         ev.subset(log.length == "long")
     other = rk.evaluate(log.y, -log.s, qid=log.q, measures="RR")
     assert {"0", "1"} <= {*rk.compare({"one": ev, "other": other}, by=log.day).table["day"]}
-    with pytest.raises(QueryIdError, match=r"else by\.set_axis\(qid\) by their queries"):
+    with pytest.raises(QueryIdError, match=r"else by\.set_axis\(qid\) by the queries"):
         rk.compare({"one": loaded, "other": pickle.loads(pickle.dumps(other))}, by=log.length)
-    assert ev.slices(pd.Series(["x"] * 40)).n_queries.tolist() == [12]  # of 40 queries, by their ids 0 to 39
+    more = pd.Series(["x"] * 40)  # of 40 queries, by their ids 0 to 39; or of the rows of a longer log
+    assert ev.slices(more.rename_axis("q")).n_queries.tolist() == [12]
+    with pytest.raises(QueryIdError, match="by the queries; name ids"):
+        ev.slices(more)
+    with pytest.raises(InvalidInput, match="if these are query ids, name the index"):
+        rk.evaluate(log.y, log.s, qid=log.q, measures="RR", query_weight=pd.Series([1.0] * 40))
     with pytest.raises(QueryIdError, match="query 1 has several values") as caught:
         ev.slices(log.length.set_axis(log.q).where(np.arange(36) != 3, "odd"))
     assert caught.value.argument == "by"

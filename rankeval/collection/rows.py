@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from html import escape
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
+import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
@@ -56,6 +57,13 @@ def check_rows(**columns: Any) -> None:
             is_known = index.is_unique and index.isin(known).any()
             remedy = f"{by_label if is_known else ''}give {name}.to_numpy() if the rows are in the same order"
             raise QueryIdError(f"{first} and {name} have different indexes: {differ}", remedy=remedy)
+
+
+def may_number_rows(index: Any, queries: Any) -> bool:
+    """Say whether an index is 0, 1, 2, ... without a name, for at least as many as there are queries of other ids."""
+    n = len(index)
+    is_plain = index.name is None and n >= len(queries) and getattr(index, "step", 0) == 1 and index.start == 0
+    return is_plain and not np.array_equal(index, queries)
 
 
 def index_of(column: Any) -> Any | None:

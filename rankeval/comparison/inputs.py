@@ -52,7 +52,7 @@ BESIDE = (*QUERY_COUNTS, WEIGHT)
 
 POOLED_FOLDS = (
     "approximate: the queries of several folds are pooled, each fold ranked by models of its own, whose training parts "
-    "overlap; one hold-out compares two models, question='algorithms' compares the algorithms behind them"
+    "overlap; one hold-out compares two models, cross_validate({...}).compare(question='algorithms') the algorithms"
 )
 """Note on a test over such queries."""
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from rankeval._checks import few, said, shown
 from rankeval._registry import chosen, unknown
-from rankeval.collection.rows import index_of
+from rankeval.collection.rows import index_of, may_number_rows
 from rankeval.errors import InvalidInput, QueryIdError
 from rankeval.io.columns import refuse_masked
 from rankeval.join.flat import Ints
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     Values = TypeVar("Values", pd.Series[Any], pd.DataFrame)
 
 
-def places_of(asked: Any, queries: NDArray[Any], excluded: Mapping[str, tuple[Any, ...]], n_rows: int) -> Ints:
+def places_of(asked: Any, queries: NDArray[Any], excluded: Mapping[str, tuple[Any, ...]]) -> Ints:
     """Return the places of the queries asked for, ascending.
 
     Parameters
@@ -40,8 +40,6 @@ def places_of(asked: Any, queries: NDArray[Any], excluded: Mapping[str, tuple[An
         The ids of the evaluation.
     excluded : mapping of str to tuple
         Reason -> ids left out of the evaluation, for the message on one of them.
-    n_rows : int
-        The number of ranked rows.
 
     Raises
     ------
@@ -60,7 +58,7 @@ def places_of(asked: Any, queries: NDArray[Any], excluded: Mapping[str, tuple[An
     values = list(asked.to_pylist() if hasattr(asked, "to_pylist") else asked)
     bools = sum(isinstance(value, (bool, np.bool_)) for value in values)
     if bools:
-        mask = _mask(asked, values, bools, queries, n_rows)
+        mask = _mask(asked, values, bools, queries)
         places = np.flatnonzero(mask)
     else:
         places = np.sort(_by_id(values, queries, excluded))
@@ -69,7 +67,7 @@ def places_of(asked: Any, queries: NDArray[Any], excluded: Mapping[str, tuple[An
     return places
 
 
-def _mask(asked: Any, values: list[Any], bools: int, queries: NDArray[Any], n_rows: int) -> NDArray[np.bool_]:
+def _mask(asked: Any, values: list[Any], bools: int, queries: NDArray[Any]) -> NDArray[np.bool_]:
     if bools < len(values):
         other = next(value for value in values if not isinstance(value, (bool, np.bool_)))
         raise QueryIdError(f"expected ids or a mask, found True or False beside {shown(other)}", argument="queries")
@@ -78,7 +76,7 @@ def _mask(asked: Any, values: list[Any], bools: int, queries: NDArray[Any], n_ro
             expected = f"a mask with a bool for each of {len(queries)} queries, in the order of `queries`"
             raise QueryIdError(f"expected {expected}, found {len(values)}", argument="queries")
         return np.array(values, dtype=bool)
-    found = by_query(asked, queries, n_rows, "queries")
+    found = by_query(asked, queries, "queries")
     lacking = queries[found.isna().to_numpy()].tolist()
     if lacking:
         raise QueryIdError(
@@ -118,7 +116,7 @@ def _type_hint(asked: Iterable[Any], known: Iterable[Any]) -> str:
     return ""
 
 
-def by_query(values: Values, queries: NDArray[Any], n_rows: int, what: str) -> Values:
+def by_query(values: Values, queries: NDArray[Any], what: str) -> Values:
     """Return the value of each query in a Series or frame indexed by query id; missing if it has none.
 
     Parameters
@@ -127,8 +125,6 @@ def by_query(values: Values, queries: NDArray[Any], n_rows: int, what: str) -> V
         Indexed by query id. It may have more queries, and a query several times if all its values are equal.
     queries : ndarray of shape (n_queries,)
         The ids of the evaluation.
-    n_rows : int
-        The number of ranked rows.
     what : str
         The argument's name in messages.
 
@@ -137,18 +133,14 @@ def by_query(values: Values, queries: NDArray[Any], n_rows: int, what: str) -> V
     QueryIdError
         If an id is missing, values of one query differ, no id is common, or the index may be one of rows.
     """
-    import pandas as pd
-
     known = id_index(queries)
     index = values.index
-    is_plain = isinstance(index, pd.RangeIndex) and index.start == 0 and index.step == 1  # as of rows without names
-    is_by_row = is_plain and len(index) in (len(known), n_rows) and not index.equals(known)
     for wrong, problem, remedy in (
         (index.hasnans, "the index has a row without a query id", "index it by query"),
         (
-            is_by_row,
+            may_number_rows(index, known),
             "its index is 0, 1, 2, ... and the query ids are not",
-            f"give {what}.to_numpy() in the order of `queries`, else {what}.set_axis(qid) by their queries",
+            f"give {what}.to_numpy() in the order of `queries`, else {what}.set_axis(qid) by the queries; name ids",
         ),
     ):
         if wrong:
@@ -211,7 +203,6 @@ def slices_of(
     """
     import pandas as pd
 
-    n_rows = int(counts["retrieved"].sum()) if counts else 0
     if rows is not None and len(queries) < len(rows) and np.shape(by)[:1] == (len(rows),):
         by = _by_row(by, rows)
     if isinstance(by, Mapping):
@@ -220,11 +211,11 @@ def slices_of(
         by = by.set_index("qid") if "qid" in by.columns else by
         if not by.columns.is_unique or not len(by.columns):
             raise InvalidInput("expected a DataFrame with one or more columns of different names", argument="by")
-        attributes = by_query(by, queries, n_rows, "by")
+        attributes = by_query(by, queries, "by")
     elif isinstance(by, str):
         attributes = pd.DataFrame({by: counts[chosen("count of the queries", by, counts)]})
     elif index_of(by) is not None:
-        attributes = by_query(by.to_frame(UNNAMED if by.name is None else by.name), queries, n_rows, "by")
+        attributes = by_query(by.to_frame(UNNAMED if by.name is None else by.name), queries, "by")
     else:
         refuse_masked(by, "by")
         shape = np.shape(by)

@@ -243,9 +243,7 @@ class Evaluation:
         >>> ev.subset(ev.per_query["RR"] < 1).n_queries
         1
         """
-        return self._part(
-            places_of(queries, self.queries, self.excluded, int(self.facts.query_counts["retrieved"].sum()))
-        )
+        return self._part(places_of(queries, self.queries, self.excluded))
 
     def _part(self, places: Ints) -> Evaluation:
         if len(places) == self.n_queries:

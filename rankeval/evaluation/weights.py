@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from rankeval.collection.rows import check_rows, index_of, same_rows
+from rankeval.collection.rows import check_rows, index_of, may_number_rows, same_rows
 from rankeval.errors import InvalidInput
 from rankeval.io import columns
 from rankeval.join.flat import Floats
@@ -48,6 +48,12 @@ def query_weights(
     long = bool(beside) and index_of(weights) is not None and len(weights) == len(joined.score)
     if not hasattr(weights, "items") or (long and _is_by_row(weights, joined, beside)):
         values = _weights_of_rows(weights, joined)
+    elif not long and index_of(weights) is not None and may_number_rows(weights.index, joined.queries):
+        raise InvalidInput(
+            "its index is 0, 1, 2, ... and the query ids are not",
+            argument="query_weight",
+            remedy="give the weights of these rows, or .set_axis(qid); if these are query ids, name the index",
+        )
     else:
         values = _weights_of_queries(weights, joined)
         # An index that holds all queries may also be one of rows, unless it is exactly their names.

@@ -79,7 +79,7 @@ def try_writing(folder: Path) -> None:
     """Raise OSError if no file can be made in a folder, or in the nearest one above it that exists."""
     while not folder.exists():
         folder = folder.parent
-    with room_held({folder / "rankeval": _ROOM}):
+    with room_held({folder / ".rankeval-room": _ROOM}):
         pass
 
 
