@@ -203,7 +203,7 @@ def score_part(joined: Joined, asked: Named, *, weights: Floats | None = None, n
         convention=joined.convention,
         excluded={**joined.excluded, **excluded},
         # Measure by measure: NumPy adds up the rows of a narrow table twenty times slower.
-        undefined=dict(zip(names, map(np.count_nonzero, undefined[0].T), strict=True)),
+        undefined={name: int(np.count_nonzero(one)) for name, one in zip(names, undefined[0].T, strict=True)},
         facts=replace(kept, left_out=beside),
         weights=None if weights is None else weights[keep],
         name=name,
