@@ -32,10 +32,10 @@ class ServedRanker:
     def __init__(self, model: Any, settings: dict[str, Any]) -> None:
         import pandas as pd
 
-        self.model = model
-        self.gives_classes = settings["gives_classes"]
-        self.keep_unknown = settings["keep_unknown"]
-        self.known = {
+        self.model: Any = model
+        self.gives_classes: bool = settings["gives_classes"]
+        self.keep_unknown: bool = settings["keep_unknown"]
+        self.known: dict[str, Any] = {
             name: pd.CategoricalDtype(pd.Index(kind["categories"], dtype=kind["dtype"]), kind["ordered"])
             for name, kind in settings["categories"].items()
         }

@@ -54,7 +54,7 @@ def check_rows(**columns: Any) -> None:
             row, one, other = found
             differ = f"row {row} is {one!r} in {first} and {other!r} in {name}"
             by_label = f"give {name}.loc[{first}.index] if the labels say which rows belong together, or "
-            is_known = index.is_unique and index.isin(known).any()
+            is_known = index.is_unique and index.nlevels == known.nlevels and index.isin(known).any()
             remedy = f"{by_label if is_known else ''}give {name}.to_numpy() if the rows are in the same order"
             raise QueryIdError(f"{first} and {name} have different indexes: {differ}", remedy=remedy)
 

@@ -40,7 +40,7 @@ from numpy.typing import NDArray
 
 from rankeval._checks import said
 from rankeval.collection.data import take_rows
-from rankeval.errors import ConfigError, InvalidInput, RankevalError
+from rankeval.errors import InvalidInput, RankevalError
 from rankeval.evaluation import Evaluation
 from rankeval.experiment.loading import Parts
 from rankeval.experiment.sections import ExperimentConfig, SearchConfig
@@ -145,7 +145,7 @@ def train(
             raise
         except Exception as error:  # of the estimator's library, which knows no names of rankers
             problem = f"{config.rankers[name].title} cannot be trained: {type(error).__name__}: {said(error)}"
-            raise ConfigError(problem, argument=f"rankers.{name}") from error
+            raise InvalidInput(problem, argument=f"rankers.{name}") from error
         packed = _packed_ranker(done.model, rows, config)
         write_cached(folder, done, packed)
         done = replace(done, model=next(iter(packed.values()), done.model))

@@ -14,7 +14,7 @@ from lightgbm import LGBMRanker
 from sklearn.model_selection import GridSearchCV
 
 import rankeval as rk
-from rankeval.errors import ConfigError
+from rankeval.errors import ConfigError, InvalidInput
 from rankeval.experiment import check_config, check_run, guessing, load_config, load_parts, run_experiment
 
 FIXED = {"n_estimators": 20, "learning_rate": 0.2, "min_child_samples": 5, "n_jobs": 1, "verbose": -1}
@@ -393,7 +393,7 @@ def test_the_step_that_a_check_proposes_runs():
 def test_an_error_of_training_names_the_ranker():
     """Another library's error comes under the key of the ranker, with the class."""
     steps = [{**ENCODER, "columns": ["market", "brand"]}, "sklearn.linear_model.Ridge"]
-    with pytest.raises(ConfigError, match=r"Ridge cannot be trained: ValueError: .*NaN") as refused:
+    with pytest.raises(InvalidInput, match=r"Ridge cannot be trained: ValueError: .*NaN") as refused:
         run_experiment({**changed(), "rankers": {"trees": TREES["trees"], "line": {"steps": steps}}})
     assert refused.value.argument == "rankers.line"
 

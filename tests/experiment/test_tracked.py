@@ -16,7 +16,7 @@ from experiment.loaded import load_parts
 
 import rankeval as rk
 from rankeval.contamination import refusal
-from rankeval.errors import ConfigError, GuardRefusal, RankevalWarning
+from rankeval.errors import ConfigError, GuardRefusal, InvalidInput, RankevalWarning
 from rankeval.experiment import check_config, load_config, run_experiment
 
 SHORT = [
@@ -287,11 +287,11 @@ def test_an_error_ends_the_run_as_failed_and_a_wrong_file_is_no_run(tmp_path):
     client = mlflow.MlflowClient(f"sqlite:///{tmp_path}/mlflow.db")
     assert client.get_experiment_by_name("rivals") is None
     broken = {"ridge": RIVALS["rankers"]["ridge"], "odd": {"estimator": "experiment.broken.Broken"}}
-    with pytest.raises(ZeroDivisionError):
+    with pytest.raises(InvalidInput, match=r"rankers\.odd: .* ZeroDivisionError: nothing to divide by"):
         rivals(tmp_path, rankers=broken)
     _, run = failed_run(tmp_path)
     assert run.info.status == "FAILED"
-    assert run.data.tags["rankeval.headline"] == "No result. ZeroDivisionError: nothing to divide by"
+    assert run.data.tags["rankeval.headline"].endswith("cannot be trained: ZeroDivisionError: nothing to divide by")
 
 
 def test_a_failed_run_that_cannot_be_logged_hides_no_error(tmp_path, monkeypatch):
@@ -301,7 +301,7 @@ def test_a_failed_run_that_cannot_be_logged_hides_no_error(tmp_path, monkeypatch
     with (
         pytest.warns(RankevalWarning, match="cannot be reached now"),
         pytest.warns(RankevalWarning, match="the failed run was not logged: .*127.0.0.1:9"),
-        pytest.raises(ZeroDivisionError),
+        pytest.raises(InvalidInput, match="nothing to divide by"),
     ):
         rivals(tmp_path, rankers=broken, tracking={"uri": "http://127.0.0.1:9"})
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import fields, replace
 from pathlib import Path
@@ -25,6 +26,9 @@ collect_ignore = [] if os.environ.get("RANKEVAL_TESTS") == "full" else ["deliver
 def _may_mount() -> bool:
     """Return whether this process is root's and may mount a disk, which not every container allows."""
     if os.name == "nt" or os.getuid() or not shutil.which("unshare"):
+        return False
+    # The other users run this Python too.
+    if not all(folder.stat().st_mode & 0o001 for folder in Path(sys.prefix).resolve().parents):
         return False
     return subprocess.run(["unshare", "-m", "true"], check=False, capture_output=True).returncode == 0
 

@@ -250,36 +250,34 @@ def whole_tree():
 
 
 RECORD = """
-{"format": 2, "key": null, "created_ms": 1700000000000, "target": {"uri": "http://host:1",
-"registry_uri": null, "run_id": "r", "experiment_id": null, "experiment_name": "letor"},
-"context": {"user": "me"}, "model_id": "m-1", "model_version": ["ranker", "7"], "nodes": {"0": {"name": "root",
-"label": "record", "params": {"depth": "3"}, "metrics": {"seconds": 1.5}, "tags": {"team": "search"},
-"scores": [{"role": "dev", "metrics": {"AP": 0.25, "nDCG_at_10": 0.5}, "dataset_name": "letor",
-"dataset_digest": "abababababababababababababababababababababababababababababababab",
-"evaluation_sha256": "cdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcd", "step": 0},
-{"role": "test", "metrics": {"AP": 0.125}, "dataset_name": "letor-test",
-"dataset_digest": "efefefefefefefefefefefefefefefefefefefefefefefefefefefefefefefef",
-"evaluation_sha256": "0101010101010101010101010101010101010101010101010101010101010101", "step": 0}],
-"datasets": [{"name": "letor", "digest": "abababababababababababababababababababababababababababababababab",
-"role": "dev", "source": "/data/letor.txt", "profile": {"num_rows": 8, "num_queries": 2}},
-{"name": "letor-test", "digest": "efefefefefefefefefefefefefefefefefefefefefefefefefefefefefefefef",
-"role": "test", "source": null, "profile": {"num_rows": 4}}],
-"files": {"a.txt": "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"},
-"sections": {"dev": "some *words*"}, "started_ms": null, "ended_ms": null, "status": "FINISHED",
-"steps": [["loss", 0.5, 1], ["loss", 0.25, 2]], "renderings": [{"kind": "evaluation", "source": "a.txt",
-"into": "x", "options": {"n": 3}, "tables": ["t.json"]}], "models": [{"name": "ranker", "params": {"k": "v"},
-"tags": {}, "flavor": null, "model_type": "ranker",
-"files": {"MLmodel": "62c66a7a5dd70c3146618063c344e531e6d4b59e379808443ce962b3abd63c5a"}}],
-"facts": {"dev": {"judgments": "ab"}}}, "0-0": {"params": {}, "metrics": {"loss": 0.75}, "tags": {},
-"scores": [{"role": "test", "metrics": {"AP": 0.125}, "dataset_name": "letor-test",
-"dataset_digest": "efefefefefefefefefefefefefefefefefefefefefefefefefefefefefefefef",
-"evaluation_sha256": "0101010101010101010101010101010101010101010101010101010101010101", "step": 0}],
-"datasets": [], "files": {"b/c.txt": "1e0bbd6c686ba050b8eb03ffeedc64fdc9d80947fce821abbe5d6dc8d252c5ac"},
-"sections": {}, "started_ms": null, "ended_ms": null, "status": "FINISHED", "steps": [], "renderings": [],
-"models": [], "facts": {}, "name": "child", "label": "record"}, "0-1": {"params": {}, "metrics": {},
-"tags": {}, "scores": [], "datasets": [], "files": {}, "sections": {}, "started_ms": null, "ended_ms": null,
-"status": "FINISHED", "steps": [], "renderings": [], "models": [], "facts": {}, "name": "last",
-"label": "record"}}}
+{"format": 2, "key": null, "created_ms": 1700000000000, "target": {"uri": "http://host:1", "registry_uri": null,
+"run_id": "r", "experiment_id": null, "experiment_name": "letor"}, "context": {"user": "me"}, "model_id": "m-1",
+"model_version": ["ranker", "7"], "nodes": {"0": {"name": "root", "label": "record", "params": {"depth": "3"},
+"metrics": {"seconds": 1.5}, "tags": {"team": "search"}, "scores": [{"role": "dev", "metrics": {"AP": 0.25,
+"nDCG_at_10": 0.5}, "dataset_name": "letor", "dataset_digest":
+"abababababababababababababababababababababababababababababababab", "evaluation_sha256":
+"cdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcd", "step": 0}, {"role": "test", "metrics": {"AP":
+0.125}, "dataset_name": "letor-test", "dataset_digest":
+"efefefefefefefefefefefefefefefefefefefefefefefefefefefefefefefef", "evaluation_sha256":
+"0101010101010101010101010101010101010101010101010101010101010101", "step": 0}], "datasets": [{"name": "letor",
+"digest": "abababababababababababababababababababababababababababababababab", "role": "dev", "source":
+"/data/letor.txt", "profile": {"num_rows": 8, "num_queries": 2}, "given": {}}, {"name": "letor-test", "digest":
+"efefefefefefefefefefefefefefefefefefefefefefefefefefefefefefefef", "role": "test", "source": null, "profile":
+{"num_rows": 4}, "given": {}}], "files": {"a.txt":
+"ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"}, "sections": {"dev": "some *words*"},
+"started_ms": null, "ended_ms": null, "status": "FINISHED", "steps": [["loss", 0.5, 1], ["loss", 0.25, 2]],
+"renderings": [{"kind": "evaluation", "source": "a.txt", "into": "x", "options": {"n": 3}, "tables": ["t.json"]}],
+"models": [{"name": "ranker", "params": {"k": "v"}, "tags": {}, "flavor": null, "model_type": "ranker", "files":
+{"MLmodel": "62c66a7a5dd70c3146618063c344e531e6d4b59e379808443ce962b3abd63c5a"}}], "facts": {"dev": {"judgments":
+"ab"}}, "columns": []}, "0-0": {"params": {}, "metrics": {"loss": 0.75}, "tags": {}, "scores": [{"role": "test",
+"metrics": {"AP": 0.125}, "dataset_name": "letor-test", "dataset_digest":
+"efefefefefefefefefefefefefefefefefefefefefefefefefefefefefefefef", "evaluation_sha256":
+"0101010101010101010101010101010101010101010101010101010101010101", "step": 0}], "datasets": [], "files": {"b/c.txt":
+"1e0bbd6c686ba050b8eb03ffeedc64fdc9d80947fce821abbe5d6dc8d252c5ac"}, "sections": {}, "started_ms": null, "ended_ms":
+null, "status": "FINISHED", "steps": [], "renderings": [], "models": [], "facts": {}, "name": "child", "label":
+"record", "columns": []}, "0-1": {"params": {}, "metrics": {}, "tags": {}, "scores": [], "datasets": [], "files": {},
+"sections": {}, "started_ms": null, "ended_ms": null, "status": "FINISHED", "steps": [], "renderings": [], "models":
+[], "facts": {}, "name": "last", "label": "record", "columns": []}}}
 """
 
 

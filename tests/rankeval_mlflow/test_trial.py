@@ -58,7 +58,7 @@ def test_a_spool_that_cannot_be_written_is_an_error(monkeypatch, empty_database)
     Path("taken").write_text("a file is in the way")
     monkeypatch.setenv("RANKEVAL_SPOOL", "taken/spool")
     monkeypatch.setattr("rankeval_mlflow.delivery.spool.spare_directory", lambda: None)
-    with pytest.raises(TrackingError, match=r"pending uploads .* cannot be written"):
+    with pytest.raises(TrackingError, match=r"the spool .* cannot be written"):
         check_store("new", "sqlite:///mlflow.db")
 
 

@@ -396,6 +396,7 @@ def _node(upload: PendingUpload, nodes: dict[str, Any], place: str) -> Node:
             for index, model in enumerate(values["models"])
         ),
         "children": tuple(below),
+        "columns": tuple(values.get("columns", ())),
     }
     return Node(**{**values, **rebuilt})
 

@@ -107,7 +107,7 @@ def _files(client, run_id, folder):
 @pytest.mark.parametrize("stays_down", [False, True], ids=["for a moment", "until a resend"])
 @pytest.mark.timeout(1800)
 def test_wherever_an_answer_is_lost_each_run_is_there_once(small, server, lossy, what, stays_down):
-    """Without RANKEVAL_TESTS=full, a sixth of the answers is lost, and those to every creation."""
+    """Without RANKEVAL_TESTS=full, a twelfth of the answers is lost, and those to every creation."""
     log, client = logs(small)[what], mlflow.MlflowClient(server.uri)
 
     def tried(number):
@@ -129,7 +129,7 @@ def test_wherever_an_answer_is_lost_each_run_is_there_once(small, server, lossy,
     assert outcome == "whole at once"
     creations = ("runs/create", "logged-models")
     chosen = [
-        number for number, one in enumerate(asked, 1) if FULL or not (number + len(what)) % 6 or one.endswith(creations)
+        number for number, one in enumerate(asked, 1) if FULL or not (number + len(what)) % 12 or one.endswith(creations)
     ]
     outcomes = Counter()
     for number in chosen:
