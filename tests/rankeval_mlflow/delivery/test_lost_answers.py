@@ -128,9 +128,7 @@ def test_wherever_an_answer_is_lost_each_run_is_there_once(small, server, lossy,
     asked, outcome, expected = tried(0)
     assert outcome == "whole at once"
     creations = ("runs/create", "logged-models")
-    chosen = [
-        number for number, one in enumerate(asked, 1) if FULL or not (number + len(what)) % 12 or one.endswith(creations)
-    ]
+    chosen = [n for n, one in enumerate(asked, 1) if FULL or not (n + len(what)) % 12 or one.endswith(creations)]
     outcomes = Counter()
     for number in chosen:
         _, outcome, found = tried(number)
