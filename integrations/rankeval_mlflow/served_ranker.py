@@ -1,4 +1,4 @@
-"""What a model of MLflow does beside its library: codes categories, and makes scores of classes.
+"""Code categories, and make scores of classes, in a model of MLflow.
 
 This file is copied into such models, with `category_columns` of rankeval beside it, and runs there without rankeval. A
 model names it as its loader. The rule for classes is that of `rankeval.evaluation.responses`: the probability of the

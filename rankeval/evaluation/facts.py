@@ -86,7 +86,7 @@ class QueryFacts:
     readings : mapping of str to ndarray of shape (n_queries, n_measures)
         What unjudged documents mean for the scores, by the names of `READINGS`; empty if there are none.
     columns : mapping of str to ndarray of uint64 of shape (n_queries,)
-        A hash of the query's values in each column that a measure reads, in whatever order its rows stand.
+        A hash of the query's values in each column that a measure reads; the order of rows does not matter.
     errors : ndarray of shape (n_queries, n_measures), optional
         Standard errors of scores that are means over drawn orders, 0 for exact scores; None if all are exact. They do
         not contain the uncertainty from the choice of queries.
@@ -162,7 +162,7 @@ def label_hashes(judged: Judged) -> Hashes:
 
 
 def column_hashes(column: Floats, joined: Joined) -> Hashes:
-    """Return a hash of each query's values in a column, in whatever order its rows stand.
+    """Return a hash of each query's values in a column; the order of rows does not matter.
 
     Parameters
     ----------

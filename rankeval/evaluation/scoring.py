@@ -259,10 +259,10 @@ def _zero_gains(one: Measure) -> bool:
 
 
 def _reach(measures: Sequence[Measure], known: Collection[str]) -> int:
-    """Return the deepest rank of which a row of a column is read."""
+    """Return the deepest rank at which a measure reads a column."""
     for one in measures:
         one.refuse_lacking(known)
-    # Measures of one's own may look at all rows, whatever their cut-off.
+    # A user's own measure may read all rows, also below its cut-off.
     deep = (one.cutoff if one.family.is_known_everywhere else None for one in measures if one.columns)
     return max((DEEPEST if cutoff is None else cutoff for cutoff in deep), default=0)
 

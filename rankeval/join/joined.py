@@ -92,7 +92,7 @@ class Joined:
     columns : mapping of str to ndarray of float64 of shape (n_rows,)
         Columns of the input that measures read.
     reach : int
-        The deepest rank of which they read a row that is not tied.
+        The deepest rank at which they read an untied row.
     aspects : JoinedAspects, optional
         The judgments by aspect, if the qrels have aspects.
     separate_unjudged : bool

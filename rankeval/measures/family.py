@@ -448,7 +448,7 @@ class Measure:
         return {name: given[name] for name, kind in self.family.kinds.items() if kind == "Column"}
 
     def refuse_lacking(self, known: Collection[str]) -> None:
-        """Refuse columns of which one that the measure reads is missing."""
+        """Raise InvalidInput if a column that the measure reads is missing."""
         for name in self.columns.values():
             if name not in known:
                 raise InvalidInput(

@@ -36,7 +36,7 @@ OTHER_QUERIES = (
     "compare pairs systems by query; for one system on other queries, as of another month, use an unpaired test of its "
     "scores per query, scipy.stats.ttest_ind(one, other, equal_var=False)"
 )
-"""What to do if two sets of scores cannot be paired by query."""
+"""The remedy if two sets of scores cannot be paired by query."""
 
 
 def differences(system: ArrayLike, baseline: ArrayLike) -> Floats:

@@ -40,7 +40,7 @@ _PATIENCE = {
 # For the first request only, which shows if the server is there.
 _KNOCK = {**_PATIENCE, "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1", "MLFLOW_HTTP_REQUEST_TIMEOUT": "10"}
 ONCE = {"MLFLOW_HTTP_REQUEST_MAX_RETRIES": "0"}
-"""For a request that must not be repeated unseen, whatever the user has set."""
+"""Settings for a request that MLflow must not repeat, also if the user asks for retries."""
 
 # The seconds that a driver waits for the server of a database, by the driver's own setting.
 _PATIENCE_OF_DRIVERS = 10
