@@ -70,7 +70,13 @@ _HOMES = {
     "experiment": ("run_experiment",),
 }
 _HOME_OF = {name: f"rankeval.{module}" for module, names in _HOMES.items() for name in names}
-_SUBMODULES = {"curves": "analysis.curves", "datasets": "datasets", "errors": "errors", "testing": "testing"}
+_SUBMODULES = {
+    "curves": "analysis.curves",
+    "datasets": "datasets",
+    "errors": "errors",
+    "judging": "judging",
+    "testing": "testing",
+}
 
 __all__ = [*_HOME_OF, *_SUBMODULES]  # noqa: PLE0604 - strings all, collected from the table above
 

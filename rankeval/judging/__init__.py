@@ -1,0 +1,18 @@
+"""Judging: which documents are judged, how far judges agree, and what their disagreement does to systems.
+
+::
+
+    runs -> pool -> write_sheets ... read_sheets -> Qrels with judges -> agreement, consensus -> Qrels
+                                                          |
+                                   disagreement, reusability (the order of systems), calibrate (a machine judge)
+
+A label by a judge is a row of `rankeval.Qrels` with the judge as its aspect.
+"""
+
+from __future__ import annotations
+
+__all__: list[str] = []
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
