@@ -58,7 +58,7 @@ class Labels:
             problem = f"judge {row['judge']!r} labels document {row['docid']!r} of query {row['qid']!r} twice"
             raise InvalidInput(problem, argument="judgments", remedy="keep one label")
         frame = frame.sort_values(["qid", "docid", "judge"], ignore_index=True)
-        item = frame.groupby(["qid", "docid"], sort=False).ngroup().to_numpy(dtype=np.int64)
+        item = np.asarray(frame.groupby(["qid", "docid"], sort=False).ngroup(), dtype=np.int64)
         items = frame.loc[~frame.duplicated(["qid", "docid"]), ["qid", "docid"]].reset_index(drop=True)
         codes, judges = pd.factorize(frame["judge"])
         grades, grade = np.unique(frame["relevance"].to_numpy(), return_inverse=True)
