@@ -12,8 +12,9 @@ A label by a judge is a row of `rankeval.Qrels` with the judge as its aspect.
 from __future__ import annotations
 
 from rankeval.judging.pools import Pool, pool
+from rankeval.judging.sheets import read_sheets, write_sheets
 
-__all__ = ["Pool", "pool"]
+__all__ = ["Pool", "pool", "read_sheets", "write_sheets"]
 
 
 def __dir__() -> list[str]:
