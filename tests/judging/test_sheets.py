@@ -2,8 +2,6 @@
 
 import csv
 import json
-import shutil
-import subprocess
 
 import pandas as pd
 import pytest
@@ -98,13 +96,12 @@ IDS = st.lists(
 def test_ids_are_read_back_whatever_they_hold(ids, form, tmp_path_factory):
     """Also those that a spreadsheet would run; and no cell of CSV begins as a formula."""
     folder = tmp_path_factory.mktemp("ids") / "s"
-    made = pool({"a": {query: ids for query in ids}})
+    made = pool({"a": dict.fromkeys(ids, ids)})
     write_sheets(made, folder, judges=["ann"], format=form)
     path = folder / f"sheet_ann.{form}"
     if form == "csv":
-        rows = list(
-            csv.reader(path.read_text("utf-8-sig", newline="").splitlines(keepends=True) if False else open_csv(path))
-        )
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            rows = list(csv.reader(file))
         assert not any(cell.startswith(("=", "+", "-", "@", "\t", "\r")) for row in rows for cell in row)
         place = rows[0].index("relevance")
         with path.open("w", encoding="utf-8", newline="") as file:
@@ -115,21 +112,12 @@ def test_ids_are_read_back_whatever_they_hold(ids, form, tmp_path_factory):
     assert sorted(pairs(read_sheets(folder).to_frame())) == sorted((query, docid) for query in ids for docid in ids)
 
 
-def open_csv(path):
-    with path.open(encoding="utf-8-sig", newline="") as file:
-        yield from file
-
-
 def test_ids_that_are_numbers_stay_numbers(tmp_path):
     made = pool({"a": {1: [10, 11]}})
     write_sheets(made, tmp_path / "s", judges=["ann"], scale=(0, 1, 2))
     fill(tmp_path / "s" / "sheet_ann.csv", lambda *_: "2")
-    assert read_sheets(tmp_path / "s").to_frame().to_dict("list") == {
-        "qid": [1, 1],
-        "docid": [10, 11],
-        "relevance": [2, 2],
-        "aspect": ["ann", "ann"],
-    } or sorted(read_sheets(tmp_path / "s").to_frame()["docid"]) == [10, 11]
+    found = read_sheets(tmp_path / "s").to_frame().sort_values("docid")
+    assert found.to_dict("list") == {"qid": [1, 1], "docid": [10, 11], "relevance": [2, 2], "aspect": ["ann", "ann"]}
 
 
 @pytest.mark.parametrize(
@@ -142,31 +130,19 @@ def test_ids_that_are_numbers_stay_numbers(tmp_path):
     ],
 )
 def test_a_sheet_saved_by_a_spreadsheet_reads(tmp_path, options):
-    """With a byte order mark, semicolons or tabs, other line ends and quotes, an older encoding, rows in other order."""
+    """With a byte order mark, semicolons or tabs, other line ends and quotes, an older encoding."""
     made = pool({"a": {"é": ["ü;1", "d,2"]}})
     write_sheets(made, tmp_path / "s", judges=["ann"], texts={"ü;1": "a;b,c\nd", "d,2": "ß"})
     fill(tmp_path / "s" / "sheet_ann.csv", lambda _, docid: "1.0" if docid == "ü;1" else " 0 ", **options)
-    assert dict(
-        zip(*map(list, (read_sheets(tmp_path / "s").to_frame()[name] for name in ("docid", "relevance"))), strict=True)
-    ) == {"ü;1": 1, "d,2": 0}
-
-
-@pytest.mark.skipif(not shutil.which("soffice"), reason="needs LibreOffice")
-def test_a_sheet_opened_and_saved_by_libreoffice_reads(tmp_path):
-    made = pool({"a": {"=q": ["-1", "'x", "001"]}})
-    write_sheets(made, tmp_path / "s", judges=["ann"])
-    fill(tmp_path / "s" / "sheet_ann.csv", lambda *_: "1", quoting=csv.QUOTE_ALL)
-    path = tmp_path / "s" / "sheet_ann.csv"
-    subprocess.run(["soffice", "--headless", "--convert-to", "csv", "--outdir", tmp_path / "out", path], check=True)
-    shutil.copy(tmp_path / "out" / "sheet_ann.csv", path)
-    assert sorted(read_sheets(tmp_path / "s").docid.to_pylist()) == ["'x", "-1", "001"]
+    found = read_sheets(tmp_path / "s").to_frame().set_index("docid")["relevance"]
+    assert found.to_dict() == {"ü;1": 1, "d,2": 0}
 
 
 def test_sheets_filled_in_part_are_read_and_the_rest_is_counted(tmp_path):
     """A sheet that has not come back counts as empty; empty sheets alone are an error."""
     folder = tmp_path / "s"
     write_sheets(POOL, folder, judges=["ann", "bo"], overlap=0)
-    with pytest.raises(InvalidInput, match="no row has a label yet"), pytest.warns(RankevalWarning):
+    with pytest.raises(InvalidInput, match="no row has a label yet"):
         read_sheets(folder)
     (folder / "sheet_bo.csv").unlink()
     first = pairs(sheet(folder))[:7]
@@ -194,7 +170,7 @@ def test_labels_of_several_judges_have_the_judge_as_their_aspect(tmp_path):
 @pytest.mark.parametrize(
     ("line", "problem"),
     [
-        ("q0,d00,1", "line 62: document 'd00' of query 'q0' has a label already"),
+        ("q0,d01,1", "line 62: document 'd01' of query 'q0' has a label already"),
         ("q9,d00,1", "line 62: document 'd00' of query 'q9' is not on the sheet of ann"),
         ("q0,d10,1", "line 62: document 'd10' of query 'q0' is not on the sheet of ann"),
         ("q0,d00,3", "line 62: relevance is '3'; expected one of 0, 1"),
@@ -209,9 +185,8 @@ def test_a_wrong_row_is_refused_with_file_and_line(tmp_path, line, problem, form
     folder = tmp_path / "s"
     write_sheets(POOL, folder, judges=["ann"], format=form)
     path = folder / f"sheet_ann.{form}"
-    rows = (
-        [(*pair, "1") for pair in pairs(POOL.table)] + next(csv.reader([line])) * 0 + [tuple(next(csv.reader([line])))]
-    )
+    rows = [(qid, docid, "" if docid == "d00" else "1") for qid, docid in pairs(POOL.table)]
+    rows.append(tuple(next(csv.reader([line]))))
     names = ["qid", "docid", "relevance"]
     if form == "csv":
         path.write_text("\n".join(",".join(f'"{cell}"' for cell in row) for row in [names, *rows]))
@@ -287,7 +262,7 @@ def test_writing_that_is_interrupted_leaves_nothing_to_read(tmp_path, monkeypatc
     """The manifest comes last, so half of the sheets are not taken for all of them."""
     written = []
 
-    def fails(path, pieces):
+    def fails(path, _):
         if len(written) == 2:
             raise OSError("no space left on device")
         written.append(path)
