@@ -34,7 +34,7 @@ CONVENTION = "trec_eval-9.0.8"
 
 
 def collection(folder: Path, qrels: str) -> tuple[dict[str, rk.Run], rk.Qrels]:
-    """Return the runs by file, of many every second one, and the judgments with labels of at least 0: those below 0 are of spam."""
+    """Return the runs by file, of many every second one, and the judgments; a label below 0, of spam, becomes 0."""
     files = sorted((folder / "runs").glob("*.gz"))
     runs = {path.name.removesuffix(".gz"): rk.Run.read(path) for path in files[:: 1 + (len(files) > 5)]}
     frame = rk.Qrels.read(folder / qrels).to_frame()
