@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial, reduce
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -32,6 +32,7 @@ from rankeval.comparison.tables import WithTable
 from rankeval.errors import InvalidInput
 from rankeval.evaluation import evaluate
 from rankeval.judging.labels import Labels, by_judge
+from rankeval.judging.pools import pool
 from rankeval.measures import Measure, direction
 from rankeval.render.tables import DASH, Table, number
 from rankeval.significance.declarations import Rng
@@ -39,45 +40,40 @@ from rankeval.significance.declarations import Rng
 if TYPE_CHECKING:
     from rankeval.render.plots import Figure
 
-FATES = ("kept", "lost", "new", "reversed")
-FULL, REDUCED = "full", "reduced"
-UNION, INTERSECTION, RANDOM = "union", "intersection", "random judge"
-UNSEEN = "runs that are alike find the same documents: this says nothing of a system of another kind"
+PAIR, FOUND = ["baseline", "system"], ["difference", "p_adjusted"]
+FATES = ["kept", "lost", "new", "reversed"]
+EVERY, UNION, INTERSECTION, RANDOM = "all judgments", "union", "intersection", "random judge"
 RELEVANT = 1
 """The lowest grade that is relevant, where sets of relevant documents are compared."""
-
-Scores = dict[str, pd.DataFrame]
-"""System -> a frame with a row for each query, and the measure as its only column."""
+UNSEEN = (
+    "unique documents are those that only one group has in its first {} ranks; runs that are alike find the same ones: "
+    "this says nothing of systems of another kind"
+)
 
 
 @dataclass(frozen=True, eq=False)
-class Disagreement(WithTable):
-    """The order of systems, and the significant pairs, under the judgments of several judges.
+class JudgmentEffect(WithTable):
+    """The effect of other judgments on systems.
 
     Attributes
     ----------
     table : DataFrame
-        A row for each set of judgments but the truth: judgments; mean, of the measure over all systems; overlap, of
-        the relevant documents with those of the truth: shared by both / relevant in either, the mean over queries;
-        tau_b, tau_ap and swaps as in `rankeval.OrderAgreement`; kept, lost, new and reversed, the pairs of systems with
-        that fate. The row of the random judge has means over draws, and no fates.
+        The subclasses describe it.
     pairs : DataFrame
-        A row for each of these sets and each pair of systems: judgments, baseline, system; difference_by_truth and
-        p_by_truth; difference and p_adjusted; fate, which is "open" if the pair is significant under neither.
+        A row for each other set of judgments and each pair of systems: judgments, baseline, system; difference and
+        p_adjusted, as in `rankeval.compare`; difference_by_truth and p_adjusted_by_truth; fate, which is kept, lost,
+        new, reversed, or open (significant under neither).
     order : OrderAgreement
-        The agreement of the orders with that by the truth.
-    draws : DataFrame
-        A row for each draw of a random judge a query: tau_b, tau_ap, swaps, mean.
+        The agreement of the orders with that by the true judgments.
     notes : tuple of str
         Sentences that a reader of the numbers must see.
     caption : str
-        Systems, measure, truth and test in one line.
+        Systems, measure, true judgments and test in one line.
     """
 
     table: pd.DataFrame
     pairs: pd.DataFrame
     order: OrderAgreement
-    draws: pd.DataFrame
     notes: tuple[str, ...]
     caption: str
 
@@ -86,18 +82,47 @@ class Disagreement(WithTable):
         """The mean of each system (rows) under each set of judgments (columns)."""
         return self.order.means.droplevel(0, axis=1)
 
+    def _laid_out(self) -> Table:
+        shown: dict[str, Any] = dict.fromkeys(["overlap", "tau b", "tau ap"], partial(number, digits=3)) | {
+            "swaps": "g"
+        }
+        shown |= dict.fromkeys(FATES, lambda n: DASH if n is pd.NA else str(n))
+        return Table(
+            self.table.rename(columns=lambda name: name.replace("_", " ")),
+            shown,
+            caption=self.caption,
+            notes=self.notes,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Disagreement(JudgmentEffect):
+    """The order of systems, and the significant pairs, under the judgments of several judges.
+
+    Attributes
+    ----------
+    table : DataFrame
+        A row for each set of judgments but the true one: judgments; mean, of the measure over all systems; overlap, of
+        the relevant documents with those of the truth: shared by both / relevant in either, the mean over queries;
+        tau_b, tau_ap and swaps as in `rankeval.OrderAgreement`; kept, lost, new and reversed, the pairs of systems with
+        that fate. The row of the random judge has means over draws, and no fates.
+    pairs, order, notes, caption
+        The pairs of systems one by one, the orders, notes, and the caption: see `JudgmentEffect`.
+    draws : DataFrame
+        A row for each draw of a random judge a query: tau_b, tau_ap, swaps, mean.
+    """
+
+    draws: pd.DataFrame
+
     def plot(self) -> Figure:
         """Draw the rank of each system under each set of judgments."""
         from rankeval.judging.figures import order_under_judges
 
         return order_under_judges(self)
 
-    def _laid_out(self) -> Table:
-        return _shown(self.table, self.caption, self.notes)
-
 
 @dataclass(frozen=True, eq=False)
-class Reusability(WithTable):
+class Reusability(JudgmentEffect):
     """The scores of systems by judgments to which their group did not contribute.
 
     Attributes
@@ -105,28 +130,17 @@ class Reusability(WithTable):
     table : DataFrame
         A row for each run: group, system; unique, the judged documents that only its group put into the pool, and
         unique_relevant, the relevant ones of these; mean and rank by all judgments; mean_without and rank_without, by
-        those without the unique documents; kept, lost, new and reversed, the pairs of all systems with that fate.
-    pairs : DataFrame
-        As in `Disagreement`, with the group that is left out as "group".
-    notes : tuple of str
-        Sentences that a reader of the numbers must see.
-    caption : str
-        Systems, measure, depth and test in one line.
+        those without the unique documents of its group; then, of all systems under these, tau_b, tau_ap and swaps as in
+        `rankeval.OrderAgreement`, and kept, lost, new and reversed, the pairs of systems with that fate.
+    pairs, order, notes, caption
+        The pairs of systems one by one, the orders, notes, and the caption: see `JudgmentEffect`.
     """
-
-    table: pd.DataFrame
-    pairs: pd.DataFrame
-    notes: tuple[str, ...]
-    caption: str
 
     def plot(self) -> Figure:
         """Draw the mean of each system by all judgments and without its unique documents."""
         from rankeval.judging.figures import means_without
 
         return means_without(self)
-
-    def _laid_out(self) -> Table:
-        return _shown(self.table, self.caption, self.notes)
 
 
 def disagreement(
@@ -135,12 +149,10 @@ def disagreement(
     *,
     measure: str | Measure = "nDCG@10",
     truth: str | None = None,
-    test: str = "t",
-    correction: str = "holm",
-    alpha: float = 0.05,
     convention: str | Convention = "rankeval",
     n_draws: int = 100,
     rng: Rng = 0,
+    **options: Any,
 ) -> Disagreement:
     """Say what the disagreement of judges does to the order of systems and to significant pairs.
 
@@ -154,14 +166,15 @@ def disagreement(
         The measure.
     truth : str, optional
         The judge that is taken as right, or "union" or "intersection"; by default the first judge.
-    test, correction, alpha
-        As in `rankeval.compare`, for all pairs of systems under each set of judgments.
     convention : str or Convention
         As in `rankeval.evaluate`.
     n_draws : int, default 100
         How often a random judge is drawn for each query.
     rng : int, Generator or None, default 0
-        Seed of the draws.
+        Seed of the draws and of tests that resample.
+    **options
+        Others of `rankeval.compare`, such as test, correction and alpha: all pairs of systems are compared under each
+        set of judgments.
 
     Returns
     -------
@@ -195,22 +208,18 @@ def disagreement(
     """
     check_count("n_draws", n_draws)
     grades, judges, notes = _graded(judgments)
-    truth = judges[0] if truth is None else chosen("set of judgments", truth, list(grades))
-    sets = [truth, *grades.columns.drop(truth)]
-    loaded = {str(name): as_run(run) for name, run in runs.items()}
-    evaluated = {name: _scores(grades[name].dropna(), loaded, measure, convention) for name in sets}
-    scores, left_out = _on_shared_queries(evaluated)
-    pairs = _pairs(scores, alpha, test=test, correction=correction, rng=rng).rename(columns={"other": "judgments"})
-    order = order_agreement(_by_system(scores), truth=truth)
-    draws = _draws([scores[name] for name in judges], scores[truth], n_draws, np.random.default_rng(rng))
-    table = order.table[["b", "tau_b", "tau_ap", "swaps"]].rename(columns={"b": "judgments"})
-    table.insert(1, "mean", order.means.mean().to_numpy()[1:])
-    table.insert(2, "overlap", [_overlap(grades[truth], grades[name]) for name in sets[1:]])
-    table = table.join(_counted(pairs, "judgments"), on="judgments")
+    truth, loaded = truth or judges[0], {str(name): as_run(run) for name, run in runs.items()}
+    sets = {str(name): grades[name].dropna() for name in grades}
+    scores, effect = _effect(sets, truth, loaded, measure, convention, {"rng": rng, **options})
+    relevant = grades >= RELEVANT
+    both, sizes = (part.groupby(level="qid").sum() for part in (relevant.mul(relevant[truth], axis=0), relevant))
+    overlap = (both / (sizes.add(sizes[truth], axis=0) - both)).mean()
+    about = pd.DataFrame({"mean": effect.means.mean(), "overlap": overlap}).rename_axis("judgments").reset_index()
+    draws = _draws(scores, judges, truth, n_draws, np.random.default_rng(rng))
+    table = about.merge(effect.table, on="judgments")
     table = pd.concat([table, pd.DataFrame([{"judgments": RANDOM, **draws.mean()}])], ignore_index=True)
-    least = f"{RANDOM}: the means of {count(n_draws, 'draw')}; the least tau_b is {draws['tau_b'].min():.3f}"
-    caption = _caption(order, scores[truth], f"truth: {truth}", test, correction, alpha)
-    return Disagreement(table, pairs, order, draws, (*notes, *left_out, *order.notes, least), caption)
+    least = f"{RANDOM}: means of {count(n_draws, 'draw')}; the least tau_b is {draws['tau_b'].min():.3f}"
+    return Disagreement(table, effect.pairs, effect.order, (*notes, *effect.notes, least), effect.caption, draws)
 
 
 def reusability(
@@ -218,13 +227,10 @@ def reusability(
     runs: Mapping[str, Any],
     *,
     depth: int,
-    groups: Mapping[str, Any] | None = None,
+    groups: Mapping[str, str] | None = None,
     measure: str | Measure = "nDCG@10",
-    test: str = "t",
-    correction: str = "holm",
-    alpha: float = 0.05,
     convention: str | Convention = "rankeval",
-    rng: Rng = 0,
+    **options: Any,
 ) -> Reusability:
     """Say whether judgments would be fair to systems that did not contribute to the pool.
 
@@ -241,7 +247,7 @@ def reusability(
         The depth of the pool.
     groups : mapping of run to group, optional
         Runs of one group are alike, and are left out together. By default each run is a group.
-    measure, test, correction, alpha, convention, rng
+    measure, convention, **options
         As in `disagreement`.
 
     Returns
@@ -271,30 +277,19 @@ def reusability(
     1    two                1   0.5           0.0
     """
     loaded = {str(name): as_run(run) for name, run in runs.items()}
-    group_of = {name: name for name in loaded} if groups is None else {str(name): str(groups[name]) for name in groups}
-    if strangers := [name for name in loaded if name not in group_of]:
-        raise InvalidInput(f"no group is named for {few(strangers)}", argument="groups", remedy="name one for each run")
-    judged = as_qrels(qrels).to_frame().set_index(["qid", "docid"])["relevance"]
-    owner = _owners(loaded, depth, group_of).reindex(judged.index)
-    complete = _scores(judged, loaded, measure, convention)
-    rows, pairs, notes = [], [], [UNSEEN]
-    for group in dict.fromkeys(group_of[name] for name in loaded):
-        unique = (owner == group).to_numpy()
-        reduced = _scores(judged[~unique], loaded, measure, convention) if unique.any() else complete
-        scores, left_out = _on_shared_queries({FULL: complete, REDUCED: reduced})
-        order = order_agreement(_by_system(scores), truth=FULL)
-        found = _pairs(scores, alpha, test=test, correction=correction, rng=rng)
-        pairs.append(found.assign(other=group).rename(columns={"other": "group"}))
-        means, ranks = order.means.droplevel(0, axis=1), order.ranks.droplevel(0, axis=1)
-        row = {"group": group, "system": means.index, "unique": unique.sum()}
-        row |= {"unique_relevant": (judged[unique] >= RELEVANT).sum(), "mean": means[FULL], "rank": ranks[FULL]}
-        row |= {"mean_without": means[REDUCED], "rank_without": ranks[REDUCED]}
-        rows.append(pd.DataFrame(row)[[group_of[name] == group for name in loaded]])
-        notes += [f"without {group}: {note}" for note in (*left_out, *order.notes)]
-    fates = pd.concat(pairs, ignore_index=True)
-    table = pd.concat(rows, ignore_index=True).join(_counted(fates, "group"), on="group")
-    caption = _caption(order, scores[FULL], f"pool of depth {depth}", test, correction, alpha)
-    return Reusability(table, fates, tuple(notes), caption)
+    of = pd.Series({name: groups[chosen("run with a group", name, groups)] if groups else name for name in loaded})
+    judged, codes, names = as_qrels(qrels).to_frame().set_index(["qid", "docid"])["relevance"], *pd.factorize(of)
+    owner = _owners(loaded, depth, of).reindex(judged.index)
+    sets = {EVERY: judged} | {f"without {group}": judged[owner != group] for group in names}
+    _, effect = _effect(sets, EVERY, loaded, measure, convention, options)
+    table = pd.DataFrame({"judgments": "without " + of, "group": of, "system": of.index})
+    for name, documents in (("unique", owner), ("unique_relevant", owner[judged >= RELEVANT])):
+        table[name] = of.map(documents.value_counts()).fillna(0).astype(int)
+    for name, frame in (("mean", effect.means), ("rank", effect.order.ranks)):
+        table[name] = frame.iloc[:, 0]
+        table[f"{name}_without"] = frame.to_numpy()[np.arange(len(of)), codes + 1]
+    table = table.merge(effect.table, on="judgments").drop(columns="judgments")
+    return Reusability(table, effect.pairs, effect.order, (*effect.notes, UNSEEN.format(depth)), effect.caption)
 
 
 def _graded(judgments: Any) -> tuple[pd.DataFrame, list[str], list[str]]:
@@ -319,85 +314,45 @@ def _graded(judgments: Any) -> tuple[pd.DataFrame, list[str], list[str]]:
     return grades.assign(**both), judges, notes
 
 
-def _scores(grades: pd.Series[Any], runs: Mapping[str, Run], measure: Any, convention: Any) -> Scores:
-    qrels = Qrels.from_frame(grades.rename("relevance").reset_index())
-    how = {"measures": [measure], "convention": convention}
-    return {name: evaluate(qrels, run, **how).per_query for name, run in runs.items()}
+def _effect(
+    sets: Mapping[str, pd.Series[Any]], truth: str, runs: Mapping[str, Run], measure: Any, rules: Any, options: Any
+) -> tuple[pd.DataFrame, JudgmentEffect]:
+    """Return the scores, with columns (judgments, system, measure), and what a comparison under each set says."""
+    parts = {}
+    for name, grades in sets.items():
+        qrels = Qrels.from_frame(grades.rename("relevance").reset_index())
+        for system, run in runs.items():
+            parts[name, system] = evaluate(qrels, run, measures=[measure], convention=rules).per_query
+    scores = pd.concat(parts, axis=1, join="inner")
+    order = order_agreement({system: {name: scores[name][system] for name in sets} for system in runs}, truth=truth)
+    compared = {name: compare({system: scores[name][system] for system in runs}, **options) for name in sets}
+    tables = {name: one.table[[*PAIR, *FOUND]].assign(shown=one.shown) for name, one in compared.items()}
+    pairs = pd.concat(tables, names=["judgments"]).reset_index("judgments")
+    pairs = pairs[pairs["judgments"] != truth].merge(tables[truth], on=PAIR, suffixes=("", "_by_truth"))
+    was, now = pairs.pop("shown_by_truth"), pairs.pop("shown")
+    turned = pairs["difference_by_truth"] * pairs["difference"] < 0
+    pairs["fate"] = np.select([was & now & ~turned, was & ~now, now & ~was, was & now], FATES, "open")
+    fates = pd.crosstab(pairs["judgments"], pairs["fate"]).reindex(columns=FATES, fill_value=0).astype("Int64")
+    table = order.table[["b", "tau_b", "tau_ap", "swaps"]].rename(columns={"b": "judgments"})
+    lacking = len(parts[truth, next(iter(runs))]) - len(scores)
+    notes = [f"{count(lacking, 'query')} left out: not scored under all judgments"] * (lacking > 0) + [*order.notes]
+    caption = f"{count(len(runs), 'system')} by {scores.columns[0][2]}; true: {truth}. {compared[truth].caption}"
+    return scores, JudgmentEffect(table.join(fates, on="judgments"), pairs, order, tuple(notes), caption)
 
 
-def _on_shared_queries(scores: Mapping[str, Scores]) -> tuple[dict[str, Scores], list[str]]:
-    """Keep the queries that each system has a score for by all judgments; rules may leave out some."""
-    found = [frame.index for part in scores.values() for frame in part.values()]
-    shared, every = reduce(pd.Index.intersection, found), reduce(pd.Index.union, found)
-    kept = {name: {system: frame.loc[shared] for system, frame in part.items()} for name, part in scores.items()}
-    lacking = len(every) - len(shared)
-    return kept, [f"{count(lacking, 'query')} left out: not all are scored by all judgments"] if lacking else []
-
-
-def _by_system(scores: Mapping[str, Scores]) -> dict[str, Scores]:
-    systems = next(iter(scores.values()))
-    return {system: {name: part[system] for name, part in scores.items()} for system in systems}
-
-
-def _pairs(scores: Mapping[str, Scores], alpha: float, **how: Any) -> pd.DataFrame:
-    """Compare all pairs of systems under each set of judgments, and say what became of those of the first set."""
-    truth, *others = ((name, compare(part, alpha=alpha, **how).table) for name, part in scores.items())
-    old, found = truth[1], []
-    for name, new in others:
-        row = old[["baseline", "system"]].assign(
-            other=name,
-            difference_by_truth=old["difference"],
-            p_by_truth=old["p_adjusted"],
-            difference=new["difference"],
-            p_adjusted=new["p_adjusted"],
-        )
-        was, now = row["p_by_truth"] <= alpha, row["p_adjusted"] <= alpha
-        turned = row["difference_by_truth"] * row["difference"] < 0
-        fates = [was & now & ~turned, was & ~now, now & ~was, was & now & turned]
-        found.append(row.assign(fate=np.select(fates, FATES, "open")))
-    return pd.concat(found, ignore_index=True)
-
-
-def _counted(pairs: pd.DataFrame, by: str) -> pd.DataFrame:
-    return pd.crosstab(pairs[by], pairs["fate"]).reindex(columns=list(FATES), fill_value=0).astype("Int64")
-
-
-def _draws(judges: list[Scores], truth: Scores, n_draws: int, rng: np.random.Generator) -> pd.DataFrame:
+def _draws(scores: pd.DataFrame, judges: list[str], truth: str, n_draws: int, rng: np.random.Generator) -> pd.DataFrame:
     """Agree with the truth by a random judge a query: the scores of a query are those by its judge."""
-    by_truth, *by_judges = (np.concatenate([*map(np.asarray, part.values())], axis=1) for part in (truth, *judges))
-    n = len(by_truth)
-    means = np.stack(by_judges)[rng.integers(len(judges), size=(n_draws, n)), np.arange(n)].mean(axis=1)
-    gains = direction(next(iter(truth.values())).columns[0]) * np.vstack([by_truth.mean(axis=0), means])
-    orders = pd.DataFrame(gains.T, list(truth), [RANDOM, *range(n_draws)])
+    chosen_judge = rng.integers(len(judges), size=(n_draws, len(scores)))
+    by_judge = np.stack([scores[judge].to_numpy() for judge in judges])
+    means = by_judge[chosen_judge, np.arange(len(scores))].mean(axis=1)
+    gains = direction(scores.columns[0][2]) * np.vstack([scores[truth].mean(), means])
+    orders = pd.DataFrame(gains.T, scores[truth].columns.get_level_values(0), [RANDOM, *range(n_draws)])
     agreed = order_agreement(orders, truth=RANDOM).table[["tau_b", "tau_ap", "swaps"]]
     return agreed.assign(mean=means.mean(axis=1))
 
 
-def _overlap(one: pd.Series[float], other: pd.Series[float]) -> float:
-    """Return the mean over queries of the relevant documents in both sets / in either."""
-    first, second = one >= RELEVANT, other >= RELEVANT
-    shared, either = (np.asarray(part.groupby(level="qid").sum()) for part in (first & second, first | second))
-    return float(np.mean(shared[either > 0] / either[either > 0]))
-
-
-def _owners(runs: Mapping[str, Run], depth: int, group_of: Mapping[str, str]) -> pd.Series[str]:
-    """Return the only group whose runs put a document into the pool, by query and document."""
-    parts = []
-    for name, run in runs.items():
-        top = run.to_frame().sort_values(["qid", "score", "docid"], ascending=[True, False, False])
-        parts.append(top.groupby("qid").head(depth)[["qid", "docid"]].assign(group=group_of[name]))
-    found = pd.concat(parts).drop_duplicates()
-    return found[~found.duplicated(["qid", "docid"], keep=False)].set_index(["qid", "docid"])["group"]
-
-
-def _caption(order: OrderAgreement, scores: Scores, about: str, *test: Any) -> str:
-    size, measure = next(iter(scores.values())).shape[0], order.means.columns[0][0]
-    what = f"{count(len(scores), 'system')} by {measure} over {count(size, 'query')}; {about}"
-    return f"{what}; significant pairs: {', '.join(map(str, test))}"
-
-
-def _shown(table: pd.DataFrame, caption: str, notes: tuple[str, ...]) -> Table:
-    short = dict.fromkeys(["overlap", "tau b", "tau ap"], partial(number, digits=3)) | {"swaps": "g"}
-    shown = table.rename(columns=lambda name: name.replace("_", " "))
-    whole: dict[str, Any] = dict.fromkeys(FATES, lambda n: DASH if n is pd.NA else str(n))
-    return Table(shown, short | whole, caption=caption, notes=notes)
+def _owners(runs: Mapping[str, Run], depth: int, group_of: pd.Series[str]) -> pd.Series[str]:
+    """Return the only group whose runs put a document into the pool, by query and document; without the others."""
+    found = pool(runs, depth=depth).table.set_index(["qid", "docid"])["found_by"]
+    groups = found.map(lambda names: {group_of[name] for name in names})
+    return groups[groups.map(len) == 1].map(min)
