@@ -11,9 +11,10 @@ A label by a judge is a row of `rankeval.Qrels` with the judge as its aspect.
 
 from __future__ import annotations
 
+from rankeval.judging.pools import Pool, pool
 from rankeval.judging.systems import Disagreement, Reusability, disagreement, reusability
 
-__all__ = ["Disagreement", "Reusability", "disagreement", "reusability"]
+__all__ = ["Disagreement", "Pool", "Reusability", "disagreement", "pool", "reusability"]
 
 
 def __dir__() -> list[str]:
