@@ -21,34 +21,29 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from rankeval._checks import check_count, count, few
+from rankeval._checks import count, few
 from rankeval._registry import chosen
 from rankeval.collection.convention import Convention
 from rankeval.collection.qrels import Qrels, as_qrels
-from rankeval.collection.run import Run, as_run
+from rankeval.collection.run import as_run
 from rankeval.comparison import compare
 from rankeval.comparison.ordering import OrderAgreement, order_agreement
 from rankeval.comparison.tables import WithTable
 from rankeval.errors import InvalidInput
 from rankeval.evaluation import evaluate
 from rankeval.judging.labels import Labels, by_judge
-from rankeval.judging.pools import pool
+from rankeval.judging.pools import NOT_JUDGED, pool
 from rankeval.measures import Measure, direction
-from rankeval.render.tables import DASH, Table, number
+from rankeval.render.tables import Table, number
 from rankeval.significance.declarations import Rng
 
 if TYPE_CHECKING:
     from rankeval.render.plots import Figure
 
-PAIR, FOUND = ["baseline", "system"], ["difference", "p_adjusted"]
-FATES = ["kept", "lost", "new", "reversed"]
-EVERY, UNION, INTERSECTION, RANDOM = "all judgments", "union", "intersection", "random judge"
+PAIR, FATES = ["baseline", "system"], ["kept", "lost", "new", "reversed"]
+UNION, INTERSECTION, EVERY = "union", "intersection", "all judgments"
 RELEVANT = 1
 """The lowest grade that is relevant, where sets of relevant documents are compared."""
-UNSEEN = (
-    "unique documents are those that only one group has in its first {} ranks; runs that are alike find the same ones: "
-    "this says nothing of systems of another kind"
-)
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,16 +78,8 @@ class JudgmentEffect(WithTable):
         return self.order.means.droplevel(0, axis=1)
 
     def _laid_out(self) -> Table:
-        shown: dict[str, Any] = dict.fromkeys(["overlap", "tau b", "tau ap"], partial(number, digits=3)) | {
-            "swaps": "g"
-        }
-        shown |= dict.fromkeys(FATES, lambda n: DASH if n is pd.NA else str(n))
-        return Table(
-            self.table.rename(columns=lambda name: name.replace("_", " ")),
-            shown,
-            caption=self.caption,
-            notes=self.notes,
-        )
+        short = dict.fromkeys(["overlap", "tau_b", "tau_ap"], partial(number, digits=3))
+        return Table(self.table, short, caption=self.caption, notes=self.notes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,7 +92,7 @@ class Disagreement(JudgmentEffect):
         A row for each set of judgments but the true one: judgments; mean, of the measure over all systems; overlap, of
         the relevant documents with those of the truth: shared by both / relevant in either, the mean over queries;
         tau_b, tau_ap and swaps as in `rankeval.OrderAgreement`; kept, lost, new and reversed, the pairs of systems with
-        that fate. The row of the random judge has means over draws, and no fates.
+        that fate.
     pairs, order, notes, caption
         The pairs of systems one by one, the orders, notes, and the caption: see `JudgmentEffect`.
     draws : DataFrame
@@ -206,20 +193,19 @@ def disagreement(
       judgments  mean  overlap  tau_b
     0       llm  0.75     0.75    1.0
     """
-    check_count("n_draws", n_draws)
-    grades, judges, notes = _graded(judgments)
-    truth, loaded = truth or judges[0], {str(name): as_run(run) for name, run in runs.items()}
+    grades, notes = _graded(judgments)
+    truth = truth or grades.columns[0]
     sets = {str(name): grades[name].dropna() for name in grades}
-    scores, effect = _effect(sets, truth, loaded, measure, convention, {"rng": rng, **options})
+    scores, effect = _effect(sets, truth, runs, measure, convention, options)
     relevant = grades >= RELEVANT
     both, sizes = (part.groupby(level="qid").sum() for part in (relevant.mul(relevant[truth], axis=0), relevant))
     overlap = (both / (sizes.add(sizes[truth], axis=0) - both)).mean()
     about = pd.DataFrame({"mean": effect.means.mean(), "overlap": overlap}).rename_axis("judgments").reset_index()
-    draws = _draws(scores, judges, truth, n_draws, np.random.default_rng(rng))
     table = about.merge(effect.table, on="judgments")
-    table = pd.concat([table, pd.DataFrame([{"judgments": RANDOM, **draws.mean()}])], ignore_index=True)
-    least = f"{RANDOM}: means of {count(n_draws, 'draw')}; the least tau_b is {draws['tau_b'].min():.3f}"
-    return Disagreement(table, effect.pairs, effect.order, (*notes, *effect.notes, least), effect.caption, draws)
+    draws = _draws(scores, truth, n_draws, np.random.default_rng(rng))
+    taus = f"tau_b {draws['tau_b'].mean():.3f} on average, {draws['tau_b'].min():.3f} at the least"
+    notes += [*effect.notes, f"a judge drawn at random for each query, {count(n_draws, 'draw')}: {taus}"]
+    return Disagreement(table, effect.pairs, effect.order, tuple(notes), effect.caption, draws)
 
 
 def reusability(
@@ -276,12 +262,13 @@ def reusability(
     0    one                0   0.5           0.5
     1    two                1   0.5           0.0
     """
-    loaded = {str(name): as_run(run) for name, run in runs.items()}
-    of = pd.Series({name: groups[chosen("run with a group", name, groups)] if groups else name for name in loaded})
+    of = pd.Series({str(run): groups[chosen("run with a group", run, groups)] if groups else run for run in runs})
     judged, codes, names = as_qrels(qrels).to_frame().set_index(["qid", "docid"])["relevance"], *pd.factorize(of)
-    owner = _owners(loaded, depth, of).reindex(judged.index)
+    found_by = pool(runs, depth=depth).table.set_index(["qid", "docid"])["found_by"]
+    found_by = found_by.map(lambda finders: {of[run] for run in finders}).reindex(judged.index)
+    owner = found_by[found_by.str.len() == 1].map(min).reindex(judged.index)
     sets = {EVERY: judged} | {f"without {group}": judged[owner != group] for group in names}
-    _, effect = _effect(sets, EVERY, loaded, measure, convention, options)
+    _, effect = _effect(sets, EVERY, runs, measure, convention, options)
     table = pd.DataFrame({"judgments": "without " + of, "group": of, "system": of.index})
     for name, documents in (("unique", owner), ("unique_relevant", owner[judged >= RELEVANT])):
         table[name] = of.map(documents.value_counts()).fillna(0).astype(int)
@@ -289,44 +276,48 @@ def reusability(
         table[name] = frame.iloc[:, 0]
         table[f"{name}_without"] = frame.to_numpy()[np.arange(len(of)), codes + 1]
     table = table.merge(effect.table, on="judgments").drop(columns="judgments")
-    return Reusability(table, effect.pairs, effect.order, (*effect.notes, UNSEEN.format(depth)), effect.caption)
+    unseen = "runs that are alike find the same documents: this says nothing of systems of another kind"
+    unique = f"unique documents are those that one group alone has in its first {depth} ranks; {unseen}"
+    return Reusability(table, effect.pairs, effect.order, (*effect.notes, unique), effect.caption)
 
 
-def _graded(judgments: Any) -> tuple[pd.DataFrame, list[str], list[str]]:
-    """Return a row for each document and a column for each set of judgments, the names of the judges, and notes."""
+def _graded(judgments: Any) -> tuple[pd.DataFrame, list[str]]:
+    """Return a row for each document and a column for each set of judgments, the judges' first; and notes."""
     judged = {str(judge): qrels for judge, qrels in by_judge(judgments).items()}
-    judges = list(judged)
-    if len(judges) < 2 or {UNION, INTERSECTION, RANDOM} & judged.keys():
-        expected = f"two judges or more, none called {UNION}, {INTERSECTION} or {RANDOM}"
-        raise InvalidInput(argument="judgments", found=few(judges), expected=expected)
+    if len(judged) < 2 or {UNION, INTERSECTION} & judged.keys():
+        expected = f"two judges or more, none called {UNION} or {INTERSECTION}"
+        raise InvalidInput(argument="judgments", found=few(list(judged)), expected=expected)
     labels = Labels.of(judged)
     table = np.full((len(labels.items), len(labels.judges)), np.nan)
     table[labels.item, labels.judge] = labels.grades[labels.grade]
     index = pd.MultiIndex.from_frame(labels.items[["qid", "docid"]])
-    grades = pd.DataFrame(table, index, list(labels.judges)).reindex(columns=judges)
-    by_all = grades.notna().groupby(level="qid").any().all(axis=1)
-    grades = grades[by_all.loc[grades.index.get_level_values("qid")].to_numpy()]
-    notes = [] if by_all.all() else [f"{count(int((~by_all).sum()), 'query')} left out: not all judges judged them"]
-    if partly := int(grades.isna().any(axis=1).sum()):
-        shares = f"{partly:,} of {count(len(grades), 'document')} are judged by some judges only"
-        notes.append(f"{shares}: the {UNION} has them, and the {INTERSECTION} has them as pooled and not judged")
-    both = {UNION: grades.max(axis=1), INTERSECTION: grades.fillna(-1).min(axis=1)}
-    return grades.assign(**both), judges, notes
+    grades = pd.DataFrame(table, index, labels.judges).reindex(columns=list(judged))
+    by_all = grades.notna().groupby(level="qid").transform("any").all(axis=1)
+    grades, out = grades[by_all], index[~by_all].unique("qid")
+    partly = int(grades.isna().any(axis=1).sum())
+    left_out = f"{count(len(out), 'query')} left out: not all judges judged them"
+    some = (
+        f"{partly:,} of {count(len(grades), 'document')} are judged by some judges only; the {INTERSECTION} has them "
+    )
+    both = {UNION: grades.max(axis=1), INTERSECTION: grades.fillna(NOT_JUDGED).min(axis=1)}
+    return grades.assign(**both), [left_out] * (len(out) > 0) + [f"{some}as {NOT_JUDGED}, not judged"] * (partly > 0)
 
 
 def _effect(
-    sets: Mapping[str, pd.Series[Any]], truth: str, runs: Mapping[str, Run], measure: Any, rules: Any, options: Any
+    sets: Mapping[str, pd.Series[Any]], truth: str, runs: Mapping[str, Any], measure: Any, rules: Any, options: Any
 ) -> tuple[pd.DataFrame, JudgmentEffect]:
     """Return the scores, with columns (judgments, system, measure), and what a comparison under each set says."""
-    parts = {}
+    parts, loaded = {}, {str(name): as_run(run) for name, run in runs.items()}
     for name, grades in sets.items():
         qrels = Qrels.from_frame(grades.rename("relevance").reset_index())
-        for system, run in runs.items():
+        for system, run in loaded.items():
             parts[name, system] = evaluate(qrels, run, measures=[measure], convention=rules).per_query
     scores = pd.concat(parts, axis=1, join="inner")
-    order = order_agreement({system: {name: scores[name][system] for name in sets} for system in runs}, truth=truth)
-    compared = {name: compare({system: scores[name][system] for system in runs}, **options) for name in sets}
-    tables = {name: one.table[[*PAIR, *FOUND]].assign(shown=one.shown) for name, one in compared.items()}
+    order = order_agreement({system: {name: scores[name][system] for name in sets} for system in loaded}, truth=truth)
+    compared = {name: compare({system: scores[name][system] for system in loaded}, **options) for name in sets}
+    tables = {
+        name: one.table[[*PAIR, "difference", "p_adjusted"]].assign(shown=one.shown) for name, one in compared.items()
+    }
     pairs = pd.concat(tables, names=["judgments"]).reset_index("judgments")
     pairs = pairs[pairs["judgments"] != truth].merge(tables[truth], on=PAIR, suffixes=("", "_by_truth"))
     was, now = pairs.pop("shown_by_truth"), pairs.pop("shown")
@@ -334,25 +325,19 @@ def _effect(
     pairs["fate"] = np.select([was & now & ~turned, was & ~now, now & ~was, was & now], FATES, "open")
     fates = pd.crosstab(pairs["judgments"], pairs["fate"]).reindex(columns=FATES, fill_value=0).astype("Int64")
     table = order.table[["b", "tau_b", "tau_ap", "swaps"]].rename(columns={"b": "judgments"})
-    lacking = len(parts[truth, next(iter(runs))]) - len(scores)
+    lacking = len(parts[truth, next(iter(loaded))]) - len(scores)
     notes = [f"{count(lacking, 'query')} left out: not scored under all judgments"] * (lacking > 0) + [*order.notes]
     caption = f"{count(len(runs), 'system')} by {scores.columns[0][2]}; true: {truth}. {compared[truth].caption}"
     return scores, JudgmentEffect(table.join(fates, on="judgments"), pairs, order, tuple(notes), caption)
 
 
-def _draws(scores: pd.DataFrame, judges: list[str], truth: str, n_draws: int, rng: np.random.Generator) -> pd.DataFrame:
+def _draws(scores: pd.DataFrame, truth: str, n_draws: int, rng: np.random.Generator) -> pd.DataFrame:
     """Agree with the truth by a random judge a query: the scores of a query are those by its judge."""
+    judges = scores.columns.unique(0).difference([UNION, INTERSECTION], sort=False)
     chosen_judge = rng.integers(len(judges), size=(n_draws, len(scores)))
     by_judge = np.stack([scores[judge].to_numpy() for judge in judges])
     means = by_judge[chosen_judge, np.arange(len(scores))].mean(axis=1)
     gains = direction(scores.columns[0][2]) * np.vstack([scores[truth].mean(), means])
-    orders = pd.DataFrame(gains.T, scores[truth].columns.get_level_values(0), [RANDOM, *range(n_draws)])
-    agreed = order_agreement(orders, truth=RANDOM).table[["tau_b", "tau_ap", "swaps"]]
+    orders = pd.DataFrame(gains.T, scores[truth].columns.get_level_values(0), [truth, *range(n_draws)])
+    agreed = order_agreement(orders, truth=truth).table[["tau_b", "tau_ap", "swaps"]]
     return agreed.assign(mean=means.mean(axis=1))
-
-
-def _owners(runs: Mapping[str, Run], depth: int, group_of: pd.Series[str]) -> pd.Series[str]:
-    """Return the only group whose runs put a document into the pool, by query and document; without the others."""
-    found = pool(runs, depth=depth).table.set_index(["qid", "docid"])["found_by"]
-    groups = found.map(lambda names: {group_of[name] for name in names})
-    return groups[groups.map(len) == 1].map(min)
