@@ -11,7 +11,9 @@ A label by a judge is a row of `rankeval.Qrels` with the judge as its aspect.
 
 from __future__ import annotations
 
-__all__: list[str] = []
+from rankeval.judging.agreeing import Agreement, agreement
+
+__all__ = ["Agreement", "agreement"]
 
 
 def __dir__() -> list[str]:
