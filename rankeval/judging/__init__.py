@@ -11,9 +11,10 @@ A label by a judge is a row of `rankeval.Qrels` with the judge as its aspect.
 
 from __future__ import annotations
 
+from rankeval.judging.adjudicating import Consensus, consensus
 from rankeval.judging.agreeing import Agreement, agreement
 
-__all__ = ["Agreement", "agreement"]
+__all__ = ["Agreement", "Consensus", "agreement", "consensus"]
 
 
 def __dir__() -> list[str]:

@@ -284,17 +284,14 @@ def _notes(table: pd.DataFrame, n_labels: Ints, unit: str) -> tuple[str, ...]:
     """Return the sentences on what is left out, on the weight of documents, and on intervals."""
     alone, shared = int((n_labels < 2).sum()), n_labels[n_labels > 1]
     bare = table["coefficient"][table["ci_low"].isna() & table["value"].notna()]
+    weights = (
+        f"documents have {shared.min()} to {shared.max()} labels: each document has the same weight, and in "
+        "Krippendorff's alpha each label"
+    )
     said = [
         (alone > 0, f"documents with one label only are left out: {alone:,} of {len(n_labels):,}"),
-        (
-            bool((shared != shared[0]).any()),
-            f"documents have {shared.min()} to {shared.max()} labels: each document has the same weight, but for "
-            "Krippendorff's alpha, where each label has",
-        ),
+        (bool((shared != shared[0]).any()), weights),
         (unit == ITEMS, "there is one topic only: intervals take its documents as independent and may be too narrow"),
-        (
-            len(bare) > 0,
-            f"no interval for {', '.join(bare)}: all {unit}s give the same value, or there is none without one of them",
-        ),
+        (len(bare) > 0, f"no interval for {', '.join(bare)}: it cannot be told from the {unit}s how far they vary"),
     ]
     return tuple(sentence for holds, sentence in said if holds)

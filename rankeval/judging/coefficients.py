@@ -59,7 +59,7 @@ class Sums:
     coincidences: Floats
 
 
-def observed(sums: Sums, scale: Scale) -> Floats:
+def observed(sums: Sums, scale: Scale) -> Floats:  # noqa: ARG001 - coefficients have one signature
     """Return the mean share of pairs of labels that are equal."""
     return _ratio(sums.agreed, sums.n_items)
 
