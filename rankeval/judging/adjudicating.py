@@ -13,12 +13,12 @@ from rankeval._registry import chosen
 from rankeval.collection.qrels import Qrels
 from rankeval.comparison.tables import WithTable
 from rankeval.errors import warn
-from rankeval.judging.labels import Floats, Labels
+from rankeval.judging.labels import Floats, Ints, Labels
 from rankeval.render.tables import Table
 
 Method = Literal["majority", "dawid_skene"]
 METHODS = ("majority", "dawid_skene")
-MOST_ITERATIONS = 500
+MOST_ROUNDS = 500
 STEADY = 1e-6
 """The estimate ends if no probability changes by more."""
 
@@ -42,8 +42,6 @@ class Consensus(WithTable):
     judges : DataFrame
         A row for each judge, those with most labels first: judge; n_labels; accuracy, the share of the labels that
         equal the consensus, which they helped to make; estimated_accuracy, by dawid_skene.
-    errors : DataFrame
-        By dawid_skene, for each judge and true grade (rows) the estimated chance of each label (columns).
     method : str
         "majority" or "dawid_skene".
     notes : tuple of str
@@ -53,7 +51,6 @@ class Consensus(WithTable):
     qrels: Qrels
     items: pd.DataFrame
     judges: pd.DataFrame
-    errors: pd.DataFrame
     method: str
     notes: tuple[str, ...] = ()
 
@@ -118,25 +115,20 @@ def consensus(judgments: Any, *, method: Method = "majority") -> Consensus:
     chosen("method", method, METHODS)
     labels = Labels.of(judgments)
     counts = labels.counts()
-    probability, errors, ended = _estimated(labels, counts)
+    probability, estimated, ended = _estimated(labels, counts)
+    most = counts == counts.max(axis=1, keepdims=True)
     # Chances that are equal but for rounding are a tie too: the lowest grade has it on every machine.
-    codes = {
-        "majority": counts.argmax(axis=1),
-        "dawid_skene": (probability > probability.max(axis=1, keepdims=True) - STEADY).argmax(axis=1),
-    }
-    items = labels.items[["qid", "docid"]].assign(n_labels=counts.sum(axis=1))
-    items["majority"] = labels.grades[codes["majority"]]
-    items["tied"] = (counts == counts.max(axis=1, keepdims=True)).sum(axis=1) > 1
-    items["dawid_skene"] = labels.grades[codes["dawid_skene"]]
-    items["probability"] = np.take_along_axis(probability, codes["dawid_skene"][:, None], axis=1)
+    likeliest = probability > probability.max(axis=1, keepdims=True) - STEADY
+    codes = {"majority": most.argmax(axis=1), "dawid_skene": likeliest.argmax(axis=1)}
+    items = labels.items[["qid", "docid"]].assign(n_labels=counts.sum(axis=1), tied=most.sum(axis=1) > 1)
+    items = items.assign(**{name: labels.grades[code] for name, code in codes.items()})
+    items["probability"] = probability.max(axis=1)
     n = np.bincount(labels.judge)
     right = np.bincount(labels.judge, weights=labels.grade == codes[method][labels.item])
-    estimated = np.einsum("jgg,g->j", errors, probability.mean(axis=0))
-    judges = pd.DataFrame({"judge": labels.judges, "n_labels": n, "accuracy": right / n})
-    judges["estimated_accuracy"] = estimated
-    chance = 1 / len(labels.grades)
-    typical = float(np.median(estimated[labels.judge]))
-    is_weak = chance < 1 and typical <= chance + WEAK * (1 - chance)
+    columns = {"judge": labels.judges, "n_labels": n, "accuracy": right / n, "estimated_accuracy": estimated}
+    judges = pd.DataFrame(columns).sort_values("n_labels", ascending=False, kind="stable", ignore_index=True)
+    chance, typical = 1 / len(labels.grades), float(np.median(estimated[labels.judge]))
+    is_weak = typical <= chance + WEAK * (1 - chance) < 1
     weak = (
         f"the judges are weak: half of the labels are by judges who are right {typical:.2f} of the time or less, by "
         "estimate; dawid_skene is then often worse than the majority"
@@ -145,41 +137,29 @@ def consensus(judgments: Any, *, method: Method = "majority") -> Consensus:
         warn(weak)
     tied, differ = int(items["tied"].sum()), int((codes["majority"] != codes["dawid_skene"]).sum())
     of_all = f"of {count(len(items), 'document')}"
-    said = [
-        (tied > 0, f"{tied:,} {of_all} have a tied majority: the lowest of the tied grades is taken"),
-        (differ > 0, f"majority and dawid_skene differ on {differ:,} {of_all}: .differ lists them"),
-        (is_weak, weak),
-        (not ended, f"dawid_skene still changes after {MOST_ITERATIONS} rounds"),
-    ]
-    return Consensus(
-        Qrels(items["qid"].to_numpy(), items["docid"].to_numpy(), items[method].to_numpy()),
-        items,
-        judges.sort_values("n_labels", ascending=False, kind="stable", ignore_index=True),
-        pd.DataFrame(
-            errors.reshape(-1, len(labels.grades)),
-            pd.MultiIndex.from_product([labels.judges, labels.grades], names=["judge", "grade"]),
-            pd.Index(labels.grades, name="label"),
-        ),
-        method,
-        tuple(sentence for holds, sentence in said if holds),
-    )
+    said = {
+        f"{tied:,} {of_all} have a tied majority: the lowest of the tied grades is taken": tied,
+        f"majority and dawid_skene differ on {differ:,} {of_all}: .differ lists them": differ,
+        weak: is_weak,
+        f"dawid_skene still changes after {MOST_ROUNDS} rounds": not ended,
+    }
+    qrels = Qrels(*(items[name].to_numpy() for name in ("qid", "docid", method)))
+    return Consensus(qrels, items, judges, method, tuple(sentence for sentence, holds in said.items() if holds))
 
 
-def _estimated(labels: Labels, counts: Any) -> tuple[Floats, Floats, bool]:
-    """Return the chances of each item's grades, those of each judge's labels given the grade, and whether EM ended."""
+def _estimated(labels: Labels, counts: Ints) -> tuple[Floats, Floats, bool]:
+    """Return the chances of each item's grades, how often each judge is right, and whether the estimate ended."""
     n_judges, n_grades = len(labels.judges), len(labels.grades)
     cells = labels.judge * n_grades + labels.grade
-    probability = counts / counts.sum(axis=1, keepdims=True)
-    for _ in range(MOST_ITERATIONS):
+    probability, change, rounds = counts / counts.sum(axis=1, keepdims=True), 1.0, 0
+    while change > STEADY and rounds < MOST_ROUNDS:
         found = [np.bincount(cells, weights=part[labels.item], minlength=n_judges * n_grades) for part in probability.T]
-        errors = np.stack(found, axis=1).reshape(n_judges, n_grades, n_grades).transpose(0, 2, 1) + 1
+        errors = np.array(found).reshape(n_grades, n_judges, n_grades) + 1.0
         errors /= errors.sum(axis=2, keepdims=True)
-        prior = np.log((probability.sum(axis=0) + 1) / (len(counts) + n_grades))
-        each = np.log(errors)[labels.judge, :, labels.grade]
-        likely = np.stack([np.bincount(labels.item, weights=part) for part in each.T], axis=1) + prior
+        shares = (probability.sum(axis=0) + 1) / (len(counts) + n_grades)
+        each = np.log(errors)[:, labels.judge, labels.grade]
+        likely = np.stack([np.bincount(labels.item, weights=part) for part in each], axis=1) + np.log(shares)
         after = np.exp(likely - likely.max(axis=1, keepdims=True))
         after /= after.sum(axis=1, keepdims=True)
-        change, probability = np.abs(after - probability).max(), after
-        if change < STEADY:
-            return probability, errors, True
-    return probability, errors, False
+        change, probability, rounds = float(np.abs(after - probability).max()), after, rounds + 1
+    return probability, np.einsum("gjg,g->j", errors, shares), change <= STEADY

@@ -14,16 +14,15 @@ from rankeval._checks import check_share, count
 from rankeval._registry import chosen
 from rankeval.comparison.tables import WithTable
 from rankeval.errors import InvalidInput
-from rankeval.judging.coefficients import COEFFICIENTS, Scale, Sums, mean_over_judges, stacked
+from rankeval.judging.coefficients import OF_JUDGES, WORDS, of_judges, of_labels
 from rankeval.judging.labels import Floats, Ints, Labels
-from rankeval.render.tables import DASH, Table, number
+from rankeval.render.tables import Table, number
 
 if TYPE_CHECKING:
     from rankeval.render.plots import Figure
 
 Level = Literal["nominal", "ordinal", "interval"]
 LEVELS = ("nominal", "ordinal", "interval")
-TOPICS, ITEMS = "topic", "document"
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +66,7 @@ class Agreement(WithTable):
         UnknownName
             If there is no such coefficient.
         """
-        chosen("coefficient", coefficient, COEFFICIENTS)
+        chosen("coefficient", coefficient, WORDS)
         return float(self.table.set_index("coefficient")["value"][coefficient])
 
     @property
@@ -91,20 +90,15 @@ class Agreement(WithTable):
         """
         from rankeval.judging.figures import agreement_figure
 
-        whole = self[coefficient]
-        words = COEFFICIENTS[coefficient].words
+        whole, words = self[coefficient], WORDS[coefficient]
         return agreement_figure(self.confusion, self.per_query[coefficient], whole, words, self.caption)
 
     def _laid_out(self) -> Table:
-        level, table = f"{100 * self.confidence_level:g} % interval", self.table
-        written = partial(number, digits=3)
-        ends = zip(table["ci_low"], table["ci_high"], strict=True)
-        shown = pd.DataFrame({"coefficient": [COEFFICIENTS[name].words for name in table["coefficient"]]})
-        shown["value"] = table["value"]
-        shown[level] = [DASH if np.isnan(low) else f"[{written(low)}, {written(high)}]" for low, high in ends]
-        if table["undefined"].any():
-            shown["undefined because"] = table["undefined"]
-        return Table(shown, {"value": written}, caption=self.caption, notes=self.notes)
+        shown, written = self.table.assign(coefficient=self.table["coefficient"].map(WORDS)), partial(number, digits=3)
+        formats = dict.fromkeys(["value", "ci_low", "ci_high"], written)
+        caption = f"{self.caption}; {100 * self.confidence_level:g} % intervals"
+        hidden = ["n_items", *([] if shown["undefined"].any() else ["undefined"])]
+        return Table(shown.drop(columns=hidden), formats, caption=caption, notes=self.notes)
 
 
 def agreement(
@@ -173,100 +167,83 @@ def agreement(
     if not shared.any():
         remedy = "ids of queries and documents must be the same for all judges"
         raise InvalidInput("no document has two labels", argument="judgments", remedy=remedy)
-    counts, items, grades = every[shared], labels.items[shared].reset_index(drop=True), _wide(labels)[shared]
-    topics, query = np.unique(items["query"], return_inverse=True)
-    unit = TOPICS if len(topics) > 1 else ITEMS
-    group = query if unit == TOPICS else np.arange(len(items))
-    sums = stacked(counts, group)
-    values, undefined = _values(labels, sums, grades, group, level)
-    n = int(group[-1]) + 1
-    low, high = _interval(values[:, 0], values[:, 1 : n + 1], confidence_level)
-    table = pd.DataFrame({"coefficient": list(COEFFICIENTS), "value": values[:, 0], "ci_low": low, "ci_high": high})
-    table = table.assign(n_items=len(items), undefined=undefined)
-    by_topic = values[:, n + 1 :] if unit == TOPICS else values[:, :1]
-    per_query = pd.DataFrame(by_topic.T, columns=list(COEFFICIENTS))
-    per_query.insert(0, "n_items", np.bincount(query))
-    per_query.index = pd.Index(items["qid"][~items["qid"].duplicated()], name="qid")
-    disputed = _disputed(labels, counts, items, grades)
-    notes = _notes(table, every.sum(axis=1), unit)
-    return Agreement(table, per_query, _confusion(labels, sums, grades), disputed, level, confidence_level, notes)
-
-
-def _wide(labels: Labels) -> Ints:
-    """Return the codes of the grades, of shape (n_items, n_judges); -1 if there is no label."""
     grades = np.full((len(labels.items), len(labels.judges)), -1)
     grades[labels.item, labels.judge] = labels.grade
-    return grades
+    counts, items, grades = every[shared], labels.items[shared].reset_index(drop=True), grades[shared]
+    query = np.unique(items["query"], return_inverse=True)[1]
+    by_topic = bool(query[-1] > 0)
+    group = query if by_topic else np.arange(len(items))
+    places = (labels.grades if level == "interval" else np.arange(len(labels.grades))).astype(np.float64)
+    values, coincidences = of_labels(counts, group, places, level)
+    undefined = _add_judges(values, grades, group, places, level)
+    stack, n = pd.DataFrame(values, columns=list(WORDS)), int(group[-1]) + 1
+    ends = _interval(stack.iloc[0].to_numpy(), stack.iloc[1 : n + 1].to_numpy(), confidence_level)
+    table = pd.DataFrame({"coefficient": list(WORDS), "value": stack.iloc[0].to_numpy()} | ends)
+    table = table.assign(n_items=len(items), undefined=table["coefficient"].map(undefined).fillna(""))
+    per_query = (stack.iloc[n + 1 :] if by_topic else stack.iloc[:1]).set_axis(items["qid"].unique())
+    per_query.insert(0, "n_items", np.bincount(query))
+    return Agreement(
+        table,
+        per_query.rename_axis("qid"),
+        _confusion(labels, grades, coincidences),
+        _disputed(labels, counts, items, grades),
+        level,
+        confidence_level,
+        _notes(table, every.sum(axis=1), "topic" if by_topic else "document"),
+    )
 
 
-def _values(labels: Labels, sums: Sums, grades: Ints, group: Ints, level: str) -> tuple[Floats, list[str]]:
-    """Return the coefficients of the sums that `coefficients` stacks, a row each, and why the first is undefined."""
-    places = labels.grades if level == "interval" else np.arange(len(labels.grades))
-    scale = Scale(places.astype(np.float64), level)
+def _add_judges(values: dict[str, Floats], grades: Ints, group: Ints, places: Floats, level: str) -> dict[str, str]:
+    """Add the coefficients of pairs of judges, and return the undefined coefficients with their reasons."""
     has = (grades >= 0).astype(np.float32)
-    n_judges = grades.shape[1]
-    apart = int((np.triu(has.T @ has == 0, 1)).sum())
-    of_judges = [one.value for one in COEFFICIENTS.values() if one.of_judges]
-    means, no_value = np.full((len(of_judges), len(sums.n_items)), np.nan), 0
-    if not apart:
-        means, no_value = mean_over_judges(of_judges, grades, group, scale)
-    of_pairs, values, reasons = iter(means), [], []
+    n_judges, apart = has.shape[1], int(np.triu(has.T @ has == 0, 1).sum())
     pairs = count(n_judges * (n_judges - 1) // 2, "pair")
-    for one in COEFFICIENTS.values():
-        value = next(of_pairs) if one.of_judges else one.value(sums, scale)
-        reason = ""
-        if one.ordered and level == "nominal":
-            value, reason = np.full_like(value, np.nan), 'nominal grades have no order: give level="ordinal"'
-        elif np.isnan(value[0]) and apart:
-            reason = f"{apart:,} of {pairs} of judges share no document"
-        elif np.isnan(value[0]):
-            used = labels.grades[sums.shares[0] > 0]
-            alone = f"all labels are {used[0]}" if len(used) == 1 else f"{no_value:,} of {pairs} use one grade only"
-            reason = f"{alone}, so chance alone agrees fully"
-        values.append(value)
-        reasons.append(reason)
-    return np.array(values), reasons
+    if apart:
+        values |= dict.fromkeys(OF_JUDGES, np.full_like(values["observed"], np.nan))
+        of_pairs = f"{apart:,} of {pairs} of judges share no document"
+    else:
+        found, alike = of_judges(grades, group, places)
+        values |= found
+        of_pairs = f"{alike:,} of {pairs} of judges use one grade only, the same"
+    reasons = {name: of_pairs if name in OF_JUDGES else "all labels are of one grade" for name in WORDS}
+    if level == "nominal":
+        for name in ("linear_kappa", "quadratic_kappa"):
+            values[name], reasons[name] = np.full_like(values[name], np.nan), "nominal grades have no order"
+    return {name: reason for name, reason in reasons.items() if np.isnan(values[name][0])}
 
 
-def _interval(value: Floats, left_out: Floats, confidence_level: float) -> tuple[Floats, Floats]:
-    """Return the ends of the jackknife's interval: Student's t, its skew removed by the cubic of Hall (1992).
+def _interval(value: Floats, left_out: Floats, confidence_level: float) -> dict[str, Floats]:
+    """Return the ends of the jackknife's interval: Student's t, bent by the cubic of Hall (1992) against skew.
 
     Parameters
     ----------
     value : array of shape (n_coefficients,)
         The value over all groups.
-    left_out : array of shape (n_coefficients, n_groups)
+    left_out : array of shape (n_groups, n_coefficients)
         The value without each group.
     confidence_level : float
         That of the interval.
     """
-    n = left_out.shape[1]
-    ends = np.full((2, len(value)), np.nan)
-    if n < 2:
-        return ends[0], ends[1]
-    # The pseudo-values, less what all have in common: how much each group adds.
-    adds = (n - 1) * (left_out.mean(axis=1, keepdims=True) - left_out)
-    spread = adds.std(axis=1)
-    # A divisor of n - 1 in both places: with n in one, 22 topics cover .937 where .95 is said.
-    error = adds.std(axis=1, ddof=1) / np.sqrt(n - 1)
+    n = len(left_out)
+    adds = (n - 1) * (left_out.mean(axis=0) - left_out)  # how much each group adds to the value
     with np.errstate(divide="ignore", invalid="ignore"):
-        skew = (adds**3).mean(axis=1) / spread**3 / np.sqrt(n)
-    steep = np.abs(skew) > 1e-6
-    for end, sign in zip(ends, (1, -1), strict=True):
-        t = sign * stdtrit(n - 1, (1 + confidence_level) / 2)
-        safe = np.where(steep, skew, 1)
-        bent = np.where(steep, 3 / safe * (np.cbrt(1 + safe * (t - safe / 6)) - 1), t)
-        end[:] = np.where(spread > 1e-12, value - bent * error, np.nan)
-    return ends[0], np.minimum(ends[1], 1)
+        # With n for one n - 1, the intervals of 22 topics cover .937 where .95 is said.
+        error = np.sqrt((adds**2).sum(axis=0)) / (n - 1)
+        skew = (adds**3).mean(axis=0) / (adds**2).mean(axis=0) ** 1.5 / np.sqrt(n)
+        skew = np.where(np.abs(skew) > 1e-6, skew, 1e-6)
+        t = stdtrit(n - 1, (1 + confidence_level) / 2)
+        low, high = (value - error * 3 / skew * (np.cbrt(1 + skew * (end - skew / 6)) - 1) for end in (t, -t))
+    varies = error > 1e-12
+    return {"ci_low": np.where(varies, low, np.nan), "ci_high": np.where(varies, np.minimum(high, 1), np.nan)}
 
 
-def _confusion(labels: Labels, sums: Sums, grades: Ints) -> pd.DataFrame:
-    named = partial(pd.Index, labels.grades)
-    if len(labels.judges) > 2:
-        return pd.DataFrame(sums.coincidences[0], index=named(name="label"), columns=named(name="other label"))
-    table = np.zeros((len(labels.grades), len(labels.grades)), dtype=np.int64)
-    np.add.at(table, (grades[:, 0], grades[:, 1]), 1)
-    return pd.DataFrame(table, index=named(name=labels.judges[0]), columns=named(name=labels.judges[1]))
+def _confusion(labels: Labels, grades: Ints, coincidences: Floats) -> pd.DataFrame:
+    table, names = coincidences, ("label", "other label")
+    if len(labels.judges) == 2:
+        table, names = np.zeros(coincidences.shape, dtype=np.int64), labels.judges
+        np.add.at(table, tuple(grades.T), 1)
+    rows, columns = (pd.Index(labels.grades, name=name) for name in names)
+    return pd.DataFrame(table, rows, columns)
 
 
 def _disputed(labels: Labels, counts: Ints, items: pd.DataFrame, grades: Ints) -> pd.DataFrame:
@@ -291,7 +268,10 @@ def _notes(table: pd.DataFrame, n_labels: Ints, unit: str) -> tuple[str, ...]:
     said = [
         (alone > 0, f"documents with one label only are left out: {alone:,} of {len(n_labels):,}"),
         (bool((shared != shared[0]).any()), weights),
-        (unit == ITEMS, "there is one topic only: intervals take its documents as independent and may be too narrow"),
+        (
+            unit == "document",
+            "there is one topic only: intervals take its documents as independent and may be too narrow",
+        ),
         (len(bare) > 0, f"no interval for {', '.join(bare)}: it cannot be told from the {unit}s how far they vary"),
     ]
     return tuple(sentence for holds, sentence in said if holds)
