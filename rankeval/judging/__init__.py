@@ -11,9 +11,11 @@ A label by a judge is a row of `rankeval.Qrels` with the judge as its aspect.
 
 from __future__ import annotations
 
+from rankeval.judging.adjudicating import Consensus, consensus
+from rankeval.judging.agreeing import Agreement, agreement
 from rankeval.judging.pools import Pool, pool
 
-__all__ = ["Pool", "pool"]
+__all__ = ["Agreement", "Consensus", "Pool", "agreement", "consensus", "pool"]
 
 
 def __dir__() -> list[str]:
