@@ -14,8 +14,20 @@ from __future__ import annotations
 from rankeval.judging.adjudicating import Consensus, consensus
 from rankeval.judging.agreeing import Agreement, agreement
 from rankeval.judging.pools import Pool, pool
+from rankeval.judging.systems import Disagreement, Reusability, disagreement, reusability
 
-__all__ = ["Agreement", "Consensus", "Pool", "agreement", "consensus", "pool"]
+__all__ = [
+    "Agreement",
+    "Consensus",
+    "Disagreement",
+    "Pool",
+    "Reusability",
+    "agreement",
+    "consensus",
+    "disagreement",
+    "pool",
+    "reusability",
+]
 
 
 def __dir__() -> list[str]:
