@@ -11,7 +11,9 @@ A label by a judge is a row of `rankeval.Qrels` with the judge as its aspect.
 
 from __future__ import annotations
 
-__all__: list[str] = []
+from rankeval.judging.machine import Calibration, Plan, calibrate, draw, plan
+
+__all__ = ["Calibration", "Plan", "calibrate", "draw", "plan"]
 
 
 def __dir__() -> list[str]:
