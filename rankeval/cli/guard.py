@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -38,18 +38,6 @@ guard_app: typer.Typer = typer.Typer(
     no_args_is_help=True,
     help="Keep a test collection out of tuning: register it, freeze systems, open them once.",
 )
-
-Project = Annotated[str, typer.Argument(help="The guard's project.")]
-Test = Annotated[str, typer.Argument(metavar="TEST", help="Name of the registered collection.")]
-Reason = Annotated[str, typer.Argument(help="The reason, which goes on record.")]
-Systems = Annotated[
-    list[str],
-    typer.Argument(
-        metavar="NAME=PATH...",
-        help="Systems: runs for judgments; for rows a file with one score a line, or a table with a column score.",
-    ),
-]
-
 
 _SCORE = "score"
 """The column of a table of scores, as in the predictions of an experiment."""
@@ -174,14 +162,8 @@ def _declared_checks() -> Iterator[str]:
 
 
 @guard_app.command(cls=ending_with(_declared_checks))
-@options(f"supersedes effect sd ledger {COLLECTION}")
-def register(
-    project: Project,
-    name: Annotated[str, typer.Argument(help="A name for the collection.")],
-    *,
-    ledger: str | None,
-    **given: Any,
-) -> None:
+@options(f"PROJECT NAME supersedes effect sd ledger {COLLECTION}")
+def register(*, project: str, name: str, ledger: str | None, **given: Any) -> None:
     """Register a test collection: from now on it is refused for tuning.
 
     These checks are made:
@@ -200,9 +182,12 @@ def register(
 
 
 @guard_app.command()
-@options(f"baseline measure secondary convention claim margin fresh alpha n_resamples rng ledger {COLLECTION}")
+@options(
+    "PROJECT TEST SYSTEMS baseline measure secondary convention claim margin fresh alpha n_resamples rng ledger "
+    f"{COLLECTION}"
+)
 def freeze(
-    project: Project, test: Test, systems: Systems, *, secondary: list[str] | None, ledger: str | None, **given: Any
+    *, project: str, test: str, systems: list[str], secondary: list[str] | None, ledger: str | None, **given: Any
 ) -> None:
     """Fix systems and test before any score is seen, and print the id of the plan, alone on stdout."""
     guard, files = guard_of(project, ledger), CollectionFiles.taken(given)
@@ -214,15 +199,8 @@ def freeze(
 
 
 @guard_app.command("open")
-@options(f"ledger output {COLLECTION}")
-def open_plan(
-    project: Project,
-    plan: Annotated[str, typer.Argument(metavar="PLAN_ID", help="The id that freeze printed, or its beginning.")],
-    *,
-    ledger: str | None,
-    output: Format,
-    **given: Any,
-) -> None:
+@options(f"PROJECT PLAN ledger output {COLLECTION}")
+def open_plan(*, project: str, plan: str, ledger: str | None, output: Format, **given: Any) -> None:
     """Score all systems of a plan at once, record the looks, and print the comparison."""
     guard = guard_of(project, ledger)
     frozen = guard.plan(plan)
@@ -231,18 +209,9 @@ def open_plan(
 
 
 @guard_app.command()
-@options("everybody ledger output")
-def looks(
-    project: Project,
-    test: Annotated[
-        str | None, typer.Argument(metavar="TEST", help="Name of a registered collection; all of the project if none.")
-    ] = None,
-    *,
-    everybody: bool,
-    ledger: str | None,
-    output: Format,
-) -> None:
-    """List the looks at a registered collection, or of a project."""
+@options("PROJECT TEST everybody ledger output", test=None)
+def looks(*, project: str, test: str | None, everybody: bool, ledger: str | None, output: Format) -> None:
+    """List the looks at a registered collection, or without TEST at all collections of a project."""
     frame = guard_of(project, ledger).looks(test, projects="all" if everybody else "own")
     elsewhere = 0 if everybody else frame.attrs["elsewhere"]
     print_frame(frame.drop(columns="output") if output is Format.table else frame, output)
@@ -253,8 +222,8 @@ def looks(
 
 
 @guard_app.command()
-@options(f"ledger output {COLLECTION}")
-def status(project: Project, *, ledger: str | None, output: Format, **given: Any) -> None:
+@options(f"PROJECT ledger output {COLLECTION}")
+def status(*, project: str, ledger: str | None, output: Format, **given: Any) -> None:
     """Say whether some data would be refused, why, and which of its queries are registered; exit with 1 if refused."""
     found = guard_of(project, ledger).status(**CollectionFiles.taken(given).load())
     _tell_status(found, output)
@@ -265,17 +234,12 @@ def status(project: Project, *, ledger: str | None, output: Format, **given: Any
 
 
 @guard_app.command()
-@options(f"baseline budget measure claim margin alpha convention name ledger {COLLECTION}", claim="better")
+@options(
+    f"PROJECT TEST CANDIDATE baseline budget measure claim margin alpha convention name ledger {COLLECTION}",
+    claim="better",
+)
 def gate(
-    project: Project,
-    test: Test,
-    candidate: Annotated[
-        str | None, typer.Argument(metavar="NAME=PATH", help="The candidate; without one, the gate is declared only.")
-    ] = None,
-    *,
-    baseline: str | None,
-    ledger: str | None,
-    **given: Any,
+    *, project: str, test: str, candidate: str | None, baseline: str | None, ledger: str | None, **given: Any
 ) -> None:
     """Accept or reject one candidate after the other within a budget; exit with 1 if it is rejected.
 
@@ -306,9 +270,9 @@ def checks(*, output: Format) -> None:
 
 
 @guard_app.command()
-@options("ledger head report other")
+@options("PROJECT ledger head report other")
 def verify(
-    project: Project, *, ledger: str | None, head: list[str] | None, report: list[Path] | None, other: str | None
+    *, project: str, ledger: str | None, head: list[str] | None, report: list[Path] | None, other: str | None
 ) -> None:
     """Check that no entry of the ledger was altered, and that none is missing; exit with 1 otherwise."""
     from rankeval.ledger import discovery
@@ -334,13 +298,8 @@ def verify(
 
 
 @guard_app.command()
-@options("ledger")
-def merge(
-    project: Project,
-    other: Annotated[str, typer.Argument(help="Folder, file or SQLAlchemy URL of the other ledger.")],
-    *,
-    ledger: str | None,
-) -> None:
+@options("PROJECT OTHER ledger")
+def merge(*, project: str, other: str, ledger: str | None) -> None:
     """Add all entries of another ledger to this one; nothing is lost, and the other one stays as it is."""
     guard = guard_of(project, ledger)
     added = guard.merge(other)
@@ -348,38 +307,28 @@ def merge(
 
 
 @guard_app.command()
-@options("ledger")
-def export(
-    project: Project,
-    target: Annotated[str, typer.Argument(help="Folder, file or SQLAlchemy URL of a ledger, which may be new.")],
-    *,
-    ledger: str | None,
-) -> None:
+@options("PROJECT TARGET ledger")
+def export(*, project: str, target: str, ledger: str | None) -> None:
     """Add all entries of the ledger to another one: from a folder to a database, or back."""
     guard = guard_of(project, ledger)
     tell(f"{count(guard.export(target), 'entry')} added to {target}; head {guard.head}")
 
 
 @guard_app.command()
-@options(f"query ledger {COLLECTION}")
-def exempt(
-    project: Project,
-    test: Annotated[str, typer.Argument(metavar="TEST", help="Its name; PROJECT/NAME if of another project.")],
-    reason: Reason,
-    *,
-    query: list[str] | None,
-    ledger: str | None,
-    **given: Any,
-) -> None:
-    """Release some queries of a collection: those given by --query, or those found in some data."""
+@options(f"PROJECT TEST REASON query ledger {COLLECTION}")
+def exempt(*, project: str, test: str, reason: str, query: list[str] | None, ledger: str | None, **given: Any) -> None:
+    """Release some queries of a collection: those given by --query, or those found in some data.
+
+    A collection of another project is PROJECT/NAME.
+    """
     guard = guard_of(project, ledger)
     released = guard.exempt(test, query or guard.status(**CollectionFiles.taken(given).load()), reason)
     tell(f"{count(released, 'query')} of {test} exempted; ledger {guard.ledger}, head {guard.head}")
 
 
 @guard_app.command()
-@options("ledger")
-def retire(project: Project, test: Test, reason: Reason, *, ledger: str | None) -> None:
+@options("PROJECT TEST REASON ledger")
+def retire(*, project: str, test: str, reason: str, ledger: str | None) -> None:
     """Give a test collection up for good: its content may be fitted on from now on."""
     guard = guard_of(project, ledger)
     guard.retire(test, reason)
