@@ -17,7 +17,7 @@ import typer
 
 from rankeval import errors
 from rankeval import tracking as hosts
-from rankeval._checks import count
+from rankeval._checks import count, refuse
 from rankeval.cli.guard import guard_app
 from rankeval.cli.net import OwnAnswers, caught
 from rankeval.cli.options import (
@@ -269,11 +269,15 @@ def evaluate(
     limits = limits_of(limit or ())
     is_trec = output is EvaluationFormat.trec
     preset = get_convention(convention or ("trec_eval-9.0.8" if is_trec else "rankeval"))
-    if given["complete"] and given["missing"] not in (None, counted_with_c(preset)):
-        raise errors.InvalidInput(
-            f"-c is --missing {counted_with_c(preset)} with {preset.name}, not --missing {given['missing']}: give one "
-            "of them"
-        )
+    missing, rule = given["missing"], counted_with_c(preset)
+    with_c = f"-c is --missing {rule} with {preset.name}, not --missing {missing}: give one of them"
+    refuse(
+        (given["complete"] and missing not in (None, rule), with_c),
+        (
+            not is_trec and (no_summary or zscores is not None),
+            "-n and -Z change what --format trec prints, and no other",
+        ),
+    )
     rules = _rules({"convention": preset, **given}, collection_size=collection_size)
     if is_trec:
         judgments = Qrels.read(qrels, qrels_format, limits=limits)
@@ -283,8 +287,6 @@ def evaluate(
             ranking = Run.read(path, limits=limits)
             sys.stdout.write(trec_text(judgments, ranking, measures=measures or ["official"], convention=rules, **how))
         return
-    if no_summary or zscores is not None:
-        raise errors.InvalidInput("-n and -Z change what trec_eval prints: they go with --format trec")
     wanted = [sized(spec, collection_size) for spec in measures or DEFAULT_MEASURES]
     evaluations = _evaluations(qrels, runs, wanted, rules, limits, qrels_format)
     print_scores(evaluations, Format(output.value), per_query=per_query)

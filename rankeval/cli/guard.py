@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from rankeval import errors
-from rankeval._checks import count, few, unique_keys
+from rankeval._checks import count, few, refuse, unique_keys
 from rankeval.cli.net import OwnAnswers, steps
 from rankeval.cli.options import COLLECTION, Format, ending_with, options
 from rankeval.cli.output import print_comparison, print_frame, print_rows, say, tell
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from rankeval.collection.data import RankingData
     from rankeval.guard import Guard
     from rankeval.guard.collection import RegisteredCollection
-    from rankeval.guard.releasing import Status
     from rankeval.io.opening import Limits
     from rankeval.ledger.entry import Entry
 
@@ -92,15 +91,18 @@ class CollectionFiles:
         InvalidInput
             If the options name no collection or two, or a file cannot be read.
         """
-        if (self.qrels is None) == (self.data is None):
-            raise errors.InvalidInput("name the test collection: judgments (--qrels) or rows with labels (--data)")
+        judged, n_named = self.qrels is not None, (self.qid is not None) + (self.label is not None)
+        columns, of_table = self._given("qid label docid features part"), self._given("docid part input_format")
+        both = "--qid and --label, the columns of the query and of the relevance"
+        refuse(
+            (judged == (self.data is not None), "name the test collection: judgments (--qrels) or rows (--data)"),
+            (not judged and self.texts is not None, "--texts goes with --qrels"),
+            (judged and columns != "", f"{columns} name columns of --data: leave them out with --qrels"),
+            (not judged and n_named == 0 and of_table != "", f"{of_table} need {both}"),
+            (not judged and n_named == 1, f"a table needs {both}"),
+        )
         if self.qrels is None:
-            if self.texts is not None:
-                raise errors.InvalidInput("--texts goes with --qrels")
             return {"X": self._rows(self.data or Path())}
-        of_table = {"--qid": self.qid, "--label": self.label, "--docid": self.docid, "--feature": self.features}
-        if unread := [option for option, given in (*of_table.items(), ("--part", self.part)) if given]:
-            raise errors.InvalidInput(f"{', '.join(unread)} name columns of --data: leave them out with --qrels")
         from rankeval.collection.qrels import Qrels
 
         texts = None if self.texts is None else _texts(self.texts, self.limits)
@@ -132,20 +134,16 @@ class CollectionFiles:
             found[name] = Run.read(path, limits=self.limits) if by_judgments else _scores(Path(path), self.limits)
         return found
 
+    def _given(self, names: str) -> str:
+        return ", ".join(f"--{name.replace('_', '-')}" for name in names.split() if getattr(self, name))
+
     def _rows(self, path: Path) -> RankingData:
         from rankeval import datasets
 
-        if self.qid is None and self.label is None:
-            if unread := [
-                f"--{name.replace('_', '-')}" for name in ("docid", "part", "input_format") if getattr(self, name)
-            ]:
-                raise errors.InvalidInput(f"{', '.join(unread)} need --qid and --label, the columns of a table")
+        if self.qid is None:
             if not path.is_dir():
                 return datasets.load_letor(path, limits=self.limits)
-            parts = datasets.load_letor_parts(path, limits=self.limits)
-            return _test_part(parts, str(path))
-        if self.qid is None or self.label is None:
-            raise errors.InvalidInput("a table needs --qid and --label, the columns of the query and of the relevance")
+            return _test_part(datasets.load_letor_parts(path, limits=self.limits), str(path))
         columns: dict[str, Any] = {"qid": self.qid, "label": self.label, "docid": self.docid, "limits": self.limits}
         columns |= {"features": self.features or None, "format": self.input_format}
         if self.part is None:
@@ -226,7 +224,12 @@ def looks(*, project: str, test: str | None, everybody: bool, ledger: str | None
 def status(*, project: str, ledger: str | None, output: Format, **given: Any) -> None:
     """Say whether some data would be refused, why, and which of its queries are registered; exit with 1 if refused."""
     found = guard_of(project, ledger).status(**CollectionFiles.taken(given).load())
-    _tell_status(found, output)
+    if output is Format.table:
+        tell(found.words)
+    else:
+        fields = {one.name: getattr(found, one.name) for one in dataclasses.fields(found) if one.repr}
+        fields["queries"] = found.queries if output is Format.json else " ".join(map(str, found.queries))
+        print_rows(list(fields), [list(fields.values())], output)
     if found.refused and found.project is not None and found.collection is not None:
         say(steps(found.project, found.collection, ledger))
     if found.refused:
@@ -351,18 +354,6 @@ def entries_of(ledger: str | None) -> tuple[Entry, ...]:
     return Ledger(url).read().entries if url else ()
 
 
-def _tell_status(found: Status, output: Format) -> None:
-    if output is Format.table:
-        tell(found.words)
-        return
-    fields = {one.name: getattr(found, one.name) for one in dataclasses.fields(found) if one.repr}
-    if output is Format.json:
-        typer.echo(json.dumps([fields], indent=1, default=str))
-    else:
-        fields["queries"] = " ".join(map(str, found.queries))
-        print_rows(list(fields), [list(fields.values())], output)
-
-
 def _registered_digests(project: str, name: str, ledger: str | None) -> set[str]:
     own = [one.body for one in entries_of(ledger) if one.kind == "register" and one.project == project]
     if not any(body["name"] == name for body in own):
@@ -398,32 +389,28 @@ def _texts(path: Path, limits: Limits) -> dict[str, str]:
 
     found = {}
     for number, line in enumerate(read_text(path, limits).decode().splitlines(), start=1):
-        name, tab, text = _of_beir(line) if line.startswith("{") else line.partition("\t")
-        if not (name and tab):
-            raise errors.FileFormatError(
-                f"{path}, line {number}: expected a query, a tab and its text, found {line[:80]!r}"
-            )
+        try:
+            if line.startswith("{"):
+                row = json.loads(line, object_pairs_hook=unique_keys)
+                name, text = str(row["_id"]), str(row["text"])
+            else:
+                name, text = line.split("\t", 1)
+        except (ValueError, KeyError, TypeError, RecursionError) as error:  # no tab; no JSON, or none of BEIR's
+            problem = f"expected a query, a tab and its text, found {line[:80]!r}"
+            raise errors.FileFormatError(problem, where=f"{path}, line {number}") from error
         found[name] = text
     return found
 
 
-def _of_beir(line: str) -> tuple[str, str, str]:
-    try:
-        row = json.loads(line, object_pairs_hook=unique_keys)
-        return str(row["_id"]), "\t", str(row["text"])
-    except (ValueError, KeyError, TypeError, RecursionError):  # of no JSON, no object, or one without these
-        return "", "", ""
-
-
 def _scores(path: Path, limits: Limits) -> list[float]:
     """Read the scores of rows in their order: one number a line, or the column ``score`` of a table."""
-    from rankeval.io.opening import read_bytes, read_text, reading
+    from rankeval.io.opening import NUMBER, number_of, read_bytes, read_text, reading
     from rankeval.io.tables import open_table
 
     first = read_bytes(path, limits)[:1024].partition(b"\n")[0]
-    if _number(first.decode(errors="replace")) is not None:
+    if NUMBER.fullmatch(first.decode(errors="replace").strip()):
         lines = read_text(path, limits).decode().splitlines()
-        return [_checked(line, f"{path}, line {number}") for number, line in enumerate(lines, start=1)]
+        return [number_of(line.strip(), f"{path}, line {number}") for number, line in enumerate(lines, start=1)]
     with reading(path, limits) as file:
         source = open_table(file, str(path), None, limits)
         if _SCORE not in source.kinds:
@@ -432,18 +419,4 @@ def _scores(path: Path, limits: Limits) -> list[float]:
                 f"{', '.join(map(repr, source.kinds))}"
             )
         column = source.columns([_SCORE]).column(_SCORE).to_pylist()
-    return [_checked(value, f"{path}, {source.place(row)}") for row, value in enumerate(column)]
-
-
-def _checked(value: Any, where: str) -> float:
-    found = _number(value)
-    if found is None:
-        raise errors.FileFormatError(f"expected a score, found {str(value)[:80]!r}", where=where)
-    return found
-
-
-def _number(value: Any) -> float | None:
-    try:
-        return float(value)
-    except (TypeError, ValueError):
-        return None
+    return [number_of(str(value).strip(), f"{path}, {source.place(row)}") for row, value in enumerate(column)]
