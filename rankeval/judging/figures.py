@@ -1,12 +1,20 @@
-"""The figures of judging."""
+"""The figures of judging: one function for each picture."""
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
 from rankeval._checks import count
-from rankeval.render.plots import BAND, BETTER, INK, SOFT, Figure, bare, shown_name, write_caption
+from rankeval.render.comparisons import intervals
+from rankeval.render.layouts import shown_interval
+from rankeval.render.plots import BAND, BETTER, INK, LONGEST_NAME, SOFT, WORSE, Figure, bare, shown_name, write_caption
+from rankeval.render.tables import number
+
+if TYPE_CHECKING:
+    from rankeval.judging.systems import Disagreement, Reusability
 
 
 def agreement_figure(
@@ -51,14 +59,7 @@ def agreement_figure(
         bare(axes)
     right.tick_params(axis="y", labelsize=7)
     write_caption(figure, caption)
-from typing import TYPE_CHECKING
-
-import numpy as np
-
-from rankeval.render.plots import BAND, BETTER, INK, LONGEST_NAME, SOFT, WORSE, Figure, bare, shown_name, write_caption
-
-if TYPE_CHECKING:
-    from rankeval.judging.systems import Disagreement, Reusability
+    return figure
 
 
 def order_under_judges(found: Disagreement) -> Figure:
@@ -90,27 +91,16 @@ def means_without(found: Reusability) -> Figure:
     axes.hlines(places, table["mean_without"], table["mean"], color=BAND, linewidth=4)
     axes.plot(table["mean"], places, "o", color=INK, markersize=5, label="all judgments")
     axes.plot(table["mean_without"], places, "o", color=WORSE, markersize=5, label="without its unique documents")
-    fell = (table["rank_without"] - table["rank"]).tolist()
-    names = [f"{shown_name(name, LONGEST_NAME)} ({-by:+d})" for name, by in zip(table["system"], fell, strict=True)]
+    fell = (table["rank_without"] - table["rank"]).astype(float).tolist()
+    names = [
+        f"{shown_name(name, LONGEST_NAME)} ({number(-by, digits=0, sign=True)})"
+        for name, by in zip(table["system"], fell, strict=True)
+    ]
     axes.set_yticks(places, names, parse_math=False)
     axes.set_xlabel("mean; in brackets: places gained or lost without the documents", color=SOFT, fontsize=9)
     axes.legend(frameon=False, fontsize=8)
     write_caption(figure, found.caption)
     return figure
-"""The figures of judging: one function for each picture."""
-
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
-import numpy as np
-import pandas as pd
-
-from rankeval.render.comparisons import intervals
-from rankeval.render.layouts import shown_interval
-
-if TYPE_CHECKING:
-    from rankeval.render.plots import Figure
 
 
 def estimates(table: pd.DataFrame, alone: pd.DataFrame, *, alpha: float, caption: str) -> Figure:
