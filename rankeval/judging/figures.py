@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
 import pandas as pd
 
 from rankeval._checks import count
@@ -103,25 +102,24 @@ def means_without(found: Reusability) -> Figure:
     return figure
 
 
-def estimates(table: pd.DataFrame, alone: pd.DataFrame, *, alpha: float, caption: str) -> Figure:
+def estimates(table: pd.DataFrame, *, alpha: float, caption: str) -> Figure:
     """Draw each estimate with its interval beside those of the people alone and of the machine alone.
 
     Parameters
     ----------
-    table, alone, alpha, caption
+    table, alpha, caption
         Of a `Calibration`.
     """
     low, high, kind = shown_interval(table)
-    both = table.assign(judge="both", n_queries=table["n_human"], outer_low=table[low], outer_high=table[high])
-    alone = alone.assign(outer_low=alone["ci_low"], outer_high=alone["ci_high"])
-    lines = pd.concat([both, alone.query("judge == 'people'"), alone.query("judge == 'machine'")], ignore_index=True)
+    ends, outer = ["difference", "ci_low", "ci_high"], ["outer_low", "outer_high"]
     pairs = [" - ".join(filter(None, pair)) for pair in zip(table["system"], table["baseline"], strict=True)]
-    lines["label"] = np.tile(pairs, 3) + ": " + lines["judge"] + lines["n_queries"].map(" ({:,})".format)
-    lines = lines.assign(
-        difference=lines["estimate"], group=lines["measure"], clear=lines["judge"] == "both", better=True
-    )
-    lines = lines.iloc[np.argsort(np.tile(np.arange(len(table)), 3), kind="stable")]
+    parts = [table[["estimate", "ci_low", "ci_high", low, high]].set_axis([*ends, *outer], axis=1).assign(judge="both")]
+    for judge in ("human", "machine"):
+        columns = [f"{name}_{judge}" for name in ("mean", "ci_low", "ci_high", "ci_low", "ci_high")]
+        parts.append(table[columns].set_axis([*ends, *outer], axis=1).assign(judge=judge))
+    lines = pd.concat([part.assign(group=table["measure"], pair=pairs) for part in parts]).sort_index(kind="stable")
+    lines["label"] = lines["pair"] + ": " + lines["judge"].replace("human", "people")
     what = "mean" if (table["baseline"] == "").all() else "difference of means"
     level = f"{100 * (1 - alpha):g} % intervals" + ("; thin: adjusted" if kind == " (adjusted)" else "")
     xlabel = f"{what}\n{level}\ngreen: people and machine, grey: one judge alone"
-    return intervals(lines, xlabel=xlabel, caption=caption)
+    return intervals(lines.assign(better=True, clear=lines["judge"] == "both"), xlabel=xlabel, caption=caption)
