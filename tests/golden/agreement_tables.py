@@ -24,7 +24,8 @@ N_TABLES = 500
 
 def drawn(seed: int) -> list[list[int | None]]:
     """Return the labels of each item by each judge, some of them missing, and two items or more with two labels."""
-    random = Random(seed).random  # of the module's functions the one whose values are the same in every version
+    # The only function of the module whose values are the same in every version.
+    random = Random(seed).random  # noqa: S311 - no secret
 
     def one_of(options: Sequence[T]) -> T:
         return options[int(random() * len(options))]

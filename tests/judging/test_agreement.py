@@ -144,7 +144,8 @@ def test_golden_values_of_people_and_an_automatic_judge(shared):
             for ours, theirs in (names | (weighted if level != "nominal" else {})).items():
                 assert found[ours] == pytest.approx(expected[theirs], abs=1e-12)
             assert found.confusion.to_numpy().tolist() == expected["confusion"]
-            assert len(found.per_query) == 22 and found.per_query["n_items"].sum() == expected["n"]
+            assert len(found.per_query) == 22
+            assert found.per_query["n_items"].sum() == expected["n"]
 
 
 @pytest.mark.shared
@@ -307,7 +308,8 @@ def test_agreement_prints_and_draws_its_values():
     """The table has the coefficients in words; the figure has the shares of the confusion and a point a topic."""
     rows = labels_of([drawn(3)[0][:2], [0, 1], [1, 1], [0, 0], [1, 0], [0, 0]], n_topics=2)
     found = agreement(rows)
-    assert "Scott's pi" in str(found) and "nominal grades have no order" in found.to_markdown()
+    assert "Scott's pi" in str(found)
+    assert "nominal grades have no order" in found.to_markdown()
     left, right = found.plot("scott_pi").axes
     assert len(left.texts) == found.confusion.size
     assert sum(float(text.get_text()) for text in left.texts) == pytest.approx(100, abs=0.5)

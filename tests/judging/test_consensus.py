@@ -35,7 +35,7 @@ def accuracy(found, truth):
 
 
 def test_the_estimate_sees_through_judges_who_answer_the_wrong_way_round():
-    """24 judges are right four times out of five, and 6 wrong as often: at least .92 where the majority has about .80."""
+    """Of 30 judges 24 are right four times out of five, and 6 wrong as often: .92 where the majority has about .80."""
     right = np.array([0.8] * 24 + [0.2] * 6)
     for seed in range(3):
         labels, truth = crowd(np.random.default_rng(seed), right)
@@ -62,7 +62,7 @@ def test_with_weak_judges_the_estimate_loses_and_says_so():
 
 @pytest.mark.shared
 def test_on_a_crowd_the_majority_is_nearer_the_assessors(shared):
-    """TREC 2011 crowdsourcing, 290 documents with grades by NIST: 203 right by the majority, 194 by the estimate."""
+    """TREC 2011 crowdsourcing, 290 documents with grades by NIST: 203 right by the majority, 199 by the estimate."""
     votes = pd.read_csv(
         shared / "agreement_trec_crowd2011/votes.tsv.gz", sep="\t", names=["order", "pair", "aspect", "relevance"]
     )
@@ -76,7 +76,7 @@ def test_on_a_crowd_the_majority_is_nearer_the_assessors(shared):
     relevant = both["grade"] != "0"
     assert len(both) == 290
     assert ((both["majority"] == 1) == relevant).sum() == 203
-    assert ((both["dawid_skene"] == 1) == relevant).sum() == pytest.approx(194, abs=2)
+    assert ((both["dawid_skene"] == 1) == relevant).sum() == pytest.approx(199, abs=2)
 
 
 def test_the_estimate_has_the_values_of_the_formulas():
@@ -88,11 +88,11 @@ def test_the_estimate_has_the_values_of_the_formulas():
         for row in found.items.itertuples()
     }
     n = len(chance)
-    prior = [(sum(one[grade] for one in chance.values()) + 1) / (n + 2) for grade in (0, 1)]
+    prior = [(sum(one[grade] for one in chance.values()) + 0.1) / (n + 0.2) for grade in (0, 1)]
     errors = {}
     for judge, own in labels.groupby("aspect"):
         for grade in (0, 1):
-            table = [1.0, 1.0]
+            table = [0.1, 0.1]
             for row in own.itertuples():
                 table[row.relevance] += chance[row.docid][grade]
             errors[judge, grade] = [cell / sum(table) for cell in table]
@@ -103,8 +103,9 @@ def test_the_estimate_has_the_values_of_the_formulas():
         ]
         assert likely[1] / sum(likely) == pytest.approx(chance[docid][1], abs=1e-5)
     for row in found.judges.itertuples():
-        expected = sum(prior[grade] * errors[row.judge, grade][grade] for grade in (0, 1))
-        assert row.estimated_accuracy == pytest.approx(expected, abs=1e-4)
+        own = labels[labels["aspect"] == row.judge]
+        expected = np.mean([chance[label.docid][label.relevance] for label in own.itertuples()])
+        assert row.estimated_accuracy == pytest.approx(expected, abs=1e-9)
 
 
 def test_a_tied_majority_takes_the_lowest_grade_and_is_counted():
@@ -122,12 +123,14 @@ def test_judges_of_one_mind_are_the_consensus(method):
     assert found.qrels.to_frame()["relevance"].tolist() == [2, 0, 1]
     assert found.judges["accuracy"].tolist() == [1, 1, 1]
     assert found.differ.empty
+    assert found.notes == ()
     assert rk.evaluate(found.qrels, {"q": {"a": 3.0, "c": 2.0, "b": 1.0}}, measures="nDCG").mean()["nDCG"] == 1
 
 
 def test_one_grade_alone_is_the_consensus():
     found = consensus({"ann": {"q": {"a": 1, "b": 1}}}, method="dawid_skene")
-    assert found.items["dawid_skene"].tolist() == [1, 1] and found.notes == ()
+    assert found.items["dawid_skene"].tolist() == [1, 1]
+    assert found.notes == ()
 
 
 @settings(max_examples=examples(25))
