@@ -13,8 +13,27 @@ from __future__ import annotations
 
 from rankeval.judging.adjudicating import Consensus, consensus
 from rankeval.judging.agreeing import Agreement, agreement
+from rankeval.judging.machine import Calibration, Plan, calibrate, draw, plan
+from rankeval.judging.pools import Pool, pool
+from rankeval.judging.systems import Disagreement, Reusability, disagreement, reusability
 
-__all__ = ["Agreement", "Consensus", "agreement", "consensus"]
+__all__ = [
+    "Agreement",
+    "Calibration",
+    "Consensus",
+    "Disagreement",
+    "Plan",
+    "Pool",
+    "Reusability",
+    "agreement",
+    "calibrate",
+    "consensus",
+    "disagreement",
+    "draw",
+    "plan",
+    "pool",
+    "reusability",
+]
 
 
 def __dir__() -> list[str]:

@@ -1,4 +1,4 @@
-"""The figures of judging."""
+"""The figures of judging: one function for each picture."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ import numpy as np
 import pandas as pd
 
 from rankeval._checks import count
-from rankeval.render.plots import BAND, BETTER, INK, SOFT, Figure, bare, shown_name, write_caption
+from rankeval.render.comparisons import intervals
+from rankeval.render.layouts import shown_interval
+from rankeval.render.plots import BAND, BETTER, INK, LONGEST_NAME, SOFT, WORSE, Figure, bare, shown_name, write_caption
+from rankeval.render.tables import number
 
 
 def agreement_figure(
@@ -52,3 +55,66 @@ def agreement_figure(
     right.tick_params(axis="y", labelsize=7)
     write_caption(figure, caption)
     return figure
+
+
+def order_under_judges(ranks: pd.DataFrame, caption: str) -> Figure:
+    """Draw the place of each system under each set of judgments; systems that rise or fall have a colour."""
+    places = ranks.rank(method="first")  # tied systems beside each other, so that no line hides another one
+    figure = Figure(figsize=(1.6 + 1.5 * places.shape[1], 1.2 + 0.26 * len(places)), layout="constrained")
+    axes = figure.subplots()
+    bare(axes)
+    for line, moved in zip(places.to_numpy(), ranks.sub(ranks.iloc[:, 0], axis=0).sum(axis=1), strict=True):
+        color = INK if moved == 0 else WORSE if moved > 0 else BETTER
+        axes.plot(line, marker="o", markersize=4, color=color, linewidth=1.5)
+    axes.set_xticks(range(places.shape[1]), [shown_name(name) for name in places], parse_math=False)
+    first = places.iloc[:, 0].sort_values()
+    axes.set_yticks(first, [shown_name(name, LONGEST_NAME) for name in first.index], parse_math=False)
+    axes.set_ylim(len(places) + 0.5, 0.5)
+    axes.set_xlabel("the systems by rank, the best above; green: rises, red: falls", color=SOFT, fontsize=9)
+    write_caption(figure, caption)
+    return figure
+
+
+def means_without(table: pd.DataFrame, caption: str) -> Figure:
+    """Draw the mean of each system by all judgments, and without the documents that only its group found."""
+    table = table.sort_values("mean", kind="stable")
+    places = np.arange(len(table))
+    figure = Figure(figsize=(7, 1.2 + 0.26 * len(table)), layout="constrained")
+    axes = figure.subplots()
+    bare(axes)
+    axes.hlines(places, table["mean_without"], table["mean"], color=BAND, linewidth=4)
+    axes.plot(table["mean"], places, "o", color=INK, markersize=5, label="all judgments")
+    axes.plot(table["mean_without"], places, "o", color=WORSE, markersize=5, label="without its unique documents")
+    fell = (table["rank_without"] - table["rank"]).astype(float).tolist()
+    names = [
+        f"{shown_name(name, LONGEST_NAME)} ({number(-by, digits=0, sign=True)})"
+        for name, by in zip(table["system"], fell, strict=True)
+    ]
+    axes.set_yticks(places, names, parse_math=False)
+    axes.set_xlabel("mean; in brackets: places gained or lost without the documents", color=SOFT, fontsize=9)
+    axes.legend(frameon=False, fontsize=8)
+    write_caption(figure, caption)
+    return figure
+
+
+def estimates(table: pd.DataFrame, *, alpha: float, caption: str) -> Figure:
+    """Draw each estimate with its interval beside those of the people alone and of the machine alone.
+
+    Parameters
+    ----------
+    table, alpha, caption
+        Of a `Calibration`.
+    """
+    low, high, kind = shown_interval(table)
+    ends, outer = ["difference", "ci_low", "ci_high"], ["outer_low", "outer_high"]
+    pairs = [" - ".join(filter(None, pair)) for pair in zip(table["system"], table["baseline"], strict=True)]
+    parts = [table[["estimate", "ci_low", "ci_high", low, high]].set_axis([*ends, *outer], axis=1).assign(judge="both")]
+    for judge in ("human", "machine"):
+        columns = [f"{name}_{judge}" for name in ("mean", "ci_low", "ci_high", "ci_low", "ci_high")]
+        parts.append(table[columns].set_axis([*ends, *outer], axis=1).assign(judge=judge))
+    lines = pd.concat([part.assign(group=table["measure"], pair=pairs) for part in parts]).sort_index(kind="stable")
+    lines["label"] = lines["pair"] + ": " + lines["judge"].replace("human", "people")
+    what = "mean" if (table["baseline"] == "").all() else "difference of means"
+    level = f"{100 * (1 - alpha):g} % intervals" + ("; thin: adjusted" if kind == " (adjusted)" else "")
+    xlabel = f"{what}\n{level}\ngreen: people and machine, grey: one judge alone"
+    return intervals(lines.assign(better=True, clear=lines["judge"] == "both"), xlabel=xlabel, caption=caption)
