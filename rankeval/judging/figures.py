@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import pandas as pd
 
@@ -12,9 +10,6 @@ from rankeval.render.comparisons import intervals
 from rankeval.render.layouts import shown_interval
 from rankeval.render.plots import BAND, BETTER, INK, LONGEST_NAME, SOFT, WORSE, Figure, bare, shown_name, write_caption
 from rankeval.render.tables import number
-
-if TYPE_CHECKING:
-    from rankeval.judging.systems import Disagreement, Reusability
 
 
 def agreement_figure(
@@ -62,9 +57,8 @@ def agreement_figure(
     return figure
 
 
-def order_under_judges(found: Disagreement) -> Figure:
+def order_under_judges(ranks: pd.DataFrame, caption: str) -> Figure:
     """Draw the place of each system under each set of judgments; systems that rise or fall have a colour."""
-    ranks = found.order.ranks.droplevel(0, axis=1).astype(np.float64)
     places = ranks.rank(method="first")  # tied systems beside each other, so that no line hides another one
     figure = Figure(figsize=(1.6 + 1.5 * places.shape[1], 1.2 + 0.26 * len(places)), layout="constrained")
     axes = figure.subplots()
@@ -77,13 +71,13 @@ def order_under_judges(found: Disagreement) -> Figure:
     axes.set_yticks(first, [shown_name(name, LONGEST_NAME) for name in first.index], parse_math=False)
     axes.set_ylim(len(places) + 0.5, 0.5)
     axes.set_xlabel("the systems by rank, the best above; green: rises, red: falls", color=SOFT, fontsize=9)
-    write_caption(figure, found.caption)
+    write_caption(figure, caption)
     return figure
 
 
-def means_without(found: Reusability) -> Figure:
+def means_without(table: pd.DataFrame, caption: str) -> Figure:
     """Draw the mean of each system by all judgments, and without the documents that only its group found."""
-    table = found.table.sort_values("mean", kind="stable")
+    table = table.sort_values("mean", kind="stable")
     places = np.arange(len(table))
     figure = Figure(figsize=(7, 1.2 + 0.26 * len(table)), layout="constrained")
     axes = figure.subplots()
@@ -99,29 +93,28 @@ def means_without(found: Reusability) -> Figure:
     axes.set_yticks(places, names, parse_math=False)
     axes.set_xlabel("mean; in brackets: places gained or lost without the documents", color=SOFT, fontsize=9)
     axes.legend(frameon=False, fontsize=8)
-    write_caption(figure, found.caption)
+    write_caption(figure, caption)
     return figure
 
 
-def estimates(table: pd.DataFrame, alone: pd.DataFrame, *, alpha: float, caption: str) -> Figure:
+def estimates(table: pd.DataFrame, *, alpha: float, caption: str) -> Figure:
     """Draw each estimate with its interval beside those of the people alone and of the machine alone.
 
     Parameters
     ----------
-    table, alone, alpha, caption
+    table, alpha, caption
         Of a `Calibration`.
     """
     low, high, kind = shown_interval(table)
-    both = table.assign(judge="both", n_queries=table["n_human"], outer_low=table[low], outer_high=table[high])
-    alone = alone.assign(outer_low=alone["ci_low"], outer_high=alone["ci_high"])
-    lines = pd.concat([both, alone.query("judge == 'people'"), alone.query("judge == 'machine'")], ignore_index=True)
+    ends, outer = ["difference", "ci_low", "ci_high"], ["outer_low", "outer_high"]
     pairs = [" - ".join(filter(None, pair)) for pair in zip(table["system"], table["baseline"], strict=True)]
-    lines["label"] = np.tile(pairs, 3) + ": " + lines["judge"] + lines["n_queries"].map(" ({:,})".format)
-    lines = lines.assign(
-        difference=lines["estimate"], group=lines["measure"], clear=lines["judge"] == "both", better=True
-    )
-    lines = lines.iloc[np.argsort(np.tile(np.arange(len(table)), 3), kind="stable")]
+    parts = [table[["estimate", "ci_low", "ci_high", low, high]].set_axis([*ends, *outer], axis=1).assign(judge="both")]
+    for judge in ("human", "machine"):
+        columns = [f"{name}_{judge}" for name in ("mean", "ci_low", "ci_high", "ci_low", "ci_high")]
+        parts.append(table[columns].set_axis([*ends, *outer], axis=1).assign(judge=judge))
+    lines = pd.concat([part.assign(group=table["measure"], pair=pairs) for part in parts]).sort_index(kind="stable")
+    lines["label"] = lines["pair"] + ": " + lines["judge"].replace("human", "people")
     what = "mean" if (table["baseline"] == "").all() else "difference of means"
     level = f"{100 * (1 - alpha):g} % intervals" + ("; thin: adjusted" if kind == " (adjusted)" else "")
     xlabel = f"{what}\n{level}\ngreen: people and machine, grey: one judge alone"
-    return intervals(lines, xlabel=xlabel, caption=caption)
+    return intervals(lines.assign(better=True, clear=lines["judge"] == "both"), xlabel=xlabel, caption=caption)

@@ -25,7 +25,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from scipy import stats
 
 from rankeval._checks import check_count, check_number, check_share, count, few, refuse
@@ -43,19 +42,20 @@ from rankeval.significance.running import adjust, run
 if TYPE_CHECKING:
     from rankeval.render.plots import Figure
 
-FEWEST, FEW = 8, 25
-"""Queries that people must judge; and those below which scores near a ceiling make intervals too short."""
+FEWEST, FEW, FEW_PILED = 8, 25, 100
+"""Queries that people must judge; those below which intervals may be too short; and if half the scores are the same."""
 
 FEW_NOTE = (
-    "people judged only {n} queries: if most of their scores are near the greatest or the least value, 95 % intervals "
-    f"held in about 89 % of the trials with 10 queries; with {FEW} or more they held in 93 to 97 %"
+    "people judged only {n} queries: intervals are too short if most of their scores are the greatest or the least "
+    "value; 95 % intervals then held in 84 to 89 % of trials with 10 queries, in 88 to 93 % with 25"
 )
 UNLIKE = 0.01
 """The level of the test whether the judged queries are like the others."""
 
-MOST = 10**7
-"""More queries than people judge."""
-
+UNLIKE_NOTE = (
+    "the machine's scores of the judged queries are unlike those of the others (Kolmogorov-Smirnov, p = {p:.2g}): they "
+    "may be no random sample, and then the estimate does not hold"
+)
 ROW = ["measure", "baseline", "system"]
 """The columns that name a row."""
 
@@ -72,16 +72,13 @@ class Calibration(WithTable):
         people over theirs and by the machine over all; estimate, ci_low, ci_high, p_value, of the difference;
         p_adjusted, ci_low_adjusted, ci_high_adjusted, corrected for all rows; correlation, of the two judges'
         differences over the judged queries; gain, the variance of the people's mean divided by that of the estimate: 2
-        is as if people had judged twice as many queries, and below 1 the machine does harm. Of one system alone there
-        is a row per measure with its mean; baseline is then empty, and there is no p-value.
+        is as if people had judged twice as many queries, and below 1 the machine does harm. Then ci_low_human,
+        ci_high_human, p_human, ci_low_machine, ci_high_machine, p_machine, by Student's t: of the people alone, and of
+        the machine alone, if it were believed. Then, for `plan`, slope, sd_human, sd_machine, and sd_residual about the
+        regression line. Of one system there is a row per measure: that of ``means``.
     means : DataFrame
-        A row per measure and system: the same of its mean, without baseline, p-values and adjusted limits.
-    alone : DataFrame
-        Two rows for each of ``table``: the estimate, interval and p-value (by Student's t) of the people alone, and of
-        the machine alone, if it were believed. Columns: measure, baseline, system, judge ("people" or "machine"),
-        n_queries, estimate, ci_low, ci_high, p_value.
-    spreads : DataFrame
-        A row for each of ``table``, for `plan`: sd_human, sd_residual (about the regression line), slope, sd_machine.
+        A row per measure and system: the same columns for its mean; baseline is empty, and no p-value is given. The
+        estimate of a difference is not that of the means: it has a regression of its own.
     correction : str
         The correction for many comparisons.
     alpha : float
@@ -92,8 +89,6 @@ class Calibration(WithTable):
 
     table: pd.DataFrame
     means: pd.DataFrame
-    alone: pd.DataFrame
-    spreads: pd.DataFrame
     correction: str
     alpha: float
     notes: tuple[str, ...] = ()
@@ -110,16 +105,15 @@ class Calibration(WithTable):
         """Draw each estimate with its interval beside those of the people alone and of the machine alone."""
         from rankeval.judging.figures import estimates
 
-        return estimates(self.table, self.alone, alpha=self.alpha, caption=self.caption)
+        return estimates(self.table, alpha=self.alpha, caption=self.caption)
 
     def _laid_out(self) -> Table:
+        low, high, _ = shown_interval(self.table)
+        columns = ["mean_human", "mean_machine", "estimate", low, high, "p_adjusted", "correlation", "gain"]
         names = ["people", "machine", "estimate", "low", "high", "p", "r", "gain"]
         formats: dict[str, Format] = dict.fromkeys(names, partial(number, digits=3))
-        low, high, _ = shown_interval(self.table)
-        shown = ["mean_human", "mean_machine", "estimate", low, high, "p_adjusted", "correlation", "gain"]
-        formats |= {"p": p_value, "gain": partial(number, digits=2)}
-        frame = self.table[[*ROW, *shown]].set_axis([*ROW, *names], axis=1)
-        return Table(frame, formats, caption=self.caption, notes=self.notes)
+        frame = self.table[[*ROW, *columns]].set_axis([*ROW, *names], axis=1)
+        return Table(frame, formats | {"p": p_value, "gain": ".2f"}, caption=self.caption, notes=self.notes)
 
 
 class TwoPhase(NamedTuple):
@@ -127,16 +121,12 @@ class TwoPhase(NamedTuple):
 
     Attributes
     ----------
-    estimate, error : ndarray
-        The estimate and its standard error; infinite if people's scores do not vary.
-    degrees : ndarray
-        Degrees of freedom.
+    estimate, error, degrees : ndarray
+        The estimate, its standard error (infinite if people's scores do not vary), and the degrees of freedom.
     correlation, gain : ndarray
         As in the table of a `Calibration`.
     slope, residual : ndarray
         Of the regression line, and the standard deviation about it.
-    flat : ndarray of bool
-        Whether a judge's scores of the judged queries do not vary: the estimate is then the people's alone.
     """
 
     estimate: Floats
@@ -146,7 +136,6 @@ class TwoPhase(NamedTuple):
     gain: Floats
     slope: Floats
     residual: Floats
-    flat: NDArray[np.bool_]
 
     def ends(self, alpha: float) -> tuple[Floats, Floats]:
         """Return the ends of the intervals of level 1 - alpha."""
@@ -160,7 +149,8 @@ def two_phase(human: Floats, judged: Floats, machine: Floats) -> TwoPhase:
     ``theta = mean_h + b (mean_m of all - mean_m of the judged)``, b by least squares, and ``se^2 = s^2 (1/n +
     (mean_m of all - mean_m of the judged)^2 / Sxx) + b^2 s_m^2 / N`` with n - 2 degrees of freedom; s^2 is the residual
     variance, s_m^2 the machine's variance over all N. Cochran (1977), Sampling Techniques, section 12.6. The mean is
-    that of the population that the N queries are a sample of.
+    that of the population that the N queries are a sample of. If a judge's scores of the judged queries do not vary,
+    the estimate is the people's mean alone.
 
     Parameters
     ----------
@@ -169,17 +159,16 @@ def two_phase(human: Floats, judged: Floats, machine: Floats) -> TwoPhase:
     machine : ndarray of shape (N, n_columns)
         The machine's scores of all queries.
     """
-    n, mean = len(human), human.mean(axis=0)
-    constant, flat = without_variance(human), without_variance(human) | without_variance(judged)
+    n, mean, alone = len(human), human.mean(axis=0), standard_error(human)
+    flat = without_variance(human) | without_variance(judged)
     x, y, ahead = judged - judged.mean(axis=0), human - mean, machine.mean(axis=0) - judged.mean(axis=0)
-    sums, alone = np.where(flat, 1.0, (x**2).sum(axis=0)), standard_error(human)
-    slope = np.where(flat, 0.0, (x * y).sum(axis=0) / sums)
+    xx, yy = (np.where(flat, 1.0, (scores**2).sum(axis=0)) for scores in (x, y))
+    slope = np.where(flat, 0.0, (x * y).sum(axis=0) / xx)
     residual = np.sqrt(((y - slope * x) ** 2).sum(axis=0) / (n - 2))
-    error = np.sqrt(residual**2 * (1 / n + ahead**2 / sums) + slope**2 * machine.var(axis=0, ddof=1) / len(machine))
-    error = np.where(constant, np.inf, np.where(flat, alone, error))
-    correlation = np.where(flat, np.nan, slope * np.sqrt(sums / np.where(flat, 1.0, (y**2).sum(axis=0))))
-    gain = np.where(flat, 1.0, (alone / error) ** 2)
-    return TwoPhase(mean + slope * ahead, error, n - np.where(flat, 1, 2), correlation, gain, slope, residual, flat)
+    error = np.sqrt(residual**2 * (1 / n + ahead**2 / xx) + slope**2 * machine.var(axis=0, ddof=1) / len(machine))
+    error = np.where(flat, np.where(alone > 0, alone, np.inf), error)
+    correlation, gain = np.where(flat, np.nan, slope * np.sqrt(xx / yy)), np.where(flat, 1.0, (alone / error) ** 2)
+    return TwoPhase(mean + slope * ahead, error, n - np.where(flat, 1.0, 2.0), correlation, gain, slope, residual)
 
 
 def calibrate(
@@ -247,30 +236,20 @@ def calibrate(
     people 0.60, machine 0.70, estimate 0.60
     """
     by_people, by_machine, rows = _read(human, machine, baseline, measures)
-    design = Design(by_people.systems, by_people.measures, baseline, "all")
-    settings = Settings(alpha=alpha)
-    given = by_people.scores, by_machine.scores[rows], by_machine.scores
-
-    def by_system(scores: Floats) -> Floats:
-        return np.moveaxis(scores, 2, 1).reshape(len(scores), -1)  # the systems of a measure beside each other
-
-    names = {
-        "measure": np.repeat(design.measures, len(design.systems)),
-        "baseline": "",
-        "system": design.systems * len(design.measures),
-    }
-    means, alone, spreads = _estimated(pd.DataFrame(names), list(map(by_system, given)), settings, correction)
-    table = means.assign(p_value=np.nan, p_adjusted=np.nan)
+    design, settings = Design(by_people.systems, by_people.measures, baseline, "all"), Settings(alpha=alpha)
+    given = [by_people.scores, by_machine.scores[rows], by_machine.scores]
+    # The systems of a measure beside each other, as the differences are.
+    flat = [np.moveaxis(scores, 2, 1).reshape(len(scores), -1) for scores in given]
+    names = [(measure, "", system) for measure in design.measures for system in design.systems]
+    means = _estimated(pd.DataFrame(names, columns=ROW), flat, settings, correction)
+    means = table = means.assign(p_value=np.nan, p_adjusted=np.nan, p_human=np.nan, p_machine=np.nan)
     if len(design.systems) > 1:
-        differences = list(map(design.differences, given))
-        table, alone, spreads = _estimated(pd.DataFrame(design.names), differences, settings, correction)
-    means = means.drop(columns=["baseline", "p_value", "p_adjusted", "ci_low_adjusted", "ci_high_adjusted"])
-    others = np.delete(by_machine.scores, rows, axis=0)
-    notes = [*by_people.notes, *by_machine.notes, *_notes(table), *_unlike(by_system(given[1]), by_system(others))]
-    notes += _less_judged(human, machine)
+        differences = [design.differences(scores) for scores in given]
+        table = _estimated(pd.DataFrame(design.names), differences, settings, correction)
+    notes = [*by_people.notes, *by_machine.notes, *_notes(table, flat, rows), *_partly_judged(by_people, by_machine)]
     if len(table) > 1 and (note := CORRECTIONS[correction].note):
         notes.append(note.format(size=len(table)))
-    return Calibration(table, means, alone, spreads, correction, settings.alpha, tuple(dict.fromkeys(notes)))
+    return Calibration(table, means, correction, settings.alpha, tuple(dict.fromkeys(notes)))
 
 
 def _read(
@@ -278,14 +257,13 @@ def _read(
 ) -> tuple[SharedScores, SharedScores, Any]:
     """Return the scores by people and by the machine, and the rows of the judged queries in the machine's."""
     by_people = shared_scores(human, measures, unpaired="error", baseline=baseline, fewest=1)
-    systems, n = by_people.systems, len(by_people.scores)
+    systems, n = by_people.systems, len(by_people.queries)
     refuse((set(systems) != set(map(str, machine)), f"people judged {few(systems)}, the machine {few(list(machine))}"))
     machine = {name: {str(given): scores for given, scores in machine.items()}[name] for name in systems}
     by_machine = shared_scores(machine, by_people.measures, unpaired="error", baseline=baseline, fewest=1)
     refuse((bool(by_people.places or by_machine.places), "judges are calibrated on one collection at a time"))
-    judges = {"people": human, "the machine": machine}
-    both = {f"{name} by {judge}": one for judge, given in judges.items() for name, one in given.items()}
-    refuse_other_conventions({name: one for name, one in both.items() if isinstance(one, Evaluation)}, judgments=False)
+    judges = {"people": by_people.given[systems[0]], "the machine": by_machine.given[systems[0]]}
+    refuse_other_conventions({who: one for who, one in judges.items() if isinstance(one, Evaluation)}, judgments=False)
     if n < FEWEST:
         found, expected = count(n, "query"), f"{FEWEST} queries or more that people judged"
         raise InvalidInput(argument="human", found=found, expected=expected, remedy="draw and judge more of them")
@@ -296,30 +274,23 @@ def _read(
     return by_people, by_machine, rows
 
 
-def _estimated(
-    names: pd.DataFrame, given: Sequence[Floats], settings: Settings, correction: str
-) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
-    """Return the rows of the table, those of each judge alone, and the spreads."""
-    found, human, machine = two_phase(*given), given[0], given[-1]
-    people, believed = (run(TESTS["t"], scores, settings) for scores in (human, machine))
+def _estimated(names: pd.DataFrame, given: Sequence[Floats], settings: Settings, correction: str) -> pd.DataFrame:
+    """Return the rows of the table, named so."""
+    found, people, machine = two_phase(*given), given[0], given[-1]
     p = 2 * stats.t.sf(np.abs(found.estimate) / found.error, found.degrees)
-    p = np.where(found.flat, people.p_value, np.clip(p, np.finfo(np.float64).tiny, 1.0))
-    table = names.assign(n_human=len(human), n_machine=len(machine), mean_human=human.mean(axis=0))
+    adjusted = adjust(p := np.maximum(p, np.finfo(np.float64).tiny), correction)
+    table = names.assign(n_human=len(people), n_machine=len(machine), mean_human=people.mean(axis=0))
     table = table.assign(mean_machine=machine.mean(axis=0), estimate=found.estimate)
     table["ci_low"], table["ci_high"] = found.ends(settings.alpha)
-    table = table.assign(p_value=p, p_adjusted=adjust(p, correction), ci_low_adjusted=np.nan, ci_high_adjusted=np.nan)
+    table = table.assign(p_value=p, p_adjusted=adjusted, ci_low_adjusted=np.nan, ci_high_adjusted=np.nan)
     if level := CORRECTIONS[correction].interval_level:
         table["ci_low_adjusted"], table["ci_high_adjusted"] = found.ends(level(settings.alpha, len(names)))
     table = table.assign(correlation=found.correlation, gain=found.gain)
-    judges = [
-        names.assign(judge=judge, n_queries=len(scores), estimate=scores.mean(axis=0)).assign(
-            ci_low=one.ci_low, ci_high=one.ci_high, p_value=one.p_value
-        )
-        for judge, scores, one in (("people", human, people), ("machine", machine, believed))
-    ]
-    spreads = names.assign(sd_human=human.std(axis=0, ddof=1), sd_residual=found.residual, slope=found.slope)
-    spreads["sd_machine"] = machine.std(axis=0, ddof=1)
-    return table, pd.concat(judges).sort_index(kind="stable").reset_index(drop=True), spreads
+    for judge, scores in (("human", people), ("machine", machine)):
+        alone = run(TESTS["t"], scores, settings)
+        ends = {f"ci_low_{judge}": alone.ci_low, f"ci_high_{judge}": alone.ci_high, f"p_{judge}": alone.p_value}
+        table = table.assign(**ends, **{f"sd_{judge}": scores.std(axis=0, ddof=1)})
+    return table.assign(slope=found.slope, sd_residual=found.residual)
 
 
 def row_names(table: pd.DataFrame) -> list[str]:
@@ -328,41 +299,35 @@ def row_names(table: pd.DataFrame) -> list[str]:
     return [f"{system}{f' - {base}' if base else ''} by {measure}" for measure, base, system in rows]
 
 
-def _notes(table: pd.DataFrame) -> list[str]:
-    n, n_machine = int(table["n_human"].iloc[0]), int(table["n_machine"].iloc[0])
+def _notes(table: pd.DataFrame, scores: Sequence[Floats], rows: Any) -> list[str]:
+    """Return notes on few queries, a machine that does not help, and judged queries that are unlike the others."""
+    people, judged, others = scores[0], scores[1], np.delete(scores[2], rows, axis=0)
+    n, piled = len(people), max((people == end(axis=0)).mean(axis=0).max() for end in (people.max, people.min))
     alone, harm = (
         list(compress(row_names(table), wrong)) for wrong in (table["correlation"].isna(), table["gain"] < 1)
     )
+    columns = zip(judged.T, others.T, strict=True) if len(others) else ()
+    p = [stats.ks_2samp(one, rest, method="asymp").pvalue for one, rest in columns]
+    least = min(p, default=1.0) * len(p)
     said = [
-        (n < FEW, FEW_NOTE.format(n=n)),
-        (n == n_machine, "people judged all queries, so the machine adds nothing"),
+        (n < FEW or (n < FEW_PILED and piled >= 0.5), FEW_NOTE.format(n=n)),
+        (not len(others), "people judged all queries, so the machine adds nothing"),
         (alone, f"people's estimate alone, since a judge's scores of their queries do not vary: {few(alone)}"),
-        (harm and n < n_machine, f"gain below 1, the machine only adds noise; people's is better for {few(harm)}"),
+        (harm and len(others), f"gain below 1, the machine only adds noise; people's is better for {few(harm)}"),
+        (p and least < UNLIKE, UNLIKE_NOTE.format(p=least)),
     ]
     return [note for holds, note in said if holds]
 
 
-def _unlike(judged: Floats, others: Floats) -> list[str]:
-    """Return a note if the machine's scores of the judged queries are not like those of the others, in any column."""
-    if not len(others):
-        return []
-    p = [stats.ks_2samp(one, rest, method="asymp").pvalue for one, rest in zip(judged.T, others.T, strict=True)]
-    if (least := min(p) * len(p)) >= UNLIKE:
-        return []
-    note = f"unlike those of the others (Kolmogorov-Smirnov, p = {least:.2g}): the judged may be no random sample"
-    return [f"the machine's scores of the judged queries are {note}, and then the estimate does not hold"]
-
-
-def _less_judged(human: Mapping[str, Scores], machine: Mapping[str, Scores]) -> list[str]:
-    """Return a note if people judged less of what the systems retrieved than the machine did, on the same queries."""
-    less = []
-    for name, one in human.items():
-        other = machine[name]
-        if isinstance(one, Evaluation) and isinstance(other, Evaluation):
-            share, whole = one.judged_share, other.subset(one.queries).judged_share
-            less += [f"{name} {share:.0%} of {whole:.0%}"] if share < whole else []
-    note = "people judged fewer of the retrieved documents of their queries than the machine"
-    return [f"{note}, and those left out count as the convention says: {', '.join(less)}"] if less else []
+def _partly_judged(human: SharedScores, machine: SharedScores) -> list[str]:
+    """Return a note on queries of which people judged less of what a system retrieved than the machine did."""
+    partly: set[Any] = set()
+    for one, whole in ((human.given[name], machine.given[name]) for name in human.systems):
+        if isinstance(one, Evaluation) and isinstance(whole, Evaluation):
+            judged, of = (each.facts.query_counts["judged"] for each in (one, whole.subset(one.queries)))
+            partly |= set(one.queries[judged < of].tolist())
+    problem = f"people left out documents that the machine judged, in {count(len(partly), 'query')}"
+    return [f"{problem}: {few(sorted(partly, key=str))}; queries must be judged completely"] if partly else []
 
 
 def draw(queries: Iterable[Any], n: int, *, rng: Rng = 0) -> list[Any]:
@@ -467,12 +432,12 @@ def plan(pilot: Calibration, *, width: float, n_machine: int | None = None, leve
     check_number("width", width, least=0)
     check_share("level", level)
     check_count("n_machine", n_all, least=FEWEST)
-    for name, one in zip(row_names(pilot.spreads), pilot.spreads.to_dict("records"), strict=True):
+    for name, one in zip(row_names(pilot.table), pilot.table.to_dict("records"), strict=True):
         shared = (one["slope"] * one["sd_machine"]) ** 2 / n_all
         beside = partial(_width, tail=tail, sd=one["sd_residual"], shared=shared, n_all=n_all)
         without = partial(_width, tail=tail, sd=one["sd_human"])
         least, reached = _least(beside, width, n_all), beside(n_all)
-        rows.append([least, _least(without, width, MOST), n_all, reached])
+        rows.append([least, _least(without, width, 10**7), n_all, reached])
         if least is None:
             floor = 2 * stats.norm.isf(tail) * math.sqrt(shared)
             problem = (
@@ -484,7 +449,7 @@ def plan(pilot: Calibration, *, width: float, n_machine: int | None = None, leve
     notes.append(f"numbers from a pilot of {count(int(first.n_human), 'query')} are off by {off:.0%} or so: take more")
     numbers = pd.DataFrame(rows, columns=["n_human", "n_without", "n_machine", "least_width"])
     whole = dict.fromkeys(["n_human", "n_without"], "Int64")
-    return Plan(pilot.spreads[ROW].join(numbers.astype(whole)), width, level, tuple(notes))
+    return Plan(pilot.table[ROW].join(numbers.astype(whole)), width, level, tuple(notes))
 
 
 def _width(n: int, *, tail: float, sd: float, shared: float = 0.0, n_all: int | None = None) -> float:
