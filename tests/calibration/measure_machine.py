@@ -134,35 +134,37 @@ def rag25(shared: Path = SHARED) -> pd.DataFrame:
     return both.rename(columns={"grade": "people", "grade_machine": "machine"})[["qid", "docid", "people", "machine"]]
 
 
-MEASURES = {"nDCG@10": "nDCG@10", "P2": "P(rel=2)@10", "P1": "P(rel=1)@10"}
+MEASURES = ["nDCG@10", "P(rel=2)@10", "P(rel=1)@10"]
 
 
 def _scores(pairs: pd.DataFrame, rankings: list[np.ndarray], judge: str) -> dict[str, np.ndarray]:
     """Return the scores of each query by a judge, for each measure a column for each ranking."""
     found = [
-        rk.evaluate(pairs[judge].to_numpy(), scores, qid=pairs["query"].to_numpy(), measures=list(MEASURES.values()))
+        rk.evaluate(pairs[judge].to_numpy(), scores, qid=pairs["query"].to_numpy(), measures=MEASURES)
         for scores in rankings
     ]
-    return {key: np.column_stack([one.per_query[name] for one in found]) for key, name in MEASURES.items()}
+    return {name: np.column_stack([one.per_query[name] for one in found]) for name in MEASURES}
 
 
 @cache
 def of_rag25(shared: Path = SHARED, draws: int = 20) -> dict[str, World]:
-    """Return the worlds of RAG25: its 22 topics, each ranked some times by two noisy systems.
+    """Return the worlds of RAG25: its 22 topics, each ranked some times by noisy systems.
 
-    The population is the rankings of all topics; the systems see people's grades through noise.
+    The systems see people's grades through noise, and the population is their rankings of all topics. The third one is
+    nearly perfect: most of its scores are at the ceiling.
     """
     rng, labels = np.random.default_rng(25), rag25(shared)
     pairs = pd.concat([labels.assign(query=labels["qid"] + f"-{k}") for k in range(draws)], ignore_index=True)
-    rankings = [pairs["people"].to_numpy() + rng.normal(0, noise, len(pairs)) for noise in (2.0, 1.6)]
-    by = {judge: _scores(pairs, rankings, judge) for judge in ("people", "machine")}
+    rankings = [pairs["people"].to_numpy() + rng.normal(0, noise, len(pairs)) for noise in (4.0, 3.0, 1.6)]
+    human, machine = (_scores(pairs, rankings, judge) for judge in ("people", "machine"))
     found = {}
-    for key, name in MEASURES.items():
-        human, machine = (by[judge][key] for judge in ("people", "machine"))
-        found[f"RAG25 {name}, mean"] = World(
-            f"{name} of a ranking of RAG25's topics", 225, human[:, 1:], machine[:, 1:]
-        )
-        found[f"RAG25 {name}, difference"] = World(f"{name} of two rankings of RAG25's topics", 225, human, machine)
+    for name in ("nDCG@10", "P(rel=2)@10"):
+        two, words = slice(0, 2), f"{name} on RAG25's topics"
+        found[f"RAG25 {name}, mean"] = World(words, 225, human[name][:, 1:2], machine[name][:, 1:2])
+        found[f"RAG25 {name}, difference"] = World(words, 225, human[name][:, two], machine[name][:, two])
+    for name in ("P(rel=2)@10", "P(rel=1)@10"):
+        words = f"{name} of a nearly perfect ranking of RAG25's topics"
+        found[f"RAG25 {name}, ceiling"] = World(words, 225, human[name][:, 2:], machine[name][:, 2:])
     return found
 
 
@@ -213,8 +215,9 @@ def measured(name: str, world: World, n: int, trials: int, seed: int, *, ppi: bo
     truth, rng, parts = human.mean(), np.random.default_rng([seed, n]), []
     for by_people, judged, everything in world.trials(n, trials, rng):
         found = two_phase(by_people, judged, everything)
-        low, high = found.ends(ALPHA)
-        part = {"estimate": found.estimate, "mean_human": by_people.mean(axis=0), "gain": found.gain}
+        estimate, reach = found["estimate"].to_numpy(), stats.t.isf(ALPHA / 2, found["degrees"]) * found["std_error"]
+        low, high = estimate - reach.to_numpy(), estimate + reach.to_numpy()
+        part = {"estimate": estimate, "mean_human": by_people.mean(axis=0), "gain": found["gain"].to_numpy()}
         part |= {"held": (low <= truth) & (truth <= high), "claimed": (low > 0) | (high < 0), "width": high - low}
         for judge, scores in (("people", by_people), ("machine", everything)):
             mean, k = scores.mean(axis=0), len(scores)
