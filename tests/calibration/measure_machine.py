@@ -155,7 +155,7 @@ def of_rag25(shared: Path = SHARED, draws: int = 20) -> dict[str, World]:
     """
     rng, labels = np.random.default_rng(25), rag25(shared)
     pairs = pd.concat([labels.assign(query=labels["qid"] + f"-{k}") for k in range(draws)], ignore_index=True)
-    rankings = [pairs["people"].to_numpy() + rng.normal(0, noise, len(pairs)) for noise in (4.0, 3.0, 1.6)]
+    rankings = [pairs["people"].to_numpy() + rng.normal(0, noise, len(pairs)) for noise in (6.0, 4.5, 1.6)]
     human, machine = (_scores(pairs, rankings, judge) for judge in ("people", "machine"))
     found = {}
     for name in ("nDCG@10", "P(rel=2)@10"):
