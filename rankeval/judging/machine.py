@@ -69,7 +69,7 @@ class Calibration(WithTable):
     table : DataFrame
         A row per measure and pair of systems. Columns: measure, baseline, system; n_human and n_machine, the queries
         that people and the machine judged; mean_human and mean_machine, the mean difference (system minus baseline) by
-        people over theirs and by the machine over all; estimate, ci_low, ci_high, p_value, of the difference;
+        people over theirs and by the machine over all; estimate, p_value, ci_low, ci_high, of the difference;
         p_adjusted, ci_low_adjusted, ci_high_adjusted, corrected for all rows; correlation, of the two judges'
         differences over the judged queries; gain, the variance of the people's mean divided by that of the estimate: 2
         is as if people had judged twice as many queries, and below 1 the machine does harm; std_error and degrees, of
@@ -238,20 +238,20 @@ def _read(
 ) -> tuple[SharedScores, SharedScores, Any]:
     """Return the scores by people and by the machine, and the rows of the judged queries in the machine's."""
     by_people = shared_scores(human, measures, unpaired="error", baseline=baseline, fewest=1)
-    systems, n = by_people.systems, len(by_people.queries)
-    refuse((set(systems) != set(map(str, machine)), f"people judged {few(systems)}, the machine {few(list(machine))}"))
-    machine = {name: {str(given): scores for given, scores in machine.items()}[name] for name in systems}
+    refuse((set(human) != set(machine), f"people judged {few(list(human))}, the machine {few(list(machine))}"))
+    machine = {name: machine[name] for name in human}
     by_machine = shared_scores(machine, by_people.measures, unpaired="error", baseline=baseline, fewest=1)
-    refuse((bool(by_people.places or by_machine.places), "judges are calibrated on one collection at a time"))
-    judges = {"people": by_people.given[systems[0]], "the machine": by_machine.given[systems[0]]}
+    n = len(by_people.queries)
+    refuse(
+        (bool(by_people.places or by_machine.places), "judges are calibrated on one collection at a time"),
+        (n < FEWEST, f"people judged {count(n, 'query')}: at least {FEWEST} are needed, so draw and judge more"),
+    )
+    judges = {"people": next(iter(by_people.given.values())), "the machine": next(iter(by_machine.given.values()))}
     refuse_other_conventions({who: one for who, one in judges.items() if isinstance(one, Evaluation)}, judgments=False)
-    if n < FEWEST:
-        found, expected = count(n, "query"), f"{FEWEST} queries or more that people judged"
-        raise InvalidInput(argument="human", found=found, expected=expected, remedy="draw and judge more of them")
     rows = by_machine.queries.get_indexer(by_people.queries)
-    if lacked := by_people.queries[rows < 0].tolist():
-        problem = f"the machine's scores lack {len(lacked)} of the {n} queries that people judged: {few(lacked)}"
-        raise QueryIdError(problem, remedy="let the machine judge all queries, also those that people judge")
+    lacked = by_people.queries[rows < 0].tolist()
+    problem = f"the machine's scores lack {len(lacked)} of the {n} queries that people judged: {few(lacked)}"
+    refuse((bool(lacked), problem), kind=QueryIdError)
     return by_people, by_machine, rows
 
 
@@ -260,21 +260,19 @@ def _estimated(names: pd.DataFrame, given: Sequence[Floats], settings: Settings,
     found, judges = two_phase(*given), {"human": given[0], "machine": given[-1]}
     t = found["estimate"].abs() / found["std_error"]
     p = np.maximum(2 * stats.t.sf(t, found["degrees"]), np.finfo(np.float64).tiny)
+    adjusted, level = adjust(p, correction), CORRECTIONS[correction].interval_level
     sizes = {f"n_{judge}": len(scores) for judge, scores in judges.items()}
     means = {f"mean_{judge}": scores.mean(axis=0) for judge, scores in judges.items()}
-    table = names.assign(**sizes, **means, estimate=found["estimate"], ci_low=np.nan, ci_high=np.nan, p_value=p)
-    table = table.assign(p_adjusted=adjust(p, correction), ci_low_adjusted=np.nan, ci_high_adjusted=np.nan)
-    level = CORRECTIONS[correction].interval_level
-    levels = {"": settings.alpha} | ({"_adjusted": level(settings.alpha, len(names))} if level else {})
+    table = names.assign(**sizes, **means, estimate=found["estimate"], p_value=p, p_adjusted=adjusted)
+    levels = {"": settings.alpha, "_adjusted": level(settings.alpha, len(names)) if level else np.nan}
     for kind, alpha in levels.items():
         reach = stats.t.isf(alpha / 2, found["degrees"]) * found["std_error"]
         table[f"ci_low{kind}"], table[f"ci_high{kind}"] = found["estimate"] - reach, found["estimate"] + reach
-    table = table.join(found[["correlation", "gain", "std_error", "degrees"]])
     for judge, scores in judges.items():
         alone = run(TESTS["t"], scores, settings)
         ends = {f"ci_low_{judge}": alone.ci_low, f"ci_high_{judge}": alone.ci_high, f"p_{judge}": alone.p_value}
         table = table.assign(**ends, **{f"sd_{judge}": scores.std(axis=0, ddof=1)})
-    return table.join(found[["slope", "sd_residual"]])
+    return table.join(found.drop(columns="estimate"))
 
 
 def row_names(table: pd.DataFrame) -> list[str]:

@@ -181,7 +181,7 @@ COLLECTIONS = {"x": HUMAN["a"], "y": frames(1)[0]["a"]}
 @pytest.mark.parametrize(
     ("wrong", "error", "said"),
     [
-        ({"human": {name: one[:7] for name, one in HUMAN.items()}}, InvalidInput, "8 queries"),
+        ({"human": {name: one[:7] for name, one in HUMAN.items()}}, InvalidInput, "at least 8 are needed"),
         ({"human": {"a": HUMAN["a"]}}, InvalidInput, "people judged 'a', the machine 'a', 'b'"),
         ({"machine": {name: one[1:20] for name, one in MACHINE.items()}}, QueryIdError, "lack 7 of the 12 queries"),
         ({"human": {}}, InvalidInput, "at least 1 name"),
