@@ -7,7 +7,8 @@
 A world is a population of queries, each with a score by people and one by the machine for one system or two. A trial
 draws N queries of it, of which people judged the first n, and estimates the mean (of the system, or of the difference)
 over the population. Trials are the columns of one call of the estimator. The worlds of RAG25 and cranfield read the
-shared collections. The script writes tests/calibration/machine_rates.json.
+shared collections. The script writes tests/calibration/machine_rates.json and, from it, the table in
+examples/guides/llm_judge.md.
 """
 
 from __future__ import annotations
@@ -33,9 +34,15 @@ if __name__ == "__main__":
 
     sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from calibration.guard_tables import filled, table
 from calibration.worlds import beta
 
 FIGURES = Path(__file__).with_name("machine_rates.json")
+GUIDE = Path(__file__).parents[2] / "examples" / "guides" / "llm_judge.md"
+COMMENTS = (
+    "<!-- measured by tests/calibration/measure_machine.py -->",
+    "<!-- end of what measure_machine.py measured -->",
+)
 SHARED = Path(__file__).parents[2].parent / "shared" / "data"
 TRIALS, AT_ONCE, ALPHA = 16_000, 500, 0.05
 JUDGED = (10, 25, 50)
@@ -262,6 +269,54 @@ def rows() -> list[dict]:
     return json.loads(FIGURES.read_text("utf-8"))["rows"]
 
 
+TOLD = {
+    "mean, strong judge": "a mean, the machine biased by .15",
+    "mean, weak judge": "the same, a weak machine",
+    "difference": "a difference of .05",
+    "judge favours its kin": "no difference, one ranker favoured by .05",
+    "RAG25 nDCG@10, mean": "TREC RAG 2025, UMBRELA: nDCG@10",
+    "RAG25 P(rel=2)@10, difference": "TREC RAG 2025, difference in P(rel=2)@10",
+    "cranfield nDCG@10, difference": "cranfield, difference in nDCG@10",
+    "ceiling": "a mean, two thirds of the scores are 1",
+}
+"""The worlds of the guide's table, in its words."""
+
+
+def block() -> str:
+    """Return the table of the guide, in Markdown."""
+    held, found = json.loads(FIGURES.read_text("utf-8")), {(row["world"], row["n"]): row for row in rows()}
+    head = ["world", "r", "gain", *(f"n = {n}" for n in JUDGED), *(f"ppi, n = {n}" for n in JUDGED), "machine alone"]
+    lines = []
+    for name, words in TOLD.items():
+        of = [found[name, n] for n in JUDGED]
+        rates = [f"{100 * row[key]:.1f}" for key in ("held", "held_ppi") for row in of]
+        last = of[-1]
+        lines.append(
+            [
+                words,
+                f"{last['correlation']:.2f}",
+                f"{last['variance_ratio']:.2f}",
+                *rates,
+                f"{100 * last['held_machine']:.0f}",
+            ]
+        )
+    said = INTRODUCTION.format(trials=TRIALS, some=TRIALS // EVERY, version=held["versions"]["ppi-python"])
+    return "\n".join([said, table(head, lines)])
+
+
+INTRODUCTION = """\
+The 95 % intervals that hold the truth, in percent of {trials:,} trials. People judge n queries, the machine 225 (TREC
+RAG 2025 and cranfield, redrawn), 500 or 1,000. The gain is the ratio of variances at n = 50. "ppi" is `ppi_mean_ci` of
+ppi-python {version} (prediction-powered inference, by default with a tuned weight) on {some:,} of the trials: its
+intervals are shorter, since they take the normal distribution for t. "machine alone" is Student's t over its scores.
+"""
+
+
+def write_guide() -> None:
+    """Write the table into the guide."""
+    GUIDE.write_text(filled(GUIDE.read_text("utf-8"), block(), COMMENTS), "utf-8")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true")
@@ -280,6 +335,7 @@ def main() -> None:
     if not given.quick:
         lines = ",\n".join(json.dumps(row) for row in found)
         write_atomically(FIGURES, [f'{{"versions": {json.dumps(versions)}, "rows": [\n{lines}\n]}}\n'.encode()])
+        write_guide()
 
 
 if __name__ == "__main__":

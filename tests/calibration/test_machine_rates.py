@@ -9,8 +9,19 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from calibration.measure_machine import JUDGED, TRIALS, measured, of_rag25, rows, simulated
-from calibration.measure_machine import two_phase as kernel
+from calibration.guard_tables import filled
+from calibration.measure_machine import (
+    COMMENTS,
+    GUIDE,
+    JUDGED,
+    TRIALS,
+    block,
+    measured,
+    of_rag25,
+    rows,
+    simulated,
+    two_phase,
+)
 
 from rankeval.judging import calibrate
 
@@ -110,7 +121,7 @@ def test_trials_are_what_calibrate_computes():
         world = simulated()[name]
         drawn = np.random.default_rng(5).integers(len(world.human), size=(world.n_machine, 4))
         human, machine = world.columns
-        expected = kernel(human[drawn[:25]], machine[drawn[:25]], machine[drawn])
+        expected = two_phase(human[drawn[:25]], machine[drawn[:25]], machine[drawn])
         for trial, queries in enumerate(drawn.T):
             by = {
                 judge: {str(k): pd.DataFrame({"AP": scores[rows, k]}) for k in range(scores.shape[1])}
@@ -119,3 +130,8 @@ def test_trials_are_what_calibrate_computes():
             row = calibrate(**by).table.iloc[0]
             names = ["estimate", "std_error", "gain", "correlation"]
             assert row[names].tolist() == pytest.approx(expected.loc[trial, names].tolist(), rel=1e-12)
+
+
+def test_the_guide_has_the_measured_figures():
+    text = GUIDE.read_text("utf-8")
+    assert text == filled(text, block(), COMMENTS), "run: python tests/calibration/measure_machine.py"
