@@ -222,12 +222,9 @@ def _roots(data: Any) -> set[Path]:
     if not hasattr(data, "get_fragments"):
         return set()
     # A pyarrow data set does not say whether it was opened as a folder, so that of each file counts as one.
-    folders = {Path(one.path).parent for one in data.get_fragments() if one.filesystem.type_name == "local"}
-    return {_above_partitions(one.resolve()) for one in folders}
-
-
-def _above_partitions(folder: Path) -> Path:
-    return next(one for one in (folder, *folder.parents) if "=" not in one.name)
+    local = {Path(one.path).parent for one in data.get_fragments() if one.filesystem.type_name == "local"}
+    folders = [(one, *one.parents) for one in (path.resolve() for path in local)]
+    return {next(one for one in upwards if "=" not in one.name) for upwards in folders}  # above the partitions
 
 
 def _refuse_other(folder: Folder) -> None:
