@@ -24,7 +24,7 @@ from typing import Any
 
 import pyarrow.fs as pafs
 
-from rankeval._checks import few, shown
+from rankeval._checks import check_argument, few
 from rankeval.errors import InvalidInput
 from rankeval.evaluation.result import Evaluation
 from rankeval.io.opening import write_atomically
@@ -184,8 +184,7 @@ def opened(scores: Any | None, card: Mapping[str, Any], data: Any = None) -> Ite
 
 def _path_of(scores: Any) -> Path:
     text = os.fspath(scores) if isinstance(scores, (str, os.PathLike)) else scores
-    if not isinstance(text, str) or not text or "\0" in text:
-        raise InvalidInput(argument="folder", found=shown(scores), expected="the path of a folder")
+    check_argument("folder", scores, isinstance(text, str) and text and "\0" not in text, "the path of a folder")
     try:
         return _local(text)
     except (ValueError, RuntimeError) as error:  # the latter of the home of an unknown user
