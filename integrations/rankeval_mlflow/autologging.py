@@ -29,7 +29,7 @@ from typing import Any
 import mlflow
 import mlflow.sklearn
 import sklearn.model_selection
-from mlflow.utils.autologging_utils import disable_autologging
+from mlflow.utils.autologging_utils import AUTOLOGGING_INTEGRATIONS, disable_autologging
 from sklearn.model_selection import _search, _search_successive_halving, _validation
 from sklearn.model_selection._search import BaseSearchCV
 
@@ -367,8 +367,6 @@ def _replace(owner: Any, name: str, now: Callable[..., Any]) -> None:
 
 @contextmanager
 def _mlflow_set_aside() -> Iterator[None]:
-    from mlflow.utils.autologging_utils import AUTOLOGGING_INTEGRATIONS
-
     before = dict(AUTOLOGGING_INTEGRATIONS.get(_SKLEARN, {}))
     on = not before.get("disable", True)
     if on:

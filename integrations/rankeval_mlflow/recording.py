@@ -16,16 +16,21 @@ import re
 from dataclasses import dataclass
 from functools import cache
 from numbers import Integral
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import mlflow
 import numpy as np
+from mlflow.data.dataset import Dataset
 from mlflow.exceptions import MlflowException
 
 from rankeval._checks import shown
+from rankeval.collection.data import RankingData
+from rankeval.comparison import Comparison
 from rankeval.contamination.hashing import text_hashes
 from rankeval.contamination.refusal import ContaminationCheck
 from rankeval.contamination.register import RegisteredContent
 from rankeval.errors import InvalidInput, LedgerError, TrackingError
+from rankeval.evaluation import Evaluation
 from rankeval.ledger import discovery
 from rankeval.model_selection.results import CrossValidation, CrossValidations
 from rankeval.tracking import LoggedData, RunRecord, TrackedRun
@@ -39,14 +44,6 @@ from rankeval_mlflow.packing.results import comparison_node, described, evaluati
 from rankeval_mlflow.parameters import with_estimator
 from rankeval_mlflow.reading.resolving import model_behind, registered_version
 from rankeval_mlflow.saving import saved
-
-if TYPE_CHECKING:
-    from mlflow.data.dataset import Dataset
-
-    from rankeval.collection.data import RankingData
-    from rankeval.comparison import Comparison
-    from rankeval.evaluation import Evaluation
-
 
 # Ids that MLflow takes for runs.
 _RUN_ID = re.compile(r"[A-Za-z0-9][\w-]{0,255}")
@@ -71,8 +68,6 @@ def send(
     model_version : tuple of (name, version), optional
         The version of a registered model that the evaluations are of.
     """
-    import mlflow
-
     if run_id is not None and not (isinstance(run_id, str) and _RUN_ID.fullmatch(run_id)):
         expected = "the id of a run, such as .run_id of a TrackedRun"
         raise InvalidInput(argument="run_id", found=shown(run_id), expected=expected)
@@ -218,8 +213,6 @@ def log_evaluation(
     >>> mlflow.get_run(run.run_id).data.params["system"]
     'bm25'
     """
-    import mlflow
-
     if not hasattr(ev, "judgments_digest"):
         raise InvalidInput(f"ev is a {type(ev).__name__}; expected the Evaluation that rankeval.evaluate returned")
     node = evaluation_node(ev, role, described(ev, role, data), step=_step(step), report=report, slices=slices)
@@ -293,8 +286,6 @@ def log_comparison(
     >>> run.run_id == log_comparison(rk.compare(evaluations, baseline="other"), run.run_id, name="swapped").run_id
     True
     """
-    from rankeval.comparison import Comparison
-
     if not isinstance(cmp, Comparison):
         raise InvalidInput(f"cmp is of type {type(cmp).__name__}; expected the result of rankeval.compare")
     return send(comparison_node(cmp, name, role=role, data=data, report=report), run_id, None, None)
@@ -499,8 +490,6 @@ def log_ranker(
 
 
 def _registered(model_id: str, name: str) -> str:
-    import mlflow
-
     uri = f"models:/{model_id}"
 
     def once() -> list[Any]:

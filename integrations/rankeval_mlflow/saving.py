@@ -62,8 +62,12 @@ import cloudpickle
 import mlflow
 import mlflow.sklearn
 import numpy as np
+import pandas as pd
 from mlflow.exceptions import MlflowException
+from mlflow.models import ModelSignature, infer_signature
+from mlflow.types.schema import AnyType, ColSpec, Schema
 from numpy.typing import NDArray
+from scipy.sparse import csr_matrix
 from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
@@ -318,8 +322,6 @@ def features(estimator: Any, X: Any) -> Any:
     if hasattr(X, "columns") and hasattr(X, "to_pandas"):
         return X.to_pandas()
     if hasattr(X, "tocsr"):  # MLflow has no signature of SciPy's sparse arrays
-        from scipy.sparse import csr_matrix
-
         return csr_matrix(X)
     return X if hasattr(X, "iloc") else features_for(estimator, X)
 
@@ -336,9 +338,6 @@ def signature(X: Any, scores: NDArray[np.float64] | None, known: Iterable[str] =
     known : iterable of str
         The columns of categories. They may come as texts, as numbers, or with missing values.
     """
-    from mlflow.models import ModelSignature, infer_signature
-    from mlflow.types.schema import AnyType, ColSpec, Schema
-
     if X is None:
         return None
     if not known:
@@ -368,8 +367,6 @@ def categories(ranker: Any, X: Any) -> dict[str, Any]:
     known: dict[str, Any] = ranker.categories_ if isinstance(ranker, QueryRanker) else category_columns.categories_of(X)
     booster: Any = ranker.get_booster() if known and hasattr(ranker, "get_booster") else None
     if hasattr(booster, "get_categories"):  # from XGBoost 3.1 on
-        import pandas as pd
-
         own = booster.get_categories(export_to_arrow=True).to_arrow()
         known = {name: pd.CategoricalDtype(values.to_pandas()) for name, values in own if values is not None}
     if known and X is None:
@@ -556,8 +553,6 @@ def _check(path: Path, rows: Any, scores: Any, ranker: Any) -> None:
 
 def _check_gaps(path: Path, rows: Any, scores: Any, ranker: Any, known: Iterable[str]) -> None:
     """Refuse a ranker that tells None from NaN in a column of texts: null in JSON is the one or the other."""
-    import pandas as pd
-
     texts = rows.select_dtypes(["object", "string"]).drop(columns=list(known)) if hasattr(rows, "iloc") else None
     gaps = [] if texts is None else [name for name in texts if texts[name].isna().any()]
     for gap in (None, math.nan) if gaps else ():

@@ -16,12 +16,12 @@ from __future__ import annotations
 import html
 import io
 import json
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 
 from rankeval._checks import count
 from rankeval.comparison import Comparison
@@ -31,7 +31,6 @@ from rankeval.render.tables import Table, number
 from rankeval_mlflow.layout import MAX_TAG, short_name
 
 if TYPE_CHECKING:
-    import pandas as pd
     from matplotlib.figure import Figure
 
     from rankeval.evaluation import Evaluation
@@ -48,7 +47,6 @@ _OTHERS = ("params.`system`", "attributes.`Dataset`", "attributes.`Models`")
 # Rows of a table of queries; the evaluation among the artifacts has all.
 MOST_QUERIES = 1000
 
-_DIGITS = 6
 _STYLE = """
 body{font:15px/1.5 system-ui,-apple-system,"Segoe UI",Roboto,sans-serif;margin:0 auto;padding:24px;max-width:1100px;
 color:#1b1f24;background:#fff}
@@ -101,8 +99,6 @@ def evaluation_section(
     table : str, optional
         The path of the table of queries among the artifacts.
     """
-    import pandas as pd
-
     frame = pd.DataFrame({"measure": evaluation.measure_names, "value": evaluation.aggregate().to_numpy(dtype=float)})
     if limits:
         shown = {label: f"[{number(low)}, {number(high)}]" for label, (low, high) in limits.items()}
@@ -213,12 +209,9 @@ def query_table(evaluation: Evaluation) -> bytes:
     """
     worst = worst_first(evaluation, evaluation.measure_names[0])[:MOST_QUERIES]
     ids = [str(query) for query in np.asarray(evaluation.queries, dtype=object)[worst]]
-    columns: dict[str, Sequence[Any]] = {"query": [short_name(one) for one in ids]}
-    for name, values in zip(evaluation.measure_names, evaluation.scores.T, strict=True):
-        columns[name] = values[worst].tolist()
-    for name, counts in evaluation.facts.query_counts.items():
-        columns[name] = counts[worst].tolist()
-    return log_table(columns)
+    scores = dict(zip(evaluation.measure_names, evaluation.scores.T, strict=True))
+    numbers = {name: values[worst] for name, values in {**scores, **evaluation.facts.query_counts}.items()}
+    return log_table(pd.DataFrame({"query": [short_name(one) for one in ids], **numbers}))
 
 
 def query_table_note(evaluation: Evaluation, path: str) -> str:
@@ -237,22 +230,15 @@ def query_table_note(evaluation: Evaluation, path: str) -> str:
     return f"{some}: {path} among the artifacts; evaluation.parquet beside it has all. {left_out}".strip()
 
 
-def log_table(columns: Mapping[str, Sequence[Any]]) -> bytes:
+def log_table(frame: pd.DataFrame) -> bytes:
     """Return a table in the layout of `mlflow.log_table`: names of columns, and rows; nan and infinity as null.
 
     Parameters
     ----------
-    columns : mapping of str to sequence
-        Plain values by name.
+    frame : DataFrame
+        The table, with plain values.
     """
-    rows = [[_plain(value) for value in row] for row in zip(*columns.values(), strict=True)]
-    return json.dumps({"columns": list(columns), "data": rows}, allow_nan=False).encode()
-
-
-def _plain(value: Any) -> Any:
-    if not isinstance(value, float):
-        return value
-    return round(value, _DIGITS) if math.isfinite(value) else None
+    return frame.to_json(orient="split", index=False, double_precision=6).encode()
 
 
 def comparison_page(comparison: Comparison) -> bytes:
@@ -336,10 +322,8 @@ def _comparison(content: bytes, _options: Mapping[str, Any]) -> dict[str, bytes]
 
 
 def _rankers(content: bytes, _options: Mapping[str, Any]) -> dict[str, bytes]:
-    import pandas as pd
-
     frame = pd.read_csv(io.BytesIO(content))
-    return {RANKERS: log_table({str(name): frame[name].tolist() for name in frame})}
+    return {RANKERS: log_table(frame)}
 
 
 # What can be drawn: by kind, the function of content and options.

@@ -22,7 +22,10 @@ from collections.abc import Callable, Container, Iterator
 from typing import Any
 from urllib.parse import urlsplit
 
+import sqlalchemy
+from mlflow import MlflowClient
 from mlflow.exceptions import InvalidUrlException, MlflowException, RestException
+from mlflow.store.db.db_types import DATABASE_ENGINES
 
 from rankeval.errors import RankevalError, TrackingError
 from rankeval_mlflow.delivery.addresses import absolute, bare, hidden
@@ -139,8 +142,6 @@ def connected(uri: str, registry_uri: str | None = None) -> Iterator[Any]:
     mlflow.MlflowClient
         The client.
     """
-    from mlflow import MlflowClient  # the first import sets up the loggers, so import before hushing them
-
     with _hushed():
         if time.monotonic() - _ANSWERED.get(uri, -_FRESH) >= _FRESH:
             with environment(_QUIET | _KNOCK):
@@ -157,8 +158,6 @@ def _knock(uri: str) -> None:
     # MLflow tries that ten times, for more than a minute and a half.
     if not _is_database(uri) or uri.startswith("sqlite"):
         return
-    import sqlalchemy
-
     url = sqlalchemy.make_url(uri)
     setting = _CONNECT_TIMEOUT.get(url.get_driver_name())
     patience = {setting: _PATIENCE_OF_DRIVERS} if setting and setting not in url.query else {}
@@ -168,8 +167,6 @@ def _knock(uri: str) -> None:
 
 
 def _is_database(uri: str) -> bool:
-    from mlflow.store.db.db_types import DATABASE_ENGINES
-
     return urlsplit(uri).scheme.partition("+")[0] in DATABASE_ENGINES
 
 

@@ -13,7 +13,7 @@ import json
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import mlflow
 import numpy as np
@@ -29,8 +29,8 @@ from rankeval.collection.rows import check_rows, index_of, same_rows
 from rankeval.collection.run import Run
 from rankeval.contamination.refusal import ContaminationCheck
 from rankeval.errors import InvalidInput, QueryIdError
-from rankeval.evaluation import evaluate
-from rankeval.evaluation.front_door import DEFAULT_MEASURES
+from rankeval.evaluation import DEFAULT_MEASURES, Evaluation, evaluate
+from rankeval.guard import Guard
 from rankeval.io import columns
 from rankeval.ledger import discovery
 from rankeval.measures import measures as parse_measures
@@ -40,12 +40,6 @@ from rankeval_mlflow.delivery.sending import deliver
 from rankeval_mlflow.layout import ROLE, checked_role, evaluation_path, manifest_path
 from rankeval_mlflow.packing.results import described, evaluation_node
 from rankeval_mlflow.recording import hint_at_guard
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from rankeval.evaluation import Evaluation
-
 
 # The names that the arguments have in errors.
 _CONFIG, _HERE = "evaluator_config", "predictions"
@@ -153,8 +147,6 @@ class Settings(BaseModel):
         InvalidInput
             If there is no such ledger, or ledgers are switched off.
         """
-        from rankeval.guard import Guard
-
         if self.guard is None:
             return
         where = self.guard.ledger if isinstance(self.guard, Guard) else self.guard

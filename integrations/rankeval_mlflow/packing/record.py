@@ -22,10 +22,15 @@ import math
 import re
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pandas as pd
 
 from rankeval._checks import shown
+from rankeval.comparison import Comparison
+from rankeval.comparison.record import best_first, main_measure
 from rankeval.errors import warn
+from rankeval.model_selection.results import CrossValidation
 from rankeval.render.tables import Table, markdown
 from rankeval.tracking import RunRecord
 from rankeval_mlflow import layout
@@ -41,13 +46,6 @@ from rankeval_mlflow.packing.results import (
 )
 from rankeval_mlflow.parameters import with_estimator, with_params
 from rankeval_mlflow.views import RANKERS, REPORT, rankers_section
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from rankeval.comparison import Comparison
-    from rankeval.model_selection.results import CrossValidation
-
 
 # Columns of the table of folds that are no measures, and the names of their metrics.
 _FACTS = {
@@ -272,8 +270,6 @@ def _ranked(record: RunRecord) -> list[int]:
     """Return the places of the children of an experiment, the best mean by its main measure first; else nothing."""
     if record.comparison is None:
         return []
-    from rankeval.comparison.record import best_first
-
     places = {child.name: place for place, child in enumerate(record.children) if child.evaluations}
     order = () if record.comparison.table.empty else best_first(record.comparison)
     return [places[name] for name in order if name in places] or list(places.values())
@@ -294,10 +290,6 @@ def _best(child: RunRecord, node: Node) -> Node:
 
 
 def _table(children: list[RunRecord], record: RunRecord) -> Node:
-    import pandas as pd
-
-    from rankeval.comparison.record import main_measure
-
     measure = main_measure(record.comparison)  # type: ignore[arg-type] # there are ranked children
     rows = [_means(child, measure) for child in children]
     tuned = [{name: layout.param_text(value) for name, value in child.params.items()} for child in children]

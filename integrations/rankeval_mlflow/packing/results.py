@@ -39,27 +39,25 @@ import json
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import pandas as pd
 from mlflow.data.dataset import Dataset
 
 import rankeval
 from rankeval.collection.data import RankingData
+from rankeval.comparison import Comparison
 from rankeval.comparison.record import best_first, part_of_row
 from rankeval.errors import InvalidInput
-from rankeval.evaluation.result import by_name, to_bytes
+from rankeval.evaluation import Evaluation, to_bytes
+from rankeval.evaluation.result import by_name
+from rankeval.report import GuardFacts
+from rankeval.report.html import slice_table
 from rankeval.tracking import LoggedData
 from rankeval_mlflow import layout
 from rankeval_mlflow.delivery.addresses import hidden
 from rankeval_mlflow.delivery.payload import DatasetUse, Node, Rendering, Scores
 from rankeval_mlflow.views import QUERIES, comparison_section, evaluation_section, intervals
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from rankeval.comparison import Comparison
-    from rankeval.evaluation import Evaluation
-
 
 # Difference that a store's columns and JSON may leave in an aggregate.
 CLOSE = 1e-9
@@ -182,8 +180,6 @@ def evaluation_node(
     table = f"{layout.folder(label)}/{QUERIES}" if has_table else None
     options = {"role": role, "said": said, "report": report, "table": step is None}
     if slices is not None:
-        from rankeval.report.html import slice_table
-
         options["slices"] = vars(slice_table(evaluation, slices))
     tables = (QUERIES,) if has_table else ()
     drawn = Rendering("evaluation", layout.evaluation_path(label), layout.folder(label), options, tables)
@@ -332,8 +328,6 @@ def comparison_node(
     report : bool
         Whether a page is drawn.
     """
-    from rankeval.report import GuardFacts
-
     layout.checked_role(name, "name")
     role = layout.checked_role(role or ("test" if comparison.standing else "dev"))
     held = _held(comparison, layout.folder(name))
@@ -370,8 +364,6 @@ def comparison_node(
 
 
 def _held(comparison: Comparison, inside: str = "") -> list[_Held]:
-    from rankeval.evaluation import Evaluation
-
     found = []
     for system, scores in comparison.evaluations.items():
         parts = scores if isinstance(scores, Mapping) else {"": scores}

@@ -25,8 +25,9 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
+import mlflow
 import numpy as np
 import pandas as pd
 
@@ -38,10 +39,11 @@ from rankeval.comparison.design import LEAST_QUERIES, TOGETHER
 from rankeval.comparison.record import directions, gains, part_of_row
 from rankeval.contamination.hashing import text_hashes
 from rankeval.errors import ConventionMismatch, InvalidInput, QueryIdError, TrackingError, UnknownName
+from rankeval.evaluation import Evaluation
 from rankeval.evaluation.choosing import labels_of
+from rankeval.guard import Decision, Gate
 from rankeval.guard.collection import RegisteredCollection
-from rankeval.guard.gate import Gate
-from rankeval.guard.gate_terms import CLAIMS, Decision
+from rankeval.guard.gate_terms import CLAIMS
 from rankeval.tracking import LoggedData
 from rankeval_mlflow.delivery.connection import reason
 from rankeval_mlflow.layout import sha256
@@ -50,10 +52,6 @@ from rankeval_mlflow.promotion.counting import Queries, chosen_here, counted, ke
 from rankeval_mlflow.promotion.registry import Alias, Decided
 from rankeval_mlflow.reading.listing import entries_of
 from rankeval_mlflow.reading.loading import logged_for
-
-if TYPE_CHECKING:
-    from rankeval.evaluation import Evaluation
-
 
 # The difference by query up to which two evaluations of one version are the same.
 SAME = 1e-6
@@ -562,9 +560,6 @@ def scores_of(alias: Alias, version: str, test: RegisteredCollection) -> Any:
 
 
 def _predicted(uri: str, X: Any) -> Any:
-    import mlflow
-    import pandas as pd
-
     model = mlflow.pyfunc.load_model(uri)
     schema = model.metadata.get_input_schema()
     names = schema.input_names() if schema is not None and schema.has_input_names() else None

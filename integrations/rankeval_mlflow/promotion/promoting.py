@@ -25,11 +25,19 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from html import escape
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
+
+import mlflow
+import pandas as pd
 
 from rankeval._checks import shown
+from rankeval.comparison import Comparison
 from rankeval.errors import InvalidInput, RankevalError, TrackingError
+from rankeval.guard import Decision, Gate
 from rankeval.ledger.ledger import WHO
+from rankeval.measures import Measure
+from rankeval.measures import measure as parsed
+from rankeval.tracking import TrackedRun
 from rankeval_mlflow.delivery.addresses import bare, run_context, store
 from rankeval_mlflow.delivery.connection import answered, connected
 from rankeval_mlflow.delivery.spool import held, spool_directory
@@ -49,16 +57,6 @@ from rankeval_mlflow.promotion.registry import (
     tag_version,
     write_record,
 )
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from rankeval.comparison import Comparison
-    from rankeval.guard.gate import Gate
-    from rankeval.guard.gate_terms import Decision
-    from rankeval.measures import Measure
-    from rankeval.tracking import TrackedRun
-
 
 Outcome = Literal["moved", "in place", "rejected", "overtaken", "would move"]
 
@@ -518,8 +516,6 @@ def rollback(
 
 @contextlib.contextmanager
 def _attempt(name: str, alias: str, who: str | None, experiment: str | None, uri: str | None) -> Iterator[Attempt]:
-    import mlflow
-
     where, asker = store(uri), who or os.environ.get(WHO) or run_context().get("mlflow.user", "unknown")
     with contextlib.ExitStack() as stack:
         if uri is not None:  # a gate loads models from there
@@ -553,9 +549,6 @@ def _refuse_conflicts(gate: Any, own: dict[str, Any], rankings: dict[str, Any], 
             raise InvalidInput(why, argument=name)
     if gate is None:
         return
-    from rankeval.guard.gate import Gate
-    from rankeval.measures import measure as parsed
-
     if not isinstance(gate, Gate):
         raise InvalidInput(argument="gate", found=shown(gate), expected="the result of guard.gate")
     defaults = {"measure": None, "margin": 0, "claim": "better", "alpha": 0.05, "budget": 20}

@@ -30,11 +30,15 @@ import re
 import time
 from dataclasses import dataclass, replace
 from numbers import Integral
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pandas as pd
 
 import rankeval
 from rankeval._checks import shown
+from rankeval.comparison import Comparison
 from rankeval.errors import InvalidInput, TrackingError, warn
+from rankeval.guard import Decision
 from rankeval.tracking import LoggedData, RunRecord, TrackedRun
 from rankeval_mlflow.delivery.addresses import now_ms, run_context
 from rankeval_mlflow.delivery.connection import NOT_READ, answered, existing
@@ -43,13 +47,6 @@ from rankeval_mlflow.delivery.sending import deliver
 from rankeval_mlflow.layout import DECISION, HEADLINE, KIND, PROMOTION, REJECTION, param_text
 from rankeval_mlflow.packing.record import record_node
 from rankeval_mlflow.reading.resolving import aliases_of, version_named, versions_of
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from rankeval.comparison import Comparison
-    from rankeval.guard.gate_terms import Decision
-
 
 _ALIAS = re.compile(r"(?!latest$|v\d+$)[\w\-]{1,200}", re.IGNORECASE)
 

@@ -13,24 +13,26 @@ from dataclasses import asdict, dataclass, replace
 from functools import partial
 from html import escape
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pandas as pd
 
 from rankeval._checks import check_alpha, check_count, count, shown
 from rankeval._registry import unknown
+from rankeval.comparison import Comparison, compare
+from rankeval.comparison.inputs import fold_notes
+from rankeval.comparison.record import with_notes
+from rankeval.comparison.tables import WithTable
 from rankeval.errors import InvalidInput, RankevalError
+from rankeval.measures import Measure, direction, measure_from_key
+from rankeval.measures import measure as parsed
 from rankeval.render.tables import Table, visible
+from rankeval.significance.orders import competition_ranks
 from rankeval_mlflow.layout import short_digest
 from rankeval_mlflow.packing.results import aggregates, keys_of
 from rankeval_mlflow.reading.listing import PAGE, Entry, broke_off, difference, entries_of, of_data, prevailing
 from rankeval_mlflow.reading.loading import evaluation_of
 from rankeval_mlflow.reading.resolving import asking, experiment_ids, pages
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from rankeval.comparison import Comparison
-    from rankeval.measures import Measure
-
 
 # The relative difference that two computers may make of one mean.
 _SAME = 1e-9
@@ -62,8 +64,6 @@ class Chosen:
     @property
     def direction(self) -> float:
         """1, or -1 if less is better."""
-        from rankeval.measures import direction
-
         return direction(self.name)
 
 
@@ -207,18 +207,14 @@ def _other(one: Ranked, reason: str) -> Other:
 
 def _key(name: str) -> str:
     """Return the metric of a measure in any spelling; the name itself if it is none of ours."""
-    from rankeval.measures import measure
-
     try:
-        return measure(name).key
+        return parsed(name).key
     except RankevalError:
         return name
 
 
 def _name(key: str) -> str:
     """Return the name of a measure by its metric; the metric's if it is a measure of the user's own."""
-    from rankeval.measures import measure_from_key
-
     try:
         return str(measure_from_key(key))
     except RankevalError:
@@ -226,7 +222,7 @@ def _name(key: str) -> str:
 
 
 @dataclass(frozen=True, eq=False)
-class Leaderboard:
+class Leaderboard(WithTable):
     """The evaluations of an experiment, ranked by a measure.
 
     Attributes
@@ -269,13 +265,6 @@ class Leaderboard:
             f"{self.measure} on {self.data} ({short_digest(self.digest)}), role {self.role}, convention "
             f"{self.convention}{part}"
         )
-
-    def to_markdown(self) -> str:
-        """Return a Markdown table."""
-        return self._laid_out().to_markdown()
-
-    def __str__(self) -> str:
-        return self._laid_out().to_text()
 
     def _repr_html_(self) -> str:
         rows = "".join(
@@ -323,10 +312,6 @@ def laid_out(
     Leaderboard
         With groups if the scores of the rows were loaded.
     """
-    import pandas as pd
-
-    from rankeval.significance.orders import competition_ranks
-
     shown = ranked[:limit]
     names = _names(shown)
     compared, why = _compared(shown, names, chosen, alpha)
@@ -365,10 +350,6 @@ def _row(rank: int, one: Ranked, group: str, chosen: Chosen) -> tuple[Any, ...]:
 def _compared(
     shown: Sequence[Ranked], names: list[str], chosen: Chosen, alpha: float
 ) -> tuple[Comparison | None, tuple[str, ...]]:
-    from rankeval.comparison import compare
-    from rankeval.comparison.inputs import fold_notes
-    from rankeval.comparison.record import with_notes
-
     if any(one.evaluation is None for one in shown):
         return None, ()
     tested = {name: one.evaluation for name, one in zip(names, shown, strict=True) if not one.weighted}

@@ -20,26 +20,19 @@ import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from mlflow.store.artifact.artifact_repository_registry import get_artifact_repository
+from mlflow.utils.uri import add_databricks_profile_info_to_artifact_uri
 
 from rankeval._checks import few, shown
+from rankeval.comparison import Comparison, compare
 from rankeval.errors import InvalidInput, TrackingError, warn
-from rankeval.evaluation.result import from_bytes
+from rankeval.evaluation import Evaluation, from_bytes
+from rankeval_mlflow import layout
 from rankeval_mlflow.delivery.addresses import hidden
 from rankeval_mlflow.delivery.connection import reason
 from rankeval_mlflow.delivery.payload import checked_manifest, pieces_by_role, pieces_of
-from rankeval_mlflow.layout import (
-    COMPLETE,
-    KIND,
-    ROLE,
-    evaluated_runs,
-    evaluation_path,
-    folder,
-    manifest_path,
-    role_of,
-    sha256,
-    version_tag,
-)
 from rankeval_mlflow.packing.results import CLOSE, aggregates
 from rankeval_mlflow.reading.listing import PAGE
 from rankeval_mlflow.reading.resolving import (
@@ -54,11 +47,6 @@ from rankeval_mlflow.reading.resolving import (
     text_of,
     version_meant,
 )
-
-if TYPE_CHECKING:
-    from rankeval.comparison import Comparison
-    from rankeval.evaluation import Evaluation
-
 
 _COMPARED = {"comparison": "a comparison", "experiment": "the comparison of an experiment"}
 
@@ -75,9 +63,9 @@ def labels_of(run: Any) -> tuple[str, ...]:
         If the run holds none: it is none of ours, or its upload broke off.
     """
     run_id = run.info.run_id
-    if COMPLETE not in run.data.tags:
+    if layout.COMPLETE not in run.data.tags:
         raise InvalidInput(
-            f"run {run_id} has no tag {COMPLETE}: it holds no whole evaluation. "
+            f"run {run_id} has no tag {layout.COMPLETE}: it holds no whole evaluation. "
             "`rankeval mlflow list --waiting` shows pending uploads"
         )
     return tuple(pieces_of(run.data.tags))
@@ -91,7 +79,7 @@ def held_instead(run: Any) -> str:
     run : Run
         The run.
     """
-    kind = run.data.tags.get(KIND, "")
+    kind = run.data.tags.get(layout.KIND, "")
     roles = sorted(pieces_by_role(run.data.tags))
     held = [f"evaluations of the roles {', '.join(roles)}: load_evaluation(run, role)"] if roles else []
     if kind in _COMPARED:
@@ -111,7 +99,7 @@ def manifest_of(client: Any, run: Any, label: str) -> dict[str, Any]:
     TrackingError
         If it was altered, or the store cannot be reached.
     """
-    return checked_manifest(artifact(client, run, manifest_path(label)), label, run.data.tags)
+    return checked_manifest(artifact(client, run, layout.manifest_path(label)), label, run.data.tags)
 
 
 def checked_file(client: Any, run: Any, manifest: dict[str, Any], path: str, what: str) -> bytes:
@@ -138,7 +126,7 @@ def checked_file(client: Any, run: Any, manifest: dict[str, Any], path: str, wha
         If it was altered, or the store cannot be reached.
     """
     content = artifact(client, run, path)
-    found, expected = sha256(content), manifest["files"][path]
+    found, expected = layout.sha256(content), manifest["files"][path]
     if found != expected:
         raise TrackingError(
             f"{what} in run {run.info.run_id} was altered or replaced (SHA-256 {found[:12]} instead of {expected[:12]})"
@@ -158,9 +146,6 @@ def artifact(client: Any, run: Any, path: str) -> bytes:
     TrackingError
         If the store of the artifacts cannot be reached.
     """
-    from mlflow.store.artifact.artifact_repository_registry import get_artifact_repository
-    from mlflow.utils.uri import add_databricks_profile_info_to_artifact_uri
-
     where = add_databricks_profile_info_to_artifact_uri(run.info.artifact_uri, client.tracking_uri)
     repository = get_artifact_repository(where, tracking_uri=client.tracking_uri)
     with tempfile.TemporaryDirectory() as folder:
@@ -256,14 +241,14 @@ def evaluation_of(client: Any, run: Any, role: str | None) -> Evaluation:
     role, label = _chosen(run, role)
     manifest = manifest_of(client, run, label)
     # A record of an experiment keeps its evaluations by role and not under its own label.
-    path = evaluation_path(label if role_of(label) == role_of(role) else role)
+    path = layout.evaluation_path(label if layout.role_of(label) == layout.role_of(role) else role)
     return from_bytes(checked_file(client, run, manifest, path, f"the evaluation of role {role!r}"))
 
 
 def _chosen(run: Any, role: str | None) -> tuple[str, str]:
     labels_of(run)
     held = pieces_by_role(run.data.tags)
-    if role is not None and role != role_of(role) and role in pieces_of(run.data.tags):
+    if role is not None and role != layout.role_of(role) and role in pieces_of(run.data.tags):
         return role, role  # one step of several: "dev/step-3"
     chosen = chosen_role(f"run {run.info.run_id}", held, role, held_instead(run))
     return chosen, held[chosen]
@@ -288,7 +273,7 @@ def logged_for(client: Any, version: Any, role: str) -> list[tuple[Any, Evaluati
     TrackingError
         If an artifact was altered.
     """
-    called, named = f"models:/{version.name}/{version.version}", evaluated_runs(version.tags).get(role)
+    called, named = f"models:/{version.name}/{version.version}", layout.evaluated_runs(version.tags).get(role)
     linked = list(_linked(client, model_behind(version), role))
     runs = [*(_naming(client, version, role) if named else ()), *(run for run, _ in linked)]
     if not runs:
@@ -315,7 +300,7 @@ def _content(run: Any, role: str) -> str:
 
 
 def _naming(client: Any, version: Any, role: str) -> Iterator[Any]:
-    key = version_tag(role)
+    key = layout.version_tag(role)
     asked = f"tags.`{key}` LIKE '%/{version.version}%'"
     for run in pages(client.search_runs, experiment_ids(client, None), asked, max_results=PAGE):
         if f"{version.name}/{version.version}" in run.data.tags[key].split("; ") and _content(run, role):
@@ -328,7 +313,7 @@ def _linked(client: Any, model_id: str | None, role: str) -> Iterator[tuple[Any,
         if metric.dataset_digest and metric.run_id:  # others are no aggregates of evaluations
             linked.setdefault(metric.run_id, {})[metric.key] = metric.value
     for run in map(client.get_run, linked):
-        bare, metrics = run.data.tags.get(ROLE) == role, linked[run.info.run_id]
+        bare, metrics = run.data.tags.get(layout.ROLE) == role, linked[run.info.run_id]
         start = "" if bare else f"{role}/"
         own = [key for key in metrics if bare != ("/" in key) and key.startswith(start)]
         values = {key.removeprefix(start): metrics[key] for key in own}
@@ -381,14 +366,12 @@ def load_comparison(name: Any, label: str = "comparison", *, uri: str | None = N
     >>> back.table["difference"].tolist(), list(back.evaluations)
     ([0.25], ['bm25', 'ltr'])
     """
-    from rankeval.comparison import Comparison
-
     if not isinstance(label, str):
         raise InvalidInput(argument="label", found=shown(label), expected="the name that a comparison was logged under")
     with asking(uri, text_of(name)) as client:
         run = resolve(client, name)
         manifest = _holder(client, run, label)
-        path, what = f"{folder(label)}/{_NUMBERS}", f"the comparison {label!r}"
+        path, what = f"{layout.folder(label)}/{_NUMBERS}", f"the comparison {label!r}"
         numbers = Comparison.from_json(checked_file(client, run, manifest, path, what).decode())
         return replace(numbers, evaluations=_evaluations(client, run, manifest, label))
 
@@ -465,8 +448,6 @@ def compare_runs(
     >>> compare_runs(runs, baseline="bm25").table[["baseline", "system", "difference"]].values.tolist()
     [['bm25', 'ltr', 0.25]]
     """
-    from rankeval.comparison import compare
-
     if isinstance(runs, (str, bytes)) or not isinstance(runs, Iterable):
         raise InvalidInput(argument="runs", found=shown(runs), expected="several runs, each by its id or as a model")
     given = list(runs)

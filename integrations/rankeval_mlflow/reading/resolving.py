@@ -14,6 +14,8 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import mlflow
+
 from rankeval._checks import few, shown
 from rankeval._registry import unknown
 from rankeval.errors import InvalidInput
@@ -54,8 +56,6 @@ def asking(uri: str | None, what: str) -> Iterator[Any]:
     TrackingError
         If the store cannot be reached or refuses.
     """
-    import mlflow
-
     address = store(uri)
     with (
         answered(address, f"give {what}"),
