@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from rankeval._checks import check_alpha, check_argument, check_count, count
+from rankeval._checks import check_alpha, check_count, count, require
 from rankeval.errors import LedgerError
 
 # More resamples than a test of the last one would take fill the memory.
@@ -49,7 +49,7 @@ class Budget:
     def __post_init__(self) -> None:
         check_alpha(self.alpha)
         check_count("budget", self.decisions)
-        check_argument("budget", self.decisions, self.decisions <= _MOST, f"{_MOST:,} decisions or fewer")
+        require(self.decisions <= _MOST, "budget", self.decisions, f"{_MOST:,} decisions or fewer")
 
     @property
     def level(self) -> float:

@@ -17,17 +17,17 @@ def refuse(*cases: tuple[bool, str], kind: type[InvalidInput] = InvalidInput) ->
             raise kind(problem)
 
 
-def check_argument(name: str, value: Any, fits: object, expected: str, *, where: str | None = None) -> None:
+def require(holds: object, argument: str, value: Any, expected: str, *, where: str | None = None) -> None:
     """Refuse the value of an argument that does not fit; ``expected`` says in words what would."""
-    if not fits:
-        raise InvalidInput(argument=name, found=shown(value), expected=expected, where=where)
+    if not holds:
+        raise InvalidInput(argument=argument, found=shown(value), expected=expected, where=where)
 
 
 def check_count(name: str, value: Any, *, least: int = 1) -> None:
     """Refuse anything but a whole number from ``least`` to 2**63 - 1, such as a rank; ``name`` is the argument's."""
     number = whole_number(value)
-    check_argument(name, value, number is not None and number >= least, f"a whole number, {least} or greater")
-    check_argument(name, value, number is not None and number < 2**63, "a whole number within 64 bits")
+    require(number is not None and number >= least, name, value, f"a whole number, {least} or greater")
+    require(number is not None and number < 2**63, name, value, "a whole number within 64 bits")
 
 
 def whole_number(value: Any) -> int | None:
@@ -38,19 +38,19 @@ def whole_number(value: Any) -> int | None:
 def check_number(name: str, value: Any, *, least: float = -float_info.max) -> None:
     """Refuse anything but a finite number from ``least`` on; ``name`` is the argument's."""
     expected = "a number" if least < 0 else f"a number, {least:g} or greater"
-    check_argument(name, value, _is_real(value) and least <= value <= float_info.max, expected)
+    require(_is_real(value) and least <= value <= float_info.max, name, value, expected)
 
 
 def check_share(name: str, value: Any, *, least: float = 0.0) -> None:
     """Refuse anything but a number between 0 and 1, both excluded, or from ``least`` to below 1."""
     ends = "between 0 and 1" if least == 0 else f"from {least:g} to below 1"
-    check_argument(name, value, _is_real(value) and least <= value < 1 and value != 0, f"a number {ends}")
+    require(_is_real(value) and least <= value < 1 and value != 0, name, value, f"a number {ends}")
 
 
 def check_alpha(value: Any) -> None:
     """Refuse anything but the level of a test, above 0 and up to one half."""
     fits = _is_real(value) and 0 < value <= 0.5 and 1 - value != 1
-    check_argument("alpha", value, fits, "a level above 0 and up to 0.5, such as 0.05")
+    require(fits, "alpha", value, "a level above 0 and up to 0.5, such as 0.05")
 
 
 def unique_keys(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:

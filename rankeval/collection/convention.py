@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, fields, replace
 from types import MappingProxyType
 from typing import Any
 
-from rankeval._checks import check_argument, check_count
+from rankeval._checks import check_count, require
 from rankeval._registry import chosen
 from rankeval.errors import InvalidInput
 
@@ -104,7 +104,7 @@ class Convention:
         if self.depth is not None:
             check_count("depth", self.depth)
         fits = isinstance(self.bind, Mapping) and all(isinstance(bound, Mapping) for bound in self.bind.values())
-        check_argument("bind", self.bind, fits, "parameters of families: {'nDCG': {'gain': 'exp'}}")
+        require(fits, "bind", self.bind, "parameters of families: {'nDCG': {'gain': 'exp'}}")
         if self.depth is not None and self.ties == "expected":
             problem, remedy = "a cut needs an order of tied rows", "choose ties='docid' or ties='stable' with it"
             raise InvalidInput(problem, argument="depth", remedy=remedy)
@@ -119,7 +119,7 @@ class Convention:
         if name is None:
             name = "rankeval+" if self._changed(PRESETS["rankeval"]) else "rankeval"
             object.__setattr__(self, "name", name)
-        check_argument("name", name, isinstance(name, str) and name.strip(), "a text that names the convention")
+        require(isinstance(name, str) and name.strip(), "name", name, "a text that names the convention")
         preset = name.strip().lower()
         if preset in PRESETS and name != preset:
             problem = f"the name {name!r} is that of a preset but for capitals or blanks"
@@ -264,7 +264,7 @@ def get_convention(spec: str | Convention) -> Convention:
     """
     if isinstance(spec, Convention):
         return spec
-    check_argument("convention", spec, isinstance(spec, str), "the name of a preset, or a Convention")
+    require(isinstance(spec, str), "convention", spec, "the name of a preset, or a Convention")
     return PRESETS[chosen("convention", spec, PRESETS)]
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from rankeval._checks import check_argument, count
+from rankeval._checks import count, require
 from rankeval.collection.rows import Rows
 from rankeval.io import frames
 from rankeval.io.columns import Columns, numbers_of, places_of
@@ -58,7 +58,7 @@ class Run(Rows):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_argument("name", self.name, isinstance(self.name, str | None), "text: the name of the system")
+        require(isinstance(self.name, str | None), "name", self.name, "text: the name of the system")
 
     @classmethod
     def _of(cls, columns: Columns) -> Run:

@@ -26,7 +26,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from rankeval._checks import check_argument
+from rankeval._checks import require
 from rankeval._checks import shown as as_shown
 from rankeval._registry import chosen
 from rankeval.comparison.derived import held_scores
@@ -94,7 +94,7 @@ def laid_out(
     """
     chosen("layout", layout, LAYOUTS)
     fits = digits is None or (not isinstance(digits, bool) and digits in range(MOST_DIGITS + 1))
-    check_argument("digits", digits, fits, f"a whole number from 0 to {MOST_DIGITS}")
+    require(fits, "digits", digits, f"a whole number from 0 to {MOST_DIGITS}")
     if record.table.empty:
         return _means(record, digits, {"against": against, "spread": spread, "gain": gain})
     if layout == "systems":

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankeval._budget import Budget, which_of
-from rankeval._checks import check_argument, count
+from rankeval._checks import count, require
 from rankeval.collection.convention import Convention
 from rankeval.errors import LedgerError
 from rankeval.guard.records import Records
@@ -76,7 +76,7 @@ class Terms:
     def __post_init__(self) -> None:
         from rankeval.significance.declarations import check_claim
 
-        check_argument("claim", self.claim, self.claim in CLAIMS, " or ".join(map(repr, CLAIMS)))
+        require(self.claim in CLAIMS, "claim", self.claim, " or ".join(map(repr, CLAIMS)))
         _ = self.shared  # raises for a budget that is none
         check_claim(self.claim, self.margin)
 

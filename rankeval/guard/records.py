@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from rankeval._checks import check_argument
+from rankeval._checks import require
 from rankeval.contamination.register import RegisteredContent, registered_contents
 from rankeval.errors import LedgerError
 from rankeval.guard.collection import RegisteredCollection, check_registered
@@ -177,7 +177,7 @@ class Records:
         LedgerError
             If no plan or more than one begins so.
         """
-        check_argument("plan", plan_id, isinstance(plan_id, str), "a frozen plan or its id")
+        require(isinstance(plan_id, str), "plan", plan_id, "a frozen plan or its id")
         frozen = self.standings.frozen
         found = [one for one in frozen if one.startswith(plan_id)]
         if len(found) != 1 or not plan_id:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankeval._checks import check_argument, count, few
+from rankeval._checks import count, few, require
 from rankeval.contamination.fingerprint import Fingerprint
 from rankeval.contamination.hashing import text_hashes
 from rankeval.contamination.matching import Match
@@ -156,7 +156,7 @@ def exempt(journal: Journal, test: RegisteredCollection | str, queries: Iterable
     """
     check_text("reason", reason, "why the queries are exempted; it goes on record")
     expected = "a list of query ids, or the result of guard.status"
-    check_argument("queries", queries, not isinstance(queries, str), expected)
+    require(not isinstance(queries, str), "queries", queries, expected)
     given = queries if isinstance(queries, Status) else list(queries)
 
     def record(records: Records) -> int:

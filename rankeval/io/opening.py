@@ -40,7 +40,7 @@ from typing import Any, BinaryIO
 
 import pyarrow as pa
 
-from rankeval._checks import check_argument, check_count
+from rankeval._checks import check_count, require
 from rankeval._registry import chosen
 from rankeval.errors import FileFormatError, InvalidInput, LimitExceeded, RankevalError
 
@@ -113,7 +113,7 @@ def limits_of(settings: Iterable[str]) -> Limits:
         name, _, value = setting.partition("=")
         limit = chosen("limit", name, known)
         wanted = f"name=value with a whole number; the names are {', '.join(known)}"
-        check_argument("limit", setting, _DIGITS.fullmatch(value), wanted)
+        require(_DIGITS.fullmatch(value), "limit", setting, wanted)
         given[limit] = int(value)
     return replace(DEFAULT, **given)
 
@@ -289,7 +289,7 @@ def reading(path: str | os.PathLike[str], limits: Limits = DEFAULT) -> Iterator[
         If it exceeds a limit.
     """
     where = as_path(path)
-    check_argument("limits", limits, isinstance(limits, Limits), "Limits, such as rk.Limits(line=10**7)")
+    require(isinstance(limits, Limits), "limits", limits, "Limits, such as rk.Limits(line=10**7)")
     with _open(where, limits) as source:
         before = _size(where)
         try:
@@ -306,7 +306,7 @@ def reading(path: str | os.PathLike[str], limits: Limits = DEFAULT) -> Iterator[
 
 def as_path(path: Any) -> Path:
     """Return the path of a file or folder, given as text or as a path."""
-    check_argument("path", path, isinstance(path, (str, os.PathLike)), "the path of a file, as text")
+    require(isinstance(path, (str, os.PathLike)), "path", path, "the path of a file, as text")
     return Path(path)
 
 

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from rankeval._checks import check_argument
+from rankeval._checks import require
 from rankeval.errors import ConfigError, LedgerError, warn
 
 VARIABLE = "RANKEVAL_LEDGER"
@@ -131,7 +131,7 @@ def ledger_url(spec: str | os.PathLike[str], *, base: Path | None = None) -> str
     LedgerError
         If nothing can be kept there.
     """
-    check_argument("ledger", spec, isinstance(spec, (str, os.PathLike)), "a path or an SQLAlchemy URL")
+    require(isinstance(spec, (str, os.PathLike)), "ledger", spec, "a path or an SQLAlchemy URL")
     text = os.fspath(spec)
     if "://" in text and path_of(text) is None:
         return text

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
-from rankeval._checks import check_argument
+from rankeval._checks import require
 from rankeval.errors import LedgerError, RankevalError
 from rankeval.ledger import discovery
 from rankeval.ledger.arrays import as_file, from_file, named_files, unaltered
@@ -64,7 +64,7 @@ class Ledger:
 
     def __init__(self, url: str, who: str | None = None) -> None:
         fits = who is None or (isinstance(who, str) and who.strip() and who.isprintable())
-        check_argument("who", who, fits, "a name in one line")
+        require(fits, "who", who, "a name in one line")
         self.url = url
         self._named = who
         self._store = store_at(url)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.parallel import Parallel, delayed
 
-from rankeval._checks import check_argument, refuse, whole_number
+from rankeval._checks import refuse, require, whole_number
 from rankeval.collection.convention import Convention
 from rankeval.collection.data import RankingData
 from rankeval.contamination.fingerprint import fingerprint
@@ -253,7 +253,7 @@ def run_folds(
 
 def _parallel(n_jobs: int | None) -> Parallel:
     fits = n_jobs is None or whole_number(n_jobs) is not None  # joblib waits for ever for an array of one number
-    check_argument("n_jobs", n_jobs, fits, "a whole number, or -1 for all cores")
+    require(fits, "n_jobs", n_jobs, "a whole number, or -1 for all cores")
     # scikit-learn's Parallel sends its configuration along, such as the output of transformers.
     try:
         return Parallel(n_jobs=n_jobs, return_as="generator")

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankeval._checks import check_argument, check_share, refuse, shown
+from rankeval._checks import check_share, refuse, shown
 from rankeval.collection.data import RankingData
 from rankeval.collection.rows import check_rows
 from rankeval.errors import InvalidInput
@@ -134,8 +134,8 @@ def dev_test_split(
     >>> split.dev.n_queries, split.test.n_queries
     (21, 9)
     """
-    # The text of another object may be another one in each process.
-    check_argument("salt", salt, isinstance(salt, str | Integral), "text")
+    if not isinstance(salt, str | Integral):  # the text of another object may be another one in each process
+        raise InvalidInput(argument="salt", found=shown(salt), expected="text")
     by_time = times is not None or test_from is not None
     is_mixed = by_time and (times is None or test_from is None or test_size is not None or salt != "")
     refuse(

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from typing import Any, Self
 
-from rankeval._checks import check_argument
+from rankeval._checks import require
 
 Progress = Callable[[int, int], None]
 """Is called with how much is done, and how much there is."""
@@ -32,7 +32,7 @@ class Bar:
 
     def __init__(self, progress: Progress | bool | None, total: int, title: str) -> None:
         fits = progress is None or isinstance(progress, bool) or callable(progress)
-        check_argument("progress", progress, fits, "a function of two numbers, or True for a bar")
+        require(fits, "progress", progress, "a function of two numbers, or True for a bar")
         self.total: int = total
         self.n_done: int = 0
         self._call = progress if callable(progress) else None

@@ -40,7 +40,7 @@ from typing import Any, Literal, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankeval._checks import check_alpha, check_argument, check_count, check_number
+from rankeval._checks import check_alpha, check_count, check_number, require
 from rankeval._registry import chosen
 from rankeval.errors import InvalidInput
 
@@ -226,9 +226,7 @@ class Settings:
         check_alpha(self.alpha)
         object.__setattr__(self, "alpha", float(self.alpha))  # SciPy takes no Fraction
         check_count("n_resamples", self.n_resamples)
-        check_argument(
-            "n_resamples", self.n_resamples, self.n_resamples <= _MOST_RESAMPLES, f"{_MOST_RESAMPLES:,} at most"
-        )
+        require(self.n_resamples <= _MOST_RESAMPLES, "n_resamples", self.n_resamples, f"{_MOST_RESAMPLES:,} at most")
 
     @property
     def confidence_level(self) -> float:
@@ -533,5 +531,5 @@ def seed_of(rng: Any) -> int:
     if isinstance(rng, (int, np.integer)) and not isinstance(rng, bool) and rng >= 0:
         return int(rng)
     expected = "a seed (a whole number, 0 or greater), a Generator or None"
-    check_argument("rng", rng, rng is None or isinstance(rng, np.random.Generator), expected)
+    require(rng is None or isinstance(rng, np.random.Generator), "rng", rng, expected)
     return int(np.random.default_rng(rng).integers(2**31))

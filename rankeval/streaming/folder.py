@@ -24,7 +24,7 @@ from typing import Any
 
 import pyarrow.fs as pafs
 
-from rankeval._checks import check_argument, few
+from rankeval._checks import few, require
 from rankeval.errors import InvalidInput
 from rankeval.evaluation.result import Evaluation
 from rankeval.io.opening import write_atomically
@@ -184,7 +184,7 @@ def opened(scores: Any | None, card: Mapping[str, Any], data: Any = None) -> Ite
 
 def _path_of(scores: Any) -> Path:
     text = os.fspath(scores) if isinstance(scores, (str, os.PathLike)) else scores
-    check_argument("folder", scores, isinstance(text, str) and text and "\0" not in text, "the path of a folder")
+    require(isinstance(text, str) and text and "\0" not in text, "folder", scores, "the path of a folder")
     try:
         return _local(text)
     except (ValueError, RuntimeError) as error:  # the latter of the home of an unknown user
