@@ -7,14 +7,14 @@ from numbers import Integral, Real
 from sys import float_info
 from typing import Any
 
-from rankeval.errors import InvalidInput
+from rankeval.errors import InvalidInput, RankevalError
 
 
-def refuse(*cases: tuple[bool, str], kind: type[InvalidInput] = InvalidInput) -> None:
-    """Raise for the first case that holds: a table of what must not be, and what to say of it."""
-    for wrong, problem in cases:
+def refuse(*cases: tuple[object, str, *tuple[str, ...]], kind: type[RankevalError] = InvalidInput) -> None:
+    """Raise for the first case that holds: a table of what must not be, what to say of it, and perhaps the remedy."""
+    for wrong, problem, *remedy in cases:
         if wrong:
-            raise kind(problem)
+            raise kind(problem, remedy=remedy[0] if remedy else None)
 
 
 def require(holds: object, argument: str, value: Any, expected: str, *, where: str | None = None) -> None:

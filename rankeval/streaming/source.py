@@ -36,7 +36,7 @@ import pyarrow as pa
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
-from rankeval._checks import count, few, said, shown
+from rankeval._checks import count, few, refuse, said, shown
 from rankeval.errors import FileFormatError, InvalidInput, QueryIdError
 from rankeval.io.columns import comparable, without_view
 
@@ -93,15 +93,13 @@ def fragments_of(data: Any) -> list[tuple[ds.Fragment, pa.Schema]]:
     with _said_if_unreadable(data):
         hidden = _hidden_names(data)
     rows = [one for one in hidden if _looks_like_rows(one)]
-    if rows:
-        raise InvalidInput(
-            f"{count(len(rows), 'file')} of {_said(data)} would be passed over: {few(rows)}; a name that begins with _ "
-            "or . is hidden to readers of Parquet",
-            remedy="rename or remove it, or give the files to be read as a list",
-        )
-    if not found:
-        beside = f" (passed over: {', '.join(hidden[:5])})" if hidden else ""
-        raise InvalidInput(f"there is no Parquet file in {_said(data)}{beside}")
+    passed = f"{count(len(rows), 'file')} of {_said(data)} would be passed over: {few(rows)}"
+    why = "a name that begins with _ or . is hidden to readers of Parquet"
+    beside = f" (passed over: {', '.join(hidden[:5])})" if hidden else ""
+    refuse(
+        (rows, f"{passed}; {why}", "rename or remove it, or give the files to be read as a list"),
+        (not found, f"there is no Parquet file in {_said(data)}{beside}"),
+    )
     return found
 
 
