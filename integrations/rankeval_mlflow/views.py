@@ -125,20 +125,6 @@ def comparison_section(comparison: Comparison) -> str:
     return "\n\n".join(table.to_markdown() for table in [shown, *unjudged_tables(comparison)])
 
 
-def rankers_section(rankers: pd.DataFrame, best: str) -> str:
-    """Describe the rankers of an experiment in Markdown: a row each, the best first.
-
-    Parameters
-    ----------
-    rankers : DataFrame
-        A row per ranker.
-    best : str
-        The ranker whose metrics the run has.
-    """
-    caption = f"The rankers, the best first; the metrics of this run are those of {best}."
-    return Table(rankers, caption=caption).to_markdown()
-
-
 def merged(note: str, sections: Mapping[str, str]) -> str:
     """Insert or replace our sections in the description of a run; the text of the user stays.
 

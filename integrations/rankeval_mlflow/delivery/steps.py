@@ -39,7 +39,7 @@ from rankeval.errors import InvalidInput, RankevalWarning
 from rankeval.tracking import TrackedRun
 from rankeval_mlflow import layout
 from rankeval_mlflow.delivery.addresses import bare, now_ms, where_to_look
-from rankeval_mlflow.delivery.connection import ONCE, environment, existing, is_permanent
+from rankeval_mlflow.delivery.connection import existing, made_once
 from rankeval_mlflow.delivery.payload import (
     MLMODEL,
     DatasetUse,
@@ -312,18 +312,8 @@ class Steps:
         ids, mark = self.state[kind], f"{self.upload.id}/{place}"
         marked = f"tags.`{layout.RECORD}` = '{mark}'"
 
-        def once() -> list[Any]:
-            with environment(ONCE, overriding=True):
-                return [make({layout.RECORD: mark})]
-
         there = find(marked) if place in ids or not self.fresh else []
-        if not there:
-            try:
-                there = once()
-            except Exception as error:
-                if is_permanent(error):
-                    raise
-                there = find(marked) or once()
+        there = there or made_once(lambda: make({layout.RECORD: mark}), lambda: find(marked))
         by_id = {str(one.info.run_id if kind == "runs" else one.model_id): one for one in there}
         chosen = ids[place] if ids.get(place) in by_id else next(iter(by_id))
         for other in by_id.keys() - {chosen}:

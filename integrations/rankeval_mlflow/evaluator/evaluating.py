@@ -20,7 +20,7 @@ import numpy as np
 from mlflow.models.evaluation import EvaluationResult
 from mlflow.models.evaluation.artifacts import JsonEvaluationArtifact, ParquetEvaluationArtifact
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field, StrictBool, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, StrictBool, ValidationError, field_validator
 
 from rankeval._checks import few, shown
 from rankeval._registry import unknown
@@ -37,7 +37,7 @@ from rankeval.measures import measures as parse_measures
 from rankeval_mlflow.delivery.addresses import now_ms, store
 from rankeval_mlflow.delivery.payload import Node, Payload, Target, manifest
 from rankeval_mlflow.delivery.sending import deliver
-from rankeval_mlflow.layout import ROLE, checked_role, evaluation_path, manifest_path
+from rankeval_mlflow.layout import ROLE, checked_role, evaluation_path, manifest_path, require
 from rankeval_mlflow.packing.results import described, evaluation_node
 from rankeval_mlflow.recording import hint_at_guard
 
@@ -58,39 +58,43 @@ _UNNAMED = "dataset"
 class Settings(BaseModel):
     """The settings of an evaluation, checked before the model predicts."""
 
-    model_config: ClassVar[ConfigDict] = ConfigDict(extra="forbid", frozen=True, arbitrary_types_allowed=True)
+    model_config: ClassVar[ConfigDict] = ConfigDict(
+        extra="forbid", frozen=True, arbitrary_types_allowed=True, use_attribute_docstrings=True
+    )
 
-    qid: Any = Field(default="qid", description="column or level of the index with the query of each row, or an array")
-    docid: Any = Field(default=None, description="column of the document of each row, or an array")
-    query_weight: Any = Field(
-        default=None, description="weights of the queries: a column, an array, or a mapping by query"
-    )
-    qrels: Any = Field(
-        default=None,
-        description="judgments of a collection, as rankeval.evaluate takes them, instead of targets: for rankings that "
-        "do not hold every judged document; needs docid",
-    )
-    measures: Any = Field(default=DEFAULT_MEASURES, description="measures, as rankeval.evaluate takes them")
-    convention: str | Convention = Field(default="rankeval", description="name of a preset, or a Convention")
-    ties: str | None = Field(default=None, description="single rule that replaces the one of the convention")
-    missing: str | None = Field(default=None, description="as ties")
-    no_relevant: str | None = Field(default=None, description="as ties")
-    judgments: str | None = Field(default=None, description="as ties")
-    guard: Any = Field(
-        default=None,
-        description="a Guard or the place of a ledger whose collections are refused too, beside the "
-        "ledger of the project",
-    )
-    role: str = Field(default="dev", description="role of the data: dev, test or another plain word")
-    data: str | None = Field(default=None, description="name of the data set; by default the name of MLflow's Dataset")
-    name: str | None = Field(
-        default=None, description="name of the system; by default of the logged model, or of the column of predictions"
-    )
-    report: StrictBool = Field(default=True, description="whether the run gets a report in HTML")
-    pass_ids: StrictBool = Field(
-        default=False,
-        description="true: the model gets the columns of qid, docid and query_weight even if its signature lacks them",
-    )
+    qid: Any = "qid"
+    """Column or level of the index with the query of each row, or an array."""
+    docid: Any = None
+    """Column of the document of each row, or an array."""
+    query_weight: Any = None
+    """Weights of the queries: a column, an array, or a mapping by query."""
+    qrels: Any = None
+    """Judgments of a collection, as rankeval.evaluate takes them, instead of targets: for rankings that do not hold
+    every judged document; needs docid."""
+    measures: Any = DEFAULT_MEASURES
+    """Measures, as rankeval.evaluate takes them."""
+    convention: str | Convention = "rankeval"
+    """Name of a preset, or a Convention."""
+    ties: str | None = None
+    """Single rule that replaces the one of the convention."""
+    missing: str | None = None
+    """As ties."""
+    no_relevant: str | None = None
+    """As ties."""
+    judgments: str | None = None
+    """As ties."""
+    guard: Any = None
+    """A Guard or the place of a ledger whose collections are refused too, beside the ledger of the project."""
+    role: str = "dev"
+    """Role of the data: dev, test or another plain word."""
+    data: str | None = None
+    """Name of the data set; by default the name of MLflow's Dataset."""
+    name: str | None = None
+    """Name of the system; by default of the logged model, or of the column of predictions."""
+    report: StrictBool = True
+    """Whether the run gets a report in HTML."""
+    pass_ids: StrictBool = False
+    """Whether the model gets the columns of qid, docid and query_weight even if its signature lacks them."""
 
     @classmethod
     def of(cls, evaluator_config: Mapping[str, Any] | None) -> Settings:
@@ -111,8 +115,7 @@ class Settings(BaseModel):
         given = {} if evaluator_config is None else evaluator_config
         if isinstance(given, Mapping) and set(given) == {NAME}:
             given = given[NAME]
-        if not isinstance(given, Mapping):
-            raise InvalidInput(argument=_CONFIG, found=shown(given), expected="a mapping of keys")
+        require(isinstance(given, Mapping), _CONFIG, given, "a mapping of keys")
         for key in given:
             if key not in cls.model_fields:
                 raise unknown("key of evaluator_config", key, cls.model_fields)
@@ -150,14 +153,11 @@ class Settings(BaseModel):
         if self.guard is None:
             return
         where = self.guard.ledger if isinstance(self.guard, Guard) else self.guard
-        url = discovery.ledger_url(where) if isinstance(where, (str, os.PathLike)) else None
-        expected = "a Guard, or the place of its ledger" if url is None else ""
-        if url is not None and discovery.default_url() is None:
-            expected = f"no ledger, since {discovery.VARIABLE} or pyproject.toml switch ledgers off for this process"
-        elif url is not None and not discovery.may_exist(url):
-            expected = "a ledger that exists"
-        if url is None or expected:
-            raise InvalidInput(where=_CONFIG, argument="guard", found=shown(where), expected=expected)
+        url = discovery.ledger_url(where) if isinstance(where, (str, os.PathLike)) else ""
+        off = f"no ledger, since {discovery.VARIABLE} or pyproject.toml switch ledgers off for this process"
+        require(bool(url), "guard", where, "a Guard, or the place of its ledger", _CONFIG)
+        require(discovery.default_url() is not None, "guard", where, off, _CONFIG)
+        require(discovery.may_exist(url), "guard", where, "a ledger that exists", _CONFIG)
         discovery.watch(url)
 
 
@@ -256,9 +256,8 @@ def _column(features: Any, key: str, given: Any) -> Any:
         return None
     if hasattr(given, "items") and key == "query_weight":
         return given  # by query
-    if not hasattr(given, "__len__") or len(given) != len(features):
-        expected = f"one value for each of {len(features)} rows of data"
-        raise InvalidInput(where=_CONFIG, argument=key, found=shown(given), expected=expected)
+    fits = hasattr(given, "__len__") and len(given) == len(features)
+    require(fits, key, given, f"one value for each of {len(features)} rows of data", _CONFIG)
     check_rows(data=features, **{key: given})
     return given.to_numpy() if hasattr(given, "to_numpy") else given
 

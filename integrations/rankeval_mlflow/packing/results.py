@@ -166,11 +166,14 @@ def evaluation_node(
     label = layout.label_of(role, step)
     data = data or described(evaluation, role)
     values = aggregates(evaluation)
-    limits = intervals(evaluation)
+    limits, keys = intervals(evaluation), keys_of(evaluation)
+    sides = {keys[measure]: zip(layout.INTERVAL_ENDS, pair, strict=True) for measure, pair in limits.items()}
+    ends = {f"{key}{end}": value for key, pair in sides.items() for end, value in pair}
     whole = to_bytes(evaluation)
     scores = Scores(
         role=role,
-        metrics=_metrics(evaluation, values, limits),
+        # MLflow's tables have the order of this mapping. A measure of a user may have the name of an end: it stays.
+        metrics=layout.metrics_of({**values, **ends, **values}),
         dataset_name=data.name,
         dataset_digest=data.digest,
         evaluation_sha256=layout.sha256(whole),
@@ -265,19 +268,6 @@ def fold_node(place: int, values: Mapping[str, float], started_ms: int, params: 
         started_ms=started_ms,
         ended_ms=started_ms + round(1000 * float(values["fit_seconds"] + values["score_seconds"])),
     )
-
-
-def _metrics(
-    evaluation: Evaluation, values: dict[str, float], limits: dict[str, tuple[float, float]]
-) -> dict[str, float]:
-    keys = keys_of(evaluation)
-    ends = {
-        f"{keys[label]}{side}": end
-        for label, pair in limits.items()
-        for side, end in zip(layout.INTERVAL_ENDS, pair, strict=True)
-    }
-    # MLflow's tables have the order of this mapping. A measure of a user may have the name of an end: it stays.
-    return layout.metrics_of({**values, **ends, **values})
 
 
 def _facts(evaluation: Evaluation, data: DatasetUse, values: dict[str, float]) -> dict[str, Any]:
@@ -462,7 +452,7 @@ def _named(
 
 def _tag(key: str, name: str) -> str:
     """Return the name of a tag of a comparison: the plain one for the comparison without a name of its own."""
-    return key if name == "comparison" else f"rankeval.{name}.{key.removeprefix('rankeval.')}"
+    return key if name == _UNNAMED else f"rankeval.{name}.{key.removeprefix('rankeval.')}"
 
 
 def _comparison_facts(comparison: Comparison, held: list[_Held], guard: Mapping[str, str]) -> dict[str, Any]:

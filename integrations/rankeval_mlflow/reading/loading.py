@@ -366,8 +366,7 @@ def load_comparison(name: Any, label: str = "comparison", *, uri: str | None = N
     >>> back.table["difference"].tolist(), list(back.evaluations)
     ([0.25], ['bm25', 'ltr'])
     """
-    if not isinstance(label, str):
-        raise InvalidInput(argument="label", found=shown(label), expected="the name that a comparison was logged under")
+    layout.require(isinstance(label, str), "label", label, "the name that a comparison was logged under")
     with asking(uri, text_of(name)) as client:
         run = resolve(client, name)
         manifest = _holder(client, run, label)
@@ -448,8 +447,8 @@ def compare_runs(
     >>> compare_runs(runs, baseline="bm25").table[["baseline", "system", "difference"]].values.tolist()
     [['bm25', 'ltr', 0.25]]
     """
-    if isinstance(runs, (str, bytes)) or not isinstance(runs, Iterable):
-        raise InvalidInput(argument="runs", found=shown(runs), expected="several runs, each by its id or as a model")
+    are_several = isinstance(runs, Iterable) and not isinstance(runs, (str, bytes))
+    layout.require(are_several, "runs", runs, "several runs, each by its id or as a model")
     given = list(runs)
     spelt = [text_of(one) for one in given]
     with asking(uri, few(spelt)) as client:
