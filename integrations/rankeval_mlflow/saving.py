@@ -51,7 +51,7 @@ import sys
 import tempfile
 import warnings
 import zipfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib.metadata import PackageNotFoundError, packages_distributions, version
 from pathlib import Path
@@ -281,19 +281,10 @@ def _by_skops(estimator: Any) -> tuple[list[str], set[str]] | None:
         skops.io.loads(content, trusted=types)
     except Exception:  # noqa: BLE001 - skops raises whatever the state of a foreign class raises, RecursionError too
         return None
+    modules: list[Any] = []
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
-        return types, set(_modules(json.loads(archive.read("schema.json"))))
-
-
-def _modules(node: Any) -> Iterator[str]:
-    if isinstance(node, dict):
-        if isinstance(node.get("__module__"), str):
-            yield node["__module__"]
-        for part in node.values():
-            yield from _modules(part)
-    elif isinstance(node, list):
-        for part in node:
-            yield from _modules(part)
+        json.loads(archive.read("schema.json"), object_hook=lambda part: modules.append(part.get("__module__")))
+    return types, {module for module in modules if isinstance(module, str)}
 
 
 def _by_cloudpickle(estimator: Any) -> set[str]:
@@ -423,7 +414,8 @@ def saved(ranker: Any, name: str = "ranker", *, X: Any = None) -> SavedModel:
         if few is not None:
             _check(path, sent, scores, ranker)
             _check_gaps(path, sent, scores, ranker, known)
-        files = {file.relative_to(path).as_posix(): file.read_bytes() for file in _files(path)}
+        kept = [file for file in sorted(path.rglob("*")) if file.is_file() and "__pycache__" not in file.parts]
+        files = {file.relative_to(path).as_posix(): file.read_bytes() for file in kept}
     files[MLMODEL] = without_ids(files[MLMODEL])
     return SavedModel(name, files, parameters(ranker), flavor=flavor, model_type=MODEL_TYPE)
 
@@ -446,10 +438,6 @@ def parameters(ranker: Any) -> dict[str, str]:
     return {"estimator": type(inner).__name__} | {
         names[key]: param_text(shown_text(key, value)) for key, value in plain.items()
     }
-
-
-def _files(folder: Path) -> Iterator[Path]:
-    return (file for file in sorted(folder.rglob("*")) if file.is_file() and "__pycache__" not in file.parts)
 
 
 def _write(inner: Any, path: Path, known: Mapping[str, Any], beside: dict[str, Any]) -> str:

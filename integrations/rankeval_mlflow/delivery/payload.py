@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -441,13 +441,26 @@ def checked_manifest(content: bytes, label: str, tags: Mapping[str, str]) -> dic
     TrackingError
         If the manifest was altered.
     """
-    found, expected = sha256(content)[:SHOWN], pieces_of(tags).get(label)
-    if found != expected:
-        raise TrackingError(
-            f"the manifest of {label!r} was altered or replaced (SHA-256 {found} instead of {expected})"
-        )
+    refuse_altered(content, pieces_of(tags).get(label), f"the manifest of {label!r}")
     parsed: dict[str, Any] = json.loads(content)
     return parsed
+
+
+def refuse_altered(content: bytes, expected: str | None, what: str) -> None:
+    """Raise TrackingError if the SHA-256 of some bytes does not begin as expected.
+
+    Parameters
+    ----------
+    content : bytes
+        A file.
+    expected : str or None
+        The SHA-256, or its start.
+    what : str
+        The file in words.
+    """
+    found = sha256(content)
+    if expected is None or not found.startswith(expected):
+        raise TrackingError(f"{what} was altered or replaced (SHA-256 {found[:SHOWN]} instead of {expected})")
 
 
 def is_held(tags: Mapping[str, str], node: Node) -> bool:
@@ -514,19 +527,12 @@ def _refuse_mixed(run: Any, node: Node, role: str, held: str) -> None:
             f"the evaluation of role {role!r} in run {run_id} has {has}, and this one has {this}: MLflow would show "
             f"the metrics of one as those of the other; {remedy}"
         )
-    used = _digests([(tag.key, tag.value) for tag in each.tags] for each in run.inputs.dataset_inputs)
+    inputs = [{tag.key: tag.value for tag in each.tags} for each in run.inputs.dataset_inputs]
+    used = {tags["rankeval.digest"] for tags in inputs if tags.get("rankeval.role") == role}
     given = {use.digest for use in node.datasets if use.role == role}
-    if role in used and not given & used[role]:
+    if used and not given & used:
         raise InvalidInput(
             f"the evaluation of role {role!r} in run {run_id} is on other data "
-            f"({', '.join(map(short_digest, sorted(used[role])))} instead of "
+            f"({', '.join(map(short_digest, sorted(used)))} instead of "
             f"{', '.join(map(short_digest, sorted(given)))}); {remedy}"
         )
-
-
-def _digests(inputs: Iterable[Iterable[tuple[str, str]]]) -> dict[str, set[str]]:
-    found: dict[str, set[str]] = {}
-    for tags in map(dict, inputs):
-        if "rankeval.digest" in tags:
-            found.setdefault(tags.get("rankeval.role", ""), set()).add(tags["rankeval.digest"])
-    return found

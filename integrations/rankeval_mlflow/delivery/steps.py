@@ -25,7 +25,6 @@ import itertools
 import json
 import posixpath
 import tempfile
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,7 +34,7 @@ from mlflow import entities
 from mlflow.exceptions import MlflowException
 
 from rankeval._checks import said
-from rankeval.errors import InvalidInput, RankevalWarning
+from rankeval.errors import InvalidInput, warn
 from rankeval.tracking import TrackedRun
 from rankeval_mlflow import layout
 from rankeval_mlflow.delivery.addresses import bare, now_ms, where_to_look
@@ -107,7 +106,7 @@ def drawn_files(node: Node, attempt: int) -> tuple[dict[str, bytes], list[str]]:
             files = render(rendering.kind, node.files[rendering.source], rendering.options)
         except Exception as error:  # noqa: BLE001 - a drawing library may raise anything, and the scores are safe
             why = f"Not drawn from {rendering.source}: {type(error).__name__}: {said(error)[:200]}."
-            warnings.warn(why, RankevalWarning, stacklevel=2)
+            warn(why)
             failures.append(why)
             continue
         drawn |= {posixpath.join(rendering.into, path): content for path, content in files.items()}

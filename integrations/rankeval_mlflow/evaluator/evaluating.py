@@ -13,14 +13,14 @@ import json
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import mlflow
 import numpy as np
 from mlflow.models.evaluation import EvaluationResult
 from mlflow.models.evaluation.artifacts import JsonEvaluationArtifact, ParquetEvaluationArtifact
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, StrictBool, ValidationError, field_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, StrictBool, ValidationError
 
 from rankeval._checks import few, shown
 from rankeval._registry import unknown
@@ -85,7 +85,7 @@ class Settings(BaseModel):
     """As ties."""
     guard: Any = None
     """A Guard or the place of a ledger whose collections are refused too, beside the ledger of the project."""
-    role: str = "dev"
+    role: Annotated[str, AfterValidator(checked_role)] = "dev"
     """Role of the data: dev, test or another plain word."""
     data: str | None = None
     """Name of the data set; by default the name of MLflow's Dataset."""
@@ -123,24 +123,16 @@ class Settings(BaseModel):
             settings = cls(**given)
         except ValidationError as error:
             raise _refusal(error) from error
-        settings.rules()  # a misspelt name is an error before the model predicts
+        # A misspelt name is an error before the model predicts.
+        parse_measures(
+            settings.measures, rules_of_call(settings.convention, settings.qrels is None, **settings.single_rules)
+        )
         return settings
-
-    @field_validator("role")
-    @classmethod
-    def _plain(cls, role: str) -> str:
-        return checked_role(role)
 
     @property
     def single_rules(self) -> dict[str, str | None]:
         """The rules that replace those of the convention."""
         return {rule: getattr(self, rule) for rule in _RULES}
-
-    def rules(self) -> Convention:
-        """Return the convention in force, and check the measures under it."""
-        rules = rules_of_call(self.convention, self.qrels is None, **self.single_rules)
-        parse_measures(self.measures, rules)
-        return rules
 
     def respect_guard(self) -> None:
         """Look into the ledger that ``guard`` names, too.
@@ -330,8 +322,13 @@ def predicted_scores(model: Any, rows: Rows, column: str | None, *, pass_ids: bo
     """
     features = rows.for_model(_signature(model), pass_ids=pass_ids)
     output = _one_column(model.predict(features), column)
-    index = index_of(output)
-    if index is not None and len(index) == len(features) and not _in_order(index, features):
+    index, ours = index_of(output), index_of(features)
+    counted = range(len(features))
+    if (
+        index is not None
+        and len(index) == len(counted)
+        and not (np.array_equal(index, counted) or (ours is not None and same_rows(index, ours)))
+    ):
         raise InvalidInput(
             f"{_HERE}: the model returned a Series whose index is not that of the data, in the same order; return an "
             "array in the order of the rows"
@@ -363,11 +360,6 @@ def _one_column(output: Any, column: str | None) -> Any:
     if chosen not in names:
         raise unknown("column of the model's output (predictions=)", chosen, names)
     return output[chosen]
-
-
-def _in_order(index: Any, features: Any) -> bool:
-    ours = getattr(features, "index", None)
-    return (ours is not None and same_rows(index, ours)) or bool(np.array_equal(index, np.arange(len(index))))
 
 
 def _checked(values: Any, n_rows: int) -> NDArray[Any]:

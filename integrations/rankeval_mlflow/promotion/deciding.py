@@ -91,7 +91,20 @@ def tested_floors(
     tables = []
     for floor in dict.fromkeys(floors.values()):
         compared = compare(systems, baseline=baseline, by=slices, claim="not_worse", margin=floor, **options)
-        rows = _slice_rows(compared, floor)
+        table = compared.table
+        columns = {
+            "slice": part_of_row(compared),
+            "n_queries": table["n_queries"],
+            "mean_holder": table["mean_baseline"],
+            "mean_candidate": table["mean_system"],
+            "gain": gains(compared),
+            "gain_low": np.where(directions(compared) > 0, table["ci_low"], -table["ci_high"]),
+            "floor": floor,
+            "p_value": table["p_value"],
+            "passes_if_equal": table["detectable_difference"],
+            "passed": compared.shown,
+        }
+        rows = pd.DataFrame(columns)[(table[compared.settings.grouped] != TOGETHER).to_numpy()]
         parts = rows["slice"].tolist()
         named = parts if TOGETHER in floors else [chosen("slice", one, parts) for one in floors if floors[one] == floor]
         tables.append(rows[rows["slice"].isin(named)])
@@ -104,24 +117,6 @@ def tested_floors(
             'those that have a floor, as in floors={"tail": 0.05}'
         )
     return table
-
-
-def _slice_rows(compared: Comparison, floor: float) -> pd.DataFrame:
-    table = compared.table
-    low = np.where(directions(compared) > 0, table["ci_low"], -table["ci_high"])
-    columns = {
-        "slice": part_of_row(compared),
-        "n_queries": table["n_queries"],
-        "mean_holder": table["mean_baseline"],
-        "mean_candidate": table["mean_system"],
-        "gain": gains(compared),
-        "gain_low": low,
-        "floor": floor,
-        "p_value": table["p_value"],
-        "passes_if_equal": table["detectable_difference"],
-        "passed": compared.shown,
-    }
-    return pd.DataFrame(columns)[(table[compared.settings.grouped] != TOGETHER).to_numpy()]
 
 
 @dataclass(frozen=True)

@@ -125,12 +125,6 @@ class Alias:
         with self.asking(f"tag version {number} of {self.model}"):
             self.client.set_model_version_tag(self.model, number, key, value)
 
-    def untag(self, number: str, key: str) -> None:
-        """Delete a tag of a version, if it has it."""
-        with self.asking(f"delete a tag of version {number} of {self.model}"):
-            if key in self.client.get_model_version(self.model, number).tags:
-                self.client.delete_model_version_tag(self.model, number, key)
-
     def move(self, number: str) -> None:
         """Give the alias to a version, whoever has it."""
         with self.asking(f"move the alias {self}"):
@@ -229,7 +223,9 @@ class Alias:
         else:
             self.tag(question.version, rejection, f"rejected against {before} in {run_id}")
             return
-        self.untag(question.version, rejection)
+        with self.asking(f"delete a tag of version {question.version} of {self.model}"):
+            if rejection in self.client.get_model_version(self.model, question.version).tags:
+                self.client.delete_model_version_tag(self.model, question.version, rejection)
 
     def note_outcome(self, run_id: str, outcome: str) -> None:
         """Set the tag of the run that says what became of the alias; warn if that fails: the alias is where it is."""

@@ -32,7 +32,7 @@ from rankeval.evaluation import Evaluation, from_bytes
 from rankeval_mlflow import layout
 from rankeval_mlflow.delivery.addresses import hidden
 from rankeval_mlflow.delivery.connection import reason
-from rankeval_mlflow.delivery.payload import checked_manifest, pieces_by_role, pieces_of
+from rankeval_mlflow.delivery.payload import checked_manifest, pieces_by_role, pieces_of, refuse_altered
 from rankeval_mlflow.packing.results import CLOSE, aggregates
 from rankeval_mlflow.reading.listing import PAGE
 from rankeval_mlflow.reading.resolving import (
@@ -126,11 +126,7 @@ def checked_file(client: Any, run: Any, manifest: dict[str, Any], path: str, wha
         If it was altered, or the store cannot be reached.
     """
     content = artifact(client, run, path)
-    found, expected = layout.sha256(content), manifest["files"][path]
-    if found != expected:
-        raise TrackingError(
-            f"{what} in run {run.info.run_id} was altered or replaced (SHA-256 {found[:12]} instead of {expected[:12]})"
-        )
+    refuse_altered(content, manifest["files"][path], f"{what} in run {run.info.run_id}")
     return content
 
 
