@@ -247,7 +247,7 @@ def test_the_doctor_names_the_ledger_its_head_and_its_faults(rankeval, monkeypat
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["register", "p", "x"], "name the test collection: judgments (--qrels) or rows with labels (--data)"),
+        (["register", "p", "x"], "name the test collection: judgments (--qrels) or rows (--data)"),
         (["register", "p", "x", "--qrels", "qrels.txt", "--data", "rows.csv"], "name the test collection"),
         (["register", "p", "x", "--qrels", "qrels.txt", "--qid", "query"], "--qid name columns of --data"),
         (["register", "p", "x", "--data", "rows.csv", "--qid", "query"], "a table needs --qid and --label"),
@@ -281,10 +281,10 @@ def test_bad_use_is_one_line_on_stderr_and_exit_code_2(rankeval, arguments, said
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("1.0\nx\n", "scores.txt, line 2: expected a score, found 'x'"),
+        ("1.0\nx\n", "scores.txt, line 2: expected a finite number, found 'x'"),
         ("1.0\n2.0\n", "'a': has 2 scores for 200 rows"),
         ("doc,value\nd1,1\n", "expected one score a line, or a table with a column 'score'; found the columns"),
-        ("doc,score\nd1,x\n", "line 2: expected a score, found 'x'"),
+        ("doc,score\nd1,x\n", "line 2: expected a finite number, found 'x'"),
     ],
 )
 def test_a_file_of_scores_that_is_none_is_refused_with_its_place(rankeval, text, said):

@@ -17,7 +17,7 @@ import typer
 
 from rankeval import errors
 from rankeval import tracking as hosts
-from rankeval._checks import count
+from rankeval._checks import count, refuse
 from rankeval.cli.guard import guard_app
 from rankeval.cli.net import OwnAnswers, caught
 from rankeval.cli.options import (
@@ -51,9 +51,6 @@ SAID = ("name", "kind", "words", "title", "two_sided", "one_sided", "note")
 RATES = ("name", "test", "world", "n", "comparisons", "sides", "quantity", "rate", "standard_error", "replications")
 DISTRIBUTION = "rankeval-mlflow"
 SHOWN_VERSIONS = ("numpy", "scipy", "pandas", "pyarrow", "scikit-learn", "mlflow", "lightgbm", "xgboost", "catboost")
-
-Files = Annotated[list[Path], typer.Argument(metavar="TABLE|QRELS RUN", help="A table, or judgments and a run.")]
-Runs = Annotated[list[Path], typer.Argument(metavar="RUN...", help="Rankings, one file each.")]
 
 
 class _WithHosts(OwnAnswers):
@@ -104,18 +101,9 @@ def _options(
 
 
 @app.command()
-@options("settings check keys output verbose", output=KeysFormat.text)
+@options("CONFIG settings check keys output verbose", output=KeysFormat.text)
 def run(
-    config: Annotated[
-        str | None,
-        typer.Argument(metavar="CONFIG", help="An experiment file, or a shipped one by name: quickstart, letor."),
-    ] = None,
-    *,
-    settings: list[str] | None,
-    check: bool,
-    keys: bool,
-    output: KeysFormat,
-    verbose: bool,
+    *, config: str | None, settings: list[str] | None, check: bool, keys: bool, output: KeysFormat, verbose: bool
 ) -> None:
     """Run an experiment: tune on the training part, freeze, open the test part once, compare, report, log.
 
@@ -158,8 +146,8 @@ def run(
 
 
 @app.command()
-@options("qid relevance score features into")
-def init(files: Files, **given: Any) -> None:
+@options("FILES qid relevance score features into")
+def init(*, files: list[Path], **given: Any) -> None:
     """Write the first files for your data: an experiment, a relevance test with its baseline, a workflow of CI.
 
     A table is Parquet, CSV, TSV, LETOR or a folder of LETOR. Its columns are guessed by names and contents, and the
@@ -174,26 +162,20 @@ def init(files: Files, **given: Any) -> None:
 
 
 @app.command("tests")
-@options("output")
-def list_declared(
-    name: Annotated[
-        str | None, typer.Argument(help="A part of a name or of its words: print all that was measured of these.")
-    ] = None,
-    *,
-    output: Format,
-) -> None:
-    """List the significance tests, corrections and claims with their measured error rates."""
+@options("WORDS output")
+def list_declared(*, words: str | None, output: Format) -> None:
+    """List the significance tests, corrections and claims; with NAME, also the measured error rates of those found."""
     from rankeval.significance.catalogue import list_tests, rates_found
 
-    listed = list_tests(name).reset_index()
+    listed = list_tests(words).reset_index()
     if output is not Format.table:
-        print_frame(listed if name is None else rates_found(name), output)
-    elif name is None:
+        print_frame(listed if words is None else rates_found(words), output)
+    elif words is None:
         print_frame(listed[["name", "kind", "words", "title"]], Format.table)
     else:
         for row in listed.to_dict("records"):
             tell("\n".join(f"{topic:<10} {row[topic]}" for topic in SAID if row[topic]) + "\n")
-        if len(found := rates_found(name)):
+        if len(found := rates_found(words)):
             print_frame(found[[*RATES]], Format.table)
 
 
@@ -225,27 +207,14 @@ def doctor() -> None:
 
 @app.command()
 @options(
-    "docid query_weight columns measures convention per_query level depth collection_size ties missing no_relevant "
-    "score_dtype memory n_jobs folder output"
+    "DATA qid relevance score docid query_weight columns measures convention per_query level depth collection_size "
+    "ties missing no_relevant score_dtype memory n_jobs folder output",
+    qid=...,
+    relevance=...,
+    score=...,
 )
 def evaluate_dataset(
-    data: Annotated[
-        str,
-        typer.Argument(
-            metavar="DATA",
-            help="A Parquet data set of scored rows: a file, a folder or a URL (s3://...). It may be larger than "
-            "memory.",
-        ),
-    ],
-    qid: Annotated[str, typer.Option(metavar="COLUMN", help="The column of the query.")],
-    relevance: Annotated[str, typer.Option(metavar="COLUMN", help="The column of the relevance.")],
-    score: Annotated[str, typer.Option(metavar="COLUMN", help="The column of the score.")],
-    *,
-    measures: list[str],
-    collection_size: int | None,
-    per_query: bool,
-    output: Format,
-    **given: Any,
+    *, data: str, measures: list[str], collection_size: int | None, per_query: bool, output: Format, **given: Any
 ) -> None:
     """Score the rows of a Parquet data set."""
     from rankeval.streaming import evaluate_dataset as evaluate
@@ -257,7 +226,7 @@ def evaluate_dataset(
     with show_progress() as show:
         shown = None if show is None else lambda done, total: show(done, total, f"{done:,} of {total:,} rows")
         given |= {"measures": measures, "convention": rules, "name": name, "progress": shown}
-        found = evaluate(data, qid=qid, relevance=relevance, score=score, **given)
+        found = evaluate(data, **given)
     print_scores({name: found}, output, per_query=per_query)
 
 
@@ -269,18 +238,16 @@ def _declared_formats() -> Iterator[str]:
 
 @app.command(cls=ending_with(_declared_formats))
 @options(
-    "measures convention per_query no_summary complete level depth judged_only collection_size zscores ties missing "
-    "no_relevant score_dtype qrels_format limit output",
+    "QRELS RUNS measures convention per_query no_summary complete level depth judged_only collection_size zscores ties "
+    "missing no_relevant score_dtype qrels_format limit output",
     measures=None,
     convention=None,
     output=EvaluationFormat.table,
 )
 def evaluate(
-    qrels: Annotated[
-        Path, typer.Argument(metavar="QRELS", help="Judgments in any of the formats below (-R), also .gz and .zst.")
-    ],
-    runs: Runs,
     *,
+    qrels: Path,
+    runs: list[Path],
     measures: list[str] | None,
     convention: str | None,
     per_query: bool,
@@ -302,11 +269,15 @@ def evaluate(
     limits = limits_of(limit or ())
     is_trec = output is EvaluationFormat.trec
     preset = get_convention(convention or ("trec_eval-9.0.8" if is_trec else "rankeval"))
-    if given["complete"] and given["missing"] not in (None, counted_with_c(preset)):
-        raise errors.InvalidInput(
-            f"-c is --missing {counted_with_c(preset)} with {preset.name}, not --missing {given['missing']}: give one "
-            "of them"
-        )
+    missing, rule = given["missing"], counted_with_c(preset)
+    with_c = f"-c is --missing {rule} with {preset.name}, not --missing {missing}: give one of them"
+    refuse(
+        (given["complete"] and missing not in (None, rule), with_c),
+        (
+            not is_trec and (no_summary or zscores is not None),
+            "-n and -Z change what --format trec prints, and no other",
+        ),
+    )
     rules = _rules({"convention": preset, **given}, collection_size=collection_size)
     if is_trec:
         judgments = Qrels.read(qrels, qrels_format, limits=limits)
@@ -316,8 +287,6 @@ def evaluate(
             ranking = Run.read(path, limits=limits)
             sys.stdout.write(trec_text(judgments, ranking, measures=measures or ["official"], convention=rules, **how))
         return
-    if no_summary or zscores is not None:
-        raise errors.InvalidInput("-n and -Z change what trec_eval prints: they go with --format trec")
     wanted = [sized(spec, collection_size) for spec in measures or DEFAULT_MEASURES]
     evaluations = _evaluations(qrels, runs, wanted, rules, limits, qrels_format)
     print_scores(evaluations, Format(output.value), per_query=per_query)
@@ -325,17 +294,11 @@ def evaluate(
 
 @app.command(cls=ending_with(_declared_tests))
 @options(
-    "measures convention ties missing no_relevant baseline test correction claim margin family alpha unjudged "
-    "n_resamples rng limit output"
+    "QRELS RUNS measures convention ties missing no_relevant baseline test correction claim margin family alpha "
+    "unjudged n_resamples rng limit output"
 )
 def compare(
-    qrels: Annotated[Path, typer.Argument(metavar="QRELS", help="Judgments.")],
-    runs: Annotated[list[Path], typer.Argument(help="Two rankings or more, one file each.", metavar="RUN RUN...")],
-    *,
-    measures: list[str],
-    limit: list[str] | None,
-    output: Format,
-    **given: Any,
+    *, qrels: Path, runs: list[Path], measures: list[str], limit: list[str] | None, output: Format, **given: Any
 ) -> None:
     """Compare rankings query by query: intervals, p-values, effect sizes.
 
@@ -362,23 +325,17 @@ def _rules(given: dict[str, Any], *, collection_size: int | None = None) -> Conv
 
 
 @app.command("measures")
-@options("output", output=ListFormat.table)
-def list_all(
-    name: Annotated[
-        str | None, typer.Argument(help="A part of a name, title or name in another tool; all measures if not given.")
-    ] = None,
-    *,
-    output: ListFormat,
-) -> None:
+@options("WORDS output", output=ListFormat.table)
+def list_all(*, words: str | None, output: ListFormat) -> None:
     """List the measures with their parameters."""
     from rankeval.measures import list_measures, measures_markdown
 
     if output is ListFormat.markdown:
-        if name is not None:
+        if words is not None:
             raise errors.InvalidInput("--format markdown prints the page of all measures: leave out the name")
         typer.echo(measures_markdown(), nl=False)
         return
-    frame = list_measures(name).rename_axis("name").reset_index()
+    frame = list_measures(words).rename_axis("name").reset_index()
     if output is ListFormat.table:
         short = frame[["name", "title", "parameters", "aggregate"]]
         frame = short.assign(ties=frame["ties"].where(frame["ties"] == "exact", "exact or drawn"))

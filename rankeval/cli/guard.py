@@ -14,12 +14,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from rankeval import errors
-from rankeval._checks import count, few, unique_keys
+from rankeval._checks import count, few, refuse, unique_keys
 from rankeval.cli.net import OwnAnswers, steps
 from rankeval.cli.options import COLLECTION, Format, ending_with, options
 from rankeval.cli.output import print_comparison, print_frame, print_rows, say, tell
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from rankeval.collection.data import RankingData
     from rankeval.guard import Guard
     from rankeval.guard.collection import RegisteredCollection
-    from rankeval.guard.releasing import Status
     from rankeval.io.opening import Limits
     from rankeval.ledger.entry import Entry
 
@@ -38,18 +37,6 @@ guard_app: typer.Typer = typer.Typer(
     no_args_is_help=True,
     help="Keep a test collection out of tuning: register it, freeze systems, open them once.",
 )
-
-Project = Annotated[str, typer.Argument(help="The guard's project.")]
-Test = Annotated[str, typer.Argument(metavar="TEST", help="Name of the registered collection.")]
-Reason = Annotated[str, typer.Argument(help="The reason, which goes on record.")]
-Systems = Annotated[
-    list[str],
-    typer.Argument(
-        metavar="NAME=PATH...",
-        help="Systems: runs for judgments; for rows a file with one score a line, or a table with a column score.",
-    ),
-]
-
 
 _SCORE = "score"
 """The column of a table of scores, as in the predictions of an experiment."""
@@ -104,15 +91,18 @@ class CollectionFiles:
         InvalidInput
             If the options name no collection or two, or a file cannot be read.
         """
-        if (self.qrels is None) == (self.data is None):
-            raise errors.InvalidInput("name the test collection: judgments (--qrels) or rows with labels (--data)")
+        judged, n_named = self.qrels is not None, (self.qid is not None) + (self.label is not None)
+        columns, of_table = self._given("qid label docid features part"), self._given("docid part input_format")
+        both = "--qid and --label, the columns of the query and of the relevance"
+        refuse(
+            (judged == (self.data is not None), "name the test collection: judgments (--qrels) or rows (--data)"),
+            (not judged and self.texts is not None, "--texts goes with --qrels"),
+            (judged and columns != "", f"{columns} name columns of --data: leave them out with --qrels"),
+            (not judged and n_named == 0 and of_table != "", f"{of_table} need {both}"),
+            (not judged and n_named == 1, f"a table needs {both}"),
+        )
         if self.qrels is None:
-            if self.texts is not None:
-                raise errors.InvalidInput("--texts goes with --qrels")
             return {"X": self._rows(self.data or Path())}
-        of_table = {"--qid": self.qid, "--label": self.label, "--docid": self.docid, "--feature": self.features}
-        if unread := [option for option, given in (*of_table.items(), ("--part", self.part)) if given]:
-            raise errors.InvalidInput(f"{', '.join(unread)} name columns of --data: leave them out with --qrels")
         from rankeval.collection.qrels import Qrels
 
         texts = None if self.texts is None else _texts(self.texts, self.limits)
@@ -144,20 +134,16 @@ class CollectionFiles:
             found[name] = Run.read(path, limits=self.limits) if by_judgments else _scores(Path(path), self.limits)
         return found
 
+    def _given(self, names: str) -> str:
+        return ", ".join(f"--{name.replace('_', '-')}" for name in names.split() if getattr(self, name))
+
     def _rows(self, path: Path) -> RankingData:
         from rankeval import datasets
 
-        if self.qid is None and self.label is None:
-            if unread := [
-                f"--{name.replace('_', '-')}" for name in ("docid", "part", "input_format") if getattr(self, name)
-            ]:
-                raise errors.InvalidInput(f"{', '.join(unread)} need --qid and --label, the columns of a table")
+        if self.qid is None:
             if not path.is_dir():
                 return datasets.load_letor(path, limits=self.limits)
-            parts = datasets.load_letor_parts(path, limits=self.limits)
-            return _test_part(parts, str(path))
-        if self.qid is None or self.label is None:
-            raise errors.InvalidInput("a table needs --qid and --label, the columns of the query and of the relevance")
+            return _test_part(datasets.load_letor_parts(path, limits=self.limits), str(path))
         columns: dict[str, Any] = {"qid": self.qid, "label": self.label, "docid": self.docid, "limits": self.limits}
         columns |= {"features": self.features or None, "format": self.input_format}
         if self.part is None:
@@ -174,14 +160,8 @@ def _declared_checks() -> Iterator[str]:
 
 
 @guard_app.command(cls=ending_with(_declared_checks))
-@options(f"supersedes effect sd ledger {COLLECTION}")
-def register(
-    project: Project,
-    name: Annotated[str, typer.Argument(help="A name for the collection.")],
-    *,
-    ledger: str | None,
-    **given: Any,
-) -> None:
+@options(f"PROJECT NAME supersedes effect sd ledger {COLLECTION}")
+def register(*, project: str, name: str, ledger: str | None, **given: Any) -> None:
     """Register a test collection: from now on it is refused for tuning.
 
     These checks are made:
@@ -200,9 +180,12 @@ def register(
 
 
 @guard_app.command()
-@options(f"baseline measure secondary convention claim margin fresh alpha n_resamples rng ledger {COLLECTION}")
+@options(
+    "PROJECT TEST SYSTEMS baseline measure secondary convention claim margin fresh alpha n_resamples rng ledger "
+    f"{COLLECTION}"
+)
 def freeze(
-    project: Project, test: Test, systems: Systems, *, secondary: list[str] | None, ledger: str | None, **given: Any
+    *, project: str, test: str, systems: list[str], secondary: list[str] | None, ledger: str | None, **given: Any
 ) -> None:
     """Fix systems and test before any score is seen, and print the id of the plan, alone on stdout."""
     guard, files = guard_of(project, ledger), CollectionFiles.taken(given)
@@ -214,15 +197,8 @@ def freeze(
 
 
 @guard_app.command("open")
-@options(f"ledger output {COLLECTION}")
-def open_plan(
-    project: Project,
-    plan: Annotated[str, typer.Argument(metavar="PLAN_ID", help="The id that freeze printed, or its beginning.")],
-    *,
-    ledger: str | None,
-    output: Format,
-    **given: Any,
-) -> None:
+@options(f"PROJECT PLAN ledger output {COLLECTION}")
+def open_plan(*, project: str, plan: str, ledger: str | None, output: Format, **given: Any) -> None:
     """Score all systems of a plan at once, record the looks, and print the comparison."""
     guard = guard_of(project, ledger)
     frozen = guard.plan(plan)
@@ -231,18 +207,9 @@ def open_plan(
 
 
 @guard_app.command()
-@options("everybody ledger output")
-def looks(
-    project: Project,
-    test: Annotated[
-        str | None, typer.Argument(metavar="TEST", help="Name of a registered collection; all of the project if none.")
-    ] = None,
-    *,
-    everybody: bool,
-    ledger: str | None,
-    output: Format,
-) -> None:
-    """List the looks at a registered collection, or of a project."""
+@options("PROJECT TEST everybody ledger output", test=None)
+def looks(*, project: str, test: str | None, everybody: bool, ledger: str | None, output: Format) -> None:
+    """List the looks at a registered collection, or without TEST at all collections of a project."""
     frame = guard_of(project, ledger).looks(test, projects="all" if everybody else "own")
     elsewhere = 0 if everybody else frame.attrs["elsewhere"]
     print_frame(frame.drop(columns="output") if output is Format.table else frame, output)
@@ -253,11 +220,16 @@ def looks(
 
 
 @guard_app.command()
-@options(f"ledger output {COLLECTION}")
-def status(project: Project, *, ledger: str | None, output: Format, **given: Any) -> None:
+@options(f"PROJECT ledger output {COLLECTION}")
+def status(*, project: str, ledger: str | None, output: Format, **given: Any) -> None:
     """Say whether some data would be refused, why, and which of its queries are registered; exit with 1 if refused."""
     found = guard_of(project, ledger).status(**CollectionFiles.taken(given).load())
-    _tell_status(found, output)
+    if output is Format.table:
+        tell(found.words)
+    else:
+        fields = {one.name: getattr(found, one.name) for one in dataclasses.fields(found) if one.repr}
+        fields["queries"] = found.queries if output is Format.json else " ".join(map(str, found.queries))
+        print_rows(list(fields), [list(fields.values())], output)
     if found.refused and found.project is not None and found.collection is not None:
         say(steps(found.project, found.collection, ledger))
     if found.refused:
@@ -265,17 +237,12 @@ def status(project: Project, *, ledger: str | None, output: Format, **given: Any
 
 
 @guard_app.command()
-@options(f"baseline budget measure claim margin alpha convention name ledger {COLLECTION}", claim="better")
+@options(
+    f"PROJECT TEST CANDIDATE baseline budget measure claim margin alpha convention name ledger {COLLECTION}",
+    claim="better",
+)
 def gate(
-    project: Project,
-    test: Test,
-    candidate: Annotated[
-        str | None, typer.Argument(metavar="NAME=PATH", help="The candidate; without one, the gate is declared only.")
-    ] = None,
-    *,
-    baseline: str | None,
-    ledger: str | None,
-    **given: Any,
+    *, project: str, test: str, candidate: str | None, baseline: str | None, ledger: str | None, **given: Any
 ) -> None:
     """Accept or reject one candidate after the other within a budget; exit with 1 if it is rejected.
 
@@ -306,9 +273,9 @@ def checks(*, output: Format) -> None:
 
 
 @guard_app.command()
-@options("ledger head report other")
+@options("PROJECT ledger head report other")
 def verify(
-    project: Project, *, ledger: str | None, head: list[str] | None, report: list[Path] | None, other: str | None
+    *, project: str, ledger: str | None, head: list[str] | None, report: list[Path] | None, other: str | None
 ) -> None:
     """Check that no entry of the ledger was altered, and that none is missing; exit with 1 otherwise."""
     from rankeval.ledger import discovery
@@ -334,13 +301,8 @@ def verify(
 
 
 @guard_app.command()
-@options("ledger")
-def merge(
-    project: Project,
-    other: Annotated[str, typer.Argument(help="Folder, file or SQLAlchemy URL of the other ledger.")],
-    *,
-    ledger: str | None,
-) -> None:
+@options("PROJECT OTHER ledger")
+def merge(*, project: str, other: str, ledger: str | None) -> None:
     """Add all entries of another ledger to this one; nothing is lost, and the other one stays as it is."""
     guard = guard_of(project, ledger)
     added = guard.merge(other)
@@ -348,38 +310,28 @@ def merge(
 
 
 @guard_app.command()
-@options("ledger")
-def export(
-    project: Project,
-    target: Annotated[str, typer.Argument(help="Folder, file or SQLAlchemy URL of a ledger, which may be new.")],
-    *,
-    ledger: str | None,
-) -> None:
+@options("PROJECT TARGET ledger")
+def export(*, project: str, target: str, ledger: str | None) -> None:
     """Add all entries of the ledger to another one: from a folder to a database, or back."""
     guard = guard_of(project, ledger)
     tell(f"{count(guard.export(target), 'entry')} added to {target}; head {guard.head}")
 
 
 @guard_app.command()
-@options(f"query ledger {COLLECTION}")
-def exempt(
-    project: Project,
-    test: Annotated[str, typer.Argument(metavar="TEST", help="Its name; PROJECT/NAME if of another project.")],
-    reason: Reason,
-    *,
-    query: list[str] | None,
-    ledger: str | None,
-    **given: Any,
-) -> None:
-    """Release some queries of a collection: those given by --query, or those found in some data."""
+@options(f"PROJECT TEST REASON query ledger {COLLECTION}")
+def exempt(*, project: str, test: str, reason: str, query: list[str] | None, ledger: str | None, **given: Any) -> None:
+    """Release some queries of a collection: those given by --query, or those found in some data.
+
+    A collection of another project is PROJECT/NAME.
+    """
     guard = guard_of(project, ledger)
     released = guard.exempt(test, query or guard.status(**CollectionFiles.taken(given).load()), reason)
     tell(f"{count(released, 'query')} of {test} exempted; ledger {guard.ledger}, head {guard.head}")
 
 
 @guard_app.command()
-@options("ledger")
-def retire(project: Project, test: Test, reason: Reason, *, ledger: str | None) -> None:
+@options("PROJECT TEST REASON ledger")
+def retire(*, project: str, test: str, reason: str, ledger: str | None) -> None:
     """Give a test collection up for good: its content may be fitted on from now on."""
     guard = guard_of(project, ledger)
     guard.retire(test, reason)
@@ -400,18 +352,6 @@ def entries_of(ledger: str | None) -> tuple[Entry, ...]:
 
     url = discovery.default_url() if ledger is None else discovery.ledger_url(ledger)
     return Ledger(url).read().entries if url else ()
-
-
-def _tell_status(found: Status, output: Format) -> None:
-    if output is Format.table:
-        tell(found.words)
-        return
-    fields = {one.name: getattr(found, one.name) for one in dataclasses.fields(found) if one.repr}
-    if output is Format.json:
-        typer.echo(json.dumps([fields], indent=1, default=str))
-    else:
-        fields["queries"] = " ".join(map(str, found.queries))
-        print_rows(list(fields), [list(fields.values())], output)
 
 
 def _registered_digests(project: str, name: str, ledger: str | None) -> set[str]:
@@ -449,32 +389,28 @@ def _texts(path: Path, limits: Limits) -> dict[str, str]:
 
     found = {}
     for number, line in enumerate(read_text(path, limits).decode().splitlines(), start=1):
-        name, tab, text = _of_beir(line) if line.startswith("{") else line.partition("\t")
-        if not (name and tab):
-            raise errors.FileFormatError(
-                f"{path}, line {number}: expected a query, a tab and its text, found {line[:80]!r}"
-            )
+        try:
+            if line.startswith("{"):
+                row = json.loads(line, object_pairs_hook=unique_keys)
+                name, text = str(row["_id"]), str(row["text"])
+            else:
+                name, text = line.split("\t", 1)
+        except (ValueError, KeyError, TypeError, RecursionError) as error:  # no tab; no JSON, or none of BEIR's
+            problem = f"expected a query, a tab and its text, found {line[:80]!r}"
+            raise errors.FileFormatError(problem, where=f"{path}, line {number}") from error
         found[name] = text
     return found
 
 
-def _of_beir(line: str) -> tuple[str, str, str]:
-    try:
-        row = json.loads(line, object_pairs_hook=unique_keys)
-        return str(row["_id"]), "\t", str(row["text"])
-    except (ValueError, KeyError, TypeError, RecursionError):  # of no JSON, no object, or one without these
-        return "", "", ""
-
-
 def _scores(path: Path, limits: Limits) -> list[float]:
     """Read the scores of rows in their order: one number a line, or the column ``score`` of a table."""
-    from rankeval.io.opening import read_bytes, read_text, reading
+    from rankeval.io.opening import NUMBER, number_of, read_bytes, read_text, reading
     from rankeval.io.tables import open_table
 
     first = read_bytes(path, limits)[:1024].partition(b"\n")[0]
-    if _number(first.decode(errors="replace")) is not None:
+    if NUMBER.fullmatch(first.decode(errors="replace").strip()):
         lines = read_text(path, limits).decode().splitlines()
-        return [_checked(line, f"{path}, line {number}") for number, line in enumerate(lines, start=1)]
+        return [number_of(line.strip(), f"{path}, line {number}") for number, line in enumerate(lines, start=1)]
     with reading(path, limits) as file:
         source = open_table(file, str(path), None, limits)
         if _SCORE not in source.kinds:
@@ -483,18 +419,4 @@ def _scores(path: Path, limits: Limits) -> list[float]:
                 f"{', '.join(map(repr, source.kinds))}"
             )
         column = source.columns([_SCORE]).column(_SCORE).to_pylist()
-    return [_checked(value, f"{path}, {source.place(row)}") for row, value in enumerate(column)]
-
-
-def _checked(value: Any, where: str) -> float:
-    found = _number(value)
-    if found is None:
-        raise errors.FileFormatError(f"expected a score, found {str(value)[:80]!r}", where=where)
-    return found
-
-
-def _number(value: Any) -> float | None:
-    try:
-        return float(value)
-    except (TypeError, ValueError):
-        return None
+    return [number_of(str(value).strip(), f"{path}, {source.place(row)}") for row, value in enumerate(column)]

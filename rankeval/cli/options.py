@@ -1,4 +1,4 @@
-"""The options of all commands: one table, so that an option means the same and has the same default everywhere.
+"""The arguments and options of all commands: one table, so that each means the same everywhere.
 
 An option has the name of the argument of Python that it becomes, also where its flag is another word (``rng`` is
 ``--seed``). So a command hands its options on as they are, and `in_options` finds the option that an error is about by
@@ -50,9 +50,26 @@ TEXT, TEXTS, FILE = str | None, list[str] | None, Path | None
 DEFAULT_MEASURES = ["nDCG@10", "AP", "RR"]
 COLLECTION = "qrels texts data qid label docid features part input_format limit"
 """Options that name a test collection: see `guard.CollectionFiles`."""
+_SYSTEMS = "Systems: runs for judgments; for rows a file with one score a line, or a table with a column score."
 
-# name: (type, default, help, flags); the flag is the name if none is given.
+# name: (type, default, help, flags); the flag is the name if none is given. In capitals: an argument, by its position,
+# with the default ... if it must be given, and with the word for it in place of the flags.
 OPTIONS: dict[str, tuple[Any, ...]] = {
+    "CONFIG": (TEXT, None, "An experiment file, or a shipped one by name: quickstart, letor."),
+    "FILES": (list[Path], ..., "A table, or judgments and a run.", "TABLE|QRELS RUN"),
+    "QRELS": (Path, ..., "Judgments in any format that rankeval evaluate lists, also .gz and .zst."),
+    "RUNS": (list[Path], ..., "Rankings, one file each.", "RUN..."),
+    "DATA": (str, ..., "A Parquet data set of scored rows: a file, a folder or a URL (s3://...), of any size."),
+    "WORDS": (TEXT, None, "A part of a name, a title or a name in another tool; all if not given.", "NAME"),
+    "PROJECT": (str, ..., "The guard's project."),
+    "NAME": (str, ..., "A name for the collection."),
+    "TEST": (str, ..., "Name of the registered collection."),
+    "REASON": (str, ..., "The reason, which goes on record."),
+    "SYSTEMS": (list[str], ..., _SYSTEMS, "NAME=PATH..."),
+    "CANDIDATE": (TEXT, None, "The candidate; without one, the gate is declared only.", "NAME=PATH"),
+    "PLAN": (str, ..., "The id that freeze printed, or its beginning.", "PLAN_ID"),
+    "OTHER": (str, ..., "Folder, file or SQLAlchemy URL of the other ledger."),
+    "TARGET": (str, ..., "Folder, file or SQLAlchemy URL of a ledger, which may be new."),
     "measures": (list[str], DEFAULT_MEASURES, "A measure, such as nDCG@10; several times.", "--measure -m"),
     "measure": (str, "nDCG@10", "The measure that decides.", "--measure -m"),
     "secondary": (TEXTS, None, "A measure to show besides; several times."),
@@ -122,7 +139,7 @@ OPTIONS: dict[str, tuple[Any, ...]] = {
     "output": (Format, Format.table, "How to print it.", "--format"),
     "verbose": (bool, False, "Print the whole comparison too, and the digests of plan and ledger.", "--verbose"),
 }
-_METAVARS = {"limit": "NAME=VALUE", "part": "COLUMN[=VALUE]", "settings": "KEY=VALUE", "query_weight": "COLUMN"}
+_METAVARS = {"limit": "NAME=VALUE", "part": "COLUMN[=VALUE]", "settings": "KEY=VALUE"}
 
 _REMEDIES = {
     "depth": "choose --ties docid or --ties stable with it",
@@ -136,14 +153,16 @@ _REMEDIES = {
 
 
 def options(names: str, **changed: Any) -> Callable[[_Command], _Command]:
-    """Give a command options of the table, after its own parameters that are annotated for Typer.
+    """Give a command arguments and options of the table, after its own parameters that are annotated for Typer.
 
     Parameters
     ----------
     names : str
-        The options in the order of the help. The command takes them as keywords.
+        The arguments, in capitals, and the options, in the order of the help. The command takes them as keywords, in
+        small letters.
     **changed
-        Other defaults, by option; the type of an enumeration is that of its default.
+        Other defaults, by keyword; ``...`` for an option that must be given. The type of an enumeration is that of its
+        default.
     """
 
     def given(command: _Command) -> _Command:
@@ -159,13 +178,19 @@ def options(names: str, **changed: Any) -> Callable[[_Command], _Command]:
 
 
 def _parameter(name: str, changed: Mapping[str, Any]) -> inspect.Parameter:
-    kind, default, said, *flags = OPTIONS[name]
-    default = changed.get(name, default)
+    kind, default, said, *words = OPTIONS[name]
+    keyword = name.lower()
+    default = changed.get(keyword, default)
     if isinstance(default, StrEnum):
         kind = type(default)
-    option = typer.Option(*"".join(flags).split(), help=said, metavar=_METAVARS.get(name))
-    typed = Annotated[kind if default is not None else kind | None, option]  # type: ignore[valid-type] # made for Typer
-    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=typed)
+    made = (
+        typer.Argument(help=said, metavar="".join(words) or name)
+        if name.isupper()
+        else typer.Option(*"".join(words).split(), help=said, metavar=_METAVARS.get(name))
+    )
+    typed = Annotated[kind if default is not None else kind | None, made]  # type: ignore[valid-type] # made for Typer
+    default = inspect.Parameter.empty if default is ... else default
+    return inspect.Parameter(keyword, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=typed)
 
 
 def in_options(error: RankevalError, command: Any) -> RankevalError:

@@ -162,7 +162,7 @@ def print_rows(header: Sequence[str], rows: Sequence[Sequence[Any]], output: For
     if output is Format.json:
         import json
 
-        typer.echo(json.dumps([dict(zip(header, row, strict=True)) for row in plain], indent=1))
+        typer.echo(json.dumps([dict(zip(header, row, strict=True)) for row in plain], indent=1, default=str))
     else:
         import csv
 
@@ -184,7 +184,7 @@ def _plain(value: Any, unknown: Callable[[float], bool]) -> Any:
     value = value.item() if hasattr(value, "item") else value
     if isinstance(value, float) and unknown(value):
         return None
-    return value if isinstance(value, (str, int, float, bool, type(None))) else str(value)
+    return value if isinstance(value, (str, int, float, bool, list, type(None))) else str(value)
 
 
 @contextmanager

@@ -128,9 +128,8 @@ class Convention:
         for rule in self._changed(PRESETS.get(name, self)):
             found, expected = (repr(getattr(one, rule)) for one in (self, PRESETS[name]))
             problem = f"the name {name!r} is that of a preset, whose rule {rule} is {expected} and not {found}"
-            raise InvalidInput(
-                problem, remedy=f"choose another name, or change rules of convention={name!r} in the call"
-            )
+            remedy = f"choose another name, or change rules of convention={name!r} in the call"
+            raise InvalidInput(problem, remedy=remedy)
 
     def _changed(self, preset: Convention) -> list[str]:
         """Return the rules that differ from a preset's; judgments that are "given" there may be either."""

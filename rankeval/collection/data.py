@@ -57,11 +57,9 @@ class RankingData:
             raise InvalidInput(argument="X", found=shown(self.X), expected="an array, a sparse matrix or a frame")
         check_rows(X=self.X, y=self.y, qid=self.qid, docid=self.docid)
         n_rows = self.X.shape[0]
-        for part in ("y", "qid", "docid"):
-            column = getattr(self, part)
-            if column is None:
-                continue
-            column = labels(column, "y") if part == "y" else as_typed(column, part)
+        for part in ("y", "qid") if self.docid is None else ("y", "qid", "docid"):
+            given = getattr(self, part)
+            column = labels(given, "y") if part == "y" else as_typed(given, part)
             object.__setattr__(self, part, column)
             if column.shape != (n_rows,):
                 problem = f"{part} has shape {column.shape}, but X has {count(n_rows, 'row')}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -53,16 +54,13 @@ class Run(Rows):
     source: Source | None = None
 
     _value: ClassVar[str] = "score"
+    _numbers = staticmethod(partial(np.asarray, dtype=np.float64))
     _words: ClassVar[str] = "a ranking"
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if not isinstance(self.name, str | None):
             raise InvalidInput(argument="name", found=shown(self.name), expected="text: the name of the system")
-
-    @staticmethod
-    def _numbers(numbers: NDArray[Any]) -> NDArray[Any]:
-        return numbers.astype(np.float64, copy=False)
 
     @classmethod
     def _of(cls, columns: Columns) -> Run:
