@@ -37,6 +37,8 @@ from itertools import count, takewhile
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO
 
+from pydantic import TypeAdapter
+
 from rankeval._checks import refuse, said
 from rankeval.errors import RankevalError, TrackingError
 from rankeval.io.opening import replacing
@@ -293,8 +295,6 @@ def read(upload: PendingUpload) -> Payload:
             f"the pending upload {path} has format {found.get('format')!r}, this version of rankeval reads {FORMAT}",
             remedy="send it with the version that wrote it",
         )
-    from pydantic import TypeAdapter
-
     try:
         said_of_all = {name: found[name] for name in Payload.__dataclass_fields__ if name != "root"}
         return TypeAdapter(Payload).validate_python({**said_of_all, "root": _node(upload, found["nodes"], "0")})
