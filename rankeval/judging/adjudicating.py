@@ -143,7 +143,7 @@ def consensus(judgments: Any, *, method: Method = "majority") -> Consensus:
         weak: is_weak,
         f"dawid_skene still changes after {MOST_ROUNDS} rounds": not ended,
     }
-    qrels = Qrels(*(items[name].to_numpy() for name in ("qid", "docid", method)))
+    qrels = Qrels(items["qid"].to_numpy(), items["docid"].to_numpy(), items[method].to_numpy())
     return Consensus(qrels, items, judges, method, tuple(sentence for sentence, holds in said.items() if holds))
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+import numpy as np
 import pandas as pd
 
 from rankeval._checks import count
@@ -11,9 +10,6 @@ from rankeval.render.comparisons import intervals
 from rankeval.render.layouts import shown_interval
 from rankeval.render.plots import BAND, BETTER, INK, LONGEST_NAME, SOFT, WORSE, Figure, bare, shown_name, write_caption
 from rankeval.render.tables import number
-
-if TYPE_CHECKING:
-    from rankeval.judging.systems import Disagreement, Reusability
 
 
 def agreement_figure(
@@ -61,9 +57,8 @@ def agreement_figure(
     return figure
 
 
-def order_under_judges(found: Disagreement) -> Figure:
+def order_under_judges(ranks: pd.DataFrame, caption: str) -> Figure:
     """Draw the place of each system under each set of judgments; systems that rise or fall have a colour."""
-    ranks = found.order.ranks.droplevel(0, axis=1).astype(np.float64)
     places = ranks.rank(method="first")  # tied systems beside each other, so that no line hides another one
     figure = Figure(figsize=(1.6 + 1.5 * places.shape[1], 1.2 + 0.26 * len(places)), layout="constrained")
     axes = figure.subplots()
@@ -76,13 +71,13 @@ def order_under_judges(found: Disagreement) -> Figure:
     axes.set_yticks(first, [shown_name(name, LONGEST_NAME) for name in first.index], parse_math=False)
     axes.set_ylim(len(places) + 0.5, 0.5)
     axes.set_xlabel("the systems by rank, the best above; green: rises, red: falls", color=SOFT, fontsize=9)
-    write_caption(figure, found.caption)
+    write_caption(figure, caption)
     return figure
 
 
-def means_without(found: Reusability) -> Figure:
+def means_without(table: pd.DataFrame, caption: str) -> Figure:
     """Draw the mean of each system by all judgments, and without the documents that only its group found."""
-    table = found.table.sort_values("mean", kind="stable")
+    table = table.sort_values("mean", kind="stable")
     places = np.arange(len(table))
     figure = Figure(figsize=(7, 1.2 + 0.26 * len(table)), layout="constrained")
     axes = figure.subplots()
@@ -98,7 +93,7 @@ def means_without(found: Reusability) -> Figure:
     axes.set_yticks(places, names, parse_math=False)
     axes.set_xlabel("mean; in brackets: places gained or lost without the documents", color=SOFT, fontsize=9)
     axes.legend(frameon=False, fontsize=8)
-    write_caption(figure, found.caption)
+    write_caption(figure, caption)
     return figure
 
 

@@ -105,7 +105,7 @@ class Disagreement(JudgmentEffect):
         """Draw the rank of each system under each set of judgments."""
         from rankeval.judging.figures import order_under_judges
 
-        return order_under_judges(self)
+        return order_under_judges(self.order.ranks.droplevel(0, axis=1).astype(np.float64), self.caption)
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,7 +127,7 @@ class Reusability(JudgmentEffect):
         """Draw the mean of each system by all judgments and without its unique documents."""
         from rankeval.judging.figures import means_without
 
-        return means_without(self)
+        return means_without(self.table, self.caption)
 
 
 def disagreement(
