@@ -45,13 +45,15 @@ ROLE = "rankeval.role"
 
 KIND = "rankeval.kind"
 """The tag with the kind of a run: evaluation, comparison, experiment, candidate, cross-validation, fold, promotion,
-rollback; of automatic logging also search and setting."""
+rollback; of judging agreement, calibration, disagreement and reusability; of automatic logging also search and
+setting."""
 
 CARD = "rankeval.card"
 """The tag with the name of the convention and the start of the digest of its card."""
 
 HEADLINE = "rankeval.headline"
-"""The tag with the result of a run's only comparison; named comparisons have ``rankeval.NAME.headline``."""
+"""The tag with the result of a run's only comparison; named comparisons, and results of judging, have
+``rankeval.NAME.headline``."""
 
 STANDING = "rankeval.standing"
 """The tag with the standing of an experiment: confirmatory, exploratory or concurrent."""

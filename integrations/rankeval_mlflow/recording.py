@@ -30,6 +30,7 @@ from rankeval.contamination.refusal import ContaminationCheck
 from rankeval.contamination.register import RegisteredContent
 from rankeval.errors import LedgerError, TrackingError
 from rankeval.evaluation import Evaluation
+from rankeval.judging import Agreement, Calibration, Disagreement, Reusability
 from rankeval.ledger import discovery
 from rankeval.model_selection.results import CrossValidation, CrossValidations
 from rankeval.tracking import LoggedData, RunRecord, TrackedRun
@@ -39,7 +40,7 @@ from rankeval_mlflow.delivery.payload import Node, Payload, Target
 from rankeval_mlflow.delivery.sending import deliver
 from rankeval_mlflow.layout import checked_model_name, require, safe_name
 from rankeval_mlflow.packing.record import cross_validation_node, record_node, several_node
-from rankeval_mlflow.packing.results import comparison_node, described, evaluation_node
+from rankeval_mlflow.packing.results import comparison_node, described, evaluation_node, judging_node
 from rankeval_mlflow.parameters import with_estimator
 from rankeval_mlflow.reading.resolving import model_behind, registered_version
 from rankeval_mlflow.saving import saved
@@ -279,6 +280,60 @@ def log_comparison(
     """
     require(isinstance(cmp, Comparison), "cmp", cmp, "the result of rankeval.compare")
     return send(comparison_node(cmp, name, role=role, data=data, report=report), run_id, None, None)
+
+
+def log_agreement(
+    agreement: Agreement | Calibration | Disagreement | Reusability,
+    run_id: str | None = None,
+    *,
+    name: str | None = None,
+    report: bool = True,
+) -> TrackedRun:
+    """Log a result of `rankeval.judging` to MLflow: its tables, its notes, and its numbers as metrics.
+
+    The metrics of an Agreement are its coefficients: ``agreement/krippendorff_alpha``, with the ends of its interval
+    (``_ci_low``, ``_ci_high``). One that is undefined is no metric; ``notes.txt`` among the artifacts says why. The
+    metrics of a Calibration are its estimates: ``calibration/nDCG_at_10``, with the adjusted interval and p-value, and
+    the ``_gain``; of several pairs of systems none is a metric, and the table has every pair. Those of a Disagreement
+    are the agreement of orders under each set of judgments: ``disagreement/union_tau_b``. A Reusability has tables.
+
+    Parameters
+    ----------
+    agreement : Agreement, Calibration, Disagreement or Reusability
+        The result of `rankeval.judging.agreement`, `calibrate`, `disagreement` or `reusability`.
+    run_id : str, optional
+        The run to write to. By default the active run, else a new run that is ended.
+    name : str, optional
+        The name of the folder for its artifacts; by default the kind of the result, such as "agreement". A second
+        result of a kind in the same run needs another name, which stands in its metrics:
+        ``agreement/final/krippendorff_alpha``.
+    report : bool, default True
+        Whether to draw the page with table and picture.
+
+    Returns
+    -------
+    TrackedRun
+        The id of the run, and a line that says how to look at it.
+
+    Raises
+    ------
+    TrackingError
+        If the store cannot be reached or refuses. Everything is kept on disk, and the message says how to send it.
+    InvalidInput
+        If it is no result of judging, the name is no plain word, or the run already has another piece of this name.
+
+    Examples
+    --------
+    >>> import mlflow
+    >>> import rankeval as rk
+    >>> ann = {f"q{i}": {"a": 1, "b": 0, "c": i % 2} for i in range(10)}
+    >>> llm = {f"q{i}": {"a": 1, "b": 0, "c": 0} for i in range(10)}
+    >>> run = log_agreement(rk.judging.agreement({"ann": ann, "llm": llm}))
+    >>> found = mlflow.get_run(run.run_id).data
+    >>> round(found.metrics["agreement/observed"], 4), found.params["judges"]
+    (0.8333, 'ann, llm')
+    """
+    return send(judging_node(agreement, name, report=report), run_id)
 
 
 def log_cross_validation(
