@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 import pandas as pd
@@ -17,7 +17,6 @@ from rankeval.judging.labels import Floats, Ints, Labels
 from rankeval.render.tables import Table
 
 Method = Literal["majority", "dawid_skene"]
-METHODS = ("majority", "dawid_skene")
 MOST_ROUNDS = 500
 SMOOTHING = 0.1
 """Labels that are added to each cell, so that nothing is impossible; a whole one makes few labels mean nothing."""
@@ -65,11 +64,10 @@ class Consensus(WithTable):
         return rows.sort_values("probability", ascending=False, kind="stable", ignore_index=True)
 
     def _laid_out(self) -> Table:
+        of, on = count(len(self.judges), "judge"), count(len(self.items), "document")
+        caption = f"Consensus of {of} on {on}, {self.method}; the judges with most labels, at most {MOST_SHOWN}"
         shown = self.judges.head(MOST_SHOWN).rename(columns=lambda name: name.replace("_", " "))
-        left_out = len(self.judges) - len(shown)
-        more = [f"{count(left_out, 'judge')} with fewer labels left out; .judges has all"] if left_out else []
-        caption = f"Consensus of {count(len(self.judges), 'judge')} on {count(len(self.items), 'document')}"
-        return Table(shown, caption=f"{caption}, {self.method}", notes=(*self.notes, *more))
+        return Table(shown, caption=caption, notes=self.notes)
 
 
 def consensus(judgments: Any, *, method: Method = "majority") -> Consensus:
@@ -115,7 +113,7 @@ def consensus(judgments: Any, *, method: Method = "majority") -> Consensus:
     >>> consensus(labels).items["majority"].tolist()
     [1, 0]
     """
-    chosen("method", method, METHODS)
+    chosen("method", method, get_args(Method))
     labels = Labels.of(judgments)
     counts = labels.counts()
     probability, ended = _estimated(labels, counts)
