@@ -274,6 +274,15 @@ def test_disputed_documents_stand_widest_first_with_each_label():
     assert disputed.loc[3, ["judge 0", "judge 1", "judge 2"]].tolist() == [1, pd.NA, 0]
 
 
+def test_disputed_documents_are_a_sheet_for_a_further_judge(tmp_path):
+    """The sheet has the documents and no labels of the others."""
+    disputed = agreement(labels_of([[0, 0], [0, 1], [2, 0]])).disputed
+    made = rk.judging.write_sheets(disputed, tmp_path / "sheets", judges=["cy"], scale=[0, 1, 2])
+    sheet = pd.read_csv(tmp_path / "sheets" / made["file"][0])
+    assert sorted(sheet["docid"]) == ["d001", "d002"]
+    assert not {"judge 0", "judge 1", "spread"} & set(sheet.columns)
+
+
 def test_a_judge_may_have_the_name_of_a_column():
     found = agreement({"qid": {"q": {"a": 1, "b": 0}}, "spread": {"q": {"a": 0, "b": 0}}})
     assert found.disputed.columns.tolist() == ["qid", "docid", "n_labels", "spread", "qid (judge)", "spread (judge)"]
