@@ -112,8 +112,9 @@ def agreement(
     other : Qrels, frame or path, optional
         The judgments of the second judge, such as a model.
     level : {"nominal", "ordinal", "interval"}, default "nominal"
-        How far grades are apart. Nominal: equal or not. Ordinal: only their order counts; Krippendorff's alpha takes
-        ranks, and weighted kappas take the places among the grades. Interval: the grades are numbers.
+        How far grades are apart. Nominal: equal or not, so that weighted kappas are undefined. Ordinal: only their
+        order counts; Krippendorff's alpha takes ranks, and weighted kappas take the places among the grades. Interval:
+        the grades are numbers, so that -2, 0 and 1 lie as far apart as these.
     confidence_level : float, default 0.95
         That of the intervals.
 
@@ -146,9 +147,13 @@ def agreement(
     * ac1: chance is small if nearly all labels are the same grade (Gwet 2008, doi:10.1348/000711006X126600).
     * pabak: all grades are equally likely by chance (Byrt, Bishop and Carlin 1993, doi:10.1016/0895-4356(93)90018-V).
 
-    The grades of ac1 and pabak are those that some judge gave. Documents of a topic are judged alike, so intervals
-    leave out one topic at a time (jackknife); they are Student's t with a correction for the skew of the topics (Hall
-    1992). Intervals that take documents as independent cover the true value about half as often as they say.
+    The grades of ac1 and pabak are those that some judge gave.
+
+    Documents of a topic are judged alike, so intervals leave out one topic at a time (jackknife). They are those of
+    Student's t with n - 1 degrees, of t + a t^2 / 3 + a^2 t^3 / 27 + a / 6 in place of t, where a is the skew of the
+    topics by the root of n (Hall 1992, Journal of the Royal Statistical Society B 54, 221). With 10, 22 and 50 topics
+    drawn from 22 they cover the true value in .943 to .966 of the samples at a level of .95; the plain jackknife does so
+    in .92 to .95 of them, and an interval that takes documents as independent in .36 to .52.
 
     Examples
     --------
