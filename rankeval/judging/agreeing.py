@@ -149,11 +149,12 @@ def agreement(
 
     The grades of ac1 and pabak are those that some judge gave.
 
-    Documents of a topic are judged alike, so intervals leave out one topic at a time (jackknife). They are those of
-    Student's t with n - 1 degrees, of t + a t^2 / 3 + a^2 t^3 / 27 + a / 6 in place of t, where a is the skew of the
-    topics by the root of n (Hall 1992, Journal of the Royal Statistical Society B 54, 221). With 10, 22 and 50 topics
-    drawn from 22 they cover the true value in .943 to .966 of the samples at a level of .95; the plain jackknife does so
-    in .92 to .95 of them, and an interval that takes documents as independent in .36 to .52.
+    Documents of a topic are judged alike, so intervals leave out one topic at a time (jackknife). They hold the values
+    for which T + a T^2 / 3 + a^2 T^3 / 27 + a / 6 lies between the quantiles of Student's t with n - 1 degrees, where T
+    is (value - true value) / error, and a the skew of the topics by the root of their number n (Hall 1992, Journal of
+    the Royal Statistical Society B 54, 221). With 10, 22 and 50 topics drawn from 22, intervals at a level of .95 cover
+    the true value in .943 to .966 of the samples. The jackknife without a does so in .92 to .95, and intervals that
+    take documents as independent in .36 to .52.
 
     Examples
     --------
