@@ -65,9 +65,9 @@ class Consensus(WithTable):
 
     def _laid_out(self) -> Table:
         of, on = count(len(self.judges), "judge"), count(len(self.items), "document")
-        caption = f"Consensus of {of} on {on}, {self.method}; the judges with most labels, at most {MOST_SHOWN}"
+        cut = f"; the {MOST_SHOWN} judges with most labels" if len(self.judges) > MOST_SHOWN else ""
         shown = self.judges.head(MOST_SHOWN).rename(columns=lambda name: name.replace("_", " "))
-        return Table(shown, caption=caption, notes=self.notes)
+        return Table(shown, caption=f"Consensus of {of} on {on}, {self.method}{cut}", notes=self.notes)
 
 
 def consensus(judgments: Any, *, method: Method = "majority") -> Consensus:

@@ -146,7 +146,7 @@ def test_the_judges_are_printed_those_with_most_labels_first():
     labels, _ = crowd(np.random.default_rng(1), np.full(30, 0.9), n_items=100)
     found = consensus(labels)
     assert found.judges["n_labels"].is_monotonic_decreasing
-    assert "the judges with most labels, at most 20" in str(found)
+    assert "; the 20 judges with most labels" in str(found)
     assert len(str(found).splitlines()) == 3 + 20 + len(found.notes)
 
 
