@@ -184,6 +184,7 @@ def agreement(
     stack, n = pd.DataFrame(values, columns=list(WORDS)), int(group[-1]) + 1
     ends = _interval(stack.iloc[0].to_numpy(), stack.iloc[1 : n + 1].to_numpy(), confidence_level)
     table = pd.DataFrame({"coefficient": list(WORDS), "value": stack.iloc[0].to_numpy()} | ends)
+    table["ci_low"] = np.maximum(table["ci_low"], np.where(table["coefficient"] == "observed", 0, -1))
     table = table.assign(n_items=len(items), undefined=[undefined.get(name, "") for name in WORDS])
     per_query = (stack.iloc[n + 1 :] if by_topic else stack.iloc[:1]).set_axis(items["qid"].unique())
     per_query.insert(0, "n_items", np.bincount(query))

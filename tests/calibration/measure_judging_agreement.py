@@ -126,7 +126,7 @@ def crowd() -> dict[str, int]:
     gold = pd.read_csv(folder / "consensus_and_nist_gold.txt.gz", sep="\t", usecols=[1, 2, 3], dtype=str)
     gold = gold.set_axis(["qid", "docid", "grade"], axis=1).drop_duplicates(["qid", "docid"])
     found = consensus(votes[["qid", "docid", "aspect", "relevance"]])
-    both = found.items.merge(gold[gold["grade"] != "-1"], on=["qid", "docid"])
+    both = found.table.merge(gold[gold["grade"] != "-1"], on=["qid", "docid"])
     relevant = both["grade"] != "0"
     right = {name: int(((both[name] == 1) == relevant).sum()) for name in ("majority", "dawid_skene")}
     return {"labels": len(votes), "workers": len(found.judges), "documents": len(both)} | right
@@ -139,7 +139,7 @@ def simulated(seed: int, n_items: int = 1000, n_labels: int = 5) -> dict[str, fl
     judge = np.concatenate([rng.choice(len(right), n_labels, replace=False) for _ in range(n_items)])
     label = np.where(rng.random(len(item)) < right[judge], truth[item], 1 - truth[item])
     found = consensus(pd.DataFrame({"qid": item // 25, "docid": item, "aspect": judge, "relevance": label}))
-    items = found.items.set_index("docid").sort_index()
+    items = found.table.set_index("docid").sort_index()
     return {name: float((items[name] == truth).mean()) for name in ("majority", "dawid_skene")}
 
 
