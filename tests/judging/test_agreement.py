@@ -280,7 +280,7 @@ def test_disputed_documents_stand_widest_first_with_each_label():
     rows = labels_of([[0, 0, 0], [0, 1, 1], [2, 0, 1], [3, 0, 3], [1, None, 0], [0, 3, 2]])
     disputed = agreement(rows, level="ordinal").disputed
     assert disputed.columns.tolist() == ["qid", "docid", "n_labels", "spread", "judge 0", "judge 1", "judge 2"]
-    assert disputed["docid"].tolist() == ["d005", "d003", "d002", "d004", "d001"]
+    assert disputed["docid"].tolist() == ["d003", "d005", "d002", "d004", "d001"]
     assert disputed["spread"].tolist() == [3, 3, 2, 1, 1]
     assert disputed.loc[3, ["judge 0", "judge 1", "judge 2"]].tolist() == [1, pd.NA, 0]
 
