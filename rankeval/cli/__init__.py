@@ -58,7 +58,8 @@ class _WithHosts(OwnAnswers):
 
     def list_commands(self, ctx: Any) -> list[str]:
         own = super().list_commands(ctx)
-        return [*own, *(name for name in hosts.host_names() if name not in own and hosts.may_have_commands(name))]
+        others = [name for name in hosts.host_names() if name not in own]
+        return [*own, *(name for name in others if hosts.shown_host(name).commands is not None)]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         own = super().get_command(ctx, cmd_name)
@@ -194,7 +195,7 @@ def doctor() -> None:
 
     facts = {"python": platform.python_version(), "rankeval": str(Path(__file__).parents[2])}
     facts |= {name: version(name) for name in (DISTRIBUTION, *SHOWN_VERSIONS)}
-    facts |= {f"host {name}": hosts.title_of(name) for name in hosts.host_names()}
+    facts |= {f"host {name}": hosts.shown_host(name).title for name in hosts.host_names()}
     facts |= dict(_ledger())
     for topic, said in facts.items():
         tell(f"{topic:<16} {said}")
@@ -382,7 +383,7 @@ def _host_command(name: str) -> Any:
 
     @stub.command(
         name,
-        help=f"{hosts.title_of(name)}.",
+        help=f"{hosts.shown_host(name).title}.",
         context_settings={"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []},
     )
     def forward(ctx: typer.Context) -> None:
