@@ -94,7 +94,7 @@ def test_agreement_is_that_of_two_files_or_of_one_with_judges(rankeval):
         f"{rk.judging.agreement({'human.qrels': people, 'machine.qrels': machine}, level='ordinal')}\n",
     )
     both = [one.to_frame().assign(aspect=name) for name, one in (("h", people), ("m", machine))]
-    rk.Qrels.from_frame(pd.concat(both)).write("both.qrels", "ndeval")
+    rk.Qrels.from_frame(pd.concat(both)).write("both.qrels")
     one, two = (
         rankeval("judging", "agreement", *files, "--format", "json")
         for files in (["both.qrels"], ["human.qrels", "machine.qrels"])
