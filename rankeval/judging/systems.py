@@ -46,23 +46,7 @@ RELEVANT = 1
 
 @dataclass(frozen=True, eq=False)
 class JudgmentEffect(WithTable):
-    """The effect of other judgments on systems.
-
-    Attributes
-    ----------
-    table : DataFrame
-        The subclasses describe it.
-    pairs : DataFrame
-        A row for each other set of judgments and each pair of systems: judgments, baseline, system; difference and
-        p_adjusted, as in `rankeval.compare`; difference_by_truth and p_adjusted_by_truth; fate, which is kept, lost,
-        new, reversed, or open (significant under neither).
-    order : OrderAgreement
-        The agreement of the orders with that by the true judgments.
-    notes : tuple of str
-        Sentences that a reader of the numbers must see.
-    caption : str
-        Systems, measure, true judgments and test in one line.
-    """
+    """What both effects of judgments on systems hold; `rankeval.judging.Disagreement` documents the fields."""
 
     table: pd.DataFrame
     pairs: pd.DataFrame
@@ -91,8 +75,16 @@ class Disagreement(JudgmentEffect):
         the relevant documents with those of the truth: shared by both / relevant in either, the mean over queries;
         tau_b, tau_ap and swaps as in `rankeval.OrderAgreement`; kept, lost, new and reversed, the pairs of systems with
         that fate.
-    pairs, order, notes, caption
-        The pairs of systems one by one, the orders, notes, and the caption: see `JudgmentEffect`.
+    pairs : DataFrame
+        A row for each other set of judgments and each pair of systems: judgments, baseline, system; difference and
+        p_adjusted, as in `rankeval.compare`; difference_by_truth and p_adjusted_by_truth; fate, which is kept, lost,
+        new, reversed, or open (significant under neither).
+    order : OrderAgreement
+        The agreement of the orders with that by the true judgments.
+    notes : tuple of str
+        Sentences that a reader of the numbers must see.
+    caption : str
+        Systems, measure, true judgments and test in one line.
     draws : DataFrame
         A row for each draw of a random judge a query: tau_b, tau_ap, swaps, mean.
     """
@@ -118,7 +110,7 @@ class Reusability(JudgmentEffect):
         those without the unique documents of its group; then, of all systems under these, tau_b, tau_ap and swaps as in
         `rankeval.OrderAgreement`, and kept, lost, new and reversed, the pairs of systems with that fate.
     pairs, order, notes, caption
-        The pairs of systems one by one, the orders, notes, and the caption: see `JudgmentEffect`.
+        As in `rankeval.judging.Disagreement`; the judgments are those without a group.
     """
 
     def plot(self) -> Figure:
@@ -228,7 +220,7 @@ def reusability(
     groups : mapping of run to group, optional
         Runs of one group are alike, and are left out together. By default each run is a group.
     measure, **options
-        As in `disagreement`.
+        As in `rankeval.judging.disagreement`.
 
     Returns
     -------
