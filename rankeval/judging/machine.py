@@ -33,7 +33,7 @@ from rankeval.errors import QueryIdError
 from rankeval.evaluation import Evaluation
 from rankeval.render.layouts import shown_interval
 from rankeval.render.tables import Format, Table, number, p_value
-from rankeval.significance.columns import standard_error, without_variance
+from rankeval.significance.columns import deviation, standard_error, without_variance
 from rankeval.significance.declarations import CORRECTIONS, TESTS, Floats, Rng, Settings
 from rankeval.significance.running import adjust, run
 
@@ -45,7 +45,7 @@ FEWEST, FEW, FEW_PILED = 8, 25, 100
 
 FEW_NOTE = (
     "people judged only {n} queries: intervals are too short if most of their scores are the greatest or the least "
-    "value; 95 % intervals then held in 84 to 89 % of trials with 10 queries, in 88 to 93 % with 25"
+    "value; 95 % intervals then held in 84 to 89 % of trials with 10 queries, in 89 to 93 % with 25"
 )
 UNLIKE = 0.01
 """The level of the test whether the judged queries are like the others."""
@@ -144,7 +144,7 @@ def two_phase(human: Floats, judged: Floats, machine: Floats) -> pd.DataFrame:
     x, y, ahead = judged - judged.mean(axis=0), human - mean, machine.mean(axis=0) - judged.mean(axis=0)
     xx, yy = (np.where(flat, 1.0, (scores**2).sum(axis=0)) for scores in (x, y))
     slope = np.where(flat, 0.0, (x * y).sum(axis=0) / xx)
-    residual = np.sqrt(((y - slope * x) ** 2).sum(axis=0) / (n - 2))
+    residual = np.where(alone > 0, np.sqrt(((y - slope * x) ** 2).sum(axis=0) / (n - 2)), np.nan)
     error = np.sqrt(residual**2 * (1 / n + ahead**2 / xx) + slope**2 * machine.var(axis=0, ddof=1) / len(machine))
     error = np.where(flat, np.where(alone > 0, alone, np.inf), error)
     found = {"estimate": mean + slope * ahead, "std_error": error, "degrees": n - np.where(flat, 1, 2)}
@@ -239,7 +239,8 @@ def _read(
 ) -> tuple[SharedScores, SharedScores, Any]:
     """Return the scores by people and by the machine, and the rows of the judged queries in the machine's."""
     by_people = shared_scores(human, measures, unpaired="error", baseline=baseline, fewest=1)
-    refuse((set(human) != set(machine), f"people judged {few(list(human))}, the machine {few(list(machine))}"))
+    judged, given = list(human), list(machine) if isinstance(machine, Mapping) else []
+    refuse((set(judged) != set(given), f"people judged {few(judged)}, and the machine {few(given) or 'no system'}"))
     machine = {name: machine[name] for name in human}
     by_machine = shared_scores(machine, by_people.measures, unpaired="error", baseline=baseline, fewest=1)
     n = len(by_people.queries)
@@ -272,7 +273,7 @@ def _estimated(names: pd.DataFrame, given: Sequence[Floats], settings: Settings,
     for judge, scores in judges.items():
         alone = run(TESTS["t"], scores, settings)
         ends = {f"ci_low_{judge}": alone.ci_low, f"ci_high_{judge}": alone.ci_high, f"p_{judge}": alone.p_value}
-        table = table.assign(**ends, **{f"sd_{judge}": scores.std(axis=0, ddof=1)})
+        table = table.assign(**ends, **{f"sd_{judge}": deviation(scores)})
     return table.join(found.drop(columns="estimate"))
 
 
@@ -414,9 +415,10 @@ def plan(pilot: Calibration, *, width: float, n_machine: int | None = None, leve
     check_share("level", level)
     check_count("n_machine", n_all, least=FEWEST)
     rows, notes, tail = [], [], (1 - level) / 2
+    found = pilot.table.replace({"sd_human": {0.0: np.nan}})  # scores that are all the same tell no width
     judged, alone = np.arange(FEWEST, n_all + 1), np.arange(FEWEST, MOST + 1)
     wide, wide_alone = (2 * stats.t.isf(tail, n - lost) / np.sqrt(n) for n, lost in ((judged, 2), (alone, 1)))
-    for name, one in zip(row_names(pilot.table), pilot.table.to_dict("records"), strict=True):
+    for name, one in zip(row_names(pilot.table), found.to_dict("records"), strict=True):
         shared = (one["slope"] * one["sd_machine"]) ** 2 / n_all
         spread = one["sd_residual"] ** 2 * (1 + (1 - judged / n_all) / (judged - 3)) + shared * judged
         widths = wide * np.sqrt(spread)
