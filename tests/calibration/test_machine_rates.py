@@ -23,7 +23,7 @@ from calibration.measure_machine import (
     two_phase,
 )
 
-from rankeval.judging import calibrate
+from rankeval.judging import calibrate, plan
 from rankeval.judging.machine import FEW_NOTE
 
 MEASURED = {(row["world"], row["n"]): row for row in rows()}
@@ -131,6 +131,16 @@ def test_trials_are_what_calibrate_computes():
             row = calibrate(**by).table.iloc[0]
             names = ["estimate", "std_error", "gain", "correlation"]
             assert row[names].tolist() == pytest.approx(expected.loc[trial, names].tolist(), rel=1e-12)
+
+
+def test_a_plan_has_the_widths_that_were_measured():
+    """Within 3 queries, if the pilot is so large that its spreads are nearly the true ones."""
+    for name in ("mean, strong judge", "difference"):
+        human, machine = (pd.DataFrame({"AP": scores[:5000]}) for scores in simulated()[name].columns)
+        pilot = calibrate({"s": human}, {"s": machine})
+        for n in JUDGED:
+            planned = plan(pilot, width=MEASURED[name, n]["width"], n_machine=500).table
+            assert planned["n_human"][0] == pytest.approx(n, abs=3)
 
 
 def test_the_guide_has_the_measured_figures():
