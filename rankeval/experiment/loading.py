@@ -10,7 +10,7 @@ import sys
 import textwrap
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from importlib import import_module
 from inspect import Parameter, isfunction, ismethod, signature
 from pathlib import Path
@@ -87,8 +87,9 @@ class Parts:
             return QueryTimeSplit(cv.n_splits, times=self.times)
         return QueryKFold(cv.n_splits, shuffle=True, random_state=cv.seed)
 
+    @cached_property
     def logged(self) -> tuple[LoggedData, ...]:
-        """Describe dev, validation (if there is such a part), then test, for a tracker."""
+        """Dev, validation (if there is such a part), then test, as a tracker describes them."""
         parts = {"dev": self.dev, "validation": self.validation, "test": self.test}
         return tuple(
             LoggedData(data.name or role, data_digest(data), role, len(data), data.n_queries, self.source)
@@ -124,10 +125,10 @@ def find_loader(config: ExperimentConfig) -> Callable[[], Loaded]:
     else:
         function = imported(data.loader, key="data.loader")
         _check_loader(function, data.loader)
-    bound = _bound(function, data)
+    load = _bound(function, data)
     if data.loader == "letor":
         _check_file(data)
-    return partial(_load_bound, data, bound)
+    return load
 
 
 def imported(path: str, *, key: str) -> Any:
@@ -313,14 +314,6 @@ def _by_query(columns: Mapping[str, pd.Series[Any]], qid: NDArray[Any], names: l
     return rows.first()
 
 
-def _load_bound(data: DataConfig, function: Callable[[], Any]) -> Loaded:
-    loaded = function()
-    if not isinstance(loaded, (RankingData, dict if data.loader == "letor" else RankingData)):
-        found = f"{data.loader} returned {type(loaded).__name__}, expected rankeval.RankingData"
-        raise ConfigError(found, argument="data.loader")
-    return Loaded(loaded)
-
-
 def _joined(parts: list[RankingData]) -> RankingData:
     features = [part.X for part in parts]
     if hasattr(features[0], "tocsr"):
@@ -342,7 +335,7 @@ def _joined(parts: list[RankingData]) -> RankingData:
     )
 
 
-def _bound(function: Any, data: DataConfig) -> Callable[[], Any]:
+def _bound(function: Any, data: DataConfig) -> Callable[[], Loaded]:
     positional = () if data.path is None else (data.path,)
     arguments = dict(data.arguments)
     if data.limits:
@@ -353,4 +346,12 @@ def _bound(function: Any, data: DataConfig) -> Callable[[], Any]:
         lacks_path = data.path is None and "path" in signature(function).parameters
         problem, remedy = f"the loader {data.loader!r} cannot be called like this: {error}", "set data.path"
         raise ConfigError(problem, argument="data", remedy=remedy if lacks_path else None) from error
-    return partial(function, *positional, **arguments)
+
+    def load() -> Loaded:
+        loaded = function(*positional, **arguments)
+        if not isinstance(loaded, (RankingData, dict if data.loader == "letor" else RankingData)):
+            found = f"{data.loader} returned {type(loaded).__name__}, expected rankeval.RankingData"
+            raise ConfigError(found, argument="data.loader")
+        return Loaded(loaded)
+
+    return load
