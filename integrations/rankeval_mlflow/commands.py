@@ -15,7 +15,7 @@ import typer
 
 from rankeval._registry import chosen
 from rankeval.cli.net import OwnAnswers
-from rankeval.cli.options import Format
+from rankeval.cli.options import OPTIONS, TEXT, TEXTS, Format, options
 from rankeval.cli.output import print_comparison, print_frame, print_rows, tell
 from rankeval.errors import GuardRefusal, InvalidInput, RankevalError
 from rankeval_mlflow.delivery.spool import PendingUpload, read, spool_directory, waiting
@@ -27,14 +27,23 @@ if TYPE_CHECKING:
     from rankeval_mlflow.reading.listing import LoggedRun
 
 
-Store = Annotated[str | None, typer.Option("--uri", help="The tracking store; by default MLflow's own setting.")]
-Role = Annotated[str | None, typer.Option(help="The role of the evaluations.")]
-Alpha = Annotated[float, typer.Option(help="Level of the tests.")]
-Records = Annotated[
-    str | None, typer.Option("--experiment", help="The experiment for the record; by default 'NAME promotions'.")
-]
-OutputFormat = Annotated[Format, typer.Option("--format", help="How to print it.")]
-
+OPTIONS.update(
+    uri=(TEXT, None, "The tracking store, at its present address; by default MLflow's own setting."),
+    experiment=(TEXT, None, "Name of the experiment; of a record, by default 'NAME promotions'."),
+    role=(TEXT, None, "The role of the evaluations."),
+    wait=(bool, False, "List the pending uploads instead.", "--waiting"),
+    significance=(bool, True, "Test the rows against the first.", "--significance/--no-significance"),
+    version=(str, None, "The candidate: 7, latest, or models:/NAME@challenger."),
+    alias=(str, "champion", "The alias of the registered model."),
+    slices=(TEXT, None, "CSV or Parquet file with qid and an attribute of the queries, or a count such as relevant."),
+    floors=(TEXTS, None, "Loss to rule out on a slice, as in tail=0.05; 0.05 for all. Repeatable.", "--floor"),
+    run_id=(TEXTS, None, "The run that decides, if evaluations of a version disagree; one for each version."),
+    first=(bool, False, "Give an alias that no version has, undecided.", "--first"),
+    again=(bool, False, "Promote a version that was rolled back.", "--again"),
+    dry_run=(bool, False, "Decide, and do not move the alias; it counts.", "--dry-run"),
+    who=(TEXT, None, "The person or machine, for the record."),
+    reason=(str, None, "Why, for the record."),
+)
 
 app: typer.Typer = typer.Typer(
     cls=OwnAnswers,
@@ -45,13 +54,9 @@ app: typer.Typer = typer.Typer(
 )
 
 
-def list_all(
-    experiment: Annotated[str | None, typer.Option(help="Only runs of this experiment.")] = None,
-    uri: Store = None,
-    output: OutputFormat = Format.table,
-    *,
-    wait: Annotated[bool, typer.Option("--waiting", help="List the pending uploads instead.")] = False,
-) -> None:
+@app.command("list")
+@options("experiment uri output wait")
+def list_all(*, experiment: str | None, uri: str | None, output: Format, wait: bool) -> None:
     """List the runs that hold evaluations, newest first."""
     if wait:
         rows = [_waiting_row(upload) for upload in waiting()]
@@ -65,47 +70,41 @@ def list_all(
         tell(f"{len(held_up)} pending: rankeval mlflow list --waiting", to_stderr=True)
 
 
+@app.command()
+@options("baseline measures role test correction alpha uri output", measures=None)
 def compare(
     runs: Annotated[list[str], typer.Argument(help="Runs by id, or models: models:/NAME/VERSION, NAME@ALIAS.")],
-    baseline: Annotated[
-        str | None, typer.Option(help="A run or model, or the name of an evaluation; by default all pairs.")
-    ] = None,
-    measure: Annotated[list[str] | None, typer.Option("--measure", "-m", help="Measures; by default all.")] = None,
-    role: Role = None,
-    test: Annotated[str, typer.Option(help="Significance test; `rankeval tests` lists them.")] = "t",
-    correction: Annotated[str, typer.Option(help="Correction for the number of comparisons.")] = "holm",
-    alpha: Alpha = 0.05,
-    uri: Store = None,
-    output: OutputFormat = Format.table,
+    *,
+    output: Format,
+    **given: Any,
 ) -> None:
-    """Compare the evaluations of several runs, paired by query."""
+    """Compare the evaluations of several runs, paired by query.
+
+    The baseline is a run, a model or the name of an evaluation; without it all pairs are compared. Without measures it
+    is all that the runs share. `rankeval tests` lists tests and corrections.
+    """
     from rankeval_mlflow.reading.loading import compare_runs
 
-    options: dict[str, Any] = {"measures": measure or None, "test": test, "correction": correction, "alpha": alpha}
-    print_comparison(compare_runs(runs, role=role, baseline=baseline, uri=uri, **options), output)
+    print_comparison(compare_runs(runs, **given), output)
 
 
+@app.command()
+@options("measure role alpha uri output significance", measure=None)
 def leaderboard(
     experiment: Annotated[str, typer.Argument(help="Name of the experiment.")],
-    measure: Annotated[
-        str | None, typer.Option("--measure", "-m", help="The measure; by default the first of the evaluations.")
-    ] = None,
     data: Annotated[str | None, typer.Option(help="Name or digest of the data set.")] = None,
-    role: Role = None,
     limit: Annotated[int, typer.Option(help="Number of rows.")] = 20,
-    alpha: Alpha = 0.05,
-    uri: Store = None,
-    output: OutputFormat = Format.table,
     *,
-    significance: Annotated[
-        bool, typer.Option("--significance/--no-significance", help="Test the rows against the first.")
-    ] = True,
+    output: Format,
+    **given: Any,
 ) -> None:
-    """Rank the evaluations of an experiment that may be compared, and count the others by reason."""
+    """Rank the evaluations of an experiment that may be compared, and count the others by reason.
+
+    Without a measure, the first of the evaluations counts.
+    """
     from rankeval_mlflow.reading.leaderboards import leaderboard as rank
 
-    options: dict[str, Any] = {"significance": significance, "alpha": alpha, "uri": uri}
-    board = rank(experiment, measure=measure, data=data, role=role, limit=limit, **options)
+    board = rank(experiment, data=data, limit=limit, **given)
     if output is Format.table:
         tell(str(board))
         return
@@ -129,13 +128,14 @@ def _print(header: Sequence[str], rows: Sequence[Sequence[str]], output: Format,
         print_rows(header, rows, output)
 
 
+@app.command()
+@options("uri")
 def resend(
     uploads: Annotated[
         list[str] | None, typer.Argument(help="Uploads by id; by default all that a store may take now.")
     ] = None,
-    uri: Annotated[
-        str | None, typer.Option(help="The present address of their store, if it moved or its password changed.")
-    ] = None,
+    *,
+    uri: str | None,
 ) -> None:
     """Send pending uploads, which a tracking store refused before. Nothing is logged twice."""
     chosen = _chosen(uploads or [])
@@ -162,6 +162,7 @@ def _resent(upload: PendingUpload, uri: str | None, *, named: bool) -> bool:
     return True
 
 
+@app.command()
 def discard(uploads: Annotated[list[str], typer.Argument(help="Uploads by id.")]) -> None:
     """Delete pending uploads."""
     for upload in _chosen(uploads):
@@ -185,14 +186,18 @@ def _chosen(ids: list[str]) -> list[PendingUpload]:
     return [there[chosen("upload", name, there)] for name in ids or there]
 
 
+@app.command()
+@options("ledger uri")
 def verify_guard(
     runs: Annotated[list[str], typer.Argument(help="Runs by id, or models:/NAME/VERSION.")],
-    ledger: Annotated[
-        str | None, typer.Option(help="Folder, file or SQLAlchemy URL of the ledger; else the one that each run names.")
-    ] = None,
-    uri: Store = None,
+    *,
+    ledger: str | None,
+    uri: str | None,
 ) -> None:
-    """Check that ledgers still hold the heads that runs name; exit with 1 otherwise."""
+    """Check that ledgers still hold the heads that runs name; exit with 1 otherwise.
+
+    Without --ledger, it is the ledger that each run names.
+    """
     from rankeval.ledger.discovery import ledger_url, may_exist
     from rankeval.ledger.ledger import Ledger
     from rankeval_mlflow.reading.listing import noted_heads
@@ -212,63 +217,39 @@ def verify_guard(
         raise GuardRefusal("; ".join(faults))
 
 
+@app.command()
+@options(
+    "version measure alias claim margin alpha budget test slices floors role run_id first again dry_run "
+    "experiment who uri",
+    version=...,
+    measure=...,
+    claim="better",
+    role="test",
+)
 def promote(
     name: Annotated[str, typer.Argument(help="The registered model.")],
     *,
-    version: Annotated[str, typer.Option(help="The candidate: 7, latest, or models:/NAME@challenger.")],
-    measure: Annotated[str, typer.Option("--measure", "-m", help="The measure that decides.")],
-    alias: Annotated[str, typer.Option(help="The alias to move.")] = "champion",
-    claim: Annotated[str, typer.Option(help="What must be shown: better or not_worse.")] = "better",
-    margin: Annotated[float, typer.Option(help="Margin of the claim, in units of the measure.")] = 0.0,
-    alpha: Annotated[float, typer.Option(help="One-sided level of all decisions on the same queries.")] = 0.05,
-    budget: Annotated[int, typer.Option(help="Decisions on the same queries; 1 is a single release.")] = 20,
-    test: Annotated[str, typer.Option(help="Significance test; `rankeval tests` lists them.")] = "t",
-    slices: Annotated[
-        str | None,
-        typer.Option(help="CSV or Parquet file with qid and an attribute of the queries, or a count such as relevant."),
-    ] = None,
-    floors: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--floor", help="Loss that must be ruled out on a slice, as in tail=0.05; 0.05 for all slices. Repeatable."
-        ),
-    ] = None,
-    role: Annotated[str, typer.Option(help="The role of the evaluations.")] = "test",
-    run_id: Annotated[
-        list[str] | None,
-        typer.Option(help="The run that decides, if evaluations of a version disagree; one for each version."),
-    ] = None,
-    first: Annotated[bool, typer.Option("--first", help="Give an alias that no version has, undecided.")] = False,
-    again: Annotated[bool, typer.Option("--again", help="Promote a version that was rolled back.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Decide, and do not move the alias; it counts.")] = False,
-    experiment: Records = None,
-    who: Annotated[str | None, typer.Option(help="The person or machine, for the record.")] = None,
-    uri: Store = None,
+    slices: str | None,
+    floors: list[str] | None,
+    **given: Any,
 ) -> None:
     """Move an alias of a registered model to a version that is shown to be better than the one in use.
+
+    The claim is better or not_worse, alpha the one-sided level of all decisions on the same queries, and the budget
+    their number; 1 is a single release. `rankeval tests` lists the tests.
 
     Exits with 0 if the alias is with the version (with --dry-run: would be), with 1 if the version is rejected or
     another promoter came first, and with 2 on bad use or if the store refuses.
     """
     from rankeval_mlflow.promotion.promoting import promote as move
 
-    options: dict[str, Any] = {"claim": claim, "alpha": alpha, "test": test, "role": role, "who": who, "uri": uri}
-    options |= {"budget": budget, "first": first, "dry_run": dry_run, "floors": _floors(floors or [])}
-    options |= {"run_id": run_id, "experiment": experiment, "again": again}
-    options["slices"] = None if slices is None else _attribute(slices)
-    done = move(name, version, alias, measure, margin, **options)
-    _tell_promotion(done)
+    parts = None if slices is None else _attribute(slices)
+    _tell_promotion(move(name, slices=parts, floors=_floors(floors or []), **given))
 
 
-def rollback(
-    name: Annotated[str, typer.Argument(help="The registered model.")],
-    *,
-    reason: Annotated[str, typer.Option(help="Why, for the record.")],
-    alias: Annotated[str, typer.Option(help="The alias to give back.")] = "champion",
-    experiment: Records = None,
-    who: Annotated[str | None, typer.Option(help="The person or machine, for the record.")] = None,
-    uri: Store = None,
-) -> None:
+@app.command()
+@options("reason alias experiment who uri", reason=...)
+def rollback(name: Annotated[str, typer.Argument(help="The registered model.")], **given: Any) -> None:
     """Give an alias back to the version that had it before the last recorded promotion.
 
     Exits with 0 if the alias is with that version, with 1 if it went elsewhere meanwhile, and with 2 on bad use or if
@@ -276,7 +257,7 @@ def rollback(
     """
     from rankeval_mlflow.promotion.promoting import rollback as give_back
 
-    _tell_promotion(give_back(name, alias, reason=reason, experiment=experiment, who=who, uri=uri))
+    _tell_promotion(give_back(name, **given))
 
 
 def _tell_promotion(done: Promotion) -> None:
@@ -317,19 +298,8 @@ def _attribute(given: str) -> pd.Series[Any] | str:
         raise InvalidInput(
             f"--slices {given}: expected a column qid and one more, the attribute; found {', '.join(map(str, frame))}"
         )
-    values = frame.set_index("qid").iloc[:, 0]
+    attribute = frame.drop(columns="qid").iloc[:, 0]
+    texts: dict[Any, Any] = dict(zip(frame["qid"].astype(str), attribute, strict=True))
     # A file does not say whether an id is the number 7 or the text "7": both are meant.
-    numbers = values[[str(one).isdecimal() and str(int(one)) == str(one) for one in values.index]]
-    texts = values.set_axis(pd.Index([str(one) for one in values.index], dtype=object))
-    both: pd.Series[Any] = pd.concat([texts, numbers.set_axis(pd.Index(list(map(int, numbers.index)), dtype=object))])
-    return both
-
-
-app.command("list")(list_all)
-app.command()(compare)
-app.command()(leaderboard)
-app.command()(resend)
-app.command()(discard)
-app.command()(promote)
-app.command()(rollback)
-app.command("verify-guard")(verify_guard)
+    numbers = {int(one): value for one, value in texts.items() if one.isdecimal() and str(int(one)) == one}
+    return pd.Series({**texts, **numbers}, name=attribute.name)

@@ -51,8 +51,7 @@ import sys
 import tempfile
 import warnings
 import zipfile
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib.metadata import PackageNotFoundError, packages_distributions, version
 from pathlib import Path
@@ -62,8 +61,12 @@ import cloudpickle
 import mlflow
 import mlflow.sklearn
 import numpy as np
+import pandas as pd
 from mlflow.exceptions import MlflowException
+from mlflow.models import ModelSignature, infer_signature
+from mlflow.types.schema import AnyType, ColSpec, Schema
 from numpy.typing import NDArray
+from scipy.sparse import csr_matrix
 from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
@@ -78,6 +81,7 @@ from rankeval.model_selection.nesting import features_for, keeps_unknown
 from rankeval.model_selection.query_ids import n_rows
 from rankeval.model_selection.scorers import as_fitted
 from rankeval_mlflow import served_ranker
+from rankeval_mlflow.delivery.connection import hushed
 from rankeval_mlflow.delivery.payload import MLMODEL, SavedModel, without_ids
 from rankeval_mlflow.layout import param_text, safe_names
 from rankeval_mlflow.parameters import shown_text
@@ -261,10 +265,8 @@ def pinned(packages: Iterable[str]) -> list[str]:
     return [f"{package}=={number.partition('+')[0]}" for package, number in sorted(found.items())]
 
 
-@cache
-def _distributions() -> Mapping[str, list[str]]:
-    # Cached, since the file lists of all installed packages are read.
-    return packages_distributions()
+# The file lists of all installed packages are read.
+_distributions = cache(packages_distributions)
 
 
 def _by_skops(estimator: Any) -> tuple[list[str], set[str]] | None:
@@ -279,19 +281,10 @@ def _by_skops(estimator: Any) -> tuple[list[str], set[str]] | None:
         skops.io.loads(content, trusted=types)
     except Exception:  # noqa: BLE001 - skops raises whatever the state of a foreign class raises, RecursionError too
         return None
+    modules: list[Any] = []
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
-        return types, set(_modules(json.loads(archive.read("schema.json"))))
-
-
-def _modules(node: Any) -> Iterator[str]:
-    if isinstance(node, dict):
-        if isinstance(node.get("__module__"), str):
-            yield node["__module__"]
-        for part in node.values():
-            yield from _modules(part)
-    elif isinstance(node, list):
-        for part in node:
-            yield from _modules(part)
+        json.loads(archive.read("schema.json"), object_hook=lambda part: modules.append(part.get("__module__")))
+    return types, {module for module in modules if isinstance(module, str)}
 
 
 def _by_cloudpickle(estimator: Any) -> set[str]:
@@ -318,8 +311,6 @@ def features(estimator: Any, X: Any) -> Any:
     if hasattr(X, "columns") and hasattr(X, "to_pandas"):
         return X.to_pandas()
     if hasattr(X, "tocsr"):  # MLflow has no signature of SciPy's sparse arrays
-        from scipy.sparse import csr_matrix
-
         return csr_matrix(X)
     return X if hasattr(X, "iloc") else features_for(estimator, X)
 
@@ -336,9 +327,6 @@ def signature(X: Any, scores: NDArray[np.float64] | None, known: Iterable[str] =
     known : iterable of str
         The columns of categories. They may come as texts, as numbers, or with missing values.
     """
-    from mlflow.models import ModelSignature, infer_signature
-    from mlflow.types.schema import AnyType, ColSpec, Schema
-
     if X is None:
         return None
     if not known:
@@ -368,8 +356,6 @@ def categories(ranker: Any, X: Any) -> dict[str, Any]:
     known: dict[str, Any] = ranker.categories_ if isinstance(ranker, QueryRanker) else category_columns.categories_of(X)
     booster: Any = ranker.get_booster() if known and hasattr(ranker, "get_booster") else None
     if hasattr(booster, "get_categories"):  # from XGBoost 3.1 on
-        import pandas as pd
-
         own = booster.get_categories(export_to_arrow=True).to_arrow()
         known = {name: pd.CategoricalDtype(values.to_pandas()) for name, values in own if values is not None}
     if known and X is None:
@@ -418,14 +404,18 @@ def saved(ranker: Any, name: str = "ranker", *, X: Any = None) -> SavedModel:
     # As JSON sends them, in another order of the columns.
     sent = few.astype(dict.fromkeys(known, object))[few.columns[::-1]] if known else few
     example = None if few is None else take_rows(sent, np.arange(min(EXAMPLE_ROWS, n_rows(sent))))
-    with tempfile.TemporaryDirectory() as folder, _quiet():
+    # Advice that we followed: on pickle, on integer columns, on requirements that are given, and on MLflow's own code.
+    loggers = ("mlflow.sklearn", "mlflow.pyfunc", "mlflow.models.model")
+    quiet = hushed(dict.fromkeys(loggers, logging.ERROR))
+    with tempfile.TemporaryDirectory() as folder, quiet, warnings.catch_warnings(action="ignore"):
         beside = {"signature": signature(few, scores, known), "input_example": example}
         path = Path(folder) / "model"
         flavor = _write(inner, path, known, beside)
         if few is not None:
             _check(path, sent, scores, ranker)
             _check_gaps(path, sent, scores, ranker, known)
-        files = {file.relative_to(path).as_posix(): file.read_bytes() for file in _files(path)}
+        kept = [file for file in sorted(path.rglob("*")) if file.is_file() and "__pycache__" not in file.parts]
+        files = {file.relative_to(path).as_posix(): file.read_bytes() for file in kept}
     files[MLMODEL] = without_ids(files[MLMODEL])
     return SavedModel(name, files, parameters(ranker), flavor=flavor, model_type=MODEL_TYPE)
 
@@ -448,26 +438,6 @@ def parameters(ranker: Any) -> dict[str, str]:
     return {"estimator": type(inner).__name__} | {
         names[key]: param_text(shown_text(key, value)) for key, value in plain.items()
     }
-
-
-def _files(folder: Path) -> Iterator[Path]:
-    return (file for file in sorted(folder.rglob("*")) if file.is_file() and "__pycache__" not in file.parts)
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    # Advice that we followed: on pickle, on integer columns, on requirements that are given, and on MLflow's own code.
-    loggers = [logging.getLogger(name) for name in ("mlflow.sklearn", "mlflow.pyfunc", "mlflow.models.model")]
-    levels = [logger.level for logger in loggers]
-    try:
-        for logger in loggers:
-            logger.setLevel(logging.ERROR)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        for logger, level in zip(loggers, levels, strict=True):
-            logger.setLevel(level)
 
 
 def _write(inner: Any, path: Path, known: Mapping[str, Any], beside: dict[str, Any]) -> str:
@@ -556,8 +526,6 @@ def _check(path: Path, rows: Any, scores: Any, ranker: Any) -> None:
 
 def _check_gaps(path: Path, rows: Any, scores: Any, ranker: Any, known: Iterable[str]) -> None:
     """Refuse a ranker that tells None from NaN in a column of texts: null in JSON is the one or the other."""
-    import pandas as pd
-
     texts = rows.select_dtypes(["object", "string"]).drop(columns=list(known)) if hasattr(rows, "iloc") else None
     gaps = [] if texts is None else [name for name in texts if texts[name].isna().any()]
     for gap in (None, math.nan) if gaps else ():

@@ -71,8 +71,8 @@ def rank_biased_overlap(run: Any, other: Any, *, p: float = 0.9) -> Overlap:
     """
     check_share("p", p)
     one, two = as_run(run), as_run(other)
-    _refuse_unlike(one, two)
-    first, second = _lists(one), _lists(two)
+    refuse_unlike(one, two)
+    first, second = ranked_lists(one), ranked_lists(two)
     common = [query for query in first if query in second]
     if not common:
         raise InvalidInput(f"the runs have no query in common: {list(first)[:3]} ... and {list(second)[:3]} ...")
@@ -81,7 +81,7 @@ def rank_biased_overlap(run: Any, other: Any, *, p: float = 0.9) -> Overlap:
     return Overlap(table, p, tuple(query for query in {**first, **second} if not (query in first and query in second)))
 
 
-def _refuse_unlike(one: Run, two: Run) -> None:
+def refuse_unlike(one: Run, two: Run) -> None:
     """Refuse to compare 1 with "1": nothing would be in common, and 0.0 would look like a finding."""
     for name in ("qid", "docid"):
         kinds = ["integer" if pa.types.is_integer(getattr(run, name).type) else "string" for run in (one, two)]
@@ -92,7 +92,8 @@ def _refuse_unlike(one: Run, two: Run) -> None:
             )
 
 
-def _lists(run: Run) -> dict[Any, list[Any]]:
+def ranked_lists(run: Run) -> dict[Any, list[Any]]:
+    """Return the documents of each query, the best first; equal scores by document id, descending, as trec_eval."""
     rows = zip(run.qid.to_pylist(), (-run.score).tolist(), run.docid.to_pylist(), strict=True)
     lists: dict[Any, list[tuple[float, Any]]] = {}
     for query, score, document in rows:

@@ -57,16 +57,13 @@ class Qrels(Rows):
 
     _ids: ClassVar[tuple[str, ...]] = ("qid", "docid", "aspect", "subgroup")
     _value: ClassVar[str] = "relevance"
+    _numbers = staticmethod(whole)
     _words: ClassVar[str] = "judgments"
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.subgroup is not None and self.aspect is None:
             raise InvalidInput("subgroup= is given without aspect=: sub-groups are parts of a judge's documents")
-
-    @staticmethod
-    def _numbers(numbers: NDArray[Any]) -> NDArray[Any]:
-        return whole(numbers)
 
     @classmethod
     def _of(cls, columns: Columns) -> Qrels:

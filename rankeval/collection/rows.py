@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from rankeval._checks import count
 from rankeval.errors import InvalidInput, QueryIdError
@@ -98,6 +97,7 @@ class Rows:
 
     _ids: ClassVar[tuple[str, ...]] = ("qid", "docid")
     _value: ClassVar[str]
+    _numbers: ClassVar[Any]  # a static function: the numbers as they are held
     _words: ClassVar[str]
 
     def __post_init__(self) -> None:
@@ -110,10 +110,6 @@ class Rows:
             if len(column) != len(self.qid):
                 problem = f"{name} has {count(len(column), 'row')}, but qid has {len(self.qid)}"
                 raise InvalidInput(problem, remedy=f"give one {name} a row")
-
-    @staticmethod
-    def _numbers(numbers: NDArray[Any]) -> NDArray[Any]:
-        return numbers
 
     @classmethod
     def _of(cls, columns: Columns) -> Self:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from rankeval._checks import count, shown
+from rankeval._checks import count, require
 from rankeval.collection.rows import Rows
-from rankeval.errors import InvalidInput
 from rankeval.io import frames
 from rankeval.io.columns import Columns, numbers_of, places_of
 from rankeval.io.formats import Source
@@ -53,16 +53,12 @@ class Run(Rows):
     source: Source | None = None
 
     _value: ClassVar[str] = "score"
+    _numbers = staticmethod(partial(np.asarray, dtype=np.float64))
     _words: ClassVar[str] = "a ranking"
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not isinstance(self.name, str | None):
-            raise InvalidInput(argument="name", found=shown(self.name), expected="text: the name of the system")
-
-    @staticmethod
-    def _numbers(numbers: NDArray[Any]) -> NDArray[Any]:
-        return numbers.astype(np.float64, copy=False)
+        require(isinstance(self.name, str | None), "name", self.name, "text: the name of the system")
 
     @classmethod
     def _of(cls, columns: Columns) -> Run:

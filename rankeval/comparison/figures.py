@@ -97,8 +97,7 @@ def _intervals(record: ComparisonRecord, rows: pd.DataFrame, cut: list[str]) -> 
     label = rows["pair"] + ", " + rows[group].astype(str) if group else rows["pair"]
     rows = rows.assign(label=label + rows["dagger"], group=rows["measure"], band=rows["detectable_difference"])
     level = f"{100 * asked.interval_level:g} % interval"
-    adjusted = shown_interval(record.table)[2] == " (adjusted)"
-    if adjusted:
+    if shown_interval(record.table)[2] == " (adjusted)":
         n_parts, level_shown = len(part_sizes(record)), shown_level(record)
         by_part = f" (all), {asked.family_words(n_parts)} (by {group})" if n_parts else ""
         gap = "\n" if by_part else " "  # one line would be wider than the figure
@@ -142,9 +141,8 @@ def _forest(record: ComparisonRecord, rows: pd.DataFrame, cut: list[str]) -> Fig
     ordered = rows.assign(
         group=rows["measure"], label=rows[group].astype(str) + rows["dagger"], n=rows["n_queries"],
         together=rows[group] == TOGETHER, ci_low=rows["outer_low"], ci_high=rows["outer_high"],
-    )  # fmt: skip
-    place = {pair: k for k, pair in enumerate(rows["pair"].unique())}
-    ordered = ordered.assign(place=ordered["pair"].map(place)).sort_values(["place", "together"], kind="stable")
+        place=pd.factorize(rows["pair"])[0],
+    ).sort_values(["place", "together"], kind="stable")  # fmt: skip
     intervals_shown = f"{_against(record)}, {100 * shown_level(record):g} % intervals{kind}"
     xlabel = "\n".join([intervals_shown, *_on_daggers(rows), *cut])
     errors = difference_errors(record.table)

@@ -98,7 +98,7 @@ class SharedScores:
 
 
 def shared_scores(
-    systems: Systems, measures: Measures | None, *, unpaired: str, baseline: str | None = None
+    systems: Systems, measures: Measures | None, *, unpaired: str, baseline: str | None = None, fewest: int = 2
 ) -> SharedScores:
     """Check the scores of systems, pair them by query id on each collection, and stack the collections.
 
@@ -112,6 +112,8 @@ def shared_scores(
         For collections and queries that some systems lack.
     baseline : str, optional
         The baseline asked for; a mapping that has it within its values is the wrong way round.
+    fewest : {2, 1}, default 2
+        Number of systems that there must be.
 
     Raises
     ------
@@ -120,12 +122,12 @@ def shared_scores(
     QueryIdError
         Query ids are repeated, missing, or not the same in all systems.
     InvalidInput
-        Fewer than two systems, weighted evaluations, a score that is not finite, no measure in common, only some
+        Too few systems, weighted evaluations, a score that is not finite, no measure in common, only some
         systems by collection, one that lacks a collection, or systems within collections.
     UnknownName
         A measure or a value of unpaired does not exist.
     """
-    check_number_of_systems(systems)
+    check_number_of_systems(systems, fewest)
     given, notes = _common_parts(arranged(systems, baseline), unpaired)
     cells = cells_of(given)
     frames = {name: per_query_frame(scores) for name, scores in cells.items()}
@@ -236,13 +238,12 @@ def refuse_other_conventions(evaluations: Mapping[str, Evaluation], *, judgments
             )
 
 
-def check_number_of_systems(systems: Mapping[str, Any]) -> None:
-    """Raise `InvalidInput` unless there is a mapping of two systems or more, none without a name."""
-    if not isinstance(systems, Mapping) or len(systems) < 2:
-        found = f"{len(systems)}" if isinstance(systems, Mapping) else type(systems).__name__
-        raise InvalidInput(f"systems is a mapping of at least two names to their scores, found {found}")
-    if any(not str(name).strip() for name in systems):
-        raise InvalidInput("systems has an empty name; results name the systems, so give each a name")
+def check_number_of_systems(systems: Mapping[str, Any], fewest: int = 2) -> None:
+    """Raise `InvalidInput` unless there is a mapping of two systems (or one) or more, none without a name."""
+    found, names = (len(systems), [*systems]) if isinstance(systems, Mapping) else (type(systems).__name__, [])
+    too_few = f"systems is a mapping of at least {count(fewest, 'name')} to their scores, found {found}"
+    empty = "systems has an empty name; results name the systems, so give each a name"
+    refuse((len(names) < fewest, too_few), (not all(str(name).strip() for name in names), empty))
 
 
 def _evaluation_notes(cells: Mapping[str, Scores]) -> list[str]:

@@ -11,7 +11,32 @@ A label by a judge is a row of `rankeval.Qrels` with the judge as its aspect.
 
 from __future__ import annotations
 
-__all__: list[str] = []
+from rankeval.judging.adjudicating import Consensus, consensus
+from rankeval.judging.agreeing import Agreement, agreement
+from rankeval.judging.machine import Calibration, Plan, calibrate, draw, plan
+from rankeval.judging.pools import Pool, pool
+from rankeval.judging.sheets import read_sheets, write_sheets
+from rankeval.judging.systems import Disagreement, Reusability, disagreement, reusability
+
+__all__ = [
+    "Agreement",
+    "Calibration",
+    "Consensus",
+    "Disagreement",
+    "Plan",
+    "Pool",
+    "Reusability",
+    "agreement",
+    "calibrate",
+    "consensus",
+    "disagreement",
+    "draw",
+    "plan",
+    "pool",
+    "read_sheets",
+    "reusability",
+    "write_sheets",
+]
 
 
 def __dir__() -> list[str]:

@@ -19,7 +19,6 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from rankeval._checks import count
 from rankeval.collection.qrels import Qrels, as_qrels
 from rankeval.errors import InvalidInput
 
@@ -48,7 +47,7 @@ class Labels:
         InvalidInput
             If there are no judges or no rows, or a judge labels a document twice.
         """
-        frame = _frame(by_judge(judgments))
+        frame = _frame(judgments)
         for column in ("qid", "docid", "judge"):  # one kind of id each, so that all can be sorted
             if len(set(map(type, frame[column]))) > 1:
                 raise InvalidInput(f"{column} mixes texts and numbers: 1 is not '1'", argument="judgments")
@@ -87,18 +86,27 @@ def by_judge(judgments: Any) -> dict[Any, Qrels]:
     """
     if isinstance(judgments, Mapping):
         return {judge: as_qrels(given) for judge, given in judgments.items()}
+    frame = _with_judges(judgments).to_frame()
+    return {judge: Qrels.from_frame(rows.drop(columns="aspect")) for judge, rows in frame.groupby("aspect", sort=False)}
+
+
+def _with_judges(judgments: Any) -> Qrels:
     qrels = as_qrels(judgments)
     if qrels.aspect is None:
         problem = "the judgments name no judge"
         remedy = 'give the judge as aspect=, or a mapping: {"ann": qrels, "llm": qrels}'
         raise InvalidInput(problem, argument="judgments", remedy=remedy)
-    frame = qrels.to_frame()
-    return {judge: Qrels.from_frame(rows.drop(columns="aspect")) for judge, rows in frame.groupby("aspect", sort=False)}
+    return qrels
 
 
-def _frame(judges: Mapping[Any, Qrels]) -> pd.DataFrame:
-    parts = [one.to_frame()[["qid", "docid", "relevance"]].assign(judge=judge) for judge, one in judges.items()]
-    frame = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=["qid"])
+def _frame(judgments: Any) -> pd.DataFrame:
+    """Return the columns qid, docid, relevance and judge; a crowd is not cut into judges, which would take seconds."""
+    if isinstance(judgments, Mapping):
+        judges = by_judge(judgments)
+        parts = [one.to_frame()[["qid", "docid", "relevance"]].assign(judge=judge) for judge, one in judges.items()]
+        frame = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=["qid"])
+    else:
+        frame = _with_judges(judgments).to_frame().rename(columns={"aspect": "judge"})
     if frame.empty:
-        raise InvalidInput(f"{count(len(judges), 'judge')} and no label", argument="judgments")
+        raise InvalidInput("there is no label", argument="judgments")
     return frame

@@ -26,6 +26,7 @@ from rankeval.render.plots import (
     Figure,
     Floats,
     bare,
+    one_panel,
     shown_name,
     write_caption,
 )
@@ -280,8 +281,7 @@ def significance_matrix(
         Not registered with pyplot.
     """
     codes = _codes(means, claims, levels)
-    figure = Figure(figsize=(1, 1))
-    axes = _placed_axes(figure, [shown_name(name, LONGEST_NAME) for name in means.index], caption, title, len(levels))
+    figure, axes = _placed_axes([shown_name(name, LONGEST_NAME) for name in means.index], caption, title, len(levels))
     _draw_cells(axes, codes, len(levels))
     _name_systems(axes, means, digits)
     if len(means) <= MOST_SIGNED:
@@ -290,8 +290,8 @@ def significance_matrix(
     return figure
 
 
-def _placed_axes(figure: Figure, names: Sequence[str], caption: str, title: str, most: int) -> Axes:
-    """Return axes with cells of a fixed size, and make the figure as large as they and the names around need it.
+def _placed_axes(names: Sequence[str], caption: str, title: str, most: int) -> tuple[Figure, Axes]:
+    """Return axes with cells of a fixed size, in a figure as large as they and the names around need it.
 
     Matplotlib's own layouts keep the size of the figure, and long names would leave no room for the cells.
     """
@@ -300,16 +300,14 @@ def _placed_axes(figure: Figure, names: Sequence[str], caption: str, title: str,
     reach = max(map(len, names)) * size * LETTER_WIDTH / 72
     left, below = reach + 8 * size * LETTER_WIDTH / 72 + 0.25, 0.2 * (most + 1) + 0.45
     width = max(left + side + 0.2, 5.5)
-    lines = textwrap.wrap(caption, int(14 * width)) + ([title] if title else [])
+    lines = [(line, 9, SOFT) for line in textwrap.wrap(caption, int(14 * width))]
+    lines += [(title, 10, INK)] if title else []
     height = below + side + reach + 0.16 * len(lines) + 0.35
-    figure.set_size_inches(width, height)
-    for place, line in enumerate(lines):
-        is_title = bool(title) and place == len(lines) - 1
-        figure.text(
-            0.08 / width, 1 - (0.16 * place + 0.08) / height, line, va="top", fontsize=10 if is_title else 9,
-            color=INK if is_title else SOFT, parse_math=False,
-        )  # fmt: skip
-    return figure.add_axes((left / width, below / height, side / width, side / height))
+    figure = Figure(figsize=(width, height))
+    for place, (line, letters, color) in enumerate(lines):
+        top = 1 - (0.16 * place + 0.08) / height
+        figure.text(0.08 / width, top, line, va="top", fontsize=letters, color=color, parse_math=False)
+    return figure, figure.add_axes((left / width, below / height, side / width, side / height))
 
 
 def _font_size(n: int) -> float:
@@ -339,8 +337,7 @@ def _draw_cells(axes: Axes, codes: Floats, most: int) -> None:
     edges = np.arange(len(codes) + 1) - 0.5
     axes.hlines(edges, -0.5, len(codes) - 0.5, color="white", linewidth=1)
     axes.vlines(edges, -0.5, len(codes) - 0.5, color="white", linewidth=1)
-    for spine in axes.spines.values():
-        spine.set_visible(False)
+    axes.spines[:].set_visible(False)
 
 
 def _strength(signs: int, most: int) -> float:
@@ -402,9 +399,7 @@ def rank_intervals(
     """
     n = len(frame)
     crowded = n > 20
-    figure = Figure(figsize=(7.5, (0.2 if crowded else 0.3) * n + 1.1), layout="constrained")
-    axes = figure.subplots()
-    bare(axes)
+    figure, axes = one_panel(7.5, (0.2 if crowded else 0.3) * n + 1.1)
     axes.spines["left"].set_visible(False)
     size = 7.5 if crowded else 9
     for place, row in enumerate(frame.to_dict("records")):

@@ -20,6 +20,7 @@ import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import product
 from string import ascii_lowercase
 from typing import TYPE_CHECKING, Any
 
@@ -117,9 +118,7 @@ def letters(claims: pd.DataFrame, frame: pd.DataFrame, names: Mapping[str, str])
     between = "," if any(len(letter) > 1 for letter in names.values()) else ""
     counted = claims[claims["shown"] & (claims["sign"] > 0) & claims["other"].isin(list(names))]
     for (system, column), part in counted.groupby(["system", "column"]):
-        daggers = {
-            other: PARTED * bool(is_parted) for other, is_parted in zip(part["other"], part["parted"], strict=True)
-        }
+        daggers = dict(zip(part["other"], np.where(part["parted"], PARTED, ""), strict=True))
         found = [letter + daggers[name] for name, letter in names.items() if name in daggers]
         marks.loc[system, column] = between.join(found)
     return marks
@@ -134,11 +133,7 @@ def letters_for(systems: Sequence[str]) -> dict[str, str]:
     {'bm25': 'a', 'rm3': 'b'}
     """
     width = 1 if len(systems) <= len(ascii_lowercase) else math.ceil(math.log(len(systems), 26))
-    return {name: _spelled(place, width) for place, name in enumerate(systems)}
-
-
-def _spelled(place: int, width: int) -> str:
-    return "".join(ascii_lowercase[place // 26**power % 26] for power in reversed(range(width)))
+    return dict(zip(systems, map("".join, product(ascii_lowercase, repeat=width)), strict=False))
 
 
 def _blank(frame: pd.DataFrame) -> pd.DataFrame:

@@ -47,11 +47,17 @@ Floats = NDArray[np.float64]
 
 def bare(axes: Axes) -> None:
     """Remove the parts of the frame that carry no information."""
-    for side in ("top", "right"):
-        axes.spines[side].set_visible(False)
-    for side in ("left", "bottom"):
-        axes.spines[side].set_color(SOFT)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.spines[["left", "bottom"]].set_color(SOFT)
     axes.tick_params(colors=INK, labelsize=9)
+
+
+def one_panel(width: float, height: float) -> tuple[Figure, Axes]:
+    """Return a figure of one panel, and its axes; the size is in inches."""
+    figure = Figure(figsize=(width, height), layout="constrained")
+    axes = figure.subplots()
+    bare(axes)
+    return figure, axes
 
 
 def write_caption(figure: Figure, caption: str) -> None:
@@ -110,9 +116,7 @@ def query_differences(differences: pd.Series[float], *, system: str, baseline: s
     ordered = differences.sort_values(ascending=False, kind="stable")
     values, mean = ordered.to_numpy(dtype=np.float64), float(differences.mean())
     wins, losses = int((values > 0).sum()), int((values < 0).sum())
-    figure = Figure(figsize=(7.5, 3.2), layout="constrained")
-    axes = figure.subplots()
-    bare(axes)
+    figure, axes = one_panel(7.5, 3.2)
     places = np.arange(len(values))
     if len(values) <= MOST_BARS:
         axes.bar(places, values, width=0.8, color=np.where(values >= 0, BETTER, WORSE))
@@ -200,9 +204,7 @@ def sorted_scores(per_query: pd.DataFrame, worst: Mapping[str, NDArray[Any]] | N
 
 def _some(n: int) -> NDArray[np.int64]:
     """Return the places of a sorted curve to draw: all, or as many as a page can show, both ends among them."""
-    if n <= MOST_POINTS:
-        return np.arange(n)
-    return np.linspace(0, n - 1, MOST_POINTS).round().astype(np.int64)
+    return np.linspace(0, n - 1, min(n, MOST_POINTS)).round().astype(np.int64)
 
 
 def _worst(queries: NDArray[Any]) -> str:
@@ -226,12 +228,9 @@ def curve(frame: pd.DataFrame, *, xlabel: str, ylabel: str) -> Figure:
     Figure
         Not registered with pyplot.
     """
-    figure = Figure(figsize=(6, 3.6), layout="constrained")
-    axes = figure.subplots()
-    places = frame.index.to_numpy()
-    axes.fill_between(places, frame["min"], frame["max"], color=BAND, linewidth=0)
-    axes.plot(places, frame["mean"], color=INK, marker="o", markersize=4)
+    figure, axes = one_panel(6, 3.6)
+    axes.fill_between(frame.index, frame["min"], frame["max"], color=BAND, linewidth=0)
+    axes.plot(frame.index, frame["mean"], color=INK, marker="o", markersize=4)
     axes.set_xlabel(xlabel, color=SOFT)
     axes.set_ylabel(ylabel, color=SOFT)
-    bare(axes)
     return figure

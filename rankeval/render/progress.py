@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any, Self
 
-from rankeval._checks import shown
-from rankeval.errors import InvalidInput
+from rankeval._checks import require
 
 Progress = Callable[[int, int], None]
 """Is called with how much is done, and how much there is."""
@@ -31,28 +31,27 @@ class Bar:
     """
 
     def __init__(self, progress: Progress | bool | None, total: int, title: str) -> None:
-        if not (progress is None or isinstance(progress, bool) or callable(progress)):
-            raise InvalidInput(f"progress is {shown(progress)}; expected a function of two numbers, or True for a bar")
+        fits = progress is None or isinstance(progress, bool) or callable(progress)
+        require(fits, "progress", progress, "a function of two numbers, or True for a bar")
         self.total: int = total
         self.n_done: int = 0
         self._call = progress if callable(progress) else None
-        self._rich: Any = None
+        self._shown: Any = nullcontext()
         if progress is True:
             from rich import get_console
             from rich.progress import Progress as Rich
 
             shows = get_console().is_terminal or get_console().is_jupyter
-            self._rich = Rich(transient=True, disable=not shows)
-            self._task = self._rich.add_task(title, total=total)
+            self._shown = bar = Rich(transient=True, disable=not shows)
+            task = bar.add_task(title, total=total)
+            self._call = lambda n_done, most: bar.update(task, completed=n_done, total=most)
 
     def __enter__(self) -> Self:
-        if self._rich is not None:
-            self._rich.start()
+        self._shown.__enter__()
         return self
 
-    def __exit__(self, *_: object) -> None:
-        if self._rich is not None:
-            self._rich.stop()
+    def __exit__(self, *raised: object) -> None:
+        self._shown.__exit__(*raised)
 
     def add(self, n_done: int) -> None:
         """Show that so much more is done."""
@@ -63,5 +62,3 @@ class Bar:
         """Show how much is done."""
         if self._call is not None:
             self._call(n_done, self.total)
-        if self._rich is not None:
-            self._rich.update(self._task, completed=n_done, total=self.total)

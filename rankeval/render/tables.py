@@ -23,18 +23,14 @@ if TYPE_CHECKING:
 # C0 and C1 controls (an escape sequence begins with one), separators of lines and paragraphs, marks of the writing
 # direction (they can make one name look like another), and halves of characters, which no encoding can print.
 _STEERING = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
+_RUN = ("=", "+", "-", "@", "\t", "\r", "'")
+"""Spreadsheets take a text that begins so for a formula (OWASP, CSV injection); the last one marks our guard."""
 MINUS = re.compile(r"(?<![\w.-])-(?=[\d\N{INFINITY}])")
 # Our own, because pandas leaves "<", ">" and "|" as they are: TeX's default font has other characters in their places.
 LATEX_ESCAPES = str.maketrans(
-    {
+    {character: f"\\{character}" for character in "&%$#_{}"}
+    | {
         "\\": r"\textbackslash{}",
-        "&": r"\&",
-        "%": r"\%",
-        "$": r"\$",
-        "#": r"\#",
-        "_": r"\_",
-        "{": r"\{",
-        "}": r"\}",
         "~": r"\textasciitilde{}",
         "^": r"\textasciicircum{}",
         "<": r"\textless{}",
@@ -69,11 +65,11 @@ TEMPLATE = """<div>{{ style | safe }}<table class="rankeval-table">
 {%- for row in rows %}<tr>
 {%- for cell in row -%}
 <td{% if columns[loop.index0][1] %} class="num"{% endif %}>
-{%- if cell.emphasis %}<span class="{{ cell.emphasis }}">{{ cell.text | minus }}</span>
-{%- else %}{{ cell.text | minus }}{% endif -%}
+{%- if cell.emphasis %}<span class="{{ cell.emphasis }}">{{ minus(cell.text) }}</span>
+{%- else %}{{ minus(cell.text) }}{% endif -%}
 {%- set mark, tail = widest[loop.index0] -%}
 {%- if mark %}<sup style="min-width:{{ mark | length }}ch">{{ cell.mark }}</sup>{% endif -%}
-{%- if tail %}<span class="tail" style="min-width:{{ tail | length }}ch">{{ cell.tail | minus }}</span>{% endif -%}
+{%- if tail %}<span class="tail" style="min-width:{{ tail | length }}ch">{{ minus(cell.tail) }}</span>{% endif -%}
 </td>{% endfor -%}
 </tr>{% endfor -%}
 </tbody></table>
@@ -97,6 +93,19 @@ def visible(text: str, *, keep: str = "") -> str:
     a\x1b]0;b
     """
     return _STEERING.sub(lambda found: found[0] if found[0] in keep else ascii(found[0])[1:-1], text)
+
+
+def guarded(text: str) -> str:
+    """Return a text for a cell of CSV, with ' before one that a spreadsheet would run as a formula.
+
+    Of a text that begins with ' it is doubled, so that no two texts give the same cell.
+    """
+    return f"'{text}" if text.startswith(_RUN) else text
+
+
+def unguarded(cell: str) -> str:
+    """Return the text of a cell that is `guarded`, also if a spreadsheet has taken the guard away."""
+    return cell[1:] if cell.startswith("'") and cell[1:].startswith(_RUN) else cell
 
 
 def with_minus(text: str) -> str:
@@ -157,9 +166,7 @@ def latex_cell(cell: Cell, widest: tuple[str, str]) -> str:
 def _template() -> Template:
     from jinja2 import Environment
 
-    environment = Environment(autoescape=True)
-    environment.filters["minus"] = with_minus
-    return environment.from_string(TEMPLATE)
+    return Environment(autoescape=True).from_string(TEMPLATE)
 
 
 Format = str | Callable[[Any], str]
@@ -271,16 +278,12 @@ class Table:
     def to_text(self) -> str:
         """Return plain text for a terminal, without a line break at its end."""
         rows = self._rows()
-        columns = self._columns(rows)
+        columns = _columns(self.frame.columns, rows, self.numeric)
         # Rich cuts spaces off the end of what stands at the right, so columns with marks are filled up here.
-        filled = {
-            place: _filled(columns[place][0], [row[place] for row in rows])
-            for place, room in enumerate(_widest(rows))
-            if any(room)
-        }
-        for place, cells in filled.items():
-            columns[place] = (columns[place][0], False)
-            for row, cell in zip(rows, cells, strict=True):
+        for place in [place for place, room in enumerate(_widest(rows)) if any(room)]:
+            name, _ = columns[place]
+            columns[place] = name, False
+            for row, cell in zip(rows, _filled(name, [row[place] for row in rows]), strict=True):
                 row[place] = cell
         lines = _drawn(columns, rows)
         caption, notes = self._words()
@@ -293,7 +296,7 @@ class Table:
             return f"| {' | '.join(cells)} |"
 
         rows = self._rows()
-        columns = self._columns(rows)
+        columns = _columns(self.frame.columns, rows, self.numeric)
         lines = [markdown(self.caption), ""] if self.caption else []
         lines.append(line(markdown(name) for name, _ in columns))
         lines.append(line("---:" if numeric else "---" for _, numeric in columns))
@@ -304,8 +307,9 @@ class Table:
     def to_html(self) -> str:
         """Return an HTML fragment that stands alone in a notebook cell: one ``div``, with all text escaped."""
         rows = self._rows()
-        words = dict(zip(("caption", "notes"), self._words(), strict=True))
-        return _template().render(style=STYLE, columns=self._columns(rows), widest=_widest(rows), rows=rows, **words)
+        facts: dict[str, Any] = dict(zip(("caption", "notes"), self._words(), strict=True))
+        facts |= {"columns": _columns(self.frame.columns, rows, self.numeric), "rows": rows, "widest": _widest(rows)}
+        return _template().render(facts, style=STYLE, minus=with_minus)
 
     def to_latex(self, *, label: str = "") -> str:
         r"""Return a LaTeX table; it needs ``\usepackage{booktabs}``.
@@ -329,7 +333,7 @@ class Table:
 
         refuse_label(label)
         rows = self._rows()
-        columns, widest = self._columns(rows), _widest(rows)
+        columns, widest = _columns(self.frame.columns, rows, self.numeric), _widest(rows)
         body = [[latex_cell(cell, room) for cell, room in zip(row, widest, strict=True)] for row in rows]
         header = [latex(name) for name, _ in columns]
         # At the begin of a line "[" and "*" would be arguments of the command that ends the line above.
@@ -366,10 +370,6 @@ class Table:
     def _words(self) -> tuple[str, list[str]]:
         return visible(self.caption, keep="\n"), [visible(note, keep="\n") for note in self.notes]
 
-    def _columns(self, rows: Sequence[Sequence[Cell]]) -> list[tuple[str, bool]]:
-        """Return each column's name, and whether it stands at the right."""
-        return [(name, right or name in self.numeric) for name, right in _columns(self.frame.columns, rows)]
-
 
 def rows_to_text(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
     """Render rows of values as `Table.to_text` renders a frame.
@@ -405,9 +405,12 @@ def _filled(name: str, column: Sequence[Cell]) -> list[Cell]:
     return [Cell(c.text.rjust(room) + c.mark.ljust(mark) + c.tail.ljust(tail)) for c in column]
 
 
-def _columns(names: Iterable[Any], rows: Sequence[Sequence[Cell]]) -> list[tuple[str, bool]]:
-    """Return each column's name, and whether it holds numbers, which stand at the right."""
-    return [(visible(str(name), keep="\n"), any(row[place].number for row in rows)) for place, name in enumerate(names)]
+def _columns(
+    names: Iterable[Any], rows: Sequence[Sequence[Cell]], numeric: Sequence[str] = ()
+) -> list[tuple[str, bool]]:
+    """Return each column's name, and whether it stands at the right, as columns of numbers do."""
+    shown = [visible(str(name), keep="\n") for name in names]
+    return [(name, name in numeric or any(row[at].number for row in rows)) for at, name in enumerate(shown)]
 
 
 def _drawn(columns: Sequence[tuple[str, bool]], rows: Sequence[Sequence[Cell]]) -> list[str]:

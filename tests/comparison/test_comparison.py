@@ -207,7 +207,7 @@ def test_bad_scores_and_ids_are_refused():
         compare({name: frame.iloc[:1] for name, frame in systems.items()})
     with pytest.raises(InvalidInput, match="found list"):
         compare({"a": [1, 2], "b": [2, 3]})
-    with pytest.raises(InvalidInput, match="at least two names"):
+    with pytest.raises(InvalidInput, match="at least 2 names"):
         compare({"ltr": systems["ltr"]})
 
 

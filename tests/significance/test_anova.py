@@ -461,9 +461,9 @@ def test_each_query_left_out_is_counted():
 
 
 def test_what_cannot_be_analysed_is_refused():
-    with pytest.raises(InvalidInput, match="at least two names"):
+    with pytest.raises(InvalidInput, match="at least 2 names"):
         rk.anova({"bm25": frame([0.1, 0.2])})
-    with pytest.raises(InvalidInput, match="at least two names"):
+    with pytest.raises(InvalidInput, match="at least 2 names"):
         rk.anova([frame([0.1, 0.2])])
     two = {name: frame([0.1, 0.2]).assign(RR=1.0) for name in ("a", "b")}
     with pytest.raises(InvalidInput, match="AP, RR; name one"):

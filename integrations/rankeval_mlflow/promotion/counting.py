@@ -26,6 +26,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from mlflow.entities import ViewType
 from numpy.typing import NDArray
 
 from rankeval._budget import Budget
@@ -198,8 +199,6 @@ def keep(alias: Alias, version: str, facts: Mapping[str, Any], *, accepted: bool
 
 
 def _runs(alias: Alias) -> Iterator[Any]:
-    from mlflow.entities import ViewType
-
     every: Any = ViewType.ALL
     ids = [one.experiment_id for one in pages(alias.client.search_experiments, view_type=every)]
     asked = f"tags.`{KIND}` = 'promotion' and params.alias = '{alias.name}'"

@@ -20,45 +20,22 @@ import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from mlflow.store.artifact.artifact_repository_registry import get_artifact_repository
+from mlflow.utils.uri import add_databricks_profile_info_to_artifact_uri
 
 from rankeval._checks import few, shown
+from rankeval.comparison import Comparison, compare
 from rankeval.errors import InvalidInput, TrackingError, warn
-from rankeval.evaluation.result import from_bytes
+from rankeval.evaluation import Evaluation, from_bytes
+from rankeval_mlflow import layout
 from rankeval_mlflow.delivery.addresses import hidden
 from rankeval_mlflow.delivery.connection import reason
-from rankeval_mlflow.delivery.payload import checked_manifest, pieces_by_role, pieces_of
-from rankeval_mlflow.layout import (
-    COMPLETE,
-    KIND,
-    ROLE,
-    evaluated_runs,
-    evaluation_path,
-    folder,
-    manifest_path,
-    role_of,
-    sha256,
-    version_tag,
-)
+from rankeval_mlflow.delivery.payload import checked_manifest, pieces_by_role, pieces_of, refuse_altered
 from rankeval_mlflow.packing.results import CLOSE, aggregates
+from rankeval_mlflow.reading import resolving
 from rankeval_mlflow.reading.listing import PAGE
-from rankeval_mlflow.reading.resolving import (
-    asking,
-    chosen_role,
-    experiment_ids,
-    is_deleted,
-    model_behind,
-    pages,
-    resolve,
-    run_with,
-    text_of,
-    version_meant,
-)
-
-if TYPE_CHECKING:
-    from rankeval.comparison import Comparison
-    from rankeval.evaluation import Evaluation
-
 
 _COMPARED = {"comparison": "a comparison", "experiment": "the comparison of an experiment"}
 
@@ -75,9 +52,9 @@ def labels_of(run: Any) -> tuple[str, ...]:
         If the run holds none: it is none of ours, or its upload broke off.
     """
     run_id = run.info.run_id
-    if COMPLETE not in run.data.tags:
+    if layout.COMPLETE not in run.data.tags:
         raise InvalidInput(
-            f"run {run_id} has no tag {COMPLETE}: it holds no whole evaluation. "
+            f"run {run_id} has no tag {layout.COMPLETE}: it holds no whole evaluation. "
             "`rankeval mlflow list --waiting` shows pending uploads"
         )
     return tuple(pieces_of(run.data.tags))
@@ -91,7 +68,7 @@ def held_instead(run: Any) -> str:
     run : Run
         The run.
     """
-    kind = run.data.tags.get(KIND, "")
+    kind = run.data.tags.get(layout.KIND, "")
     roles = sorted(pieces_by_role(run.data.tags))
     held = [f"evaluations of the roles {', '.join(roles)}: load_evaluation(run, role)"] if roles else []
     if kind in _COMPARED:
@@ -111,7 +88,7 @@ def manifest_of(client: Any, run: Any, label: str) -> dict[str, Any]:
     TrackingError
         If it was altered, or the store cannot be reached.
     """
-    return checked_manifest(artifact(client, run, manifest_path(label)), label, run.data.tags)
+    return checked_manifest(artifact(client, run, layout.manifest_path(label)), label, run.data.tags)
 
 
 def checked_file(client: Any, run: Any, manifest: dict[str, Any], path: str, what: str) -> bytes:
@@ -138,11 +115,7 @@ def checked_file(client: Any, run: Any, manifest: dict[str, Any], path: str, wha
         If it was altered, or the store cannot be reached.
     """
     content = artifact(client, run, path)
-    found, expected = sha256(content), manifest["files"][path]
-    if found != expected:
-        raise TrackingError(
-            f"{what} in run {run.info.run_id} was altered or replaced (SHA-256 {found[:12]} instead of {expected[:12]})"
-        )
+    refuse_altered(content, manifest["files"][path], f"{what} in run {run.info.run_id}")
     return content
 
 
@@ -158,9 +131,6 @@ def artifact(client: Any, run: Any, path: str) -> bytes:
     TrackingError
         If the store of the artifacts cannot be reached.
     """
-    from mlflow.store.artifact.artifact_repository_registry import get_artifact_repository
-    from mlflow.utils.uri import add_databricks_profile_info_to_artifact_uri
-
     where = add_databricks_profile_info_to_artifact_uri(run.info.artifact_uri, client.tracking_uri)
     repository = get_artifact_repository(where, tracking_uri=client.tracking_uri)
     with tempfile.TemporaryDirectory() as folder:
@@ -220,15 +190,15 @@ def load_evaluation(name: Any, role: str | None = None, *, uri: str | None = Non
     >>> load_evaluation(run).per_query.equals(ev.per_query)
     True
     """
-    with asking(uri, text_of(name)) as client:
-        run = resolve(client, name, role)
-        if (version := version_meant(client, name)) is not None:
+    with resolving.asking(uri, resolving.text_of(name)) as client:
+        run = resolving.resolve(client, name, role)
+        if (version := resolving.version_meant(client, name)) is not None:
             chosen = _chosen(run, role)[0]
             found = {_content(one, chosen): one.info.run_id for one in _naming(client, version, chosen)}
             others = [run_id for content, run_id in found.items() if content != _content(run, chosen)]
             if others:
                 warn(
-                    f"{text_of(name)} has several evaluations of role {chosen!r}, and this is the last, of run "
+                    f"{resolving.text_of(name)} has several evaluations of role {chosen!r}; this is the last, of run "
                     f"{run.info.run_id}; load another by its run: {few(others)}"
                 )
         return evaluation_of(client, run, role)
@@ -256,16 +226,16 @@ def evaluation_of(client: Any, run: Any, role: str | None) -> Evaluation:
     role, label = _chosen(run, role)
     manifest = manifest_of(client, run, label)
     # A record of an experiment keeps its evaluations by role and not under its own label.
-    path = evaluation_path(label if role_of(label) == role_of(role) else role)
+    path = layout.evaluation_path(label if layout.role_of(label) == layout.role_of(role) else role)
     return from_bytes(checked_file(client, run, manifest, path, f"the evaluation of role {role!r}"))
 
 
 def _chosen(run: Any, role: str | None) -> tuple[str, str]:
     labels_of(run)
     held = pieces_by_role(run.data.tags)
-    if role is not None and role != role_of(role) and role in pieces_of(run.data.tags):
+    if role is not None and role != layout.role_of(role) and role in pieces_of(run.data.tags):
         return role, role  # one step of several: "dev/step-3"
-    chosen = chosen_role(f"run {run.info.run_id}", held, role, held_instead(run))
+    chosen = resolving.chosen_role(f"run {run.info.run_id}", held, role, held_instead(run))
     return chosen, held[chosen]
 
 
@@ -288,12 +258,12 @@ def logged_for(client: Any, version: Any, role: str) -> list[tuple[Any, Evaluati
     TrackingError
         If an artifact was altered.
     """
-    called, named = f"models:/{version.name}/{version.version}", evaluated_runs(version.tags).get(role)
-    linked = list(_linked(client, model_behind(version), role))
+    called, named = f"models:/{version.name}/{version.version}", layout.evaluated_runs(version.tags).get(role)
+    linked = list(_linked(client, resolving.model_behind(version), role))
     runs = [*(_naming(client, version, role) if named else ()), *(run for run, _ in linked)]
     if not runs:
         if named:
-            run_with(client, named)  # raises if it was deleted
+            resolving.run_with(client, named)  # raises if it was deleted
             raise InvalidInput(f"run {named} does not say that it holds the evaluation of {called}")
         raise InvalidInput(f"no evaluation of this role was logged for {called}")
     loaded: dict[str, Evaluation] = {}
@@ -315,9 +285,9 @@ def _content(run: Any, role: str) -> str:
 
 
 def _naming(client: Any, version: Any, role: str) -> Iterator[Any]:
-    key = version_tag(role)
+    key = layout.version_tag(role)
     asked = f"tags.`{key}` LIKE '%/{version.version}%'"
-    for run in pages(client.search_runs, experiment_ids(client, None), asked, max_results=PAGE):
+    for run in resolving.pages(client.search_runs, resolving.experiment_ids(client, None), asked, max_results=PAGE):
         if f"{version.name}/{version.version}" in run.data.tags[key].split("; ") and _content(run, role):
             yield run
 
@@ -328,11 +298,11 @@ def _linked(client: Any, model_id: str | None, role: str) -> Iterator[tuple[Any,
         if metric.dataset_digest and metric.run_id:  # others are no aggregates of evaluations
             linked.setdefault(metric.run_id, {})[metric.key] = metric.value
     for run in map(client.get_run, linked):
-        bare, metrics = run.data.tags.get(ROLE) == role, linked[run.info.run_id]
+        bare, metrics = run.data.tags.get(layout.ROLE) == role, linked[run.info.run_id]
         start = "" if bare else f"{role}/"
         own = [key for key in metrics if bare != ("/" in key) and key.startswith(start)]
         values = {key.removeprefix(start): metrics[key] for key in own}
-        if values and _content(run, role) and not is_deleted(run):
+        if values and _content(run, role) and not resolving.is_deleted(run):
             yield run, values
 
 
@@ -381,14 +351,11 @@ def load_comparison(name: Any, label: str = "comparison", *, uri: str | None = N
     >>> back.table["difference"].tolist(), list(back.evaluations)
     ([0.25], ['bm25', 'ltr'])
     """
-    from rankeval.comparison import Comparison
-
-    if not isinstance(label, str):
-        raise InvalidInput(argument="label", found=shown(label), expected="the name that a comparison was logged under")
-    with asking(uri, text_of(name)) as client:
-        run = resolve(client, name)
+    layout.require(isinstance(label, str), "label", label, "the name that a comparison was logged under")
+    with resolving.asking(uri, resolving.text_of(name)) as client:
+        run = resolving.resolve(client, name)
         manifest = _holder(client, run, label)
-        path, what = f"{folder(label)}/{_NUMBERS}", f"the comparison {label!r}"
+        path, what = f"{layout.folder(label)}/{_NUMBERS}", f"the comparison {label!r}"
         numbers = Comparison.from_json(checked_file(client, run, manifest, path, what).decode())
         return replace(numbers, evaluations=_evaluations(client, run, manifest, label))
 
@@ -465,14 +432,12 @@ def compare_runs(
     >>> compare_runs(runs, baseline="bm25").table[["baseline", "system", "difference"]].values.tolist()
     [['bm25', 'ltr', 0.25]]
     """
-    from rankeval.comparison import compare
-
-    if isinstance(runs, (str, bytes)) or not isinstance(runs, Iterable):
-        raise InvalidInput(argument="runs", found=shown(runs), expected="several runs, each by its id or as a model")
+    are_several = isinstance(runs, Iterable) and not isinstance(runs, (str, bytes))
+    layout.require(are_several, "runs", runs, "several runs, each by its id or as a model")
     given = list(runs)
-    spelt = [text_of(one) for one in given]
-    with asking(uri, few(spelt)) as client:
-        found = [resolve(client, one, role) for one in given]
+    spelt = [resolving.text_of(one) for one in given]
+    with resolving.asking(uri, few(spelt)) as client:
+        found = [resolving.resolve(client, one, role) for one in given]
         _refuse_repeated(spelt, [run.info.run_id for run in found])
         loaded = {
             name: (run.info.run_id, evaluation_of(client, run, role)) for name, run in zip(spelt, found, strict=True)
@@ -488,12 +453,12 @@ def _among(client: Any, baseline: Any, loaded: dict[str, tuple[str, Evaluation]]
     names = [name for name, (_, evaluation) in loaded.items() if evaluation.name == baseline]
     if len(names) == 1:
         return names[0]
-    spelt = text_of(baseline)
+    spelt = resolving.text_of(baseline)
     if spelt in loaded:
         return spelt
     if len(names) > 1:
         raise InvalidInput(f"baseline {shown(baseline)} is the name of several evaluations; give the id of its run")
-    run = resolve(client, baseline, role)
+    run = resolving.resolve(client, baseline, role)
     for name, (run_id, _) in loaded.items():
         if run_id == run.info.run_id:
             return name

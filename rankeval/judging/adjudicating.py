@@ -1,0 +1,168 @@
+"""One grade of each document from the labels of several judges: the majority, or weighted by estimated errors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+
+from rankeval._checks import count
+from rankeval._registry import chosen
+from rankeval.collection.qrels import Qrels
+from rankeval.comparison.tables import WithTable
+from rankeval.errors import warn
+from rankeval.judging.labels import Floats, Ints, Labels
+from rankeval.render.tables import Table
+
+Method = Literal["majority", "dawid_skene"]
+METHODS = ("majority", "dawid_skene")
+MOST_ROUNDS = 500
+SMOOTHING = 0.1
+"""Labels that are added to each cell, so that nothing is impossible; a whole one makes few labels mean nothing."""
+
+STEADY = 1e-6
+"""The estimate ends if no probability changes by more."""
+
+WEAK = 0.4
+"""Judges are weak if half of the labels are by judges that are this far from chance to perfect, or less."""
+
+MOST_SHOWN = 20
+
+
+@dataclass(frozen=True, eq=False)
+class Consensus(WithTable):
+    """One grade of each document, by both methods, and the judges behind it.
+
+    Attributes
+    ----------
+    qrels : Qrels
+        The grades by ``method``, without judges.
+    items : DataFrame
+        A row for each document: qid, docid, n_labels, majority, tied (several grades have most labels), dawid_skene,
+        and probability, the estimated chance that the grade of dawid_skene is true.
+    judges : DataFrame
+        A row for each judge, those with most labels first: judge; n_labels; accuracy, the share of the labels that
+        equal the consensus, which they helped to make; estimated_accuracy, the mean chance by dawid_skene that a label
+        is true.
+    method : str
+        "majority" or "dawid_skene".
+    notes : tuple of str
+        Sentences that a reader of the grades must see.
+    """
+
+    qrels: Qrels
+    items: pd.DataFrame
+    judges: pd.DataFrame
+    method: str
+    notes: tuple[str, ...] = ()
+
+    @property
+    def differ(self) -> pd.DataFrame:
+        """The rows of ``items`` where the two methods differ, the most probable grade of dawid_skene first."""
+        rows = self.items[self.items["majority"] != self.items["dawid_skene"]]
+        return rows.sort_values("probability", ascending=False, kind="stable", ignore_index=True)
+
+    def _laid_out(self) -> Table:
+        shown = self.judges.head(MOST_SHOWN).rename(columns=lambda name: name.replace("_", " "))
+        left_out = len(self.judges) - len(shown)
+        more = [f"{count(left_out, 'judge')} with fewer labels left out; .judges has all"] if left_out else []
+        caption = f"Consensus of {count(len(self.judges), 'judge')} on {count(len(self.items), 'document')}"
+        return Table(shown, caption=f"{caption}, {self.method}", notes=(*self.notes, *more))
+
+
+def consensus(judgments: Any, *, method: Method = "majority") -> Consensus:
+    """Make one grade of the labels that several judges gave to a document.
+
+    Parameters
+    ----------
+    judgments : Qrels with judges as aspects, frame or path of such, or mapping of judge to judgments
+        All labels.
+    method : {"majority", "dawid_skene"}, default "majority"
+        Majority: the grade with most labels; of several such grades the lowest, so that a document is no better than
+        most judges say. Ties are counted in a note and marked in ``items``. Dawid and Skene: each judge has own chances
+        to give each label to a document of each true grade; the grades and these chances are estimated together.
+
+    Returns
+    -------
+    Consensus
+        The grades by the method, with those of both side by side.
+
+    Raises
+    ------
+    InvalidInput
+        If no judge is named, or a judge labels a document twice.
+    UnknownName
+        If there is no such method.
+
+    Warns
+    -----
+    RankevalWarning
+        If the method is "dawid_skene" and the judges are weak: then its grades are often worse than the majority.
+
+    Notes
+    -----
+    The estimate is the EM algorithm of Dawid and Skene (1979, doi:10.2307/2346806). It starts with the shares of the
+    labels, adds a tenth of a label to each cell of a judge's table and to each grade's total, and takes grades as
+    unordered. It finds judges who answer at random or the wrong way round if most others are good: with 20 % of judges
+    wrong four times out of five, and the others right four times out of five, five labels a document give .94 where the
+    majority gives .81. With judges who are all weak it loses, since its guess of who is good is noise.
+
+    Examples
+    --------
+    >>> labels = {"ann": {"q": {"d1": 1, "d2": 0}}, "bo": {"q": {"d1": 1, "d2": 0}}, "cy": {"q": {"d1": 0, "d2": 1}}}
+    >>> consensus(labels).items["majority"].tolist()
+    [1, 0]
+    """
+    chosen("method", method, METHODS)
+    labels = Labels.of(judgments)
+    counts = labels.counts()
+    probability, ended = _estimated(labels, counts)
+    most = counts == counts.max(axis=1, keepdims=True)
+    # Chances that are equal but for rounding are a tie too: the lowest grade has it on every machine.
+    likeliest = probability > probability.max(axis=1, keepdims=True) - STEADY
+    codes = {"majority": most.argmax(axis=1), "dawid_skene": likeliest.argmax(axis=1)}
+    items = labels.items[["qid", "docid"]].assign(n_labels=counts.sum(axis=1), tied=most.sum(axis=1) > 1)
+    items = items.assign(**{name: labels.grades[code] for name, code in codes.items()})
+    items["probability"] = probability.max(axis=1)
+    n = np.bincount(labels.judge)
+    right = np.bincount(labels.judge, weights=labels.grade == codes[method][labels.item]) / n
+    estimated = np.bincount(labels.judge, weights=probability[labels.item, labels.grade]) / n
+    columns = {"judge": labels.judges, "n_labels": n, "accuracy": right, "estimated_accuracy": estimated}
+    judges = pd.DataFrame(columns).sort_values("n_labels", ascending=False, kind="stable", ignore_index=True)
+    chance, typical = 1 / len(labels.grades), float(np.median(estimated[labels.judge]))
+    is_weak = typical <= chance + WEAK * (1 - chance) < 1
+    weak = (
+        f"the judges are weak: half of the labels are by judges who are right {typical:.2f} of the time or less, by "
+        "estimate; dawid_skene is then often worse than the majority"
+    )
+    if is_weak and method == "dawid_skene":
+        warn(weak)
+    tied, differ = int(items["tied"].sum()), int((codes["majority"] != codes["dawid_skene"]).sum())
+    of_all = f"of {count(len(items), 'document')}"
+    said = {
+        f"{tied:,} {of_all} have a tied majority: the lowest of the tied grades is taken": tied,
+        f"majority and dawid_skene differ on {differ:,} {of_all}: .differ lists them": differ,
+        weak: is_weak,
+        f"dawid_skene still changes after {MOST_ROUNDS} rounds": not ended,
+    }
+    qrels = Qrels.from_frame(items, relevance=method)
+    return Consensus(qrels, items, judges, method, tuple(sentence for sentence, holds in said.items() if holds))
+
+
+def _estimated(labels: Labels, counts: Ints) -> tuple[Floats, bool]:
+    """Return the chances of each item's grades, and whether the estimate came to an end."""
+    n_judges, n_grades = len(labels.judges), len(labels.grades)
+    cells = labels.judge * n_grades + labels.grade
+    probability, change, rounds = counts / counts.sum(axis=1, keepdims=True), 1.0, 0
+    while change > STEADY and rounds < MOST_ROUNDS:
+        found = [np.bincount(cells, weights=part[labels.item], minlength=n_judges * n_grades) for part in probability.T]
+        errors = np.array(found).reshape(n_grades, n_judges, n_grades) + SMOOTHING
+        each = np.log(errors / errors.sum(axis=2, keepdims=True))[:, labels.judge, labels.grade]
+        likely = np.stack([np.bincount(labels.item, weights=part) for part in each], axis=1)
+        likely += np.log(probability.sum(axis=0) + SMOOTHING)
+        after = np.exp(likely - likely.max(axis=1, keepdims=True))
+        after /= after.sum(axis=1, keepdims=True)
+        change, probability, rounds = float(np.abs(after - probability).max()), after, rounds + 1
+    return probability, change <= STEADY

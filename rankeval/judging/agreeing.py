@@ -1,0 +1,278 @@
+"""How far judges agree: one result for two judges, a person and a model, or a crowd with missing labels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import pandas as pd
+from scipy.special import stdtrit
+
+from rankeval._checks import check_share, count
+from rankeval._registry import chosen
+from rankeval.comparison.tables import WithTable
+from rankeval.errors import InvalidInput
+from rankeval.judging.coefficients import OF_JUDGES, WORDS, of_judges, of_labels
+from rankeval.judging.labels import Floats, Ints, Labels
+from rankeval.render.tables import Table, number
+
+if TYPE_CHECKING:
+    from rankeval.render.plots import Figure
+
+Level = Literal["nominal", "ordinal", "interval"]
+LEVELS = ("nominal", "ordinal", "interval")
+
+
+@dataclass(frozen=True, eq=False)
+class Agreement(WithTable):
+    """The agreement of judges: the coefficients, each with an interval by topics, and where the judges differ.
+
+    Attributes
+    ----------
+    table : DataFrame
+        A row for each coefficient. Columns: coefficient; value; ci_low, ci_high, missing if the topics give none;
+        n_items, the documents with two or more labels; undefined, the reason if there is no value, else "".
+    per_query : DataFrame
+        Indexed by qid: n_items and each coefficient within the topic; missing if it is undefined there.
+    confusion : DataFrame
+        Of two judges: how many documents have each grade of the first (rows) and of the second (columns). Of more: the
+        coincidences of Krippendorff, symmetric, in which a document counts as many times as it has labels.
+    disputed : DataFrame
+        The documents on which judges differ: qid, docid, n_labels, spread (the highest less the lowest grade), and the
+        label of each judge. The widest spread comes first, then the least agreement.
+    level : str
+        How grades are taken: "nominal", "ordinal" or "interval".
+    confidence_level : float
+        That of the intervals.
+    notes : tuple of str
+        Sentences that a reader of the numbers must see.
+    """
+
+    table: pd.DataFrame
+    per_query: pd.DataFrame
+    confusion: pd.DataFrame
+    disputed: pd.DataFrame
+    level: str
+    confidence_level: float
+    notes: tuple[str, ...] = ()
+
+    def __getitem__(self, coefficient: str) -> float:
+        """Return the value of a coefficient, such as ``agreement["scott_pi"]``; nan if it is undefined.
+
+        Raises
+        ------
+        UnknownName
+            If there is no such coefficient.
+        """
+        chosen("coefficient", coefficient, WORDS)
+        return float(self.table.set_index("coefficient")["value"][coefficient])
+
+    @property
+    def caption(self) -> str:
+        """The documents, the topics and the level in one line."""
+        n, topics = int(self.per_query["n_items"].sum()), count(len(self.per_query), "topic")
+        return f"Agreement on {count(n, 'document')} of {topics}, {self.level} grades"
+
+    def plot(self, coefficient: str = "krippendorff_alpha") -> Figure:
+        """Draw the confusion of the grades, and a coefficient topic by topic beside its value over all.
+
+        Parameters
+        ----------
+        coefficient : str, default "krippendorff_alpha"
+            The one to draw by topic.
+
+        Raises
+        ------
+        UnknownName
+            If there is no such coefficient.
+        """
+        from rankeval.judging.figures import agreement_figure
+
+        whole, words = self[coefficient], WORDS[coefficient]
+        return agreement_figure(self.confusion, self.per_query[coefficient], whole, words, self.caption)
+
+    def _laid_out(self) -> Table:
+        shown, written = self.table.assign(coefficient=self.table["coefficient"].map(WORDS)), partial(number, digits=3)
+        formats = dict.fromkeys(["value", "ci_low", "ci_high"], written)
+        caption = f"{self.caption}; {100 * self.confidence_level:g} % intervals"
+        hidden = ["n_items", *([] if shown["undefined"].any() else ["undefined"])]
+        return Table(shown.drop(columns=hidden), formats, caption=caption, notes=self.notes)
+
+
+def agreement(
+    judgments: Any, other: Any = None, *, level: Level = "nominal", confidence_level: float = 0.95
+) -> Agreement:
+    """Say how far judges agree on the grades of documents.
+
+    Parameters
+    ----------
+    judgments : Qrels with judges as aspects, frame or path of such, or mapping of judge to judgments
+        All labels. Or the judgments of the first judge alone, if ``other`` is given.
+    other : Qrels, frame or path, optional
+        The judgments of the second judge, such as a model.
+    level : {"nominal", "ordinal", "interval"}, default "nominal"
+        How far grades are apart. Nominal: equal or not. Ordinal: only their order counts; Krippendorff's alpha takes
+        ranks, and weighted kappas take the places among the grades. Interval: the grades are numbers.
+    confidence_level : float, default 0.95
+        That of the intervals.
+
+    Returns
+    -------
+    Agreement
+        Its table has a row for each coefficient.
+
+    Raises
+    ------
+    InvalidInput
+        If no judge is named, a judge labels a document twice, or no document has two labels.
+    UnknownName
+        If there is no such level.
+
+    Notes
+    -----
+    Documents with two or more labels count. Agreement beyond chance is (observed - chance) / (1 - chance), and the
+    coefficients differ in chance:
+
+    * observed: the share of pairs of labels of a document that are equal, its mean over documents.
+    * scott_pi: both judges have one distribution of grades (Scott 1955, doi:10.1086/266577). Cohen's kappa: each has
+      the own one (Cohen 1960, doi:10.1177/001316446002000104); the weighted forms (Cohen 1968, doi:10.1037/h0026256)
+      need ordered grades. Of more than two judges all four are the mean over pairs of judges (Light 1971,
+      doi:10.1037/h0031643), and undefined if a pair is.
+    * fleiss_kappa: Scott's pi for several labels of a document (Fleiss 1971, doi:10.1037/h0031619). If documents have
+      different numbers of labels, each document has the same weight (Gwet 2014).
+    * krippendorff_alpha: 1 - observed / expected disagreement, where chance draws two labels without putting the first
+      back; for any number of labels (Hayes and Krippendorff 2007, doi:10.1080/19312450709336664).
+    * ac1: chance is small if nearly all labels are the same grade (Gwet 2008, doi:10.1348/000711006X126600).
+    * pabak: all grades are equally likely by chance (Byrt, Bishop and Carlin 1993, doi:10.1016/0895-4356(93)90018-V).
+
+    The grades of ac1 and pabak are those that some judge gave. Documents of a topic are judged alike, so intervals
+    leave out one topic at a time (jackknife); they are Student's t with a correction for the skew of the topics (Hall
+    1992). Intervals that take documents as independent cover the true value about half as often as they say.
+
+    Examples
+    --------
+    >>> people = {"q1": {"d1": 1, "d2": 0, "d3": 1}, "q2": {"d4": 0, "d5": 0, "d6": 1}}
+    >>> model = {"q1": {"d1": 1, "d2": 0, "d3": 0}, "q2": {"d4": 0, "d5": 0, "d6": 1}}
+    >>> found = agreement(people, model)
+    >>> round(found["observed"], 3), round(found["scott_pi"], 3)
+    (0.833, 0.657)
+    """
+    chosen("level", level, LEVELS)
+    check_share("confidence_level", confidence_level)
+    labels = Labels.of(judgments if other is None else {"first": judgments, "second": other})
+    every = labels.counts()
+    shared = every.sum(axis=1) > 1
+    if not shared.any():
+        remedy = "ids of queries and documents must be the same for all judges"
+        raise InvalidInput("no document has two labels", argument="judgments", remedy=remedy)
+    grades = np.full((len(labels.items), len(labels.judges)), -1)
+    grades[labels.item, labels.judge] = labels.grade
+    counts, items, grades = every[shared], labels.items[shared].reset_index(drop=True), grades[shared]
+    query = np.unique(items["query"], return_inverse=True)[1]
+    by_topic = bool(query[-1] > 0)
+    group = query if by_topic else np.arange(len(items))
+    places = (labels.grades if level == "interval" else np.arange(len(labels.grades))).astype(np.float64)
+    values, coincidences = of_labels(counts, group, places, level)
+    undefined = _add_judges(values, grades, group, places, level)
+    stack, n = pd.DataFrame(values, columns=list(WORDS)), int(group[-1]) + 1
+    ends = _interval(stack.iloc[0].to_numpy(), stack.iloc[1 : n + 1].to_numpy(), confidence_level)
+    table = pd.DataFrame({"coefficient": list(WORDS), "value": stack.iloc[0].to_numpy()} | ends)
+    table = table.assign(n_items=len(items), undefined=[undefined.get(name, "") for name in WORDS])
+    per_query = (stack.iloc[n + 1 :] if by_topic else stack.iloc[:1]).set_axis(items["qid"].unique())
+    per_query.insert(0, "n_items", np.bincount(query))
+    return Agreement(
+        table,
+        per_query.rename_axis("qid"),
+        _confusion(labels, grades, coincidences),
+        _disputed(labels, counts, items, grades),
+        level,
+        confidence_level,
+        _notes(table, every.sum(axis=1), "topic" if by_topic else "document"),
+    )
+
+
+def _add_judges(values: dict[str, Floats], grades: Ints, group: Ints, places: Floats, level: str) -> dict[str, str]:
+    """Add the coefficients of pairs of judges, and return the undefined coefficients with their reasons."""
+    has = (grades >= 0).astype(np.float32)
+    n_judges, apart = has.shape[1], int(np.triu(has.T @ has == 0, 1).sum())
+    pairs = count(n_judges * (n_judges - 1) // 2, "pair")
+    if apart:
+        values |= dict.fromkeys(OF_JUDGES, np.full_like(values["observed"], np.nan))
+        of_pairs = f"{apart:,} of {pairs} of judges share no document"
+    else:
+        found, alike = of_judges(grades, group, places)
+        values |= found
+        of_pairs = f"{alike:,} of {pairs} of judges use one grade only, the same"
+    reasons = {name: of_pairs if name in OF_JUDGES else "all labels are of one grade" for name in WORDS}
+    if level == "nominal":
+        for name in ("linear_kappa", "quadratic_kappa"):
+            values[name], reasons[name] = np.full_like(values[name], np.nan), "nominal grades have no order"
+    return {name: reason for name, reason in reasons.items() if np.isnan(values[name][0])}
+
+
+def _interval(value: Floats, left_out: Floats, confidence_level: float) -> dict[str, Floats]:
+    """Return the ends of the jackknife's interval: Student's t, bent by the cubic of Hall (1992) against skew.
+
+    Parameters
+    ----------
+    value : array of shape (n_coefficients,)
+        The value over all groups.
+    left_out : array of shape (n_groups, n_coefficients)
+        The value without each group.
+    confidence_level : float
+        That of the interval.
+    """
+    n = len(left_out)
+    adds = (n - 1) * (left_out.mean(axis=0) - left_out)  # how much each group adds to the value
+    with np.errstate(divide="ignore", invalid="ignore"):
+        # With n for one n - 1, the intervals of 22 topics cover .937 where .95 is said.
+        error = np.sqrt((adds**2).sum(axis=0)) / (n - 1)
+        skew = (adds**3).mean(axis=0) / (adds**2).mean(axis=0) ** 1.5 / np.sqrt(n)
+        skew = np.where(np.abs(skew) > 1e-6, skew, 1e-6)
+        t = stdtrit(n - 1, (1 + confidence_level) / 2)
+        low, high = (value - error * 3 / skew * (np.cbrt(1 + skew * (end - skew / 6)) - 1) for end in (t, -t))
+    varies = error > 1e-12
+    return {"ci_low": np.where(varies, low, np.nan), "ci_high": np.where(varies, np.minimum(high, 1), np.nan)}
+
+
+def _confusion(labels: Labels, grades: Ints, coincidences: Floats) -> pd.DataFrame:
+    table, names = coincidences, ("label", "other label")
+    if len(labels.judges) == 2:
+        table, names = np.zeros(coincidences.shape, dtype=np.int64), labels.judges
+        np.add.at(table, tuple(grades.T), 1)
+    rows, columns = (pd.Index(labels.grades, name=name) for name in names)
+    return pd.DataFrame(table, rows, columns)
+
+
+def _disputed(labels: Labels, counts: Ints, items: pd.DataFrame, grades: Ints) -> pd.DataFrame:
+    given, n = counts > 0, counts.sum(axis=1)
+    highest = labels.grades[counts.shape[1] - 1 - given[:, ::-1].argmax(axis=1)]
+    found = items[["qid", "docid"]].assign(n_labels=n, spread=highest - labels.grades[given.argmax(axis=1)])
+    alike = (counts * (counts - 1)).sum(axis=1) / (n * (n - 1))
+    order = np.lexsort((alike, -found["spread"]))
+    order = order[found["spread"].to_numpy()[order] > 0]
+    names = [f"{judge} (judge)" if judge in found.columns else judge for judge in labels.judges]
+    each = pd.DataFrame(np.where(grades >= 0, labels.grades[grades], np.nan)[order], columns=names)
+    return pd.concat([found.iloc[order].reset_index(drop=True), each.convert_dtypes()], axis=1)
+
+
+def _notes(table: pd.DataFrame, n_labels: Ints, unit: str) -> tuple[str, ...]:
+    """Return the sentences on what is left out, on the weight of documents, and on intervals."""
+    alone, shared = int((n_labels < 2).sum()), n_labels[n_labels > 1]
+    bare = table["coefficient"][table["ci_low"].isna() & table["value"].notna()]
+    weights = (
+        f"documents have {shared.min()} to {shared.max()} labels: each document has the same weight, and in "
+        "Krippendorff's alpha each label"
+    )
+    said = [
+        (alone > 0, f"documents with one label only are left out: {alone:,} of {len(n_labels):,}"),
+        (bool((shared != shared[0]).any()), weights),
+        (
+            unit == "document",
+            "there is one topic only: intervals take its documents as independent and may be too narrow",
+        ),
+        (len(bare) > 0, f"no interval for {', '.join(bare)}: it cannot be told from the {unit}s how far they vary"),
+    ]
+    return tuple(sentence for holds, sentence in said if holds)

@@ -1,0 +1,120 @@
+"""The figures of judging: one function for each picture."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from rankeval._checks import count
+from rankeval.render.comparisons import intervals
+from rankeval.render.layouts import shown_interval
+from rankeval.render.plots import BAND, BETTER, INK, LONGEST_NAME, SOFT, WORSE, Figure, bare, shown_name, write_caption
+from rankeval.render.tables import number
+
+
+def agreement_figure(
+    confusion: pd.DataFrame, by_topic: pd.Series[float], whole: float, words: str, caption: str
+) -> Figure:
+    """Draw the confusion of grades with shares, and a coefficient of each topic with that of all as a line.
+
+    Parameters
+    ----------
+    confusion : DataFrame
+        Grades by grades, with counts.
+    by_topic : Series
+        The coefficient by topic; topics where it is undefined are left out and counted.
+    whole : float
+        The coefficient over all topics.
+    words, caption : str
+        The name of the coefficient, and the line above.
+    """
+    figure = Figure(figsize=(9, 3.6), layout="constrained")
+    left, right = figure.subplots(1, 2, width_ratios=(1, 1.4))
+    shares = confusion.to_numpy(dtype=np.float64) / confusion.to_numpy().sum()
+    left.imshow(shares, cmap="Greens", vmin=0, vmax=shares.max() * 1.6)  # so that ink stays legible on the darkest
+    for row, column in np.ndindex(*shares.shape):
+        left.text(column, row, f"{100 * shares[row, column]:.1f}", ha="center", va="center", fontsize=8, color=INK)
+    left.set_xticks(range(len(confusion.columns)), confusion.columns)
+    left.set_yticks(range(len(confusion.index)), confusion.index)
+    left.set_xlabel(shown_name(confusion.columns.name), color=INK, parse_math=False)
+    left.set_ylabel(shown_name(confusion.index.name), color=INK, parse_math=False)
+    of = "pairs of labels" if confusion.index.name == "label" else "documents"
+    left.set_title(f"% of {of}", loc="left", fontsize=10)
+    ordered = by_topic.dropna().sort_values(kind="stable")
+    places = np.arange(len(ordered))
+    right.hlines(places, whole, ordered, color=BAND, linewidth=3)
+    right.plot(ordered, places, "o", color=BETTER, markersize=4)
+    right.axvline(whole, color=INK, linewidth=1)
+    few = len(ordered) <= 40
+    right.set_yticks(places if few else [], [shown_name(qid) for qid in ordered.index] if few else [], parse_math=False)
+    undefined = len(by_topic) - len(ordered)
+    right.set_ylabel(count(len(ordered), "topic") + f", {undefined} undefined" * (undefined > 0), color=SOFT)
+    right.set_title(f"{words} by topic; line: {whole:.3f} over all", loc="left", fontsize=10)
+    for axes in (left, right):
+        bare(axes)
+    right.tick_params(axis="y", labelsize=7)
+    write_caption(figure, caption)
+    return figure
+
+
+def order_under_judges(ranks: pd.DataFrame, caption: str) -> Figure:
+    """Draw the place of each system under each set of judgments; systems that rise or fall have a colour."""
+    places = ranks.rank(method="first")  # tied systems beside each other, so that no line hides another one
+    figure = Figure(figsize=(1.6 + 1.5 * places.shape[1], 1.2 + 0.26 * len(places)), layout="constrained")
+    axes = figure.subplots()
+    bare(axes)
+    for line, moved in zip(places.to_numpy(), ranks.sub(ranks.iloc[:, 0], axis=0).sum(axis=1), strict=True):
+        color = INK if moved == 0 else WORSE if moved > 0 else BETTER
+        axes.plot(line, marker="o", markersize=4, color=color, linewidth=1.5)
+    axes.set_xticks(range(places.shape[1]), [shown_name(name) for name in places], parse_math=False)
+    first = places.iloc[:, 0].sort_values()
+    axes.set_yticks(first, [shown_name(name, LONGEST_NAME) for name in first.index], parse_math=False)
+    axes.set_ylim(len(places) + 0.5, 0.5)
+    axes.set_xlabel("the systems by rank, the best above; green: rises, red: falls", color=SOFT, fontsize=9)
+    write_caption(figure, caption)
+    return figure
+
+
+def means_without(table: pd.DataFrame, caption: str) -> Figure:
+    """Draw the mean of each system by all judgments, and without the documents that only its group found."""
+    table = table.sort_values("mean", kind="stable")
+    places = np.arange(len(table))
+    figure = Figure(figsize=(7, 1.2 + 0.26 * len(table)), layout="constrained")
+    axes = figure.subplots()
+    bare(axes)
+    axes.hlines(places, table["mean_without"], table["mean"], color=BAND, linewidth=4)
+    axes.plot(table["mean"], places, "o", color=INK, markersize=5, label="all judgments")
+    axes.plot(table["mean_without"], places, "o", color=WORSE, markersize=5, label="without its unique documents")
+    fell = (table["rank_without"] - table["rank"]).astype(float).tolist()
+    names = [
+        f"{shown_name(name, LONGEST_NAME)} ({number(-by, digits=0, sign=True)})"
+        for name, by in zip(table["system"], fell, strict=True)
+    ]
+    axes.set_yticks(places, names, parse_math=False)
+    axes.set_xlabel("mean; in brackets: places gained or lost without the documents", color=SOFT, fontsize=9)
+    axes.legend(frameon=False, fontsize=8)
+    write_caption(figure, caption)
+    return figure
+
+
+def estimates(table: pd.DataFrame, *, alpha: float, caption: str) -> Figure:
+    """Draw each estimate with its interval beside those of the people alone and of the machine alone.
+
+    Parameters
+    ----------
+    table, alpha, caption
+        Of a `Calibration`.
+    """
+    low, high, kind = shown_interval(table)
+    ends, outer = ["difference", "ci_low", "ci_high"], ["outer_low", "outer_high"]
+    pairs = [" - ".join(filter(None, pair)) for pair in zip(table["system"], table["baseline"], strict=True)]
+    parts = [table[["estimate", "ci_low", "ci_high", low, high]].set_axis([*ends, *outer], axis=1).assign(judge="both")]
+    for judge in ("human", "machine"):
+        columns = [f"{name}_{judge}" for name in ("mean", "ci_low", "ci_high", "ci_low", "ci_high")]
+        parts.append(table[columns].set_axis([*ends, *outer], axis=1).assign(judge=judge))
+    lines = pd.concat([part.assign(group=table["measure"], pair=pairs) for part in parts]).sort_index(kind="stable")
+    lines["label"] = lines["pair"] + ": " + lines["judge"].replace("human", "people")
+    what = "mean" if (table["baseline"] == "").all() else "difference of means"
+    level = f"{100 * (1 - alpha):g} % intervals" + ("; thin: adjusted" if kind == " (adjusted)" else "")
+    xlabel = f"{what}\n{level}\ngreen: people and machine, grey: one judge alone"
+    return intervals(lines.assign(better=True, clear=lines["judge"] == "both"), xlabel=xlabel, caption=caption)

@@ -1,0 +1,446 @@
+"""A machine as judge: how many rankings it may judge if people judge a few.
+
+::
+
+    queries      q1 q2 q3 ... qN
+    machine      m  m  m  ... m       judges all N queries
+    people       h     h              judge n of them, drawn at random, and each of these completely
+
+The machine's mean over all queries has little noise, and may be biased. The people's mean over their queries has no
+bias, and much noise. The estimate moves the people's mean by as much as the machine says that their queries are not
+those of all: ``mean_h + b * (mean_m of all - mean_m of the judged)``, with b from the judged queries. It has no bias
+that the machine's could give it, whatever the machine thinks of documents: a machine that is nonsense costs precision
+alone. A difference of two systems is the same, on the differences by query.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import compress
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from rankeval._checks import check_count, check_number, check_share, count, few, refuse
+from rankeval.comparison.design import Design
+from rankeval.comparison.inputs import Measures, Scores, SharedScores, refuse_other_conventions, shared_scores
+from rankeval.comparison.tables import WithTable
+from rankeval.errors import InvalidInput, QueryIdError
+from rankeval.evaluation import Evaluation
+from rankeval.render.layouts import shown_interval
+from rankeval.render.tables import Format, Table, number, p_value
+from rankeval.significance.columns import standard_error, without_variance
+from rankeval.significance.declarations import CORRECTIONS, TESTS, Floats, Rng, Settings
+from rankeval.significance.running import adjust, run
+
+if TYPE_CHECKING:
+    from rankeval.render.plots import Figure
+
+FEWEST, FEW, FEW_PILED = 8, 25, 100
+"""Queries that people must judge; those below which intervals may be too short; and if half the scores are the same."""
+
+FEW_NOTE = (
+    "people judged only {n} queries: intervals are too short if most of their scores are the greatest or the least "
+    "value; 95 % intervals then held in 84 to 89 % of trials with 10 queries, in 88 to 93 % with 25"
+)
+UNLIKE = 0.01
+"""The level of the test whether the judged queries are like the others."""
+
+UNLIKE_NOTE = (
+    "the machine's scores of the judged queries are unlike those of the others (Kolmogorov-Smirnov, p = {p:.2g}): they "
+    "may be no random sample, and then the estimate does not hold"
+)
+ROW = ["measure", "baseline", "system"]
+"""The columns that name a row."""
+
+
+@dataclass(frozen=True, eq=False)
+class Calibration(WithTable):
+    """The estimates from people's judgments of some queries and a machine's of all.
+
+    Attributes
+    ----------
+    table : DataFrame
+        A row per measure and pair of systems. Columns: measure, baseline, system; n_human and n_machine, the queries
+        that people and the machine judged; mean_human and mean_machine, the mean difference (system minus baseline) by
+        people over theirs and by the machine over all; estimate, p_value, ci_low, ci_high, of the difference;
+        p_adjusted, ci_low_adjusted, ci_high_adjusted, corrected for all rows; correlation, of the two judges'
+        differences over the judged queries; gain, the variance of the people's mean divided by that of the estimate: 2
+        is as if people had judged twice as many queries, and below 1 the machine does harm; std_error and degrees, of
+        the estimate and of its t. Then ci_low_human, ci_high_human, p_human, sd_human, ci_low_machine, ci_high_machine,
+        p_machine, sd_machine, by Student's t: of the people alone, and of the machine alone, if it were believed. Then
+        slope and sd_residual, of and about the regression line. Of one system there is a row per measure: its mean.
+    means : DataFrame
+        A row per measure and system: the same columns for its mean; baseline is empty, and no p-value is given. The
+        estimate of a difference is not that of the means: it has a regression of its own.
+    correction : str
+        The correction for many comparisons.
+    alpha : float
+        1 less the level of the intervals.
+    notes : tuple of str
+        Sentences that a reader of the numbers must see.
+    """
+
+    table: pd.DataFrame
+    means: pd.DataFrame
+    correction: str
+    alpha: float
+    notes: tuple[str, ...] = ()
+
+    @property
+    def caption(self) -> str:
+        """Who judged how many queries, and which intervals are shown, in one line."""
+        first, kind = self.table.iloc[0], shown_interval(self.table)[2]
+        family = f", {CORRECTIONS[self.correction].words} over {len(self.table)}" if len(self.table) > 1 else ""
+        judged = f"People judged {first.n_human:,} of the {first.n_machine:,} queries that the machine judged"
+        return f"{judged}; {100 * (1 - self.alpha):g} % intervals{kind} by regression, t{family}"
+
+    def plot(self) -> Figure:
+        """Draw each estimate with its interval beside those of the people alone and of the machine alone."""
+        from rankeval.judging.figures import estimates
+
+        return estimates(self.table, alpha=self.alpha, caption=self.caption)
+
+    def _laid_out(self) -> Table:
+        low, high, _ = shown_interval(self.table)
+        columns = ["mean_human", "mean_machine", "estimate", low, high, "p_adjusted", "correlation", "gain"]
+        names = ["people", "machine", "estimate", "low", "high", "p", "r", "gain"]
+        formats: dict[str, Format] = dict.fromkeys(names, partial(number, digits=3))
+        frame = self.table[[*ROW, *columns]].set_axis([*ROW, *names], axis=1)
+        return Table(frame, formats | {"p": p_value, "gain": ".2f"}, caption=self.caption, notes=self.notes)
+
+
+def two_phase(human: Floats, judged: Floats, machine: Floats) -> pd.DataFrame:
+    """Return the two-phase regression estimate of the mean of each column.
+
+    ``theta = mean_h + b (mean_m of all - mean_m of the judged)``, b by least squares, and ``se^2 = s^2 (1/n +
+    (mean_m of all - mean_m of the judged)^2 / Sxx) + b^2 s_m^2 / N`` with n - 2 degrees of freedom; s^2 is the residual
+    variance, s_m^2 the machine's variance over all N. Cochran (1977), Sampling Techniques, section 12.6. The mean is
+    that of the population that the N queries are a sample of. If a judge's scores of the judged queries do not vary,
+    the estimate is the people's mean alone.
+
+    Parameters
+    ----------
+    human, judged : ndarray of shape (n, n_columns)
+        Scores of the judged queries, by people and by the machine.
+    machine : ndarray of shape (N, n_columns)
+        The machine's scores of all queries.
+
+    Returns
+    -------
+    DataFrame
+        A row per column: estimate; std_error, infinite if people's scores do not vary; degrees (of freedom);
+        correlation, gain, slope and sd_residual as in the table of a `Calibration`.
+    """
+    n, mean, alone = len(human), human.mean(axis=0), standard_error(human)
+    flat = without_variance(human) | without_variance(judged)
+    x, y, ahead = judged - judged.mean(axis=0), human - mean, machine.mean(axis=0) - judged.mean(axis=0)
+    xx, yy = (np.where(flat, 1.0, (scores**2).sum(axis=0)) for scores in (x, y))
+    slope = np.where(flat, 0.0, (x * y).sum(axis=0) / xx)
+    residual = np.sqrt(((y - slope * x) ** 2).sum(axis=0) / (n - 2))
+    error = np.sqrt(residual**2 * (1 / n + ahead**2 / xx) + slope**2 * machine.var(axis=0, ddof=1) / len(machine))
+    error = np.where(flat, np.where(alone > 0, alone, np.inf), error)
+    found = {"estimate": mean + slope * ahead, "std_error": error, "degrees": n - np.where(flat, 1, 2)}
+    found |= {"correlation": np.where(flat, np.nan, slope * np.sqrt(xx / yy))}
+    found |= {"gain": np.where(flat, 1.0, (alone / error) ** 2), "slope": slope, "sd_residual": residual}
+    return pd.DataFrame(found)
+
+
+def calibrate(
+    human: Mapping[str, Scores],
+    machine: Mapping[str, Scores],
+    *,
+    baseline: str | None = None,
+    measures: Measures | None = None,
+    correction: str = "holm",
+    alpha: float = 0.05,
+) -> Calibration:
+    """Estimate means and differences of systems from people's judgments of some queries and a machine's of all.
+
+    People must have judged a random sample of the queries, and each of these completely: `draw` draws them. Nothing is
+    assumed of the machine.
+
+    Parameters
+    ----------
+    human : mapping of str to Evaluation or DataFrame
+        Name -> scores of each system by people's judgments, as in `rankeval.compare`: n queries, 8 or more.
+    machine : mapping of str to Evaluation or DataFrame
+        Name -> scores of the same systems by the machine's judgments: all N queries, also those that people judged.
+    baseline : str, optional
+        The system that the others are compared with. By default all pairs are compared.
+    measures : str, Measure or sequence of them, optional
+        By default all means and geometric means that people's scores of all systems share.
+    correction : str, default "holm"
+        "holm", "bonferroni", "bh", "by" or "none"; all rows are one family. The first two and the last have adjusted
+        intervals too.
+    alpha : float, default 0.05
+        1 less the level of the intervals.
+
+    Returns
+    -------
+    Calibration
+        Its notes warn if people judged few queries, if the machine scores the judged queries unlike the others (a
+        Kolmogorov-Smirnov test at .01 over all scores), or if it does not help.
+
+    Raises
+    ------
+    ConventionMismatch
+        If conventions differ, or judgments of the same judge.
+    QueryIdError
+        If people judged a query that the machine did not, or queries are not the same in all systems.
+    InvalidInput
+        If people judged fewer than 8 queries, the two mappings have other systems, or scores are refused by
+        `rankeval.compare`; scores of several collections are.
+    UnknownName
+        If a baseline, measure or correction does not exist.
+
+    Notes
+    -----
+    The two-phase regression estimate over queries (Cochran 1977, Sampling Techniques, chapter 12): ``theta = mean_h +
+    b (mean_m of all - mean_m of the judged)`` with b by least squares on the n judged queries, ``se^2 = s^2 (1/n +
+    (mean_m of all - mean_m of the judged)^2 / Sxx) + b^2 s_m^2 / N``, and t with n - 2 degrees of freedom. If a judge's
+    scores of the judged queries do not vary, the row is the people's alone.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> people = pd.DataFrame({"P@5": [0.2, 0.4, 0.4, 0.6, 0.6, 0.8, 0.8, 1.0]}, index=range(8))
+    >>> model = pd.DataFrame({"P@5": [0.4, 0.4, 0.6, 0.6, 0.8, 0.8, 1.0, 1.0, 0.8, 0.6] * 4}, index=range(40))
+    >>> row = calibrate({"bm25": people}, {"bm25": model}).table.iloc[0]
+    >>> print(f"people {row.mean_human:.2f}, machine {row.mean_machine:.2f}, estimate {row.estimate:.2f}")
+    people 0.60, machine 0.70, estimate 0.60
+    """
+    by_people, by_machine, rows = _read(human, machine, baseline, measures)
+    design, settings = Design(by_people.systems, by_people.measures, baseline, "all"), Settings(alpha=alpha)
+    given = [by_people.scores, by_machine.scores[rows], by_machine.scores]
+    # The systems of a measure beside each other, as the differences are.
+    flat = [np.moveaxis(scores, 2, 1).reshape(len(scores), -1) for scores in given]
+    names = [(measure, "", system) for measure in design.measures for system in design.systems]
+    means = _estimated(pd.DataFrame(names, columns=ROW), flat, settings, correction)
+    means = table = means.assign(p_value=np.nan, p_adjusted=np.nan, p_human=np.nan, p_machine=np.nan)
+    if len(design.systems) > 1:
+        differences = [design.differences(scores) for scores in given]
+        table = _estimated(pd.DataFrame(design.names), differences, settings, correction)
+    notes = [*by_people.notes, *by_machine.notes, *_notes(table, flat, rows), *_partly_judged(by_people, by_machine)]
+    if len(table) > 1 and (note := CORRECTIONS[correction].note):
+        notes.append(note.format(size=len(table)))
+    return Calibration(table, means, correction, settings.alpha, tuple(dict.fromkeys(notes)))
+
+
+def _read(
+    human: Mapping[str, Scores], machine: Mapping[str, Scores], baseline: str | None, measures: Measures | None
+) -> tuple[SharedScores, SharedScores, Any]:
+    """Return the scores by people and by the machine, and the rows of the judged queries in the machine's."""
+    by_people = shared_scores(human, measures, unpaired="error", baseline=baseline, fewest=1)
+    refuse((set(human) != set(machine), f"people judged {few(list(human))}, the machine {few(list(machine))}"))
+    machine = {name: machine[name] for name in human}
+    by_machine = shared_scores(machine, by_people.measures, unpaired="error", baseline=baseline, fewest=1)
+    n = len(by_people.queries)
+    refuse(
+        (bool(by_people.places or by_machine.places), "judges are calibrated on one collection at a time"),
+        (n < FEWEST, f"people judged {count(n, 'query')}: at least {FEWEST} are needed, so draw and judge more"),
+    )
+    judges = {"people": next(iter(by_people.given.values())), "the machine": next(iter(by_machine.given.values()))}
+    refuse_other_conventions({who: one for who, one in judges.items() if isinstance(one, Evaluation)}, judgments=False)
+    rows = by_machine.queries.get_indexer(by_people.queries)
+    lacked = by_people.queries[rows < 0].tolist()
+    problem = f"the machine's scores lack {len(lacked)} of the {n} queries that people judged: {few(lacked)}"
+    refuse((bool(lacked), problem), kind=QueryIdError)
+    return by_people, by_machine, rows
+
+
+def _estimated(names: pd.DataFrame, given: Sequence[Floats], settings: Settings, correction: str) -> pd.DataFrame:
+    """Return the rows of the table, named so."""
+    found, judges = two_phase(*given), {"human": given[0], "machine": given[-1]}
+    t = found["estimate"].abs() / found["std_error"]
+    p = np.maximum(2 * stats.t.sf(t, found["degrees"]), np.finfo(np.float64).tiny)
+    adjusted, level = adjust(p, correction), CORRECTIONS[correction].interval_level
+    sizes = {f"n_{judge}": len(scores) for judge, scores in judges.items()}
+    means = {f"mean_{judge}": scores.mean(axis=0) for judge, scores in judges.items()}
+    table = names.assign(**sizes, **means, estimate=found["estimate"], p_value=p, p_adjusted=adjusted)
+    levels = {"": settings.alpha, "_adjusted": level(settings.alpha, len(names)) if level else np.nan}
+    for kind, alpha in levels.items():
+        reach = stats.t.isf(alpha / 2, found["degrees"]) * found["std_error"]
+        table[f"ci_low{kind}"], table[f"ci_high{kind}"] = found["estimate"] - reach, found["estimate"] + reach
+    for judge, scores in judges.items():
+        alone = run(TESTS["t"], scores, settings)
+        ends = {f"ci_low_{judge}": alone.ci_low, f"ci_high_{judge}": alone.ci_high, f"p_{judge}": alone.p_value}
+        table = table.assign(**ends, **{f"sd_{judge}": scores.std(axis=0, ddof=1)})
+    return table.join(found.drop(columns="estimate"))
+
+
+def row_names(table: pd.DataFrame) -> list[str]:
+    """Return "system - baseline by measure" for each row, or "system by measure" without a baseline."""
+    rows = table[ROW].itertuples(index=False)
+    return [f"{system}{f' - {base}' if base else ''} by {measure}" for measure, base, system in rows]
+
+
+def _notes(table: pd.DataFrame, scores: Sequence[Floats], rows: Any) -> list[str]:
+    """Return notes on few queries, a machine that does not help, and judged queries that are unlike the others."""
+    people, judged, others = scores[0], scores[1], np.delete(scores[2], rows, axis=0)
+    n, piled = len(people), max((people == end(axis=0)).mean(axis=0).max() for end in (people.max, people.min))
+    alone, harm = (
+        list(compress(row_names(table), wrong)) for wrong in (table["correlation"].isna(), table["gain"] < 1)
+    )
+    columns = zip(judged.T, others.T, strict=True) if len(others) else ()
+    p = [stats.ks_2samp(one, rest, method="asymp").pvalue for one, rest in columns]
+    least = min(p, default=1.0) * len(p)
+    said = [
+        (n < FEW or (n < FEW_PILED and piled >= 0.5), FEW_NOTE.format(n=n)),
+        (not len(others), "people judged all queries, so the machine adds nothing"),
+        (alone, f"people's estimate alone, since a judge's scores of their queries do not vary: {few(alone)}"),
+        (harm and len(others), f"gain below 1, the machine only adds noise; people's is better for {few(harm)}"),
+        (p and least < UNLIKE, UNLIKE_NOTE.format(p=least)),
+    ]
+    return [note for holds, note in said if holds]
+
+
+def _partly_judged(human: SharedScores, machine: SharedScores) -> list[str]:
+    """Return a note on queries of which people judged less of what a system retrieved than the machine did."""
+    partly: set[Any] = set()
+    for one, whole in ((human.given[name], machine.given[name]) for name in human.systems):
+        if isinstance(one, Evaluation) and isinstance(whole, Evaluation):
+            judged, of = (each.facts.query_counts["judged"] for each in (one, whole.subset(one.queries)))
+            partly |= set(one.queries[judged < of].tolist())
+    problem = f"people left out documents that the machine judged, in {count(len(partly), 'query')}"
+    return [f"{problem}: {few(sorted(partly, key=str))}; queries must be judged completely"] if partly else []
+
+
+def draw(queries: Iterable[Any], n: int, *, rng: Rng = 0) -> list[Any]:
+    """Draw the queries that people judge: a random sample, the same for the same seed.
+
+    Parameters
+    ----------
+    queries : iterable
+        Query ids, in any order and any number of times, such as ``evaluation.queries``.
+    n : int
+        How many to draw. A larger n with the same seed draws these and more: a sample can be extended.
+    rng : int, Generator or None, default 0
+        Seed.
+
+    Returns
+    -------
+    list
+        The ids in ascending order.
+
+    Raises
+    ------
+    InvalidInput
+        If there are fewer than n queries, or n is no whole number of 1 or more.
+
+    Examples
+    --------
+    >>> draw(range(100), 5), draw(range(100), 6)
+    ([5, 20, 36, 82, 93], [5, 16, 20, 36, 82, 93])
+    """
+    check_count("n", n)
+    ids = pd.Index(list(queries)).unique().sort_values()
+    if n > len(ids):
+        raise InvalidInput(argument="n", found=str(n), expected=f"at most {len(ids)}, the number of queries")
+    return list(ids[np.sort(np.random.default_rng(rng).permutation(len(ids))[:n])])
+
+
+@dataclass(frozen=True, eq=False)
+class Plan(WithTable):
+    """How many queries people must judge for intervals of a wanted width.
+
+    Attributes
+    ----------
+    table : DataFrame
+        A row for each of the pilot's. Columns: measure, baseline, system; n_human, the queries that people must judge
+        beside the machine (missing if no number reaches the width); n_without, those that they must judge without it;
+        n_machine, the queries of the machine; least_width, that of the interval if people judge all of these.
+    width, level : float
+        Of the interval, from end to end.
+    notes : tuple of str
+        Sentences that a reader of the numbers must see.
+    """
+
+    table: pd.DataFrame
+    width: float
+    level: float
+    notes: tuple[str, ...] = ()
+
+    def _laid_out(self) -> Table:
+        caption = f"Queries that people must judge for a {100 * self.level:g} % interval {self.width:g} wide"
+        return Table(self.table, {"least_width": partial(number, digits=3)}, caption=caption, notes=self.notes)
+
+
+def plan(pilot: Calibration, *, width: float, n_machine: int | None = None, level: float = 0.95) -> Plan:
+    """Say how many queries people must judge for intervals of a wanted width, with the machine and without.
+
+    Parameters
+    ----------
+    pilot : Calibration
+        A first, small one, whose spreads are taken for the true ones.
+    width : float
+        Width of the interval of each row alone, from end to end.
+    n_machine : int, optional
+        Queries that the machine will judge; by default as many as in the pilot.
+    level : float, default 0.95
+        Of the interval.
+
+    Returns
+    -------
+    Plan
+        Its notes have the rows whose width cannot be reached, and why.
+
+    Raises
+    ------
+    InvalidInput
+        If the width is not above 0, or the level or n_machine is out of range.
+
+    Notes
+    -----
+    The expected squared error of the estimate of n queries out of N is about ``s^2 / n * (1 + (1 - n / N) / (n - 3)) +
+    b^2 s_m^2 / N``. The second term does not fall with n: only more queries for the machine lower it.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> people = pd.DataFrame({"P@5": [0.2, 0.4, 0.4, 0.6, 0.6, 0.8, 0.8, 1.0]}, index=range(8))
+    >>> model = pd.DataFrame({"P@5": [0.4, 0.4, 0.6, 0.6, 0.8, 0.8, 1.0, 1.0, 0.8, 0.6] * 40}, index=range(400))
+    >>> plan(calibrate({"bm25": people}, {"bm25": model}), width=0.1).table[["n_human", "n_without"]].values.tolist()
+    [[29, 108]]
+    """
+    n_pilot, of_pilot = (int(pilot.table[name].iloc[0]) for name in ("n_human", "n_machine"))
+    n_all = of_pilot if n_machine is None else n_machine
+    check_number("width", width, least=0)
+    check_share("level", level)
+    check_count("n_machine", n_all, least=FEWEST)
+    rows, notes, tail = [], [], (1 - level) / 2
+    for name, one in zip(row_names(pilot.table), pilot.table.to_dict("records"), strict=True):
+        shared = (one["slope"] * one["sd_machine"]) ** 2 / n_all
+        least, reached = _needed(width, tail, one["sd_residual"], n_all, shared)
+        rows.append([least, _needed(width, tail, one["sd_human"], 10**7)[0], n_all, reached])
+        if least is None:
+            floor = 2 * stats.norm.isf(tail) * math.sqrt(shared)
+            why = f", and {floor:.3g} is the machine's share alone" if floor > width else ""
+            left = f"it is {reached:.3g} if people judge all {n_all:,}{why}: the machine must judge more (n_machine=)"
+            notes.append(f"{name}: a width of {width:g} cannot be reached; {left}")
+    off = math.sqrt(2 / (n_pilot - 1))
+    notes.append(f"numbers from a pilot of {count(n_pilot, 'query')} are off by {off:.0%} or so: take more")
+    numbers = pd.DataFrame(rows, columns=["n_human", "n_without", "n_machine", "least_width"])
+    whole = dict.fromkeys(["n_human", "n_without"], "Int64")
+    return Plan(pilot.table[ROW].join(numbers.astype(whole)), width, level, tuple(notes))
+
+
+def _needed(width: float, tail: float, sd: float, most: int, shared: float | None = None) -> tuple[int | None, float]:
+    """Return the least number of judged queries for the width, if there is one, and the width of the most.
+
+    ``shared`` is the squared error that the machine's queries leave; without it people judge alone.
+    """
+
+    def wide(n: int) -> float:
+        spread = sd**2 / n if shared is None else sd**2 / n * (1 + (1 - n / most) / (n - 3)) + shared
+        return float(2 * stats.t.isf(tail, n - (1 if shared is None else 2)) * math.sqrt(spread))
+
+    # Widths fall with the number.
+    found = FEWEST + bisect_left(range(FEWEST, most + 1), -width, key=lambda n: -wide(n))
+    return (found if found <= most else None), wide(most)

@@ -1,0 +1,349 @@
+"""Pools: the documents that some runs rank high, how long it takes to judge them, and which to judge first.
+
+A pool is a table of the first ranks of runs. A row is a document of a query; 0 stands for a rank beyond the depth::
+
+    qid  docid   bm25  rm3      rank  n_runs
+    q1   d7      1     1        1     2
+    q1   d3      0     2        2     1
+    q1   d9      2     0        2     1
+
+A pool holds no labels. Its methods take those that there are, so that judging may stop and go on at any time.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from rankeval._checks import check_count, check_number, check_share, count, shown
+from rankeval._registry import chosen
+from rankeval.analysis.overlap import ranked_lists, refuse_unlike
+from rankeval.collection.qrels import Qrels, as_qrels
+from rankeval.collection.run import as_run
+from rankeval.comparison.tables import WithTable
+from rankeval.errors import InvalidInput
+from rankeval.judging.labels import Floats, Ints
+from rankeval.render.tables import Table
+
+ORDERS = ("depth", "move_to_front", "random")
+MINUTES = 5.0
+"""Minutes to judge a document, if nobody says otherwise."""
+NOT_JUDGED = -1
+"""The label of a document that is pooled and not judged, as trec_eval and infAP read it."""
+
+_PAIR = ["qid", "docid"]
+
+
+@dataclass(frozen=True, eq=False)
+class Pool(WithTable):
+    """The documents of each query that at least one run ranks within a depth.
+
+    Attributes
+    ----------
+    table : DataFrame
+        A row for each document of a query. Columns: qid, docid; found_by, the names of the runs that found it, a tuple;
+        n_runs, their number; rank, the best rank that one of them gives it. Queries stand in the order of the runs, and
+        documents by rank and then by id.
+    places : ndarray of int of shape (n_rows, n_runs)
+        The rank of each row in each run, from 1; 0 if the run does not have it within the depth.
+    runs : tuple of str
+        The names of the runs.
+    depth : int
+        The depth.
+    left_out : DataFrame
+        Columns qid and docid: the documents that `sample` did not draw.
+
+    Examples
+    --------
+    >>> import rankeval as rk
+    >>> runs = {"bm25": {"q1": ["d7", "d9", "d1"]}, "rm3": {"q1": ["d7", "d3"]}}
+    >>> rk.judging.pool(runs, depth=2).table
+      qid docid     found_by  n_runs  rank
+    0  q1    d7  (bm25, rm3)       2     1
+    1  q1    d3       (rm3,)       1     2
+    2  q1    d9      (bm25,)       1     2
+    """
+
+    table: pd.DataFrame
+    places: NDArray[np.int64]
+    runs: tuple[str, ...]
+    depth: int
+    left_out: pd.DataFrame
+
+    def cost(self, *, minutes: float = MINUTES, by_query: bool = False) -> pd.DataFrame:
+        """Return how long one judge takes for all documents.
+
+        Parameters
+        ----------
+        minutes : float
+            The minutes for one document. Judges of TREC need between one and six, by the length of the documents.
+        by_query : bool
+            Return a row for each query, and not one for all.
+
+        Returns
+        -------
+        DataFrame
+            Index: the query, or "all". Columns documents, minutes_each and hours.
+
+        Raises
+        ------
+        InvalidInput
+            If minutes is no number above 0.
+
+        Examples
+        --------
+        >>> import rankeval as rk
+        >>> rk.judging.pool({"bm25": {"q1": ["d7", "d9"]}}).cost(minutes=3)
+             documents  minutes_each  hours
+        all          2             3    0.1
+        """
+        check_number("minutes", minutes, least=0)
+        sizes = self.table.groupby("qid", sort=False).size() if by_query else pd.Series({"all": len(self.table)})
+        return pd.DataFrame({"documents": sizes, "minutes_each": minutes, "hours": sizes * minutes / 60})
+
+    def adds(self, run: Any, *, name: str = "new") -> Pool:
+        """Return the documents that one more run would add: those that only it has within the depth.
+
+        Parameters
+        ----------
+        run : Run, dict, frame or path
+            The run.
+        name : str
+            Its name in the result.
+
+        Returns
+        -------
+        Pool
+            ``pool.adds(run).cost(by_query=True)`` says how many documents and hours it adds to each query.
+
+        Raises
+        ------
+        InvalidInput
+            If its ids are of another kind than those of the pool.
+
+        Examples
+        --------
+        >>> import rankeval as rk
+        >>> rk.judging.pool({"bm25": {"q1": ["d7", "d9"]}}).adds({"q1": ["d7", "d3"]}).table.docid.tolist()
+        ['d3']
+        """
+        other = pool({name: run}, depth=self.depth)
+        known = pd.concat([self.table[_PAIR], self.left_out]).assign(known=1.0)
+        return _part(other, np.isnan(_looked_up(other.table, known, "known")))
+
+    def order(self, by: str = "depth", *, judged: Any = None, rng: Any = 0) -> pd.DataFrame:
+        """Return the documents that are still to judge, in the order in which to judge them.
+
+        All orders take the queries in turn: the first document of each query, then the second of each. So judging may
+        stop anywhere, and all queries have equally many labels. Nothing is stored between calls: the order follows from
+        the pool and the labels that there are.
+
+        Parameters
+        ----------
+        by : {"depth", "move_to_front", "random"}
+            "depth" takes documents by their best rank, then by id. "random" draws an order, the same whatever is
+            judged. "move_to_front" prefers runs that find relevant documents. It takes the first document of the run in
+            front that is not taken yet. If it is relevant, the run stays in front, however often it has failed. If not,
+            the run falls back by one place of priority. Of runs with equal priority, the one that was named first
+            leads. Each query has its own priorities. A document without a label counts as not relevant. So ask again
+            after each round of labels; to follow the method exactly, judge one document of each query in a round.
+        judged : Qrels, dict, frame or path, optional
+            The labels that there are. A label above 0 is relevant, and -1 is no label. Of several labels of a document
+            the highest counts.
+        rng : int, Generator or None
+            Seed or generator of the random order.
+
+        Returns
+        -------
+        DataFrame
+            Rows of the table.
+
+        Raises
+        ------
+        UnknownName
+            If there is no such order.
+
+        References
+        ----------
+        Cormack, Palmer & Clarke 1998, Efficient construction of large test collections, doi:10.1145/290941.291009.
+
+        Examples
+        --------
+        >>> import rankeval as rk
+        >>> runs = {"bm25": {"q1": ["d7", "d9", "d1"]}, "rm3": {"q1": ["d8", "d3"]}}
+        >>> both = rk.judging.pool(runs)
+        >>> both.order("move_to_front", judged={"q1": {"d7": 1}}).docid.tolist()
+        ['d9', 'd8', 'd1', 'd3']
+        """
+        chosen("order", by, ORDERS)
+        label = self._labels(judged)
+        first = np.arange(len(self.table))
+        if by == "random":
+            first = np.random.default_rng(rng).permutation(first)
+        if by == "move_to_front":
+            parts = self.table.groupby("qid", sort=False).indices.values()
+            ordered = [_move_to_front(rows, self.places[rows], label[rows] > 0) for rows in map(np.asarray, parts)]
+            first = np.concatenate([first[:0], *ordered])
+        left = self.table.iloc[first[np.isnan(label[first])]]
+        query = pd.factorize(self.table["qid"])[0][left.index]
+        turn = left.groupby("qid", sort=False).cumcount()
+        return left.iloc[np.lexsort((query, turn))].reset_index(drop=True)
+
+    def sample(self, rate: float, rng: Any = 0) -> Pool:
+        """Return a random part of the pool to judge, for infAP.
+
+        Parameters
+        ----------
+        rate : float
+            The share of the documents of each query. Of each query at least one is drawn.
+        rng : int, Generator or None
+            Seed or generator of the draw.
+
+        Returns
+        -------
+        Pool
+            The documents that were drawn. `qrels` gives their labels, and -1 for those that were not.
+
+        Raises
+        ------
+        InvalidInput
+            If the rate is not between 0 and 1.
+
+        Examples
+        --------
+        >>> import rankeval as rk
+        >>> whole = rk.judging.pool({"bm25": {"q1": ["d1", "d2", "d3", "d4"]}})
+        >>> part = whole.sample(0.5)
+        >>> len(part.table), sorted(part.qrels({"q1": {"d1": 1, "d2": 1, "d3": 1, "d4": 1}}).relevance.tolist())
+        (2, [-1, -1, 1, 1])
+        """
+        check_share("rate", rate)
+        chance = pd.Series(np.random.default_rng(rng).random(len(self.table)))
+        of_query = chance.groupby(self.table["qid"].to_numpy())
+        drawn = of_query.rank().to_numpy() <= np.maximum(1, np.rint(rate * of_query.transform("size").to_numpy()))
+        left_out = pd.concat([self.left_out, self.table.loc[~drawn, _PAIR]], ignore_index=True)
+        return replace(_part(self, drawn), left_out=left_out)
+
+    def qrels(self, judged: Any) -> Qrels:
+        """Return the label of each document of the pool, and -1 for those that are pooled and not judged.
+
+        infAP and bpref read -1 in this way under a convention whose rule ``negative`` is "unjudged", such as
+        ``convention="trec_eval-9.0.8"``.
+
+        Parameters
+        ----------
+        judged : Qrels, dict, frame or path
+            The labels that there are; those of documents outside the pool do not count. Of several labels of a document
+            the highest counts: see `rankeval.judging.consensus` for better ways.
+
+        Returns
+        -------
+        Qrels
+            A row for each document, also for those that `sample` left out.
+        """
+        rows = pd.concat([self.table[_PAIR].assign(relevance=self._labels(judged)), self.left_out])
+        return Qrels.from_frame(rows.fillna({"relevance": NOT_JUDGED}))
+
+    def _labels(self, judged: Any) -> Floats:
+        """Return the label of each row of the table; nan without one."""
+        if judged is None:
+            return np.full(len(self.table), np.nan)
+        frame = as_qrels(judged).to_frame()
+        return _looked_up(self.table, frame[frame["relevance"] != NOT_JUDGED], "relevance")
+
+    def _laid_out(self) -> Table:
+        found = self.places > 0
+        alone = found[found.sum(axis=1) == 1]
+        shown = pd.DataFrame({"run": self.runs, "documents": found.sum(axis=0), "only it": alone.sum(axis=0)})
+        cost, queries = self.cost().loc["all"], self.table["qid"].nunique()
+        caption = f"Pool of depth {self.depth}: {count(len(self.table), 'document')} of {count(queries, 'query')}"
+        return Table(shown, caption=f"{caption}; {cost['hours']:,.1f} hours if a document takes {MINUTES:g} minutes")
+
+
+def pool(runs: Mapping[str, Any], *, depth: int = 20) -> Pool:
+    """Return the documents that at least one run ranks within a depth.
+
+    Parameters
+    ----------
+    runs : mapping of str to Run, dict, frame or path
+        The runs by name. Documents of equal score are ranked by id, descending, as in trec_eval.
+    depth : int
+        The rank down to which documents are taken.
+
+    Returns
+    -------
+    Pool
+        The documents, how long it takes to judge them, and orders in which to judge them.
+
+    Raises
+    ------
+    InvalidInput
+        If there is no run, a run has a document twice, or the ids of some runs are numbers and those of others texts.
+
+    Examples
+    --------
+    >>> import rankeval as rk
+    >>> print(rk.judging.pool({"bm25": {"q1": ["d7", "d9"]}, "rm3": {"q1": ["d7", "d3"]}}))
+    Pool of depth 20: 3 documents of 1 query; 0.2 hours if a document takes 5 minutes
+    run    documents   only it
+    ──────────────────────────
+    bm25           2         1
+    rm3            2         1
+    """
+    check_count("depth", depth)
+    if not isinstance(runs, Mapping) or not runs:
+        expected = 'a mapping of names to runs: {"bm25": run, ...}'
+        raise InvalidInput(argument="runs", found=shown(type(runs).__name__), expected=expected)
+    given = {str(name): as_run(run) for name, run in runs.items()}
+    for run in given.values():
+        refuse_unlike(next(iter(given.values())), run)
+    rows = [
+        (query, document, column, rank)
+        for column, run in enumerate(given.values())
+        for query, documents in ranked_lists(run).items()
+        for rank, document in enumerate(documents[:depth], start=1)
+    ]
+    found = pd.DataFrame(rows, columns=[*_PAIR, "run", "rank"])
+    found["query"] = pd.factorize(found["qid"])[0]
+    found["best"] = found.groupby(_PAIR)["rank"].transform("min")
+    found = found.sort_values(["query", "best", "docid"], ignore_index=True)
+    row = found.groupby(_PAIR, sort=False).ngroup().to_numpy()
+    table = found.drop_duplicates(_PAIR, ignore_index=True)
+    places = np.zeros((len(table), len(given)), dtype=np.int64)
+    places[row, found["run"]] = found["rank"]
+    by_run = [tuple(name for name, place in zip(given, cells, strict=True) if place) for cells in places.tolist()]
+    table = table[_PAIR].assign(
+        found_by=pd.Series(by_run, dtype=object), n_runs=(places > 0).sum(axis=1), rank=table["best"]
+    )
+    return Pool(table, places, tuple(given), depth, table[_PAIR].iloc[:0])
+
+
+def _part(whole: Pool, rows: NDArray[np.bool_]) -> Pool:
+    return replace(whole, table=whole.table[rows].reset_index(drop=True), places=whole.places[rows])
+
+
+def _move_to_front(rows: Ints, places: Ints, relevant: NDArray[np.bool_]) -> Ints:
+    """Return the rows of one query in the order of the method; see `Pool.order`."""
+    ranked = [np.argsort(column, kind="stable")[np.sum(column == 0) :] for column in places.T]
+    waiting = [iter(documents.tolist()) for documents in ranked]
+    behind = [(0, run) for run in range(len(waiting))]  # how often each has failed; a heap
+    taken: dict[int, None] = {}
+    while behind:
+        failed, run = heapq.heappop(behind)
+        row = next((row for row in waiting[run] if row not in taken), None)
+        if row is not None:
+            taken[row] = None
+            heapq.heappush(behind, (0 if relevant[row] else failed + 1, run))
+    return rows[list(taken)]
+
+
+def _looked_up(table: pd.DataFrame, known: pd.DataFrame, column: str) -> Floats:
+    """Return the greatest value of a column for the query and document of each row of a table; nan without one."""
+    greatest = known.groupby(_PAIR, as_index=False)[column].max()
+    return table[_PAIR].merge(greatest, how="left", on=_PAIR)[column].to_numpy(dtype=np.float64)

@@ -1,0 +1,343 @@
+"""The effect of judgments on systems: other judges, and a pool without the documents that only one group found.
+
+Both questions are answered alike. The systems are evaluated by the true judgments and by others, each two systems are
+compared under both, and each pair has one fate::
+
+    significant by the truth    by the other judgments    fate
+    yes                         yes, the same system      kept
+    yes                         yes, the other system     reversed
+    yes                         no                        lost
+    no                          yes                       new
+    no                          no                        open
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from rankeval._checks import count, few
+from rankeval._registry import chosen
+from rankeval.collection.convention import Convention
+from rankeval.collection.qrels import Qrels, as_qrels
+from rankeval.collection.run import as_run
+from rankeval.comparison import compare
+from rankeval.comparison.ordering import OrderAgreement, order_agreement
+from rankeval.comparison.tables import WithTable
+from rankeval.errors import InvalidInput
+from rankeval.evaluation import evaluate
+from rankeval.judging.labels import Labels, by_judge
+from rankeval.judging.pools import NOT_JUDGED, pool
+from rankeval.measures import Measure, direction
+from rankeval.render.tables import Table, number
+from rankeval.significance.declarations import Rng
+
+if TYPE_CHECKING:
+    from rankeval.render.plots import Figure
+
+PAIR, FATES = ["baseline", "system"], ["kept", "lost", "new", "reversed"]
+UNION, INTERSECTION, EVERY = "union", "intersection", "all judgments"
+RELEVANT = 1
+"""The lowest grade that is relevant, where sets of relevant documents are compared."""
+
+
+@dataclass(frozen=True, eq=False)
+class JudgmentEffect(WithTable):
+    """The effect of other judgments on systems.
+
+    Attributes
+    ----------
+    table : DataFrame
+        The subclasses describe it.
+    pairs : DataFrame
+        A row for each other set of judgments and each pair of systems: judgments, baseline, system; difference and
+        p_adjusted, as in `rankeval.compare`; difference_by_truth and p_adjusted_by_truth; fate, which is kept, lost,
+        new, reversed, or open (significant under neither).
+    order : OrderAgreement
+        The agreement of the orders with that by the true judgments.
+    notes : tuple of str
+        Sentences that a reader of the numbers must see.
+    caption : str
+        Systems, measure, true judgments and test in one line.
+    """
+
+    table: pd.DataFrame
+    pairs: pd.DataFrame
+    order: OrderAgreement
+    notes: tuple[str, ...]
+    caption: str
+
+    @property
+    def means(self) -> pd.DataFrame:
+        """The mean of each system (rows) under each set of judgments (columns)."""
+        return self.order.means.droplevel(0, axis=1)
+
+    def _laid_out(self) -> Table:
+        short = dict.fromkeys(["overlap", "tau_b", "tau_ap"], partial(number, digits=3))
+        return Table(self.table, short, caption=self.caption, notes=self.notes)
+
+
+@dataclass(frozen=True, eq=False)
+class Disagreement(JudgmentEffect):
+    """The order of systems, and the significant pairs, under the judgments of several judges.
+
+    Attributes
+    ----------
+    table : DataFrame
+        A row for each set of judgments but the true one: judgments; mean, of the measure over all systems; overlap, of
+        the relevant documents with those of the truth: shared by both / relevant in either, the mean over queries;
+        tau_b, tau_ap and swaps as in `rankeval.OrderAgreement`; kept, lost, new and reversed, the pairs of systems with
+        that fate.
+    pairs, order, notes, caption
+        The pairs of systems one by one, the orders, notes, and the caption: see `JudgmentEffect`.
+    draws : DataFrame
+        A row for each draw of a random judge a query: tau_b, tau_ap, swaps, mean.
+    """
+
+    draws: pd.DataFrame
+
+    def plot(self) -> Figure:
+        """Draw the rank of each system under each set of judgments."""
+        from rankeval.judging.figures import order_under_judges
+
+        return order_under_judges(self.order.ranks.droplevel(0, axis=1).astype(np.float64), self.caption)
+
+
+@dataclass(frozen=True, eq=False)
+class Reusability(JudgmentEffect):
+    """The scores of systems by judgments to which their group did not contribute.
+
+    Attributes
+    ----------
+    table : DataFrame
+        A row for each run: group, system; unique, the judged documents that only its group put into the pool, and
+        unique_relevant, the relevant ones of these; mean and rank by all judgments; mean_without and rank_without, by
+        those without the unique documents of its group; then, of all systems under these, tau_b, tau_ap and swaps as in
+        `rankeval.OrderAgreement`, and kept, lost, new and reversed, the pairs of systems with that fate.
+    pairs, order, notes, caption
+        The pairs of systems one by one, the orders, notes, and the caption: see `JudgmentEffect`.
+    """
+
+    def plot(self) -> Figure:
+        """Draw the mean of each system by all judgments and without its unique documents."""
+        from rankeval.judging.figures import means_without
+
+        return means_without(self.table, self.caption)
+
+
+def disagreement(
+    judgments: Any,
+    runs: Mapping[str, Any],
+    *,
+    measure: str | Measure = "nDCG@10",
+    truth: str | None = None,
+    convention: str | Convention = "rankeval",
+    n_draws: int = 100,
+    rng: Rng = 0,
+    **options: Any,
+) -> Disagreement:
+    """Say what the disagreement of judges does to the order of systems and to significant pairs.
+
+    Parameters
+    ----------
+    judgments : mapping of judge to judgments, or Qrels with the judge as aspect
+        At least two judges. Only queries that all of them judged count.
+    runs : mapping of str to Run, dict, frame or path
+        The systems.
+    measure : str or Measure, default "nDCG@10"
+        The measure.
+    truth : str, optional
+        The judge that is taken as right, or "union" or "intersection"; by default the first judge.
+    convention : str or Convention
+        As in `rankeval.evaluate`.
+    n_draws : int, default 100
+        How often a random judge is drawn for each query.
+    rng : int, Generator or None, default 0
+        Seed of the draws and of tests that resample.
+    **options
+        Others of `rankeval.compare`, such as test, correction and alpha: all pairs of systems are compared under each
+        set of judgments.
+
+    Returns
+    -------
+    Disagreement
+        The judgments are those of each judge; the union, where a document has the highest of its grades; the
+        intersection, where it has the lowest, and -1 (pooled and not judged) if a judge left it out; and a judge drawn
+        at random for each query.
+
+    Raises
+    ------
+    InvalidInput
+        If there are fewer than two judges, systems, or queries that all judges judged, or a judge is called like one
+        of the other sets.
+    UnknownName
+        If there is no such truth, measure, test or correction.
+
+    Notes
+    -----
+    Among systems of very different quality tau is high whoever judges. The pairs say more: Voorhees, Variations in
+    relevance judgments and the measurement of retrieval effectiveness, IPM 36, 2000, doi:10.1016/S0306-4573(00)00010-8.
+
+    Examples
+    --------
+    >>> ann = {"q1": {"d1": 1, "d2": 0}, "q2": {"d1": 0, "d2": 1}}
+    >>> llm = {"q1": {"d1": 1, "d2": 1}, "q2": {"d1": 0, "d2": 1}}
+    >>> runs = {"one": {"q1": ["d1", "d2"], "q2": ["d2", "d1"]}, "two": {"q1": ["d2", "d1"], "q2": ["d1", "d2"]}}
+    >>> found = disagreement({"ann": ann, "llm": llm}, runs, measure="P@1")
+    >>> found.table[["judgments", "mean", "overlap", "tau_b"]].head(1)
+      judgments  mean  overlap  tau_b
+    0       llm  0.75     0.75    1.0
+    """
+    grades, notes = _graded(judgments)
+    truth = truth or grades.columns[0]
+    sets = {str(name): grades[name].dropna() for name in grades}
+    scores, effect = _effect(sets, truth, runs, measure, convention, options)
+    relevant = grades >= RELEVANT
+    both, sizes = (part.groupby(level="qid").sum() for part in (relevant.mul(relevant[truth], axis=0), relevant))
+    overlap = (both / (sizes.add(sizes[truth], axis=0) - both)).mean()
+    about = pd.DataFrame({"mean": effect.means.mean(), "overlap": overlap}).rename_axis("judgments").reset_index()
+    table = about.merge(effect.table, on="judgments")
+    draws = _draws(scores, truth, n_draws, np.random.default_rng(rng))
+    taus = f"tau_b {draws['tau_b'].mean():.3f} on average, {draws['tau_b'].min():.3f} at the least"
+    notes += [*effect.notes, f"a judge drawn at random for each query, {count(n_draws, 'draw')}: {taus}"]
+    return Disagreement(table, effect.pairs, effect.order, tuple(notes), effect.caption, draws)
+
+
+def reusability(
+    qrels: Any,
+    runs: Mapping[str, Any],
+    *,
+    depth: int,
+    groups: Mapping[str, str] | None = None,
+    measure: str | Measure = "nDCG@10",
+    convention: str | Convention = "rankeval",
+    **options: Any,
+) -> Reusability:
+    """Say whether judgments would be fair to systems that did not contribute to the pool.
+
+    Leave one group out: its runs are scored without the judged documents that only they put into the pool, as if the
+    group had come later (Zobel 1998).
+
+    Parameters
+    ----------
+    qrels : Qrels, dict, frame or path
+        The judgments.
+    runs : mapping of str to Run, dict, frame or path
+        The runs that were pooled.
+    depth : int
+        The depth of the pool.
+    groups : mapping of run to group, optional
+        Runs of one group are alike, and are left out together. By default each run is a group.
+    measure, convention, **options
+        As in `disagreement`.
+
+    Returns
+    -------
+    Reusability
+        A row for each run.
+
+    Raises
+    ------
+    InvalidInput
+        If a run has no group, there are fewer than two runs, or the depth is no whole number from 1 on.
+    UnknownName
+        If there is no such measure, test or correction.
+
+    Notes
+    -----
+    Zobel, How reliable are the results of large-scale information retrieval experiments?, SIGIR 1998,
+    doi:10.1145/290941.291014.
+
+    Examples
+    --------
+    >>> runs = {"one": {"q1": ["d1", "d2"], "q2": ["d3"]}, "two": {"q1": ["d2", "d1"], "q2": ["d4"]}}
+    >>> found = reusability({"q1": {"d1": 1}, "q2": {"d4": 1, "d5": 1}}, runs, depth=2, measure="P@1")
+    >>> found.table[["system", "unique_relevant", "mean", "mean_without"]]
+      system  unique_relevant  mean  mean_without
+    0    one                0   0.5           0.5
+    1    two                1   0.5           0.0
+    """
+    of = pd.Series({str(run): groups[chosen("run with a group", run, groups)] if groups else run for run in runs})
+    judged, codes, names = as_qrels(qrels).to_frame().set_index(["qid", "docid"])["relevance"], *pd.factorize(of)
+    found_by = pool(runs, depth=depth).table.set_index(["qid", "docid"])["found_by"]
+    found_by = found_by.map(lambda finders: {of[run] for run in finders}).reindex(judged.index)
+    owner = found_by[found_by.str.len() == 1].map(min).reindex(judged.index)
+    sets = {EVERY: judged} | {f"without {group}": judged[owner != group] for group in names}
+    _, effect = _effect(sets, EVERY, runs, measure, convention, options)
+    table = pd.DataFrame({"judgments": "without " + of, "group": of, "system": of.index})
+    for name, documents in (("unique", owner), ("unique_relevant", owner[judged >= RELEVANT])):
+        table[name] = of.map(documents.value_counts()).fillna(0).astype(int)
+    for name, frame in (("mean", effect.means), ("rank", effect.order.ranks)):
+        table[name] = frame.iloc[:, 0]
+        table[f"{name}_without"] = frame.to_numpy()[np.arange(len(of)), codes + 1]
+    table = table.merge(effect.table, on="judgments").drop(columns="judgments")
+    unseen = "runs that are alike find the same documents: this says nothing of systems of another kind"
+    unique = f"unique documents are those that one group alone has in its first {depth} ranks; {unseen}"
+    return Reusability(table, effect.pairs, effect.order, (*effect.notes, unique), effect.caption)
+
+
+def _graded(judgments: Any) -> tuple[pd.DataFrame, list[str]]:
+    """Return a row for each document and a column for each set of judgments, the judges' first; and notes."""
+    judged = {str(judge): qrels for judge, qrels in by_judge(judgments).items()}
+    if len(judged) < 2 or {UNION, INTERSECTION} & judged.keys():
+        expected = f"two judges or more, none called {UNION} or {INTERSECTION}"
+        raise InvalidInput(argument="judgments", found=few(list(judged)), expected=expected)
+    labels = Labels.of(judged)
+    table = np.full((len(labels.items), len(labels.judges)), np.nan)
+    table[labels.item, labels.judge] = labels.grades[labels.grade]
+    index = pd.MultiIndex.from_frame(labels.items[["qid", "docid"]])
+    grades = pd.DataFrame(table, index, labels.judges).reindex(columns=list(judged))
+    by_all = grades.notna().groupby(level="qid").transform("any").all(axis=1)
+    grades, out = grades[by_all], index[~by_all].unique("qid")
+    partly = int(grades.isna().any(axis=1).sum())
+    left_out = f"{count(len(out), 'query')} left out: not all judges judged them"
+    some = (
+        f"{partly:,} of {count(len(grades), 'document')} are judged by some judges only; the {INTERSECTION} has them "
+    )
+    both = {UNION: grades.max(axis=1), INTERSECTION: grades.fillna(NOT_JUDGED).min(axis=1)}
+    return grades.assign(**both), [left_out] * (len(out) > 0) + [f"{some}as {NOT_JUDGED}, not judged"] * (partly > 0)
+
+
+def _effect(
+    sets: Mapping[str, pd.Series[Any]], truth: str, runs: Mapping[str, Any], measure: Any, rules: Any, options: Any
+) -> tuple[pd.DataFrame, JudgmentEffect]:
+    """Return the scores, with columns (judgments, system, measure), and what a comparison under each set says."""
+    parts, loaded = {}, {str(name): as_run(run) for name, run in runs.items()}
+    for name, grades in sets.items():
+        qrels = Qrels.from_frame(grades.rename("relevance").reset_index())
+        for system, run in loaded.items():
+            parts[name, system] = evaluate(qrels, run, measures=[measure], convention=rules).per_query
+    scores = pd.concat(parts, axis=1, join="inner")
+    order = order_agreement({system: {name: scores[name][system] for name in sets} for system in loaded}, truth=truth)
+    compared = {name: compare({system: scores[name][system] for system in loaded}, **options) for name in sets}
+    tables = {
+        name: one.table[[*PAIR, "difference", "p_adjusted"]].assign(shown=one.shown) for name, one in compared.items()
+    }
+    pairs = pd.concat(tables, names=["judgments"]).reset_index("judgments")
+    pairs = pairs[pairs["judgments"] != truth].merge(tables[truth], on=PAIR, suffixes=("", "_by_truth"))
+    was, now = pairs.pop("shown_by_truth"), pairs.pop("shown")
+    turned = pairs["difference_by_truth"] * pairs["difference"] < 0
+    pairs["fate"] = np.select([was & now & ~turned, was & ~now, now & ~was, was & now], FATES, "open")
+    fates = pd.crosstab(pairs["judgments"], pairs["fate"]).reindex(columns=FATES, fill_value=0).astype("Int64")
+    table = order.table[["b", "tau_b", "tau_ap", "swaps"]].rename(columns={"b": "judgments"})
+    lacking = len(parts[truth, next(iter(loaded))]) - len(scores)
+    notes = [f"{count(lacking, 'query')} left out: not scored under all judgments"] * (lacking > 0) + [*order.notes]
+    caption = f"{count(len(runs), 'system')} by {scores.columns[0][2]}; true: {truth}. {compared[truth].caption}"
+    return scores, JudgmentEffect(table.join(fates, on="judgments"), pairs, order, tuple(notes), caption)
+
+
+def _draws(scores: pd.DataFrame, truth: str, n_draws: int, rng: np.random.Generator) -> pd.DataFrame:
+    """Agree with the truth by a random judge a query: the scores of a query are those by its judge."""
+    judges = scores.columns.unique(0).difference([UNION, INTERSECTION], sort=False)
+    chosen_judge = rng.integers(len(judges), size=(n_draws, len(scores)))
+    by_judge = np.stack([scores[judge].to_numpy() for judge in judges])
+    means = by_judge[chosen_judge, np.arange(len(scores))].mean(axis=1)
+    gains = direction(scores.columns[0][2]) * np.vstack([scores[truth].mean(), means])
+    orders = pd.DataFrame(gains.T, scores[truth].columns.get_level_values(0), [truth, *range(n_draws)])
+    agreed = order_agreement(orders, truth=truth).table[["tau_b", "tau_ap", "swaps"]]
+    return agreed.assign(mean=means.mean(axis=1))
