@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from rankeval._checks import count
+from rankeval._checks import count, refuse
 from rankeval.collection.data import RankingData
 from rankeval.errors import ConfigError
 from rankeval.experiment.config import blaming
@@ -205,9 +205,9 @@ def split(config: ExperimentConfig, loaded: Loaded, *, watched: bool) -> Parts:
         dev, test = two.dev, two.test
     else:
         parts = dict(loaded.rows)
-        if "test" not in parts or len(parts) < 2:
-            found = f"{config.data.path} has {' and '.join(parts) or 'no parts'}"
-            raise ConfigError(f"{found}; expected test and at least one of train and vali", argument="data.path")
+        found = f"{config.data.path} has {' and '.join(parts) or 'no parts'}"
+        lacks = f"{found}; expected test and at least one of train and vali"
+        refuse(("test" not in parts or len(parts) < 2, lacks), kind=ConfigError, argument="data.path")
         test = parts.pop("test")
         if len(parts) < 2:
             (dev,) = parts.values()
@@ -219,9 +219,8 @@ def split(config: ExperimentConfig, loaded: Loaded, *, watched: bool) -> Parts:
             notes.append("the dev part is the training and the validation part together")
     if watched and validation is None:
         notes.append("early stopping watches queries held out of the rows that a ranker is fitted to")
-    if config.cv.n_splits > dev.n_queries:
-        found = f"found {config.cv.n_splits} folds for {count(dev.n_queries, 'query')} of the dev part"
-        raise ConfigError(found, argument="cv.n_splits")
+    few = f"found {config.cv.n_splits} folds for {count(dev.n_queries, 'query')} of the dev part"
+    refuse((config.cv.n_splits > dev.n_queries, few), kind=ConfigError, argument="cv.n_splits")
     source, times = config.data.path or config.data.loader, loaded.times if config.cv.by_time else None
     made = Parts(dev, test, source, validation, tuple(notes), loaded.slices, times)
     with blaming("cv", "the dev part cannot be split"):
@@ -266,11 +265,14 @@ def _columns(data: RankingData) -> list[tuple[str, NDArray[Any]]]:
 
 
 def _check_file(data: DataConfig) -> None:
-    if data.path is None or not Path(data.path).exists():
-        where = "" if Path(data.path or "").is_absolute() else f" in {str(Path.cwd())!r}"
-        raise ConfigError(f"there is no file {data.path!r}{where}", argument="data.path")
-    if data.is_table and Path(data.path).is_dir():
-        raise ConfigError(f"{data.path!r} is a folder", argument="data.path", remedy="name a file")
+    path = Path(data.path or "")
+    where = "" if path.is_absolute() else f" in {str(Path.cwd())!r}"
+    refuse(
+        (data.path is None or not path.exists(), f"there is no file {data.path!r}{where}"),
+        (data.is_table and path.is_dir(), f"{data.path!r} is a folder", "name a file"),
+        kind=ConfigError,
+        argument="data.path",
+    )
 
 
 def _limits(data: DataConfig) -> Limits:
