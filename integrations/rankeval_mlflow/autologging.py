@@ -36,11 +36,9 @@ from sklearn.model_selection._search import BaseSearchCV
 import rankeval.tracking
 from rankeval.collection.data import RankingData
 from rankeval.errors import InvalidInput, RankevalError, warn
-from rankeval.evaluation import Evaluation
 from rankeval.tracking import TrackedRun
 from rankeval_mlflow.delivery.addresses import now_ms
-from rankeval_mlflow.delivery.payload import DatasetUse, Node, SavedModel
-from rankeval_mlflow.packing.results import described
+from rankeval_mlflow.delivery.payload import Node, SavedModel
 from rankeval_mlflow.packing.searches import Scored, Settings, failed_node, search_node, validation_node
 from rankeval_mlflow.recording import log_cross_validation, send
 from rankeval_mlflow.saving import saved
@@ -70,19 +68,10 @@ class State:
 STATE = State()
 
 
-def is_ours(search: Any) -> bool:
-    """Say whether a search is logged here.
-
-    Parameters
-    ----------
-    search : object
-        Any estimator.
-    """
-    return STATE.settings is not None and _scored(search) is not None
-
-
 def _scored(search: Any) -> Scored | None:
-    return Scored.of(search.scoring, search.estimator) if isinstance(search, BaseSearchCV) else None
+    """Return the measures of a search that is logged here; None if it is none, or if nothing is switched on."""
+    is_ours = STATE.settings is not None and isinstance(search, BaseSearchCV)
+    return Scored.of(search.scoring, search.estimator) if is_ours else None
 
 
 def left_to_us(should_log: Callable[[Any], bool]) -> Callable[[Any], bool]:
@@ -96,7 +85,7 @@ def left_to_us(should_log: Callable[[Any], bool]) -> Callable[[Any], bool]:
 
     @wraps(should_log)
     def asked(session: Any) -> bool:
-        return not is_ours(session.estimator) and should_log(session)
+        return _scored(session.estimator) is None and should_log(session)
 
     return asked
 
@@ -112,12 +101,18 @@ def watched_fit(fit: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(fit)
     def logged(search: Any, X: Any, y: Any = None, **params: Any) -> Any:
-        scored = None if _within.get() or STATE.settings is None else _scored(search)
+        scored = None if _within.get() else _scored(search)
         if scored is None:
             return fit(search, X, y, **params)
         with _watched(f"{type(search).__name__}.fit", "search") as call:
             fit(search, X, y, **params)
-            call.log(lambda settings: _packed_search(search, X, scored, scored.data(X, y, params), settings, call))
+            call.log(
+                lambda settings: replace(
+                    search_node(search, scored, settings, call.label, call.started_ms),
+                    datasets=scored.data(X, y, params),
+                    models=_best_models(search, X, settings, call),
+                )
+            )
         return search
 
     return logged
@@ -141,7 +136,12 @@ def watched_validation(cross_validate: Callable[..., Any]) -> Callable[..., Any]
             return cross_validate(*args, **kwargs)
         with _watched("cross_validate", "cross-validation") as call:
             result = cross_validate(*args, **kwargs)
-            call.log(lambda settings: _packed_validation(result, given, scored, settings, call))
+            call.log(
+                lambda settings: replace(
+                    validation_node(result, given["estimator"], scored, settings, call.label, call.started_ms),
+                    datasets=scored.data(given["X"], given.get("y"), given.get("params") or {}),
+                )
+            )
         return result
 
     return logged
@@ -248,22 +248,6 @@ def _beside_others(node: Node) -> Node:
 def _made_by_mlflow() -> bool:
     active = mlflow.active_run()
     return active is not None and _AUTOLOGGING in active.data.tags
-
-
-def _packed_search(
-    search: Any, X: Any, scored: Scored, data: Evaluation | None, settings: Settings, call: _Call
-) -> Node:
-    node = search_node(search, scored, settings, call.label, call.started_ms)
-    return replace(node, datasets=_datasets(data), models=_best_models(search, X, settings, call))
-
-
-def _packed_validation(result: Any, given: Mapping[str, Any], scored: Scored, settings: Settings, call: _Call) -> Node:
-    node = validation_node(result, given["estimator"], scored, settings, call.label, call.started_ms)
-    return replace(node, datasets=_datasets(scored.data(given["X"], given.get("y"), given.get("params") or {})))
-
-
-def _datasets(evaluation: Evaluation | None) -> tuple[DatasetUse, ...]:
-    return () if evaluation is None else (described(evaluation, "dev"),)
 
 
 def _best_models(search: Any, X: Any, settings: Settings, call: _Call) -> tuple[SavedModel, ...]:

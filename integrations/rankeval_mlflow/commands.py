@@ -298,9 +298,8 @@ def _attribute(given: str) -> pd.Series[Any] | str:
         raise InvalidInput(
             f"--slices {given}: expected a column qid and one more, the attribute; found {', '.join(map(str, frame))}"
         )
-    values = frame.set_index("qid").iloc[:, 0]
+    attribute = frame.drop(columns="qid").iloc[:, 0]
+    texts: dict[Any, Any] = dict(zip(frame["qid"].astype(str), attribute, strict=True))
     # A file does not say whether an id is the number 7 or the text "7": both are meant.
-    numbers = values[[str(one).isdecimal() and str(int(one)) == str(one) for one in values.index]]
-    texts = values.set_axis(pd.Index([str(one) for one in values.index], dtype=object))
-    both: pd.Series[Any] = pd.concat([texts, numbers.set_axis(pd.Index(list(map(int, numbers.index)), dtype=object))])
-    return both
+    numbers = {int(one): value for one, value in texts.items() if one.isdecimal() and str(int(one)) == one}
+    return pd.Series({**texts, **numbers}, name=attribute.name)

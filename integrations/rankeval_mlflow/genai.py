@@ -46,7 +46,7 @@ from rankeval.evaluation import Evaluation, evaluate
 from rankeval.evaluation.scoring import bound_measures
 from rankeval.measures import LabelledMeasure, Measure
 from rankeval.measures import measures as parse_measures
-from rankeval_mlflow.layout import safe_names
+from rankeval_mlflow.layout import require, safe_names
 
 # The inputs that may hold the query's id.
 QUERY_IDS = ("qid", "query_id", "id")
@@ -230,12 +230,10 @@ def _places(outputs: Any, trace: Any, retrieved: Retrieved) -> list[tuple[str, A
 
 def check_retrieved(retrieved: Retrieved) -> None:
     """Refuse a place that does not exist, before anything is evaluated."""
-    if retrieved is None or callable(retrieved):
-        return
-    if not (isinstance(retrieved, str) and _PLACE.fullmatch(retrieved)):
-        places = "'outputs', 'outputs.FIELD', 'span', 'first span', 'last span', 'all spans', 'span NAME'"
-        expected = f"{places}, or a function of outputs and trace"
-        raise InvalidInput(argument="retrieved", found=shown(retrieved), expected=expected)
+    places = "'outputs', 'outputs.FIELD', 'span', 'first span', 'last span', 'all spans', 'span NAME'"
+    named = isinstance(retrieved, str) and _PLACE.fullmatch(retrieved) is not None
+    fits = retrieved is None or callable(retrieved) or named
+    require(fits, "retrieved", retrieved, f"{places}, or a function of outputs and trace")
 
 
 def _spans(trace: Any, name: str | None = None) -> list[tuple[str, Any]]:
@@ -519,8 +517,8 @@ def genai_scorer(
     check_retrieved(retrieved)
     for option, value in (("name", name), ("docid", docid), ("qid", qid), ("expected", expected)):
         text = "a text, or a function of all expectations" if option == "expected" else "a text"
-        if not (value is None or (isinstance(value, str) and value) or (option == "expected" and callable(value))):
-            raise InvalidInput(argument=option, found=shown(value), expected=text)
+        is_text = value is None or (isinstance(value, str) and value != "")
+        require(is_text or (option == "expected" and callable(value)), option, value, text)
     columns = _columns(asked, name)
     scorer = RankingScorer(
         name=name or (columns[asked[0].label] if len(asked) == 1 else "retrieval"),

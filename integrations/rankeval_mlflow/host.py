@@ -2,34 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
 
 from rankeval.tracking import Host
 from rankeval_mlflow.versions import note_on_newer
 
-if TYPE_CHECKING:
-    import typer
 
-    from rankeval_mlflow.recording import MlflowTracker
+def _later(module: str, name: str) -> Callable[..., Any]:
+    """Return a function of a module that is imported when it is called: MLflow takes seconds."""
 
+    def called(*given: Any) -> Any:
+        return getattr(import_module(f"rankeval_mlflow.{module}"), name)(*given)
 
-# Each function imports MLflow, which takes seconds, only when it is called.
-def _tracker() -> MlflowTracker:
-    from rankeval_mlflow.recording import MlflowTracker
-
-    return MlflowTracker()
-
-
-def _commands() -> typer.Typer:
-    from rankeval_mlflow.commands import app
-
-    return app
-
-
-def _check(experiment: str, uri: str | None) -> str | None:
-    from rankeval_mlflow.delivery.sending import check_store
-
-    return check_store(experiment, uri)
+    return called
 
 
 def _pack(ranker: Any, rows: Any) -> bytes:
@@ -40,9 +27,9 @@ def _pack(ranker: Any, rows: Any) -> bytes:
 
 HOST = Host(
     f"MLflow: logged evaluations and pending uploads{note_on_newer()}",
-    tracker=_tracker,
-    commands=_commands,
+    tracker=_later("recording", "MlflowTracker"),
+    commands=lambda: import_module("rankeval_mlflow.commands").app,
     default_uri="sqlite:///mlflow.db",
-    check=_check,
+    check=_later("delivery.sending", "check_store"),
     pack=_pack,
 )

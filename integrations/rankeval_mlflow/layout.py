@@ -45,13 +45,15 @@ ROLE = "rankeval.role"
 
 KIND = "rankeval.kind"
 """The tag with the kind of a run: evaluation, comparison, experiment, candidate, cross-validation, fold, promotion,
-rollback; of automatic logging also search and setting."""
+rollback; of judging agreement, calibration, disagreement and reusability; of automatic logging also search and
+setting."""
 
 CARD = "rankeval.card"
 """The tag with the name of the convention and the start of the digest of its card."""
 
 HEADLINE = "rankeval.headline"
-"""The tag with the result of a run's only comparison; named comparisons have ``rankeval.NAME.headline``."""
+"""The tag with the result of a run's only comparison; named comparisons, and results of judging, have
+``rankeval.NAME.headline``."""
 
 STANDING = "rankeval.standing"
 """The tag with the standing of an experiment: confirmatory, exploratory or concurrent."""
@@ -91,6 +93,26 @@ FOLD_END, FOLD_START = "_fold", "fold_"
 the fold is the step."""
 
 _STEP = "/step-"
+
+
+def require(holds: bool, argument: str, found: Any, expected: str, where: str | None = None) -> None:
+    """Raise InvalidInput with these fields unless something holds.
+
+    Parameters
+    ----------
+    holds : bool
+        Whether the argument can be used.
+    argument : str
+        The argument.
+    found : object
+        Its value.
+    expected : str
+        What it should be.
+    where : str, optional
+        The mapping or file that has it.
+    """
+    if not holds:
+        raise InvalidInput(argument=argument, found=shown(found), expected=expected, where=where)
 
 
 def safe_name(name: str) -> str:
@@ -157,19 +179,16 @@ def checked_role(role: str, argument: str = "role") -> str:
     InvalidInput
         If it is not a plain word.
     """
-    if not isinstance(role, str) or not _ROLE.fullmatch(role):
-        example = " such as 'dev' or 'test'" if argument == "role" else ""
-        expected = f"a plain word{example}: at most 64 letters, digits, _ and -, the first one a letter or digit"
-        raise InvalidInput(argument=argument, found=shown(role), expected=expected)
+    example = " such as 'dev' or 'test'" if argument == "role" else ""
+    expected = f"a plain word{example}: at most 64 letters, digits, _ and -, the first one a letter or digit"
+    require(isinstance(role, str) and _ROLE.fullmatch(role) is not None, argument, role, expected)
     return role
 
 
 def checked_model_name(name: str) -> str:
     """Return the name of a logged model; raise InvalidInput if MLflow does not take it."""
-    if not isinstance(name, str) or not _MODEL.fullmatch(name):
-        raise InvalidInput(
-            argument="name", found=shown(name), expected="a name of a model, without any of / : . % \" '"
-        )
+    is_name = isinstance(name, str) and _MODEL.fullmatch(name) is not None
+    require(is_name, "name", name, "a name of a model, without any of / : . % \" '")
     return name
 
 
@@ -275,10 +294,9 @@ def evaluated_runs(tags: Mapping[str, str]) -> dict[str, str]:
     Parameters
     ----------
     tags : mapping of str to str
-        The tags of the version; also those of before there was `EVALUATION`.
+        The tags of the version.
     """
-    old = {key.split(".")[1]: run_id for key, run_id in tags.items() if re.fullmatch(r"rankeval\.[^.]+\.run_id", key)}
-    return old | {one["role"]: one["run_id"] for one in _EVALUATION.finditer(tags.get(EVALUATION, ""))}
+    return {one["role"]: one["run_id"] for one in _EVALUATION.finditer(tags.get(EVALUATION, ""))}
 
 
 def folder(label: str) -> str:

@@ -15,7 +15,6 @@ import os
 import re
 from dataclasses import dataclass
 from functools import cache
-from numbers import Integral
 from typing import Any
 
 import mlflow
@@ -23,24 +22,25 @@ import numpy as np
 from mlflow.data.dataset import Dataset
 from mlflow.exceptions import MlflowException
 
-from rankeval._checks import shown
+from rankeval._checks import whole_number
 from rankeval.collection.data import RankingData
 from rankeval.comparison import Comparison
 from rankeval.contamination.hashing import text_hashes
 from rankeval.contamination.refusal import ContaminationCheck
 from rankeval.contamination.register import RegisteredContent
-from rankeval.errors import InvalidInput, LedgerError, TrackingError
+from rankeval.errors import LedgerError, TrackingError
 from rankeval.evaluation import Evaluation
+from rankeval.judging import Agreement, Calibration, Disagreement, Reusability
 from rankeval.ledger import discovery
 from rankeval.model_selection.results import CrossValidation, CrossValidations
 from rankeval.tracking import LoggedData, RunRecord, TrackedRun
 from rankeval_mlflow.delivery.addresses import now_ms, run_context, store
-from rankeval_mlflow.delivery.connection import ONCE, environment, is_permanent
+from rankeval_mlflow.delivery.connection import made_once
 from rankeval_mlflow.delivery.payload import Node, Payload, Target
 from rankeval_mlflow.delivery.sending import deliver
-from rankeval_mlflow.layout import checked_model_name, safe_name
+from rankeval_mlflow.layout import checked_model_name, require, safe_name
 from rankeval_mlflow.packing.record import cross_validation_node, record_node, several_node
-from rankeval_mlflow.packing.results import comparison_node, described, evaluation_node
+from rankeval_mlflow.packing.results import comparison_node, described, evaluation_node, judging_node
 from rankeval_mlflow.parameters import with_estimator
 from rankeval_mlflow.reading.resolving import model_behind, registered_version
 from rankeval_mlflow.saving import saved
@@ -68,9 +68,8 @@ def send(
     model_version : tuple of (name, version), optional
         The version of a registered model that the evaluations are of.
     """
-    if run_id is not None and not (isinstance(run_id, str) and _RUN_ID.fullmatch(run_id)):
-        expected = "the id of a run, such as .run_id of a TrackedRun"
-        raise InvalidInput(argument="run_id", found=shown(run_id), expected=expected)
+    is_id = run_id is None or (isinstance(run_id, str) and _RUN_ID.fullmatch(run_id) is not None)
+    require(is_id, "run_id", run_id, "the id of a run, such as .run_id of a TrackedRun")
     active = mlflow.active_run()
     run_id = run_id or (active.info.run_id if active else None)
     experiment_id, experiment_name = (None, None) if run_id else _experiment()
@@ -213,22 +212,15 @@ def log_evaluation(
     >>> mlflow.get_run(run.run_id).data.params["system"]
     'bm25'
     """
-    if not hasattr(ev, "judgments_digest"):
-        raise InvalidInput(f"ev is a {type(ev).__name__}; expected the Evaluation that rankeval.evaluate returned")
-    node = evaluation_node(ev, role, described(ev, role, data), step=_step(step), report=report, slices=slices)
+    require(isinstance(ev, Evaluation), "ev", ev, "the Evaluation that rankeval.evaluate returned")
+    at = whole_number(step)
+    is_step = step is None or (at is not None and 0 <= at < 2**31)
+    require(is_step, "step", step, "a whole number such as the epoch, 0 or greater")
+    node = evaluation_node(ev, role, described(ev, role, data), step=at, report=report, slices=slices)
     version = None if model_version is None else registered_version(model_version)
     tracked = send(node, run_id, model_id or mlflow.get_active_model_id(), version)
     hint_at_guard(ev, role)
     return tracked
-
-
-def _step(step: Any) -> int | None:
-    if step is None:
-        return None
-    if isinstance(step, bool) or not isinstance(step, Integral) or not 0 <= int(step) < 2**31:
-        expected = "a whole number such as the epoch, 0 or greater"
-        raise InvalidInput(argument="step", found=shown(step), expected=expected)
-    return int(step)
 
 
 def log_comparison(
@@ -286,9 +278,62 @@ def log_comparison(
     >>> run.run_id == log_comparison(rk.compare(evaluations, baseline="other"), run.run_id, name="swapped").run_id
     True
     """
-    if not isinstance(cmp, Comparison):
-        raise InvalidInput(f"cmp is of type {type(cmp).__name__}; expected the result of rankeval.compare")
+    require(isinstance(cmp, Comparison), "cmp", cmp, "the result of rankeval.compare")
     return send(comparison_node(cmp, name, role=role, data=data, report=report), run_id, None, None)
+
+
+def log_agreement(
+    agreement: Agreement | Calibration | Disagreement | Reusability,
+    run_id: str | None = None,
+    *,
+    name: str | None = None,
+    report: bool = True,
+) -> TrackedRun:
+    """Log a result of `rankeval.judging` to MLflow: its tables, its notes, and its numbers as metrics.
+
+    The metrics of an Agreement are its coefficients: ``agreement/krippendorff_alpha``, with the ends of its interval
+    (``_ci_low``, ``_ci_high``). One that is undefined is no metric; ``notes.txt`` among the artifacts says why. The
+    metrics of a Calibration are its estimates: ``calibration/nDCG_at_10``, with the adjusted interval and p-value, and
+    the ``_gain``; of several pairs of systems none is a metric, and the table has every pair. Those of a Disagreement
+    are the agreement of orders under each set of judgments: ``disagreement/union_tau_b``. A Reusability has tables.
+
+    Parameters
+    ----------
+    agreement : Agreement, Calibration, Disagreement or Reusability
+        The result of `rankeval.judging.agreement`, `calibrate`, `disagreement` or `reusability`.
+    run_id : str, optional
+        The run to write to. By default the active run, else a new run that is ended.
+    name : str, optional
+        The name of the folder for its artifacts; by default the kind of the result, such as "agreement". A second
+        result of a kind in the same run needs another name, which stands in its metrics:
+        ``agreement/final/krippendorff_alpha``.
+    report : bool, default True
+        Whether to draw the page with table and picture.
+
+    Returns
+    -------
+    TrackedRun
+        The id of the run, and a line that says how to look at it.
+
+    Raises
+    ------
+    TrackingError
+        If the store cannot be reached or refuses. Everything is kept on disk, and the message says how to send it.
+    InvalidInput
+        If it is no result of judging, the name is no plain word, or the run already has another piece of this name.
+
+    Examples
+    --------
+    >>> import mlflow
+    >>> import rankeval as rk
+    >>> ann = {f"q{i}": {"a": 1, "b": 0, "c": i % 2} for i in range(10)}
+    >>> llm = {f"q{i}": {"a": 1, "b": 0, "c": 0} for i in range(10)}
+    >>> run = log_agreement(rk.judging.agreement({"ann": ann, "llm": llm}))
+    >>> found = mlflow.get_run(run.run_id).data
+    >>> round(found.metrics["agreement/observed"], 4), found.params["judges"]
+    (0.8333, 'ann, llm')
+    """
+    return send(judging_node(agreement, name, report=report), run_id)
 
 
 def log_cross_validation(
@@ -351,8 +396,7 @@ def log_cross_validation(
     >>> {"AP", "AP_fold", "AP_sd"} <= set(mlflow.get_run(run.run_id).data.metrics), len(run.children)
     (True, 0)
     """
-    if not isinstance(cv, CrossValidation | CrossValidations):
-        raise InvalidInput(f"cv is of type {type(cv).__name__}; expected the result of rankeval.cross_validate")
+    require(isinstance(cv, CrossValidation | CrossValidations), "cv", cv, "the result of rankeval.cross_validate")
     ended, nodes = now_ms(), {}
     for system, one in (cv.results if isinstance(cv, CrossValidations) else {name: cv}).items():
         used = described(one.evaluation, role, data)
@@ -492,19 +536,12 @@ def log_ranker(
 def _registered(model_id: str, name: str) -> str:
     uri = f"models:/{model_id}"
 
-    def once() -> list[Any]:
-        with environment(ONCE, overriding=True):  # a request that was repeated would make a second version
-            return [mlflow.register_model(uri, name)]
+    def there() -> list[Any]:
+        versions = mlflow.MlflowClient().search_model_versions(f"name = '{name}'")
+        return [one for one in versions if model_behind(one) == model_id]
 
     try:
-        try:
-            made = once()
-        except Exception as error:
-            if is_permanent(error):
-                raise
-            versions = mlflow.MlflowClient().search_model_versions(f"name = '{name}'")
-            made = [one for one in versions if model_behind(one) == model_id] or once()
-        return str(made[0].version)
+        return str(made_once(lambda: mlflow.register_model(uri, name), there)[0].version)
     except MlflowException as error:
         raise TrackingError(
             f"the model is logged as {uri}, and cannot be registered as {name!r}: {error.message}. "

@@ -51,8 +51,7 @@ import sys
 import tempfile
 import warnings
 import zipfile
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib.metadata import PackageNotFoundError, packages_distributions, version
 from pathlib import Path
@@ -82,6 +81,7 @@ from rankeval.model_selection.nesting import features_for, keeps_unknown
 from rankeval.model_selection.query_ids import n_rows
 from rankeval.model_selection.scorers import as_fitted
 from rankeval_mlflow import served_ranker
+from rankeval_mlflow.delivery.connection import hushed
 from rankeval_mlflow.delivery.payload import MLMODEL, SavedModel, without_ids
 from rankeval_mlflow.layout import param_text, safe_names
 from rankeval_mlflow.parameters import shown_text
@@ -265,10 +265,8 @@ def pinned(packages: Iterable[str]) -> list[str]:
     return [f"{package}=={number.partition('+')[0]}" for package, number in sorted(found.items())]
 
 
-@cache
-def _distributions() -> Mapping[str, list[str]]:
-    # Cached, since the file lists of all installed packages are read.
-    return packages_distributions()
+# The file lists of all installed packages are read.
+_distributions = cache(packages_distributions)
 
 
 def _by_skops(estimator: Any) -> tuple[list[str], set[str]] | None:
@@ -283,19 +281,10 @@ def _by_skops(estimator: Any) -> tuple[list[str], set[str]] | None:
         skops.io.loads(content, trusted=types)
     except Exception:  # noqa: BLE001 - skops raises whatever the state of a foreign class raises, RecursionError too
         return None
+    modules: list[Any] = []
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
-        return types, set(_modules(json.loads(archive.read("schema.json"))))
-
-
-def _modules(node: Any) -> Iterator[str]:
-    if isinstance(node, dict):
-        if isinstance(node.get("__module__"), str):
-            yield node["__module__"]
-        for part in node.values():
-            yield from _modules(part)
-    elif isinstance(node, list):
-        for part in node:
-            yield from _modules(part)
+        json.loads(archive.read("schema.json"), object_hook=lambda part: modules.append(part.get("__module__")))
+    return types, {module for module in modules if isinstance(module, str)}
 
 
 def _by_cloudpickle(estimator: Any) -> set[str]:
@@ -415,14 +404,18 @@ def saved(ranker: Any, name: str = "ranker", *, X: Any = None) -> SavedModel:
     # As JSON sends them, in another order of the columns.
     sent = few.astype(dict.fromkeys(known, object))[few.columns[::-1]] if known else few
     example = None if few is None else take_rows(sent, np.arange(min(EXAMPLE_ROWS, n_rows(sent))))
-    with tempfile.TemporaryDirectory() as folder, _quiet():
+    # Advice that we followed: on pickle, on integer columns, on requirements that are given, and on MLflow's own code.
+    loggers = ("mlflow.sklearn", "mlflow.pyfunc", "mlflow.models.model")
+    quiet = hushed(dict.fromkeys(loggers, logging.ERROR))
+    with tempfile.TemporaryDirectory() as folder, quiet, warnings.catch_warnings(action="ignore"):
         beside = {"signature": signature(few, scores, known), "input_example": example}
         path = Path(folder) / "model"
         flavor = _write(inner, path, known, beside)
         if few is not None:
             _check(path, sent, scores, ranker)
             _check_gaps(path, sent, scores, ranker, known)
-        files = {file.relative_to(path).as_posix(): file.read_bytes() for file in _files(path)}
+        kept = [file for file in sorted(path.rglob("*")) if file.is_file() and "__pycache__" not in file.parts]
+        files = {file.relative_to(path).as_posix(): file.read_bytes() for file in kept}
     files[MLMODEL] = without_ids(files[MLMODEL])
     return SavedModel(name, files, parameters(ranker), flavor=flavor, model_type=MODEL_TYPE)
 
@@ -445,26 +438,6 @@ def parameters(ranker: Any) -> dict[str, str]:
     return {"estimator": type(inner).__name__} | {
         names[key]: param_text(shown_text(key, value)) for key, value in plain.items()
     }
-
-
-def _files(folder: Path) -> Iterator[Path]:
-    return (file for file in sorted(folder.rglob("*")) if file.is_file() and "__pycache__" not in file.parts)
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    # Advice that we followed: on pickle, on integer columns, on requirements that are given, and on MLflow's own code.
-    loggers = [logging.getLogger(name) for name in ("mlflow.sklearn", "mlflow.pyfunc", "mlflow.models.model")]
-    levels = [logger.level for logger in loggers]
-    try:
-        for logger in loggers:
-            logger.setLevel(logging.ERROR)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        for logger, level in zip(loggers, levels, strict=True):
-            logger.setLevel(level)
 
 
 def _write(inner: Any, path: Path, known: Mapping[str, Any], beside: dict[str, Any]) -> str:

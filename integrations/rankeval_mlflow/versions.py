@@ -7,10 +7,9 @@ becomes known is named here, with the way around it, and whoever has that versio
 from __future__ import annotations
 
 import re
-import warnings
 from importlib import metadata
 
-from rankeval.errors import RankevalWarning
+from rankeval.errors import warn
 
 NEWEST_TESTED = "3.17"
 """The newest minor version of MLflow with which all tests passed."""
@@ -24,7 +23,7 @@ def warn_of_breaks() -> None:
     version = metadata.version("mlflow")
     for start, sentence in BREAKS.items():
         if f"{version}.".startswith(f"{start}."):
-            warnings.warn(f"MLflow {version}: {sentence}", RankevalWarning, stacklevel=2)
+            warn(f"MLflow {version}: {sentence}")
 
 
 def note_on_newer() -> str:

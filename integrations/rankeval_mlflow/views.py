@@ -6,19 +6,17 @@ it stands in the menu "Views" of the page, and `layout.VIEW_ADDRESS` opens it.
 Delivery draws tables and pages from the files that hold the numbers of a run, when it sends an upload and again at a
 resend: the numbers are safe on disk by then.
 
-Tables have the layout of `mlflow.log_table`: MLflow shows them beside the artifact tree and across runs. Pages are one
-static HTML file without scripts: MLflow shows artifacts in a sandboxed frame that cannot fetch anything, and names come
-from outside, so everything is escaped and in the file.
+Tables have the layout of `mlflow.log_table`: MLflow shows them beside the artifact tree and across runs. Pages are
+those of `rankeval.report`, one static HTML file each.
 """
 
 from __future__ import annotations
 
-import html
 import io
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -26,15 +24,12 @@ import pandas as pd
 from rankeval._checks import count
 from rankeval.comparison import Comparison
 from rankeval.comparison.tables import printed, unjudged_tables
+from rankeval.evaluation import Evaluation
 from rankeval.evaluation.result import from_bytes, info_of, left_out_of_worst, worst_first
 from rankeval.render.tables import Table, number
+from rankeval.report import report_for_evaluation, report_for_judging
+from rankeval.report.queries import TextTable
 from rankeval_mlflow.layout import MAX_TAG, short_name
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-    from rankeval.evaluation import Evaluation
-
 
 NAME = "Rankings"
 # Measures that have a column. A tag of an experiment holds 5,000 characters.
@@ -46,14 +41,6 @@ _OTHERS = ("params.`system`", "attributes.`Dataset`", "attributes.`Models`")
 
 # Rows of a table of queries; the evaluation among the artifacts has all.
 MOST_QUERIES = 1000
-
-_STYLE = """
-body{font:15px/1.5 system-ui,-apple-system,"Segoe UI",Roboto,sans-serif;margin:0 auto;padding:24px;max-width:1100px;
-color:#1b1f24;background:#fff}
-h1{font-size:22px;margin:0 0 4px}h2{font-size:16px;margin:28px 0 8px}p.lead{color:#57606a;margin:0 0 12px}
-.scroll{overflow-x:auto}.scroll td:not(.num){white-space:normal;overflow-wrap:anywhere;min-width:14ch}
-svg{display:block;max-width:100%;height:auto}
-"""
 
 REPORT = "report.html"
 QUERIES = "queries.json"
@@ -123,20 +110,6 @@ def comparison_section(comparison: Comparison) -> str:
     caption = f"{' '.join(comparison.findings)} {shown.caption}"
     shown = replace(shown, caption=caption)
     return "\n\n".join(table.to_markdown() for table in [shown, *unjudged_tables(comparison)])
-
-
-def rankers_section(rankers: pd.DataFrame, best: str) -> str:
-    """Describe the rankers of an experiment in Markdown: a row each, the best first.
-
-    Parameters
-    ----------
-    rankers : DataFrame
-        A row per ranker.
-    best : str
-        The ranker whose metrics the run has.
-    """
-    caption = f"The rankers, the best first; the metrics of this run are those of {best}."
-    return Table(rankers, caption=caption).to_markdown()
 
 
 def merged(note: str, sections: Mapping[str, str]) -> str:
@@ -241,52 +214,6 @@ def log_table(frame: pd.DataFrame) -> bytes:
     return frame.to_json(orient="split", index=False, double_precision=6).encode()
 
 
-def comparison_page(comparison: Comparison) -> bytes:
-    """Return a comparison as an HTML page: its findings, table, caption and notes, and a plot of the intervals.
-
-    Parameters
-    ----------
-    comparison : Comparison
-        The comparison, with its systems named as the page names them.
-    """
-    one = comparison.table.empty
-    parts = {
-        "Means" if one else "Differences": f'<div class="scroll">{comparison._repr_html_()}</div>',
-        "Intervals": _svg(comparison.plot()),
-    }
-    against = f"against {comparison.settings.baseline}" if comparison.settings.baseline is not None else "all pairs"
-    return page("Comparison", "one system" if one else against, parts)
-
-
-def page(title: str, lead: str, parts: Mapping[str, str]) -> bytes:
-    """Return an HTML page with a title, a first line and sections.
-
-    Parameters
-    ----------
-    title, lead : str
-        Plain text.
-    parts : mapping of str to str
-        Sections by heading: HTML that is already escaped, under plain text.
-    """
-    body = "".join(f"<h2>{html.escape(heading)}</h2>{content}" for heading, content in parts.items())
-    return (
-        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width,initial-scale=1">'
-        f"<title>{html.escape(title)}</title><style>{_STYLE}</style></head><body>"
-        f'<h1>{html.escape(title)}</h1><p class="lead">{html.escape(lead)}</p>{body}</body></html>'
-    ).encode()
-
-
-def _svg(figure: Figure) -> str:
-    # Equal figures give equal bytes.
-    from matplotlib import rc_context
-
-    buffer = io.StringIO()
-    with rc_context({"svg.hashsalt": "rankeval", "svg.fonttype": "path"}):
-        figure.savefig(buffer, format="svg", metadata={"Date": None}, bbox_inches="tight")
-    return buffer.getvalue()[buffer.getvalue().index("<svg") :]
-
-
 def render(kind: str, content: bytes, options: Mapping[str, Any]) -> dict[str, bytes]:
     """Return drawn files by path.
 
@@ -303,9 +230,6 @@ def render(kind: str, content: bytes, options: Mapping[str, Any]) -> dict[str, b
 
 
 def _evaluation(content: bytes, options: Mapping[str, Any]) -> dict[str, bytes]:
-    from rankeval.report import report_for_evaluation
-    from rankeval.report.queries import TextTable
-
     evaluation = from_bytes(content)
     if not evaluation.n_queries:
         return {}
@@ -318,7 +242,10 @@ def _evaluation(content: bytes, options: Mapping[str, Any]) -> dict[str, bytes]:
 
 
 def _comparison(content: bytes, _options: Mapping[str, Any]) -> dict[str, bytes]:
-    return {REPORT: comparison_page(Comparison.from_json(content.decode()))}
+    comparison = Comparison.from_json(content.decode())
+    baseline = comparison.settings.baseline
+    title = "Comparison" if baseline is None else f"Comparison against {baseline}"
+    return {REPORT: report_for_judging([comparison], title=title).encode()}
 
 
 def _rankers(content: bytes, _options: Mapping[str, Any]) -> dict[str, bytes]:

@@ -179,7 +179,7 @@ def agreement(
     stack, n = pd.DataFrame(values, columns=list(WORDS)), int(group[-1]) + 1
     ends = _interval(stack.iloc[0].to_numpy(), stack.iloc[1 : n + 1].to_numpy(), confidence_level)
     table = pd.DataFrame({"coefficient": list(WORDS), "value": stack.iloc[0].to_numpy()} | ends)
-    table = table.assign(n_items=len(items), undefined=table["coefficient"].map(undefined).fillna(""))
+    table = table.assign(n_items=len(items), undefined=[undefined.get(name, "") for name in WORDS])
     per_query = (stack.iloc[n + 1 :] if by_topic else stack.iloc[:1]).set_axis(items["qid"].unique())
     per_query.insert(0, "n_items", np.bincount(query))
     return Agreement(
@@ -253,8 +253,9 @@ def _disputed(labels: Labels, counts: Ints, items: pd.DataFrame, grades: Ints) -
     alike = (counts * (counts - 1)).sum(axis=1) / (n * (n - 1))
     order = np.lexsort((alike, -found["spread"]))
     order = order[found["spread"].to_numpy()[order] > 0]
-    each = pd.DataFrame(np.where(grades >= 0, labels.grades[grades], np.nan)[order], columns=list(labels.judges))
-    return found.iloc[order].reset_index(drop=True).join(each.convert_dtypes(), rsuffix=" (judge)")
+    names = [f"{judge} (judge)" if judge in found.columns else judge for judge in labels.judges]
+    each = pd.DataFrame(np.where(grades >= 0, labels.grades[grades], np.nan)[order], columns=names)
+    return pd.concat([found.iloc[order].reset_index(drop=True), each.convert_dtypes()], axis=1)
 
 
 def _notes(table: pd.DataFrame, n_labels: Ints, unit: str) -> tuple[str, ...]:

@@ -1,6 +1,14 @@
 """Write reports for a browser: one static HTML file each."""
 
-from rankeval.report.html import report_for_evaluation, report_for_experiment
+from rankeval.report.html import report_for_evaluation, report_for_experiment, report_for_judging
 from rankeval.report.summaries import Candidate, ExperimentFacts, GuardFacts, MovedRows
 
-__all__ = ["Candidate", "ExperimentFacts", "GuardFacts", "MovedRows", "report_for_evaluation", "report_for_experiment"]
+__all__ = [
+    "Candidate",
+    "ExperimentFacts",
+    "GuardFacts",
+    "MovedRows",
+    "report_for_evaluation",
+    "report_for_experiment",
+    "report_for_judging",
+]

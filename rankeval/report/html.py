@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import base64
 import io
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -27,7 +28,7 @@ from rankeval.render import plots
 from rankeval.render.tables import DASH, Table, number, with_minus
 from rankeval.report import summaries
 from rankeval.report.queries import Column, QueryTable, TextTable, query_table, script, script_hash
-from rankeval.report.summaries import WARNINGS, Candidate, ExperimentFacts
+from rankeval.report.summaries import WARNINGS, ExperimentFacts
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -66,7 +67,7 @@ def report_for_experiment(facts: ExperimentFacts) -> str:
         table_of_queries=_queries_of(facts, best),
         moved=facts.moved and _texts(Table(facts.moved.table)),
         slices=[(name, _texts(Table(frame))) for name, frame in facts.slices.items()],
-        searches=[(each.name, _search(each)) for each in facts.candidates],
+        searches=[(each.name, _texts(Table(each.search.map(_short)))) for each in facts.candidates],
         card=TextTable(["Rule", "Value", "Affected"], summaries.card_rows(facts.candidates[0].test), n_text=2),
         coverage=[(each.name, summaries.coverage_sentences(each.test)) for each in facts.candidates],
         trained=count(facts.n_trained, "ranker"),
@@ -115,6 +116,25 @@ def report_for_evaluation(
     )
 
 
+def report_for_judging(results: Iterable[Any], *, title: str = "Judging") -> str:
+    """Write the report of results of judging as one HTML page.
+
+    Parameters
+    ----------
+    results : iterable of Agreement, Disagreement, Reusability or Calibration
+        The results in the order of the page. Each has its table with caption and notes, and its picture.
+    title : str
+        The title of the page.
+
+    Returns
+    -------
+    str
+        The page.
+    """
+    parts = [(type(result).__name__, result._repr_html_(), _image(result.plot())) for result in results]
+    return _render("judging.html.jinja", title=title, parts=parts)
+
+
 def slice_table(evaluation: Evaluation, by: Any) -> TextTable:
     """Return the table of `Evaluation.slices` for a page, with 95 % intervals unless the queries have weights.
 
@@ -160,12 +180,8 @@ def _texts(shown: Table, *hidden: str) -> TextTable:
     return TextTable([names[place] for place in kept], rows, n_text=1 + ("measure" in names))
 
 
-def _search(candidate: Candidate) -> TextTable:
-    rows = [
-        [f"{value:.4g}" if isinstance(value, float) else str(value) for value in row]
-        for row in candidate.search.itertuples(index=False, name=None)
-    ]
-    return TextTable(list(map(str, candidate.search)), rows, n_text=0)
+def _short(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def _means(evaluation: Evaluation) -> TextTable:
@@ -201,13 +217,11 @@ def _queries_of(facts: ExperimentFacts, best: str) -> QueryTable:
 
     A single ranker loses against nobody: its lowest queries are first.
     """
-    import pandas as pd
-
     if facts.baseline is None:
         return _scores_of_queries(facts.candidates[0].test)
-    scores = pd.DataFrame({each.name: each.test.per_query[facts.primary] for each in facts.candidates})
-    difference = (scores[best] - scores[facts.baseline]).to_numpy()
-    columns = [Column(f"{best} against {facts.baseline}", "difference", difference)]
-    columns += [Column(str(name), "score", scores[name].to_numpy()) for name in scores]
+    scores = {each.name: each.test.per_query[facts.primary] for each in facts.candidates}
+    difference = scores[best] - scores[facts.baseline]
+    columns = [Column(f"{best} against {facts.baseline}", "difference", difference.to_numpy())]
+    columns += [Column(name, "score", values.to_numpy()) for name, values in scores.items()]
     order = f"by {facts.primary}, the largest losses of {best} first"
-    return query_table(scores.index, columns, by=0, falls=not greater_is_better(facts.primary), order=order)
+    return query_table(difference.index, columns, by=0, falls=not greater_is_better(facts.primary), order=order)

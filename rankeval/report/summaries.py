@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from rankeval._checks import count
+from rankeval._checks import count, few
 from rankeval.collection.convention import COUNTED_AS
 from rankeval.comparison import Comparison
 from rankeval.evaluation import Evaluation
@@ -116,14 +116,9 @@ class GuardFacts:
 
     def tags(self) -> dict[str, str]:
         """Return the tags of a tracked run: the standing, and the facts on the guard."""
-        return {
-            "rankeval.standing": self.word,
-            "rankeval.guard.ledger": self.ledger or self.reason,
-            "rankeval.guard.head": self.head,
-            "rankeval.guard.plan": self.plan,
-            "rankeval.guard.looks": str(self.looks),
-            "rankeval.guard.elsewhere": str(self.elsewhere),
-        }
+        named = {name: str(getattr(self, name)) for name in ("head", "plan", "looks", "elsewhere")}
+        said = {"ledger": self.ledger or self.reason, **named}
+        return {"rankeval.standing": self.word} | {f"rankeval.guard.{name}": value for name, value in said.items()}
 
 
 RULE_WORDS: dict[str, str] = {
@@ -349,8 +344,7 @@ def coverage_sentences(evaluation: Evaluation) -> list[str]:
     said = [f"{count(evaluation.n_queries, 'query')} counted."]
     for reason, queries in evaluation.excluded.items():
         if len(queries):
-            shown = ", ".join(map(_shortened, queries[:5])) + (", ..." if len(queries) > 5 else "")
-            said.append(f"{count(len(queries), 'query')} left out ({reason.replace('_', ' ')}): {shown}.")
+            said.append(f"{count(len(queries), 'query')} left out ({reason.replace('_', ' ')}): {few(queries)}.")
     missing = evaluation.facts.totals().get("missing", 0)
     if missing and evaluation.convention.missing in COUNTED_AS:
         said.append(f"{count(missing, 'query')} missing from the run: {COUNTED_AS[evaluation.convention.missing]}.")
@@ -368,11 +362,6 @@ def coverage_sentences(evaluation: Evaluation) -> list[str]:
         said.append(f"{evaluation.judged_share:.1%} of the ranked rows are judged.")
     said += [f"{note[0].upper()}{note[1:]}." for note in info_of(evaluation).values()]
     return said
-
-
-def _shortened(query: Any, most: int = 80) -> str:
-    text = str(query)
-    return text if len(text) <= most else f"{text[: most - 3]}..."
 
 
 def card_rows(evaluation: Evaluation) -> list[tuple[str, str, str]]:

@@ -18,8 +18,9 @@ import os
 import re
 import socket
 import time
-from collections.abc import Callable, Container, Iterator
-from typing import Any
+from collections.abc import Callable, Container, Iterator, Mapping
+from http.client import responses
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 import sqlalchemy
@@ -29,8 +30,10 @@ from mlflow.store.db.db_types import DATABASE_ENGINES
 
 from rankeval.errors import RankevalError, TrackingError
 from rankeval_mlflow.delivery.addresses import absolute, bare, hidden
-from rankeval_mlflow.delivery.spool import held, spool_directories
+from rankeval_mlflow.delivery.spool import alone
 from rankeval_mlflow.versions import warn_of_breaks
+
+T = TypeVar("T")
 
 warn_of_breaks()
 
@@ -42,8 +45,8 @@ _PATIENCE = {
 }
 # For the first request only, which shows if the server is there.
 _KNOCK = {**_PATIENCE, "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1", "MLFLOW_HTTP_REQUEST_TIMEOUT": "10"}
-ONCE = {"MLFLOW_HTTP_REQUEST_MAX_RETRIES": "0"}
-"""Settings for a request that MLflow must not repeat, also if the user asks for retries."""
+# For a request that MLflow must not repeat, also if the user asks for retries.
+_ONCE = {"MLFLOW_HTTP_REQUEST_MAX_RETRIES": "0"}
 
 # The seconds that a driver waits for the server of a database, by the driver's own setting.
 _PATIENCE_OF_DRIVERS = 10
@@ -65,17 +68,8 @@ _TALKATIVE = {"mlflow": logging.WARNING, "alembic": logging.WARNING, "urllib3.co
 
 # Answers between 400 and 499 that may be another one a moment later.
 _PASSING = {408, 409, 423, 425, 429, 499}
-_PLAIN = {
-    401: "it asks for a user and a password, or for other ones",
-    403: "this user may not do that",
-    408: "it gave up waiting",
-    413: "what was sent is larger than it takes",
-    429: "it has too many requests now",
-    500: "it has an error of its own",
-    502: "there is no answer behind its proxy",
-    503: "it is not ready",
-    504: "there was no answer in time behind its proxy",
-}
+# The answer of a proxy to these is a page of HTML.
+_OF_A_PROXY = {401, 403, 408, 413, 429, 500, 502, 503, 504}
 _STATUS = re.compile(r"too many (\d{3}) error responses|failed with error code (\d{3})")
 # The first line of what SQLAlchemy says of a row that is there already: in SQLite and PostgreSQL, MySQL, SQL Server.
 _TAKEN = re.compile(r"\([\w.]+\).*(unique constraint|duplicate entry|duplicate key)", re.IGNORECASE)
@@ -114,9 +108,16 @@ def environment(settings: dict[str, str], *, overriding: bool = False) -> Iterat
 
 
 @contextlib.contextmanager
-def _hushed() -> Iterator[None]:
-    before = {name: logging.getLogger(name).level for name in _TALKATIVE}
-    for name, level in _TALKATIVE.items():
+def hushed(levels: Mapping[str, int]) -> Iterator[None]:
+    """Raise the levels of loggers, and put them back at the end.
+
+    Parameters
+    ----------
+    levels : mapping of str to int
+        The least level by logger.
+    """
+    before = {name: logging.getLogger(name).level for name in levels}
+    for name, level in levels.items():
         logger = logging.getLogger(name)
         logger.setLevel(max(logger.getEffectiveLevel(), level))
     try:
@@ -142,11 +143,14 @@ def connected(uri: str, registry_uri: str | None = None) -> Iterator[Any]:
     mlflow.MlflowClient
         The client.
     """
-    with _hushed():
+    with hushed(_TALKATIVE):
         if time.monotonic() - _ANSWERED.get(uri, -_FRESH) >= _FRESH:
             with environment(_QUIET | _KNOCK):
                 _knock(uri)
-                with _alone(uri):
+                # Two processes that create the tables of a database at once would fail. Behind a server the server does
+                # that. Processes on several machines must not start with an empty database.
+                name = f"store-{hashlib.sha256(absolute(uri).encode()).hexdigest()[:16]}"
+                with alone(name, _CREATION) if _is_database(uri) else contextlib.nullcontext():
                     # The client opens its store, and so makes the tables, when it is made.
                     MlflowClient(tracking_uri=uri, registry_uri=registry_uri).search_experiments(max_results=1)
             _ANSWERED[uri] = time.monotonic()
@@ -170,28 +174,6 @@ def _is_database(uri: str) -> bool:
     return urlsplit(uri).scheme.partition("+")[0] in DATABASE_ENGINES
 
 
-@contextlib.contextmanager
-def _alone(uri: str) -> Iterator[None]:
-    """Let one process of this machine at a time open a database: two that create its tables at once would fail.
-
-    Behind a server the server does that. Processes on several machines must not start with an empty database.
-    """
-    if not _is_database(uri):
-        yield
-        return
-    name = hashlib.sha256(absolute(uri).encode()).hexdigest()[:16]
-    with contextlib.ExitStack() as stack:
-        for folder in spool_directories():
-            try:
-                stack.enter_context(held(folder / f".store-{name}.lock", _CREATION))
-                break
-            except TimeoutError:
-                raise
-            except OSError:  # this folder cannot be written; without any, nobody waits for the others
-                continue
-        yield
-
-
 def existing(ask: Callable[..., Any], *name: Any, codes: Container[str] = NOT_THERE) -> Any | None:
     """Return what a store has under a name; None if it answers with one of the codes.
 
@@ -210,6 +192,29 @@ def existing(ask: Callable[..., Any], *name: Any, codes: Container[str] = NOT_TH
         if error.error_code not in codes:
             raise
         return None
+
+
+def made_once(make: Callable[[], T], find: Callable[[], list[T]]) -> list[T]:
+    """Return what a store made, asked without repetition: after a lost answer, what it has is looked for first.
+
+    Parameters
+    ----------
+    make : callable
+        Makes the thing. MLflow would repeat its request, and so might make a second one.
+    find : callable
+        Returns what there is of it.
+    """
+
+    def once() -> list[T]:
+        with environment(_ONCE, overriding=True):
+            return [make()]
+
+    try:
+        return once()
+    except Exception as error:
+        if is_permanent(error):
+            raise
+        return find() or once()
 
 
 @contextlib.contextmanager
@@ -275,8 +280,8 @@ def reason(error: BaseException) -> str:
     if innermost := _of_the_network(error):
         return innermost.strerror or str(innermost) or type(innermost).__name__
     status = _status(error)
-    if status in _PLAIN and not isinstance(error, RestException):  # the answer of a proxy, a page of HTML
-        return f"{_PLAIN[status]} (HTTP {status})"
+    if status in _OF_A_PROXY and not isinstance(error, RestException):
+        return f"{responses[status]} (HTTP {status})"
     lines = _own_words(error).strip().splitlines()
     said = lines[0] if lines else type(error).__name__
     return said if len(said) <= _LONGEST else f"{said[:_LONGEST]}..."

@@ -20,12 +20,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, ClassVar
 
 import yaml
+from pydantic import ConfigDict
 
 from rankeval._checks import refuse
 from rankeval.errors import InvalidInput, TrackingError
@@ -43,8 +44,14 @@ _WITHOUT_EVALUATIONS = ("comparison", "record")
 _PIECE = re.compile(r"(?P<label>[^\s():]+)(?:\((?P<roles>[^\s():]*)\))?:(?P<hash>[0-9a-f]{16})")
 
 
+class _Exact:
+    """Is read back from the spool with these fields and no others."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
+
+
 @dataclass(frozen=True)
-class SavedModel:
+class SavedModel(_Exact):
     """A fitted model as files (``MLmodel`` at the root), which becomes a logged model of a run.
 
     Attributes
@@ -130,7 +137,7 @@ def _yaml(values: dict[str, Any]) -> bytes:
 
 
 @dataclass(frozen=True)
-class Target:
+class Target(_Exact):
     """The destination of a payload: a store, and in it an existing run, or an experiment by id or name."""
 
     uri: str
@@ -141,7 +148,7 @@ class Target:
 
 
 @dataclass(frozen=True)
-class Scores:
+class Scores(_Exact):
     """The aggregates of one evaluation. The first role of a run has bare keys, every other role has ``role/key``."""
 
     role: str
@@ -153,7 +160,7 @@ class Scores:
 
 
 @dataclass(frozen=True)
-class DatasetUse:
+class DatasetUse(_Exact):
     """A data set that a run read, with its role; ``given`` is what MLflow's own ``Dataset`` says of itself."""
 
     name: str
@@ -165,7 +172,7 @@ class DatasetUse:
 
 
 @dataclass(frozen=True)
-class Rendering:
+class Rendering(_Exact):
     """Files that are drawn from a primary file when a node is sent, and again at a resend: never part of the seal.
 
     Parameters
@@ -190,7 +197,7 @@ class Rendering:
 
 
 @dataclass(frozen=True)
-class Node:
+class Node(_Exact):
     """One run and its content.
 
     Parameters
@@ -223,7 +230,7 @@ class Node:
         Fitted models of the run.
     facts : mapping of str to mapping
         Plain values for the manifest, by the name of what they describe: a role, a comparison, ``"record"``.
-    columns : sequence of str
+    columns : tuple of str
         Parameters that the saved view of the experiment shows beside the measures.
     """
 
@@ -244,11 +251,11 @@ class Node:
     renderings: tuple[Rendering, ...] = ()
     models: tuple[SavedModel, ...] = ()
     facts: Mapping[str, Any] = field(default_factory=dict)
-    columns: Sequence[str] = ()
+    columns: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
-class Payload:
+class Payload(_Exact):
     """A tree of runs and its destination.
 
     Parameters
@@ -441,13 +448,26 @@ def checked_manifest(content: bytes, label: str, tags: Mapping[str, str]) -> dic
     TrackingError
         If the manifest was altered.
     """
-    found, expected = sha256(content)[:SHOWN], pieces_of(tags).get(label)
-    if found != expected:
-        raise TrackingError(
-            f"the manifest of {label!r} was altered or replaced (SHA-256 {found} instead of {expected})"
-        )
+    refuse_altered(content, pieces_of(tags).get(label), f"the manifest of {label!r}")
     parsed: dict[str, Any] = json.loads(content)
     return parsed
+
+
+def refuse_altered(content: bytes, expected: str | None, what: str) -> None:
+    """Raise TrackingError if the SHA-256 of some bytes does not begin as expected.
+
+    Parameters
+    ----------
+    content : bytes
+        A file.
+    expected : str or None
+        The SHA-256, or its start.
+    what : str
+        The file in words.
+    """
+    found = sha256(content)
+    if expected is None or not found.startswith(expected):
+        raise TrackingError(f"{what} was altered or replaced (SHA-256 {found[:SHOWN]} instead of {expected})")
 
 
 def is_held(tags: Mapping[str, str], node: Node) -> bool:
@@ -514,19 +534,12 @@ def _refuse_mixed(run: Any, node: Node, role: str, held: str) -> None:
             f"the evaluation of role {role!r} in run {run_id} has {has}, and this one has {this}: MLflow would show "
             f"the metrics of one as those of the other; {remedy}"
         )
-    used = _digests([(tag.key, tag.value) for tag in each.tags] for each in run.inputs.dataset_inputs)
+    inputs = [{tag.key: tag.value for tag in each.tags} for each in run.inputs.dataset_inputs]
+    used = {tags["rankeval.digest"] for tags in inputs if tags.get("rankeval.role") == role}
     given = {use.digest for use in node.datasets if use.role == role}
-    if role in used and not given & used[role]:
+    if used and not given & used:
         raise InvalidInput(
             f"the evaluation of role {role!r} in run {run_id} is on other data "
-            f"({', '.join(map(short_digest, sorted(used[role])))} instead of "
+            f"({', '.join(map(short_digest, sorted(used)))} instead of "
             f"{', '.join(map(short_digest, sorted(given)))}); {remedy}"
         )
-
-
-def _digests(inputs: Iterable[Iterable[tuple[str, str]]]) -> dict[str, set[str]]:
-    found: dict[str, set[str]] = {}
-    for tags in map(dict, inputs):
-        if "rankeval.digest" in tags:
-            found.setdefault(tags.get("rankeval.role", ""), set()).add(tags["rankeval.digest"])
-    return found

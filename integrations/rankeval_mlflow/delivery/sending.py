@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
-import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -19,7 +18,7 @@ from typing import Any
 from mlflow.exceptions import MlflowException
 from mlflow.tracking.registry import UnsupportedModelRegistryStoreURIException
 
-from rankeval.errors import InvalidInput, RankevalError, RankevalWarning, TrackingError
+from rankeval.errors import InvalidInput, RankevalError, TrackingError, warn
 from rankeval.ledger.discovery import sqlite_path
 from rankeval.ledger.folder import try_writing
 from rankeval.tracking import TrackedRun
@@ -128,13 +127,9 @@ def _twin(payload: Payload, stack: contextlib.ExitStack) -> tuple[spool.PendingU
             return None
         kept = spool.read(upload)
     except RankevalError as error:
-        warnings.warn(f"an upload of the same work waits, but cannot be sent: {error}", RankevalWarning, stacklevel=4)
+        warn(f"an upload of the same work waits, but cannot be sent: {error}")
         return None
-    warnings.warn(
-        f"the upload {upload.id} of the same work waited in {upload.folder.parent}: it is sent, and no second one",
-        RankevalWarning,
-        stacklevel=4,
-    )
+    warn(f"the upload {upload.id} of the same work waited in {upload.folder.parent}: it is sent, and no second one")
     target = replace(kept.target, uri=payload.target.uri, registry_uri=payload.target.registry_uri)
     return upload, replace(kept, target=target)
 
@@ -143,11 +138,9 @@ def _kept(payload: Payload, stack: contextlib.ExitStack) -> spool.PendingUpload:
     upload: spool.PendingUpload
     upload, problems = _in_a_folder(lambda folder: spool.put(payload, stack, folder))
     if problems:
-        warnings.warn(
+        warn(
             f"{spool.unwritable(problems[0])}; until it is sent, an upload is kept in {upload.folder.parent}. "
-            "Set RANKEVAL_SPOOL to a folder of your own",
-            RankevalWarning,
-            stacklevel=4,
+            "Set RANKEVAL_SPOOL to a folder of your own"
         )
     return upload
 

@@ -33,27 +33,18 @@ import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
+from itertools import count, takewhile
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO
+
+from pydantic import TypeAdapter
 
 from rankeval._checks import refuse, said
 from rankeval.errors import RankevalError, TrackingError
 from rankeval.io.opening import replacing
 from rankeval.ledger.folder import take
 from rankeval_mlflow.delivery.addresses import bare
-from rankeval_mlflow.delivery.payload import (
-    FORMAT,
-    DatasetUse,
-    Node,
-    Payload,
-    Rendering,
-    SavedModel,
-    Scores,
-    Target,
-    contents,
-    plain,
-    walk,
-)
+from rankeval_mlflow.delivery.payload import FORMAT, Payload, Target, contents, plain, walk
 from rankeval_mlflow.layout import sha256
 
 # A draft or a remnant this old belongs to a process that is gone.
@@ -305,16 +296,8 @@ def read(upload: PendingUpload) -> Payload:
             remedy="send it with the version that wrote it",
         )
     try:
-        version = found["model_version"]
-        return Payload(
-            target=Target(**found["target"]),
-            root=_node(upload, found["nodes"], "0"),
-            created_ms=found["created_ms"],
-            context=found["context"],
-            model_id=found["model_id"],
-            model_version=(version[0], version[1]) if version else None,
-            key=found["key"],
-        )
+        said_of_all = {name: found[name] for name in Payload.__dataclass_fields__ if name != "root"}
+        return TypeAdapter(Payload).validate_python({**said_of_all, "root": _node(upload, found["nodes"], "0")})
     except (LookupError, TypeError, ValueError, AttributeError, OSError) as error:
         if isinstance(error, RankevalError):
             raise
@@ -380,25 +363,16 @@ def _as_json(payload: Payload) -> dict[str, Any]:
     }
 
 
-def _node(upload: PendingUpload, nodes: dict[str, Any], place: str) -> Node:
+def _node(upload: PendingUpload, nodes: dict[str, Any], place: str) -> dict[str, Any]:
+    """Return the plain values of a node with the content of its files and models, and its children."""
     values = nodes[place]
-    below: list[Node] = []
-    while (child := f"{place}-{len(below)}") in nodes:
-        below.append(_node(upload, nodes, child))
-    rebuilt = {
-        "scores": tuple(Scores(**part) for part in values["scores"]),
-        "datasets": tuple(DatasetUse(**use) for use in values["datasets"]),
-        "files": _files(upload.files(place), values["files"]),
-        "steps": tuple((key, value, step) for key, value, step in values["steps"]),
-        "renderings": tuple(Rendering(**{**part, "tables": tuple(part["tables"])}) for part in values["renderings"]),
-        "models": tuple(
-            SavedModel(**{**model, "files": _files(upload.model(place, index), model["files"])})
-            for index, model in enumerate(values["models"])
-        ),
-        "children": tuple(below),
-        "columns": tuple(values.get("columns", ())),
-    }
-    return Node(**{**values, **rebuilt})
+    models = [
+        {**model, "files": _files(upload.model(place, index), model["files"])}
+        for index, model in enumerate(values["models"])
+    ]
+    below = takewhile(nodes.__contains__, (f"{place}-{index}" for index in count()))
+    children = [_node(upload, nodes, child) for child in below]
+    return {**values, "files": _files(upload.files(place), values["files"]), "models": models, "children": children}
 
 
 def _files(folder: Path, hashes: dict[str, str]) -> dict[str, bytes]:
@@ -449,3 +423,31 @@ def _locked(path: Path) -> BinaryIO | None:
         pass
     file.close()
     return None
+
+
+@contextlib.contextmanager
+def alone(name: str, patience: float) -> Iterator[None]:
+    """Let one process of this machine at a time do something; if no folder can be written, nobody waits.
+
+    Parameters
+    ----------
+    name : str
+        The name of the lock, which lies in the first folder of uploads that can be written.
+    patience : float
+        Seconds to wait.
+
+    Raises
+    ------
+    TimeoutError
+        If another process is at it for longer.
+    """
+    with contextlib.ExitStack() as stack:
+        for folder in spool_directories():
+            try:
+                stack.enter_context(held(folder / f".{name}.lock", patience))
+                break
+            except TimeoutError:
+                raise
+            except OSError:
+                continue
+        yield

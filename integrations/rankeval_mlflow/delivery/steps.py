@@ -25,7 +25,6 @@ import itertools
 import json
 import posixpath
 import tempfile
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,11 +34,11 @@ from mlflow import entities
 from mlflow.exceptions import MlflowException
 
 from rankeval._checks import said
-from rankeval.errors import InvalidInput, RankevalWarning
+from rankeval.errors import InvalidInput, warn
 from rankeval.tracking import TrackedRun
 from rankeval_mlflow import layout
 from rankeval_mlflow.delivery.addresses import bare, now_ms, where_to_look
-from rankeval_mlflow.delivery.connection import ONCE, environment, existing, is_permanent
+from rankeval_mlflow.delivery.connection import existing, made_once
 from rankeval_mlflow.delivery.payload import (
     MLMODEL,
     DatasetUse,
@@ -107,7 +106,7 @@ def drawn_files(node: Node, attempt: int) -> tuple[dict[str, bytes], list[str]]:
             files = render(rendering.kind, node.files[rendering.source], rendering.options)
         except Exception as error:  # noqa: BLE001 - a drawing library may raise anything, and the scores are safe
             why = f"Not drawn from {rendering.source}: {type(error).__name__}: {said(error)[:200]}."
-            warnings.warn(why, RankevalWarning, stacklevel=2)
+            warn(why)
             failures.append(why)
             continue
         drawn |= {posixpath.join(rendering.into, path): content for path, content in files.items()}
@@ -312,18 +311,8 @@ class Steps:
         ids, mark = self.state[kind], f"{self.upload.id}/{place}"
         marked = f"tags.`{layout.RECORD}` = '{mark}'"
 
-        def once() -> list[Any]:
-            with environment(ONCE, overriding=True):
-                return [make({layout.RECORD: mark})]
-
         there = find(marked) if place in ids or not self.fresh else []
-        if not there:
-            try:
-                there = once()
-            except Exception as error:
-                if is_permanent(error):
-                    raise
-                there = find(marked) or once()
+        there = there or made_once(lambda: make({layout.RECORD: mark}), lambda: find(marked))
         by_id = {str(one.info.run_id if kind == "runs" else one.model_id): one for one in there}
         chosen = ids[place] if ids.get(place) in by_id else next(iter(by_id))
         for other in by_id.keys() - {chosen}:

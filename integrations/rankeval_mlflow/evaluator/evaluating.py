@@ -13,14 +13,14 @@ import json
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import mlflow
 import numpy as np
 from mlflow.models.evaluation import EvaluationResult
 from mlflow.models.evaluation.artifacts import JsonEvaluationArtifact, ParquetEvaluationArtifact
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field, StrictBool, ValidationError, field_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, StrictBool, ValidationError
 
 from rankeval._checks import few, shown
 from rankeval._registry import unknown
@@ -37,7 +37,7 @@ from rankeval.measures import measures as parse_measures
 from rankeval_mlflow.delivery.addresses import now_ms, store
 from rankeval_mlflow.delivery.payload import Node, Payload, Target, manifest
 from rankeval_mlflow.delivery.sending import deliver
-from rankeval_mlflow.layout import ROLE, checked_role, evaluation_path, manifest_path
+from rankeval_mlflow.layout import ROLE, checked_role, evaluation_path, manifest_path, require
 from rankeval_mlflow.packing.results import described, evaluation_node
 from rankeval_mlflow.recording import hint_at_guard
 
@@ -58,39 +58,43 @@ _UNNAMED = "dataset"
 class Settings(BaseModel):
     """The settings of an evaluation, checked before the model predicts."""
 
-    model_config: ClassVar[ConfigDict] = ConfigDict(extra="forbid", frozen=True, arbitrary_types_allowed=True)
+    model_config: ClassVar[ConfigDict] = ConfigDict(
+        extra="forbid", frozen=True, arbitrary_types_allowed=True, use_attribute_docstrings=True
+    )
 
-    qid: Any = Field(default="qid", description="column or level of the index with the query of each row, or an array")
-    docid: Any = Field(default=None, description="column of the document of each row, or an array")
-    query_weight: Any = Field(
-        default=None, description="weights of the queries: a column, an array, or a mapping by query"
-    )
-    qrels: Any = Field(
-        default=None,
-        description="judgments of a collection, as rankeval.evaluate takes them, instead of targets: for rankings that "
-        "do not hold every judged document; needs docid",
-    )
-    measures: Any = Field(default=DEFAULT_MEASURES, description="measures, as rankeval.evaluate takes them")
-    convention: str | Convention = Field(default="rankeval", description="name of a preset, or a Convention")
-    ties: str | None = Field(default=None, description="single rule that replaces the one of the convention")
-    missing: str | None = Field(default=None, description="as ties")
-    no_relevant: str | None = Field(default=None, description="as ties")
-    judgments: str | None = Field(default=None, description="as ties")
-    guard: Any = Field(
-        default=None,
-        description="a Guard or the place of a ledger whose collections are refused too, beside the "
-        "ledger of the project",
-    )
-    role: str = Field(default="dev", description="role of the data: dev, test or another plain word")
-    data: str | None = Field(default=None, description="name of the data set; by default the name of MLflow's Dataset")
-    name: str | None = Field(
-        default=None, description="name of the system; by default of the logged model, or of the column of predictions"
-    )
-    report: StrictBool = Field(default=True, description="whether the run gets a report in HTML")
-    pass_ids: StrictBool = Field(
-        default=False,
-        description="true: the model gets the columns of qid, docid and query_weight even if its signature lacks them",
-    )
+    qid: Any = "qid"
+    """Column or level of the index with the query of each row, or an array."""
+    docid: Any = None
+    """Column of the document of each row, or an array."""
+    query_weight: Any = None
+    """Weights of the queries: a column, an array, or a mapping by query."""
+    qrels: Any = None
+    """Judgments of a collection, as rankeval.evaluate takes them, instead of targets: for rankings that do not hold
+    every judged document; needs docid."""
+    measures: Any = DEFAULT_MEASURES
+    """Measures, as rankeval.evaluate takes them."""
+    convention: str | Convention = "rankeval"
+    """Name of a preset, or a Convention."""
+    ties: str | None = None
+    """Single rule that replaces the one of the convention."""
+    missing: str | None = None
+    """As ties."""
+    no_relevant: str | None = None
+    """As ties."""
+    judgments: str | None = None
+    """As ties."""
+    guard: Any = None
+    """A Guard or the place of a ledger whose collections are refused too, beside the ledger of the project."""
+    role: Annotated[str, AfterValidator(checked_role)] = "dev"
+    """Role of the data: dev, test or another plain word."""
+    data: str | None = None
+    """Name of the data set; by default the name of MLflow's Dataset."""
+    name: str | None = None
+    """Name of the system; by default of the logged model, or of the column of predictions."""
+    report: StrictBool = True
+    """Whether the run gets a report in HTML."""
+    pass_ids: StrictBool = False
+    """Whether the model gets the columns of qid, docid and query_weight even if its signature lacks them."""
 
     @classmethod
     def of(cls, evaluator_config: Mapping[str, Any] | None) -> Settings:
@@ -111,8 +115,7 @@ class Settings(BaseModel):
         given = {} if evaluator_config is None else evaluator_config
         if isinstance(given, Mapping) and set(given) == {NAME}:
             given = given[NAME]
-        if not isinstance(given, Mapping):
-            raise InvalidInput(argument=_CONFIG, found=shown(given), expected="a mapping of keys")
+        require(isinstance(given, Mapping), _CONFIG, given, "a mapping of keys")
         for key in given:
             if key not in cls.model_fields:
                 raise unknown("key of evaluator_config", key, cls.model_fields)
@@ -120,24 +123,16 @@ class Settings(BaseModel):
             settings = cls(**given)
         except ValidationError as error:
             raise _refusal(error) from error
-        settings.rules()  # a misspelt name is an error before the model predicts
+        # A misspelt name is an error before the model predicts.
+        parse_measures(
+            settings.measures, rules_of_call(settings.convention, settings.qrels is None, **settings.single_rules)
+        )
         return settings
-
-    @field_validator("role")
-    @classmethod
-    def _plain(cls, role: str) -> str:
-        return checked_role(role)
 
     @property
     def single_rules(self) -> dict[str, str | None]:
         """The rules that replace those of the convention."""
         return {rule: getattr(self, rule) for rule in _RULES}
-
-    def rules(self) -> Convention:
-        """Return the convention in force, and check the measures under it."""
-        rules = rules_of_call(self.convention, self.qrels is None, **self.single_rules)
-        parse_measures(self.measures, rules)
-        return rules
 
     def respect_guard(self) -> None:
         """Look into the ledger that ``guard`` names, too.
@@ -150,14 +145,11 @@ class Settings(BaseModel):
         if self.guard is None:
             return
         where = self.guard.ledger if isinstance(self.guard, Guard) else self.guard
-        url = discovery.ledger_url(where) if isinstance(where, (str, os.PathLike)) else None
-        expected = "a Guard, or the place of its ledger" if url is None else ""
-        if url is not None and discovery.default_url() is None:
-            expected = f"no ledger, since {discovery.VARIABLE} or pyproject.toml switch ledgers off for this process"
-        elif url is not None and not discovery.may_exist(url):
-            expected = "a ledger that exists"
-        if url is None or expected:
-            raise InvalidInput(where=_CONFIG, argument="guard", found=shown(where), expected=expected)
+        url = discovery.ledger_url(where) if isinstance(where, (str, os.PathLike)) else ""
+        off = f"no ledger, since {discovery.VARIABLE} or pyproject.toml switch ledgers off for this process"
+        require(bool(url), "guard", where, "a Guard, or the place of its ledger", _CONFIG)
+        require(discovery.default_url() is not None, "guard", where, off, _CONFIG)
+        require(discovery.may_exist(url), "guard", where, "a ledger that exists", _CONFIG)
         discovery.watch(url)
 
 
@@ -256,9 +248,8 @@ def _column(features: Any, key: str, given: Any) -> Any:
         return None
     if hasattr(given, "items") and key == "query_weight":
         return given  # by query
-    if not hasattr(given, "__len__") or len(given) != len(features):
-        expected = f"one value for each of {len(features)} rows of data"
-        raise InvalidInput(where=_CONFIG, argument=key, found=shown(given), expected=expected)
+    fits = hasattr(given, "__len__") and len(given) == len(features)
+    require(fits, key, given, f"one value for each of {len(features)} rows of data", _CONFIG)
     check_rows(data=features, **{key: given})
     return given.to_numpy() if hasattr(given, "to_numpy") else given
 
@@ -331,8 +322,13 @@ def predicted_scores(model: Any, rows: Rows, column: str | None, *, pass_ids: bo
     """
     features = rows.for_model(_signature(model), pass_ids=pass_ids)
     output = _one_column(model.predict(features), column)
-    index = index_of(output)
-    if index is not None and len(index) == len(features) and not _in_order(index, features):
+    index, ours = index_of(output), index_of(features)
+    counted = range(len(features))
+    if (
+        index is not None
+        and len(index) == len(counted)
+        and not (np.array_equal(index, counted) or (ours is not None and same_rows(index, ours)))
+    ):
         raise InvalidInput(
             f"{_HERE}: the model returned a Series whose index is not that of the data, in the same order; return an "
             "array in the order of the rows"
@@ -364,11 +360,6 @@ def _one_column(output: Any, column: str | None) -> Any:
     if chosen not in names:
         raise unknown("column of the model's output (predictions=)", chosen, names)
     return output[chosen]
-
-
-def _in_order(index: Any, features: Any) -> bool:
-    ours = getattr(features, "index", None)
-    return (ours is not None and same_rows(index, ours)) or bool(np.array_equal(index, np.arange(len(index))))
 
 
 def _checked(values: Any, n_rows: int) -> NDArray[Any]:

@@ -27,7 +27,6 @@ from typing import Any
 import pandas as pd
 
 from rankeval._checks import shown
-from rankeval.comparison import Comparison
 from rankeval.comparison.record import best_first, main_measure
 from rankeval.errors import warn
 from rankeval.model_selection.results import CrossValidation
@@ -45,7 +44,7 @@ from rankeval_mlflow.packing.results import (
     keys_of,
 )
 from rankeval_mlflow.parameters import with_estimator, with_params
-from rankeval_mlflow.views import RANKERS, REPORT, rankers_section
+from rankeval_mlflow.views import RANKERS, REPORT
 
 # Columns of the table of folds that are no measures, and the names of their metrics.
 _FACTS = {
@@ -93,12 +92,14 @@ def cross_validation_node(
         Whether each fold is a nested run too.
     """
     node = _with_folds(evaluation_node(cv.evaluation, role, data), cv)
+    caption = "Folds; metrics are over all queries. Their training parts overlap, so they are no sample to test on."
+    section = Table(_table_of_folds(cv).reset_index(), caption=caption).to_markdown()
     told = replace(
         node,
         name=name or cv.evaluation.name or "cross-validation",
         params={**node.params, "n_folds": str(len(cv.folds))},
         tags={**node.tags, layout.KIND: "cross-validation"},
-        sections={**node.sections, f"{role} folds": _section(cv)},
+        sections={**node.sections, f"{role} folds": section},
         started_ms=ended_ms - _milliseconds(cv.folds),
         ended_ms=ended_ms,
         children=tuple(_child(cv, place, ended_ms) for place in range(len(cv.folds))) if children else (),
@@ -156,12 +157,6 @@ def _table_of_folds(cv: CrossValidation) -> pd.DataFrame:
     return cv.folds if cv.best_params is None else cv.folds.join(cv.best_params)
 
 
-def _section(cv: CrossValidation) -> str:
-    frame = _table_of_folds(cv).reset_index()
-    caption = "Folds; metrics are over all queries. Their training parts overlap, so they are no sample to test on."
-    return Table(frame, caption=caption).to_markdown()
-
-
 def record_node(record: RunRecord) -> Node:
     """Pack a run record and its children as a tree of nodes.
 
@@ -201,8 +196,11 @@ def record_node(record: RunRecord) -> Node:
     ranked = _ranked(record)
     best = [_best(record.children[ranked[0]], children[ranked[0]])] if ranked else []
     table = [_table([record.children[place] for place in ranked], record)] if ranked else []
-    comparison = [] if record.comparison is None else [_compared(record.comparison)]
-    return _with_model(_joined(own, [*best, *pieces, *comparison, *table]), record)
+    if record.comparison is not None:
+        compared = comparison_node(record.comparison)
+        named = {key: value for key, value in compared.params.items() if key == "system"}
+        pieces.append(replace(compared, params=named, datasets=()))
+    return _with_model(_joined(own, [*best, *pieces, *table]), record)
 
 
 def _candidate(record: RunRecord, child: RunRecord) -> Node:
@@ -211,11 +209,6 @@ def _candidate(record: RunRecord, child: RunRecord) -> Node:
     if compared is None or compared.settings.baseline is None:
         return node
     return replace(node, metrics={**node.metrics, **differences(compared, (compared.settings.baseline, child.name))})
-
-
-def _compared(comparison: Comparison) -> Node:
-    node = comparison_node(comparison)
-    return replace(node, params={key: value for key, value in node.params.items() if key == "system"}, datasets=())
 
 
 def _with_model(node: Node, record: RunRecord) -> Node:
@@ -292,6 +285,7 @@ def _best(child: RunRecord, node: Node) -> Node:
 def _table(children: list[RunRecord], record: RunRecord) -> Node:
     measure = main_measure(record.comparison)  # type: ignore[arg-type] # there are ranked children
     rows = [_means(child, measure) for child in children]
+    caption = f"The rankers, the best first; the metrics of this run are those of {rows[0]['ranker']}."
     tuned = [{name: layout.param_text(value) for name, value in child.params.items()} for child in children]
     whole = pd.DataFrame([{**row, **params, **row} for row, params in zip(rows, tuned, strict=True)])
     return Node(
@@ -299,7 +293,7 @@ def _table(children: list[RunRecord], record: RunRecord) -> Node:
         label=LABEL,
         files={_CSV: whole.to_csv(index=False).encode()},
         renderings=(Rendering("rankers", _CSV, into=layout.folder(LABEL), tables=(RANKERS,)),),
-        sections={"rankers": rankers_section(pd.DataFrame(rows), rows[0]["ranker"])},
+        sections={"rankers": Table(pd.DataFrame(rows), caption=caption).to_markdown()},
     )
 
 

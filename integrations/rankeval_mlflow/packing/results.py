@@ -26,6 +26,15 @@ The layout of a comparison called ``final``::
                rankeval/final/report.html       drawn
     inputs     the data sets of the evaluations
 
+The layout of a result of `rankeval.judging`, such as an agreement called ``final``::
+
+    params     level, judges, n_items; of a calibration baseline, system, n_human, n_machine, correction
+    metrics    agreement/final/krippendorff_alpha ...   with the ends of its interval
+    tags       rankeval.kind, rankeval.final.headline
+    artifacts  rankeval/final/table.csv, per_query.csv ...    each of its frames
+               rankeval/final/notes.txt                       the table with its notes, and why a value is undefined
+               rankeval/final/report.html
+
 No metric has the name of a system, so that the comparisons of ten releases are one column and one chart. The pair is
 the baseline and the best of the others, or the only pair. Of all pairs of three systems or more none is shown: they are
 in the table. The comparison without a name of its own, ``comparison``, has the metrics ``difference/nDCG_at_10``.
@@ -51,13 +60,14 @@ from rankeval.comparison.record import best_first, part_of_row
 from rankeval.errors import InvalidInput
 from rankeval.evaluation import Evaluation, to_bytes
 from rankeval.evaluation.result import by_name
-from rankeval.report import GuardFacts
+from rankeval.judging import Agreement, Calibration, Disagreement, Reusability
+from rankeval.report import GuardFacts, report_for_judging
 from rankeval.report.html import slice_table
 from rankeval.tracking import LoggedData
 from rankeval_mlflow import layout
 from rankeval_mlflow.delivery.addresses import hidden
 from rankeval_mlflow.delivery.payload import DatasetUse, Node, Rendering, Scores
-from rankeval_mlflow.views import QUERIES, comparison_section, evaluation_section, intervals
+from rankeval_mlflow.views import QUERIES, REPORT, comparison_section, evaluation_section, intervals
 
 # Difference that a store's columns and JSON may leave in an aggregate.
 CLOSE = 1e-9
@@ -68,6 +78,14 @@ _LOW, _HIGH = layout.INTERVAL_ENDS
 _ENDS = {"difference": "", "p_adjusted": "_p_adjusted", "ci_low_adjusted": _LOW, "ci_high_adjusted": _HIGH}
 _ENDS_OF_MEANS = {"mean": "", "ci_low": _LOW, "ci_high": _HIGH}
 _UNNAMED = "comparison"
+# Results of judging: the column that a metric is named by, and those that are metrics, with the ends of their names.
+_OF_JUDGING: dict[type, tuple[str, dict[str, str]]] = {
+    Agreement: ("coefficient", {"value": "", "ci_low": _LOW, "ci_high": _HIGH}),
+    Calibration: ("measure", {"estimate": "", "gain": "_gain", **{key: _ENDS[key] for key in list(_ENDS)[1:]}}),
+    Disagreement: ("judgments", {key: f"_{key}" for key in ("tau_b", "tau_ap", "overlap")}),
+    Reusability: ("system", {}),
+}
+_FACTS_OF_JUDGING = ("n_items", "baseline", "system", "n_human", "n_machine")
 _NO_NAME = "dataset"  # MLflow's name of a data set without one
 _LONGEST = 1_000_000  # the schema of more columns is refused by the server
 
@@ -166,11 +184,14 @@ def evaluation_node(
     label = layout.label_of(role, step)
     data = data or described(evaluation, role)
     values = aggregates(evaluation)
-    limits = intervals(evaluation)
+    limits, keys = intervals(evaluation), keys_of(evaluation)
+    sides = {keys[measure]: zip(layout.INTERVAL_ENDS, pair, strict=True) for measure, pair in limits.items()}
+    ends = {f"{key}{end}": value for key, pair in sides.items() for end, value in pair}
     whole = to_bytes(evaluation)
     scores = Scores(
         role=role,
-        metrics=_metrics(evaluation, values, limits),
+        # MLflow's tables have the order of this mapping. A measure of a user may have the name of an end: it stays.
+        metrics=layout.metrics_of({**values, **ends, **values}),
         dataset_name=data.name,
         dataset_digest=data.digest,
         evaluation_sha256=layout.sha256(whole),
@@ -265,19 +286,6 @@ def fold_node(place: int, values: Mapping[str, float], started_ms: int, params: 
         started_ms=started_ms,
         ended_ms=started_ms + round(1000 * float(values["fit_seconds"] + values["score_seconds"])),
     )
-
-
-def _metrics(
-    evaluation: Evaluation, values: dict[str, float], limits: dict[str, tuple[float, float]]
-) -> dict[str, float]:
-    keys = keys_of(evaluation)
-    ends = {
-        f"{keys[label]}{side}": end
-        for label, pair in limits.items()
-        for side, end in zip(layout.INTERVAL_ENDS, pair, strict=True)
-    }
-    # MLflow's tables have the order of this mapping. A measure of a user may have the name of an end: it stays.
-    return layout.metrics_of({**values, **ends, **values})
 
 
 def _facts(evaluation: Evaluation, data: DatasetUse, values: dict[str, float]) -> dict[str, Any]:
@@ -462,7 +470,7 @@ def _named(
 
 def _tag(key: str, name: str) -> str:
     """Return the name of a tag of a comparison: the plain one for the comparison without a name of its own."""
-    return key if name == "comparison" else f"rankeval.{name}.{key.removeprefix('rankeval.')}"
+    return key if name == _UNNAMED else f"rankeval.{name}.{key.removeprefix('rankeval.')}"
 
 
 def _comparison_facts(comparison: Comparison, held: list[_Held], guard: Mapping[str, str]) -> dict[str, Any]:
@@ -476,3 +484,44 @@ def _comparison_facts(comparison: Comparison, held: list[_Held], guard: Mapping[
         "guard": {key.removeprefix("rankeval."): value for key, value in guard.items()},
         "rankeval": rankeval.__version__,
     }
+
+
+def judging_node(result: Any, name: str | None, *, report: bool) -> Node:
+    """Pack a result of judging: its frames, its notes, and its numbers as metrics.
+
+    Parameters
+    ----------
+    result : Agreement, Calibration, Disagreement or Reusability
+        The result.
+    name : str, optional
+        The folder among the artifacts; by default the kind of the result.
+    report : bool
+        Whether a page is drawn. It is drawn here, since no file of the run holds the whole result.
+    """
+    expected = "a result of rankeval.judging: an Agreement, Calibration, Disagreement or Reusability"
+    layout.require(type(result) in _OF_JUDGING, "agreement", result, expected)
+    kind = type(result).__name__.lower()
+    name, (key, ends) = layout.checked_role(name or kind, "name"), _OF_JUDGING[type(result)]
+    table, before = result.table, kind if name == kind else f"{kind}/{name}"
+    # Of several pairs of systems with one measure none is a metric, as of a comparison of all pairs.
+    rows = table[~table[key].duplicated(keep=False)].to_dict("records")
+    shared = {one: set(table[one]) for one in _FACTS_OF_JUDGING if one in table}
+    params = {one: layout.short_name(str(*values)) for one, values in shared.items() if len(values) == 1}
+    params |= {one: value for one, value in vars(result).items() if isinstance(value, str) and one != "caption"}
+    if isinstance(result, Agreement):
+        params["judges"] = ", ".join(map(str, result.disputed.columns.drop(["qid", "docid", "n_labels", "spread"])))
+    frames = {one: frame for one, frame in vars(result).items() if isinstance(frame, pd.DataFrame)}
+    files = {f"{one}.csv": frame.to_csv(index=frame.index.name is not None) for one, frame in frames.items()}
+    files |= {REPORT: report_for_judging([result], title=type(result).__name__)} if report else {}
+    return Node(
+        name=name,
+        label=name,
+        params=layout.params_of({one: value for one, value in params.items() if value}),
+        metrics=layout.metrics_of({f"{before}/{row[key]}{end}": row[one] for row in rows for one, end in ends.items()}),
+        tags={layout.KIND: kind, _tag(layout.HEADLINE, name): layout.param_text(result.caption)},
+        facts={name: {"notes": list(result.notes), "rankeval": rankeval.__version__}},
+        files={
+            f"{layout.folder(name)}/{path}": text.encode() for path, text in {**files, "notes.txt": str(result)}.items()
+        },
+        sections={name: result.to_markdown()},
+    )

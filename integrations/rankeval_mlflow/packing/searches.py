@@ -18,16 +18,15 @@ from numpy.typing import NDArray
 from rankeval import QueryRanker
 from rankeval.collection.rows import check_rows
 from rankeval.errors import RankevalError, Refusal
-from rankeval.evaluation import Evaluation
 from rankeval.measures import Measure
 from rankeval.model_selection.checks import signs
 from rankeval.model_selection.held_out import SCORE
 from rankeval.model_selection.nesting import last_of
 from rankeval.model_selection.scorers import QueryScorer, make_scorer
 from rankeval.render.tables import Table, markdown
-from rankeval_mlflow.delivery.payload import Node
+from rankeval_mlflow.delivery.payload import DatasetUse, Node
 from rankeval_mlflow.layout import FOLD_END, KIND, metrics_of, param_text, params_of, safe_names
-from rankeval_mlflow.packing.results import by_fold, fold_node
+from rankeval_mlflow.packing.results import by_fold, described, fold_node
 from rankeval_mlflow.parameters import kind_of, shown_names, shown_text, with_estimator
 
 # Characters of the name of a nested run.
@@ -95,8 +94,8 @@ class Scored:
         """Return the name of the score by which a search chooses: ``refit``, or the first if it names none."""
         return refit if isinstance(refit, str) and refit in self.names else next(iter(self.names))
 
-    def data(self, X: Any, y: Any, given: Mapping[str, Any]) -> Evaluation | None:
-        """Return an evaluation of constant scores, which knows the digest of the data; None if ids are not found.
+    def data(self, X: Any, y: Any, given: Mapping[str, Any]) -> tuple[DatasetUse, ...]:
+        """Return the data set, by an evaluation of constant scores, which knows its digest; none without ids.
 
         Parameters
         ----------
@@ -107,9 +106,9 @@ class Scored:
         """
         try:
             check_rows(X=X, y=y)
-            return self.scorer.evaluate(_Constant(), X, y, qid=given.get("qid"))
+            return (described(self.scorer.evaluate(_Constant(), X, y, qid=given.get("qid")), "dev"),)
         except (RankevalError, Refusal):
-            return None
+            return ()
 
 
 class _Constant:

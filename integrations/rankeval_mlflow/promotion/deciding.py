@@ -32,7 +32,7 @@ import numpy as np
 import pandas as pd
 
 from rankeval._budget import Budget
-from rankeval._checks import check_number, count, few, shown
+from rankeval._checks import check_number, count, few
 from rankeval._registry import chosen
 from rankeval.comparison import Comparison, compare
 from rankeval.comparison.design import LEAST_QUERIES, TOGETHER
@@ -46,7 +46,7 @@ from rankeval.guard.collection import RegisteredCollection
 from rankeval.guard.gate_terms import CLAIMS
 from rankeval.tracking import LoggedData
 from rankeval_mlflow.delivery.connection import reason
-from rankeval_mlflow.layout import sha256
+from rankeval_mlflow.layout import require, sha256
 from rankeval_mlflow.packing.results import judged_data
 from rankeval_mlflow.promotion.counting import Queries, chosen_here, counted, keep, made_elsewhere, made_on
 from rankeval_mlflow.promotion.registry import Alias, Decided
@@ -91,34 +91,24 @@ def tested_floors(
     tables = []
     for floor in dict.fromkeys(floors.values()):
         compared = compare(systems, baseline=baseline, by=slices, claim="not_worse", margin=floor, **options)
-        rows = _slice_rows(compared, floor)
+        table = compared.table
+        columns = {
+            "slice": part_of_row(compared),
+            "n_queries": table["n_queries"],
+            "mean_holder": table["mean_baseline"],
+            "mean_candidate": table["mean_system"],
+            "gain": gains(compared),
+            "gain_low": np.where(directions(compared) > 0, table["ci_low"], -table["ci_high"]),
+            "floor": floor,
+            "p_value": table["p_value"],
+            "passes_if_equal": table["detectable_difference"],
+            "passed": compared.shown,
+        }
+        rows = pd.DataFrame(columns)[(table[compared.settings.grouped] != TOGETHER).to_numpy()]
         parts = rows["slice"].tolist()
         named = parts if TOGETHER in floors else [chosen("slice", one, parts) for one in floors if floors[one] == floor]
         tables.append(rows[rows["slice"].isin(named)])
     table = pd.concat(tables, ignore_index=True)
-    _refuse_small(table)
-    return table
-
-
-def _slice_rows(compared: Comparison, floor: float) -> pd.DataFrame:
-    table = compared.table
-    low = np.where(directions(compared) > 0, table["ci_low"], -table["ci_high"])
-    columns = {
-        "slice": part_of_row(compared),
-        "n_queries": table["n_queries"],
-        "mean_holder": table["mean_baseline"],
-        "mean_candidate": table["mean_system"],
-        "gain": gains(compared),
-        "gain_low": low,
-        "floor": floor,
-        "p_value": table["p_value"],
-        "passes_if_equal": table["detectable_difference"],
-        "passed": compared.shown,
-    }
-    return pd.DataFrame(columns)[(table[compared.settings.grouped] != TOGETHER).to_numpy()]
-
-
-def _refuse_small(table: pd.DataFrame) -> None:
     small = table[table["n_queries"] < LEAST_QUERIES]
     if len(small):
         found = ", ".join(f"{name!r} ({n})" for name, n in zip(small["slice"], small["n_queries"], strict=True))
@@ -126,6 +116,7 @@ def _refuse_small(table: pd.DataFrame) -> None:
             f"slices with a floor need {LEAST_QUERIES} queries or more, found {found}: make larger slices, or name "
             'those that have a floor, as in floors={"tail": 0.05}'
         )
+    return table
 
 
 @dataclass(frozen=True)
@@ -165,17 +156,12 @@ class Rule:
     run_ids: tuple[Any, ...] = ()
 
     def __post_init__(self) -> None:
-        if self.claim not in CLAIMS:
-            raise InvalidInput(argument="claim", found=shown(self.claim), expected=" or ".join(map(repr, CLAIMS)))
-        check_number("margin", self.margin)
-        if self.margin < 0 or (self.claim == "not_worse" and self.margin == 0):
-            least = "0 or more" if self.claim == "better" else "greater than 0: nothing shows equality"
-            expected = f"a number in units of the measure, {least}"
-            raise InvalidInput(argument="margin", found=shown(self.margin), expected=expected)
+        require(self.claim in CLAIMS, "claim", self.claim, " or ".join(map(repr, CLAIMS)))
+        check_number("margin", self.margin, least=0)
+        shows = self.claim == "better" or self.margin > 0
+        require(shows, "margin", self.margin, "a number in units of the measure, above 0: nothing shows equality")
         _ = self.floors_by_slice, self.shared  # raise for floors or a budget that are none
-        if self.alpha >= 0.25:
-            expected = "a one-sided level below 0.25, such as 0.05"
-            raise InvalidInput(argument="alpha", found=shown(self.alpha), expected=expected)
+        require(self.alpha < 0.25, "alpha", self.alpha, "a one-sided level below 0.25, such as 0.05")
 
     @property
     def shared(self) -> Budget:
@@ -185,9 +171,8 @@ class Rule:
     @cached_property
     def floors_by_slice(self) -> dict[str, float]:
         """The floors by the text of their value; one for all slices stands under "all"."""
-        if (self.slices is None) != (self.floors is None):
-            expected = 'both or neither of slices and floors, as in slices=kind_by_qid, floors={"tail": 0.05}'
-            raise InvalidInput(argument="floors", found=shown(self.floors), expected=expected)
+        both = 'both or neither of slices and floors, as in slices=kind_by_qid, floors={"tail": 0.05}'
+        require((self.slices is None) == (self.floors is None), "floors", self.floors, both)
         if self.floors is None:
             return {}
         if not isinstance(self.floors, Mapping):
@@ -195,15 +180,12 @@ class Rule:
         else:
             given = {str(value): floor for value, floor in self.floors.items()}
             names = [f"floors[{value!r}]" for value in given]
-            if not given or len(given) < len(self.floors) or TOGETHER in given:
-                expected = (
-                    f"a loss for each slice with a floor, by different names; {TOGETHER!r} is for claim= and margin="
-                )
-                raise InvalidInput(argument="floors", found=shown(self.floors), expected=expected)
+            fits = given and len(given) == len(self.floors) and TOGETHER not in given
+            expected = f"a loss for each slice with a floor, by different names; {TOGETHER!r} is for claim= and margin="
+            require(bool(fits), "floors", self.floors, expected)
         for name, floor in zip(names, given.values(), strict=True):
             check_number(name, floor)
-            if floor <= 0:
-                raise InvalidInput(argument=name, found=f"{floor}", expected="the smallest loss to rule out, above 0")
+            require(floor > 0, name, floor, "the smallest loss to rule out, above 0")
         return given
 
     @property
@@ -441,10 +423,9 @@ def _logged(alias: Alias, version: str, rule: Rule, role: str, candidate: Logged
 def _named(rule: Rule, candidate: Logged, used: Logged | None) -> str:
     """Say which evaluations the caller named; raise for a run that is none of these versions."""
     both = [one for one in (candidate, used) if one is not None]
-    if others := [one for one in rule.run_ids if one not in {one.run_id for one in both}]:
-        versions = " or ".join(f"version {one.version}" for one in both)
-        expected = f"a run with an evaluation of {versions}, one for each"
-        raise InvalidInput(argument="run_id", found=shown(others[0]), expected=expected)
+    others = [one for one in rule.run_ids if one not in {one.run_id for one in both}]
+    versions = " or ".join(f"version {one.version}" for one in both)
+    require(not others, "run_id", (*others, "")[0], f"a run with an evaluation of {versions}, one for each")
     named = [one for one in both if one.run_id in rule.run_ids]
     return "".join(f" The caller named run {one.run_id} as the evaluation of version {one.version}." for one in named)
 
@@ -563,10 +544,8 @@ def _predicted(uri: str, X: Any) -> Any:
     model = mlflow.pyfunc.load_model(uri)
     schema = model.metadata.get_input_schema()
     names = schema.input_names() if schema is not None and schema.has_input_names() else None
-    if names and hasattr(X, "columns"):
-        X = X[names]
-    elif hasattr(X, "columns"):
-        X = X.drop(columns="qid", errors="ignore")  # a column of query ids is no feature
+    if hasattr(X, "columns"):  # a column of query ids is no feature
+        X = X[names] if names else X.drop(columns="qid", errors="ignore")
     elif schema is not None and not schema.is_tensor_spec():
         X = pd.DataFrame(X, columns=names)
     return model.predict(X)

@@ -30,7 +30,6 @@ from typing import Any, Literal
 import mlflow
 import pandas as pd
 
-from rankeval._checks import shown
 from rankeval.comparison import Comparison
 from rankeval.errors import InvalidInput, RankevalError, TrackingError
 from rankeval.guard import Decision, Gate
@@ -40,23 +39,10 @@ from rankeval.measures import measure as parsed
 from rankeval.tracking import TrackedRun
 from rankeval_mlflow.delivery.addresses import bare, run_context, store
 from rankeval_mlflow.delivery.connection import answered, connected
-from rankeval_mlflow.delivery.spool import held, spool_directory
-from rankeval_mlflow.layout import checked_role, sha256
+from rankeval_mlflow.delivery.spool import alone
+from rankeval_mlflow.layout import checked_role, require, sha256
 from rankeval_mlflow.promotion.deciding import Floors, OneSided, Rule, by_evaluations, by_gate
-from rankeval_mlflow.promotion.registry import (
-    Alias,
-    Decided,
-    Question,
-    acceptance,
-    checked_alias,
-    ended_over,
-    note_outcome,
-    promoted_from,
-    rivals,
-    rolled_back,
-    tag_version,
-    write_record,
-)
+from rankeval_mlflow.promotion.registry import Alias, Decided, Question, acceptance, checked_alias
 
 Outcome = Literal["moved", "in place", "rejected", "overtaken", "would move"]
 
@@ -195,7 +181,7 @@ class Attempt:
             said = "Nothing was decided, and nothing written."
             return Promotion(self.alias.model, self.alias.name, number, "in place", said, before)
         self.alias.refuse_unready(candidate)
-        taken = rolled_back(self.alias, candidate)
+        taken = self.alias.rolled_back(candidate)
         if taken and not again:
             raise InvalidInput(taken, argument="again", remedy="if it may have the alias all the same: again=True")
         if before is None and not first:
@@ -207,7 +193,7 @@ class Attempt:
                 argument="first",
                 remedy="to give it to this version without a comparison: first=True",
             )
-        question = Question(number, before, self.who, started, ended_over(self.alias, before), dry_run)
+        question = Question(number, before, self.who, started, self.alias.ended_over(before), dry_run)
         decided = decide(self.alias, number, before)
         if taken:
             decided = replace(decided, reason=f"{decided.reason} Asked with again=True: {taken}.")
@@ -222,7 +208,7 @@ class Attempt:
         why = ""
         if holder is None:
             why = "no version has it"
-        elif after := promoted_from(self.alias, holder):
+        elif after := self.alias.promoted_from(holder):
             why = f"it was promoted from {_named_version(holder)} to version {after[0]}, and came back by another hand"
             why += ", or by a rollback that stopped half way"
         elif not before:
@@ -234,29 +220,29 @@ class Attempt:
         self.alias.refuse_unready(self.alias.version(before))
         facts = {"takes_back": run_id}
         decided = Decided(True, f"Rolled back: {reason.strip()}", None, facts, takes_back=run_id)
-        return self._recorded(Question(before, holder, self.who, started, ended_over(self.alias, holder)), decided)
+        return self._recorded(Question(before, holder, self.who, started, self.alias.ended_over(holder)), decided)
 
     def _recorded(self, question: Question, decided: Decided) -> Promotion:
-        tracked = write_record(self.alias, question, decided, self.experiment)
+        tracked = self.alias.write_record(question, decided, self.experiment)
         outcome, said = self._moved(question, decided, tracked.run_id)
         return self._told(question, decided, outcome, said, tracked)
 
     def _moved(self, question: Question, decided: Decided, run_id: str) -> tuple[Outcome, str]:
         """Tag the version and move the alias. The record says whether both were done, also after an error."""
         if question.dry_run:
-            note_outcome(self.alias, run_id, f"dry run: {_DRY[decided.accepted]}")
+            self.alias.note_outcome(run_id, f"dry run: {_DRY[decided.accepted]}")
             return _DRY[decided.accepted], ""
         try:
             if not decided.takes_back:
-                tag_version(self.alias, question, decided, run_id)
+                self.alias.tag_version(question, decided, run_id)
             outcome, said = self._move(question, decided, run_id) if decided.accepted else ("rejected", "")
         except RankevalError as error:
             became = "unknown whether it moved" if isinstance(error, _NotKnown) else "not moved"
-            note_outcome(self.alias, run_id, f"{became}: {error}")
+            self.alias.note_outcome(run_id, f"{became}: {error}")
             raise TrackingError(f"{error}. The decision is recorded in run {run_id}") from error
         before = question.before or "none"
         noted = {"moved": f"moved from {before} to {question.version}", "rejected": f"stays with {before}: rejected"}
-        note_outcome(self.alias, run_id, " ".join([noted.get(outcome, outcome), said]).strip())
+        self.alias.note_outcome(run_id, " ".join([noted.get(outcome, outcome), said]).strip())
         return outcome, said
 
     def _move(self, question: Question, decided: Decided, run_id: str) -> tuple[Outcome, str]:
@@ -267,7 +253,7 @@ class Attempt:
         self._set(question.version)
         try:
             if decided.takes_back:  # not before: a rollback that is killed here can be made again
-                tag_version(self.alias, question, decided, run_id)
+                self.alias.tag_version(question, decided, run_id)
             return self._looked_again(question)
         except RankevalError as error:  # the alias moved, though its versions cannot be read now
             return "moved", f"Beware: whether another promoter moved it since is not known: {error}"
@@ -276,7 +262,7 @@ class Attempt:
         now = self.alias.holder()
         if now != question.version:
             return "overtaken", f"It was moved, and then went to {_named_version(now)} by another hand."
-        others = rivals(self.alias, question)
+        others = self.alias.rivals(question)
         if not others:
             return "moved", ""
         return "moved", (
@@ -508,8 +494,7 @@ def rollback(
     reranker@champion: moved from version 2 to version 1. Rolled back: empty pages
     """
     checked_alias(alias)
-    if not isinstance(reason, str) or not reason.strip():
-        raise InvalidInput(argument="reason", found=shown(reason), expected="a sentence for the record")
+    require(isinstance(reason, str) and reason.strip() != "", "reason", reason, "a sentence for the record")
     with _attempt(name, alias, who, experiment, uri) as attempt:
         return attempt.taken_back(reason)
 
@@ -522,7 +507,13 @@ def _attempt(name: str, alias: str, who: str | None, experiment: str | None, uri
             stack.callback(mlflow.set_tracking_uri, mlflow.get_tracking_uri())
             mlflow.set_tracking_uri(uri)
         stack.enter_context(answered(where, "answer"))
-        stack.enter_context(_one_at_a_time(where, name, alias))
+        lock = f"promotion-{sha256(f'{where} {name} {alias}'.encode())[:16]}"
+        try:
+            stack.enter_context(alone(lock, _PATIENCE))
+        except TimeoutError as error:
+            raise TrackingError(
+                f"another promoter of {name}@{alias} at {bare(where)} is still at work: {error}"
+            ) from error
         client = stack.enter_context(connected(where))
         yield Attempt(Alias(client, where, name, alias), asker, experiment or f"{name} promotions")
 
@@ -549,28 +540,10 @@ def _refuse_conflicts(gate: Any, own: dict[str, Any], rankings: dict[str, Any], 
             raise InvalidInput(why, argument=name)
     if gate is None:
         return
-    if not isinstance(gate, Gate):
-        raise InvalidInput(argument="gate", found=shown(gate), expected="the result of guard.gate")
+    require(isinstance(gate, Gate), "gate", gate, "the result of guard.gate")
     defaults = {"measure": None, "margin": 0, "claim": "better", "alpha": 0.05, "budget": 20}
     for name, given in own.items():
         term = getattr(gate.terms, name)
         meant = str(parsed(given, gate.terms.convention)) if name == "measure" and given is not None else given
-        if meant not in (defaults[name], term):
-            expected = f"{term!r}, by which gate {gate.name!r} decides: leave it out"
-            raise InvalidInput(argument=name, found=shown(given), expected=expected)
-
-
-@contextlib.contextmanager
-def _one_at_a_time(uri: str, name: str, alias: str) -> Iterator[None]:
-    """Let one promoter of this machine at a time decide on an alias; without a folder for the lock, go on."""
-    lock = spool_directory() / f".promotion-{sha256(f'{uri} {name} {alias}'.encode())[:16]}.lock"
-    with contextlib.ExitStack() as stack:
-        try:
-            stack.enter_context(held(lock, _PATIENCE))
-        except TimeoutError as error:
-            raise TrackingError(
-                f"another promoter of {name}@{alias} at {bare(uri)} is still at work: {error}"
-            ) from error
-        except OSError:
-            pass  # nothing can be written here: the order of the steps does what it does between machines
-        yield
+        expected = f"{term!r}, by which gate {gate.name!r} decides: leave it out"
+        require(meant in (defaults[name], term), name, given, expected)

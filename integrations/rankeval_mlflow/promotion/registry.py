@@ -35,7 +35,6 @@ from typing import Any
 import pandas as pd
 
 import rankeval
-from rankeval._checks import shown
 from rankeval.comparison import Comparison
 from rankeval.errors import InvalidInput, TrackingError, warn
 from rankeval.guard import Decision
@@ -44,7 +43,7 @@ from rankeval_mlflow.delivery.addresses import now_ms, run_context
 from rankeval_mlflow.delivery.connection import NOT_READ, answered, existing
 from rankeval_mlflow.delivery.payload import Node, Payload, Target
 from rankeval_mlflow.delivery.sending import deliver
-from rankeval_mlflow.layout import DECISION, HEADLINE, KIND, PROMOTION, REJECTION, param_text
+from rankeval_mlflow.layout import DECISION, HEADLINE, KIND, PROMOTION, REJECTION, param_text, require
 from rankeval_mlflow.packing.record import record_node
 from rankeval_mlflow.reading.resolving import aliases_of, version_named, versions_of
 
@@ -54,11 +53,10 @@ _ALIAS = re.compile(r"(?!latest$|v\d+$)[\w\-]{1,200}", re.IGNORECASE)
 FORMAT = 1
 
 
-def checked_alias(alias: Any) -> str:
+def checked_alias(alias: str) -> str:
     """Return an alias that MLflow accepts; raise InvalidInput for another one."""
-    if not isinstance(alias, str) or not _ALIAS.fullmatch(alias):
-        expected = "letters, digits, _ and -, and neither 'latest' nor 'v' with a number, which MLflow reserves"
-        raise InvalidInput(argument="alias", found=shown(alias), expected=expected)
+    expected = "letters, digits, _ and -, and neither 'latest' nor 'v' with a number, which MLflow reserves"
+    require(isinstance(alias, str) and _ALIAS.fullmatch(alias) is not None, "alias", alias, expected)
     return alias
 
 
@@ -127,16 +125,115 @@ class Alias:
         with self.asking(f"tag version {number} of {self.model}"):
             self.client.set_model_version_tag(self.model, number, key, value)
 
-    def untag(self, number: str, key: str) -> None:
-        """Delete a tag of a version, if it has it."""
-        with self.asking(f"delete a tag of version {number} of {self.model}"):
-            if key in self.client.get_model_version(self.model, number).tags:
-                self.client.delete_model_version_tag(self.model, number, key)
-
     def move(self, number: str) -> None:
         """Give the alias to a version, whoever has it."""
         with self.asking(f"move the alias {self}"):
             self.client.set_registered_model_alias(self.model, self.name, number)
+
+    def _acceptances(self) -> dict[str, tuple[str, str]]:
+        with self.asking(f"list the versions of {self.model}"):
+            every = {str(one.version): acceptance(one, self.name) for one in versions_of(self.client, self.model)}
+        return {version: found for version, found in every.items() if found}
+
+    def _outcome(self, run_id: str, tag: str = PROMOTION) -> str:
+        """Return what the run of a promotion says became of the alias, or in another tag; "" if it does not say yet."""
+        with self.asking(f"read run {run_id}"):
+            run = existing(self.client.get_run, run_id, codes=NOT_READ)
+        return "erased" if run is None else str(run.data.tags.get(tag, ""))
+
+    def rolled_back(self, version: Any) -> str:
+        """Say when and why a version lost an alias by a rollback; "" if it did not, or was promoted since."""
+        match version.tags.get(f"{PROMOTION}.{self.name}", "").split():
+            case ["rolled", "back", "to", before, "in", run_id]:
+                why = self._outcome(run_id, HEADLINE).removeprefix("rolled back: Rolled back: ")
+                return (
+                    f"version {version.version} was rolled back from {self} to version {before} in run {run_id} ({why})"
+                )
+        return ""
+
+    def ended_over(self, before: str | None) -> frozenset[str]:
+        """Return the runs of the promotions over a version that have ended."""
+        runs = [run_id for over, run_id in self._acceptances().values() if over == (before or "none")]
+        return frozenset(run_id for run_id in runs if self._outcome(run_id))
+
+    def promoted_from(self, holder: str) -> list[str]:
+        """Return the versions to which a recorded promotion moved an alias from its holder, and no rollback back.
+
+        Versions that had the alias before the holder do not count: tags lead from each to the one before it. So no
+        clock is asked, and the run of an acceptance only if its version is none of these.
+        """
+        accepted = self._acceptances()
+        earlier, last = set(), accepted.get(holder)
+        while last and last[0] not in earlier:
+            earlier.add(last[0])
+            last = accepted.get(last[0])
+        over = [(one, run_id) for one, (before, run_id) in accepted.items() if before == holder and one not in earlier]
+        return [version for version, run_id in over if self._outcome(run_id).startswith("moved")]
+
+    def rivals(self, question: Question) -> list[str]:
+        """Return the other versions that were accepted over the same version in use, and whose promotion had not ended.
+
+        A promoter tags its version before it moves the alias. So whoever moves it last sees the promoters that moved it
+        meanwhile. A rollback tags after its move: it is seen from its own side, as it looks again after the tag. A
+        promotion that had ended before this one began is history: the alias came back since, or never went.
+        """
+        over, ours = question.before or "none", question.version
+        accepted = self._acceptances().items()
+        return sorted(
+            one for one, (before, run) in accepted if before == over and one != ours and run not in question.ended
+        )
+
+    def write_record(self, question: Question, decided: Decided, experiment: str) -> TrackedRun:
+        """Write the record to a run of its own.
+
+        Parameters
+        ----------
+        question : Question
+            Who asked what.
+        decided : Decided
+            What was decided.
+        experiment : str
+            The name of the experiment of the run, which is made if there is none.
+
+        Raises
+        ------
+        TrackingError
+            If the store cannot be reached or refuses. The record is kept on disk; the alias was not touched.
+        """
+        target = Target(uri=self.uri, experiment_name=experiment)
+        try:
+            return deliver(Payload(target, _record_of(self, question, decided), now_ms(), run_context()))
+        except TrackingError as error:
+            raise TrackingError(
+                f"the decision could not be recorded, so the alias {self} stays as it is: {error}\n"
+                "Try again then: a record that is sent later moves nothing"
+            ) from error
+
+    def tag_version(self, question: Question, decided: Decided, run_id: str) -> None:
+        """Set the short tag of the version that leads to its record; of a rollback, that of the version taken back.
+
+        The version that gets the alias loses the tag of an earlier rejection, which would speak against it from then
+        on.
+        """
+        before, promotion, rejection = question.before or "none", f"{PROMOTION}.{self.name}", f"{REJECTION}.{self.name}"
+        if decided.takes_back:
+            self.tag(before, promotion, f"rolled back to {question.version} in {run_id}")
+        elif decided.accepted:
+            self.tag(question.version, promotion, f"accepted over {before} in {run_id}")
+        else:
+            self.tag(question.version, rejection, f"rejected against {before} in {run_id}")
+            return
+        with self.asking(f"delete a tag of version {question.version} of {self.model}"):
+            if rejection in self.client.get_model_version(self.model, question.version).tags:
+                self.client.delete_model_version_tag(self.model, question.version, rejection)
+
+    def note_outcome(self, run_id: str, outcome: str) -> None:
+        """Set the tag of the run that says what became of the alias; warn if that fails: the alias is where it is."""
+        try:
+            with self.asking(f"tag run {run_id}"):
+                self.client.set_tag(run_id, PROMOTION, param_text(outcome))
+        except (TrackingError, ValueError) as error:
+            warn(f"run {run_id} does not say what became of {self} ({outcome}): {error}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -208,117 +305,6 @@ def acceptance(version: Any, alias: str) -> tuple[str, str] | None:
         case ["accepted", "over", before, "in", run_id]:
             return before, run_id
     return None
-
-
-def _acceptances(alias: Alias) -> dict[str, tuple[str, str]]:
-    with alias.asking(f"list the versions of {alias.model}"):
-        every = {str(one.version): acceptance(one, alias.name) for one in versions_of(alias.client, alias.model)}
-    return {version: found for version, found in every.items() if found}
-
-
-def rolled_back(alias: Alias, version: Any) -> str:
-    """Say when and why a version lost an alias by a rollback; "" if it did not, or was promoted since."""
-    match version.tags.get(f"{PROMOTION}.{alias.name}", "").split():
-        case ["rolled", "back", "to", before, "in", run_id]:
-            why = _outcome(alias, run_id, HEADLINE).removeprefix("rolled back: Rolled back: ")
-            return f"version {version.version} was rolled back from {alias} to version {before} in run {run_id} ({why})"
-    return ""
-
-
-def _outcome(alias: Alias, run_id: str, tag: str = PROMOTION) -> str:
-    """Return what the run of a promotion says became of the alias, or in another tag; "" if it does not say yet."""
-    with alias.asking(f"read run {run_id}"):
-        run = existing(alias.client.get_run, run_id, codes=NOT_READ)
-    return "erased" if run is None else str(run.data.tags.get(tag, ""))
-
-
-def ended_over(alias: Alias, before: str | None) -> frozenset[str]:
-    """Return the runs of the promotions over a version that have ended."""
-    runs = [run_id for over, run_id in _acceptances(alias).values() if over == (before or "none")]
-    return frozenset(run_id for run_id in runs if _outcome(alias, run_id))
-
-
-def promoted_from(alias: Alias, holder: str) -> list[str]:
-    """Return the versions to which a recorded promotion moved an alias from its holder, and no rollback back.
-
-    Versions that had the alias before the holder do not count: tags lead from each to the one before it. So no clock
-    is asked, and the run of an acceptance only if its version is none of these.
-    """
-    accepted = _acceptances(alias)
-    earlier, last = set(), accepted.get(holder)
-    while last and last[0] not in earlier:
-        earlier.add(last[0])
-        last = accepted.get(last[0])
-    over = [(one, run_id) for one, (before, run_id) in accepted.items() if before == holder and one not in earlier]
-    return [version for version, run_id in over if _outcome(alias, run_id).startswith("moved")]
-
-
-def write_record(alias: Alias, question: Question, decided: Decided, experiment: str) -> TrackedRun:
-    """Write the record to a run of its own.
-
-    Parameters
-    ----------
-    alias : Alias
-        The alias.
-    question : Question
-        Who asked what.
-    decided : Decided
-        What was decided.
-    experiment : str
-        The name of the experiment of the run, which is made if there is none.
-
-    Raises
-    ------
-    TrackingError
-        If the store cannot be reached or refuses. The record is kept on disk; the alias was not touched.
-    """
-    target = Target(uri=alias.uri, experiment_name=experiment)
-    try:
-        return deliver(Payload(target, _record_of(alias, question, decided), now_ms(), run_context()))
-    except TrackingError as error:
-        raise TrackingError(
-            f"the decision could not be recorded, so the alias {alias} stays as it is: {error}\n"
-            "Try again then: a record that is sent later moves nothing"
-        ) from error
-
-
-def tag_version(alias: Alias, question: Question, decided: Decided, run_id: str) -> None:
-    """Set the short tag of the version that leads to its record; of a rollback, that of the version taken back.
-
-    The version that gets the alias loses the tag of an earlier rejection, which would speak against it from then on.
-    """
-    before, promotion, rejection = question.before or "none", f"{PROMOTION}.{alias.name}", f"{REJECTION}.{alias.name}"
-    if decided.takes_back:
-        alias.tag(before, promotion, f"rolled back to {question.version} in {run_id}")
-    elif decided.accepted:
-        alias.tag(question.version, promotion, f"accepted over {before} in {run_id}")
-    else:
-        alias.tag(question.version, rejection, f"rejected against {before} in {run_id}")
-        return
-    alias.untag(question.version, rejection)
-
-
-def note_outcome(alias: Alias, run_id: str, outcome: str) -> None:
-    """Set the tag of the run that says what became of the alias; warn if that fails, since the alias is where it is."""
-    try:
-        with alias.asking(f"tag run {run_id}"):
-            alias.client.set_tag(run_id, PROMOTION, param_text(outcome))
-    except (TrackingError, ValueError) as error:
-        warn(f"run {run_id} does not say what became of {alias} ({outcome}): {error}")
-
-
-def rivals(alias: Alias, question: Question) -> list[str]:
-    """Return the other versions that were accepted over the same version in use, and whose promotion had not ended.
-
-    A promoter tags its version before it moves the alias. So whoever moves it last sees the promoters that moved it
-    meanwhile. A rollback tags after its move: it is seen from its own side, as it looks again after the tag. A
-    promotion that had ended before this one began is history: the alias came back since, or never went.
-    """
-    over, ours = question.before or "none", question.version
-    accepted = _acceptances(alias).items()
-    return sorted(
-        one for one, (before, run) in accepted if before == over and one != ours and run not in question.ended
-    )
 
 
 def _record_of(alias: Alias, question: Question, decided: Decided) -> Node:

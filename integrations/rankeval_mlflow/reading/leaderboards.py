@@ -61,11 +61,6 @@ class Chosen:
     key: str
     name: str
 
-    @property
-    def direction(self) -> float:
-        """1, or -1 if less is better."""
-        return direction(self.name)
-
 
 @dataclass(frozen=True)
 class Ranked:
@@ -125,7 +120,7 @@ def by_value(entries: Sequence[Entry], chosen: Chosen) -> tuple[list[Ranked], li
     """Return the evaluations, the best first and of equal ones the earliest first, and those without a value."""
     found = [(entry, entry.metrics.get(chosen.key)) for entry in entries]
     ranked = [Ranked(entry, value) for entry, value in found if value is not None]
-    ranked.sort(key=lambda one: (-chosen.direction * one.value, one.entry.logged_at))
+    ranked.sort(key=lambda one: (-direction(chosen.name) * one.value, one.entry.logged_at))
     missing = f"no value by {chosen.name}"
     return ranked, [Other(entry.run_id, entry.system, missing) for entry, value in found if value is None]
 
@@ -156,23 +151,23 @@ def with_scores(client: Any, ranked: Sequence[Ranked], chosen: Chosen, limit: in
         Those that cannot be compared or loaded, or whose metric is not that of their scores.
     """
     load = partial(_loaded, client, chosen)
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        first = list(pool.map(load, ranked[:limit]))
+    digests = Counter(one.evaluation.judgments_digest for one in first if isinstance(one, Ranked))
+    digest = max(digests, key=digests.__getitem__, default=None)
     kept: list[Ranked] = []
     others: list[Other] = []
-    digest = None
-    with ThreadPoolExecutor(_AT_ONCE) as pool:
-        loads = chain(pool.map(load, ranked[:limit]), map(load, ranked[limit:]))
-        for place, found in enumerate(loads, start=1):
-            if isinstance(found, Other):
-                others.append(found)
-                continue
+    for found in chain(first, map(load, ranked[limit:])):
+        if isinstance(found, Other):
+            others.append(found)
+        elif found.evaluation.judgments_digest == (digest := digest or found.evaluation.judgments_digest):
             kept.append(found)
-            if len(kept) >= limit:
-                digest, kept, cut = _sharing(kept, digest)
-                others += cut
-                if len(kept) >= limit:
-                    return [*kept, *ranked[place:]], others
-    _, kept, cut = _sharing(kept, digest)
-    return kept, others + cut
+        else:
+            n = found.evaluation.n_queries
+            others.append(_other(found, f"other queries or judgments ({n} queries) of the same data"))
+        if len(kept) == limit:
+            break
+    return [*kept, *ranked[len(kept) + len(others) :]], others
 
 
 def _loaded(client: Any, chosen: Chosen, one: Ranked) -> Ranked | Other:
@@ -186,19 +181,6 @@ def _loaded(client: Any, chosen: Chosen, one: Ranked) -> Ranked | Other:
             one, f"its metric {chosen.key} is {one.value:.6g}, and its evaluation {own:.6g}: another was logged later"
         )
     return replace(one, evaluation=evaluation)
-
-
-def _sharing(kept: Sequence[Ranked], digest: str | None) -> tuple[str | None, list[Ranked], list[Other]]:
-    digests = Counter(one.evaluation.judgments_digest for one in kept)
-    if kept and digest is None:
-        digest = digests.most_common(1)[0][0]
-    same = [one for one in kept if one.evaluation.judgments_digest == digest]
-    cut = [
-        _other(one, f"other queries or judgments ({one.evaluation.n_queries} queries) of the same data")
-        for one in kept
-        if one.evaluation.judgments_digest != digest
-    ]
-    return digest, same, cut
 
 
 def _other(one: Ranked, reason: str) -> Other:
@@ -316,7 +298,7 @@ def laid_out(
     names = _names(shown)
     compared, why = _compared(shown, names, chosen, alpha)
     groups = _groups(compared, names, shown)
-    ranks = competition_ranks([chosen.direction * one.value for one in shown]) if len(shown) > 1 else [1]
+    ranks = competition_ranks([direction(chosen.name) * one.value for one in shown]) if len(shown) > 1 else [1]
     rows = zip(map(int, ranks), shown, names, groups, strict=True)
     entry = shown[0].entry
     return Leaderboard(
@@ -467,7 +449,11 @@ def leaderboard(
         entries = [entry for run in runs for entry in entries_of(run)]
         if not entries:
             raise InvalidInput(f"experiment {shown(experiment)} holds no whole evaluation; log_evaluation logs one")
-        content = prevailing(_asked(entries, data, role))
+        asked = entries if data is None else of_data(entries, data)
+        held = [entry for entry in asked if role in (None, entry.content.role)]
+        if not held:
+            raise unknown("role", role, {entry.content.role for entry in asked})
+        content = prevailing(held)
         alike = [entry for entry in entries if entry.content == content]
         chosen = chosen_measure(client, alike, measure)
         ranked, others = by_value(alike, chosen)
@@ -479,12 +465,3 @@ def leaderboard(
     others += [Other(entry.run_id, entry.system, why) for entry in entries if (why := difference(entry, content))]
     others += [Other(run.info.run_id, run.info.run_name or "", NOT_WHOLE) for run in runs if broke_off(run)]
     return laid_out(ranked, others, chosen, limit, alpha)
-
-
-def _asked(entries: Sequence[Entry], data: str | None, role: str | None) -> list[Entry]:
-    found = list(entries) if data is None else of_data(entries, data)
-    if role is None:
-        return found
-    if held := [entry for entry in found if entry.content.role == role]:
-        return held
-    raise unknown("role", role, {entry.content.role for entry in found})

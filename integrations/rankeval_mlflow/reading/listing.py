@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -124,14 +124,10 @@ def of_data(entries: Sequence[Entry], data: str) -> list[Entry]:
     return found
 
 
-def prevailing(entries: Iterable[Entry]) -> Content:
+def prevailing(entries: Sequence[Entry]) -> Content:
     """Return the content with the most evaluations; of equally many, the one that was evaluated last."""
-    known = list(entries)
-    n = Counter(entry.content for entry in known)
-    last: dict[Content, int] = {}
-    for entry in known:
-        last[entry.content] = max(last.get(entry.content, 0), entry.run.info.start_time)
-    return max(n, key=lambda content: (n[content], last[content]))
+    n = Counter(entry.content for entry in entries)
+    return max(entries, key=lambda entry: (n[entry.content], entry.run.info.start_time)).content
 
 
 def difference(entry: Entry, content: Content) -> str:

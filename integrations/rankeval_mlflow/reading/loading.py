@@ -32,21 +32,10 @@ from rankeval.evaluation import Evaluation, from_bytes
 from rankeval_mlflow import layout
 from rankeval_mlflow.delivery.addresses import hidden
 from rankeval_mlflow.delivery.connection import reason
-from rankeval_mlflow.delivery.payload import checked_manifest, pieces_by_role, pieces_of
+from rankeval_mlflow.delivery.payload import checked_manifest, pieces_by_role, pieces_of, refuse_altered
 from rankeval_mlflow.packing.results import CLOSE, aggregates
+from rankeval_mlflow.reading import resolving
 from rankeval_mlflow.reading.listing import PAGE
-from rankeval_mlflow.reading.resolving import (
-    asking,
-    chosen_role,
-    experiment_ids,
-    is_deleted,
-    model_behind,
-    pages,
-    resolve,
-    run_with,
-    text_of,
-    version_meant,
-)
 
 _COMPARED = {"comparison": "a comparison", "experiment": "the comparison of an experiment"}
 
@@ -126,11 +115,7 @@ def checked_file(client: Any, run: Any, manifest: dict[str, Any], path: str, wha
         If it was altered, or the store cannot be reached.
     """
     content = artifact(client, run, path)
-    found, expected = layout.sha256(content), manifest["files"][path]
-    if found != expected:
-        raise TrackingError(
-            f"{what} in run {run.info.run_id} was altered or replaced (SHA-256 {found[:12]} instead of {expected[:12]})"
-        )
+    refuse_altered(content, manifest["files"][path], f"{what} in run {run.info.run_id}")
     return content
 
 
@@ -205,15 +190,15 @@ def load_evaluation(name: Any, role: str | None = None, *, uri: str | None = Non
     >>> load_evaluation(run).per_query.equals(ev.per_query)
     True
     """
-    with asking(uri, text_of(name)) as client:
-        run = resolve(client, name, role)
-        if (version := version_meant(client, name)) is not None:
+    with resolving.asking(uri, resolving.text_of(name)) as client:
+        run = resolving.resolve(client, name, role)
+        if (version := resolving.version_meant(client, name)) is not None:
             chosen = _chosen(run, role)[0]
             found = {_content(one, chosen): one.info.run_id for one in _naming(client, version, chosen)}
             others = [run_id for content, run_id in found.items() if content != _content(run, chosen)]
             if others:
                 warn(
-                    f"{text_of(name)} has several evaluations of role {chosen!r}, and this is the last, of run "
+                    f"{resolving.text_of(name)} has several evaluations of role {chosen!r}; this is the last, of run "
                     f"{run.info.run_id}; load another by its run: {few(others)}"
                 )
         return evaluation_of(client, run, role)
@@ -250,7 +235,7 @@ def _chosen(run: Any, role: str | None) -> tuple[str, str]:
     held = pieces_by_role(run.data.tags)
     if role is not None and role != layout.role_of(role) and role in pieces_of(run.data.tags):
         return role, role  # one step of several: "dev/step-3"
-    chosen = chosen_role(f"run {run.info.run_id}", held, role, held_instead(run))
+    chosen = resolving.chosen_role(f"run {run.info.run_id}", held, role, held_instead(run))
     return chosen, held[chosen]
 
 
@@ -274,11 +259,11 @@ def logged_for(client: Any, version: Any, role: str) -> list[tuple[Any, Evaluati
         If an artifact was altered.
     """
     called, named = f"models:/{version.name}/{version.version}", layout.evaluated_runs(version.tags).get(role)
-    linked = list(_linked(client, model_behind(version), role))
+    linked = list(_linked(client, resolving.model_behind(version), role))
     runs = [*(_naming(client, version, role) if named else ()), *(run for run, _ in linked)]
     if not runs:
         if named:
-            run_with(client, named)  # raises if it was deleted
+            resolving.run_with(client, named)  # raises if it was deleted
             raise InvalidInput(f"run {named} does not say that it holds the evaluation of {called}")
         raise InvalidInput(f"no evaluation of this role was logged for {called}")
     loaded: dict[str, Evaluation] = {}
@@ -302,7 +287,7 @@ def _content(run: Any, role: str) -> str:
 def _naming(client: Any, version: Any, role: str) -> Iterator[Any]:
     key = layout.version_tag(role)
     asked = f"tags.`{key}` LIKE '%/{version.version}%'"
-    for run in pages(client.search_runs, experiment_ids(client, None), asked, max_results=PAGE):
+    for run in resolving.pages(client.search_runs, resolving.experiment_ids(client, None), asked, max_results=PAGE):
         if f"{version.name}/{version.version}" in run.data.tags[key].split("; ") and _content(run, role):
             yield run
 
@@ -317,7 +302,7 @@ def _linked(client: Any, model_id: str | None, role: str) -> Iterator[tuple[Any,
         start = "" if bare else f"{role}/"
         own = [key for key in metrics if bare != ("/" in key) and key.startswith(start)]
         values = {key.removeprefix(start): metrics[key] for key in own}
-        if values and _content(run, role) and not is_deleted(run):
+        if values and _content(run, role) and not resolving.is_deleted(run):
             yield run, values
 
 
@@ -366,10 +351,9 @@ def load_comparison(name: Any, label: str = "comparison", *, uri: str | None = N
     >>> back.table["difference"].tolist(), list(back.evaluations)
     ([0.25], ['bm25', 'ltr'])
     """
-    if not isinstance(label, str):
-        raise InvalidInput(argument="label", found=shown(label), expected="the name that a comparison was logged under")
-    with asking(uri, text_of(name)) as client:
-        run = resolve(client, name)
+    layout.require(isinstance(label, str), "label", label, "the name that a comparison was logged under")
+    with resolving.asking(uri, resolving.text_of(name)) as client:
+        run = resolving.resolve(client, name)
         manifest = _holder(client, run, label)
         path, what = f"{layout.folder(label)}/{_NUMBERS}", f"the comparison {label!r}"
         numbers = Comparison.from_json(checked_file(client, run, manifest, path, what).decode())
@@ -448,12 +432,12 @@ def compare_runs(
     >>> compare_runs(runs, baseline="bm25").table[["baseline", "system", "difference"]].values.tolist()
     [['bm25', 'ltr', 0.25]]
     """
-    if isinstance(runs, (str, bytes)) or not isinstance(runs, Iterable):
-        raise InvalidInput(argument="runs", found=shown(runs), expected="several runs, each by its id or as a model")
+    are_several = isinstance(runs, Iterable) and not isinstance(runs, (str, bytes))
+    layout.require(are_several, "runs", runs, "several runs, each by its id or as a model")
     given = list(runs)
-    spelt = [text_of(one) for one in given]
-    with asking(uri, few(spelt)) as client:
-        found = [resolve(client, one, role) for one in given]
+    spelt = [resolving.text_of(one) for one in given]
+    with resolving.asking(uri, few(spelt)) as client:
+        found = [resolving.resolve(client, one, role) for one in given]
         _refuse_repeated(spelt, [run.info.run_id for run in found])
         loaded = {
             name: (run.info.run_id, evaluation_of(client, run, role)) for name, run in zip(spelt, found, strict=True)
@@ -469,12 +453,12 @@ def _among(client: Any, baseline: Any, loaded: dict[str, tuple[str, Evaluation]]
     names = [name for name, (_, evaluation) in loaded.items() if evaluation.name == baseline]
     if len(names) == 1:
         return names[0]
-    spelt = text_of(baseline)
+    spelt = resolving.text_of(baseline)
     if spelt in loaded:
         return spelt
     if len(names) > 1:
         raise InvalidInput(f"baseline {shown(baseline)} is the name of several evaluations; give the id of its run")
-    run = resolve(client, baseline, role)
+    run = resolving.resolve(client, baseline, role)
     for name, (run_id, _) in loaded.items():
         if run_id == run.info.run_id:
             return name

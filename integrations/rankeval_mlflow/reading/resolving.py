@@ -22,7 +22,7 @@ from rankeval.errors import InvalidInput
 from rankeval_mlflow.delivery.addresses import store
 from rankeval_mlflow.delivery.connection import NOT_READ, answered, connected, existing
 from rankeval_mlflow.delivery.payload import pieces_by_role, pieces_of
-from rankeval_mlflow.layout import evaluated_runs
+from rankeval_mlflow.layout import evaluated_runs, require
 
 _FORMS = (
     "the id of a run, 'models:/ranker/3', 'models:/ranker/latest', 'models:/ranker@champion', 'models:/m-...', or what "
@@ -122,8 +122,7 @@ def resolve(client: Any, name: Any, role: str | None = None) -> Any:
         If the name has no such form, or nothing has this name, or a model leads to no run or to several; or the role is
         no text.
     """
-    if role is not None and not isinstance(role, str):
-        raise InvalidInput(argument="role", found=shown(role), expected="a text such as 'dev' or 'test'")
+    require(role is None or isinstance(role, str), "role", role, "a text such as 'dev' or 'test'")
     parts = _parsed(name)
     if parts.run_id:
         return run_with(client, parts.run_id)
@@ -185,10 +184,8 @@ def version_meant(client: Any, name: Any) -> Any | None:
 
 def _registered(name: Any, argument: str, model: str | None = None) -> _Name:
     parts = _parsed(name, argument, _VERSIONS)
-    if not parts.registered or (model is not None and parts.registered != model):
-        raise InvalidInput(
-            argument=argument, found=shown(name), expected=_VERSIONS if model is None else f"one of {model}"
-        )
+    fits = parts.registered != "" if model is None else parts.registered == model
+    require(fits, argument, name, _VERSIONS if model is None else f"one of {model}")
     return parts
 
 
@@ -219,10 +216,12 @@ def _parsed(name: Any, argument: str = "name", expected: str = _FORMS) -> _Name:
     Objects first by the version that they are, then by the run: a ModelInfo of a logged model has a run of its own,
     which made the model and evaluated nothing, so a model's id goes before that.
     """
-    if isinstance(name, str):
-        if (found := _parsed_text(name)) != _Name():
-            return found
-        raise InvalidInput(argument=argument, found=shown(name), expected=expected)
+    found = _parsed_text(name) if isinstance(name, str) else _parsed_object(name)
+    require(found != _Name(), argument, name, expected)
+    return found
+
+
+def _parsed_object(name: Any) -> _Name:
     if getattr(name, "version", None) and isinstance(getattr(name, "name", None), str):
         return _Name(registered=name.name, version=str(name.version))
     for holder in (name, getattr(name, "info", None)):
@@ -230,7 +229,7 @@ def _parsed(name: Any, argument: str = "name", expected: str = _FORMS) -> _Name:
             value = getattr(holder, field, None)
             if isinstance(value, str) and value:
                 return _Name(**{field: value})
-    raise InvalidInput(argument=argument, found=shown(name), expected=expected)
+    return _Name()
 
 
 def _parsed_text(name: str) -> _Name:

@@ -223,7 +223,7 @@ def test_where_no_lock_can_be_written_promoters_go_on(ranker, monkeypatch):
     def read_only(*_):
         raise PermissionError("read-only file system")
 
-    monkeypatch.setattr("rankeval_mlflow.promotion.promoting.held", read_only)
+    monkeypatch.setattr("rankeval_mlflow.delivery.spool.held", read_only)
     assert rkm.promote("ranker", version, measure="nDCG@10").moved
 
 
@@ -233,7 +233,7 @@ def test_a_promoter_that_never_ends_is_not_waited_for_for_ever(ranker, monkeypat
     def taken(*_):
         raise TimeoutError("another process has held it for 900 s")
 
-    monkeypatch.setattr("rankeval_mlflow.promotion.promoting.held", taken)
+    monkeypatch.setattr("rankeval_mlflow.delivery.spool.held", taken)
     with pytest.raises(TrackingError, match=r"another promoter of ranker@champion at sqlite:.* is still at work"):
         rkm.promote("ranker", version, measure="nDCG@10")
 
