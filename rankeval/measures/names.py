@@ -140,7 +140,8 @@ def _read(spec: str | Measure | LabelledMeasure, rules: Convention | None) -> li
         return [spec]
     if isinstance(spec, Measure):
         return [LabelledMeasure(str(spec), spec)]
-    require(isinstance(spec, str), "measure", spec, "a measure, or its name as text, such as 'nDCG@10'")
+    if not isinstance(spec, str):
+        raise InvalidInput(f"a measure is named by a string, such as 'nDCG@10'; found {type(spec).__name__} {spec!r}")
     name = spec.strip()
     own = _canonical(name, taken_apart(name))
     if own and name not in ROOTS:
