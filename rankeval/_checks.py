@@ -19,7 +19,7 @@ def refuse(
             raise kind(problem, argument=argument, remedy=remedy[0] if remedy else None)
 
 
-def require(holds: object, argument: str, value: Any, expected: str, *, where: str | None = None) -> None:
+def require(holds: object, argument: str, value: Any, expected: str, where: str | None = None) -> None:
     """Refuse the value of an argument that does not fit; ``expected`` says in words what would."""
     if not holds:
         raise InvalidInput(argument=argument, found=shown(value), expected=expected, where=where)
