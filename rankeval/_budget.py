@@ -10,8 +10,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from rankeval._checks import check_alpha, check_count, count
-from rankeval.errors import InvalidInput, LedgerError
+from rankeval._checks import check_alpha, check_count, count, require
+from rankeval.errors import LedgerError
 
 # More resamples than a test of the last one would take fill the memory.
 _MOST = 10_000
@@ -49,8 +49,7 @@ class Budget:
     def __post_init__(self) -> None:
         check_alpha(self.alpha)
         check_count("budget", self.decisions)
-        if self.decisions > _MOST:
-            raise InvalidInput(argument="budget", found=str(self.decisions), expected=f"{_MOST:,} decisions or fewer")
+        require(self.decisions <= _MOST, "budget", self.decisions, f"{_MOST:,} decisions or fewer")
 
     @property
     def level(self) -> float:

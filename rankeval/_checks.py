@@ -7,22 +7,27 @@ from numbers import Integral, Real
 from sys import float_info
 from typing import Any
 
-from rankeval.errors import InvalidInput
+from rankeval.errors import InvalidInput, RankevalError
 
 
-def refuse(*cases: tuple[bool, str], kind: type[InvalidInput] = InvalidInput) -> None:
-    """Raise for the first case that holds: a table of what must not be, and what to say of it."""
-    for wrong, problem in cases:
+def refuse(*cases: tuple[object, str, *tuple[str, ...]], kind: type[RankevalError] = InvalidInput) -> None:
+    """Raise for the first case that holds: a table of what must not be, what to say of it, and perhaps the remedy."""
+    for wrong, problem, *remedy in cases:
         if wrong:
-            raise kind(problem)
+            raise kind(problem, remedy=remedy[0] if remedy else None)
+
+
+def require(holds: object, argument: str, value: Any, expected: str, *, where: str | None = None) -> None:
+    """Refuse the value of an argument that does not fit; ``expected`` says in words what would."""
+    if not holds:
+        raise InvalidInput(argument=argument, found=shown(value), expected=expected, where=where)
 
 
 def check_count(name: str, value: Any, *, least: int = 1) -> None:
     """Refuse anything but a whole number from ``least`` to 2**63 - 1, such as a rank; ``name`` is the argument's."""
-    if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
-        raise InvalidInput(argument=name, found=shown(value), expected=f"a whole number, {least} or greater")
-    if int(value) > 2**63 - 1:
-        raise InvalidInput(argument=name, found=shown(value), expected="a whole number within 64 bits")
+    number = whole_number(value)
+    require(number is not None and number >= least, name, value, f"a whole number, {least} or greater")
+    require(number is not None and number < 2**63, name, value, "a whole number within 64 bits")
 
 
 def whole_number(value: Any) -> int | None:
@@ -32,22 +37,20 @@ def whole_number(value: Any) -> int | None:
 
 def check_number(name: str, value: Any, *, least: float = -float_info.max) -> None:
     """Refuse anything but a finite number from ``least`` on; ``name`` is the argument's."""
-    if not _is_real(value) or not least <= value <= float_info.max:
-        expected = "a number" if least < 0 else f"a number, {least:g} or greater"
-        raise InvalidInput(argument=name, found=shown(value), expected=expected)
+    expected = "a number" if least < 0 else f"a number, {least:g} or greater"
+    require(_is_real(value) and least <= value <= float_info.max, name, value, expected)
 
 
 def check_share(name: str, value: Any, *, least: float = 0.0) -> None:
     """Refuse anything but a number between 0 and 1, both excluded, or from ``least`` to below 1."""
-    if not _is_real(value) or not least <= value < 1 or value == 0:
-        ends = "between 0 and 1" if least == 0 else f"from {least:g} to below 1"
-        raise InvalidInput(argument=name, found=shown(value), expected=f"a number {ends}")
+    ends = "between 0 and 1" if least == 0 else f"from {least:g} to below 1"
+    require(_is_real(value) and least <= value < 1 and value != 0, name, value, f"a number {ends}")
 
 
 def check_alpha(value: Any) -> None:
     """Refuse anything but the level of a test, above 0 and up to one half."""
-    if not _is_real(value) or not 0 < value <= 0.5 or 1 - value == 1:
-        raise InvalidInput(argument="alpha", found=shown(value), expected="a level above 0 and up to 0.5, such as 0.05")
+    fits = _is_real(value) and 0 < value <= 0.5 and 1 - value != 1
+    require(fits, "alpha", value, "a level above 0 and up to 0.5, such as 0.05")
 
 
 def unique_keys(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:

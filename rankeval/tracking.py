@@ -207,8 +207,10 @@ def host(name: str) -> Host:
     raise unknown("host", name, host_names())
 
 
-def title_of(name: str) -> str:
-    """Return the title of an installed host, or why it cannot be loaded: one broken host must not break the help.
+def shown_host(name: str) -> Host:
+    """Return an installed host as the help shows it; of one that cannot be loaded, the title says why.
+
+    One broken host must not break the help. It counts as one with commands, so that the help names it.
 
     Parameters
     ----------
@@ -216,23 +218,9 @@ def title_of(name: str) -> str:
         One of `host_names`.
     """
     try:
-        return host(name).title
+        return host(name)
     except Exception as error:  # noqa: BLE001 - the code of another package may raise anything
-        return f"cannot be loaded: {type(error).__name__}: {error}"
-
-
-def may_have_commands(name: str) -> bool:
-    """Say whether an installed host has commands; True if it cannot be loaded, so that the help says why.
-
-    Parameters
-    ----------
-    name : str
-        One of `host_names`.
-    """
-    try:
-        return host(name).commands is not None
-    except Exception:  # noqa: BLE001 - as in `title_of`
-        return True
+        return Host(f"cannot be loaded: {type(error).__name__}: {error}", commands=lambda: None)
 
 
 def find_tracker(name: str) -> tuple[Callable[[], Tracker], str | None]:

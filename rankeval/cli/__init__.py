@@ -19,6 +19,8 @@ from rankeval import errors
 from rankeval import tracking as hosts
 from rankeval._checks import count, refuse
 from rankeval.cli.guard import guard_app
+from rankeval.cli.inputs import evaluations
+from rankeval.cli.judging import judging_app
 from rankeval.cli.net import OwnAnswers, caught
 from rankeval.cli.options import (
     DEFAULT_MEASURES,
@@ -44,8 +46,6 @@ from rankeval.cli.output import (
 
 if TYPE_CHECKING:
     from rankeval.collection.convention import Convention
-    from rankeval.evaluation import Evaluation
-    from rankeval.io.opening import Limits
 
 SAID = ("name", "kind", "words", "title", "two_sided", "one_sided", "note")
 RATES = ("name", "test", "world", "n", "comparisons", "sides", "quantity", "rate", "standard_error", "replications")
@@ -58,7 +58,8 @@ class _WithHosts(OwnAnswers):
 
     def list_commands(self, ctx: Any) -> list[str]:
         own = super().list_commands(ctx)
-        return [*own, *(name for name in hosts.host_names() if name not in own and hosts.may_have_commands(name))]
+        others = [name for name in hosts.host_names() if name not in own]
+        return [*own, *(name for name in others if hosts.shown_host(name).commands is not None)]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         own = super().get_command(ctx, cmd_name)
@@ -72,6 +73,7 @@ app: typer.Typer = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.add_typer(guard_app, name="guard")
+app.add_typer(judging_app, name="judging")
 
 
 def _declared_tests() -> Iterator[str]:
@@ -193,7 +195,7 @@ def doctor() -> None:
 
     facts = {"python": platform.python_version(), "rankeval": str(Path(__file__).parents[2])}
     facts |= {name: version(name) for name in (DISTRIBUTION, *SHOWN_VERSIONS)}
-    facts |= {f"host {name}": hosts.title_of(name) for name in hosts.host_names()}
+    facts |= {f"host {name}": hosts.shown_host(name).title for name in hosts.host_names()}
     facts |= dict(_ledger())
     for topic, said in facts.items():
         tell(f"{topic:<16} {said}")
@@ -288,8 +290,8 @@ def evaluate(
             sys.stdout.write(trec_text(judgments, ranking, measures=measures or ["official"], convention=rules, **how))
         return
     wanted = [sized(spec, collection_size) for spec in measures or DEFAULT_MEASURES]
-    evaluations = _evaluations(qrels, runs, wanted, rules, limits, qrels_format)
-    print_scores(evaluations, Format(output.value), per_query=per_query)
+    scored = evaluations(qrels, runs, wanted, rules, limits, qrels_format)
+    print_scores(scored, Format(output.value), per_query=per_query)
 
 
 @app.command(cls=ending_with(_declared_tests))
@@ -310,8 +312,8 @@ def compare(
 
     if len(runs) < 2:
         raise errors.InvalidInput(f"a comparison needs two runs or more, found {len(runs)}")
-    evaluations = _evaluations(qrels, runs, measures, _rules(given), limits_of(limit or ()))
-    print_comparison(compare_systems(evaluations, **given), output)
+    scored = evaluations(qrels, runs, measures, _rules(given), limits_of(limit or ()))
+    print_comparison(compare_systems(scored, **given), output)
 
 
 def _rules(given: dict[str, Any], *, collection_size: int | None = None) -> Convention:
@@ -381,7 +383,7 @@ def _host_command(name: str) -> Any:
 
     @stub.command(
         name,
-        help=f"{hosts.title_of(name)}.",
+        help=f"{hosts.shown_host(name).title}.",
         context_settings={"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []},
     )
     def forward(ctx: typer.Context) -> None:
@@ -391,29 +393,3 @@ def _host_command(name: str) -> Any:
         offer()(args=list(ctx.args), prog_name=f"rankeval {name}")
 
     return typer.main.get_command(stub)
-
-
-def _evaluations(
-    qrels: Path,
-    runs: list[Path],
-    measures: list[str],
-    convention: str | Convention,
-    limits: Limits,
-    qrels_format: str | None = None,
-) -> dict[str, Evaluation]:
-    # Each run has the name of its file, since several files may share a tag.
-    from rankeval.collection.qrels import Qrels
-    from rankeval.collection.run import Run
-    from rankeval.evaluation import evaluate as evaluate_run
-    from rankeval.measures import measures as find_measures
-
-    find_measures(measures, convention)  # answer a misspelt measure before reading a large file
-    judgments = Qrels.read(qrels, qrels_format, limits=limits)
-    names = [path.name.removesuffix(".gz").removesuffix(".zst") for path in runs]
-    if len(set(names)) < len(names):
-        names = [str(path) for path in runs]
-    how: dict[str, Any] = {"measures": measures, "convention": convention}
-    return {
-        name: evaluate_run(judgments, Run.read(path, limits=limits), **how, name=name)
-        for name, path in zip(names, runs, strict=True)
-    }

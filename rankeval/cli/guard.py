@@ -9,7 +9,6 @@ A test collection is given as files: judgments, or rows with labels. They must b
 from __future__ import annotations
 
 import dataclasses
-import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
@@ -19,7 +18,8 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from rankeval import errors
-from rankeval._checks import count, few, refuse, unique_keys
+from rankeval._checks import count, few, refuse
+from rankeval.cli.inputs import texts_of
 from rankeval.cli.net import OwnAnswers, steps
 from rankeval.cli.options import COLLECTION, Format, ending_with, options
 from rankeval.cli.output import print_comparison, print_frame, print_rows, say, tell
@@ -105,7 +105,7 @@ class CollectionFiles:
             return {"X": self._rows(self.data or Path())}
         from rankeval.collection.qrels import Qrels
 
-        texts = None if self.texts is None else _texts(self.texts, self.limits)
+        texts = None if self.texts is None else texts_of(self.texts, self.limits)
         return {"qrels": Qrels.read(self.qrels, self.input_format, limits=self.limits), "queries": texts}
 
     def systems(self, given: Iterable[str]) -> dict[str, Any]:
@@ -382,24 +382,6 @@ def _test_part(parts: dict[str, RankingData], where: str) -> RankingData:
     if "test" not in parts:
         raise errors.InvalidInput(f"{where} has no test part; it has: {', '.join(parts) or 'none'}")
     return parts["test"]
-
-
-def _texts(path: Path, limits: Limits) -> dict[str, str]:
-    from rankeval.io.opening import read_text
-
-    found = {}
-    for number, line in enumerate(read_text(path, limits).decode().splitlines(), start=1):
-        try:
-            if line.startswith("{"):
-                row = json.loads(line, object_pairs_hook=unique_keys)
-                name, text = str(row["_id"]), str(row["text"])
-            else:
-                name, text = line.split("\t", 1)
-        except (ValueError, KeyError, TypeError, RecursionError) as error:  # no tab; no JSON, or none of BEIR's
-            problem = f"expected a query, a tab and its text, found {line[:80]!r}"
-            raise errors.FileFormatError(problem, where=f"{path}, line {number}") from error
-        found[name] = text
-    return found
 
 
 def _scores(path: Path, limits: Limits) -> list[float]:

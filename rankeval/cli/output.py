@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 import typer
 
 from rankeval.cli.options import Format
-from rankeval.render.tables import visible
+from rankeval.render.tables import guarded, visible
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -28,9 +28,6 @@ CARD = ("ties", "judgments", "missing", "no_relevant")
 
 SELDOM = ("unjudged", "depth", "score_dtype")
 """Rules of options; printed if they differ from the preset rankeval."""
-
-_FORMULA = ("=", "+", "-", "@")
-"""Spreadsheets take a text that begins so for a formula (OWASP, CSV injection)."""
 
 
 def tell(text: str, *, to_stderr: bool = False) -> None:
@@ -150,7 +147,7 @@ def print_rows(header: Sequence[str], rows: Sequence[Sequence[Any]], output: For
     """Print a table: json and csv with every digit, the table rounded for readers.
 
     Nan is null in json and empty in csv; infinity is null in json and a word, inf or -inf, in csv. The texts of csv are
-    safe for a terminal and a spreadsheet: see `_cell`.
+    safe for a terminal, by escapes, and for a spreadsheet: see `rankeval.render.tables.guarded`.
     """
     if output is Format.table:
         from rankeval.render.tables import rows_to_text
@@ -166,18 +163,13 @@ def print_rows(header: Sequence[str], rows: Sequence[Sequence[Any]], output: For
     else:
         import csv
 
-        cells = [[_cell(value) if isinstance(value, str) else value for value in row] for row in [header, *plain]]
+        rows = [header, *plain]
+        cells = [[guarded(visible(value)) if isinstance(value, str) else value for value in row] for row in rows]
         csv.writer(sys.stdout, lineterminator="\n").writerows(cells)
 
 
 def _shown(value: Any) -> Any:
     return visible(value) if isinstance(value, str) else value
-
-
-def _cell(text: str) -> str:
-    # Control characters as escapes, and ' before a text that a spreadsheet would take for a formula.
-    text = visible(text)
-    return f"'{text}" if text.startswith(_FORMULA) else text
 
 
 def _plain(value: Any, unknown: Callable[[float], bool]) -> Any:

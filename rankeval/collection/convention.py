@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, fields, replace
 from types import MappingProxyType
 from typing import Any
 
-from rankeval._checks import check_count, shown
+from rankeval._checks import check_count, require
 from rankeval._registry import chosen
 from rankeval.errors import InvalidInput
 
@@ -103,8 +103,8 @@ class Convention:
             chosen(f"value of the rule {rule}", getattr(self, rule), choices)
         if self.depth is not None:
             check_count("depth", self.depth)
-        if not isinstance(self.bind, Mapping) or not all(isinstance(bound, Mapping) for bound in self.bind.values()):
-            raise InvalidInput(f"bind is {self.bind!r}; expected parameters of families: {{'nDCG': {{'gain': 'exp'}}}}")
+        fits = isinstance(self.bind, Mapping) and all(isinstance(bound, Mapping) for bound in self.bind.values())
+        require(fits, "bind", self.bind, "parameters of families: {'nDCG': {'gain': 'exp'}}")
         if self.depth is not None and self.ties == "expected":
             problem, remedy = "a cut needs an order of tied rows", "choose ties='docid' or ties='stable' with it"
             raise InvalidInput(problem, argument="depth", remedy=remedy)
@@ -119,8 +119,7 @@ class Convention:
         if name is None:
             name = "rankeval+" if self._changed(PRESETS["rankeval"]) else "rankeval"
             object.__setattr__(self, "name", name)
-        if not isinstance(name, str) or not name.strip():
-            raise InvalidInput(argument="name", found=f"{name!r}", expected="a text that names the convention")
+        require(isinstance(name, str) and name.strip(), "name", name, "a text that names the convention")
         preset = name.strip().lower()
         if preset in PRESETS and name != preset:
             problem = f"the name {name!r} is that of a preset but for capitals or blanks"
@@ -265,8 +264,7 @@ def get_convention(spec: str | Convention) -> Convention:
     """
     if isinstance(spec, Convention):
         return spec
-    if not isinstance(spec, str):
-        raise InvalidInput(argument="convention", found=shown(spec), expected="the name of a preset, or a Convention")
+    require(isinstance(spec, str), "convention", spec, "the name of a preset, or a Convention")
     return PRESETS[chosen("convention", spec, PRESETS)]
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankeval._checks import count, shown
+from rankeval._checks import count, require
 from rankeval.collection.rows import check_rows
 from rankeval.errors import InvalidInput
 from rankeval.io.columns import as_typed, labels, refuse_missing, refuse_unbounded
@@ -53,8 +53,7 @@ class RankingData:
     name: str | None = None
 
     def __post_init__(self) -> None:
-        if not hasattr(self.X, "shape") or not self.X.shape:
-            raise InvalidInput(argument="X", found=shown(self.X), expected="an array, a sparse matrix or a frame")
+        require(hasattr(self.X, "shape") and self.X.shape, "X", self.X, "an array, a sparse matrix or a frame")
         check_rows(X=self.X, y=self.y, qid=self.qid, docid=self.docid)
         n_rows = self.X.shape[0]
         for part in ("y", "qid") if self.docid is None else ("y", "qid", "docid"):

@@ -11,9 +11,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from rankeval._checks import count, shown
+from rankeval._checks import count, require
 from rankeval.collection.rows import Rows
-from rankeval.errors import InvalidInput
 from rankeval.io import frames
 from rankeval.io.columns import Columns, numbers_of, places_of
 from rankeval.io.formats import Source
@@ -59,8 +58,7 @@ class Run(Rows):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not isinstance(self.name, str | None):
-            raise InvalidInput(argument="name", found=shown(self.name), expected="text: the name of the system")
+        require(isinstance(self.name, str | None), "name", self.name, "text: the name of the system")
 
     @classmethod
     def _of(cls, columns: Columns) -> Run:

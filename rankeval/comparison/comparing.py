@@ -16,6 +16,7 @@ from typing import Any, cast
 import numpy as np
 import pandas as pd
 
+from rankeval._checks import refuse
 from rankeval._registry import chosen, unknown
 from rankeval.comparison.concluding import conclude, with_parts
 from rankeval.comparison.design import COLLECTION, Design, refuse_undirected
@@ -347,17 +348,16 @@ def compare_algorithms(
     """
     for name in others:
         raise unknown("option for algorithms", name, OPTIONS)
-    if test not in FOLD_TESTS:
-        raise InvalidInput(
-            f"algorithms are compared by the {DEFAULT_TEST}, not by test={test!r}: scores of folds overlap and are not "
-            "a sample, so that a plain test over them claims a difference in half of the cases without one. Leave "
-            'test out, or ask question="models"'
-        )
-    if len(folds) < 2 or len(sizes) < 2:
-        raise InvalidInput(
-            f"algorithms are at least two estimators on at least 2 folds, found {len(folds)} on {len(sizes)}",
-            remedy='for one hold-out ask question="models"',
-        )
+    plain = (
+        f"algorithms are compared by the {DEFAULT_TEST}, not by test={test!r}: scores of folds overlap and are not a "
+        "sample, so that a plain test over them claims a difference in half of the cases without one. Leave test out, "
+        'or ask question="models"'
+    )
+    few_folds = f"algorithms are at least two estimators on at least 2 folds, found {len(folds)} on {len(sizes)}"
+    refuse(
+        (test not in FOLD_TESTS, plain),
+        (len(folds) < 2 or len(sizes) < 2, few_folds, 'for one hold-out ask question="models"'),
+    )
     if correction not in (known := corrections_of_p_values()):
         raise unknown("correction of tests over folds", correction, known)
     settings = ComparisonSettings(alternative, alpha, rng=0, claim=claim, margin=margin)

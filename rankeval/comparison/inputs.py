@@ -240,11 +240,10 @@ def refuse_other_conventions(evaluations: Mapping[str, Evaluation], *, judgments
 
 def check_number_of_systems(systems: Mapping[str, Any], fewest: int = 2) -> None:
     """Raise `InvalidInput` unless there is a mapping of two systems (or one) or more, none without a name."""
-    if not isinstance(systems, Mapping) or len(systems) < fewest:
-        found = f"{len(systems)}" if isinstance(systems, Mapping) else type(systems).__name__
-        raise InvalidInput(f"systems is a mapping of at least {count(fewest, 'name')} to their scores, found {found}")
-    if any(not str(name).strip() for name in systems):
-        raise InvalidInput("systems has an empty name; results name the systems, so give each a name")
+    found, names = (len(systems), [*systems]) if isinstance(systems, Mapping) else (type(systems).__name__, [])
+    too_few = f"systems is a mapping of at least {count(fewest, 'name')} to their scores, found {found}"
+    empty = "systems has an empty name; results name the systems, so give each a name"
+    refuse((len(names) < fewest, too_few), (not all(str(name).strip() for name in names), empty))
 
 
 def _evaluation_notes(cells: Mapping[str, Scores]) -> list[str]:

@@ -26,6 +26,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from rankeval._checks import require
 from rankeval._checks import shown as as_shown
 from rankeval._registry import chosen
 from rankeval.comparison.derived import held_scores
@@ -92,9 +93,8 @@ def laid_out(
         There is no such layout, spread or system.
     """
     chosen("layout", layout, LAYOUTS)
-    if digits is not None and (isinstance(digits, bool) or digits not in range(MOST_DIGITS + 1)):
-        expected = f"a whole number from 0 to {MOST_DIGITS}"
-        raise InvalidInput(argument="digits", found=as_shown(digits), expected=expected)
+    fits = digits is None or (not isinstance(digits, bool) and digits in range(MOST_DIGITS + 1))
+    require(fits, "digits", digits, f"a whole number from 0 to {MOST_DIGITS}")
     if record.table.empty:
         return _means(record, digits, {"against": against, "spread": spread, "gain": gain})
     if layout == "systems":

@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankeval._checks import check_count, check_number, shown
+from rankeval._checks import check_count, check_number, require
 from rankeval.collection.data import RankingData
-from rankeval.errors import InvalidInput
 from rankeval.significance.declarations import seed_of
 
 
@@ -53,8 +52,7 @@ def load_digits_retrieval(*, n_queries: int = 300, n_candidates: int = 40, rng: 
     most = len(images)
     for argument, number, others in (("n_queries", n_queries, 0), ("n_candidates", n_candidates, 1)):
         check_count(argument, number)
-        if number > most - others:
-            raise InvalidInput(argument=argument, found=shown(number), expected=f"fewer: there are {most} images")
+        require(number <= most - others, argument, number, f"fewer: there are {most} images")
     generator = np.random.default_rng(rng if isinstance(rng, np.random.Generator) else seed_of(rng))
     query = generator.choice(len(images), n_queries, replace=False)
     candidate = np.concatenate([_candidates(digits, one, n_candidates, generator) for one in query])
@@ -161,8 +159,7 @@ def make_ranking(
     check_count("n_docs", high, least=low)
     for argument, value, most in (("noise", noise, float_info.max), ("tie_share", tie_share, 1.0)):
         check_number(argument, value)
-        if not 0 <= value <= most:
-            raise InvalidInput(argument=argument, found=shown(value), expected=f"a number from 0 to {most:g}")
+        require(0 <= value <= most, argument, value, f"a number from 0 to {most:g}")
     generator = np.random.default_rng(rng if isinstance(rng, np.random.Generator) else seed_of(rng))
     sizes = generator.integers(low, high, size=n_queries, endpoint=True)
     qid = np.repeat(np.arange(1, n_queries + 1), sizes)

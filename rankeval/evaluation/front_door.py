@@ -14,6 +14,7 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
+from rankeval._checks import refuse
 from rankeval.collection.convention import Convention, rules_of_call
 from rankeval.errors import InvalidInput, QueryIdError
 from rankeval.evaluation.result import Evaluation
@@ -293,16 +294,14 @@ def _refuse_mixed(truth: Any, ranking: Any, group: Any, named: dict[str, Any]) -
     """Refuse names of columns for anything but a frame, without those that are needed, and beside arrays."""
     one = next(f"{role}={name!r}" for role, name in named.items() if isinstance(name, str))
     held = list(truth) if isinstance(truth, (list, tuple)) else [truth]
-    if (held and all(isinstance(part, (str, os.PathLike)) for part in held)) or hasattr(truth, "get_fragments"):
-        raise InvalidInput(
-            f"{one} is the name of a column, but evaluate reads no Parquet data set",
-            remedy="call rankeval.evaluate_dataset(data, qid=, relevance=, score=)",
-        )
-    if ranking is not None or group is not None:
-        raise InvalidInput(
-            f"{one} is the name of a column of a frame, and a ranking or group= was given too",
-            remedy="give the frame alone, with qid=, relevance= and score=, or arrays as truth and ranking",
-        )
+    is_set = (held and all(isinstance(part, (str, os.PathLike)) for part in held)) or hasattr(truth, "get_fragments")
+    parquet = f"{one} is the name of a column, but evaluate reads no Parquet data set"
+    beside = f"{one} is the name of a column of a frame, and a ranking or group= was given too"
+    alone = "give the frame alone, with qid=, relevance= and score=, or arrays as truth and ranking"
+    refuse(
+        (is_set, parquet, "call rankeval.evaluate_dataset(data, qid=, relevance=, score=)"),
+        (ranking is not None or group is not None, beside, alone),
+    )
     asked = ("qid", "relevance", "score", *(["docid"] if named["docid"] is not None else []))
     refuse_unnamed({role: named[role] for role in asked}, "the frame")
 

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from rankeval._checks import check_number, count, few, shown
+from rankeval._checks import check_number, count, few, require
 from rankeval.contamination.evidence import IDENTIFIABLE_BITS
 from rankeval.contamination.fingerprint import Fingerprint
 from rankeval.contamination.matching import Match
@@ -39,14 +39,12 @@ Severity = Literal["error", "warning", "note"]
 def check_positive(name: str, value: float) -> None:
     """Refuse anything but a number above 0."""
     check_number(name, value)
-    if value <= 0:
-        raise InvalidInput(argument=name, found=shown(value), expected="a number above 0, on the scale of the measure")
+    require(value > 0, name, value, "a number above 0, on the scale of the measure")
 
 
 def check_text(name: str, value: Any, expected: str) -> None:
     """Refuse anything but a text that is not blank."""
-    if not isinstance(value, str) or not value.strip():
-        raise InvalidInput(argument=name, found=shown(value), expected=expected)
+    require(isinstance(value, str) and value.strip(), name, value, expected)
 
 
 @dataclass(frozen=True)

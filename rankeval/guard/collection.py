@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankeval._checks import count, said, shown
+from rankeval._checks import count, require, said
 from rankeval.collection.data import RankingData, take_rows
 from rankeval.collection.qrels import Qrels, as_qrels
 from rankeval.collection.rows import check_rows, index_of
@@ -347,9 +347,9 @@ class RegisteredCollection:
 
 def check_registered(test: Any, *, or_name: bool = False) -> None:
     """Refuse anything but a registered collection, or its name if that will do."""
-    if not isinstance(test, (RegisteredCollection, str) if or_name else RegisteredCollection):
-        expected = "a registered collection or its name" if or_name else "the result of guard.register"
-        raise InvalidInput(argument="test", found=shown(test), expected=expected)
+    expected = "a registered collection or its name" if or_name else "the result of guard.register"
+    kinds = (RegisteredCollection, str) if or_name else (RegisteredCollection,)
+    require(isinstance(test, kinds), "test", test, expected)
 
 
 def load_collection(

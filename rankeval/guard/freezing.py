@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankeval._checks import count, shown
+from rankeval._checks import count, require
 from rankeval.collection.convention import Convention
 from rankeval.collection.run import Run
 from rankeval.contamination.entries import Entries
@@ -75,8 +75,7 @@ def freeze(
     if not isinstance(systems, Mapping) or not systems:
         raise InvalidInput("systems must map names to rankings: at least one, for its mean, or two to compare them")
     check_registered(test)
-    if not isinstance(fresh, (bool, np.bool_)):
-        raise InvalidInput(argument="fresh", found=shown(fresh), expected="True or False")
+    require(isinstance(fresh, (bool, np.bool_)), "fresh", fresh, "True or False")
     primary, *secondary = dict.fromkeys(str(measure(one, convention)) for one in measures)
     fields = options | {"measure": primary, "secondary": tuple(secondary), "convention": convention}
     from rankeval.significance.declarations import CLAIMS, Settings

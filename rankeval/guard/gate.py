@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankeval._checks import count
+from rankeval._checks import count, refuse
 from rankeval.errors import InvalidInput, LedgerError, warn
 from rankeval.guard.checks import check_positive, check_text
 from rankeval.guard.collection import LoadedCollection, Ranking, RegisteredCollection, check_registered, output_digest
@@ -373,16 +373,16 @@ def declare(
 
 def _refuse_other_terms(found: GateRecord, terms: Terms, given: Candidate | None) -> None:
     told = found.terms.differences(terms)
-    if told:
-        raise LedgerError(
-            f"gate {found.name!r} is declared by other terms ({told}), and terms do not change: use those, or declare "
-            "a gate of another name on fresh queries"
-        )
-    if given is not None and not found.knows(given.output):
-        raise LedgerError(
-            f"gate {found.name!r} is declared with another baseline: leave baseline= out here; "
-            "decide(..., baseline=) compares with the system in use"
-        )
+    others = f"gate {found.name!r} is declared by other terms ({told}), and terms do not change"
+    refuse(
+        (told, others, "use those, or declare a gate of another name on fresh queries"),
+        (
+            given is not None and not found.knows(given.output),
+            f"gate {found.name!r} is declared with another baseline: leave baseline= out here",
+            "decide(..., baseline=) compares with the system in use",
+        ),
+        kind=LedgerError,
+    )
 
 
 def _refuse_too_few(test: RegisteredCollection, terms: Terms) -> None:

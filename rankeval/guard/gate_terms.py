@@ -25,9 +25,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankeval._budget import Budget, which_of
-from rankeval._checks import count, shown
+from rankeval._checks import count, require
 from rankeval.collection.convention import Convention
-from rankeval.errors import InvalidInput, LedgerError
+from rankeval.errors import LedgerError
 from rankeval.guard.records import Records
 from rankeval.ledger.entry import Entry
 from rankeval.measures import greatest_loss
@@ -76,8 +76,7 @@ class Terms:
     def __post_init__(self) -> None:
         from rankeval.significance.declarations import check_claim
 
-        if self.claim not in CLAIMS:
-            raise InvalidInput(argument="claim", found=shown(self.claim), expected=" or ".join(map(repr, CLAIMS)))
+        require(self.claim in CLAIMS, "claim", self.claim, " or ".join(map(repr, CLAIMS)))
         _ = self.shared  # raises for a budget that is none
         check_claim(self.claim, self.margin)
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass, fields
 from html import escape
 from typing import TYPE_CHECKING, Any
 
+from rankeval._checks import refuse
 from rankeval.collection.convention import Convention
-from rankeval.errors import InvalidInput
 from rankeval.ledger.graph import mention, short
 
 if TYPE_CHECKING:
@@ -86,11 +86,11 @@ class Plan:
         # Sorted, so that a plan has the same id and the same tables in whatever order its systems were given.
         object.__setattr__(self, "systems", tuple(sorted(map(tuple, self.systems))))
         object.__setattr__(self, "secondary", tuple(self.secondary))
-        if self.baseline is not None and self.baseline not in self.names:
-            raise InvalidInput(f"the baseline {self.baseline!r} is not among the systems: {', '.join(self.names)}")
-        if self.baseline is not None and len(self.systems) == 1:
-            # A first baseline is free, and this one would be looked at for its own sake.
-            raise InvalidInput("the plan has one system, which has no baseline: leave baseline= out")
+        other = f"the baseline {self.baseline!r} is not among the systems: {', '.join(self.names)}"
+        # A first baseline is free, and the only system would be looked at for its own sake.
+        alone = "the plan has one system, which has no baseline: leave baseline= out"
+        if self.baseline is not None:
+            refuse((self.baseline not in self.names, other), (len(self.systems) == 1, alone))
         # A program that formats JSON may write 0.0 as 0: the id must not depend on it.
         object.__setattr__(self, "margin", float(self.margin))
         from rankeval.comparison.design import refuse_undirected

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from rankeval._checks import shown
+from rankeval._checks import require
 from rankeval._registry import chosen
 from rankeval.collection.convention import Convention, get_convention
 from rankeval.contamination.matching import match
@@ -75,8 +75,8 @@ class Guard:
 
     def __init__(self, project: str, ledger: str | os.PathLike[str] | None = None, who: str | None = None) -> None:
         # The ledger's column holds 255 letters.
-        if not isinstance(project, str) or not 1 <= len(project.strip()) <= 255:
-            raise InvalidInput(argument="project", found=f"{project!r}", expected="a name of 1 to 255 letters")
+        fits = isinstance(project, str) and 1 <= len(project.strip()) <= 255
+        require(fits, "project", project, "a name of 1 to 255 letters")
         url = discovery.default_url() if ledger is None else discovery.ledger_url(ledger)
         if url is None:
             raise LedgerError(
@@ -645,8 +645,7 @@ def _heads(head: str | os.PathLike[str] | None) -> list[str]:
     """Return the heads that a text is, or that a file names."""
     if head is None:
         return []
-    if not isinstance(head, (str, os.PathLike)):
-        raise InvalidInput(argument="head", found=shown(head), expected="a head, or a report that names one")
+    require(isinstance(head, (str, os.PathLike)), "head", head, "a head, or a report that names one")
     if not Path(head).is_file():
         return [os.fspath(head)]
     found = heads_in(head)

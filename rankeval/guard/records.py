@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from rankeval._checks import shown
+from rankeval._checks import require
 from rankeval.contamination.register import RegisteredContent, registered_contents
-from rankeval.errors import InvalidInput, LedgerError
+from rankeval.errors import LedgerError
 from rankeval.guard.collection import RegisteredCollection, check_registered
 from rankeval.guard.exposure import Exposure, outputs_shown
 from rankeval.guard.plan import Plan
@@ -177,8 +177,7 @@ class Records:
         LedgerError
             If no plan or more than one begins so.
         """
-        if not isinstance(plan_id, str):
-            raise InvalidInput(argument="plan", found=shown(plan_id), expected="a frozen plan or its id")
+        require(isinstance(plan_id, str), "plan", plan_id, "a frozen plan or its id")
         frozen = self.standings.frozen
         found = [one for one in frozen if one.startswith(plan_id)]
         if len(found) != 1 or not plan_id:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankeval._checks import count, few, shown
+from rankeval._checks import count, few, require
 from rankeval.contamination.fingerprint import Fingerprint
 from rankeval.contamination.hashing import text_hashes
 from rankeval.contamination.matching import Match
@@ -155,9 +155,8 @@ def exempt(journal: Journal, test: RegisteredCollection | str, queries: Iterable
         Number of queries that were exempted now.
     """
     check_text("reason", reason, "why the queries are exempted; it goes on record")
-    if isinstance(queries, str):
-        expected = "a list of query ids, or the result of guard.status"
-        raise InvalidInput(argument="queries", found=shown(queries), expected=expected)
+    expected = "a list of query ids, or the result of guard.status"
+    require(not isinstance(queries, str), "queries", queries, expected)
     given = queries if isinstance(queries, Status) else list(queries)
 
     def record(records: Records) -> int:

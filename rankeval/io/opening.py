@@ -40,7 +40,7 @@ from typing import Any, BinaryIO
 
 import pyarrow as pa
 
-from rankeval._checks import check_count, shown
+from rankeval._checks import check_count, require
 from rankeval._registry import chosen
 from rankeval.errors import FileFormatError, InvalidInput, LimitExceeded, RankevalError
 
@@ -112,9 +112,8 @@ def limits_of(settings: Iterable[str]) -> Limits:
     for setting in settings:
         name, _, value = setting.partition("=")
         limit = chosen("limit", name, known)
-        if not _DIGITS.fullmatch(value):
-            wanted = f"name=value with a whole number; the names are {', '.join(known)}"
-            raise InvalidInput(argument="limit", found=shown(setting), expected=wanted)
+        wanted = f"name=value with a whole number; the names are {', '.join(known)}"
+        require(_DIGITS.fullmatch(value), "limit", setting, wanted)
         given[limit] = int(value)
     return replace(DEFAULT, **given)
 
@@ -290,8 +289,7 @@ def reading(path: str | os.PathLike[str], limits: Limits = DEFAULT) -> Iterator[
         If it exceeds a limit.
     """
     where = as_path(path)
-    if not isinstance(limits, Limits):
-        raise InvalidInput(argument="limits", found=shown(limits), expected="Limits, such as rk.Limits(line=10**7)")
+    require(isinstance(limits, Limits), "limits", limits, "Limits, such as rk.Limits(line=10**7)")
     with _open(where, limits) as source:
         before = _size(where)
         try:
@@ -308,8 +306,7 @@ def reading(path: str | os.PathLike[str], limits: Limits = DEFAULT) -> Iterator[
 
 def as_path(path: Any) -> Path:
     """Return the path of a file or folder, given as text or as a path."""
-    if not isinstance(path, (str, os.PathLike)):
-        raise InvalidInput(argument="path", found=shown(path), expected="the path of a file, as text")
+    require(isinstance(path, (str, os.PathLike)), "path", path, "the path of a file, as text")
     return Path(path)
 
 

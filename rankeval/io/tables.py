@@ -138,16 +138,16 @@ def _open_text(file: pa.NativeFile, path: str, limits: Limits, delimiter: str) -
     # Without a quote there is nothing that Arrow's reader could take wrongly; Python's would take ten times as long.
     is_plain = b'"' not in data and not data.startswith((b"\n", b"\r"))
     first = data[: data.find(b"\n")] if is_plain and b"\n" in data else data
-    _, header = next(_records(first, delimiter, path), (1, []))
+    _, header = next(records(first, delimiter, path), (1, []))
     lines = cache(partial(csv_lines, delimiter, data))
 
     def columns(names: Sequence[str]) -> pa.Table:
         if not is_plain:
-            deque(_records(data, delimiter, path), maxlen=0)
+            deque(records(data, delimiter, path), maxlen=0)
         try:
             return _cells(data, delimiter, len(header), [header.index(name) for name in names]).rename_columns(names)
         except (pa.ArrowException, UnicodeDecodeError) as error:
-            deque(_records(data, delimiter, path), maxlen=0)  # says at which line
+            deque(records(data, delimiter, path), maxlen=0)  # says at which line
             raise FileFormatError(said(error), where=path) from error
 
     return TableSource(
@@ -210,8 +210,8 @@ def swallowed(delimiter: str) -> str:
     return rf"(?s){NUL}|\n.*{delimiter}|{delimiter}.*\n" if delimiter else NUL
 
 
-def _records(data: bytes, delimiter: str, where: str) -> Iterator[tuple[int, list[str]]]:
-    """Yield line and fields of each record, as many as of the first; a field in quotes may hold line breaks."""
+def records(data: bytes, delimiter: str, where: str) -> Iterator[tuple[int, list[str]]]:
+    """Yield line and fields of each record of CSV, as many as of the first; a field in quotes may hold line breaks."""
     data = data.removeprefix(BOM)
     try:
         text = data.decode()
@@ -239,7 +239,7 @@ def _records(data: bytes, delimiter: str, where: str) -> Iterator[tuple[int, lis
 
 def csv_lines(delimiter: str, data: bytes) -> list[int]:
     """Return the line of each row."""
-    return [line for line, _ in _records(data, delimiter, "")][1:]
+    return [line for line, _ in records(data, delimiter, "")][1:]
 
 
 def _is_csv(delimiter: str, start: bytes) -> bool:
@@ -256,10 +256,9 @@ def _write_csv(delimiter: str, table: pa.Table) -> list[pa.Buffer]:
     return [sink.getvalue()]
 
 
-def _read_jsonl(given: OpenFile) -> Columns:
-    check_text(given.file, given.path, given.limits)
-    rows, lines = [], []
-    for line, text in enumerate(BytesIO(given.file.read().removeprefix(BOM)), start=1):
+def json_lines(data: bytes, where: str) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield line and object of each line that is not blank."""
+    for line, text in enumerate(BytesIO(data.removeprefix(BOM)), start=1):
         if not text.strip():
             continue
         try:
@@ -267,18 +266,23 @@ def _read_jsonl(given: OpenFile) -> Columns:
             if isinstance(row, dict) and text.count(b":") > len(row):  # the hook alone would take half as long again
                 json.loads(text, object_pairs_hook=unique_keys)
         except InvalidInput as error:
-            raise FileFormatError(f"{error}", where=f"{given.path}, line {line}") from error
+            raise FileFormatError(f"{error}", where=f"{where}, line {line}") from error
         except (ValueError, RecursionError):  # of the text, its encoding, or thousands of brackets
             row = None
         if not isinstance(row, dict):
-            raise FileFormatError(f"expected one JSON object, found {text[:80]!r}", where=f"{given.path}, line {line}")
-        rows.append(row)
-        lines.append(line)
+            raise FileFormatError(f"expected one JSON object, found {text[:80]!r}", where=f"{where}, line {line}")
+        yield line, row
+
+
+def _read_jsonl(given: OpenFile) -> Columns:
+    check_text(given.file, given.path, given.limits)
+    found = [*json_lines(given.file.read(), given.path)]
+    rows = [row for _, row in found]
     if not rows:
         return Columns([], [], [])
     parts = _parts(list(dict.fromkeys(name for row in rows for name in row)), given.value, given.path)
     cells = {part: [row.get(name) for row in rows] for part, name in parts.items()}
-    return _columns(cells, parts, given, NUL, lambda row: f"line {lines[row]}")
+    return _columns(cells, parts, given, NUL, lambda row: f"line {found[row][0]}")
 
 
 def _is_jsonl(start: bytes) -> bool:

@@ -27,7 +27,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
-from rankeval._checks import count
+from rankeval._checks import count, refuse
 from rankeval.collection.convention import Convention
 from rankeval.collection.rows import check_rows
 from rankeval.errors import InvalidInput
@@ -414,11 +414,11 @@ def join_arrays(
         lengths["docid"] = len(documents)
     beside = {name: number_column(one, name) for name, one in read.items()}
     lengths |= {role_of(name): len(one) for name, one in beside.items()}
-    if len(set(lengths.values())) > 1:
-        found = ", ".join(f"{name} has {number}" for name, number in lengths.items())
-        raise InvalidInput(f"expected one value a row in every array, found unequal lengths: {found}")
-    if not len(relevance):
-        raise InvalidInput("y_true, y_score and qid are empty: give a row for each ranked document")
+    found = ", ".join(f"{name} has {number}" for name, number in lengths.items())
+    refuse(
+        (len({*lengths.values()}) > 1, f"expected one value a row in every array, found unequal lengths: {found}"),
+        (not len(relevance), "y_true, y_score and qid are empty: give a row for each ranked document"),
+    )
     columns.refuse_unbounded(relevance, "y_true")
     columns.refuse_unbounded(scores, "y_score")
     if documents is not None:

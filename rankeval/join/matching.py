@@ -28,7 +28,7 @@ from rankeval.join.flat import Ints, offsets_of, query_blocks, refuse_repeats
 if TYPE_CHECKING:
     from rankeval.io.formats import Source
 
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # 2**64 divided by the golden ratio
+GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # 2**64 divided by the golden ratio
 _SPREAD = np.uint64(0xFF51AFD7ED558CCD)
 _LAST = np.uint64(0xC4CEB9FE1A85EC53)
 _MIX = np.uint64(33)
@@ -89,7 +89,7 @@ def hash_ids(ids: pa.Array) -> Hashes:
 def _hash_even(text: NDArray[np.uint8], size: int, n_ids: int) -> Hashes:
     # Ids of one length stand at even steps, which halves the time (bench_files).
     words = _words(text)
-    found: Any = np.uint64(size * int(_GOLDEN) % 2**64)
+    found: Any = np.uint64(size * int(GOLDEN) % 2**64)
     for place in range(0, size, _WORD):
         word = words[place::size][:n_ids]
         if size < place + _WORD:
@@ -102,7 +102,7 @@ def _hash_block(text: NDArray[np.uint8], begin: Ints, length: Ints) -> Hashes:
     """Return the hashes of a block of ids, which stays in the processor's cache."""
     words = _words(text)
     found = length.astype(np.uint64)
-    found *= _GOLDEN
+    found *= GOLDEN
     most = int(length.max())
     least = int(length.min())
     for place in range(0, most, _WORD):

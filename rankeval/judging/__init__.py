@@ -15,6 +15,7 @@ from rankeval.judging.adjudicating import Consensus, consensus
 from rankeval.judging.agreeing import Agreement, agreement
 from rankeval.judging.machine import Calibration, Plan, calibrate, draw, plan
 from rankeval.judging.pools import Pool, pool
+from rankeval.judging.sheets import read_sheets, write_sheets
 from rankeval.judging.systems import Disagreement, Reusability, disagreement, reusability
 
 __all__ = [
@@ -32,7 +33,9 @@ __all__ = [
     "draw",
     "plan",
     "pool",
+    "read_sheets",
     "reusability",
+    "write_sheets",
 ]
 
 

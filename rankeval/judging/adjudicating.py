@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 import pandas as pd
@@ -17,8 +17,10 @@ from rankeval.judging.labels import Floats, Ints, Labels
 from rankeval.render.tables import Table
 
 Method = Literal["majority", "dawid_skene"]
-METHODS = ("majority", "dawid_skene")
 MOST_ROUNDS = 500
+SMOOTHING = 0.1
+"""Labels that are added to each cell, so that nothing is impossible; a whole one makes few labels mean nothing."""
+
 STEADY = 1e-6
 """The estimate ends if no probability changes by more."""
 
@@ -41,7 +43,8 @@ class Consensus(WithTable):
         and probability, the estimated chance that the grade of dawid_skene is true.
     judges : DataFrame
         A row for each judge, those with most labels first: judge; n_labels; accuracy, the share of the labels that
-        equal the consensus, which they helped to make; estimated_accuracy, by dawid_skene.
+        equal the consensus, which they helped to make; estimated_accuracy, the mean chance by dawid_skene that a label
+        is true.
     method : str
         "majority" or "dawid_skene".
     notes : tuple of str
@@ -61,11 +64,10 @@ class Consensus(WithTable):
         return rows.sort_values("probability", ascending=False, kind="stable", ignore_index=True)
 
     def _laid_out(self) -> Table:
+        of, on = count(len(self.judges), "judge"), count(len(self.items), "document")
+        caption = f"Consensus of {of} on {on}, {self.method}; the judges with most labels, at most {MOST_SHOWN}"
         shown = self.judges.head(MOST_SHOWN).rename(columns=lambda name: name.replace("_", " "))
-        left_out = len(self.judges) - len(shown)
-        more = [f"{count(left_out, 'judge')} with fewer labels left out; .judges has all"] if left_out else []
-        caption = f"Consensus of {count(len(self.judges), 'judge')} on {count(len(self.items), 'document')}"
-        return Table(shown, caption=f"{caption}, {self.method}", notes=(*self.notes, *more))
+        return Table(shown, caption=caption, notes=self.notes)
 
 
 def consensus(judgments: Any, *, method: Method = "majority") -> Consensus:
@@ -100,11 +102,10 @@ def consensus(judgments: Any, *, method: Method = "majority") -> Consensus:
     Notes
     -----
     The estimate is the EM algorithm of Dawid and Skene (1979, doi:10.2307/2346806). It starts with the shares of the
-    labels, adds one label to each cell of a judge's table and to each grade's total, so that nothing is impossible, and
-    takes grades as unordered. It finds judges who answer at random or the wrong way round if most others are good:
-    with 20 % of judges wrong four times out of five, and the others right four times out of five, five labels a
-    document give .94 where the majority gives .81. With judges who are all weak it loses: its guess of who is good is
-    noise.
+    labels, adds a tenth of a label to each cell of a judge's table and to each grade's total, and takes grades as
+    unordered. It finds judges who answer at random or the wrong way round if most others are good: with 20 % of judges
+    wrong four times out of five, and the others right four times out of five, five labels a document give .94 where the
+    majority gives .81. With judges who are all weak it loses, since its guess of who is good is noise.
 
     Examples
     --------
@@ -112,10 +113,10 @@ def consensus(judgments: Any, *, method: Method = "majority") -> Consensus:
     >>> consensus(labels).items["majority"].tolist()
     [1, 0]
     """
-    chosen("method", method, METHODS)
+    chosen("method", method, get_args(Method))
     labels = Labels.of(judgments)
     counts = labels.counts()
-    probability, estimated, ended = _estimated(labels, counts)
+    probability, ended = _estimated(labels, counts)
     most = counts == counts.max(axis=1, keepdims=True)
     # Chances that are equal but for rounding are a tie too: the lowest grade has it on every machine.
     likeliest = probability > probability.max(axis=1, keepdims=True) - STEADY
@@ -124,8 +125,9 @@ def consensus(judgments: Any, *, method: Method = "majority") -> Consensus:
     items = items.assign(**{name: labels.grades[code] for name, code in codes.items()})
     items["probability"] = probability.max(axis=1)
     n = np.bincount(labels.judge)
-    right = np.bincount(labels.judge, weights=labels.grade == codes[method][labels.item])
-    columns = {"judge": labels.judges, "n_labels": n, "accuracy": right / n, "estimated_accuracy": estimated}
+    right = np.bincount(labels.judge, weights=labels.grade == codes[method][labels.item]) / n
+    estimated = np.bincount(labels.judge, weights=probability[labels.item, labels.grade]) / n
+    columns = {"judge": labels.judges, "n_labels": n, "accuracy": right, "estimated_accuracy": estimated}
     judges = pd.DataFrame(columns).sort_values("n_labels", ascending=False, kind="stable", ignore_index=True)
     chance, typical = 1 / len(labels.grades), float(np.median(estimated[labels.judge]))
     is_weak = typical <= chance + WEAK * (1 - chance) < 1
@@ -143,23 +145,22 @@ def consensus(judgments: Any, *, method: Method = "majority") -> Consensus:
         weak: is_weak,
         f"dawid_skene still changes after {MOST_ROUNDS} rounds": not ended,
     }
-    qrels = Qrels(items["qid"].to_numpy(), items["docid"].to_numpy(), items[method].to_numpy())
+    qrels = Qrels.from_frame(items, relevance=method)
     return Consensus(qrels, items, judges, method, tuple(sentence for sentence, holds in said.items() if holds))
 
 
-def _estimated(labels: Labels, counts: Ints) -> tuple[Floats, Floats, bool]:
-    """Return the chances of each item's grades, how often each judge is right, and whether the estimate ended."""
+def _estimated(labels: Labels, counts: Ints) -> tuple[Floats, bool]:
+    """Return the chances of each item's grades, and whether the estimate came to an end."""
     n_judges, n_grades = len(labels.judges), len(labels.grades)
     cells = labels.judge * n_grades + labels.grade
     probability, change, rounds = counts / counts.sum(axis=1, keepdims=True), 1.0, 0
     while change > STEADY and rounds < MOST_ROUNDS:
         found = [np.bincount(cells, weights=part[labels.item], minlength=n_judges * n_grades) for part in probability.T]
-        errors = np.array(found).reshape(n_grades, n_judges, n_grades) + 1.0
-        errors /= errors.sum(axis=2, keepdims=True)
-        shares = (probability.sum(axis=0) + 1) / (len(counts) + n_grades)
-        each = np.log(errors)[:, labels.judge, labels.grade]
-        likely = np.stack([np.bincount(labels.item, weights=part) for part in each], axis=1) + np.log(shares)
+        errors = np.array(found).reshape(n_grades, n_judges, n_grades) + SMOOTHING
+        each = np.log(errors / errors.sum(axis=2, keepdims=True))[:, labels.judge, labels.grade]
+        likely = np.stack([np.bincount(labels.item, weights=part) for part in each], axis=1)
+        likely += np.log(probability.sum(axis=0) + SMOOTHING)
         after = np.exp(likely - likely.max(axis=1, keepdims=True))
         after /= after.sum(axis=1, keepdims=True)
         change, probability, rounds = float(np.abs(after - probability).max()), after, rounds + 1
-    return probability, np.einsum("gjg,g->j", errors, shares), change <= STEADY
+    return probability, change <= STEADY

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 import pandas as pd
@@ -14,7 +14,7 @@ from rankeval._checks import check_share, count
 from rankeval._registry import chosen
 from rankeval.comparison.tables import WithTable
 from rankeval.errors import InvalidInput
-from rankeval.judging.coefficients import OF_JUDGES, WORDS, of_judges, of_labels
+from rankeval.judging.coefficients import OF_JUDGES, WEIGHTED, WORDS, of_judges, of_labels
 from rankeval.judging.labels import Floats, Ints, Labels
 from rankeval.render.tables import Table, number
 
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from rankeval.render.plots import Figure
 
 Level = Literal["nominal", "ordinal", "interval"]
-LEVELS = ("nominal", "ordinal", "interval")
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,15 +89,15 @@ class Agreement(WithTable):
         """
         from rankeval.judging.figures import agreement_figure
 
-        whole, words = self[coefficient], WORDS[coefficient]
-        return agreement_figure(self.confusion, self.per_query[coefficient], whole, words, self.caption)
+        value = self[coefficient]
+        by_topic = self.per_query[coefficient].rename(WORDS[coefficient])
+        return agreement_figure(self.confusion, by_topic, value, self.caption)
 
     def _laid_out(self) -> Table:
-        shown, written = self.table.assign(coefficient=self.table["coefficient"].map(WORDS)), partial(number, digits=3)
-        formats = dict.fromkeys(["value", "ci_low", "ci_high"], written)
+        shown = self.table.assign(coefficient=self.table["coefficient"].map(WORDS)).drop(columns="n_items")
+        formats = dict.fromkeys(["value", "ci_low", "ci_high"], partial(number, digits=3))
         caption = f"{self.caption}; {100 * self.confidence_level:g} % intervals"
-        hidden = ["n_items", *([] if shown["undefined"].any() else ["undefined"])]
-        return Table(shown.drop(columns=hidden), formats, caption=caption, notes=self.notes)
+        return Table(shown, formats, caption=caption, notes=self.notes)
 
 
 def agreement(
@@ -159,7 +158,7 @@ def agreement(
     >>> round(found["observed"], 3), round(found["scott_pi"], 3)
     (0.833, 0.657)
     """
-    chosen("level", level, LEVELS)
+    chosen("level", level, get_args(Level))
     check_share("confidence_level", confidence_level)
     labels = Labels.of(judgments if other is None else {"first": judgments, "second": other})
     every = labels.counts()
@@ -179,7 +178,7 @@ def agreement(
     stack, n = pd.DataFrame(values, columns=list(WORDS)), int(group[-1]) + 1
     ends = _interval(stack.iloc[0].to_numpy(), stack.iloc[1 : n + 1].to_numpy(), confidence_level)
     table = pd.DataFrame({"coefficient": list(WORDS), "value": stack.iloc[0].to_numpy()} | ends)
-    table = table.assign(n_items=len(items), undefined=table["coefficient"].map(undefined).fillna(""))
+    table = table.assign(n_items=len(items), undefined=[undefined.get(name, "") for name in WORDS])
     per_query = (stack.iloc[n + 1 :] if by_topic else stack.iloc[:1]).set_axis(items["qid"].unique())
     per_query.insert(0, "n_items", np.bincount(query))
     return Agreement(
@@ -198,17 +197,16 @@ def _add_judges(values: dict[str, Floats], grades: Ints, group: Ints, places: Fl
     has = (grades >= 0).astype(np.float32)
     n_judges, apart = has.shape[1], int(np.triu(has.T @ has == 0, 1).sum())
     pairs = count(n_judges * (n_judges - 1) // 2, "pair")
-    if apart:
-        values |= dict.fromkeys(OF_JUDGES, np.full_like(values["observed"], np.nan))
-        of_pairs = f"{apart:,} of {pairs} of judges share no document"
-    else:
-        found, alike = of_judges(grades, group, places)
-        values |= found
-        of_pairs = f"{alike:,} of {pairs} of judges use one grade only, the same"
+    nowhere = np.full_like(values["observed"], np.nan)
+    found, alike = (dict.fromkeys(OF_JUDGES, nowhere), 0) if apart else of_judges(grades, group, places)
+    of_pairs = (
+        f"{apart or alike:,} of {pairs} of judges {'share no document' if apart else 'use one and the same grade'}"
+    )
     reasons = {name: of_pairs if name in OF_JUDGES else "all labels are of one grade" for name in WORDS}
     if level == "nominal":
-        for name in ("linear_kappa", "quadratic_kappa"):
-            values[name], reasons[name] = np.full_like(values[name], np.nan), "nominal grades have no order"
+        found |= dict.fromkeys(WEIGHTED, nowhere)
+        reasons |= dict.fromkeys(WEIGHTED, "nominal grades have no order")
+    values |= found
     return {name: reason for name, reason in reasons.items() if np.isnan(values[name][0])}
 
 
@@ -253,25 +251,18 @@ def _disputed(labels: Labels, counts: Ints, items: pd.DataFrame, grades: Ints) -
     alike = (counts * (counts - 1)).sum(axis=1) / (n * (n - 1))
     order = np.lexsort((alike, -found["spread"]))
     order = order[found["spread"].to_numpy()[order] > 0]
-    each = pd.DataFrame(np.where(grades >= 0, labels.grades[grades], np.nan)[order], columns=list(labels.judges))
-    return found.iloc[order].reset_index(drop=True).join(each.convert_dtypes(), rsuffix=" (judge)")
+    names = [f"{judge} (judge)" if judge in found.columns else judge for judge in labels.judges]
+    each = pd.DataFrame(np.where(grades >= 0, labels.grades[grades], np.nan)[order], columns=names)
+    return pd.concat([found.iloc[order].reset_index(drop=True), each.convert_dtypes()], axis=1)
 
 
 def _notes(table: pd.DataFrame, n_labels: Ints, unit: str) -> tuple[str, ...]:
-    """Return the sentences on what is left out, on the weight of documents, and on intervals."""
-    alone, shared = int((n_labels < 2).sum()), n_labels[n_labels > 1]
-    bare = table["coefficient"][table["ci_low"].isna() & table["value"].notna()]
-    weights = (
-        f"documents have {shared.min()} to {shared.max()} labels: each document has the same weight, and in "
-        "Krippendorff's alpha each label"
-    )
-    said = [
-        (alone > 0, f"documents with one label only are left out: {alone:,} of {len(n_labels):,}"),
-        (bool((shared != shared[0]).any()), weights),
-        (
-            unit == "document",
-            "there is one topic only: intervals take its documents as independent and may be too narrow",
-        ),
-        (len(bare) > 0, f"no interval for {', '.join(bare)}: it cannot be told from the {unit}s how far they vary"),
-    ]
-    return tuple(sentence for holds, sentence in said if holds)
+    """Return the sentences on what is left out, and on intervals."""
+    alone = int((n_labels < 2).sum())
+    bare = ", ".join(table["coefficient"][table["ci_low"].isna() & table["value"].notna()])
+    said = {
+        f"documents with one label only are left out: {alone:,} of {len(n_labels):,}": alone,
+        f"there is one topic only: intervals take its {unit}s as independent, and may be too narrow": unit != "topic",
+        f"no interval for {bare}: the {unit}s do not tell how far it varies": bare,
+    }
+    return tuple(sentence for sentence, holds in said.items() if holds)

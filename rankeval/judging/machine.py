@@ -17,11 +17,11 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import compress
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -69,13 +69,13 @@ class Calibration(WithTable):
     table : DataFrame
         A row per measure and pair of systems. Columns: measure, baseline, system; n_human and n_machine, the queries
         that people and the machine judged; mean_human and mean_machine, the mean difference (system minus baseline) by
-        people over theirs and by the machine over all; estimate, ci_low, ci_high, p_value, of the difference;
+        people over theirs and by the machine over all; estimate, p_value, ci_low, ci_high, of the difference;
         p_adjusted, ci_low_adjusted, ci_high_adjusted, corrected for all rows; correlation, of the two judges'
         differences over the judged queries; gain, the variance of the people's mean divided by that of the estimate: 2
-        is as if people had judged twice as many queries, and below 1 the machine does harm. Then ci_low_human,
-        ci_high_human, p_human, ci_low_machine, ci_high_machine, p_machine, by Student's t: of the people alone, and of
-        the machine alone, if it were believed. Then, for `plan`, slope, sd_human, sd_machine, and sd_residual about the
-        regression line. Of one system there is a row per measure: that of ``means``.
+        is as if people had judged twice as many queries, and below 1 the machine does harm; std_error and degrees, of
+        the estimate and of its t. Then ci_low_human, ci_high_human, p_human, sd_human, ci_low_machine, ci_high_machine,
+        p_machine, sd_machine, by Student's t: of the people alone, and of the machine alone, if it were believed. Then
+        slope and sd_residual, of and about the regression line. Of one system there is a row per measure: its mean.
     means : DataFrame
         A row per measure and system: the same columns for its mean; baseline is empty, and no p-value is given. The
         estimate of a difference is not that of the means: it has a regression of its own.
@@ -116,34 +116,7 @@ class Calibration(WithTable):
         return Table(frame, formats | {"p": p_value, "gain": ".2f"}, caption=self.caption, notes=self.notes)
 
 
-class TwoPhase(NamedTuple):
-    """The estimate of each column, and what it is made of; arrays of shape (n_columns,).
-
-    Attributes
-    ----------
-    estimate, error, degrees : ndarray
-        The estimate, its standard error (infinite if people's scores do not vary), and the degrees of freedom.
-    correlation, gain : ndarray
-        As in the table of a `Calibration`.
-    slope, residual : ndarray
-        Of the regression line, and the standard deviation about it.
-    """
-
-    estimate: Floats
-    error: Floats
-    degrees: Floats
-    correlation: Floats
-    gain: Floats
-    slope: Floats
-    residual: Floats
-
-    def ends(self, alpha: float) -> tuple[Floats, Floats]:
-        """Return the ends of the intervals of level 1 - alpha."""
-        reach = stats.t.isf(alpha / 2, self.degrees) * self.error
-        return self.estimate - reach, self.estimate + reach
-
-
-def two_phase(human: Floats, judged: Floats, machine: Floats) -> TwoPhase:
+def two_phase(human: Floats, judged: Floats, machine: Floats) -> pd.DataFrame:
     """Return the two-phase regression estimate of the mean of each column.
 
     ``theta = mean_h + b (mean_m of all - mean_m of the judged)``, b by least squares, and ``se^2 = s^2 (1/n +
@@ -158,6 +131,12 @@ def two_phase(human: Floats, judged: Floats, machine: Floats) -> TwoPhase:
         Scores of the judged queries, by people and by the machine.
     machine : ndarray of shape (N, n_columns)
         The machine's scores of all queries.
+
+    Returns
+    -------
+    DataFrame
+        A row per column: estimate; std_error, infinite if people's scores do not vary; degrees (of freedom);
+        correlation, gain, slope and sd_residual as in the table of a `Calibration`.
     """
     n, mean, alone = len(human), human.mean(axis=0), standard_error(human)
     flat = without_variance(human) | without_variance(judged)
@@ -167,8 +146,10 @@ def two_phase(human: Floats, judged: Floats, machine: Floats) -> TwoPhase:
     residual = np.sqrt(((y - slope * x) ** 2).sum(axis=0) / (n - 2))
     error = np.sqrt(residual**2 * (1 / n + ahead**2 / xx) + slope**2 * machine.var(axis=0, ddof=1) / len(machine))
     error = np.where(flat, np.where(alone > 0, alone, np.inf), error)
-    correlation, gain = np.where(flat, np.nan, slope * np.sqrt(xx / yy)), np.where(flat, 1.0, (alone / error) ** 2)
-    return TwoPhase(mean + slope * ahead, error, n - np.where(flat, 1.0, 2.0), correlation, gain, slope, residual)
+    found = {"estimate": mean + slope * ahead, "std_error": error, "degrees": n - np.where(flat, 1, 2)}
+    found |= {"correlation": np.where(flat, np.nan, slope * np.sqrt(xx / yy))}
+    found |= {"gain": np.where(flat, 1.0, (alone / error) ** 2), "slope": slope, "sd_residual": residual}
+    return pd.DataFrame(found)
 
 
 def calibrate(
@@ -257,40 +238,41 @@ def _read(
 ) -> tuple[SharedScores, SharedScores, Any]:
     """Return the scores by people and by the machine, and the rows of the judged queries in the machine's."""
     by_people = shared_scores(human, measures, unpaired="error", baseline=baseline, fewest=1)
-    systems, n = by_people.systems, len(by_people.queries)
-    refuse((set(systems) != set(map(str, machine)), f"people judged {few(systems)}, the machine {few(list(machine))}"))
-    machine = {name: {str(given): scores for given, scores in machine.items()}[name] for name in systems}
+    refuse((set(human) != set(machine), f"people judged {few(list(human))}, the machine {few(list(machine))}"))
+    machine = {name: machine[name] for name in human}
     by_machine = shared_scores(machine, by_people.measures, unpaired="error", baseline=baseline, fewest=1)
-    refuse((bool(by_people.places or by_machine.places), "judges are calibrated on one collection at a time"))
-    judges = {"people": by_people.given[systems[0]], "the machine": by_machine.given[systems[0]]}
+    n = len(by_people.queries)
+    refuse(
+        (bool(by_people.places or by_machine.places), "judges are calibrated on one collection at a time"),
+        (n < FEWEST, f"people judged {count(n, 'query')}: at least {FEWEST} are needed, so draw and judge more"),
+    )
+    judges = {"people": next(iter(by_people.given.values())), "the machine": next(iter(by_machine.given.values()))}
     refuse_other_conventions({who: one for who, one in judges.items() if isinstance(one, Evaluation)}, judgments=False)
-    if n < FEWEST:
-        found, expected = count(n, "query"), f"{FEWEST} queries or more that people judged"
-        raise InvalidInput(argument="human", found=found, expected=expected, remedy="draw and judge more of them")
     rows = by_machine.queries.get_indexer(by_people.queries)
-    if lacked := by_people.queries[rows < 0].tolist():
-        problem = f"the machine's scores lack {len(lacked)} of the {n} queries that people judged: {few(lacked)}"
-        raise QueryIdError(problem, remedy="let the machine judge all queries, also those that people judge")
+    lacked = by_people.queries[rows < 0].tolist()
+    problem = f"the machine's scores lack {len(lacked)} of the {n} queries that people judged: {few(lacked)}"
+    refuse((bool(lacked), problem), kind=QueryIdError)
     return by_people, by_machine, rows
 
 
 def _estimated(names: pd.DataFrame, given: Sequence[Floats], settings: Settings, correction: str) -> pd.DataFrame:
     """Return the rows of the table, named so."""
-    found, people, machine = two_phase(*given), given[0], given[-1]
-    p = 2 * stats.t.sf(np.abs(found.estimate) / found.error, found.degrees)
-    adjusted = adjust(p := np.maximum(p, np.finfo(np.float64).tiny), correction)
-    table = names.assign(n_human=len(people), n_machine=len(machine), mean_human=people.mean(axis=0))
-    table = table.assign(mean_machine=machine.mean(axis=0), estimate=found.estimate)
-    table["ci_low"], table["ci_high"] = found.ends(settings.alpha)
-    table = table.assign(p_value=p, p_adjusted=adjusted, ci_low_adjusted=np.nan, ci_high_adjusted=np.nan)
-    if level := CORRECTIONS[correction].interval_level:
-        table["ci_low_adjusted"], table["ci_high_adjusted"] = found.ends(level(settings.alpha, len(names)))
-    table = table.assign(correlation=found.correlation, gain=found.gain)
-    for judge, scores in (("human", people), ("machine", machine)):
+    found, judges = two_phase(*given), {"human": given[0], "machine": given[-1]}
+    t = found["estimate"].abs() / found["std_error"]
+    p = np.maximum(2 * stats.t.sf(t, found["degrees"]), np.finfo(np.float64).tiny)
+    adjusted, level = adjust(p, correction), CORRECTIONS[correction].interval_level
+    sizes = {f"n_{judge}": len(scores) for judge, scores in judges.items()}
+    means = {f"mean_{judge}": scores.mean(axis=0) for judge, scores in judges.items()}
+    table = names.assign(**sizes, **means, estimate=found["estimate"], p_value=p, p_adjusted=adjusted)
+    levels = {"": settings.alpha, "_adjusted": level(settings.alpha, len(names)) if level else np.nan}
+    for kind, alpha in levels.items():
+        reach = stats.t.isf(alpha / 2, found["degrees"]) * found["std_error"]
+        table[f"ci_low{kind}"], table[f"ci_high{kind}"] = found["estimate"] - reach, found["estimate"] + reach
+    for judge, scores in judges.items():
         alone = run(TESTS["t"], scores, settings)
         ends = {f"ci_low_{judge}": alone.ci_low, f"ci_high_{judge}": alone.ci_high, f"p_{judge}": alone.p_value}
         table = table.assign(**ends, **{f"sd_{judge}": scores.std(axis=0, ddof=1)})
-    return table.assign(slope=found.slope, sd_residual=found.residual)
+    return table.join(found.drop(columns="estimate"))
 
 
 def row_names(table: pd.DataFrame) -> list[str]:
@@ -427,38 +409,38 @@ def plan(pilot: Calibration, *, width: float, n_machine: int | None = None, leve
     >>> plan(calibrate({"bm25": people}, {"bm25": model}), width=0.1).table[["n_human", "n_without"]].values.tolist()
     [[29, 108]]
     """
-    first = pilot.table.iloc[0]
-    n_all, tail, rows, notes = int(first.n_machine) if n_machine is None else n_machine, (1 - level) / 2, [], []
+    n_pilot, of_pilot = (int(pilot.table[name].iloc[0]) for name in ("n_human", "n_machine"))
+    n_all = of_pilot if n_machine is None else n_machine
     check_number("width", width, least=0)
     check_share("level", level)
     check_count("n_machine", n_all, least=FEWEST)
+    rows, notes, tail = [], [], (1 - level) / 2
     for name, one in zip(row_names(pilot.table), pilot.table.to_dict("records"), strict=True):
         shared = (one["slope"] * one["sd_machine"]) ** 2 / n_all
-        beside = partial(_width, tail=tail, sd=one["sd_residual"], shared=shared, n_all=n_all)
-        without = partial(_width, tail=tail, sd=one["sd_human"])
-        least, reached = _least(beside, width, n_all), beside(n_all)
-        rows.append([least, _least(without, width, 10**7), n_all, reached])
+        least, reached = _needed(width, tail, one["sd_residual"], n_all, shared)
+        rows.append([least, _needed(width, tail, one["sd_human"], 10**7)[0], n_all, reached])
         if least is None:
             floor = 2 * stats.norm.isf(tail) * math.sqrt(shared)
-            problem = (
-                f"{name}: a width of {width:g} cannot be reached with {count(n_all, 'query')}; if people judge all"
-            )
-            why = f", and the machine's share alone is {floor:.3g}" if floor > width else ""
-            notes.append(f"{problem}, it is {reached:.3g}{why}: the machine must judge more (n_machine=)")
-    off = math.sqrt(2 / (first.n_human - 1))
-    notes.append(f"numbers from a pilot of {count(int(first.n_human), 'query')} are off by {off:.0%} or so: take more")
+            why = f", and {floor:.3g} is the machine's share alone" if floor > width else ""
+            left = f"it is {reached:.3g} if people judge all {n_all:,}{why}: the machine must judge more (n_machine=)"
+            notes.append(f"{name}: a width of {width:g} cannot be reached; {left}")
+    off = math.sqrt(2 / (n_pilot - 1))
+    notes.append(f"numbers from a pilot of {count(n_pilot, 'query')} are off by {off:.0%} or so: take more")
     numbers = pd.DataFrame(rows, columns=["n_human", "n_without", "n_machine", "least_width"])
     whole = dict.fromkeys(["n_human", "n_without"], "Int64")
     return Plan(pilot.table[ROW].join(numbers.astype(whole)), width, level, tuple(notes))
 
 
-def _width(n: int, *, tail: float, sd: float, shared: float = 0.0, n_all: int | None = None) -> float:
-    """Return the width of an interval of n judged queries out of so many; of people alone without these."""
-    spread = sd**2 / n * (1 + (1 - n / n_all) / (n - 3) if n_all else 1.0) + shared
-    return float(2 * stats.t.isf(tail, n - (2 if n_all else 1)) * math.sqrt(spread))
+def _needed(width: float, tail: float, sd: float, most: int, shared: float | None = None) -> tuple[int | None, float]:
+    """Return the least number of judged queries for the width, if there is one, and the width of the most.
 
+    ``shared`` is the squared error that the machine's queries leave; without it people judge alone.
+    """
 
-def _least(wide: Callable[[int], float], width: float, most: int) -> int | None:
-    """Return the least number of queries with so narrow an interval: widths fall with the number."""
+    def wide(n: int) -> float:
+        spread = sd**2 / n if shared is None else sd**2 / n * (1 + (1 - n / most) / (n - 3)) + shared
+        return float(2 * stats.t.isf(tail, n - (1 if shared is None else 2)) * math.sqrt(spread))
+
+    # Widths fall with the number.
     found = FEWEST + bisect_left(range(FEWEST, most + 1), -width, key=lambda n: -wide(n))
-    return found if found <= most else None
+    return (found if found <= most else None), wide(most)

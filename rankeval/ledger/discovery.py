@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from rankeval._checks import shown
-from rankeval.errors import ConfigError, InvalidInput, LedgerError, warn
+from rankeval._checks import require
+from rankeval.errors import ConfigError, LedgerError, warn
 
 VARIABLE = "RANKEVAL_LEDGER"
 FOLDER = "rankeval-ledger"
@@ -131,8 +131,7 @@ def ledger_url(spec: str | os.PathLike[str], *, base: Path | None = None) -> str
     LedgerError
         If nothing can be kept there.
     """
-    if not isinstance(spec, (str, os.PathLike)):
-        raise InvalidInput(argument="ledger", found=shown(spec), expected="a path or an SQLAlchemy URL")
+    require(isinstance(spec, (str, os.PathLike)), "ledger", spec, "a path or an SQLAlchemy URL")
     text = os.fspath(spec)
     if "://" in text and path_of(text) is None:
         return text

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
-from rankeval._checks import shown
-from rankeval.errors import InvalidInput, LedgerError, RankevalError
+from rankeval._checks import require
+from rankeval.errors import LedgerError, RankevalError
 from rankeval.ledger import discovery
 from rankeval.ledger.arrays import as_file, from_file, named_files, unaltered
 from rankeval.ledger.discovery import folder_of
@@ -63,8 +63,8 @@ class Ledger:
     """
 
     def __init__(self, url: str, who: str | None = None) -> None:
-        if who is not None and (not isinstance(who, str) or not who.strip() or not who.isprintable()):
-            raise InvalidInput(argument="who", found=shown(who), expected="a name in one line")
+        fits = who is None or (isinstance(who, str) and who.strip() and who.isprintable())
+        require(fits, "who", who, "a name in one line")
         self.url = url
         self._named = who
         self._store = store_at(url)

@@ -17,6 +17,7 @@ NP-complete, so a normalised value may be slightly above 1.
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -130,14 +131,16 @@ def _to_greedy(judged: Judged, rel: float, alpha: float, discount: Floats) -> Fl
     return ratio(_novelty(judged, rel, alpha, discount), _greedy(judged, rel, alpha, discount))
 
 
-@family(
+_over_aspects = partial(family, linear=True, needs="aspects")
+"""`family` for measures over the aspects of a query: linear, since each aspect's value is."""
+
+
+@_over_aspects(
     "alpha_DCG",
     title="alpha-DCG",
     formula="sum to k of novelty gain / log2(1 + rank), over that of a list in which all is relevant to every aspect",
     source="Clarke, Kolla, Cormack, Vechtomova, Ashkan, Büttcher & MacKinnon 2008; ndeval",
     doi="10.1145/1390334.1390446",
-    linear=True,
-    needs="aspects",
     spellings={
         "ndeval": ("alpha-DCG@{cutoff}",),
         "ir_measures": ("alpha_DCG@{cutoff}", "\N{GREEK SMALL LETTER ALPHA}_DCG@{cutoff}"),
@@ -151,15 +154,13 @@ def alpha_dcg(judged: Judged, *, rel: float = 1, alpha: Chance = 0.5, cutoff: in
     return _to_ideal(judged, rel, alpha, _log_discount(cutoff))
 
 
-@family(
+@_over_aspects(
     "alpha_nDCG",
     title="alpha-nDCG",
     formula="alpha-DCG over that of the greedy order of the judged documents",
     source="Clarke, Kolla, Cormack, Vechtomova, Ashkan, Büttcher & MacKinnon 2008; ndeval",
     doi="10.1145/1390334.1390446",
     bounds=(0.0, GREATEST_NORMALISED),
-    linear=True,
-    needs="aspects",
     spellings={
         "ndeval": ("alpha-nDCG@{cutoff}",),
         "ir_measures": ("alpha_nDCG@{cutoff}", "\N{GREEK SMALL LETTER ALPHA}_nDCG@{cutoff}"),
@@ -174,14 +175,12 @@ def alpha_ndcg(judged: Judged, *, rel: float = 1, alpha: Chance = 0.5, cutoff: i
     return _to_greedy(judged, rel, alpha, _log_discount(cutoff))
 
 
-@family(
+@_over_aspects(
     "ERR_IA",
     title="intent-aware expected reciprocal rank",
     formula="sum to k of novelty gain / rank, over that of a list in which all is relevant to every aspect",
     source="Chapelle, Ji, Liao, Velipasaoglu, Lai & Wu 2011; ndeval",
     doi="10.1007/s10791-011-9167-7",
-    linear=True,
-    needs="aspects",
     spellings={"ndeval": ("ERR-IA@{cutoff}",), "ir_measures": ("ERR_IA@{cutoff}",)},
 )
 def err_ia(judged: Judged, *, rel: float = 1, alpha: Chance = 0.5, cutoff: int) -> Floats:
@@ -192,15 +191,13 @@ def err_ia(judged: Judged, *, rel: float = 1, alpha: Chance = 0.5, cutoff: int) 
     return _to_ideal(judged, rel, alpha, _rank_discount(cutoff))
 
 
-@family(
+@_over_aspects(
     "nERR_IA",
     title="normalised intent-aware expected reciprocal rank",
     formula="ERR-IA over that of the greedy order of the judged documents",
     source="Chapelle, Ji, Liao, Velipasaoglu, Lai & Wu 2011; ndeval",
     doi="10.1007/s10791-011-9167-7",
     bounds=(0.0, GREATEST_NORMALISED),
-    linear=True,
-    needs="aspects",
     spellings={"ndeval": ("nERR-IA@{cutoff}",), "ir_measures": ("nERR_IA@{cutoff}",)},
 )
 def nerr_ia(judged: Judged, *, rel: float = 1, alpha: Chance = 0.5, cutoff: int) -> Floats:
@@ -219,14 +216,12 @@ def _patience(judged: Judged, beta: float) -> Floats:
     return discount
 
 
-@family(
+@_over_aspects(
     "NRBP",
     title="novelty- and rank-biased precision",
     formula="(1 - (1 - alpha) beta) / aspects * sum over ranks of beta^(rank - 1) novelty gain",
     source="Clarke, Kolla & Vechtomova 2009; ndeval",
     doi="10.1007/978-3-642-04417-5_17",
-    linear=True,
-    needs="aspects",
     spellings={"ir_measures": ("NRBP",)},
 )
 def nrbp(judged: Judged, *, rel: float = 1, alpha: Chance = 0.5, beta: Share = 0.5) -> Floats:
@@ -239,15 +234,13 @@ def nrbp(judged: Judged, *, rel: float = 1, alpha: Chance = 0.5, beta: Share = 0
     return ratio((1 - (1 - alpha) * beta) * value, number)
 
 
-@family(
+@_over_aspects(
     "nNRBP",
     title="normalised novelty- and rank-biased precision",
     formula="NRBP over that of the greedy order of the judged documents",
     source="Clarke, Kolla & Vechtomova 2009; ndeval",
     doi="10.1007/978-3-642-04417-5_17",
     bounds=(0.0, GREATEST_NORMALISED),
-    linear=True,
-    needs="aspects",
     spellings={"ir_measures": ("nNRBP",)},
 )
 def nnrbp(judged: Judged, *, rel: float = 1, alpha: Chance = 0.5, beta: Share = 0.5) -> Floats:
@@ -259,14 +252,12 @@ def nnrbp(judged: Judged, *, rel: float = 1, alpha: Chance = 0.5, beta: Share = 
     return _to_greedy(judged, rel, alpha, _patience(judged, beta))
 
 
-@family(
+@_over_aspects(
     "P_IA",
     title="intent-aware precision",
     formula="mean over aspects of P(k)",
     source="Agrawal, Gollapudi, Halverson & Ieong 2009; ndeval",
     doi="10.1145/1498759.1498766",
-    linear=True,
-    needs="aspects",
     spellings={"ndeval": ("P-IA@{cutoff}",), "ir_measures": ("P_IA@{cutoff}",)},
 )
 def p_ia(judged: Judged, *, rel: float = 1, cutoff: int) -> Floats:
@@ -277,14 +268,12 @@ def p_ia(judged: Judged, *, rel: float = 1, cutoff: int) -> Floats:
     return intent_aware(judged, "P", rel=rel, cutoff=cutoff)
 
 
-@family(
+@_over_aspects(
     "AP_IA",
     title="intent-aware average precision",
     formula="mean over aspects of AP",
     source="Agrawal, Gollapudi, Halverson & Ieong 2009; ndeval",
     doi="10.1145/1498759.1498766",
-    linear=True,
-    needs="aspects",
     spellings={"ndeval": ("MAP-IA",), "ir_measures": ("AP_IA", "MAP_IA")},
 )
 def ap_ia(judged: Judged, *, rel: float = 1) -> Floats:
@@ -295,14 +284,12 @@ def ap_ia(judged: Judged, *, rel: float = 1) -> Floats:
     return intent_aware(judged, "AP", rel=rel)
 
 
-@family(
+@_over_aspects(
     "StRecall",
     title="subtopic recall",
     formula="aspects with a relevant row within the cut-off / aspects with a relevant document",
     source="Zhai, Cohen & Lafferty 2003; ndeval",
     doi="10.1145/860435.860440",
-    linear=True,
-    needs="aspects",
     spellings={"ndeval": ("strec@{cutoff}",), "ir_measures": ("StRecall@{cutoff}",)},
 )
 def subtopic_recall(judged: Judged, *, rel: float = 1, cutoff: int | None = None) -> Floats:

@@ -40,6 +40,7 @@ from contextlib import suppress
 from functools import lru_cache
 from typing import Any, NamedTuple, NoReturn
 
+from rankeval._checks import refuse
 from rankeval._registry import unknown
 from rankeval.collection.convention import Convention, get_convention
 from rankeval.errors import AmbiguousName, InvalidInput, RankevalError
@@ -251,10 +252,10 @@ def _ours(name: str, written: Written | None) -> Measure:
         _refuse(name, written)
     if not written.at:
         return found.with_parameters(**written.given)
-    if "cutoff" not in found.defaults:
-        raise InvalidInput(f"{name!r}: {found.name} has no cut-off", remedy=f"write {found.name!r}")
-    if "cutoff" in written.given:
-        raise InvalidInput(f"{name!r}: the cut-off is given twice", remedy=f"write '@{written.at}' only")
+    refuse(
+        ("cutoff" not in found.defaults, f"{name!r}: {found.name} has no cut-off", f"write {found.name!r}"),
+        ("cutoff" in written.given, f"{name!r}: the cut-off is given twice", f"write '@{written.at}' only"),
+    )
     return found.with_parameters(**written.given, cutoff=int(written.at))
 
 

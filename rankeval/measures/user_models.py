@@ -41,7 +41,7 @@ subtracted from the integrand, and its integral mean(A) / b is added to the resu
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import NamedTuple
 
 import numpy as np
@@ -330,9 +330,6 @@ _T = np.concatenate(([0.0], np.exp(np.arange(-21.0, 3.8, _STEP))))
 _MOST = 2**17
 """States times places of a group, beyond which orders are drawn."""
 
-_EXACT_NERR = "some hundred tied rows of one grade above 0, and 30 of four"
-"""The groups with an exact mean, in words for users."""
-
 
 class _Sums(NamedTuple):
     """Means of exp(-t B) and of A exp(-t B), each of shape (n, n_nodes)."""
@@ -462,14 +459,19 @@ def _nerr(
     return write_over_orders(value, too_many, as_listed_to, judged, {"depth": depth})
 
 
-@family(
-    "NERR8",
-    title="nearly expected reciprocal rank, equation 8",
-    formula="C(i) = 1 - g(i), to rank k",
+_nearly_expected = partial(
+    family,
     source="Azzopardi, Mackenzie & Moffat 2021",
     doi="10.1145/3471158.3472239",
     expected="kernel",
-    exact_to=_EXACT_NERR,
+    exact_to="some hundred tied rows of one grade above 0, and 30 of four",
+)
+
+
+@_nearly_expected(
+    "NERR8",
+    title="nearly expected reciprocal rank, equation 8",
+    formula="C(i) = 1 - g(i), to rank k",
     spellings={"ir_measures": ("NERR8@{cutoff}",)},
 )
 def nerr8(judged: Judged, *, max_rel: float, min_rel: float = 0, cutoff: int) -> Floats:
@@ -480,14 +482,10 @@ def nerr8(judged: Judged, *, max_rel: float, min_rel: float = 0, cutoff: int) ->
     return _nerr(judged, "NERR8", np.ones_like, min_rel, max_rel, cutoff)
 
 
-@family(
+@_nearly_expected(
     "NERR9",
     title="nearly expected reciprocal rank, equation 9",
     formula="C(i) = i / (i + 1) * (1 - g(i)), to rank k",
-    source="Azzopardi, Mackenzie & Moffat 2021",
-    doi="10.1145/3471158.3472239",
-    expected="kernel",
-    exact_to=_EXACT_NERR,
     spellings={"ir_measures": ("NERR9@{cutoff}",)},
 )
 def nerr9(judged: Judged, *, max_rel: float, min_rel: float = 0, cutoff: int) -> Floats:
@@ -498,14 +496,10 @@ def nerr9(judged: Judged, *, max_rel: float, min_rel: float = 0, cutoff: int) ->
     return _nerr(judged, "NERR9", lambda rank: rank / (rank + 1), min_rel, max_rel, cutoff)
 
 
-@family(
+@_nearly_expected(
     "NERR10",
     title="nearly expected reciprocal rank, equation 10",
     formula="C(i) = p (1 - g(i))",
-    source="Azzopardi, Mackenzie & Moffat 2021",
-    doi="10.1145/3471158.3472239",
-    expected="kernel",
-    exact_to=_EXACT_NERR,
     spellings={"ir_measures": ("NERR10",)},
 )
 def nerr10(judged: Judged, *, max_rel: float, min_rel: float = 0, p: Chance = 0.9, depth: Depth = DEPTH) -> Floats:
@@ -516,14 +510,10 @@ def nerr10(judged: Judged, *, max_rel: float, min_rel: float = 0, p: Chance = 0.
     return _nerr(judged, "NERR10", lambda rank: np.full_like(rank, p), min_rel, max_rel, depth)
 
 
-@family(
+@_nearly_expected(
     "NERR11",
     title="nearly expected reciprocal rank, equation 11",
     formula="C(i) = ((i + 2T - 1) / (i + 2T))^2 (1 - g(i))",
-    source="Azzopardi, Mackenzie & Moffat 2021",
-    doi="10.1145/3471158.3472239",
-    expected="kernel",
-    exact_to=_EXACT_NERR,
     spellings={"ir_measures": ("NERR11",)},
 )
 def nerr11(judged: Judged, *, max_rel: float, min_rel: float = 0, T: Positive = 1, depth: Depth = DEPTH) -> Floats:

@@ -11,12 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.parallel import Parallel, delayed
 
-from rankeval._checks import refuse, shown, whole_number
+from rankeval._checks import refuse, require, whole_number
 from rankeval.collection.convention import Convention
 from rankeval.collection.data import RankingData
 from rankeval.contamination.fingerprint import fingerprint
 from rankeval.contamination.refusal import ContaminationCheck
-from rankeval.errors import InvalidInput
 from rankeval.evaluation import Evaluation, Given, query_weights, score
 from rankeval.evaluation.front_door import columns_by_name
 from rankeval.evaluation.result import aggregates
@@ -253,8 +252,8 @@ def run_folds(
 
 
 def _parallel(n_jobs: int | None) -> Parallel:
-    if n_jobs is not None and whole_number(n_jobs) is None:  # joblib waits for ever for an array of one number
-        raise InvalidInput(argument="n_jobs", found=shown(n_jobs), expected="a whole number, or -1 for all cores")
+    fits = n_jobs is None or whole_number(n_jobs) is not None  # joblib waits for ever for an array of one number
+    require(fits, "n_jobs", n_jobs, "a whole number, or -1 for all cores")
     # scikit-learn's Parallel sends its configuration along, such as the output of transformers.
     try:
         return Parallel(n_jobs=n_jobs, return_as="generator")

@@ -6,8 +6,7 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from typing import Any, Self
 
-from rankeval._checks import shown
-from rankeval.errors import InvalidInput
+from rankeval._checks import require
 
 Progress = Callable[[int, int], None]
 """Is called with how much is done, and how much there is."""
@@ -32,8 +31,8 @@ class Bar:
     """
 
     def __init__(self, progress: Progress | bool | None, total: int, title: str) -> None:
-        if not (progress is None or isinstance(progress, bool) or callable(progress)):
-            raise InvalidInput(f"progress is {shown(progress)}; expected a function of two numbers, or True for a bar")
+        fits = progress is None or isinstance(progress, bool) or callable(progress)
+        require(fits, "progress", progress, "a function of two numbers, or True for a bar")
         self.total: int = total
         self.n_done: int = 0
         self._call = progress if callable(progress) else None

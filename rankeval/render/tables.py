@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 # C0 and C1 controls (an escape sequence begins with one), separators of lines and paragraphs, marks of the writing
 # direction (they can make one name look like another), and halves of characters, which no encoding can print.
 _STEERING = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
+_RUN = ("=", "+", "-", "@", "\t", "\r", "'")
+"""Spreadsheets take a text that begins so for a formula (OWASP, CSV injection); the last one marks our guard."""
 MINUS = re.compile(r"(?<![\w.-])-(?=[\d\N{INFINITY}])")
 # Our own, because pandas leaves "<", ">" and "|" as they are: TeX's default font has other characters in their places.
 LATEX_ESCAPES = str.maketrans(
@@ -91,6 +93,19 @@ def visible(text: str, *, keep: str = "") -> str:
     a\x1b]0;b
     """
     return _STEERING.sub(lambda found: found[0] if found[0] in keep else ascii(found[0])[1:-1], text)
+
+
+def guarded(text: str) -> str:
+    """Return a text for a cell of CSV, with ' before one that a spreadsheet would run as a formula.
+
+    Of a text that begins with ' it is doubled, so that no two texts give the same cell.
+    """
+    return f"'{text}" if text.startswith(_RUN) else text
+
+
+def unguarded(cell: str) -> str:
+    """Return the text of a cell that is `guarded`, also if a spreadsheet has taken the guard away."""
+    return cell[1:] if cell.startswith("'") and cell[1:].startswith(_RUN) else cell
 
 
 def with_minus(text: str) -> str:

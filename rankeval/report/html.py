@@ -67,10 +67,7 @@ def report_for_experiment(facts: ExperimentFacts) -> str:
         table_of_queries=_queries_of(facts, best),
         moved=facts.moved and _texts(Table(facts.moved.table)),
         slices=[(name, _texts(Table(frame))) for name, frame in facts.slices.items()],
-        searches=[
-            (each.name, _texts(Table(each.search, dict.fromkeys(map(str, each.search), _short))))
-            for each in facts.candidates
-        ],
+        searches=[(each.name, _texts(Table(each.search.map(_short)))) for each in facts.candidates],
         card=TextTable(["Rule", "Value", "Affected"], summaries.card_rows(facts.candidates[0].test), n_text=2),
         coverage=[(each.name, summaries.coverage_sentences(each.test)) for each in facts.candidates],
         trained=count(facts.n_trained, "ranker"),
@@ -220,13 +217,11 @@ def _queries_of(facts: ExperimentFacts, best: str) -> QueryTable:
 
     A single ranker loses against nobody: its lowest queries are first.
     """
-    import pandas as pd
-
     if facts.baseline is None:
         return _scores_of_queries(facts.candidates[0].test)
-    scores = pd.DataFrame({each.name: each.test.per_query[facts.primary] for each in facts.candidates})
-    difference = (scores[best] - scores[facts.baseline]).to_numpy()
-    columns = [Column(f"{best} against {facts.baseline}", "difference", difference)]
-    columns += [Column(str(name), "score", scores[name].to_numpy()) for name in scores]
+    scores = {each.name: each.test.per_query[facts.primary] for each in facts.candidates}
+    difference = scores[best] - scores[facts.baseline]
+    columns = [Column(f"{best} against {facts.baseline}", "difference", difference.to_numpy())]
+    columns += [Column(name, "score", values.to_numpy()) for name, values in scores.items()]
     order = f"by {facts.primary}, the largest losses of {best} first"
-    return query_table(scores.index, columns, by=0, falls=not greater_is_better(facts.primary), order=order)
+    return query_table(difference.index, columns, by=0, falls=not greater_is_better(facts.primary), order=order)

@@ -116,14 +116,9 @@ class GuardFacts:
 
     def tags(self) -> dict[str, str]:
         """Return the tags of a tracked run: the standing, and the facts on the guard."""
-        return {
-            "rankeval.standing": self.word,
-            "rankeval.guard.ledger": self.ledger or self.reason,
-            "rankeval.guard.head": self.head,
-            "rankeval.guard.plan": self.plan,
-            "rankeval.guard.looks": str(self.looks),
-            "rankeval.guard.elsewhere": str(self.elsewhere),
-        }
+        named = {name: str(getattr(self, name)) for name in ("head", "plan", "looks", "elsewhere")}
+        said = {"ledger": self.ledger or self.reason, **named}
+        return {"rankeval.standing": self.word} | {f"rankeval.guard.{name}": value for name, value in said.items()}
 
 
 RULE_WORDS: dict[str, str] = {

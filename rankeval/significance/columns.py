@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
+from rankeval._checks import refuse
 from rankeval._registry import chosen
 from rankeval.errors import InvalidInput, QueryIdError
 from rankeval.significance.declarations import Floats
@@ -74,16 +75,13 @@ def as_columns(d: ArrayLike) -> Floats:
     """
     refuse_fold_scores(d)
     columns = np.asarray(d, dtype=np.float64)
-    if columns.ndim not in (1, 2) or len(columns) < 2:
-        raise InvalidInput(
-            "a paired test needs differences of at least 2 queries, (n_queries,) or (n_queries, n_pairs); found "
-            f"shape {columns.shape}"
-        )
-    if broken := int(np.count_nonzero(~np.isfinite(columns))):
-        raise InvalidInput(
-            f"differences must be finite, found {broken} that are NaN or infinite; decide which value such a query "
-            "counts with"
-        )
+    few = "a paired test needs differences of at least 2 queries, (n_queries,) or (n_queries, n_pairs)"
+    broken = int(np.count_nonzero(~np.isfinite(columns)))
+    endless = f"differences must be finite, found {broken} that are NaN or infinite"
+    refuse(
+        (columns.ndim not in (1, 2) or len(columns) < 2, f"{few}; found shape {columns.shape}"),
+        (broken, endless, "decide which value such a query counts with"),
+    )
     return columns.reshape(len(columns), -1)
 
 

@@ -40,7 +40,7 @@ from typing import Any, Literal, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankeval._checks import check_alpha, check_count, check_number, shown
+from rankeval._checks import check_alpha, check_count, check_number, require
 from rankeval._registry import chosen
 from rankeval.errors import InvalidInput
 
@@ -226,10 +226,7 @@ class Settings:
         check_alpha(self.alpha)
         object.__setattr__(self, "alpha", float(self.alpha))  # SciPy takes no Fraction
         check_count("n_resamples", self.n_resamples)
-        if self.n_resamples > _MOST_RESAMPLES:
-            raise InvalidInput(
-                argument="n_resamples", found=shown(self.n_resamples), expected=f"{_MOST_RESAMPLES:,} at most"
-            )
+        require(self.n_resamples <= _MOST_RESAMPLES, "n_resamples", self.n_resamples, f"{_MOST_RESAMPLES:,} at most")
 
     @property
     def confidence_level(self) -> float:
@@ -533,7 +530,6 @@ def seed_of(rng: Any) -> int:
     """
     if isinstance(rng, (int, np.integer)) and not isinstance(rng, bool) and rng >= 0:
         return int(rng)
-    if rng is not None and not isinstance(rng, np.random.Generator):
-        expected = "a seed (a whole number, 0 or greater), a Generator or None"
-        raise InvalidInput(argument="rng", found=shown(rng), expected=expected)
+    expected = "a seed (a whole number, 0 or greater), a Generator or None"
+    require(rng is None or isinstance(rng, np.random.Generator), "rng", rng, expected)
     return int(np.random.default_rng(rng).integers(2**31))

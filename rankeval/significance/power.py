@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import optimize, special, stats
 
-from rankeval._checks import check_count, check_number, shown
+from rankeval._checks import check_count, check_number, require
 from rankeval.errors import InvalidInput
 from rankeval.io.columns import labels
 from rankeval.significance.declarations import CLAIMS, Floats, Unseen, check_alternative, check_claim
@@ -326,8 +326,8 @@ def _check(
 ) -> None:
     check_count("unseen", unseen, least=0)
     losses = np.asarray(greatest_loss)
-    if losses.dtype.kind not in "iuf" or not ((losses > 0) & (losses < math.inf)).all():
-        raise InvalidInput(argument="greatest_loss", found=shown(greatest_loss), expected="a finite loss above 0")
+    fits = losses.dtype.kind in "iuf" and ((losses > 0) & (losses < math.inf)).all()
+    require(fits, "greatest_loss", greatest_loss, "a finite loss above 0")
     check_alternative(alternative)
     check_claim(claim, margin, alternative)
     check_number("alpha", alpha)

@@ -24,7 +24,7 @@ from typing import Any
 
 import pyarrow.fs as pafs
 
-from rankeval._checks import few, shown
+from rankeval._checks import few, require
 from rankeval.errors import InvalidInput
 from rankeval.evaluation.result import Evaluation
 from rankeval.io.opening import write_atomically
@@ -184,8 +184,7 @@ def opened(scores: Any | None, card: Mapping[str, Any], data: Any = None) -> Ite
 
 def _path_of(scores: Any) -> Path:
     text = os.fspath(scores) if isinstance(scores, (str, os.PathLike)) else scores
-    if not isinstance(text, str) or not text or "\0" in text:
-        raise InvalidInput(argument="folder", found=shown(scores), expected="the path of a folder")
+    require(isinstance(text, str) and text and "\0" not in text, "folder", scores, "the path of a folder")
     try:
         return _local(text)
     except (ValueError, RuntimeError) as error:  # the latter of the home of an unknown user
@@ -222,12 +221,9 @@ def _roots(data: Any) -> set[Path]:
     if not hasattr(data, "get_fragments"):
         return set()
     # A pyarrow data set does not say whether it was opened as a folder, so that of each file counts as one.
-    folders = {Path(one.path).parent for one in data.get_fragments() if one.filesystem.type_name == "local"}
-    return {_above_partitions(one.resolve()) for one in folders}
-
-
-def _above_partitions(folder: Path) -> Path:
-    return next(one for one in (folder, *folder.parents) if "=" not in one.name)
+    local = {Path(one.path).parent for one in data.get_fragments() if one.filesystem.type_name == "local"}
+    folders = [(one, *one.parents) for one in (path.resolve() for path in local)]
+    return {next(one for one in upwards if "=" not in one.name) for upwards in folders}  # above the partitions
 
 
 def _refuse_other(folder: Folder) -> None:

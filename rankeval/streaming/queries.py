@@ -51,7 +51,7 @@ from rankeval.errors import InvalidInput
 from rankeval.io.columns import comparable, numbers_of
 from rankeval.io.opening import draft_of, replacing
 from rankeval.join.flat import Floats, Ints
-from rankeval.join.matching import Hashes, hash_ids, mixed
+from rankeval.join.matching import GOLDEN, Hashes, hash_ids, mixed
 from rankeval.streaming.rows import BATCH, Batch, Place, Share, batches, located, refuse_bad_values
 from rankeval.streaming.source import Columns, File, Source, is_text
 
@@ -205,10 +205,6 @@ class _Ids:
         # NumPy compares unsigned numbers and Python's own as floats, which makes neighbours beyond 2**53 one.
         return int(np.searchsorted(self.numbers, np.asarray(query, dtype=self.numbers.dtype), side="right"))
 
-    def start_of(self, row: int) -> int:
-        """Return the first row with the query of a row."""
-        return int(np.searchsorted(self.numbers, self.numbers[row]))
-
 
 def whole_queries(part: Part, columns: Columns, most: int) -> Iterator[Block]:
     """Yield blocks of whole queries of a part that is sorted by query.
@@ -242,7 +238,7 @@ def whole_queries(part: Part, columns: Columns, most: int) -> Iterator[Block]:
         begin = 0 if part.above is None else ids.behind(part.above)
         end = batch.rows.num_rows if part.upto is None else ids.behind(part.upto)
         if begin < end:
-            cut = max(ids.start_of(end - 1), begin)
+            cut = max(int(np.searchsorted(ids.numbers, ids.numbers[end - 1])), begin)  # where the last query begins
             goes_on = cut == begin and bool(held) and ids[begin] == last
             if not goes_on and n_held + cut - begin >= _LEAST:
                 yield _block([*held, _part_of(batch, begin, cut)])
@@ -303,7 +299,6 @@ _PEEK = 1 << 10
 _COPIES = 5
 """Times that a run is in memory while it is written (bench_streaming)."""
 _HALF = np.uint64(32)
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # 2**64 divided by the golden ratio
 
 _BITS = 16
 _BINS = 1 << _BITS
@@ -420,7 +415,7 @@ def _keys(ids: pa.Array, number: int, bits: int, kind: type[np.uint32 | np.uint6
     for start in range(0, len(found), _BLOCK):
         hashes = found[start : start + _BLOCK].astype(np.uint64)
         if is_whole:
-            hashes *= _GOLDEN  # of numbers a product is hash enough
+            hashes *= GOLDEN  # of numbers a product is hash enough
         hashes >>= _HALF
         hashes *= np.uint64(number)
         hashes >>= _HALF

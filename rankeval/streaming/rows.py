@@ -25,7 +25,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from rankeval._checks import said, shown, whole_number
+from rankeval._checks import require, said, shown, whole_number
 from rankeval.errors import FileFormatError, InvalidInput
 from rankeval.io import columns as io_columns
 from rankeval.io.columns import comparable, numbers_of
@@ -215,9 +215,8 @@ def share_of(memory: int | str | None, n_jobs: int, n_columns: int = 0) -> Share
     programs = (n_jobs + (n_jobs > 1)) * _PROGRAM  # the caller's own process waits for the others
     least = programs + n_jobs * 2 * BATCH * _ROW
     given = max(n_jobs * 512_000_000, least) if memory is None else bytes_of(memory)
-    if given < least:
-        needed = f"{-(-least // 1_000_000)}MB for n_jobs={n_jobs}" + (", or fewer processes" if n_jobs > 1 else "")
-        raise InvalidInput(argument="memory", found=shown(memory), expected=needed)
+    needed = f"{-(-least // 1_000_000)}MB for n_jobs={n_jobs}" + (", or fewer processes" if n_jobs > 1 else "")
+    require(given >= least, "memory", memory, needed)
     return Share((given - programs) // n_jobs * _ROW // (_ROW + n_columns * _COLUMN))
 
 

@@ -21,7 +21,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from rankeval._checks import shown, whole_number
+from rankeval._checks import require, whole_number
 from rankeval._memory import keep_freed_memory
 from rankeval.collection.convention import Convention, rules_of_call
 from rankeval.contamination.streamed import Evidence, StreamedCheck
@@ -107,8 +107,7 @@ def number_of_workers(n_jobs: int) -> int:
         If it is none.
     """
     number = whole_number(n_jobs)
-    if not number:
-        raise InvalidInput(f"n_jobs is {shown(n_jobs)}; expected a number of processes, or -1 for all cores")
+    require(number, "n_jobs", n_jobs, "a number of processes, or -1 for all cores")
     if number == 1:
         return 1
     import joblib

@@ -36,7 +36,7 @@ import pyarrow as pa
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
-from rankeval._checks import count, few, said, shown
+from rankeval._checks import count, few, refuse, said, shown
 from rankeval.errors import FileFormatError, InvalidInput, QueryIdError
 from rankeval.io.columns import comparable, without_view
 
@@ -93,15 +93,13 @@ def fragments_of(data: Any) -> list[tuple[ds.Fragment, pa.Schema]]:
     with _said_if_unreadable(data):
         hidden = _hidden_names(data)
     rows = [one for one in hidden if _looks_like_rows(one)]
-    if rows:
-        raise InvalidInput(
-            f"{count(len(rows), 'file')} of {_said(data)} would be passed over: {few(rows)}; a name that begins with _ "
-            "or . is hidden to readers of Parquet",
-            remedy="rename or remove it, or give the files to be read as a list",
-        )
-    if not found:
-        beside = f" (passed over: {', '.join(hidden[:5])})" if hidden else ""
-        raise InvalidInput(f"there is no Parquet file in {_said(data)}{beside}")
+    passed = f"{count(len(rows), 'file')} of {_said(data)} would be passed over: {few(rows)}"
+    why = "a name that begins with _ or . is hidden to readers of Parquet"
+    beside = f" (passed over: {', '.join(hidden[:5])})" if hidden else ""
+    refuse(
+        (rows, f"{passed}; {why}", "rename or remove it, or give the files to be read as a list"),
+        (not found, f"there is no Parquet file in {_said(data)}{beside}"),
+    )
     return found
 
 
@@ -448,7 +446,7 @@ class Source:
         """
         fragments = fragments_of(data)
         for role, name in names.items():
-            _refuse_no_column(fragments[0][1], role, name)
+            _refuse_no_column(fragments[0][1], role, name, "the data set")
         with ThreadPoolExecutor(_FOOTERS) as pool:
             footers = list(pool.map(lambda one: _footer(one[0], one[1], names), fragments))
         refuse_two_spellings(((one.fragment.path, one.keys) for one in footers), names["qid"])
@@ -476,11 +474,11 @@ class Source:
         return {"files": len(self.files), "rows": self.n_rows, "bytes": n_bytes, "sha256": digest.hexdigest()}
 
 
-def _refuse_no_column(schema: pa.Schema, role: str, name: str) -> None:
+def _refuse_no_column(schema: pa.Schema, role: str, name: str, where: str) -> None:
     places = schema.get_all_field_indices(name)
     if len(places) != 1:
         found = f"stands {len(places)} times in" if places else "is not in"
-        raise InvalidInput(f"{role}={name!r} {found} the data set; its columns are: {', '.join(schema.names)}")
+        raise InvalidInput(f"{role}={name!r} {found} {where}; its columns are: {', '.join(schema.names)}")
     kind = schema.field(places[0]).type
     if pa.types.is_nested(kind):
         raise InvalidInput(f"{role}={name!r} is of type {kind}: give one value a row")
@@ -513,13 +511,8 @@ def _footer(fragment: Any, known: pa.Schema, names: Mapping[str, str]) -> _Foote
     schema = metadata.schema.to_arrow_schema()
     kinds = {}
     for role, name in names.items():
-        if name not in keys and name not in schema.names:
-            raise InvalidInput(
-                f"{fragment.path} has no column {name!r}, which other files of the data set have; its columns are: "
-                f"{', '.join(schema.names)}"
-            )
         if name not in keys:
-            _refuse_no_column(schema, role, name)
+            _refuse_no_column(schema, role, name, fragment.path)
         kinds[name] = plain((known if name in keys else schema).field(name).type)
     told = {name: plain(known.field(name).type) for name in kinds}
     return _Footer(fragment, metadata, keys, kinds, told)

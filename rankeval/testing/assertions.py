@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from rankeval._checks import check_number, check_share, count, few, shown
+from rankeval._checks import check_number, check_share, count, few, require, shown
 from rankeval.comparison import Comparison, compare
 from rankeval.comparison.design import Design
 from rankeval.comparison.inputs import Scores, SharedScores, per_query_frame, shared_scores
@@ -199,8 +199,7 @@ class _Settings:
         if self.margin == 0 and self.claim == "not worse":
             raise InvalidInput(argument="margin", found="0", expected="a loss above it: nothing shows equality")
         check_share("alpha", self.alpha)
-        if self.alpha >= 0.25:
-            raise InvalidInput(f"alpha is {shown(self.alpha)}; expected a one-sided level below 0.25, such as 0.05")
+        require(self.alpha < 0.25, "alpha", self.alpha, "a one-sided level below 0.25, such as 0.05")
 
 
 def _checked(candidate: Scores, baseline: Scores, settings: _Settings, options: Mapping[str, Any]) -> Check:

@@ -2,15 +2,14 @@
 
     python tests/calibration/measure_judging_samples.py  # about 5 CPU minutes; needs the shared collections
 
-The pool is the judged documents of a collection. Of it a share is drawn, 500 times for each share, and every run of the
-collection is scored by infAP. The script writes tests/calibration/sample_rates.json: for each run the mean over the
+The pool is the judged documents of a collection. Of it a share is drawn, 500 times for each share, and runs of the
+collection are scored by infAP. The script writes tests/calibration/sample_rates.json: for each run the mean over the
 samples less AP, and the standard deviation of the samples; also both over the queries with few relevant documents.
 """
 
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 
 import numpy as np
@@ -35,46 +34,48 @@ CONVENTION = "trec_eval-9.0.8"
 
 
 def collection(folder: Path, qrels: str) -> tuple[dict[str, rk.Run], rk.Qrels]:
-    """Return the runs by file, and the judgments with labels of at least 0: those below 0 are of spam."""
-    runs = {path.name.partition(".gz")[0]: rk.Run.read(path) for path in sorted((folder / "runs").glob("*.gz"))}
+    """Return the runs by file, of many every second one, and the judgments; a label below 0, of spam, becomes 0."""
+    files = sorted((folder / "runs").glob("*.gz"))
+    runs = {path.name.removesuffix(".gz"): rk.Run.read(path) for path in files[:: 1 + (len(files) > 5)]}
     frame = rk.Qrels.read(folder / qrels).to_frame()
     return runs, rk.Qrels.from_frame(frame.assign(relevance=frame["relevance"].clip(lower=0)))
 
 
-def errors(judged: rk.Qrels, run: rk.Run, rate: float, seeds) -> tuple[pd.Series, np.ndarray, pd.Series]:
-    """Return AP of each query, infAP of each sample and query, and the number of relevant documents of each query."""
+def scored(judged: rk.Qrels, runs: dict[str, rk.Run], rate: float, seeds) -> tuple[pd.DataFrame, np.ndarray]:
+    """Return AP and infAP: of each query and run, and of each sample, query and run."""
     frame = judged.to_frame()
     everything = {query: rows["docid"].tolist() for query, rows in frame.groupby("qid")}
     pool = rk.judging.pool({"judged": everything}, depth=len(frame))
-    truth = rk.evaluate(judged, run, measures="AP", convention=CONVENTION)
-    scores = [
-        rk.evaluate(pool.sample(rate, seed).qrels(judged), run, measures="infAP", convention=CONVENTION).scores[:, 0]
-        for seed in seeds
-    ]
-    exact = pd.Series(truth.scores[:, 0], index=truth.queries)
-    relevant = frame[frame["relevance"] > 0].groupby("qid").size().reindex(exact.index, fill_value=0)
-    return exact, np.array(scores), relevant
+
+    def each(qrels: rk.Qrels, measure: str) -> pd.DataFrame:
+        found = {name: rk.evaluate(qrels, run, measures=measure, convention=CONVENTION) for name, run in runs.items()}
+        return pd.DataFrame({name: pd.Series(one.scores[:, 0], index=one.queries) for name, one in found.items()})
+
+    exact = each(judged, "AP")
+    return exact, np.array([each(pool.sample(rate, seed).qrels(judged), "infAP").loc[exact.index] for seed in seeds])
 
 
-def measured(folder: str, qrels: str) -> list[dict]:
-    """Return one dict a run and rate."""
-    runs, judged = collection(SHARED / folder, qrels)
+def with_few(judged: rk.Qrels, queries: pd.Index) -> np.ndarray:
+    """Say which queries have few relevant documents."""
+    frame = judged.to_frame()
+    counts = (frame["relevance"] > 0).groupby(frame["qid"]).sum()
+    return counts.loc[queries].to_numpy() <= FEW
+
+
+def measured(folder: str, rate: float) -> list[dict]:
+    """Return one dict a run."""
+    runs, judged = collection(SHARED / folder, COLLECTIONS[folder])
+    exact, scores = scored(judged, runs, rate, range(SAMPLES))
+    few = with_few(judged, exact.index)
     found = []
-    for rate in RATES:
-        for name, run in runs.items():
-            exact, scores, relevant = errors(judged, run, rate, range(SAMPLES))
-            few = (relevant <= FEW).to_numpy()
-            parts = {"": np.ones(len(few), dtype=bool), "_few": few}
-            row = {"collection": folder, "run": name, "rate": rate, "samples": SAMPLES}
-            for part, rows in parts.items():
-                means = scores[:, rows].mean(axis=1)
-                row |= {
-                    f"queries{part}": int(rows.sum()),
-                    f"ap{part}": round(float(exact[rows].mean()), 5),
-                    f"bias{part}": round(float(means.mean() - exact[rows].mean()), 5),
-                    f"sd{part}": round(float(means.std(ddof=1)), 5),
-                }
-            found.append(row)
+    for column, name in enumerate(runs):
+        row = {"collection": folder, "run": name, "rate": rate, "samples": SAMPLES}
+        for part, chosen in {"": np.ones(len(few), dtype=bool), "_few": few, "_many": ~few}.items():
+            truth, means = float(exact[name][chosen].mean()), scores[:, chosen, column].mean(axis=1)
+            figures = {"ap": truth, "bias": means.mean() - truth, "sd": means.std(ddof=1)}
+            row[f"queries{part}"] = int(chosen.sum())
+            row |= {f"{figure}{part}": round(float(value), 5) for figure, value in figures.items()}
+        found.append(row)
     return found
 
 
@@ -84,8 +85,8 @@ def rows() -> list[dict]:
 
 
 def main() -> None:
-    os.nice(10)
-    found = Parallel(n_jobs=2, verbose=5)(delayed(measured)(*one) for one in COLLECTIONS.items())
+    work = [delayed(measured)(folder, rate) for folder in COLLECTIONS for rate in RATES]
+    found = Parallel(n_jobs=3, verbose=5)(work)
     lines = ",\n".join(json.dumps(row) for part in found for row in part)
     write_atomically(FIGURES, [f"[\n{lines}\n]\n".encode()])
 

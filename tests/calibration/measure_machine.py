@@ -7,7 +7,8 @@
 A world is a population of queries, each with a score by people and one by the machine for one system or two. A trial
 draws N queries of it, of which people judged the first n, and estimates the mean (of the system, or of the difference)
 over the population. Trials are the columns of one call of the estimator. The worlds of RAG25 and cranfield read the
-shared collections. The script writes tests/calibration/machine_rates.json.
+shared collections. The script writes tests/calibration/machine_rates.json and, from it, the table in
+examples/guides/llm_judge.md.
 """
 
 from __future__ import annotations
@@ -33,9 +34,15 @@ if __name__ == "__main__":
 
     sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from calibration.guard_tables import filled, table
 from calibration.worlds import beta
 
 FIGURES = Path(__file__).with_name("machine_rates.json")
+GUIDE = Path(__file__).parents[2] / "examples" / "guides" / "llm_judge.md"
+COMMENTS = (
+    "<!-- measured by tests/calibration/measure_machine.py -->",
+    "<!-- end of what measure_machine.py measured -->",
+)
 SHARED = Path(__file__).parents[2].parent / "shared" / "data"
 TRIALS, AT_ONCE, ALPHA = 16_000, 500, 0.05
 JUDGED = (10, 25, 50)
@@ -134,35 +141,37 @@ def rag25(shared: Path = SHARED) -> pd.DataFrame:
     return both.rename(columns={"grade": "people", "grade_machine": "machine"})[["qid", "docid", "people", "machine"]]
 
 
-MEASURES = {"nDCG@10": "nDCG@10", "P2": "P(rel=2)@10", "P1": "P(rel=1)@10"}
+MEASURES = ["nDCG@10", "P(rel=2)@10", "P(rel=1)@10"]
 
 
 def _scores(pairs: pd.DataFrame, rankings: list[np.ndarray], judge: str) -> dict[str, np.ndarray]:
     """Return the scores of each query by a judge, for each measure a column for each ranking."""
     found = [
-        rk.evaluate(pairs[judge].to_numpy(), scores, qid=pairs["query"].to_numpy(), measures=list(MEASURES.values()))
+        rk.evaluate(pairs[judge].to_numpy(), scores, qid=pairs["query"].to_numpy(), measures=MEASURES)
         for scores in rankings
     ]
-    return {key: np.column_stack([one.per_query[name] for one in found]) for key, name in MEASURES.items()}
+    return {name: np.column_stack([one.per_query[name] for one in found]) for name in MEASURES}
 
 
 @cache
 def of_rag25(shared: Path = SHARED, draws: int = 20) -> dict[str, World]:
-    """Return the worlds of RAG25: its 22 topics, each ranked some times by two noisy systems.
+    """Return the worlds of RAG25: its 22 topics, each ranked some times by noisy systems.
 
-    The population is the rankings of all topics; the systems see people's grades through noise.
+    The systems see people's grades through noise, and the population is their rankings of all topics. The third one is
+    nearly perfect: most of its scores are at the ceiling.
     """
     rng, labels = np.random.default_rng(25), rag25(shared)
     pairs = pd.concat([labels.assign(query=labels["qid"] + f"-{k}") for k in range(draws)], ignore_index=True)
-    rankings = [pairs["people"].to_numpy() + rng.normal(0, noise, len(pairs)) for noise in (2.0, 1.6)]
-    by = {judge: _scores(pairs, rankings, judge) for judge in ("people", "machine")}
+    rankings = [pairs["people"].to_numpy() + rng.normal(0, noise, len(pairs)) for noise in (6.0, 4.5, 1.6)]
+    human, machine = (_scores(pairs, rankings, judge) for judge in ("people", "machine"))
     found = {}
-    for key, name in MEASURES.items():
-        human, machine = (by[judge][key] for judge in ("people", "machine"))
-        found[f"RAG25 {name}, mean"] = World(
-            f"{name} of a ranking of RAG25's topics", 225, human[:, 1:], machine[:, 1:]
-        )
-        found[f"RAG25 {name}, difference"] = World(f"{name} of two rankings of RAG25's topics", 225, human, machine)
+    for name in ("nDCG@10", "P(rel=2)@10"):
+        two, words = slice(0, 2), f"{name} on RAG25's topics"
+        found[f"RAG25 {name}, mean"] = World(words, 225, human[name][:, 1:2], machine[name][:, 1:2])
+        found[f"RAG25 {name}, difference"] = World(words, 225, human[name][:, two], machine[name][:, two])
+    for name in ("P(rel=2)@10", "P(rel=1)@10"):
+        words = f"{name} of a nearly perfect ranking of RAG25's topics"
+        found[f"RAG25 {name}, ceiling"] = World(words, 225, human[name][:, 2:], machine[name][:, 2:])
     return found
 
 
@@ -213,8 +222,9 @@ def measured(name: str, world: World, n: int, trials: int, seed: int, *, ppi: bo
     truth, rng, parts = human.mean(), np.random.default_rng([seed, n]), []
     for by_people, judged, everything in world.trials(n, trials, rng):
         found = two_phase(by_people, judged, everything)
-        low, high = found.ends(ALPHA)
-        part = {"estimate": found.estimate, "mean_human": by_people.mean(axis=0), "gain": found.gain}
+        estimate, reach = found["estimate"].to_numpy(), stats.t.isf(ALPHA / 2, found["degrees"]) * found["std_error"]
+        low, high = estimate - reach.to_numpy(), estimate + reach.to_numpy()
+        part = {"estimate": estimate, "mean_human": by_people.mean(axis=0), "gain": found["gain"].to_numpy()}
         part |= {"held": (low <= truth) & (truth <= high), "claimed": (low > 0) | (high < 0), "width": high - low}
         for judge, scores in (("people", by_people), ("machine", everything)):
             mean, k = scores.mean(axis=0), len(scores)
@@ -259,6 +269,54 @@ def rows() -> list[dict]:
     return json.loads(FIGURES.read_text("utf-8"))["rows"]
 
 
+TOLD = {
+    "mean, strong judge": "a mean, the machine biased by .15",
+    "mean, weak judge": "the same, a weak machine",
+    "difference": "a difference of .05",
+    "judge favours its kin": "no difference, one ranker favoured by .05",
+    "RAG25 nDCG@10, mean": "TREC RAG 2025, UMBRELA: nDCG@10",
+    "RAG25 P(rel=2)@10, difference": "TREC RAG 2025, difference in P(rel=2)@10",
+    "cranfield nDCG@10, difference": "cranfield, difference in nDCG@10",
+    "ceiling": "a mean, two thirds of the scores are 1",
+}
+"""The worlds of the guide's table, in its words."""
+
+
+def block() -> str:
+    """Return the table of the guide, in Markdown."""
+    held, found = json.loads(FIGURES.read_text("utf-8")), {(row["world"], row["n"]): row for row in rows()}
+    head = ["world", "r", "gain", *(f"n = {n}" for n in JUDGED), *(f"ppi, n = {n}" for n in JUDGED), "machine alone"]
+    lines = []
+    for name, words in TOLD.items():
+        of = [found[name, n] for n in JUDGED]
+        rates = [f"{100 * row[key]:.1f}" for key in ("held", "held_ppi") for row in of]
+        last = of[-1]
+        lines.append(
+            [
+                words,
+                f"{last['correlation']:.2f}",
+                f"{last['variance_ratio']:.2f}",
+                *rates,
+                f"{100 * last['held_machine']:.0f}",
+            ]
+        )
+    said = INTRODUCTION.format(trials=TRIALS, some=TRIALS // EVERY, version=held["versions"]["ppi-python"])
+    return "\n".join([said, table(head, lines)])
+
+
+INTRODUCTION = """\
+The 95 % intervals that hold the truth, in percent of {trials:,} trials. People judge n queries, the machine 225 (TREC
+RAG 2025 and cranfield, redrawn), 500 or 1,000. The gain is the ratio of variances at n = 50. "ppi" is `ppi_mean_ci` of
+ppi-python {version} (prediction-powered inference, by default with a tuned weight) on {some:,} of the trials: its
+intervals are shorter, since they take the normal distribution for t. "machine alone" is Student's t over its scores.
+"""
+
+
+def write_guide() -> None:
+    """Write the table into the guide."""
+    GUIDE.write_text(filled(GUIDE.read_text("utf-8"), block(), COMMENTS), "utf-8")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true")
@@ -277,6 +335,7 @@ def main() -> None:
     if not given.quick:
         lines = ",\n".join(json.dumps(row) for row in found)
         write_atomically(FIGURES, [f'{{"versions": {json.dumps(versions)}, "rows": [\n{lines}\n]}}\n'.encode()])
+        write_guide()
 
 
 if __name__ == "__main__":

@@ -56,7 +56,7 @@ def test_a_column_that_is_not_there_is_said_with_those_that_are(data):
     with pytest.raises(InvalidInput, match=r"score='sore' is not in the data set; its columns are: query, label"):
         evaluate(data, score="sore")
     pq.write_table(Log.made().table.drop_columns(["value"]), data / "002.parquet")
-    with pytest.raises(InvalidInput, match=r"002.parquet has no column 'value'.* its columns are: query, label"):
+    with pytest.raises(InvalidInput, match=r"score='value' is not in .*002.parquet; its columns are: query, label"):
         evaluate(data)
 
 

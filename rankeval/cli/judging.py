@@ -1,0 +1,105 @@
+"""The commands of ``rankeval judging``: parse, call, print.
+
+::
+
+    rankeval judging pool RUN...            the documents to judge
+    rankeval judging sheets FOLDER RUN...   a file of them for each judge, to be filled
+    rankeval judging agreement FOLDER       how far the judges agree
+    rankeval judging calibrate RUN...       systems by people's judgments of some queries, and a machine's of all
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from rankeval._checks import count
+from rankeval.cli.inputs import by_file_name, evaluations, texts_of
+from rankeval.cli.net import OwnAnswers
+from rankeval.cli.options import Format, options
+from rankeval.cli.output import print_frame, say, tell
+
+judging_app: typer.Typer = typer.Typer(
+    cls=OwnAnswers,
+    no_args_is_help=True,
+    help="Make a test collection: pool documents, write sheets, measure agreement, calibrate a machine judge.",
+)
+
+
+@judging_app.command()
+@options("RUNS depth by judged minutes rng output", depth=20)
+def pool(
+    *, runs: list[Path], depth: int, by: str, judged: Path | None, minutes: float, rng: int, output: Format
+) -> None:
+    """List the documents to judge, the next one first, and how long it takes; as a table, what each run adds."""
+    from rankeval.judging import pool as pooled
+
+    made = pooled(by_file_name(runs), depth=depth)
+    waiting = made.order(by, judged=judged, rng=rng)
+    if output is Format.table:
+        tell(str(made))
+    else:
+        print_frame(waiting.assign(found_by=waiting["found_by"].map(" ".join)), output)
+    cost = made.cost(minutes=minutes).loc["all"]
+    hours = cost["hours"] * len(waiting) / cost["documents"]
+    say(f"to judge: {count(len(waiting), 'document')}, {hours:,.1f} hours if one takes {minutes:g} minutes")
+
+
+@judging_app.command()
+@options("FOLDER RUNS depth judges overlap documents topics scale rng sheet_format", depth=20)
+def sheets(
+    *, folder: Path, runs: list[Path], depth: int, documents: Path | None, topics: Path | None, sheet_format: str,
+    **given: Any,
+) -> None:  # fmt: skip
+    """Pool rankings, and write a sheet of documents for each judge; --overlap is the share that all judges get."""
+    from rankeval.io.opening import DEFAULT
+    from rankeval.judging import pool as pooled
+    from rankeval.judging import write_sheets
+
+    made = pooled(by_file_name(runs), depth=depth)
+    texts, queries = (None if path is None else texts_of(path, DEFAULT) for path in (documents, topics))
+    print_frame(write_sheets(made, folder, texts=texts, queries=queries, format=sheet_format, **given), Format.table)
+
+
+@judging_app.command()
+@options("JUDGED grades output")
+def agreement(*, judged: list[Path], grades: Any, output: Format) -> None:
+    """Measure how far judges agree, with intervals by topics.
+
+    Give a folder of sheets; a file of judgments for each judge; or one file whose second column is the judge.
+    """
+    from rankeval.collection.qrels import Qrels
+    from rankeval.judging import agreement as agreed
+    from rankeval.judging import read_sheets
+
+    if len(judged) > 1:
+        judgments: Any = by_file_name(judged)
+    else:
+        judgments = read_sheets(judged[0]) if judged[0].is_dir() else Qrels.read(judged[0], "ndeval")
+    _print(agreed(judgments, level=grades), output)
+
+
+@judging_app.command()
+@options("RUNS human machine baseline measures convention correction alpha output", measures=["nDCG@10"])
+def calibrate(
+    *, runs: list[Path], human: Path, machine: Path, measures: list[str], convention: str, output: Format, **given: Any
+) -> None:
+    """Compare rankings by a machine's judgments of all queries, corrected by people's judgments of some.
+
+    People judge each of their queries completely, and the queries are drawn at random.
+    """
+    from rankeval.io.opening import DEFAULT
+    from rankeval.judging import calibrate as calibrated
+
+    by_people, by_machine = (evaluations(path, runs, measures, convention, DEFAULT) for path in (human, machine))
+    _print(calibrated(by_people, by_machine, **given), output)
+
+
+def _print(result: Any, output: Format) -> None:
+    if output is Format.table:
+        tell(str(result))
+        return
+    print_frame(result.table, output)
+    say("\n".join(f"note: {sentence}" for sentence in (result.caption, *result.notes)))

@@ -1,0 +1,66 @@
+"""Intervals of agreement cover the true value as often as promised, and a consensus is right as often as it says.
+
+`judging_agreement_rates.json` is held against the promises, and the code as it is now against the file: with a few
+trials of another seed, or with RANKEVAL_TESTS=full by as many as the file has.
+"""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+from calibration.measure_judging_agreement import SIZES, UNITS, Population, crowd, rates, simulated
+
+from rankeval.judging.coefficients import WORDS
+
+WHOLE = os.environ.get("RANKEVAL_TESTS") == "full"
+RATES = rates()
+MEASURED = {(row["topics"], row["unit"], row["coefficient"]): row for row in RATES["coverage"]}
+LEAST = {10: 0.92, 22: 0.94, 50: 0.94}
+
+
+def covered(n_topics, unit, name):
+    row = MEASURED[n_topics, unit, name]
+    return row["covered"] / row["trials"]
+
+
+def test_the_file_is_of_every_size_unit_and_coefficient():
+    assert set(MEASURED) == {(n, unit, name) for n in SIZES for unit in UNITS for name in WORDS}
+    assert {(row["unit"], row["trials"]) for row in RATES["coverage"]} == set(UNITS.items())
+
+
+@pytest.mark.parametrize("n_topics", SIZES)
+@pytest.mark.parametrize("name", WORDS)
+def test_intervals_by_topics_cover_the_true_value(n_topics, name):
+    """At a nominal .95: of 10 topics at least .92, of 22 and 50 at least .94, and nowhere above .975."""
+    assert LEAST[n_topics] <= covered(n_topics, "topic", name) <= 0.975
+
+
+@pytest.mark.parametrize("n_topics", SIZES)
+@pytest.mark.parametrize("name", WORDS)
+def test_intervals_by_documents_would_cover_it_about_half_as_often(n_topics, name):
+    """Why topics are left out: documents of one topic are judged alike."""
+    assert covered(n_topics, "document", name) < 0.65
+
+
+@pytest.mark.shared
+@pytest.mark.parametrize("n_topics", SIZES)
+def test_the_code_of_today_covers_as_often_as_the_file_says(n_topics):
+    """Within four standard errors."""
+    trials = UNITS["topic"] if WHOLE else 100
+    found = Population.read().covered(n_topics, "topic", 10**6, trials)
+    for name, count in found.items():
+        expected = covered(n_topics, "topic", name)
+        assert count / trials == pytest.approx(expected, abs=4 * (expected * (1 - expected) / trials) ** 0.5)
+
+
+def test_the_estimate_sees_through_judges_who_answer_the_wrong_way_round():
+    """The mean over 50 worlds, of which the first is drawn again."""
+    assert RATES["simulated"]["majority"] == pytest.approx(0.81, abs=0.02)
+    assert RATES["simulated"]["dawid_skene"] >= 0.92
+    assert simulated(0) == pytest.approx(RATES["simulated"], abs=0.03)
+
+
+@pytest.mark.shared
+def test_the_crowd_is_right_as_often_as_the_file_says():
+    assert crowd() == pytest.approx(RATES["crowd"], abs=2)

@@ -1,0 +1,333 @@
+"""People's judgments of some queries and a machine's of all: the estimate, its notes, its plan and its picture."""
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+import rankeval as rk
+from rankeval.errors import ConventionMismatch, InvalidInput, QueryIdError, UnknownName
+from rankeval.judging import calibrate, draw, plan
+
+N = 60
+
+
+def frames(seed=0, n=12, systems="abc", measures=("nDCG@10", "AP"), N=N):
+    """Return scores by people, of the queries drawn, and by a machine that knows something of them."""
+    rng = np.random.default_rng(seed)
+    ids = [f"q{k:03d}" for k in range(N)]
+    judged, human, machine = draw(ids, n, rng=seed), {}, {}
+    query = rng.normal(size=(N, 1))
+    for name in systems:
+        true = 0.5 + 0.1 * query + 0.1 * rng.normal(size=(N, len(measures)))
+        seen = true + 0.1 + 0.05 * rng.normal(size=true.shape)
+        human[name] = pd.DataFrame(true, index=ids, columns=list(measures)).loc[judged]
+        machine[name] = pd.DataFrame(seen, index=ids, columns=list(measures))
+    return human, machine
+
+
+def by_formula(human, machine, alpha=0.05):
+    """Return estimate, interval, p, correlation and gain of one series of scores by query id, number by number."""
+    n, N = len(human), len(machine)
+    x = [float(machine[query]) for query in human.index]
+    y = [float(value) for value in human]
+    mean_x, mean_y, mean_all = math.fsum(x) / n, math.fsum(y) / n, math.fsum(machine) / N
+    sxx = math.fsum((one - mean_x) ** 2 for one in x)
+    syy = math.fsum((one - mean_y) ** 2 for one in y)
+    sxy = math.fsum((one - mean_x) * (other - mean_y) for one, other in zip(x, y, strict=True))
+    b = sxy / sxx
+    residual = math.fsum((yy - mean_y - b * (xx - mean_x)) ** 2 for xx, yy in zip(x, y, strict=True)) / (n - 2)
+    spread = math.fsum((one - mean_all) ** 2 for one in machine) / (N - 1)
+    error = math.sqrt(residual * (1 / n + (mean_all - mean_x) ** 2 / sxx) + b**2 * spread / N)
+    estimate, t = mean_y + b * (mean_all - mean_x), stats.t(n - 2)
+    return {
+        "estimate": estimate,
+        "ci_low": estimate + t.ppf(alpha / 2) * error,
+        "ci_high": estimate - t.ppf(alpha / 2) * error,
+        "p_value": 2 * t.cdf(-abs(estimate / error)),
+        "correlation": sxy / math.sqrt(sxx * syy),
+        "gain": syy / (n - 1) / n / error**2,
+        "mean_human": mean_y,
+        "mean_machine": mean_all,
+    }
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("n", [8, 25])
+def test_means_and_differences_are_those_of_the_formula(seed, n):
+    """Means of each system and differences of each pair, by two measures, to 1e-12."""
+    human, machine = frames(seed, n)
+    found = calibrate(human, machine, alpha=0.1)
+    assert len(found.table) == len(found.means) == 6
+    for row in found.table.to_dict("records"):
+        pairs = [given[row["system"]] - given[row["baseline"]] for given in (human, machine)]
+        expected = by_formula(*(pair[row["measure"]] for pair in pairs), alpha=0.1)
+        assert {key: row[key] for key in expected} == pytest.approx(expected, abs=1e-12, rel=1e-12)
+        assert (row["n_human"], row["n_machine"], row["degrees"]) == (n, N, n - 2)
+    for row in found.means.to_dict("records"):
+        expected = by_formula(*(given[row["system"]][row["measure"]] for given in (human, machine)), alpha=0.1)
+        del expected["p_value"]
+        assert {key: row[key] for key in expected} == pytest.approx(expected, abs=1e-12, rel=1e-12)
+
+
+def test_each_judge_alone_is_students_t():
+    human, machine = frames()
+    for row in calibrate(human, machine).table.to_dict("records"):
+        for judge, systems in (("human", human), ("machine", machine)):
+            scores = (systems[row["system"]] - systems[row["baseline"]])[row["measure"]]
+            tested = stats.ttest_1samp(scores, 0.0)
+            ends = tested.confidence_interval()
+            expected = [ends.low, ends.high, tested.pvalue]
+            found = [row[f"{name}_{judge}"] for name in ("ci_low", "ci_high", "p")]
+            assert found == pytest.approx(expected, rel=1e-9)
+
+
+def test_rows_are_those_of_compare():
+    """All pairs, or those with a baseline; the people's means are those of a comparison of people's scores."""
+    human, machine = frames()
+    for options in ({}, {"baseline": "b"}, {"measures": "AP"}):
+        compared = rk.compare(human, **options).table
+        found = calibrate(human, machine, **options).table
+        assert found[["measure", "baseline", "system"]].equals(compared[["measure", "baseline", "system"]])
+        assert found["mean_human"].to_numpy() == pytest.approx(compared["difference"].to_numpy())
+        assert found["p_human"].to_numpy() == pytest.approx(compared["p_value"].to_numpy())
+
+
+@pytest.mark.parametrize("correction", ["holm", "bonferroni", "bh", "none"])
+def test_p_values_and_intervals_are_corrected_over_all_rows(correction):
+    human, machine = frames()
+    found = calibrate(human, machine, correction=correction)
+    table = found.table
+    assert table["p_adjusted"].tolist() == rk.significance.adjust(table["p_value"], correction).tolist()
+    level = {"holm": 0.05 / 6, "bonferroni": 0.05 / 6, "none": 0.05}.get(correction)
+    if level is None:
+        assert table["ci_low_adjusted"].isna().all()
+        assert any("false claims" in note for note in found.notes)
+    else:
+        wide = calibrate(human, machine, alpha=level).table
+        assert table["ci_low_adjusted"].to_numpy() == pytest.approx(wide["ci_low"].to_numpy())
+        assert table["ci_high_adjusted"].to_numpy() == pytest.approx(wide["ci_high"].to_numpy())
+
+
+def test_one_system_alone_has_its_mean():
+    human, machine = frames()
+    alone = calibrate({"a": human["a"]}, {"a": machine["a"]})
+    together = calibrate(human, machine).means
+    row, same = alone.table.iloc[0], together[together["system"] == "a"].iloc[0]
+    assert (row["system"], row["baseline"]) == ("a", "")
+    assert row["estimate"] == same["estimate"]
+    assert math.isnan(row["p_value"])
+    assert "AP                   a" in str(alone)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 10_000), st.floats(0.1, 10), st.floats(-5, 5), st.booleans())
+def test_the_machines_scale_and_bias_do_not_matter(seed, scale, shift, turned):
+    """The estimate is that of any straight line of the machine's scores, even one that falls."""
+    human, machine = frames(seed, systems="a", measures=["AP"])
+    other = {"a": (-scale if turned else scale) * machine["a"] + shift}
+    names = ["estimate", "ci_low", "ci_high", "gain"]
+    found, expected = (calibrate(human, given).table[names].to_numpy() for given in (other, machine))
+    assert found == pytest.approx(expected, rel=1e-6, abs=1e-9)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.randoms(use_true_random=False))
+def test_the_order_of_rows_and_systems_does_not_matter(random):
+    human, machine = frames(systems="ab")
+    ids = list(machine["a"].index)
+    random.shuffle(ids)
+    shuffled = {name: machine[name].loc[ids] for name in "ba"}
+    turned = {name: frame.loc[[query for query in ids if query in frame.index]] for name, frame in human.items()}
+    assert calibrate(turned, shuffled).table.equals(calibrate(human, machine).table)
+
+
+def test_a_machine_that_agrees_with_people_gives_its_own_mean():
+    human, machine = frames()
+    exact = {name: machine[name].loc[human[name].index] for name in machine}
+    found = calibrate(exact, machine)
+    assert found.table["estimate"].to_numpy() == pytest.approx(found.table["mean_machine"].to_numpy())
+    assert found.table["correlation"].to_numpy() == pytest.approx(1.0)
+    errors = found.table["sd_machine"] / math.sqrt(N)
+    assert found.table["std_error"].to_numpy() == pytest.approx(errors.to_numpy())
+
+
+def test_a_machine_that_always_says_the_same_leaves_the_people_alone():
+    human, machine = frames(systems="a", measures=["AP"])
+    found = calibrate(human, {"a": machine["a"] * 0 + 0.5})
+    row = found.table.iloc[0]
+    assert [row["estimate"], row["ci_low"], row["ci_high"]] == pytest.approx(
+        [row["mean_human"], row["ci_low_human"], row["ci_high_human"]]
+    )
+    assert (row["gain"], row["degrees"]) == (1.0, 11)
+    assert any("do not vary: 'a by AP'" in note for note in found.notes)
+
+
+def test_people_who_always_say_the_same_tell_no_width():
+    human, machine = frames(systems="ab", measures=["AP"])
+    row = calibrate({"a": human["a"], "b": human["a"] + 0.1}, machine).table.iloc[0]
+    assert (row["ci_low"], row["ci_high"], row["p_value"]) == (-math.inf, math.inf, 1.0)
+    assert row["estimate"] == pytest.approx(0.1)
+
+
+HUMAN, MACHINE = frames()
+COLLECTIONS = {"x": HUMAN["a"], "y": frames(1)[0]["a"]}
+
+
+@pytest.mark.parametrize(
+    ("wrong", "error", "said"),
+    [
+        ({"human": {name: one[:7] for name, one in HUMAN.items()}}, InvalidInput, "at least 8 are needed"),
+        ({"human": {"a": HUMAN["a"]}}, InvalidInput, "people judged 'a', the machine 'a', 'b'"),
+        ({"machine": {name: one[1:20] for name, one in MACHINE.items()}}, QueryIdError, "lack 7 of the 12 queries"),
+        ({"human": {}}, InvalidInput, "at least 1 name"),
+        ({"human": {"a": COLLECTIONS}, "machine": {"a": COLLECTIONS}}, InvalidInput, "at a time"),
+        ({"machine": {name: one[["AP"]] for name, one in MACHINE.items()}}, UnknownName, "nDCG"),
+        ({"baseline": "z"}, UnknownName, "z"),
+        ({"correction": "max_t"}, UnknownName, "max_t"),
+        ({"alpha": 0.7}, InvalidInput, "alpha"),
+    ],
+)
+def test_what_cannot_be_calibrated_is_refused(wrong, error, said):
+    with pytest.raises(error, match=said):
+        calibrate(**({"human": HUMAN, "machine": MACHINE} | wrong))
+
+
+def judged_runs(n=30, n_docs=10):
+    """Return judgments by people and by a machine, and two runs."""
+    rng = np.random.default_rng(3)
+    rows = [(f"q{q:02d}", f"d{d}", int(rng.random() < 0.4)) for q in range(n) for d in range(n_docs)]
+    people = pd.DataFrame(rows, columns=["qid", "docid", "relevance"])
+    flipped = rng.random(len(people)) < 0.2
+    machine = people.assign(relevance=np.where(flipped, 1 - people["relevance"], people["relevance"]))
+    runs = {
+        name: rk.Run.from_frame(
+            people.assign(score=np.round(people["relevance"] + rng.normal(0, noise, len(people)), 1))
+        )
+        for name, noise in (("one", 1.0), ("two", 2.0))
+    }
+    return people, machine, runs
+
+
+def evaluated(judgments, runs, **options):
+    return {name: rk.evaluate(judgments, run, measures=["nDCG@10", "P@5"], **options) for name, run in runs.items()}
+
+
+def test_evaluations_of_people_and_machine_are_calibrated():
+    """Judgments differ between the judges, as they must; conventions may not."""
+    people, machine, runs = judged_runs()
+    some = rk.Qrels.from_frame(people[people["qid"].isin(draw(people["qid"], 25))])
+    human, by_machine = evaluated(some, runs), evaluated(rk.Qrels.from_frame(machine), runs)
+    found = calibrate(human, by_machine, measures="nDCG@10")
+    assert (found.table["n_human"][0], found.table["n_machine"][0]) == (25, 30)
+    assert not [note for note in found.notes if "left out" in note]
+    expected = by_formula(
+        *(given["two"].per_query["nDCG@10"] - given["one"].per_query["nDCG@10"] for given in (human, by_machine))
+    )
+    assert found.table["estimate"][0] == pytest.approx(expected["estimate"], abs=1e-12)
+    with pytest.raises(ConventionMismatch, match="ties is"):
+        calibrate(human, evaluated(rk.Qrels.from_frame(machine), runs, ties="worst"))
+
+
+def test_queries_that_people_judged_in_part_are_noted():
+    people, machine, runs = judged_runs()
+    part = people[~((people["qid"] == "q07") & (people["docid"] == "d3"))]
+    found = calibrate(evaluated(rk.Qrels.from_frame(part), runs), evaluated(rk.Qrels.from_frame(machine), runs))
+    assert any("in 1 query: 'q07'" in note for note in found.notes)
+    assert "people judged all queries, so the machine adds nothing" in found.notes
+
+
+def test_few_queries_and_scores_at_a_ceiling_are_noted():
+    """Always below 25 queries; up to 100 if half of people's scores are the same end."""
+
+    def is_noted(n, high):
+        human, machine = frames(n=n, systems="a", measures=["AP"])
+        kept = {"a": human["a"].where(human["a"].rank() > len(human["a"]) * high, human["a"].min().iloc[0])}
+        return any("intervals are too short" in note for note in calibrate(kept, machine).notes)
+
+    assert is_noted(24, 0.0)
+    assert not is_noted(25, 0.0)
+    assert is_noted(50, 0.6)
+    assert not is_noted(50, 0.3)
+
+
+def test_queries_chosen_by_their_scores_are_noted():
+    """The machine scores them unlike the others; a drawn sample is noted in 1 of 100 cases."""
+    human, machine = frames(n=20, systems="ab", measures=["AP"], N=400)
+    best = machine["a"]["AP"].nlargest(20).index
+    chosen = {name: machine[name].loc[best] for name in machine}
+    noted = [any("Kolmogorov" in note for note in calibrate(given, machine).notes) for given in (chosen, human)]
+    assert noted == [True, False]
+
+
+def test_a_machine_that_does_harm_is_noted():
+    human, machine = frames(seed=2, systems="a", measures=["AP"])
+    noise = {"a": machine["a"].sample(frac=1, random_state=1).set_axis(machine["a"].index)}
+    found = calibrate(human, noise)
+    assert found.table["gain"][0] < 1
+    assert any("people's is better for 'a by AP'" in note for note in found.notes)
+
+
+def test_drawing_is_random_reproducible_and_can_be_extended():
+    """No order or repetition of the ids matters; more queries with the same seed keep those drawn; all are possible."""
+    ids = [f"q{k}" for k in range(50)]
+    assert draw(ids, 10) == draw(ids[::-1] * 2, 10) == sorted(draw(ids, 10))
+    assert draw(ids, 10, rng=1) != draw(ids, 10)
+    assert set(draw(ids, 10, rng=3)) < set(draw(ids, 11, rng=3))
+    assert draw(ids, 50) == sorted(ids)
+    counts = np.bincount([query for seed in range(400) for query in draw(range(10), 3, rng=seed)], minlength=10)
+    assert stats.chisquare(counts).pvalue > 0.001
+    for n in (51, 0, 2.5):
+        with pytest.raises(InvalidInput, match="n"):
+            draw(ids, n)
+
+
+def test_a_plan_has_the_least_number_of_queries():
+    """By the formula of its documentation, tried number by number; with the machine and without."""
+    human, machine = frames(n=20, systems="ab", N=300)
+    pilot = calibrate(human, machine)
+    for n_machine in (300, 1000):
+        planned = plan(pilot, width=0.06, n_machine=n_machine, level=0.9).table
+        for row, one in zip(pilot.table.to_dict("records"), planned.to_dict("records"), strict=True):
+            numbers = np.arange(8, n_machine + 1)
+            factor = 1 + (1 - numbers / n_machine) / (numbers - 3)
+            spread = row["sd_residual"] ** 2 / numbers * factor + (row["slope"] * row["sd_machine"]) ** 2 / n_machine
+            wide = 2 * stats.t.ppf(0.95, numbers - 2) * np.sqrt(spread)
+            assert one["n_human"] == numbers[wide <= 0.06][0]
+            assert one["least_width"] == pytest.approx(wide[-1])
+            alone = np.arange(8, 5000)
+            assert (
+                one["n_without"]
+                == alone[2 * stats.t.ppf(0.95, alone - 1) * row["sd_human"] / np.sqrt(alone) <= 0.06][0]
+            )
+
+
+def test_a_plan_says_what_cannot_be_reached():
+    """Too few queries for the machine; the note names its share where that alone is too wide."""
+    human, machine = frames(n=20, systems="ab", measures=["AP"], N=300)
+    planned = plan(calibrate(human, machine), width=0.001)
+    assert planned.table["n_human"].isna().all()
+    assert "a width of 0.001 cannot be reached; it is 0." in planned.notes[0]
+    assert "is the machine's share alone" in planned.notes[0]
+    assert "numbers from a pilot of 20 queries are off by 32% or so: take more" in planned.notes
+    assert "b - a by AP" in str(planned)
+    for wrong in ({"width": -1}, {"width": 0.1, "level": 1.5}, {"width": 0.1, "n_machine": 3}):
+        with pytest.raises(InvalidInput):
+            plan(calibrate(human, machine), **wrong)
+
+
+def test_it_is_laid_out_and_drawn():
+    """A row and three intervals for each pair; the picture names who judged."""
+    found = calibrate(*frames(systems="abc", measures=["AP"]))
+    assert "People judged 12 of the 60 queries" in found.caption
+    assert "| AP | a | b |" in found.to_markdown()
+    (axes,) = found.plot().axes
+    labels = [label.get_text() for label in axes.get_yticklabels()]
+    assert labels == [f"{pair}: {who}" for pair in ("b - a", "c - a", "c - b") for who in ("both", "people", "machine")]
+    drawn = {line.get_ydata()[0]: line.get_xdata()[0] for line in axes.lines if line.get_marker() == "o"}
+    assert drawn[0] == found.table["estimate"][0]
+    assert drawn[2] == found.table["mean_machine"][0]
