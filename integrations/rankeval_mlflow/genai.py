@@ -224,7 +224,8 @@ def _places(outputs: Any, trace: Any, retrieved: Retrieved) -> list[tuple[str, A
         return [(retrieved, field(outputs, retrieved.removeprefix("outputs.")))]
     spans = _spans(trace, retrieved.partition(" ")[2] if retrieved.startswith("span ") else None)
     if not spans:
-        raise InvalidInput(f"retrieved is {retrieved!r}, but the trace has no such span: {_has(trace)}")
+        has = [f"{span.name} ({span.span_type})" for span in trace.data.spans] if trace and trace.data else []
+        raise InvalidInput(f"retrieved is {retrieved!r}, but the trace has no such span: it has {few(has) or 'none'}")
     return {"first span": spans[:1], "last span": spans[-1:]}.get(retrieved, spans)
 
 
@@ -266,12 +267,6 @@ def _content(span: Any) -> Any:
         except ValueError:
             return span.outputs
     return span.outputs
-
-
-def _has(trace: Any) -> str:
-    if trace is None or trace.data is None:
-        return "there is no trace"
-    return f"it has {few([f'{span.name} ({span.span_type})' for span in trace.data.spans])}"
 
 
 def _is_id(value: Any) -> bool:
