@@ -198,8 +198,8 @@ def load_evaluation(name: Any, role: str | None = None, *, uri: str | None = Non
             others = [run_id for content, run_id in found.items() if content != _content(run, chosen)]
             if others:
                 warn(
-                    f"{resolving.text_of(name)} has several evaluations of role {chosen!r}, and this is the last, of "
-                    f"run {run.info.run_id}; load another by its run: {few(others)}"
+                    f"{resolving.text_of(name)} has several evaluations of role {chosen!r}; this is the last, of run "
+                    f"{run.info.run_id}; load another by its run: {few(others)}"
                 )
         return evaluation_of(client, run, role)
 
