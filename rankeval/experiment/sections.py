@@ -1,7 +1,7 @@
 """An experiment file as pydantic models, and its YAML.
 
-The models are the only list of keys: defaults, checks, the reference of keys (`keys`) and near misses in errors
-(`config`) come from them. So below each field stands its meaning, and each section has a docstring that a user reads.
+The models are the only list of keys: defaults, checks, the reference of keys and near misses in errors (both in
+`config`) come from them. So below each field stands its meaning, and each section has a docstring that a user reads.
 
 YAML is read as an experiment file means it: 1e-3 is a number, and a repeated key is refused. The trap: YAML reads a
 bare ``off`` as false, so ``guard: off`` arrives as a boolean (`_off`).
