@@ -7,6 +7,7 @@ trials of another seed, or with RANKEVAL_TESTS=full by as many as the file has.
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -16,6 +17,7 @@ from calibration.measure_judging_agreement import LEVEL, SIZES, UNITS, Populatio
 from rankeval.judging import agreement
 from rankeval.judging.coefficients import WORDS
 
+GUIDES = Path(__file__).parents[2] / "examples" / "guides"
 WHOLE = os.environ.get("RANKEVAL_TESTS") == "full"
 RATES = rates()
 MEASURED = {(row["topics"], row["unit"], row["coefficient"]): row for row in RATES["coverage"]}
@@ -82,3 +84,18 @@ def test_the_estimate_sees_through_judges_who_answer_the_wrong_way_round():
 @pytest.mark.shared
 def test_the_crowd_is_right_as_often_as_the_file_says():
     assert crowd() == pytest.approx(RATES["crowd"], abs=2)
+
+
+def test_the_guides_have_the_measured_figures():
+    """Those of Scott's pi in "An LLM as judge", those of a consensus in "Make a test collection"."""
+    pi = {unit: [covered(n, unit, "scott_pi") for n in SIZES] for unit in UNITS}
+    crowd_right = [RATES["crowd"][name] / RATES["crowd"]["documents"] for name in ("dawid_skene", "majority")]
+    simulated_right = [RATES["simulated"][name] for name in ("dawid_skene", "majority")]
+    for guide, sentence in (
+        ("llm_judge", "in {:.3f}, {:.3f} and {:.3f} of the samples".format(*pi["topic"])),
+        ("llm_judge", "in {:.2f}, {:.2f} and {:.2f}.".format(*pi["document"])),
+        ("make_collection", "{:.3f} right, the majority {:.3f}".format(*crowd_right)),
+        ("make_collection", "{:.2f} right, the majority {:.2f}".format(*simulated_right)),
+    ):
+        text = " ".join((GUIDES / f"{guide}.md").read_text(encoding="utf-8").split())
+        assert sentence.replace("0.", ".") in text
