@@ -59,7 +59,7 @@ def agreement_figure(confusion: pd.DataFrame, by_topic: pd.Series[float], value:
 def order_under_judges(ranks: pd.DataFrame, caption: str) -> Figure:
     """Draw the place of each system under each set of judgments; systems that rise or fall have a colour."""
     places = ranks.rank(method="first")  # tied systems beside each other, so that no line hides another one
-    figure = Figure(figsize=(1.6 + 1.5 * places.shape[1], 1.2 + 0.26 * len(places)), layout="constrained")
+    figure = Figure(figsize=(1.6 + 1.5 * min(places.shape[1], 9), 1.2 + 0.26 * len(places)), layout="constrained")
     axes = figure.subplots()
     bare(axes)
     for line, moved in zip(places.to_numpy(), ranks.sub(ranks.iloc[:, 0], axis=0).sum(axis=1), strict=True):
@@ -70,28 +70,6 @@ def order_under_judges(ranks: pd.DataFrame, caption: str) -> Figure:
     axes.set_yticks(first, [shown_name(name, LONGEST_NAME) for name in first.index], parse_math=False)
     axes.set_ylim(len(places) + 0.5, 0.5)
     axes.set_xlabel("the systems by rank, the best above; green: rises, red: falls", color=SOFT, fontsize=9)
-    write_caption(figure, caption)
-    return figure
-
-
-def means_without(table: pd.DataFrame, caption: str) -> Figure:
-    """Draw the mean of each system by all judgments, and without the documents that only its group found."""
-    table = table.sort_values("mean", kind="stable")
-    places = np.arange(len(table))
-    figure = Figure(figsize=(7, 1.2 + 0.26 * len(table)), layout="constrained")
-    axes = figure.subplots()
-    bare(axes)
-    axes.hlines(places, table["mean_without"], table["mean"], color=BAND, linewidth=4)
-    axes.plot(table["mean"], places, "o", color=INK, markersize=5, label="all judgments")
-    axes.plot(table["mean_without"], places, "o", color=WORSE, markersize=5, label="without its unique documents")
-    fell = (table["rank_without"] - table["rank"]).astype(float).tolist()
-    names = [
-        f"{shown_name(name, LONGEST_NAME)} ({number(-by, digits=0, sign=True)})"
-        for name, by in zip(table["system"], fell, strict=True)
-    ]
-    axes.set_yticks(places, names, parse_math=False)
-    axes.set_xlabel("mean; in brackets: places gained or lost without the documents", color=SOFT, fontsize=9)
-    axes.legend(frameon=False, fontsize=8)
     write_caption(figure, caption)
     return figure
 

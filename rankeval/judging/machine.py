@@ -27,13 +27,13 @@ from scipy import stats
 
 from rankeval._checks import check_count, check_number, check_share, count, few, refuse
 from rankeval.comparison.design import Design
-from rankeval.comparison.inputs import Measures, Scores, SharedScores, refuse_other_conventions, shared_scores
+from rankeval.comparison.inputs import Measures, Scores, SharedScores, shared_scores
 from rankeval.comparison.tables import WithTable
 from rankeval.errors import QueryIdError
 from rankeval.evaluation import Evaluation
 from rankeval.render.layouts import shown_interval
 from rankeval.render.tables import Format, Table, number, p_value
-from rankeval.significance.columns import deviation, standard_error, without_variance
+from rankeval.significance.columns import deviation, two_phase
 from rankeval.significance.declarations import CORRECTIONS, TESTS, Floats, Rng, Settings
 from rankeval.significance.running import adjust, run
 
@@ -117,42 +117,6 @@ class Calibration(WithTable):
         return Table(frame, formats | {"p": p_value, "gain": ".2f"}, caption=self.caption, notes=self.notes)
 
 
-def two_phase(human: Floats, judged: Floats, machine: Floats) -> pd.DataFrame:
-    """Return the two-phase regression estimate of the mean of each column.
-
-    ``theta = mean_h + b (mean_m of all - mean_m of the judged)``, b by least squares, and ``se^2 = s^2 (1/n +
-    (mean_m of all - mean_m of the judged)^2 / Sxx) + b^2 s_m^2 / N`` with n - 2 degrees of freedom; s^2 is the residual
-    variance, s_m^2 the machine's variance over all N. Cochran (1977), Sampling Techniques, section 12.6. The mean is
-    that of the population that the N queries are a sample of. If a judge's scores of the judged queries do not vary,
-    the estimate is the people's mean alone.
-
-    Parameters
-    ----------
-    human, judged : ndarray of shape (n, n_columns)
-        Scores of the judged queries, by people and by the machine.
-    machine : ndarray of shape (N, n_columns)
-        The machine's scores of all queries.
-
-    Returns
-    -------
-    DataFrame
-        A row per column: estimate; std_error, infinite if people's scores do not vary; degrees (of freedom);
-        correlation, gain, slope and sd_residual as in the table of a `Calibration`.
-    """
-    n, mean, alone = len(human), human.mean(axis=0), standard_error(human)
-    flat = without_variance(human) | without_variance(judged)
-    x, y, ahead = judged - judged.mean(axis=0), human - mean, machine.mean(axis=0) - judged.mean(axis=0)
-    xx, yy = (np.where(flat, 1.0, (scores**2).sum(axis=0)) for scores in (x, y))
-    slope = np.where(flat, 0.0, (x * y).sum(axis=0) / xx)
-    residual = np.where(alone > 0, np.sqrt(((y - slope * x) ** 2).sum(axis=0) / (n - 2)), np.nan)
-    error = np.sqrt(residual**2 * (1 / n + ahead**2 / xx) + slope**2 * machine.var(axis=0, ddof=1) / len(machine))
-    error = np.where(flat, np.where(alone > 0, alone, np.inf), error)
-    found = {"estimate": mean + slope * ahead, "std_error": error, "degrees": n - np.where(flat, 1, 2)}
-    found |= {"correlation": np.where(flat, np.nan, slope * np.sqrt(xx / yy))}
-    found |= {"gain": np.where(flat, 1.0, (alone / error) ** 2), "slope": slope, "sd_residual": residual}
-    return pd.DataFrame(found)
-
-
 def calibrate(
     human: Mapping[str, Scores],
     machine: Mapping[str, Scores],
@@ -176,7 +140,7 @@ def calibrate(
     baseline : str, optional
         The system that the others are compared with. By default all pairs are compared.
     measures : str, Measure or sequence of them, optional
-        By default all means and geometric means that people's scores of all systems share.
+        By default all means and geometric means that all scores share.
     correction : str, default "holm"
         "holm", "bonferroni", "bh", "by" or "none"; all rows are one family. The first two and the last have adjusted
         intervals too.
@@ -217,9 +181,8 @@ def calibrate(
     >>> print(f"people {row.mean_human:.2f}, machine {row.mean_machine:.2f}, estimate {row.estimate:.2f}")
     people 0.60, machine 0.70, estimate 0.60
     """
-    by_people, by_machine, rows = _read(human, machine, baseline, measures)
-    design, settings = Design(by_people.systems, by_people.measures, baseline, "all"), Settings(alpha=alpha)
-    given = [by_people.scores, by_machine.scores[rows], by_machine.scores]
+    shared, given, rows = _read(human, machine, baseline, measures)
+    design, settings = Design(shared.systems, shared.measures, baseline, "all"), Settings(alpha=alpha)
     # The systems of a measure beside each other, as the differences are.
     flat = [np.moveaxis(scores, 2, 1).reshape(len(scores), -1) for scores in given]
     names = [(measure, "", system) for measure in design.measures for system in design.systems]
@@ -228,33 +191,29 @@ def calibrate(
     if len(design.systems) > 1:
         differences = [design.differences(scores) for scores in given]
         table = _estimated(pd.DataFrame(design.names), differences, settings, correction)
-    notes = [*by_people.notes, *by_machine.notes, *_notes(table, flat, rows), *_partly_judged(by_people, by_machine)]
+    notes = [*shared.notes, *_notes(table, flat, rows), *_partly_judged(human, machine)]
     if len(table) > 1 and (note := CORRECTIONS[correction].note):
         notes.append(note.format(size=len(table)))
-    return Calibration(table, means, correction, settings.alpha, tuple(dict.fromkeys(notes)))
+    return Calibration(table, means, correction, settings.alpha, tuple(notes))
 
 
 def _read(
     human: Mapping[str, Scores], machine: Mapping[str, Scores], baseline: str | None, measures: Measures | None
-) -> tuple[SharedScores, SharedScores, Any]:
-    """Return the scores by people and by the machine, and the rows of the judged queries in the machine's."""
-    by_people = shared_scores(human, measures, unpaired="error", baseline=baseline, fewest=1)
-    judged, given = list(human), list(machine) if isinstance(machine, Mapping) else []
-    refuse((set(judged) != set(given), f"people judged {few(judged)}, and the machine {few(given) or 'no system'}"))
-    machine = {name: machine[name] for name in human}
-    by_machine = shared_scores(machine, by_people.measures, unpaired="error", baseline=baseline, fewest=1)
-    n = len(by_people.queries)
-    refuse(
-        (bool(by_people.places or by_machine.places), "judges are calibrated on one collection at a time"),
-        (n < FEWEST, f"people judged {count(n, 'query')}: at least {FEWEST} are needed, so draw and judge more"),
-    )
-    judges = {"people": next(iter(by_people.given.values())), "the machine": next(iter(by_machine.given.values()))}
-    refuse_other_conventions({who: one for who, one in judges.items() if isinstance(one, Evaluation)}, judgments=False)
-    rows = by_machine.queries.get_indexer(by_people.queries)
-    lacked = by_people.queries[rows < 0].tolist()
+) -> tuple[SharedScores, list[Floats], Any]:
+    """Return what was read, scores as `two_phase` takes them, and the rows of the judged queries in the machine's."""
+    systems, others = (list(given) if isinstance(given, Mapping) else [] for given in (human, machine))
+    problem = f"people judged {few(systems) or 'no system'}, and the machine {few(others) or 'no system'}"
+    refuse((set(systems) != set(others), problem))
+    # The judges stand where collections do: the same rules within each, and judgments of its own.
+    both = {name: {"people": human[name], "the machine": machine[name]} for name in systems}
+    shared = shared_scores(both, measures, unpaired="error", baseline=baseline, fewest=1)
+    judged, every = shared.places["people"], shared.places["the machine"]
+    n, rows = len(judged), shared.queries[every].get_indexer(shared.queries[judged])
+    refuse((n < FEWEST, f"people judged {count(n, 'query')}: at least {FEWEST} are needed, so draw and judge more"))
+    lacked = shared.queries[judged][rows < 0].tolist()
     problem = f"the machine's scores lack {len(lacked)} of the {n} queries that people judged: {few(lacked)}"
     refuse((bool(lacked), problem), kind=QueryIdError)
-    return by_people, by_machine, rows
+    return shared, [shared.scores[judged], shared.scores[every[rows]], shared.scores[every]], rows
 
 
 def _estimated(names: pd.DataFrame, given: Sequence[Floats], settings: Settings, correction: str) -> pd.DataFrame:
@@ -301,10 +260,10 @@ def _notes(table: pd.DataFrame, scores: Sequence[Floats], rows: Any) -> list[str
     return [note for holds, note in said if holds]
 
 
-def _partly_judged(human: SharedScores, machine: SharedScores) -> list[str]:
+def _partly_judged(human: Mapping[str, Scores], machine: Mapping[str, Scores]) -> list[str]:
     """Return a note on queries of which people judged less of what a system retrieved than the machine did."""
     partly: set[Any] = set()
-    for one, whole in ((human.given[name], machine.given[name]) for name in human.systems):
+    for one, whole in ((human[name], machine[name]) for name in human):
         if isinstance(one, Evaluation) and isinstance(whole, Evaluation):
             judged, of = (each.facts.query_counts["judged"] for each in (one, whole.subset(one.queries)))
             partly |= set(one.queries[judged < of].tolist())

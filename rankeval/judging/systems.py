@@ -59,6 +59,12 @@ class JudgmentEffect(WithTable):
         """The mean of each system (rows) under each set of judgments (columns)."""
         return self.order.means.droplevel(0, axis=1)
 
+    def plot(self) -> Figure:
+        """Draw the rank of each system under each set of judgments."""
+        from rankeval.judging.figures import order_under_judges
+
+        return order_under_judges(self.order.ranks.droplevel(0, axis=1).astype(np.float64), self.caption)
+
     def _laid_out(self) -> Table:
         short = dict.fromkeys(["overlap", "tau_b", "tau_ap"], partial(number, digits=3))
         return Table(self.table, short, caption=self.caption, notes=self.notes)
@@ -91,12 +97,6 @@ class Disagreement(JudgmentEffect):
 
     draws: pd.DataFrame
 
-    def plot(self) -> Figure:
-        """Draw the rank of each system under each set of judgments."""
-        from rankeval.judging.figures import order_under_judges
-
-        return order_under_judges(self.order.ranks.droplevel(0, axis=1).astype(np.float64), self.caption)
-
 
 @dataclass(frozen=True, eq=False)
 class Reusability(JudgmentEffect):
@@ -112,12 +112,6 @@ class Reusability(JudgmentEffect):
     pairs, order, notes, caption
         As in `rankeval.judging.Disagreement`; the judgments are those without a group.
     """
-
-    def plot(self) -> Figure:
-        """Draw the mean of each system by all judgments and without its unique documents."""
-        from rankeval.judging.figures import means_without
-
-        return means_without(self.table, self.caption)
 
 
 def disagreement(

@@ -27,7 +27,7 @@ from scipy import special, stats
 
 import rankeval as rk
 from rankeval.io.opening import write_atomically
-from rankeval.judging.machine import two_phase
+from rankeval.significance.columns import two_phase
 
 if __name__ == "__main__":
     import sys
