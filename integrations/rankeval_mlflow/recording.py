@@ -289,7 +289,7 @@ def log_agreement(
     name: str | None = None,
     report: bool = True,
 ) -> TrackedRun:
-    """Log a result of `rankeval.judging` to MLflow: its tables, its notes, and its numbers as metrics.
+    """Log a result of ``rankeval.judging`` to MLflow: its tables, its notes, and its numbers as metrics.
 
     The metrics of an Agreement are its coefficients: ``agreement/krippendorff_alpha``, with the ends of its interval
     (``_ci_low``, ``_ci_high``). One that is undefined is no metric; ``notes.txt`` among the artifacts says why. The
@@ -300,7 +300,7 @@ def log_agreement(
     Parameters
     ----------
     agreement : Agreement, Calibration, Disagreement or Reusability
-        The result of `rankeval.judging.agreement`, `calibrate`, `disagreement` or `reusability`.
+        The result of a function of ``rankeval.judging``, such as `rankeval.judging.agreement`.
     run_id : str, optional
         The run to write to. By default the active run, else a new run that is ended.
     name : str, optional

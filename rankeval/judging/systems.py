@@ -132,7 +132,7 @@ def disagreement(
         At least two judges. Only queries that all of them judged count.
     runs : mapping of str to Run, dict, frame or path
         The systems.
-    measure : str or Measure, default "nDCG@10"
+    measure : str or Measure, default ``"nDCG@10"``
         The measure.
     truth : str, optional
         The judge that is taken as right, or "union" or "intersection"; by default the first judge.
