@@ -10,11 +10,13 @@ from typing import Any
 from rankeval.errors import InvalidInput, RankevalError
 
 
-def refuse(*cases: tuple[object, str, *tuple[str, ...]], kind: type[RankevalError] = InvalidInput) -> None:
+def refuse(
+    *cases: tuple[object, str, *tuple[str, ...]], kind: type[RankevalError] = InvalidInput, argument: str | None = None
+) -> None:
     """Raise for the first case that holds: a table of what must not be, what to say of it, and perhaps the remedy."""
     for wrong, problem, *remedy in cases:
         if wrong:
-            raise kind(problem, remedy=remedy[0] if remedy else None)
+            raise kind(problem, argument=argument, remedy=remedy[0] if remedy else None)
 
 
 def require(holds: object, argument: str, value: Any, expected: str, where: str | None = None) -> None:

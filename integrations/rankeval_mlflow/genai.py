@@ -39,7 +39,7 @@ from mlflow.entities import AssessmentError, Feedback
 from mlflow.genai.scorers import Scorer
 from pydantic import PrivateAttr
 
-from rankeval._checks import count, few, require, shown
+from rankeval._checks import count, few, refuse, require, shown
 from rankeval.collection.convention import Convention, get_convention
 from rankeval.errors import InvalidInput, RankevalError
 from rankeval.evaluation import Evaluation, evaluate
@@ -130,8 +130,7 @@ def as_ranking(value: Any, ids: Iterable[str] = IDS) -> dict[str, float]:
 
 
 def _refuse_same_text(named: Mapping[str, Any], given: Mapping[Any, Any]) -> None:
-    if len(named) < len(given):
-        raise InvalidInput("two documents have the same id as text, such as 1 and '1'")
+    refuse((len(named) < len(given), "two documents have the same id as text, such as 1 and '1'"))
 
 
 def document_ids(documents: list[Any], ids: Iterable[str] = IDS) -> list[str | int]:
@@ -152,8 +151,8 @@ def document_ids(documents: list[Any], ids: Iterable[str] = IDS) -> list[str | i
     ids, alone = tuple(ids), [_without_score(one) for one in documents]
     objects = [one for one in alone if not _is_id(one)]
     for one in objects:
-        if one is None or isinstance(one, (Real, str)):
-            raise InvalidInput(f"a document is {shown(one)}; expected an id or a document")
+        is_plain = one is None or isinstance(one, (Real, str))
+        refuse((is_plain, f"a document is {shown(one)}; expected an id or a document"))
     key = next((key for key in ids if all(_is_id(field(one, key)) for one in objects)), None)
     if key is None:
         raise InvalidInput(
@@ -224,7 +223,8 @@ def _places(outputs: Any, trace: Any, retrieved: Retrieved) -> list[tuple[str, A
         return [(retrieved, field(outputs, retrieved.removeprefix("outputs.")))]
     spans = _spans(trace, retrieved.partition(" ")[2] if retrieved.startswith("span ") else None)
     if not spans:
-        raise InvalidInput(f"retrieved is {retrieved!r}, but the trace has no such span: {_has(trace)}")
+        has = [f"{span.name} ({span.span_type})" for span in trace.data.spans] if trace and trace.data else []
+        raise InvalidInput(f"retrieved is {retrieved!r}, but the trace has no such span: it has {few(has) or 'none'}")
     return {"first span": spans[:1], "last span": spans[-1:]}.get(retrieved, spans)
 
 
@@ -266,12 +266,6 @@ def _content(span: Any) -> Any:
         except ValueError:
             return span.outputs
     return span.outputs
-
-
-def _has(trace: Any) -> str:
-    if trace is None or trace.data is None:
-        return "there is no trace"
-    return f"it has {few([f'{span.name} ({span.span_type})' for span in trace.data.spans])}"
 
 
 def _is_id(value: Any) -> bool:
@@ -364,8 +358,8 @@ def why_not_judged(expectations: Mapping[str, Any] | None, expected: Expected) -
 def _grades(name: str, value: Any, ids: Iterable[str]) -> dict[Any, Any]:
     """Return the grades of a list of documents: 1, or the number in the field ``relevance`` of a document."""
     documents = value.tolist() if hasattr(value, "tolist") else value
-    if not isinstance(documents, (list, tuple, set, frozenset)):
-        raise InvalidInput(f"{name} is {shown(value)}; expected grades by document id, or a list of relevant documents")
+    is_list = isinstance(documents, (list, tuple, set, frozenset))
+    require(is_list, name, value, "grades by document id, or a list of relevant documents")
     grades: dict[Any, Any] = {}
     listed = list(documents)
     for one, document in zip(document_ids(listed, ids), listed, strict=True):
@@ -538,15 +532,16 @@ def genai_scorer(
 
 def _bound(measures: Specs, rules: Convention) -> list[LabelledMeasure]:
     """Return the measures as the convention means them; refuse what a row, or a mean of rows, cannot answer."""
-    if rules.unjudged == "highest":
-        raise InvalidInput("the rule unjudged='highest' needs the grades of all rows, and a scorer sees one")
     labels, found = zip(*parse_measures(measures, rules), strict=True)
-    for label, one in zip(labels, found, strict=True):
-        if one.family.aggregate not in ("mean", "sum"):
-            raise InvalidInput(
-                f"{label} is aggregated by {one.family.aggregate}, and MLflow shows the mean of rows: choose another "
-                "measure"
-            )
+    of_all, ways = "needs the grades of all rows, and a scorer sees one", [one.family.aggregate for one in found]
+    odd = [(label, way) for label, way in zip(labels, ways, strict=True) if way not in ("mean", "sum")]
+    refuse(
+        (rules.unjudged == "highest", f"the rule unjudged='highest' {of_all}"),
+        *(
+            (True, f"{label} is aggregated by {way}, and MLflow shows the mean of rows: choose another measure")
+            for label, way in odd
+        ),
+    )
     return [LabelledMeasure(*pair) for pair in zip(labels, bound_measures(found, rules), strict=True)]
 
 

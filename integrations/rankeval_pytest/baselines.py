@@ -14,6 +14,7 @@ import hashlib
 import os
 import shlex
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from urllib.parse import quote
 
@@ -78,7 +79,9 @@ class Baselines:
         if not path.exists():
             pytest.fail(f"there is no baseline {_relative(path, self._node)}; {self._remedy()}", pytrace=False)
         baseline = Evaluation.load(path)
-        if reasons := _reasons(candidate, baseline):
+        lacking = [measure for measure in candidate.measure_names if measure not in baseline.measure_names]
+        reasons = [f"the baseline has no {', '.join(lacking)}"] if lacking else []
+        if reasons := [*reasons, *differences(candidate, baseline)]:
             pytest.fail(
                 f"the candidate cannot be compared with the baseline {_relative(path, self._node)}: "
                 f"{'; '.join(reasons)}. If the change is meant, {self._remedy()}",
@@ -102,17 +105,16 @@ class Baselines:
         return self.folder / f"{quoted}.parquet"
 
     def _renewed(self, candidate: Evaluation, path: Path) -> Evaluation:
-        content, exists = to_bytes(candidate), path.exists()
-        unchanged = exists and path.read_bytes() == content
-        old = _aggregates(path) if exists and not unchanged else {}
-        if not unchanged:
+        old, words = dict[str, float](), "renewed" if path.exists() else "new"
+        with suppress(InvalidInput):  # a file that is no Evaluation may be replaced
+            old = aggregates(Evaluation.load(path)) if path.exists() else {}
+        if path.exists() and path.read_bytes() == to_bytes(candidate):
+            old, words = {}, "unchanged"
+        else:
             path.parent.mkdir(parents=True, exist_ok=True)
             candidate.save(path)
-        means = [
-            f"{measure} {f'{old[measure]:.4f} -> ' if measure in old else ''}{value:.4f}"
-            for measure, value in aggregates(candidate).items()
-        ]
-        words = "unchanged" if unchanged else "renewed" if exists else "new"
+        new = aggregates(candidate).items()
+        means = [f"{name} {f'{old[name]:.4f} -> ' if name in old else ''}{value:.4f}" for name, value in new]
         self._said(f"{words} baseline {_relative(path, self._node)}: {', '.join(means)} ({size_of(candidate)})")
         return candidate
 
@@ -120,21 +122,6 @@ class Baselines:
         inner = self._node.nodeid.partition("::")[2]
         target = shlex.quote(f"{_relative(self._node.path, self._node)}::{inner}")
         return f"write it from this code with `pytest {target} --rankeval-update`, and commit the file"
-
-
-def _reasons(candidate: Evaluation, baseline: Evaluation) -> list[str]:
-    """Say why a baseline does not fit; new measures and other rules ask for a new one."""
-    lacking = [measure for measure in candidate.measure_names if measure not in baseline.measure_names]
-    said = [f"the baseline has no {', '.join(lacking)}"] if lacking else []
-    return [*said, *differences(candidate, baseline)]
-
-
-def _aggregates(path: Path) -> dict[str, float]:
-    """Return the means of a baseline; none of a file that is no Evaluation, which a new one may replace."""
-    try:
-        return aggregates(Evaluation.load(path))
-    except InvalidInput:
-        return {}
 
 
 def _relative(path: Path, node: pytest.Item) -> str:

@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 
 from rankeval.judging.labels import Floats, Ints
 
-OF_JUDGES = ("scott_pi", "cohen_kappa", "linear_kappa", "quadratic_kappa")
+WEIGHTED = ("linear_kappa", "quadratic_kappa")
+OF_JUDGES = ("scott_pi", "cohen_kappa", *WEIGHTED)
 WORDS = {
     "observed": "observed agreement",
     "scott_pi": "Scott's pi",

@@ -11,10 +11,11 @@ from rankeval.render.layouts import shown_interval
 from rankeval.render.plots import BAND, BETTER, INK, LONGEST_NAME, SOFT, WORSE, Figure, bare, shown_name, write_caption
 from rankeval.render.tables import number
 
+MOST_NAMED = 30
+"""Topics that are named at the axis; of more, none is."""
 
-def agreement_figure(
-    confusion: pd.DataFrame, by_topic: pd.Series[float], whole: float, words: str, caption: str
-) -> Figure:
+
+def agreement_figure(confusion: pd.DataFrame, by_topic: pd.Series[float], value: float, caption: str) -> Figure:
     """Draw the confusion of grades with shares, and a coefficient of each topic with that of all as a line.
 
     Parameters
@@ -22,11 +23,11 @@ def agreement_figure(
     confusion : DataFrame
         Grades by grades, with counts.
     by_topic : Series
-        The coefficient by topic; topics where it is undefined are left out and counted.
-    whole : float
+        The coefficient by topic, with its name in words; topics where it is undefined are left out and counted.
+    value : float
         The coefficient over all topics.
-    words, caption : str
-        The name of the coefficient, and the line above.
+    caption : str
+        The line above.
     """
     figure = Figure(figsize=(9, 3.6), layout="constrained")
     left, right = figure.subplots(1, 2, width_ratios=(1, 1.4))
@@ -34,24 +35,22 @@ def agreement_figure(
     left.imshow(shares, cmap="Greens", vmin=0, vmax=shares.max() * 1.6)  # so that ink stays legible on the darkest
     for row, column in np.ndindex(*shares.shape):
         left.text(column, row, f"{100 * shares[row, column]:.1f}", ha="center", va="center", fontsize=8, color=INK)
-    left.set_xticks(range(len(confusion.columns)), confusion.columns)
-    left.set_yticks(range(len(confusion.index)), confusion.index)
+    left.set_xticks(range(len(shares)), confusion.columns)
+    left.set_yticks(range(len(shares)), confusion.index)
     left.set_xlabel(shown_name(confusion.columns.name), color=INK, parse_math=False)
     left.set_ylabel(shown_name(confusion.index.name), color=INK, parse_math=False)
-    of = "pairs of labels" if confusion.index.name == "label" else "documents"
-    left.set_title(f"% of {of}", loc="left", fontsize=10)
+    left.set_title(f"% of {'pairs of labels' if confusion.index.name == 'label' else 'documents'}", fontsize=10)
     ordered = by_topic.dropna().sort_values(kind="stable")
     places = np.arange(len(ordered))
-    right.hlines(places, whole, ordered, color=BAND, linewidth=3)
+    right.hlines(places, value, ordered, color=BAND, linewidth=3)
     right.plot(ordered, places, "o", color=BETTER, markersize=4)
-    right.axvline(whole, color=INK, linewidth=1)
-    few = len(ordered) <= 40
-    right.set_yticks(places if few else [], [shown_name(qid) for qid in ordered.index] if few else [], parse_math=False)
-    undefined = len(by_topic) - len(ordered)
-    right.set_ylabel(count(len(ordered), "topic") + f", {undefined} undefined" * (undefined > 0), color=SOFT)
-    right.set_title(f"{words} by topic; line: {whole:.3f} over all", loc="left", fontsize=10)
-    for axes in (left, right):
-        bare(axes)
+    right.axvline(value, color=INK, linewidth=1)
+    named = ordered.index if len(ordered) <= MOST_NAMED else ordered.index[:0]
+    right.set_yticks(places[: len(named)], [shown_name(qid) for qid in named], parse_math=False)
+    right.set_ylabel(f"{count(len(ordered), 'topic')}, {len(by_topic) - len(ordered):,} undefined", color=SOFT)
+    right.set_title(f"{by_topic.name} by topic; line: {number(value, digits=3)} over all", fontsize=10)
+    bare(left)
+    bare(right)
     right.tick_params(axis="y", labelsize=7)
     write_caption(figure, caption)
     return figure

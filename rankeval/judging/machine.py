@@ -16,11 +16,9 @@ alone. A difference of two systems is the same, on the differences by query.
 from __future__ import annotations
 
 import math
-from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import compress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,13 +27,13 @@ from scipy import stats
 
 from rankeval._checks import check_count, check_number, check_share, count, few, refuse
 from rankeval.comparison.design import Design
-from rankeval.comparison.inputs import Measures, Scores, SharedScores, refuse_other_conventions, shared_scores
+from rankeval.comparison.inputs import Measures, Scores, SharedScores, shared_scores
 from rankeval.comparison.tables import WithTable
-from rankeval.errors import InvalidInput, QueryIdError
+from rankeval.errors import QueryIdError
 from rankeval.evaluation import Evaluation
 from rankeval.render.layouts import shown_interval
 from rankeval.render.tables import Format, Table, number, p_value
-from rankeval.significance.columns import standard_error, without_variance
+from rankeval.significance.columns import deviation, two_phase
 from rankeval.significance.declarations import CORRECTIONS, TESTS, Floats, Rng, Settings
 from rankeval.significance.running import adjust, run
 
@@ -47,7 +45,7 @@ FEWEST, FEW, FEW_PILED = 8, 25, 100
 
 FEW_NOTE = (
     "people judged only {n} queries: intervals are too short if most of their scores are the greatest or the least "
-    "value; 95 % intervals then held in 84 to 89 % of trials with 10 queries, in 88 to 93 % with 25"
+    "value; 95 % intervals then held in 84 to 89 % of trials with 10 queries, in 89 to 93 % with 25"
 )
 UNLIKE = 0.01
 """The level of the test whether the judged queries are like the others."""
@@ -56,6 +54,9 @@ UNLIKE_NOTE = (
     "the machine's scores of the judged queries are unlike those of the others (Kolmogorov-Smirnov, p = {p:.2g}): they "
     "may be no random sample, and then the estimate does not hold"
 )
+MOST = 100_000
+"""More queries than people judge."""
+
 ROW = ["measure", "baseline", "system"]
 """The columns that name a row."""
 
@@ -116,42 +117,6 @@ class Calibration(WithTable):
         return Table(frame, formats | {"p": p_value, "gain": ".2f"}, caption=self.caption, notes=self.notes)
 
 
-def two_phase(human: Floats, judged: Floats, machine: Floats) -> pd.DataFrame:
-    """Return the two-phase regression estimate of the mean of each column.
-
-    ``theta = mean_h + b (mean_m of all - mean_m of the judged)``, b by least squares, and ``se^2 = s^2 (1/n +
-    (mean_m of all - mean_m of the judged)^2 / Sxx) + b^2 s_m^2 / N`` with n - 2 degrees of freedom; s^2 is the residual
-    variance, s_m^2 the machine's variance over all N. Cochran (1977), Sampling Techniques, section 12.6. The mean is
-    that of the population that the N queries are a sample of. If a judge's scores of the judged queries do not vary,
-    the estimate is the people's mean alone.
-
-    Parameters
-    ----------
-    human, judged : ndarray of shape (n, n_columns)
-        Scores of the judged queries, by people and by the machine.
-    machine : ndarray of shape (N, n_columns)
-        The machine's scores of all queries.
-
-    Returns
-    -------
-    DataFrame
-        A row per column: estimate; std_error, infinite if people's scores do not vary; degrees (of freedom);
-        correlation, gain, slope and sd_residual as in the table of a `Calibration`.
-    """
-    n, mean, alone = len(human), human.mean(axis=0), standard_error(human)
-    flat = without_variance(human) | without_variance(judged)
-    x, y, ahead = judged - judged.mean(axis=0), human - mean, machine.mean(axis=0) - judged.mean(axis=0)
-    xx, yy = (np.where(flat, 1.0, (scores**2).sum(axis=0)) for scores in (x, y))
-    slope = np.where(flat, 0.0, (x * y).sum(axis=0) / xx)
-    residual = np.sqrt(((y - slope * x) ** 2).sum(axis=0) / (n - 2))
-    error = np.sqrt(residual**2 * (1 / n + ahead**2 / xx) + slope**2 * machine.var(axis=0, ddof=1) / len(machine))
-    error = np.where(flat, np.where(alone > 0, alone, np.inf), error)
-    found = {"estimate": mean + slope * ahead, "std_error": error, "degrees": n - np.where(flat, 1, 2)}
-    found |= {"correlation": np.where(flat, np.nan, slope * np.sqrt(xx / yy))}
-    found |= {"gain": np.where(flat, 1.0, (alone / error) ** 2), "slope": slope, "sd_residual": residual}
-    return pd.DataFrame(found)
-
-
 def calibrate(
     human: Mapping[str, Scores],
     machine: Mapping[str, Scores],
@@ -175,7 +140,7 @@ def calibrate(
     baseline : str, optional
         The system that the others are compared with. By default all pairs are compared.
     measures : str, Measure or sequence of them, optional
-        By default all means and geometric means that people's scores of all systems share.
+        By default all means and geometric means that all scores share.
     correction : str, default "holm"
         "holm", "bonferroni", "bh", "by" or "none"; all rows are one family. The first two and the last have adjusted
         intervals too.
@@ -216,9 +181,8 @@ def calibrate(
     >>> print(f"people {row.mean_human:.2f}, machine {row.mean_machine:.2f}, estimate {row.estimate:.2f}")
     people 0.60, machine 0.70, estimate 0.60
     """
-    by_people, by_machine, rows = _read(human, machine, baseline, measures)
-    design, settings = Design(by_people.systems, by_people.measures, baseline, "all"), Settings(alpha=alpha)
-    given = [by_people.scores, by_machine.scores[rows], by_machine.scores]
+    shared, given, rows = _read(human, machine, baseline, measures)
+    design, settings = Design(shared.systems, shared.measures, baseline, "all"), Settings(alpha=alpha)
     # The systems of a measure beside each other, as the differences are.
     flat = [np.moveaxis(scores, 2, 1).reshape(len(scores), -1) for scores in given]
     names = [(measure, "", system) for measure in design.measures for system in design.systems]
@@ -227,32 +191,29 @@ def calibrate(
     if len(design.systems) > 1:
         differences = [design.differences(scores) for scores in given]
         table = _estimated(pd.DataFrame(design.names), differences, settings, correction)
-    notes = [*by_people.notes, *by_machine.notes, *_notes(table, flat, rows), *_partly_judged(by_people, by_machine)]
+    notes = [*shared.notes, *_notes(table, flat, rows), *_partly_judged(human, machine)]
     if len(table) > 1 and (note := CORRECTIONS[correction].note):
         notes.append(note.format(size=len(table)))
-    return Calibration(table, means, correction, settings.alpha, tuple(dict.fromkeys(notes)))
+    return Calibration(table, means, correction, settings.alpha, tuple(notes))
 
 
 def _read(
     human: Mapping[str, Scores], machine: Mapping[str, Scores], baseline: str | None, measures: Measures | None
-) -> tuple[SharedScores, SharedScores, Any]:
-    """Return the scores by people and by the machine, and the rows of the judged queries in the machine's."""
-    by_people = shared_scores(human, measures, unpaired="error", baseline=baseline, fewest=1)
-    refuse((set(human) != set(machine), f"people judged {few(list(human))}, the machine {few(list(machine))}"))
-    machine = {name: machine[name] for name in human}
-    by_machine = shared_scores(machine, by_people.measures, unpaired="error", baseline=baseline, fewest=1)
-    n = len(by_people.queries)
-    refuse(
-        (bool(by_people.places or by_machine.places), "judges are calibrated on one collection at a time"),
-        (n < FEWEST, f"people judged {count(n, 'query')}: at least {FEWEST} are needed, so draw and judge more"),
-    )
-    judges = {"people": next(iter(by_people.given.values())), "the machine": next(iter(by_machine.given.values()))}
-    refuse_other_conventions({who: one for who, one in judges.items() if isinstance(one, Evaluation)}, judgments=False)
-    rows = by_machine.queries.get_indexer(by_people.queries)
-    lacked = by_people.queries[rows < 0].tolist()
+) -> tuple[SharedScores, list[Floats], Any]:
+    """Return what was read, scores as `two_phase` takes them, and the rows of the judged queries in the machine's."""
+    systems, others = (list(given) if isinstance(given, Mapping) else [] for given in (human, machine))
+    problem = f"people judged {few(systems) or 'no system'}, and the machine {few(others) or 'no system'}"
+    refuse((set(systems) != set(others), problem))
+    # The judges stand where collections do: the same rules within each, and judgments of its own.
+    both = {name: {"people": human[name], "the machine": machine[name]} for name in systems}
+    shared = shared_scores(both, measures, unpaired="error", baseline=baseline, fewest=1)
+    judged, every = shared.places["people"], shared.places["the machine"]
+    n, rows = len(judged), shared.queries[every].get_indexer(shared.queries[judged])
+    refuse((n < FEWEST, f"people judged {count(n, 'query')}: at least {FEWEST} are needed, so draw and judge more"))
+    lacked = shared.queries[judged][rows < 0].tolist()
     problem = f"the machine's scores lack {len(lacked)} of the {n} queries that people judged: {few(lacked)}"
     refuse((bool(lacked), problem), kind=QueryIdError)
-    return by_people, by_machine, rows
+    return shared, [shared.scores[judged], shared.scores[every[rows]], shared.scores[every]], rows
 
 
 def _estimated(names: pd.DataFrame, given: Sequence[Floats], settings: Settings, correction: str) -> pd.DataFrame:
@@ -271,40 +232,38 @@ def _estimated(names: pd.DataFrame, given: Sequence[Floats], settings: Settings,
     for judge, scores in judges.items():
         alone = run(TESTS["t"], scores, settings)
         ends = {f"ci_low_{judge}": alone.ci_low, f"ci_high_{judge}": alone.ci_high, f"p_{judge}": alone.p_value}
-        table = table.assign(**ends, **{f"sd_{judge}": scores.std(axis=0, ddof=1)})
+        table = table.assign(**ends, **{f"sd_{judge}": deviation(scores)})
     return table.join(found.drop(columns="estimate"))
 
 
-def row_names(table: pd.DataFrame) -> list[str]:
+def row_names(table: pd.DataFrame) -> pd.Series[str]:
     """Return "system - baseline by measure" for each row, or "system by measure" without a baseline."""
-    rows = table[ROW].itertuples(index=False)
-    return [f"{system}{f' - {base}' if base else ''} by {measure}" for measure, base, system in rows]
+    pairs = table["system"].where(table["baseline"] == "", table["system"] + " - " + table["baseline"])
+    return pairs + " by " + table["measure"]
 
 
 def _notes(table: pd.DataFrame, scores: Sequence[Floats], rows: Any) -> list[str]:
     """Return notes on few queries, a machine that does not help, and judged queries that are unlike the others."""
     people, judged, others = scores[0], scores[1], np.delete(scores[2], rows, axis=0)
     n, piled = len(people), max((people == end(axis=0)).mean(axis=0).max() for end in (people.max, people.min))
-    alone, harm = (
-        list(compress(row_names(table), wrong)) for wrong in (table["correlation"].isna(), table["gain"] < 1)
-    )
+    names, lost, harm = row_names(table), table["correlation"].isna(), (table["gain"] < 1) & (len(others) > 0)
     columns = zip(judged.T, others.T, strict=True) if len(others) else ()
     p = [stats.ks_2samp(one, rest, method="asymp").pvalue for one, rest in columns]
     least = min(p, default=1.0) * len(p)
     said = [
         (n < FEW or (n < FEW_PILED and piled >= 0.5), FEW_NOTE.format(n=n)),
         (not len(others), "people judged all queries, so the machine adds nothing"),
-        (alone, f"people's estimate alone, since a judge's scores of their queries do not vary: {few(alone)}"),
-        (harm and len(others), f"gain below 1, the machine only adds noise; people's is better for {few(harm)}"),
+        (lost.any(), f"people alone, as a judge's scores of their queries do not vary: {few(names[lost].tolist())}"),
+        (harm.any(), f"gain below 1, the machine only adds noise; people's is better for {few(names[harm].tolist())}"),
         (p and least < UNLIKE, UNLIKE_NOTE.format(p=least)),
     ]
     return [note for holds, note in said if holds]
 
 
-def _partly_judged(human: SharedScores, machine: SharedScores) -> list[str]:
+def _partly_judged(human: Mapping[str, Scores], machine: Mapping[str, Scores]) -> list[str]:
     """Return a note on queries of which people judged less of what a system retrieved than the machine did."""
     partly: set[Any] = set()
-    for one, whole in ((human.given[name], machine.given[name]) for name in human.systems):
+    for one, whole in ((human[name], machine[name]) for name in human):
         if isinstance(one, Evaluation) and isinstance(whole, Evaluation):
             judged, of = (each.facts.query_counts["judged"] for each in (one, whole.subset(one.queries)))
             partly |= set(one.queries[judged < of].tolist())
@@ -341,8 +300,7 @@ def draw(queries: Iterable[Any], n: int, *, rng: Rng = 0) -> list[Any]:
     """
     check_count("n", n)
     ids = pd.Index(list(queries)).unique().sort_values()
-    if n > len(ids):
-        raise InvalidInput(argument="n", found=str(n), expected=f"at most {len(ids)}, the number of queries")
+    refuse((n > len(ids), f"n is {n}, and there are only {count(len(ids), 'query')}"))
     return list(ids[np.sort(np.random.default_rng(rng).permutation(len(ids))[:n])])
 
 
@@ -354,8 +312,9 @@ class Plan(WithTable):
     ----------
     table : DataFrame
         A row for each of the pilot's. Columns: measure, baseline, system; n_human, the queries that people must judge
-        beside the machine (missing if no number reaches the width); n_without, those that they must judge without it;
-        n_machine, the queries of the machine; least_width, that of the interval if people judge all of these.
+        beside the machine (missing if no number reaches the width); n_without, those that they must judge without it
+        (missing above 100,000); n_machine, the queries of the machine; least_width, that of the interval if people
+        judge all of these.
     width, level : float
         Of the interval, from end to end.
     notes : tuple of str
@@ -415,32 +374,23 @@ def plan(pilot: Calibration, *, width: float, n_machine: int | None = None, leve
     check_share("level", level)
     check_count("n_machine", n_all, least=FEWEST)
     rows, notes, tail = [], [], (1 - level) / 2
-    for name, one in zip(row_names(pilot.table), pilot.table.to_dict("records"), strict=True):
+    found = pilot.table.replace({"sd_human": {0.0: np.nan}})  # scores that are all the same tell no width
+    judged, alone = np.arange(FEWEST, n_all + 1), np.arange(FEWEST, MOST + 1)
+    wide, wide_alone = (2 * stats.t.isf(tail, n - lost) / np.sqrt(n) for n, lost in ((judged, 2), (alone, 1)))
+    for name, one in zip(row_names(pilot.table), found.to_dict("records"), strict=True):
         shared = (one["slope"] * one["sd_machine"]) ** 2 / n_all
-        least, reached = _needed(width, tail, one["sd_residual"], n_all, shared)
-        rows.append([least, _needed(width, tail, one["sd_human"], 10**7)[0], n_all, reached])
+        spread = one["sd_residual"] ** 2 * (1 + (1 - judged / n_all) / (judged - 3)) + shared * judged
+        widths = wide * np.sqrt(spread)
+        least = next(iter(judged[widths <= width]), None)
+        rows.append([least, next(iter(alone[wide_alone * one["sd_human"] <= width]), None), n_all, widths[-1]])
         if least is None:
             floor = 2 * stats.norm.isf(tail) * math.sqrt(shared)
             why = f", and {floor:.3g} is the machine's share alone" if floor > width else ""
-            left = f"it is {reached:.3g} if people judge all {n_all:,}{why}: the machine must judge more (n_machine=)"
+            left = (
+                f"it is {widths[-1]:.3g} if people judge all {n_all:,}{why}: the machine must judge more (n_machine=)"
+            )
             notes.append(f"{name}: a width of {width:g} cannot be reached; {left}")
-    off = math.sqrt(2 / (n_pilot - 1))
-    notes.append(f"numbers from a pilot of {count(n_pilot, 'query')} are off by {off:.0%} or so: take more")
+    off = f"are off by {math.sqrt(2 / (n_pilot - 1)):.0%} or so: take more"
     numbers = pd.DataFrame(rows, columns=["n_human", "n_without", "n_machine", "least_width"])
-    whole = dict.fromkeys(["n_human", "n_without"], "Int64")
-    return Plan(pilot.table[ROW].join(numbers.astype(whole)), width, level, tuple(notes))
-
-
-def _needed(width: float, tail: float, sd: float, most: int, shared: float | None = None) -> tuple[int | None, float]:
-    """Return the least number of judged queries for the width, if there is one, and the width of the most.
-
-    ``shared`` is the squared error that the machine's queries leave; without it people judge alone.
-    """
-
-    def wide(n: int) -> float:
-        spread = sd**2 / n if shared is None else sd**2 / n * (1 + (1 - n / most) / (n - 3)) + shared
-        return float(2 * stats.t.isf(tail, n - (1 if shared is None else 2)) * math.sqrt(spread))
-
-    # Widths fall with the number.
-    found = FEWEST + bisect_left(range(FEWEST, most + 1), -width, key=lambda n: -wide(n))
-    return (found if found <= most else None), wide(most)
+    table = pilot.table[ROW].join(numbers.astype({"n_human": "Int64", "n_without": "Int64"}))
+    return Plan(table, width, level, (*notes, f"numbers from a pilot of {count(n_pilot, 'query')} {off}"))

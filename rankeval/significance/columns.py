@@ -115,6 +115,42 @@ def standard_error(columns: Floats) -> Floats:
     return np.asarray(deviation(columns) / np.sqrt(len(columns)))
 
 
+def two_phase(human: Floats, judged: Floats, machine: Floats) -> pd.DataFrame:
+    """Return the two-phase regression estimate of the mean of each column.
+
+    ``theta = mean_h + b (mean_m of all - mean_m of the judged)``, b by least squares, and ``se^2 = s^2 (1/n +
+    (mean_m of all - mean_m of the judged)^2 / Sxx) + b^2 s_m^2 / N`` with n - 2 degrees of freedom; s^2 is the residual
+    variance, s_m^2 the machine's variance over all N. Cochran (1977), Sampling Techniques, section 12.6. The mean is
+    that of the population that the N queries are a sample of. If a judge's scores of the judged queries do not vary,
+    the estimate is the people's mean alone.
+
+    Parameters
+    ----------
+    human, judged : ndarray of shape (n, n_columns)
+        Scores of the judged queries, by people and by the machine.
+    machine : ndarray of shape (N, n_columns)
+        The machine's scores of all queries.
+
+    Returns
+    -------
+    DataFrame
+        A row per column: estimate; std_error, infinite if people's scores do not vary; degrees (of freedom);
+        correlation, gain, slope and sd_residual as in the table of a `Calibration`.
+    """
+    n, mean, alone = len(human), human.mean(axis=0), standard_error(human)
+    flat = without_variance(human) | without_variance(judged)
+    x, y, ahead = judged - judged.mean(axis=0), human - mean, machine.mean(axis=0) - judged.mean(axis=0)
+    xx, yy = (np.where(flat, 1.0, (scores**2).sum(axis=0)) for scores in (x, y))
+    slope = np.where(flat, 0.0, (x * y).sum(axis=0) / xx)
+    residual = np.where(alone > 0, np.sqrt(((y - slope * x) ** 2).sum(axis=0) / (n - 2)), np.nan)
+    error = np.sqrt(residual**2 * (1 / n + ahead**2 / xx) + slope**2 * machine.var(axis=0, ddof=1) / len(machine))
+    error = np.where(flat, np.where(alone > 0, alone, np.inf), error)
+    found = {"estimate": mean + slope * ahead, "std_error": error, "degrees": n - np.where(flat, 1, 2)}
+    found |= {"correlation": np.where(flat, np.nan, slope * np.sqrt(xx / yy))}
+    found |= {"gain": np.where(flat, 1.0, (alone / error) ** 2), "slope": slope, "sd_residual": residual}
+    return pd.DataFrame(found)
+
+
 UNPAIRED = ("error", "skip")
 
 

@@ -18,7 +18,7 @@ N = 60
 
 def frames(seed=0, n=12, systems="abc", measures=("nDCG@10", "AP"), N=N):
     """Return scores by people, of the queries drawn, and by a machine that knows something of them."""
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng([seed, 28])  # not the stream of the drawing
     ids = [f"q{k:03d}" for k in range(N)]
     judged, human, machine = draw(ids, n, rng=seed), {}, {}
     query = rng.normal(size=(N, 1))
@@ -169,9 +169,11 @@ def test_a_machine_that_always_says_the_same_leaves_the_people_alone():
 
 def test_people_who_always_say_the_same_tell_no_width():
     human, machine = frames(systems="ab", measures=["AP"])
-    row = calibrate({"a": human["a"], "b": human["a"] + 0.1}, machine).table.iloc[0]
+    found = calibrate({"a": human["a"], "b": human["a"] + 0.1}, machine)
+    row = found.table.iloc[0]
     assert (row["ci_low"], row["ci_high"], row["p_value"]) == (-math.inf, math.inf, 1.0)
     assert row["estimate"] == pytest.approx(0.1)
+    assert plan(found, width=0.1).table[["n_human", "n_without"]].isna().to_numpy().all()
 
 
 HUMAN, MACHINE = frames()
@@ -182,11 +184,14 @@ COLLECTIONS = {"x": HUMAN["a"], "y": frames(1)[0]["a"]}
     ("wrong", "error", "said"),
     [
         ({"human": {name: one[:7] for name, one in HUMAN.items()}}, InvalidInput, "at least 8 are needed"),
-        ({"human": {"a": HUMAN["a"]}}, InvalidInput, "people judged 'a', the machine 'a', 'b'"),
+        ({"human": {"a": HUMAN["a"]}}, InvalidInput, "people judged 'a', and the machine 'a', 'b'"),
         ({"machine": {name: one[1:20] for name, one in MACHINE.items()}}, QueryIdError, "lack 7 of the 12 queries"),
-        ({"human": {}}, InvalidInput, "at least 1 name"),
-        ({"human": {"a": COLLECTIONS}, "machine": {"a": COLLECTIONS}}, InvalidInput, "at a time"),
-        ({"machine": {name: one[["AP"]] for name, one in MACHINE.items()}}, UnknownName, "nDCG"),
+        ({"human": {}}, InvalidInput, "people judged no system"),
+        ({"human": {}, "machine": {}}, InvalidInput, "at least 1 name"),
+        ({"machine": MACHINE["a"]}, InvalidInput, "the machine no system"),
+        ({"human": {"a": COLLECTIONS}, "machine": {"a": COLLECTIONS}}, InvalidInput, "found dict"),
+        ({"human": {"a": {}}, "machine": {"a": {}}}, InvalidInput, "no measure"),
+        ({"measures": "RR"}, UnknownName, "RR"),
         ({"baseline": "z"}, UnknownName, "z"),
         ({"correction": "max_t"}, UnknownName, "max_t"),
         ({"alpha": 0.7}, InvalidInput, "alpha"),
@@ -265,9 +270,13 @@ def test_queries_chosen_by_their_scores_are_noted():
 
 
 def test_a_machine_that_does_harm_is_noted():
-    human, machine = frames(seed=2, systems="a", measures=["AP"])
-    noise = {"a": machine["a"].sample(frac=1, random_state=1).set_axis(machine["a"].index)}
-    found = calibrate(human, noise)
+    """One that goes with nothing that people say."""
+    human, machine = frames(systems="a", measures=["AP"])
+    people, seen = (given["a"]["AP"] for given in (human, machine))
+    said = people - people.mean()
+    machine["a"].loc[people.index, "AP"] -= said * (seen[people.index] @ said) / (said @ said)
+    found = calibrate(human, machine)
+    assert found.table["correlation"][0] == pytest.approx(0, abs=1e-12)
     assert found.table["gain"][0] < 1
     assert any("people's is better for 'a by AP'" in note for note in found.notes)
 

@@ -22,7 +22,7 @@ from mlflow.models.evaluation.artifacts import JsonEvaluationArtifact, ParquetEv
 from numpy.typing import NDArray
 from pydantic import AfterValidator, BaseModel, ConfigDict, StrictBool, ValidationError
 
-from rankeval._checks import few, require, shown
+from rankeval._checks import few, refuse, require, shown
 from rankeval._registry import unknown
 from rankeval.collection.convention import Convention, rules_of_call
 from rankeval.collection.rows import check_rows, index_of, same_rows
@@ -363,10 +363,11 @@ def _one_column(output: Any, column: str | None) -> Any:
 
 
 def _checked(values: Any, n_rows: int) -> NDArray[Any]:
-    if not hasattr(values, "__len__"):
-        raise InvalidInput(f"{_HERE}: expected one number a row, found a {type(values).__name__}")
-    if len(values) != n_rows:
-        raise InvalidInput(f"{_HERE}: {len(values)} values for {n_rows} rows of data; expected one number a row")
+    n = len(values) if hasattr(values, "__len__") else None
+    refuse(
+        (n is None, f"{_HERE}: expected one number a row, found a {type(values).__name__}"),
+        (n != n_rows, f"{_HERE}: {n} values for {n_rows} rows of data; expected one number a row"),
+    )
     scores = columns.scores(values, _HERE)
     columns.refuse_unbounded(scores, _HERE)
     return scores

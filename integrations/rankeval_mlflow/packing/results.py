@@ -513,6 +513,7 @@ def judging_node(result: Any, name: str | None, *, report: bool) -> Node:
         params["judges"] = ", ".join(map(str, result.disputed.columns.drop(["qid", "docid", "n_labels", "spread"])))
     frames = {one: frame for one, frame in vars(result).items() if isinstance(frame, pd.DataFrame)}
     files = {f"{one}.csv": frame.to_csv(index=frame.index.name is not None) for one, frame in frames.items()}
+    files["notes.txt"] = str(result)
     files |= {REPORT: report_for_judging([result], title=type(result).__name__)} if report else {}
     return Node(
         name=name,
@@ -521,8 +522,6 @@ def judging_node(result: Any, name: str | None, *, report: bool) -> Node:
         metrics=layout.metrics_of({f"{before}/{row[key]}{end}": row[one] for row in rows for one, end in ends.items()}),
         tags={layout.KIND: kind, _tag(layout.HEADLINE, name): layout.param_text(result.caption)},
         facts={name: {"notes": list(result.notes), "rankeval": rankeval.__version__}},
-        files={
-            f"{layout.folder(name)}/{path}": text.encode() for path, text in {**files, "notes.txt": str(result)}.items()
-        },
+        files={f"{layout.folder(name)}/{path}": text.encode() for path, text in files.items()},
         sections={name: result.to_markdown()},
     )

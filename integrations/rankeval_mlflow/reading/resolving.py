@@ -16,7 +16,7 @@ from typing import Any
 
 import mlflow
 
-from rankeval._checks import few, require, shown
+from rankeval._checks import few, refuse, require, shown
 from rankeval._registry import unknown
 from rankeval.errors import InvalidInput
 from rankeval_mlflow.delivery.addresses import store
@@ -254,14 +254,12 @@ def run_with(client: Any, run_id: str) -> Any:
         If there is none, or it was deleted.
     """
     run = existing(client.get_run, run_id, codes=NOT_READ)
-    if run is None:
-        raise InvalidInput(
-            f"there is no run {shown(run_id)} in the store; `rankeval mlflow list` shows the runs that hold evaluations"
-        )
-    if is_deleted(run):
-        raise InvalidInput(
-            f"run {run_id} was deleted, so nothing in it counts; `mlflow runs restore --run-id {run_id}` brings it back"
-        )
+    none = f"there is no run {shown(run_id)} in the store; `rankeval mlflow list` shows the runs that hold evaluations"
+    back = f"`mlflow runs restore --run-id {run_id}` brings it back"
+    refuse(
+        (run is None, none),
+        (run is not None and is_deleted(run), f"run {run_id} was deleted, so nothing in it counts; {back}"),
+    )
     return run
 
 
@@ -330,9 +328,8 @@ def model_behind(version: Any) -> str | None:
 
 
 def _of_model(client: Any, model_id: str, role: str | None) -> Any:
-    model = existing(client.get_logged_model, model_id, codes=NOT_READ)
-    if model is None:
-        raise InvalidInput(f"there is no logged model {model_id} in the store")
+    model: Any = existing(client.get_logged_model, model_id, codes=NOT_READ)
+    refuse((model is None, f"there is no logged model {model_id} in the store"))
     ids = dict.fromkeys([metric.run_id for metric in model.metrics or ()] + [model.source_run_id])
     runs = [client.get_run(run_id) for run_id in ids if run_id]
     return _only(f"models:/{model_id}", [run for run in runs if not is_deleted(run)], role)
@@ -344,9 +341,9 @@ def _only(name: str, runs: Sequence[Any], role: str | None) -> Any:
     instead = f"it has {roles or 'none'}. log_evaluation(ev, model_id=...) logs one for a model"
     wanted = chosen_role(name, roles, role, instead)
     found = [(run, pieces_of(run.data.tags)[labels[wanted]]) for run, labels in held if wanted in labels]
-    if len({content for _, content in found}) > 1:
-        ids = few([run.info.run_id for run, _ in found])
-        raise InvalidInput(f"{name} has several evaluations of role {wanted!r}; give the id of one of the runs {ids}")
+    ids = few([run.info.run_id for run, _ in found])
+    several = f"{name} has several evaluations of role {wanted!r}; give the id of one of the runs {ids}"
+    refuse((len({content for _, content in found}) > 1, several))
     return max((run for run, _ in found), key=lambda run: run.info.start_time)
 
 
@@ -369,9 +366,12 @@ def chosen_role(name: str, roles: Collection[str], role: str | None, instead: st
     InvalidInput
         If there is none of this role, or several and none was asked for.
     """
-    if role is None and len(roles) > 1:
-        raise InvalidInput(f"{name} has evaluations of the roles {sorted(roles)}; choose one with role=")
-    wanted = role or next(iter(roles), None)
-    if wanted is None or wanted not in roles:
-        raise InvalidInput(f"{name} has no evaluation{f' of role {role!r}' if role else ''}; {instead}")
+    wanted = role or next(iter(roles), "")
+    refuse(
+        (
+            role is None and len(roles) > 1,
+            f"{name} has evaluations of the roles {sorted(roles)}; choose one with role=",
+        ),
+        (wanted not in roles, f"{name} has no evaluation{f' of role {role!r}' if role else ''}; {instead}"),
+    )
     return wanted

@@ -15,7 +15,7 @@ import rankeval_mlflow as rkm
 from rankeval.evaluation import to_bytes
 from rankeval.report import report_for_evaluation
 from rankeval_mlflow.delivery.spool import waiting
-from rankeval_mlflow.views import KINDS, MOST_QUERIES, page, query_table_note, render
+from rankeval_mlflow.views import KINDS, MOST_QUERIES, query_table_note, render
 
 LONG = "x" * 10_000
 
@@ -98,14 +98,6 @@ def test_slices_stand_in_the_logged_report(small):
         rkm.log_evaluation(ev, slices={"other": "us"})
     assert len(mlflow.search_runs(output_format="list")) == 1
     assert not waiting()
-
-
-def test_a_page_escapes_title_and_headings():
-    written = page("<b>", "<i>", {"<u>": "<p>escaped already</p>"}).decode()
-    assert "&lt;b&gt;" in written
-    assert "&lt;i&gt;" in written
-    assert "&lt;u&gt;" in written
-    assert "<p>escaped already</p>" in written
 
 
 def test_the_table_of_rankers_is_that_of_the_file():
