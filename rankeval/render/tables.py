@@ -318,7 +318,7 @@ class Table:
         import pandas as pd
 
         # A label cannot be escaped: these characters break it.
-        require(not set(label) & set("\\{}%#$&~^\n"), "label", label, "letters, digits and -:._")
+        require(not set(label) & set("\\{}%#$&~^\n"), "label", label, "letters, digits and -:._ for LaTeX")
         rows = self._rows()
         columns, widest = _columns(self.frame.columns, rows, self.numeric), _widest(rows)
         body = [[latex_cell(cell, room) for cell, room in zip(row, widest, strict=True)] for row in rows]

@@ -307,7 +307,7 @@ def test_slices_that_are_too_small_to_test_are_printed_without_an_interval():
 @pytest.mark.parametrize("label", ["a%b", "a}b", "a{b", "a\\b", "a#b", "a$b", "a&b"])
 def test_labels_that_break_latex_are_refused(against_bm25, label):
     assert r"\label{tab:a_b.c-1}" in against_bm25.to_latex(label="tab:a_b.c-1")
-    with pytest.raises(InvalidInput, match=r"LaTeX takes no .* in one: use letters, digits"):
+    with pytest.raises(InvalidInput, match=r"^label is .*; expected letters, digits and -:._ for LaTeX"):
         against_bm25.to_latex(label=label)
 
 
