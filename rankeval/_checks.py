@@ -10,14 +10,16 @@ from typing import Any
 from rankeval.errors import InvalidInput, RankevalError
 
 
-def refuse(*cases: tuple[object, str, *tuple[str, ...]], kind: type[RankevalError] = InvalidInput) -> None:
+def refuse(
+    *cases: tuple[object, str, *tuple[str, ...]], kind: type[RankevalError] = InvalidInput, argument: str | None = None
+) -> None:
     """Raise for the first case that holds: a table of what must not be, what to say of it, and perhaps the remedy."""
     for wrong, problem, *remedy in cases:
         if wrong:
-            raise kind(problem, remedy=remedy[0] if remedy else None)
+            raise kind(problem, argument=argument, remedy=remedy[0] if remedy else None)
 
 
-def require(holds: object, argument: str, value: Any, expected: str, *, where: str | None = None) -> None:
+def require(holds: object, argument: str, value: Any, expected: str, where: str | None = None) -> None:
     """Refuse the value of an argument that does not fit; ``expected`` says in words what would."""
     if not holds:
         raise InvalidInput(argument=argument, found=shown(value), expected=expected, where=where)

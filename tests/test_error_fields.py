@@ -8,7 +8,8 @@ import pickle
 import pytest
 
 import rankeval as rk
-from rankeval.errors import FileFormatError, GuardRefusal, InvalidInput
+from rankeval._checks import refuse, require
+from rankeval.errors import FileFormatError, GuardRefusal, InvalidInput, LedgerError
 
 
 @pytest.mark.parametrize(
@@ -51,6 +52,23 @@ def test_a_wrong_argument_is_named_in_a_field():
     with pytest.raises(InvalidInput) as caught:
         evaluation.worst(0)
     assert (caught.value.argument, caught.value.found) == ("n", "0")
+
+
+def test_a_table_of_refusals_raises_the_first_case_that_holds_with_its_remedy():
+    """Cases that do not hold say nothing, and the class is the caller's choice."""
+    refuse((False, "no"), (0, "nor this"))
+    with pytest.raises(LedgerError) as caught:
+        refuse((False, "no"), (True, "it is spent", "take another"), (True, "too late"), kind=LedgerError)
+    assert (caught.value.problem, caught.value.remedy) == ("it is spent", "take another")
+
+
+def test_an_argument_that_does_not_fit_is_refused_by_its_fields():
+    """What holds passes in silence; what does not names the argument, the value and what would fit."""
+    require("a", "key", "a", "text")
+    with pytest.raises(InvalidInput) as caught:
+        require(isinstance(7, str), "key", 7, "text", "a.yaml")
+    assert str(caught.value) == "a.yaml: key is 7; expected text"
+    assert (caught.value.argument, caught.value.found, caught.value.expected) == ("key", "7", "text")
 
 
 def test_fields_are_not_shared_where_tblib_copies_exceptions(monkeypatch):

@@ -134,7 +134,7 @@ def test_a_csv_without_quotes_is_read_as_one_with_them(end):
         ({}, {"features": ["clicks"]}, InvalidInput, "'clicks' is named for label and again for features"),
         ({}, {"features": ["bm25", "bm25"]}, InvalidInput, "'bm25' is named for features and again for features"),
         ({}, {"features": []}, InvalidInput, "features is empty"),
-        ({}, {"features": "bm25"}, InvalidInput, "give a list of columns"),
+        ({}, {"features": "bm25"}, InvalidInput, "expected a list of columns"),
         ({}, {"features": ["part"]}, FileFormatError, "the feature 'part' is no column of numbers"),
         ({"query_id": ["a", None, "b", "b", "c", "c"]}, {}, FileFormatError, "query_id has (no|an empty) id in row 1"),
         (

@@ -66,6 +66,7 @@ MODULES = (
     "rankeval.analysis.curves",
     "rankeval.datasets",
     "rankeval.errors",
+    "rankeval.judging",
     "rankeval.testing",
     "rankeval_mlflow",
     "rankeval_spark",

@@ -39,14 +39,14 @@ from mlflow.entities import AssessmentError, Feedback
 from mlflow.genai.scorers import Scorer
 from pydantic import PrivateAttr
 
-from rankeval._checks import count, few, refuse, shown
+from rankeval._checks import count, few, refuse, require, shown
 from rankeval.collection.convention import Convention, get_convention
 from rankeval.errors import InvalidInput, RankevalError
 from rankeval.evaluation import Evaluation, evaluate
 from rankeval.evaluation.scoring import bound_measures
 from rankeval.measures import LabelledMeasure, Measure
 from rankeval.measures import measures as parse_measures
-from rankeval_mlflow.layout import require, safe_names
+from rankeval_mlflow.layout import safe_names
 
 # The inputs that may hold the query's id.
 QUERY_IDS = ("qid", "query_id", "id")

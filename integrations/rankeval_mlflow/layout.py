@@ -17,8 +17,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from rankeval._checks import shown
-from rankeval.errors import InvalidInput
+from rankeval._checks import require
 
 MAX_NAME = 250
 MAX_PARAM = 6000
@@ -93,26 +92,6 @@ FOLD_END, FOLD_START = "_fold", "fold_"
 the fold is the step."""
 
 _STEP = "/step-"
-
-
-def require(holds: bool, argument: str, found: Any, expected: str, where: str | None = None) -> None:
-    """Raise InvalidInput with these fields unless something holds.
-
-    Parameters
-    ----------
-    holds : bool
-        Whether the argument can be used.
-    argument : str
-        The argument.
-    found : object
-        Its value.
-    expected : str
-        What it should be.
-    where : str, optional
-        The mapping or file that has it.
-    """
-    if not holds:
-        raise InvalidInput(argument=argument, found=shown(found), expected=expected, where=where)
 
 
 def safe_name(name: str) -> str:

@@ -22,7 +22,7 @@ import numpy as np
 from mlflow.data.dataset import Dataset
 from mlflow.exceptions import MlflowException
 
-from rankeval._checks import whole_number
+from rankeval._checks import require, whole_number
 from rankeval.collection.data import RankingData
 from rankeval.comparison import Comparison
 from rankeval.contamination.hashing import text_hashes
@@ -38,7 +38,7 @@ from rankeval_mlflow.delivery.addresses import now_ms, run_context, store
 from rankeval_mlflow.delivery.connection import made_once
 from rankeval_mlflow.delivery.payload import Node, Payload, Target
 from rankeval_mlflow.delivery.sending import deliver
-from rankeval_mlflow.layout import checked_model_name, require, safe_name
+from rankeval_mlflow.layout import checked_model_name, safe_name
 from rankeval_mlflow.packing.record import cross_validation_node, record_node, several_node
 from rankeval_mlflow.packing.results import comparison_node, described, evaluation_node, judging_node
 from rankeval_mlflow.parameters import with_estimator

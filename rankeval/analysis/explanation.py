@@ -21,7 +21,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from rankeval._checks import check_number
+from rankeval._checks import check_number, require
 from rankeval.collection.convention import PRESETS, Convention, get_convention
 from rankeval.errors import AmbiguousName, InvalidInput
 from rankeval.evaluation import Evaluation, Given, score
@@ -223,8 +223,7 @@ def _numbers(values: Any) -> tuple[tuple[float, float], tuple[int, int]]:
         found = tuple(float(value) for value in values)
     except (TypeError, ValueError):
         found = ()
-    if len(found) != 2 or not np.isfinite(found).all():
-        raise InvalidInput(f"expected the two numbers to explain, found {values!r}", argument="values")
+    require(len(found) == 2 and np.isfinite(found).all(), "values", values, "the two numbers to explain")
     texts = [value if isinstance(value, str) else f"{float(value):.12f}".rstrip("0") for value in values]
     places = [0 if "e" in text.lower() else len(text.partition(".")[2]) for text in texts]
     return (found[0], found[1]), (places[0], places[1])

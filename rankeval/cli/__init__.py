@@ -112,7 +112,7 @@ def run(
     An experiment file names functions and classes, which are imported and called: trust it as you would trust a script.
     """
     if keys:
-        from rankeval.experiment.keys import keys_markdown, keys_text
+        from rankeval.experiment.config import keys_markdown, keys_text
 
         if output is KeysFormat.markdown:
             typer.echo(keys_markdown(), nl=False)
@@ -128,7 +128,7 @@ def run(
     from rankeval.experiment.recipe import NOT_LOGGED
 
     if check:
-        for part in check_run(checked).logged():
+        for part in check_run(checked).logged:
             tell(f"{part.role}: {part.name}, {count(part.n_queries, 'query')}, {count(part.n_rows, 'row')}")
         return
 

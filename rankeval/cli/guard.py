@@ -126,10 +126,10 @@ class CollectionFiles:
         found: dict[str, Any] = {}
         for one in given:
             name, equals, path = one.partition("=")
-            if not (name and equals and path):
-                raise errors.InvalidInput(f"the system {one!r} is not NAME=PATH, such as bm25=bm25.run")
-            if name in found:
-                raise errors.InvalidInput(f"two systems are called {name!r}")
+            refuse(
+                (not (name and equals and path), f"the system {one!r} is not NAME=PATH, such as bm25=bm25.run"),
+                (name in found, f"two systems are called {name!r}"),
+            )
             by_judgments = self.qrels is not None
             found[name] = Run.read(path, limits=self.limits) if by_judgments else _scores(Path(path), self.limits)
         return found

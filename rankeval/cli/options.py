@@ -11,7 +11,7 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any, TypeVar, get_origin, get_type_hints
+from typing import Annotated, Any, TypeVar
 
 import typer
 from typer.core import TyperCommand, TyperOption
@@ -168,7 +168,7 @@ _REMEDIES = {
 
 
 def options(names: str, **changed: Any) -> Callable[[_Command], _Command]:
-    """Give a command arguments and options of the table, after its own parameters that are annotated for Typer.
+    """Give a command arguments and options of the table.
 
     Parameters
     ----------
@@ -181,10 +181,7 @@ def options(names: str, **changed: Any) -> Callable[[_Command], _Command]:
     """
 
     def given(command: _Command) -> _Command:
-        hints = get_type_hints(command, include_extras=True)
-        own = inspect.signature(command).parameters.values()
-        made = [one.replace(annotation=hints[one.name]) for one in own if get_origin(hints[one.name]) is Annotated]
-        made += [_parameter(name, changed) for name in names.split()]
+        made = [_parameter(name, changed) for name in names.split()]
         command.__signature__ = inspect.Signature(made)  # type: ignore[attr-defined] # what Typer reads
         command.__annotations__ = {one.name: one.annotation for one in made}
         return command

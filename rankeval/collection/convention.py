@@ -174,8 +174,8 @@ class Convention:
             If it is no such card.
         """
         known = [part.name for part in fields(cls)]
-        if not isinstance(card, Mapping) or not set(card) <= set(known) or not isinstance(card.get("name"), str):
-            raise InvalidInput(f"expected the card of a convention, a mapping of {', '.join(known)}; found {card!r}")
+        fits = isinstance(card, Mapping) and set(card) <= set(known) and isinstance(card.get("name"), str)
+        require(fits, "card", card, f"the card of a convention, a mapping of {', '.join(known)}")
         own = cls(**{**card, "name": f"{card['name']}+"})
         preset = PRESETS.get(card["name"], own)
         return own if own._changed(preset) else replace(own, name=card["name"])

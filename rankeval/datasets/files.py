@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from rankeval._checks import count, few
+from rankeval._checks import count, few, require
 from rankeval._registry import chosen
 from rankeval.collection.data import RankingData
 from rankeval.errors import InvalidInput, warn
@@ -242,8 +242,7 @@ def read_table(
     path: str | os.PathLike[str], roles: Mapping[str, str | None], features: Sequence[str] | None, **options: Any
 ) -> tuple[FeatureTable, list[str]]:
     """Read a table as `read_feature_table`, and return notes on it instead of warnings; a role may have no column."""
-    if isinstance(features, str):
-        raise InvalidInput(f"features is {features!r}: give a list of columns")
+    require(not isinstance(features, str), "features", features, "a list of columns")
     given = {role: name for role, name in roles.items() if name is not None}
     table = read_feature_table(path, given, features, **options)
     if not table.left_out:

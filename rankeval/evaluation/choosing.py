@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from rankeval._checks import few, said, shown
+from rankeval._checks import few, refuse, said, shown
 from rankeval._registry import chosen, unknown
 from rankeval.collection.rows import index_of, may_number_rows
 from rankeval.errors import InvalidInput, QueryIdError
@@ -62,8 +62,7 @@ def places_of(asked: Any, queries: NDArray[Any], excluded: Mapping[str, tuple[An
         places = np.flatnonzero(mask)
     else:
         places = np.sort(_by_id(values, queries, excluded))
-    if not len(places):
-        raise InvalidInput("expected at least one query, found none", argument="queries")
+    refuse((not len(places), "expected at least one query, found none"), argument="queries")
     return places
 
 
@@ -135,16 +134,13 @@ def by_query(values: Values, queries: NDArray[Any], what: str) -> Values:
     """
     known = id_index(queries)
     index = values.index
-    for wrong, problem, remedy in (
+    way = f"give {what}.to_numpy() in the order of `queries`, else {what}.set_axis(qid) by the queries; name ids"
+    refuse(
         (index.hasnans, "the index has a row without a query id", "index it by query"),
-        (
-            may_number_rows(index, known),
-            "its index is 0, 1, 2, ... and the query ids are not",
-            f"give {what}.to_numpy() in the order of `queries`, else {what}.set_axis(qid) by the queries; name ids",
-        ),
-    ):
-        if wrong:
-            raise QueryIdError(problem, argument=what, remedy=remedy)
+        (may_number_rows(index, known), "its index is 0, 1, 2, ... and the query ids are not", way),
+        kind=QueryIdError,
+        argument=what,
+    )
     if index.has_duplicates:  # a value for each row
         if uneven := _uneven(values):
             problem, remedy = f"query {shown(uneven[0])} has several values", "give one value for each query"
@@ -209,8 +205,8 @@ def slices_of(
         by = pd.Series(list(by.values()), index=id_index(by.keys()), dtype=None if by else object)
     if isinstance(by, pd.DataFrame):
         by = by.set_index("qid") if "qid" in by.columns else by
-        if not by.columns.is_unique or not len(by.columns):
-            raise InvalidInput("expected a DataFrame with one or more columns of different names", argument="by")
+        unlike = "expected a DataFrame with one or more columns of different names"
+        refuse((not by.columns.is_unique or not len(by.columns), unlike), argument="by")
         attributes = by_query(by, queries, "by")
     elif isinstance(by, str):
         attributes = pd.DataFrame({by: counts[chosen("count of the queries", by, counts)]})

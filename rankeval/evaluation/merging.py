@@ -19,9 +19,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankeval._checks import few
+from rankeval._checks import few, refuse
 from rankeval.collection.convention import CHOICES
-from rankeval.errors import InvalidInput
 from rankeval.evaluation.facts import ARRAYS, QUERY_COUNTS, READINGS, QueryFacts
 from rankeval.evaluation.result import Evaluation, by_name, reading_of, size_of
 from rankeval.io.columns import as_typed, comparable
@@ -56,8 +55,7 @@ def merged(parts: Iterable[Evaluation]) -> Evaluation:
     {2: 1.0, 3: 0.5}
     """
     several = list(parts)
-    if not several:
-        raise InvalidInput("found none", argument="parts", remedy="give at least one evaluation")
+    refuse((not several, "found none", "give at least one evaluation"), argument="parts")
     _refuse_unlike(several)
     first = several[0]
     queries, order = _ascending([part.queries for part in several], "twice")
@@ -76,29 +74,30 @@ def _refuse_unlike(parts: Sequence[Evaluation]) -> None:
     def made(part: Evaluation) -> tuple[object, ...]:
         return part.measure_names, part.measures, part.convention, part.weights is not None
 
+    way = "evaluate all parts alike, and merge them whole"
     for number, part in enumerate(parts):
-        problem = f"part {number} is a subset of an evaluation" if part.facts.whole is not None else ""
-        if made(part) != made(parts[0]):
-            problem = f"part {number} and part 0 differ in measures, in the convention, or in that queries have weights"
-        if problem:
-            raise InvalidInput(problem, argument="parts", remedy="evaluate all parts alike, and merge them whole")
+        unlike = f"part {number} and part 0 differ in measures, in the convention, or in that queries have weights"
+        refuse(
+            (made(part) != made(parts[0]), unlike, way),
+            (part.facts.whole is not None, f"part {number} is a subset of an evaluation", way),
+            argument="parts",
+        )
 
 
 def _ascending(ids: Sequence[NDArray[Any]], fault: str) -> tuple[NDArray[Any], Ints]:
     """Return the ids of all parts in ascending order, and the place of each among the parts one after another."""
     kinds = {one.dtype.kind for one in ids if len(one)}
-    if len(kinds - {"O", "U"}) > (not kinds & {"O", "U"}):
-        raise InvalidInput("parts: ids of queries are texts in some parts and numbers in others; give them one type")
+    mixed = len(kinds - {"O", "U"}) > (not kinds & {"O", "U"})
+    refuse(
+        (mixed, "ids of queries are texts in some parts and numbers in others", "give them one type"), argument="parts"
+    )
     queries = np.concatenate([one for one in ids if len(one)] or ids[:1])
     codes, _ = comparable(queries, "qid")
     order = np.argsort(codes, kind="stable")
     queries, codes = queries[order], codes[order]
-    again = np.flatnonzero(codes[1:] == codes[:-1])
-    if len(again):
-        raise InvalidInput(
-            f"{len(again)} queries stand {fault} ({few(queries[again].tolist())}); a query must be whole in one part",
-            argument="parts",
-        )
+    again = queries[1:][codes[1:] == codes[:-1]].tolist()
+    twice = f"{len(again)} queries stand {fault} ({few(again)}); a query must be whole in one part"
+    refuse((again, twice), argument="parts")
     return queries, order
 
 

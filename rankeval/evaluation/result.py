@@ -408,19 +408,12 @@ class Evaluation:
     def _repr_html_(self) -> str:
         from html import escape
 
-        rows = "".join(
-            f"<tr><th style='text-align:left'>{escape(str(label))}</th><td>{value:.4f}</td></tr>"
-            for label, value in self.aggregate().items()
-        )
-        notes = [
-            count(self.n_queries, "query"),
-            f"convention {self.convention.name}",
-            f"{self.tied_share:.1%} of rows tied",
-        ]
+        table = self.aggregate().to_frame(self.name or "Evaluation").to_html(float_format="{:.4f}".format)
+        notes = [count(self.n_queries, "query"), f"convention {self.convention.name}"]
+        notes.append(f"{self.tied_share:.1%} of rows tied")
         notes += [f"{label}: {count(number, 'query')} 0/0" for label, number in self.undefined.items() if number]
         notes += self.notes
-        caption = escape("; ".join(notes))
-        return f"<table><caption>{escape(self.name or 'Evaluation')}</caption>{rows}</table><small>{caption}</small>"
+        return f"{table}<small>{escape('; '.join(notes))}</small>"
 
 
 def _row(part: Evaluation, level: float | None) -> dict[str, float]:

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from rankeval._checks import refuse
 from rankeval.collection.rows import check_rows, index_of, may_number_rows, same_rows
 from rankeval.errors import InvalidInput
 from rankeval.io import columns
@@ -109,8 +110,8 @@ def refuse_unusable(values: Floats, *, all_queries: bool = True) -> None:
     InvalidInput
         If a weight is negative or not finite, or all are 0.
     """
-    if not np.isfinite(values).all() or (values < 0).any() or (all_queries and not values.sum() > 0):
-        raise InvalidInput("expected finite numbers, none below 0 and not all 0", argument="query_weight")
+    bad = not np.isfinite(values).all() or (values < 0).any() or (all_queries and not values.sum() > 0)
+    refuse((bad, "expected finite numbers, none below 0 and not all 0"), argument="query_weight")
 
 
 def _is_by_row(weights: Any, joined: Joined, beside: Mapping[str, Any]) -> bool:
@@ -140,16 +141,12 @@ def _weights_of_queries(weights: Any, joined: Joined) -> Floats:
 def _weights_of_rows(weights: Any, joined: Joined) -> Floats:
     """Return the one weight that the rows of each query share."""
     rows = columns.labels(weights, "query_weight").astype(np.float64)
-    if len(rows) != len(joined.score):
-        raise InvalidInput(
-            f"expected one per row ({len(joined.score)}) or a mapping by query, found {len(rows)}",
-            argument="query_weight",
-        )
+    unlike = f"expected one per row ({len(joined.score)}) or a mapping by query, found {len(rows)}"
+    refuse((len(rows) != len(joined.score), unlike), argument="query_weight")
     rows = rows if joined.order is None else rows[joined.order]
     filled = joined.offsets[:-1][np.diff(joined.offsets) > 0]
     values = rows[filled]
-    if (np.maximum.reduceat(rows, filled) != np.minimum.reduceat(rows, filled)).any():
-        raise InvalidInput(
-            "found several within one query; a query has one weight, repeated on its rows", argument="query_weight"
-        )
+    uneven = (np.maximum.reduceat(rows, filled) != np.minimum.reduceat(rows, filled)).any()
+    several = "found several within one query; a query has one weight, repeated on its rows"
+    refuse((uneven, several), argument="query_weight")
     return values

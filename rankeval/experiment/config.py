@@ -1,18 +1,22 @@
-"""Read an experiment file.
+"""Read an experiment file, and list its keys.
 
 `load_config` reads the YAML, in which aliases do not multiply. It applies ``--set key.sub=value``, and lets
 `ExperimentConfig` check the result; what pydantic found wrong is said in one line, in our words.
+
+The reference of the keys is made from the schema of the model: path, type, default, meaning.
 
 Trust a file as you would a script: it names code that is imported and called (see `estimators` and `loading`).
 """
 
 from __future__ import annotations
 
-import difflib
+import json
 import math
 import re
+import textwrap
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -21,12 +25,15 @@ import yaml
 from pydantic import ValidationError
 
 from rankeval._checks import said, shown
+from rankeval._registry import chosen, unknown
 from rankeval.errors import ConfigError, RankevalError
-from rankeval.experiment.keys import list_keys
 from rankeval.experiment.sections import ExperimentConfig, Loader
 from rankeval.io.opening import read_text
 
 _MOST_VALUES = 100_000
+_WORDS = {"string": "text", "boolean": "true or false", "integer": "whole number", "number": "number", "": "any"}
+_BOUNDS = {"exclusiveMinimum": "above", "minimum": "at least", "exclusiveMaximum": "below", "maximum": "at most"}
+_WIDTH = 100
 
 
 def parse_yaml(text: str, source: str) -> Any:
@@ -138,10 +145,8 @@ def refusal(error: ValidationError, source: str) -> ConfigError:
     path, raised = ".".join(steps), first.get("ctx", {}).get("error")
     more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
     if first["type"] == "extra_forbidden":
-        known = _keys_at(steps[:-1])
-        near = difflib.get_close_matches(steps[-1], known, n=1)
-        hint = f"did you mean {near[0]!r}?" if near else f"known are: {', '.join(known)}"
-        return ConfigError("unknown key", argument=path, where=source, remedy=f"{hint}{more}")
+        problem = f"{unknown('key', steps[-1], _keys_at(steps[:-1]))}{more}"
+        return ConfigError(problem, argument=path, where=source)
     if first["type"] == "missing":
         return ConfigError(f"the key is missing{more}", argument=path, where=source)
     # Pydantic begins each sentence with a capital, and does not say the value; ours are errors of a validator.
@@ -220,13 +225,108 @@ def shipped_configs() -> dict[str, Path]:
 
 
 def _locate(path_or_name: str | Path) -> Path:
-    path = Path(path_or_name)
+    path, shipped = Path(path_or_name), shipped_configs()
     if path.is_file():
         return path
-    shipped = shipped_configs()
-    if str(path_or_name) in shipped:
-        return shipped[str(path_or_name)]
-    near = difflib.get_close_matches(str(path_or_name), shipped, n=1)
-    hint = f"did you mean {near[0]!r}?" if near else f"shipped by name are: {', '.join(shipped)}"
-    found = "is a folder" if path.is_dir() else "does not exist"
-    raise ConfigError(f"the experiment file {str(path_or_name)!r} {found}; {hint}")
+    if path.is_dir():
+        raise ConfigError(f"the experiment file {str(path)!r} is a folder")
+    with blaming(""):
+        return shipped[chosen("file or shipped experiment", str(path_or_name), shipped)]
+
+
+@dataclass(frozen=True)
+class Key:
+    """One key of an experiment file.
+
+    Attributes
+    ----------
+    path : str
+        Its place, such as ``cv.n_splits``; NAME stands for the name of a ranker, and [] for each item of a list.
+    kind : str
+        The type of its value in words.
+    default : str
+        Its default as YAML; "required", or empty if there is none.
+    meaning : str
+        Its description.
+    """
+
+    path: str
+    kind: str
+    default: str
+    meaning: str
+
+
+def list_keys() -> list[Key]:
+    """Return all keys in the order of the model, each section before its keys.
+
+    Examples
+    --------
+    >>> [key.path for key in list_keys()][:3]
+    ['name', 'data', 'data.loader']
+    """
+    schema = ExperimentConfig.model_json_schema()
+    return list(_keys(schema, schema["$defs"], ""))
+
+
+def keys_markdown() -> str:
+    """Return the keys as a table in Markdown."""
+    lines = ["| key | value | default | meaning |", "|---|---|---|---|"]
+    for key in list_keys():
+        default = f"`{key.default}`" if key.default not in ("", "required") else key.default
+        cells = (f"`{key.path}`", key.kind, default, key.meaning)
+        lines.append(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |")
+    return "\n".join([*lines, ""])
+
+
+def keys_text() -> str:
+    """Return the keys as text for a terminal."""
+    said = ["NAME stands for the name of a ranker, and [] for each item of a list.\n"]
+    for key in list_keys():
+        default = key.default if key.default in ("", "required") else f"default {key.default}"
+        head = f"{key.path}: {', '.join(filter(None, (key.kind, default)))}"
+        said.append(f"{head}\n{textwrap.indent(textwrap.fill(key.meaning, _WIDTH - 4), '    ')}")
+    return "\n".join(said)
+
+
+def _keys(section: Mapping[str, Any], sections: Mapping[str, Any], prefix: str) -> Iterator[Key]:
+    for name, schema in section["properties"].items():
+        path, meaning = f"{prefix}{name}", " ".join(schema["description"].split())
+        default = "required" if name in section.get("required", ()) else _default(schema.get("default"))
+        kinds = [one for one in schema.get("anyOf", [schema]) if one.get("type") != "null"]
+        inner, kind, below = kinds[0], "section", ""
+        if "patternProperties" in inner:
+            (inner,), kind, below = inner["patternProperties"].values(), "mapping of sections", ".NAME"
+        elif "$ref" in inner.get("items", ()):
+            inner, kind, below = inner["items"], "list of sections", "[]"
+        if "$ref" not in inner:
+            yield Key(path, " or ".join(map(_kind, kinds)), default, meaning)
+            continue
+        found = sections[inner["$ref"].rpartition("/")[2]]
+        about = f"{meaning}. {found['description']}" if below else found["description"]
+        yield Key(path, kind, default, " ".join(about.split()))
+        yield from _keys(found, sections, f"{path}{below}.")
+
+
+def _kind(schema: Mapping[str, Any]) -> str:
+    if "enum" in schema:
+        return " or ".join(schema["enum"])
+    if schema.get("type") == "array":
+        return f"list of {_plural(_kind(schema['items']))}"
+    if schema.get("type") == "object":
+        if schema["additionalProperties"] is True:
+            return "mapping"
+        return f"mapping of {_plural(_kind(schema['additionalProperties']).partition(' of ')[0])}"
+    bounds = [f"{word} {schema[bound]:.10g}" for bound, word in _BOUNDS.items() if bound in schema]
+    return f"{_WORDS[schema.get('type', '')]} {' and '.join(bounds)}".strip()
+
+
+def _plural(kind: str) -> str:
+    return kind if kind == "text" else f"{kind}s"
+
+
+def _default(value: Any) -> str:
+    if value is None or isinstance(value, Mapping):
+        return ""
+    if isinstance(value, list):
+        return f"[{', '.join(value)}]"
+    return value if value and isinstance(value, str) else json.dumps(value)

@@ -1,7 +1,14 @@
 """Guard the test part before anything is trained, and open it for the winners at the end.
 
 First the ledger is tried, the other parts are held against it, and the test part is registered. At the end it is opened
-through the guard, or without one if the experiment switches it off.
+through the guard, or without one if the experiment switches it off. Then the rows are found that moved in the query on
+which a ranker lost most.
+
+The effect of a row's move is the score of the ranker, less its score if this row alone were back at its rank by the
+baseline. So it holds for every measure. The effects need not add up to the loss: rows make room for each other.
+
+Rows of equal score share the mean of their ranks. Among the other rows, with ranks from 1, a row goes back to rank r
+at the value r - 1/2: behind the r - 1 rows above it, and before the rest.
 """
 
 from __future__ import annotations
@@ -13,13 +20,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
+from scipy.stats import rankdata
 
 from rankeval._checks import count, few
-from rankeval.collection.convention import get_convention
+from rankeval.collection.convention import Convention, get_convention
 from rankeval.collection.data import RankingData
 from rankeval.comparison import Comparison, compare
 from rankeval.comparison.concluding import comparison_of_one
+from rankeval.comparison.headline import named_system
 from rankeval.contamination.fingerprint import Fingerprint, fingerprint
 from rankeval.contamination.matching import match
 from rankeval.contamination.refusal import ContaminationCheck
@@ -30,14 +40,24 @@ from rankeval.evaluation import Evaluation, Given, evaluate, score
 from rankeval.experiment.loading import Parts
 from rankeval.experiment.sections import ExperimentConfig
 from rankeval.guard.records import COMMITTED, why_lost
+from rankeval.join.flat import Floats
 from rankeval.ledger import discovery
 from rankeval.ledger.graph import heads_in
 from rankeval.ledger.ledger import Ledger
+from rankeval.measures import direction
 from rankeval.measures import measures as parse_measures
-from rankeval.report import GuardFacts
+from rankeval.render.tables import signed
+from rankeval.report import GuardFacts, MovedRows
+from rankeval.significance.columns import TIE_TOLERANCE
 
 if TYPE_CHECKING:
     from rankeval.guard import Guard
+
+SHOWN = 10
+"""Rows of the table."""
+
+TRIED = 200
+"""Rows whose effect is computed: those whose discount 1 / log2(1 + rank) changed most."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,25 +103,20 @@ def check_ledger(config: ExperimentConfig) -> None:
     if config.guard is None or unguarded(config):
         return
     url = _ledger_url(config)
-    _check_reports(config, Ledger(url))
-    if reason := why_lost(url, committed=config.guard.commits_ledger):
-        raise LedgerError(f"{reason}. An experiment file says so with guard.commits_ledger: true")
-
-
-def _check_reports(config: ExperimentConfig, ledger: Ledger) -> None:
-    """Hold the heads in the reports of earlier runs against what the ledger has."""
+    ledger = Ledger(url)
     # The reports first: another run may add an entry and its report between the two readings.
     heads = {one: heads_in(one, ledger=ledger.where) for one in sorted(config.directory.glob("*.html"))}
-    kept = ledger.read() if discovery.may_exist(ledger.url) else None
+    kept = ledger.read() if discovery.may_exist(url) else None
     for report, named in heads.items():
-        lost = [head for head in named if kept is None or not kept.holds(head)]
-        if lost:
+        if lost := [head[:12] for head in named if kept is None or not kept.holds(head)]:
             raise LedgerError(
-                f"{report} was written at the head {few([head[:12] for head in lost])} of the ledger {ledger.where}, "
-                "which no longer holds it: entries were deleted or rewritten, and nothing was registered or opened. "
-                "Restore the ledger from a copy (rankeval guard merge adds what is missing). Another folder "
-                "(output.directory) lets the run go on, and then it is on you that looks are missing from its count"
+                f"{report} was written at the head {few(lost)} of the ledger {ledger.where}, which no longer holds it: "
+                "entries were deleted or rewritten, and nothing was registered or opened. Restore the ledger from a "
+                "copy (rankeval guard merge adds what is missing). Another folder (output.directory) lets the run go "
+                "on, and then it is on you that looks are missing from its count"
             )
+    if reason := why_lost(url, committed=config.guard.commits_ledger):
+        raise LedgerError(f"{reason}. An experiment file says so with guard.commits_ledger: true")
 
 
 def guard_test_part(config: ExperimentConfig, parts: Parts) -> TestPart:
@@ -266,3 +281,70 @@ def open_test(config: ExperimentConfig, part: TestPart, scores: Mapping[str, NDA
         opened = {name: one for name, one in comparison.evaluations.items() if isinstance(one, Evaluation)}
         evaluations = {name: one.subset(opened[name].queries) for name, one in evaluations.items()}
     return Opened(comparison, evaluations, facts)
+
+
+def moved_rows(
+    comparison: Comparison,
+    evaluations: Mapping[str, Evaluation],
+    scores: Mapping[str, NDArray[np.float64]],
+    test: RankingData,
+) -> MovedRows | None:
+    """Return the rows that moved in the query on which the system of the headline lost most.
+
+    Parameters
+    ----------
+    comparison : Comparison
+        The systems against a baseline.
+    evaluations : mapping of str to Evaluation
+        Their scores by query; the first measure counts.
+    scores : mapping of str to ndarray of shape (n_rows,)
+        Their scores of the rows.
+    test : RankingData
+        The rows.
+
+    Returns
+    -------
+    MovedRows or None
+        None without a baseline, and if no query lost.
+    """
+    baseline = comparison.settings.baseline
+    if baseline is None or comparison.table.empty:
+        return None
+    system = named_system(comparison)
+    before, after = (evaluations[name] for name in (baseline, system))
+    label = after.measure_names[0]
+    gains = direction(label) * (after.scores[:, 0] - before.scores[:, 0])
+    worst = int(np.argmin(gains))
+    if not gains[worst] < -TIE_TOLERANCE:
+        return None
+    query = after.queries[worst]
+    rows = np.flatnonzero([one == query for one in test.qid.tolist()])
+    old, new = (rankdata(-scores[name][rows]) for name in (baseline, system))
+    effect = _effects(label, test.y[rows], old, new, after.convention)
+    first = sorted(effect, key=lambda row: -abs(effect[row]))[:SHOWN]
+    ids = rows if test.docid is None else test.docid[rows]
+    table = pd.DataFrame(
+        {
+            "row" if test.docid is None else "document": str(ids[row]),
+            "label": f"{test.y[rows[row]]:g}",
+            f"rank by {baseline}": f"{old[row]:g}",
+            f"rank by {system}": f"{new[row]:g}",
+            "moved": f"{'up' if new[row] < old[row] else 'down'} {abs(new[row] - old[row]):g}",
+            f"effect on {label}": signed(effect[row]),
+        }
+        for row in first
+    )
+    return MovedRows(query, float(before.scores[worst, 0]), float(after.scores[worst, 0]), table)
+
+
+def _effects(label: str, y: NDArray[np.float64], old: Floats, new: Floats, rules: Convention) -> dict[int, float]:
+    discounts = np.abs(1 / np.log2(1 + new) - 1 / np.log2(1 + old))
+    tried = np.argsort(-discounts, kind="stable")[:TRIED]
+    rankings = [new]
+    for row in tried:
+        others = rankdata(np.delete(new, row))
+        rankings.append(np.insert(others, row, old[row] - 0.5))
+    places = np.repeat(np.arange(len(rankings)), len(y))
+    given = Given(np.tile(y, len(rankings)), -np.concatenate(rankings), places)
+    now, *back = score(given.join(rules), parse_measures([label], rules)).scores[:, 0]
+    return {int(row): float(now - one) for row, one in zip(tried, back, strict=True) if new[row] != old[row]}

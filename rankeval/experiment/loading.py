@@ -10,7 +10,7 @@ import sys
 import textwrap
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from importlib import import_module
 from inspect import Parameter, isfunction, ismethod, signature
 from pathlib import Path
@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from rankeval._checks import count
+from rankeval._checks import count, refuse
 from rankeval.collection.data import RankingData
 from rankeval.errors import ConfigError
 from rankeval.experiment.config import blaming
@@ -87,8 +87,9 @@ class Parts:
             return QueryTimeSplit(cv.n_splits, times=self.times)
         return QueryKFold(cv.n_splits, shuffle=True, random_state=cv.seed)
 
+    @cached_property
     def logged(self) -> tuple[LoggedData, ...]:
-        """Describe dev, validation (if there is such a part), then test, for a tracker."""
+        """Dev, validation (if there is such a part), then test, as a tracker describes them."""
         parts = {"dev": self.dev, "validation": self.validation, "test": self.test}
         return tuple(
             LoggedData(data.name or role, data_digest(data), role, len(data), data.n_queries, self.source)
@@ -124,10 +125,10 @@ def find_loader(config: ExperimentConfig) -> Callable[[], Loaded]:
     else:
         function = imported(data.loader, key="data.loader")
         _check_loader(function, data.loader)
-    bound = _bound(function, data)
+    load = _bound(function, data)
     if data.loader == "letor":
         _check_file(data)
-    return partial(_load_bound, data, bound)
+    return load
 
 
 def imported(path: str, *, key: str) -> Any:
@@ -204,9 +205,9 @@ def split(config: ExperimentConfig, loaded: Loaded, *, watched: bool) -> Parts:
         dev, test = two.dev, two.test
     else:
         parts = dict(loaded.rows)
-        if "test" not in parts or len(parts) < 2:
-            found = f"{config.data.path} has {' and '.join(parts) or 'no parts'}"
-            raise ConfigError(f"{found}; expected test and at least one of train and vali", argument="data.path")
+        found = f"{config.data.path} has {' and '.join(parts) or 'no parts'}"
+        lacks = f"{found}; expected test and at least one of train and vali"
+        refuse(("test" not in parts or len(parts) < 2, lacks), kind=ConfigError, argument="data.path")
         test = parts.pop("test")
         if len(parts) < 2:
             (dev,) = parts.values()
@@ -218,9 +219,8 @@ def split(config: ExperimentConfig, loaded: Loaded, *, watched: bool) -> Parts:
             notes.append("the dev part is the training and the validation part together")
     if watched and validation is None:
         notes.append("early stopping watches queries held out of the rows that a ranker is fitted to")
-    if config.cv.n_splits > dev.n_queries:
-        found = f"found {config.cv.n_splits} folds for {count(dev.n_queries, 'query')} of the dev part"
-        raise ConfigError(found, argument="cv.n_splits")
+    few = f"found {config.cv.n_splits} folds for {count(dev.n_queries, 'query')} of the dev part"
+    refuse((config.cv.n_splits > dev.n_queries, few), kind=ConfigError, argument="cv.n_splits")
     source, times = config.data.path or config.data.loader, loaded.times if config.cv.by_time else None
     made = Parts(dev, test, source, validation, tuple(notes), loaded.slices, times)
     with blaming("cv", "the dev part cannot be split"):
@@ -265,11 +265,14 @@ def _columns(data: RankingData) -> list[tuple[str, NDArray[Any]]]:
 
 
 def _check_file(data: DataConfig) -> None:
-    if data.path is None or not Path(data.path).exists():
-        where = "" if Path(data.path or "").is_absolute() else f" in {str(Path.cwd())!r}"
-        raise ConfigError(f"there is no file {data.path!r}{where}", argument="data.path")
-    if data.is_table and Path(data.path).is_dir():
-        raise ConfigError(f"{data.path!r} is a folder", argument="data.path", remedy="name a file")
+    path = Path(data.path or "")
+    where = "" if path.is_absolute() else f" in {str(Path.cwd())!r}"
+    refuse(
+        (data.path is None or not path.exists(), f"there is no file {data.path!r}{where}"),
+        (data.is_table and path.is_dir(), f"{data.path!r} is a folder", "name a file"),
+        kind=ConfigError,
+        argument="data.path",
+    )
 
 
 def _limits(data: DataConfig) -> Limits:
@@ -313,14 +316,6 @@ def _by_query(columns: Mapping[str, pd.Series[Any]], qid: NDArray[Any], names: l
     return rows.first()
 
 
-def _load_bound(data: DataConfig, function: Callable[[], Any]) -> Loaded:
-    loaded = function()
-    if not isinstance(loaded, (RankingData, dict if data.loader == "letor" else RankingData)):
-        found = f"{data.loader} returned {type(loaded).__name__}, expected rankeval.RankingData"
-        raise ConfigError(found, argument="data.loader")
-    return Loaded(loaded)
-
-
 def _joined(parts: list[RankingData]) -> RankingData:
     features = [part.X for part in parts]
     if hasattr(features[0], "tocsr"):
@@ -342,7 +337,7 @@ def _joined(parts: list[RankingData]) -> RankingData:
     )
 
 
-def _bound(function: Any, data: DataConfig) -> Callable[[], Any]:
+def _bound(function: Any, data: DataConfig) -> Callable[[], Loaded]:
     positional = () if data.path is None else (data.path,)
     arguments = dict(data.arguments)
     if data.limits:
@@ -353,4 +348,12 @@ def _bound(function: Any, data: DataConfig) -> Callable[[], Any]:
         lacks_path = data.path is None and "path" in signature(function).parameters
         problem, remedy = f"the loader {data.loader!r} cannot be called like this: {error}", "set data.path"
         raise ConfigError(problem, argument="data", remedy=remedy if lacks_path else None) from error
-    return partial(function, *positional, **arguments)
+
+    def load() -> Loaded:
+        loaded = function(*positional, **arguments)
+        if not isinstance(loaded, (RankingData, dict if data.loader == "letor" else RankingData)):
+            found = f"{data.loader} returned {type(loaded).__name__}, expected rankeval.RankingData"
+            raise ConfigError(found, argument="data.loader")
+        return Loaded(loaded)
+
+    return load

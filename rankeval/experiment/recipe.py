@@ -1,4 +1,4 @@
-"""Run an experiment: a recipe over public calls.
+"""Run an experiment, a recipe over public calls, and log it to its host: one run, with a child for each ranker.
 
 Load the data, split it, register the test part, tune every candidate on dev, freeze the winners, open the test part
 once, compare, report, log. Results of an earlier run come from the cache, and opening the same rankings again costs no
@@ -7,41 +7,43 @@ look: you may run the same file as often as you like.
 
 from __future__ import annotations
 
-import io
+import hashlib
+import json
+import time
 import warnings
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from itertools import count
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from rankeval._checks import said
 from rankeval.collection.data import RankingData
 from rankeval.comparison import Comparison, compare
-from rankeval.errors import RankevalWarning
+from rankeval.errors import ConfigError, RankevalWarning, Refusal, TrackingError, warn
 from rankeval.evaluation import Evaluation
 from rankeval.experiment.checks import check_experiment, room_for_files
 from rankeval.experiment.config import check_config, load_config
-from rankeval.experiment.final_look import Opened, guard_test_part, open_test
+from rankeval.experiment.final_look import Opened, guard_test_part, moved_rows, open_test
 from rankeval.experiment.loading import Parts
-from rankeval.experiment.moved import moved_rows
 from rankeval.experiment.sections import ExperimentConfig
-from rankeval.experiment.tracked import begun, record_of, sent
 from rankeval.experiment.training import Trained, train, versions
 from rankeval.io.opening import write_atomically
 from rankeval.report import Candidate, ExperimentFacts, GuardFacts, report_for_experiment
-from rankeval.tracking import LoggedData, TrackedRun
+from rankeval.tracking import LoggedData, RunRecord, TrackedRun, find_tracker
 
 Progress = Callable[[int, int, str], None]
 """Called with the number of steps done, the number of all steps, and the present step in words."""
 
 NOT_LOGGED = "the experiment was not logged: "
 """The start of the warning for a run whose tracking server refused."""
+
+_TESTED = ("test", "correction", "claim", "margin")
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,18 +179,18 @@ def run_experiment(
     with begun(config) as run:
         step("loading data")
         parts = checked.parts()
-        run.data = parts.logged()
+        run.data = parts.logged
         part = guard_test_part(config, parts)
         trained = {}
         for name, ranker in checked.rankers.items():
             step(f"tuning {name}")
-            trained[name] = train(name, ranker, config, parts, run.data)
+            trained[name] = train(name, ranker, config, parts)
         step("opening the test part")
         scores = {name: one.scores for name, one in trained.items()}
         artifacts = {f"predictions/{name}.parquet": _predictions(parts.test, one) for name, one in scores.items()}
         with room_for_files(config, artifacts, n_queries=parts.test.n_queries):
             opened = open_test(config, part, scores)
-            facts = _facts(config, opened, parts, run.data, trained)
+            facts = _facts(config, opened, parts, trained)
             step("writing the report")
             artifacts["comparison.csv"] = facts.comparison.table.to_csv(index=False).encode()
             artifacts["experiment.yaml"] = facts.config.encode()
@@ -207,18 +209,14 @@ def _predictions(test: RankingData, score: NDArray[np.float64]) -> bytes:
     columns = {"qid": test.qid.tolist(), "relevance": test.y, "score": score}
     if test.docid is not None:
         columns["docid"] = test.docid.tolist()
-    sink = io.BytesIO()
-    pq.write_table(pa.table(columns), sink)
-    return sink.getvalue()
+    return pd.DataFrame(columns).to_parquet(index=False)
 
 
-def _facts(
-    config: ExperimentConfig,
-    opened: Opened,
-    parts: Parts,
-    data: tuple[LoggedData, ...],
-    trained: Mapping[str, Trained],
-) -> ExperimentFacts:
+def _facts(config: ExperimentConfig, opened: Opened, parts: Parts, trained: Mapping[str, Trained]) -> ExperimentFacts:
+    others, secondary = config.all_measures[1:], None
+    if others and config.baseline is not None:
+        how: dict[str, Any] = {"baseline": config.baseline, "alpha": config.comparison.alpha}
+        secondary = compare(opened.evaluations, measures=others, correction="none", **how)
     candidates = tuple(
         Candidate(
             name=name,
@@ -236,9 +234,9 @@ def _facts(
         baseline=config.baseline,
         candidates=candidates,
         comparison=opened.comparison,
-        secondary=_secondary(config, opened.evaluations),
+        secondary=secondary,
         guard=opened.guard,
-        data=data,
+        data=parts.logged,
         notes=parts.notes,
         moved=moved_rows(
             opened.comparison, opened.evaluations, {n: one.scores for n, one in trained.items()}, parts.test
@@ -247,13 +245,6 @@ def _facts(
         config=config.to_yaml(),
         versions=versions(path for ranker in config.rankers.values() for path in ranker.paths),
     )
-
-
-def _secondary(config: ExperimentConfig, evaluations: Mapping[str, Evaluation]) -> Comparison | None:
-    others, alpha = config.all_measures[1:], config.comparison.alpha
-    if not others or config.baseline is None:
-        return None
-    return compare(evaluations, baseline=config.baseline, measures=others, correction="none", alpha=alpha)
 
 
 def _slices(config: ExperimentConfig, evaluations: Mapping[str, Evaluation], parts: Parts) -> dict[str, pd.DataFrame]:
@@ -265,3 +256,139 @@ def _slices(config: ExperimentConfig, evaluations: Mapping[str, Evaluation], par
         means = {ranker: one[config.all_measures[0]].array for ranker, one in found.items()}
         tables[str(name)] = pd.DataFrame(columns | means)
     return tables
+
+
+@dataclass
+class Run:
+    """A run of an experiment that has begun: when, and the data that it read."""
+
+    started: float = field(default_factory=time.time)
+    data: tuple[LoggedData, ...] = ()
+
+
+@contextmanager
+def begun(config: ExperimentConfig) -> Iterator[Run]:
+    """Begin a run; if a refusal or an error ends it, log a run that FAILED and says why.
+
+    Nothing was scored then, or not all, so the run has no evaluations. A wrong key or value of the file is no run.
+
+    Parameters
+    ----------
+    config : ExperimentConfig
+        The experiment, with its host.
+    """
+    run = Run()
+    try:
+        yield run
+    except ConfigError:
+        raise
+    except (Exception, Refusal) as error:
+        reason = f"No result. {type(error).__name__}: {said(error)}"
+        failed = replace(_begun(config, run, reason, [reason]), status="FAILED", reason=reason)
+        _, refused = sent(config, replace(failed, artifacts={"experiment.yaml": config.to_yaml().encode()}))
+        if refused:
+            warn(f"the failed run was not logged: {refused}")
+        raise
+
+
+def sent(config: ExperimentConfig, record: RunRecord) -> tuple[TrackedRun | None, str | None]:
+    """Log a run; return it, or the message of a server that refused, or neither if nothing is tracked.
+
+    Parameters
+    ----------
+    config : ExperimentConfig
+        The experiment, with its host.
+    record : RunRecord
+        The run.
+    """
+    if config.tracking is None:
+        return None, None
+    make_tracker, _ = find_tracker(config.tracking.host)
+    try:
+        experiment = config.tracking.experiment or config.name
+        return make_tracker().log(record, experiment=experiment, uri=config.tracking.uri), None
+    except TrackingError as error:
+        return None, str(error)
+    except Exception as error:  # noqa: BLE001 - a host must not hide the result of a test part that was opened
+        return None, f"the host {config.tracking.host!r} failed: {type(error).__name__}: {error}"
+
+
+def _begun(config: ExperimentConfig, run: Run, headline: str, more: list[str]) -> RunRecord:
+    # The same settings and results are the same run, whenever, by whomever and to whatever folder it ran.
+    settings = config.model_dump(mode="json", exclude={"output", "n_jobs"})
+    folds = {f"cv.{name}": settings["cv"][name] for name in ("n_splits", "seed")}
+    named = {"primary": config.all_measures[0], "baseline": config.baseline, "convention": config.convention}
+    return RunRecord(
+        name=config.name,
+        params={**named, **folds, "seed": config.seed},
+        tags={"rankeval.kind": "experiment", "rankeval.headline": headline},
+        data=run.data,
+        started=run.started,
+        seconds=time.time() - run.started,
+        key=hashlib.sha256(json.dumps([settings, more], sort_keys=True).encode()).hexdigest(),
+    )
+
+
+def record_of(
+    config: ExperimentConfig,
+    facts: ExperimentFacts,
+    artifacts: Mapping[str, bytes],
+    trained: Mapping[str, Trained],
+    run: Run,
+) -> RunRecord:
+    """Return the run of an experiment that is done, with a child for each ranker.
+
+    Parameters
+    ----------
+    config : ExperimentConfig
+        The experiment.
+    facts : ExperimentFacts
+        The content of its report.
+    artifacts : mapping of str to bytes
+        Its files by path.
+    trained : mapping of str to Trained
+        The candidates by name.
+    run : Run
+        When it began.
+    """
+    tested, results = facts.comparison.settings, [facts.guard.plan, *(each.digest for each in facts.candidates)]
+    begun = _begun(config, run, facts.comparison.headline, results)
+    return replace(
+        begun,
+        params={**begun.params, **{f"comparison.{one}": getattr(tested, one) for one in _TESTED}},
+        tags={**begun.tags, **facts.guard.tags()},
+        comparison=facts.comparison,
+        artifacts={path: content for path, content in artifacts.items() if not path.startswith("predictions/")},
+        children=tuple(_child(each, facts, artifacts, trained[each.name]) for each in facts.candidates),
+    )
+
+
+def _child(candidate: Candidate, facts: ExperimentFacts, artifacts: Mapping[str, bytes], trained: Trained) -> RunRecord:
+    path = f"predictions/{candidate.name}.parquet"
+    metrics = {"tuning_seconds": candidate.seconds, "n_iterations": candidate.n_iterations}
+    cached = "no: cached by an earlier run" if trained.model else "no: cached by an earlier run, which kept no model"
+    return RunRecord(
+        name=candidate.name,
+        params={"estimator": candidate.estimator, **{key: _plain(value) for key, value in candidate.params.items()}},
+        metrics={key: float(value) for key, value in metrics.items() if value is not None},
+        tags={
+            "rankeval.kind": "candidate",
+            "rankeval.digest": candidate.digest,
+            "rankeval.trained": cached if trained.reused else "yes",
+            **facts.guard.tags(),
+        },
+        said={"test": facts.guard.line} if facts.guard.active else {},
+        evaluations={"dev": candidate.dev, "test": candidate.test},
+        data=facts.data,
+        artifacts={path: artifacts[path], "search.csv": candidate.search.to_csv(index=False).encode()},
+        started=trained.started,
+        seconds=trained.took,
+        model=trained.model,
+        rows=trained.rows,
+        folds=trained.validation,
+    )
+
+
+def _plain(value: Any) -> str | float | bool | None:
+    value = value.item() if isinstance(value, np.generic) else value
+    return value if isinstance(value, (str, int, float, bool)) or value is None else str(value)

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from rankeval._checks import refuse, shown
 from rankeval._registry import unknown
@@ -32,6 +32,9 @@ Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9 _.+-]*$")]
 
 LOADERS = (*TABLES, "letor", "digits")
 """Loaders with a name; others are functions of the user's own."""
+
+MeasureName = Annotated[str, AfterValidator(lambda name: str(measure(name)))]
+"""A measure; the model holds its canonical name."""
 
 Seed = Annotated[int, Field(strict=True, ge=0, le=2**32 - 1)]
 """A seed that scikit-learn accepts. The type is strict, because pydantic reads true as 1."""
@@ -343,7 +346,7 @@ class RankerConfig(Section):
     there is none, on queries held out of the training rows"""
     validation_fraction: Annotated[float, Field(gt=0, lt=1)] | None = None
     """share of the queries to hold out for early stopping; if not given, 0.1"""
-    eval_measure: str | None = None
+    eval_measure: MeasureName | None = None
     """measure that early stopping watches; if not given, the primary one"""
 
     @property
@@ -360,11 +363,6 @@ class RankerConfig(Section):
     def title(self) -> str:
         """The estimator in words: its import path, or those of the steps."""
         return " > ".join(self.paths)
-
-    @field_validator("eval_measure")
-    @classmethod
-    def _canonical(cls, named: str | None) -> str | None:
-        return named and str(measure(named))
 
     @model_validator(mode="after")
     def _one_of_each(self) -> RankerConfig:
@@ -399,11 +397,11 @@ class ExperimentConfig(Section):
     """the test part"""
     rankers: dict[Name, RankerConfig] = Field(min_length=1)
     """the candidates by name; null leaves one out; a single one gets its mean with an interval"""
-    measures: list[str] = Field(default=["nDCG@10", "AP", "RR"], min_length=1)
+    measures: list[MeasureName] = Field(default=["nDCG@10", "AP", "RR"], min_length=1)
     """measures of the report; `rankeval measures` lists all"""
-    primary: str | None = None
+    primary: MeasureName | None = None
     """the measure that decides, the only one with a confirmatory test; if not given, the first one"""
-    convention: str = "rankeval"
+    convention: Annotated[str, AfterValidator(lambda name: get_convention(name).name)] = "rankeval"
     """the rules by which rankings are scored"""
     cv: CvConfig = CvConfig()
     """cross-validation on the dev part"""
@@ -419,16 +417,6 @@ class ExperimentConfig(Section):
     """seed of estimators without one, of random searches and of resamples"""
     n_jobs: Annotated[int, Field(strict=True)] = 1
     """number of fits at once, as for joblib; -1: one for each core"""
-
-    @field_validator("measures", "primary")
-    @classmethod
-    def _canonical(cls, named: Any) -> Any:
-        return [str(measure(one)) for one in named] if isinstance(named, list) else named and str(measure(named))
-
-    @field_validator("convention")
-    @classmethod
-    def _known(cls, name: str) -> str:
-        return get_convention(name).name
 
     @field_validator("guard", "tracking", mode="before")
     @classmethod

@@ -34,8 +34,6 @@ from urllib.parse import quote
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from rankeval._checks import said
@@ -45,7 +43,7 @@ from rankeval.evaluation import Evaluation
 from rankeval.experiment.loading import Parts
 from rankeval.experiment.sections import ExperimentConfig, SearchConfig
 from rankeval.model_selection.results import CrossValidation, Split
-from rankeval.tracking import LoggedData, host
+from rankeval.tracking import host
 
 if TYPE_CHECKING:
     from rankeval.model_selection.ranker import QueryRanker
@@ -107,9 +105,7 @@ class Trained:
     rows: Any = None
 
 
-def train(
-    name: str, ranker: QueryRanker, config: ExperimentConfig, parts: Parts, data: tuple[LoggedData, ...]
-) -> Trained:
+def train(name: str, ranker: QueryRanker, config: ExperimentConfig, parts: Parts) -> Trained:
     """Tune a candidate, or read its result from the cache.
 
     Parameters
@@ -122,13 +118,11 @@ def train(
         The experiment.
     parts : Parts
         Its data.
-    data : tuple of LoggedData
-        The digests of its parts.
     """
     from rankeval.model_selection.ranker import stops_early
 
     started, clock = time.time(), time.perf_counter()
-    digests = {one.role: one.digest for one in data}
+    digests = {one.role: one.digest for one in parts.logged}
     if not stops_early(ranker):
         digests.pop("validation", None)
     if parts.times is not None:
@@ -146,24 +140,17 @@ def train(
         except Exception as error:  # of the estimator's library, which knows no names of rankers
             problem = f"{config.rankers[name].title} cannot be trained: {type(error).__name__}: {said(error)}"
             raise InvalidInput(problem, argument=f"rankers.{name}") from error
-        packed = _packed_ranker(done.model, rows, config)
+        # A ranker that the host does not pack goes to the tracker as it is, which says why it cannot be saved.
+        packed = {}
+        if config.tracking is not None and (pack := host(config.tracking.host).pack):
+            with suppress(Exception):  # the code of another package may raise anything
+                packed = {config.tracking.host: pack(done.model, rows)}
         write_cached(folder, done, packed)
         done = replace(done, model=next(iter(packed.values()), done.model))
     elif config.tracking is not None:
         done = replace(done, model=read_packed(folder, config.tracking.host))
     took = time.perf_counter() - clock
     return replace(done, reused=reused, digest=digest, started=started, took=took, rows=rows)
-
-
-def _packed_ranker(model: QueryRanker | bytes | None, rows: Any, config: ExperimentConfig) -> Mapping[str, bytes]:
-    """Return the fitted ranker as the tracking host packs it; nothing if it packs no models, or not this one.
-
-    A ranker that is not packed goes to the tracker as it is, and the tracker says why it cannot be saved.
-    """
-    if config.tracking is not None and (pack := host(config.tracking.host).pack):
-        with suppress(Exception):  # the code of another package may raise anything, and the tracker tells what
-            return {config.tracking.host: pack(model, rows)}
-    return {}
 
 
 def tune(ranker: QueryRanker, name: str, parts: Parts, *, config: ExperimentConfig) -> Trained:
@@ -352,10 +339,10 @@ def read_cached(folder: Path, *, name: str) -> Trained | None:
             validation=CrossValidation(
                 replace(Evaluation.load(folder / "dev.parquet"), name=name),
                 pd.read_parquet(folder / "folds.parquet"),
-                pq.read_table(folder / "predictions.parquet")["score"].to_numpy(),
+                pd.read_parquet(folder / "predictions.parquet")["score"].to_numpy(),
                 splits=tuple(Split(int(train), int(test), str(digest)) for train, test, digest in facts["splits"]),
             ),
-            scores=pq.read_table(folder / "scores.parquet")["score"].to_numpy(),
+            scores=pd.read_parquet(folder / "scores.parquet")["score"].to_numpy(),
             seconds=float(facts["seconds"]),
             n_iterations=facts["n_iterations"],
         )
@@ -400,8 +387,8 @@ def write_cached(folder: Path, done: Trained, packed: Mapping[str, bytes]) -> No
     folder.parent.mkdir(parents=True, exist_ok=True)
     draft = Path(tempfile.mkdtemp(prefix=".draft-", dir=folder.parent))
     try:
-        pq.write_table(pa.table({"score": done.scores}), draft / "scores.parquet")
-        pq.write_table(pa.table({"score": done.validation.predictions}), draft / "predictions.parquet")
+        pd.DataFrame({"score": done.scores}).to_parquet(draft / "scores.parquet")
+        pd.DataFrame({"score": done.validation.predictions}).to_parquet(draft / "predictions.parquet")
         done.validation.evaluation.save(draft / "dev.parquet")
         done.validation.folds.to_parquet(draft / "folds.parquet")
         for host, content in packed.items():

@@ -115,10 +115,10 @@ def read_feature_table(
     left_out: dict[str, str] = {}
     for name in names:
         is_category = name in categories or pa.types.is_dictionary(source.kinds[name])
-        read_as = _category if is_category else feature_numbers
+        read_as = _typed if is_category else feature_numbers
         found = unfit.get(name) or read_as(table.column(name), source)
         if not isinstance(found, str):
-            columns[name] = found
+            columns[name] = found.astype("category") if is_category else found
         elif features is None:
             left_out[name] = found
         else:
@@ -239,10 +239,6 @@ def _cast(cells: pa.ChunkedArray, kind: pa.DataType) -> Numbers | None:
 
 def _without_empty(cells: pa.ChunkedArray) -> pa.ChunkedArray:
     return pc.if_else(pc.equal(cells, ""), pa.scalar(None, pa.string()), cells)
-
-
-def _category(column: pa.ChunkedArray, source: TableSource) -> pd.Series[Any]:
-    return _typed(column, source).astype("category")
 
 
 def _typed(column: pa.ChunkedArray, source: TableSource) -> pd.Series[Any]:

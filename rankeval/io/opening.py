@@ -340,16 +340,16 @@ def _open(where: Path, limits: Limits) -> pa.NativeFile:
             if start.startswith(magic):
                 with source:
                     return pa.BufferReader(_unpacked(source, name, where, limits))
-    except FileNotFoundError as error:
-        raise InvalidInput(f"there is no file {str(where)!r}{_with_folder(where)}") from error
-    except IsADirectoryError as error:
-        raise InvalidInput(f"{str(where)!r} is a folder: name a file") from error
-    except OSError as error:
-        raise InvalidInput(f"cannot read {str(where)!r}: {error.strerror or error}") from error
     except RankevalError:
         raise
-    except ValueError as error:  # NUL in it
-        raise InvalidInput(f"{str(where)!r} cannot be the name of a file: {error}") from error
+    except (OSError, ValueError) as error:
+        known = {
+            FileNotFoundError: f"there is no file {str(where)!r}{_with_folder(where)}",
+            IsADirectoryError: f"{str(where)!r} is a folder: name a file",
+            ValueError: f"{str(where)!r} cannot be the name of a file: {error}",  # NUL in it
+        }
+        reason = getattr(error, "strerror", None) or error
+        raise InvalidInput(known.get(type(error), f"cannot read {str(where)!r}: {reason}")) from error
     return source
 
 

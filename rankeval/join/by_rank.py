@@ -106,8 +106,9 @@ class ByRank:
     def counts(self, n_levels: int, lengths: Ints) -> Ints:
         """Return how many rows of each query have each label, shaped (n_queries, n_levels)."""
         counts = np.empty((n_levels, len(lengths)), dtype=np.int64)
+        small = np.min_scalar_type(len(self.code))
         for level in range(1, n_levels):
-            counts[level] = self._number(self.code == level)
+            counts[level] = np.add.reduce((self.code == level).view(np.uint8), axis=0, dtype=small)
         counts[0] = lengths - counts[1:].sum(axis=0)
         return counts.T
 
@@ -122,10 +123,6 @@ class ByRank:
     def at_least(self, first: int) -> NDArray[np.uint8]:
         """Return 1 for each row with at least this code, else 0."""
         return (self.code >= first).view(np.uint8)
-
-    def _number(self, flags: NDArray[np.bool_]) -> Table:
-        number: Table = np.add.reduce(flags.view(np.uint8), axis=0, dtype=np.min_scalar_type(len(flags)))
-        return number
 
 
 def before_first_hit(hits: Table) -> Table:

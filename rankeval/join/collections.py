@@ -100,8 +100,10 @@ def join_collection(qrels: Qrels, run: Run, *, convention: Convention) -> Joined
         lowest = 0.0 if convention.negative == "unjudged" else -np.inf  # a grade below it is no judgment
         skips_below = lowest if convention.unjudged == "skip" else None
         aspects = JoinedAspects(table, judgment, rest, rest_offsets, skips_below)
+    is_whole = pa.types.is_integer(queries.type)
+    names = numbers_of(queries) if is_whole else np.array(queries.to_pylist(), dtype=object)
     return Joined(
-        queries=_numpy(queries)[numbers],
+        queries=names[numbers],
         offsets=ranked.offsets if rows is ranked.rows else _offsets(of_run.of_rows()[rows], len(queries), numbers),
         order=None if len(rows) == len(run) and ascend(rows) else rows,
         score=run.score,
@@ -229,10 +231,6 @@ def _narrow(labels: NDArray[Any]) -> NDArray[Any]:
     if labels.dtype.kind == "f" or not -128 <= labels.min() <= labels.max() <= 127:
         return labels
     return labels.astype(np.int8)
-
-
-def _numpy(values: pa.Array) -> NDArray[Any]:
-    return numbers_of(values) if pa.types.is_integer(values.type) else np.array(values.to_pylist(), dtype=object)
 
 
 def _identity(qrels: Qrels, truth: Side, query: Numbers) -> Hashes:

@@ -103,9 +103,8 @@ def _hash_block(text: NDArray[np.uint8], begin: Ints, length: Ints) -> Hashes:
     words = _words(text)
     found = length.astype(np.uint64)
     found *= GOLDEN
-    most = int(length.max())
     least = int(length.min())
-    for place in range(0, most, _WORD):
+    for place in range(0, int(length.max()), _WORD):
         longer = slice(None) if place < least else np.flatnonzero(length > place)
         word = words[begin[longer] + place]
         if least < place + _WORD:  # some ids end within this word: the bytes behind them are not theirs
@@ -197,9 +196,9 @@ def match(truth: Side, ranked: Side) -> tuple[Ints, Ints]:
             return _match_by_number(truth, ranked)
         found.append(pairs)
     truth_row, ranked_row = (np.concatenate(side) for side in zip(*found, strict=True))
-    if not _same_ids(truth.docid, truth_row, ranked.docid, ranked_row):
-        return _match_by_number(truth, ranked)
-    return truth_row, ranked_row
+    given = truth.docid.take(places_of(truth_row)), ranked.docid.take(places_of(ranked_row))
+    one, other = _of_one_type(*given)
+    return (truth_row, ranked_row) if one.equals(other) else _match_by_number(truth, ranked)
 
 
 def _match_block(truth: Side, ranked: Side, queries: slice) -> tuple[Ints, Ints] | None:
@@ -227,11 +226,6 @@ def _match_block(truth: Side, ranked: Side, queries: slice) -> tuple[Ints, Ints]
     if (first >= n_truth).any() or (second < n_truth).any():
         return None
     return of_truth[first], of_ranked[second - n_truth]
-
-
-def _same_ids(one: pa.Array, one_rows: Ints, other: pa.Array, other_rows: Ints) -> bool:
-    mine, theirs = _of_one_type(one.take(places_of(one_rows)), other.take(places_of(other_rows)))
-    return bool(mine.equals(theirs))
 
 
 def _of_one_type(one: pa.Array, other: pa.Array) -> tuple[pa.Array, pa.Array]:

@@ -426,17 +426,9 @@ def _sorted(score: Floats, code: Ints | None, offsets: Ints, layout: Layout, **a
     assert cut is not None
     codes = None if code is None else code[rows]
     found = _sorted_in_blocks(score[rows], codes, moved, cut, layout, **{**asked, "with_table": False})
-    ranked = None
-    if found.code is not None:
-        ranked = np.empty_like(found.code)
-        ranked[rows] = found.code
-    row = low = head = None
-    if found.row is not None:
-        row = np.empty_like(rows)
-        row[rows] = rows[found.row]
-    if found.low is not None:
-        low = np.empty_like(found.low)
-        low[rows] = found.low
+    ranked, low = _put_back(found.code, rows), _put_back(found.low, rows)
+    row = None if found.row is None else _put_back(rows[found.row], rows)
+    head = None
     if found.head is not None:
         head = np.empty_like(found.head)
         head[:, order] = rows.take(found.head, mode="clip")  # no row stands beyond the end of a list
@@ -444,6 +436,15 @@ def _sorted(score: Floats, code: Ints | None, offsets: Ints, layout: Layout, **a
     back = (offsets[order] - moved[:-1])[query]
     ties = Groups(start + back, end + back, order[query])
     return Ranked(ranked, row, ties.of(np.argsort(ties.start)), None, low, head, layout)
+
+
+def _put_back(values: Any, rows: Ints) -> Any:
+    """Return values of rows that were moved, in the rows' own places; None if there are none."""
+    if values is None:
+        return None
+    places = np.empty_like(values)
+    places[rows] = values
+    return places
 
 
 def _sorted_in_blocks(

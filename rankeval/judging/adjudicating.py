@@ -38,7 +38,7 @@ class Consensus(WithTable):
     ----------
     qrels : Qrels
         The grades by ``method``, without judges.
-    items : DataFrame
+    table : DataFrame
         A row for each document: qid, docid, n_labels, majority, tied (several grades have most labels), dawid_skene,
         and probability, the estimated chance that the grade of dawid_skene is true.
     judges : DataFrame
@@ -52,22 +52,22 @@ class Consensus(WithTable):
     """
 
     qrels: Qrels
-    items: pd.DataFrame
+    table: pd.DataFrame
     judges: pd.DataFrame
     method: str
     notes: tuple[str, ...] = ()
 
     @property
     def differ(self) -> pd.DataFrame:
-        """The rows of ``items`` where the two methods differ, the most probable grade of dawid_skene first."""
-        rows = self.items[self.items["majority"] != self.items["dawid_skene"]]
+        """The rows of ``table`` where the two methods differ, the most probable grade of dawid_skene first."""
+        rows = self.table[self.table["majority"] != self.table["dawid_skene"]]
         return rows.sort_values("probability", ascending=False, kind="stable", ignore_index=True)
 
     def _laid_out(self) -> Table:
-        of, on = count(len(self.judges), "judge"), count(len(self.items), "document")
-        caption = f"Consensus of {of} on {on}, {self.method}; the judges with most labels, at most {MOST_SHOWN}"
+        of, on = count(len(self.judges), "judge"), count(len(self.table), "document")
+        cut = f"; the {MOST_SHOWN} judges with most labels" if len(self.judges) > MOST_SHOWN else ""
         shown = self.judges.head(MOST_SHOWN).rename(columns=lambda name: name.replace("_", " "))
-        return Table(shown, caption=caption, notes=self.notes)
+        return Table(shown, caption=f"Consensus of {of} on {on}, {self.method}{cut}", notes=self.notes)
 
 
 def consensus(judgments: Any, *, method: Method = "majority") -> Consensus:
@@ -79,7 +79,7 @@ def consensus(judgments: Any, *, method: Method = "majority") -> Consensus:
         All labels.
     method : {"majority", "dawid_skene"}, default "majority"
         Majority: the grade with most labels; of several such grades the lowest, so that a document is no better than
-        most judges say. Ties are counted in a note and marked in ``items``. Dawid and Skene: each judge has own chances
+        most judges say. Ties are counted in a note and marked in ``table``. Dawid and Skene: each judge has own chances
         to give each label to a document of each true grade; the grades and these chances are estimated together.
 
     Returns
@@ -110,7 +110,7 @@ def consensus(judgments: Any, *, method: Method = "majority") -> Consensus:
     Examples
     --------
     >>> labels = {"ann": {"q": {"d1": 1, "d2": 0}}, "bo": {"q": {"d1": 1, "d2": 0}}, "cy": {"q": {"d1": 0, "d2": 1}}}
-    >>> consensus(labels).items["majority"].tolist()
+    >>> consensus(labels).table["majority"].tolist()
     [1, 0]
     """
     chosen("method", method, get_args(Method))

@@ -40,7 +40,7 @@ class Agreement(WithTable):
         coincidences of Krippendorff, symmetric, in which a document counts as many times as it has labels.
     disputed : DataFrame
         The documents on which judges differ: qid, docid, n_labels, spread (the highest less the lowest grade), and the
-        label of each judge. The widest spread comes first, then the least agreement.
+        label of each judge. The widest spread comes first, then the most variance.
     level : str
         How grades are taken: "nominal", "ordinal" or "interval".
     confidence_level : float
@@ -112,8 +112,9 @@ def agreement(
     other : Qrels, frame or path, optional
         The judgments of the second judge, such as a model.
     level : {"nominal", "ordinal", "interval"}, default "nominal"
-        How far grades are apart. Nominal: equal or not. Ordinal: only their order counts; Krippendorff's alpha takes
-        ranks, and weighted kappas take the places among the grades. Interval: the grades are numbers.
+        How far grades are apart. Nominal: equal or not, so that weighted kappas are undefined. Ordinal: only their
+        order counts; Krippendorff's alpha takes ranks, and weighted kappas take the places among the grades. Interval:
+        the grades are numbers, so that -2, 0 and 1 lie as far apart as these.
     confidence_level : float, default 0.95
         That of the intervals.
 
@@ -146,9 +147,14 @@ def agreement(
     * ac1: chance is small if nearly all labels are the same grade (Gwet 2008, doi:10.1348/000711006X126600).
     * pabak: all grades are equally likely by chance (Byrt, Bishop and Carlin 1993, doi:10.1016/0895-4356(93)90018-V).
 
-    The grades of ac1 and pabak are those that some judge gave. Documents of a topic are judged alike, so intervals
-    leave out one topic at a time (jackknife); they are Student's t with a correction for the skew of the topics (Hall
-    1992). Intervals that take documents as independent cover the true value about half as often as they say.
+    The grades of ac1 and pabak are those that some judge gave.
+
+    Documents of a topic are judged alike, so intervals leave out one topic at a time (jackknife). They hold the values
+    for which T + a T^2 / 3 + a^2 T^3 / 27 + a / 6 lies between the quantiles of Student's t with n - 1 degrees, where T
+    is (value - true value) / error, and a the skew of the topics by the root of their number n (Hall 1992, Journal of
+    the Royal Statistical Society B 54, 221). With 10, 22 and 50 topics drawn from 22, intervals at a level of .95 cover
+    the true value in .943 to .966 of the samples. The jackknife without a does so in .92 to .95, and intervals that
+    take documents as independent in .36 to .52.
 
     Examples
     --------
@@ -178,18 +184,13 @@ def agreement(
     stack, n = pd.DataFrame(values, columns=list(WORDS)), int(group[-1]) + 1
     ends = _interval(stack.iloc[0].to_numpy(), stack.iloc[1 : n + 1].to_numpy(), confidence_level)
     table = pd.DataFrame({"coefficient": list(WORDS), "value": stack.iloc[0].to_numpy()} | ends)
+    table["ci_low"] = np.maximum(table["ci_low"], np.where(table["coefficient"] == "observed", 0, -1))
     table = table.assign(n_items=len(items), undefined=[undefined.get(name, "") for name in WORDS])
     per_query = (stack.iloc[n + 1 :] if by_topic else stack.iloc[:1]).set_axis(items["qid"].unique())
     per_query.insert(0, "n_items", np.bincount(query))
-    return Agreement(
-        table,
-        per_query.rename_axis("qid"),
-        _confusion(labels, grades, coincidences),
-        _disputed(labels, counts, items, grades),
-        level,
-        confidence_level,
-        _notes(table, every.sum(axis=1), "topic" if by_topic else "document"),
-    )
+    notes = _notes(table, every.sum(axis=1), "topic" if by_topic else "document")
+    parts = per_query.rename_axis("qid"), _confusion(labels, grades, coincidences), _disputed(labels, items, grades)
+    return Agreement(table, *parts, level, confidence_level, notes)
 
 
 def _add_judges(values: dict[str, Floats], grades: Ints, group: Ints, places: Floats, level: str) -> dict[str, str]:
@@ -199,8 +200,8 @@ def _add_judges(values: dict[str, Floats], grades: Ints, group: Ints, places: Fl
     pairs = count(n_judges * (n_judges - 1) // 2, "pair")
     nowhere = np.full_like(values["observed"], np.nan)
     found, alike = (dict.fromkeys(OF_JUDGES, nowhere), 0) if apart else of_judges(grades, group, places)
-    of_pairs = (
-        f"{apart or alike:,} of {pairs} of judges {'share no document' if apart else 'use one and the same grade'}"
+    of_pairs = f"{apart or alike:,} of {pairs} of judges " + (
+        "share no document" if apart else "use one and the same grade"
     )
     reasons = {name: of_pairs if name in OF_JUDGES else "all labels are of one grade" for name in WORDS}
     if level == "nominal":
@@ -244,16 +245,14 @@ def _confusion(labels: Labels, grades: Ints, coincidences: Floats) -> pd.DataFra
     return pd.DataFrame(table, rows, columns)
 
 
-def _disputed(labels: Labels, counts: Ints, items: pd.DataFrame, grades: Ints) -> pd.DataFrame:
-    given, n = counts > 0, counts.sum(axis=1)
-    highest = labels.grades[counts.shape[1] - 1 - given[:, ::-1].argmax(axis=1)]
-    found = items[["qid", "docid"]].assign(n_labels=n, spread=highest - labels.grades[given.argmax(axis=1)])
-    alike = (counts * (counts - 1)).sum(axis=1) / (n * (n - 1))
-    order = np.lexsort((alike, -found["spread"]))
-    order = order[found["spread"].to_numpy()[order] > 0]
-    names = [f"{judge} (judge)" if judge in found.columns else judge for judge in labels.judges]
-    each = pd.DataFrame(np.where(grades >= 0, labels.grades[grades], np.nan)[order], columns=names)
-    return pd.concat([found.iloc[order].reset_index(drop=True), each.convert_dtypes()], axis=1)
+def _disputed(labels: Labels, items: pd.DataFrame, grades: Ints) -> pd.DataFrame:
+    taken = ("qid", "docid", "n_labels", "spread")
+    names = [f"{judge} (judge)" if judge in taken else judge for judge in labels.judges]
+    each = pd.DataFrame(np.where(grades >= 0, labels.grades[grades], np.nan), columns=names)
+    spread = (each.max(axis=1) - each.min(axis=1)).rename("spread")
+    order = np.lexsort((-each.var(axis=1), -spread))[: int((spread > 0).sum())]
+    facts = pd.concat([each.count(axis=1).rename("n_labels"), spread, each], axis=1).convert_dtypes()
+    return pd.concat([items[["qid", "docid"]], facts], axis=1).iloc[order].reset_index(drop=True)
 
 
 def _notes(table: pd.DataFrame, n_labels: Ints, unit: str) -> tuple[str, ...]:

@@ -16,11 +16,9 @@ alone. A difference of two systems is the same, on the differences by query.
 from __future__ import annotations
 
 import math
-from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import compress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -31,11 +29,11 @@ from rankeval._checks import check_count, check_number, check_share, count, few,
 from rankeval.comparison.design import Design
 from rankeval.comparison.inputs import Measures, Scores, SharedScores, refuse_other_conventions, shared_scores
 from rankeval.comparison.tables import WithTable
-from rankeval.errors import InvalidInput, QueryIdError
+from rankeval.errors import QueryIdError
 from rankeval.evaluation import Evaluation
 from rankeval.render.layouts import shown_interval
 from rankeval.render.tables import Format, Table, number, p_value
-from rankeval.significance.columns import standard_error, without_variance
+from rankeval.significance.columns import deviation, standard_error, without_variance
 from rankeval.significance.declarations import CORRECTIONS, TESTS, Floats, Rng, Settings
 from rankeval.significance.running import adjust, run
 
@@ -47,7 +45,7 @@ FEWEST, FEW, FEW_PILED = 8, 25, 100
 
 FEW_NOTE = (
     "people judged only {n} queries: intervals are too short if most of their scores are the greatest or the least "
-    "value; 95 % intervals then held in 84 to 89 % of trials with 10 queries, in 88 to 93 % with 25"
+    "value; 95 % intervals then held in 84 to 89 % of trials with 10 queries, in 89 to 93 % with 25"
 )
 UNLIKE = 0.01
 """The level of the test whether the judged queries are like the others."""
@@ -56,6 +54,9 @@ UNLIKE_NOTE = (
     "the machine's scores of the judged queries are unlike those of the others (Kolmogorov-Smirnov, p = {p:.2g}): they "
     "may be no random sample, and then the estimate does not hold"
 )
+MOST = 100_000
+"""More queries than people judge."""
+
 ROW = ["measure", "baseline", "system"]
 """The columns that name a row."""
 
@@ -143,7 +144,7 @@ def two_phase(human: Floats, judged: Floats, machine: Floats) -> pd.DataFrame:
     x, y, ahead = judged - judged.mean(axis=0), human - mean, machine.mean(axis=0) - judged.mean(axis=0)
     xx, yy = (np.where(flat, 1.0, (scores**2).sum(axis=0)) for scores in (x, y))
     slope = np.where(flat, 0.0, (x * y).sum(axis=0) / xx)
-    residual = np.sqrt(((y - slope * x) ** 2).sum(axis=0) / (n - 2))
+    residual = np.where(alone > 0, np.sqrt(((y - slope * x) ** 2).sum(axis=0) / (n - 2)), np.nan)
     error = np.sqrt(residual**2 * (1 / n + ahead**2 / xx) + slope**2 * machine.var(axis=0, ddof=1) / len(machine))
     error = np.where(flat, np.where(alone > 0, alone, np.inf), error)
     found = {"estimate": mean + slope * ahead, "std_error": error, "degrees": n - np.where(flat, 1, 2)}
@@ -238,7 +239,8 @@ def _read(
 ) -> tuple[SharedScores, SharedScores, Any]:
     """Return the scores by people and by the machine, and the rows of the judged queries in the machine's."""
     by_people = shared_scores(human, measures, unpaired="error", baseline=baseline, fewest=1)
-    refuse((set(human) != set(machine), f"people judged {few(list(human))}, the machine {few(list(machine))}"))
+    judged, given = list(human), list(machine) if isinstance(machine, Mapping) else []
+    refuse((set(judged) != set(given), f"people judged {few(judged)}, and the machine {few(given) or 'no system'}"))
     machine = {name: machine[name] for name in human}
     by_machine = shared_scores(machine, by_people.measures, unpaired="error", baseline=baseline, fewest=1)
     n = len(by_people.queries)
@@ -271,31 +273,29 @@ def _estimated(names: pd.DataFrame, given: Sequence[Floats], settings: Settings,
     for judge, scores in judges.items():
         alone = run(TESTS["t"], scores, settings)
         ends = {f"ci_low_{judge}": alone.ci_low, f"ci_high_{judge}": alone.ci_high, f"p_{judge}": alone.p_value}
-        table = table.assign(**ends, **{f"sd_{judge}": scores.std(axis=0, ddof=1)})
+        table = table.assign(**ends, **{f"sd_{judge}": deviation(scores)})
     return table.join(found.drop(columns="estimate"))
 
 
-def row_names(table: pd.DataFrame) -> list[str]:
+def row_names(table: pd.DataFrame) -> pd.Series[str]:
     """Return "system - baseline by measure" for each row, or "system by measure" without a baseline."""
-    rows = table[ROW].itertuples(index=False)
-    return [f"{system}{f' - {base}' if base else ''} by {measure}" for measure, base, system in rows]
+    pairs = table["system"].where(table["baseline"] == "", table["system"] + " - " + table["baseline"])
+    return pairs + " by " + table["measure"]
 
 
 def _notes(table: pd.DataFrame, scores: Sequence[Floats], rows: Any) -> list[str]:
     """Return notes on few queries, a machine that does not help, and judged queries that are unlike the others."""
     people, judged, others = scores[0], scores[1], np.delete(scores[2], rows, axis=0)
     n, piled = len(people), max((people == end(axis=0)).mean(axis=0).max() for end in (people.max, people.min))
-    alone, harm = (
-        list(compress(row_names(table), wrong)) for wrong in (table["correlation"].isna(), table["gain"] < 1)
-    )
+    names, lost, harm = row_names(table), table["correlation"].isna(), (table["gain"] < 1) & (len(others) > 0)
     columns = zip(judged.T, others.T, strict=True) if len(others) else ()
     p = [stats.ks_2samp(one, rest, method="asymp").pvalue for one, rest in columns]
     least = min(p, default=1.0) * len(p)
     said = [
         (n < FEW or (n < FEW_PILED and piled >= 0.5), FEW_NOTE.format(n=n)),
         (not len(others), "people judged all queries, so the machine adds nothing"),
-        (alone, f"people's estimate alone, since a judge's scores of their queries do not vary: {few(alone)}"),
-        (harm and len(others), f"gain below 1, the machine only adds noise; people's is better for {few(harm)}"),
+        (lost.any(), f"people alone, as a judge's scores of their queries do not vary: {few(names[lost].tolist())}"),
+        (harm.any(), f"gain below 1, the machine only adds noise; people's is better for {few(names[harm].tolist())}"),
         (p and least < UNLIKE, UNLIKE_NOTE.format(p=least)),
     ]
     return [note for holds, note in said if holds]
@@ -341,8 +341,7 @@ def draw(queries: Iterable[Any], n: int, *, rng: Rng = 0) -> list[Any]:
     """
     check_count("n", n)
     ids = pd.Index(list(queries)).unique().sort_values()
-    if n > len(ids):
-        raise InvalidInput(argument="n", found=str(n), expected=f"at most {len(ids)}, the number of queries")
+    refuse((n > len(ids), f"n is {n}, and there are only {count(len(ids), 'query')}"))
     return list(ids[np.sort(np.random.default_rng(rng).permutation(len(ids))[:n])])
 
 
@@ -354,8 +353,9 @@ class Plan(WithTable):
     ----------
     table : DataFrame
         A row for each of the pilot's. Columns: measure, baseline, system; n_human, the queries that people must judge
-        beside the machine (missing if no number reaches the width); n_without, those that they must judge without it;
-        n_machine, the queries of the machine; least_width, that of the interval if people judge all of these.
+        beside the machine (missing if no number reaches the width); n_without, those that they must judge without it
+        (missing above 100,000); n_machine, the queries of the machine; least_width, that of the interval if people
+        judge all of these.
     width, level : float
         Of the interval, from end to end.
     notes : tuple of str
@@ -415,32 +415,23 @@ def plan(pilot: Calibration, *, width: float, n_machine: int | None = None, leve
     check_share("level", level)
     check_count("n_machine", n_all, least=FEWEST)
     rows, notes, tail = [], [], (1 - level) / 2
-    for name, one in zip(row_names(pilot.table), pilot.table.to_dict("records"), strict=True):
+    found = pilot.table.replace({"sd_human": {0.0: np.nan}})  # scores that are all the same tell no width
+    judged, alone = np.arange(FEWEST, n_all + 1), np.arange(FEWEST, MOST + 1)
+    wide, wide_alone = (2 * stats.t.isf(tail, n - lost) / np.sqrt(n) for n, lost in ((judged, 2), (alone, 1)))
+    for name, one in zip(row_names(pilot.table), found.to_dict("records"), strict=True):
         shared = (one["slope"] * one["sd_machine"]) ** 2 / n_all
-        least, reached = _needed(width, tail, one["sd_residual"], n_all, shared)
-        rows.append([least, _needed(width, tail, one["sd_human"], 10**7)[0], n_all, reached])
+        spread = one["sd_residual"] ** 2 * (1 + (1 - judged / n_all) / (judged - 3)) + shared * judged
+        widths = wide * np.sqrt(spread)
+        least = next(iter(judged[widths <= width]), None)
+        rows.append([least, next(iter(alone[wide_alone * one["sd_human"] <= width]), None), n_all, widths[-1]])
         if least is None:
             floor = 2 * stats.norm.isf(tail) * math.sqrt(shared)
             why = f", and {floor:.3g} is the machine's share alone" if floor > width else ""
-            left = f"it is {reached:.3g} if people judge all {n_all:,}{why}: the machine must judge more (n_machine=)"
+            left = (
+                f"it is {widths[-1]:.3g} if people judge all {n_all:,}{why}: the machine must judge more (n_machine=)"
+            )
             notes.append(f"{name}: a width of {width:g} cannot be reached; {left}")
-    off = math.sqrt(2 / (n_pilot - 1))
-    notes.append(f"numbers from a pilot of {count(n_pilot, 'query')} are off by {off:.0%} or so: take more")
+    off = f"are off by {math.sqrt(2 / (n_pilot - 1)):.0%} or so: take more"
     numbers = pd.DataFrame(rows, columns=["n_human", "n_without", "n_machine", "least_width"])
-    whole = dict.fromkeys(["n_human", "n_without"], "Int64")
-    return Plan(pilot.table[ROW].join(numbers.astype(whole)), width, level, tuple(notes))
-
-
-def _needed(width: float, tail: float, sd: float, most: int, shared: float | None = None) -> tuple[int | None, float]:
-    """Return the least number of judged queries for the width, if there is one, and the width of the most.
-
-    ``shared`` is the squared error that the machine's queries leave; without it people judge alone.
-    """
-
-    def wide(n: int) -> float:
-        spread = sd**2 / n if shared is None else sd**2 / n * (1 + (1 - n / most) / (n - 3)) + shared
-        return float(2 * stats.t.isf(tail, n - (1 if shared is None else 2)) * math.sqrt(spread))
-
-    # Widths fall with the number.
-    found = FEWEST + bisect_left(range(FEWEST, most + 1), -width, key=lambda n: -wide(n))
-    return (found if found <= most else None), wide(most)
+    table = pilot.table[ROW].join(numbers.astype({"n_human": "Int64", "n_without": "Int64"}))
+    return Plan(table, width, level, (*notes, f"numbers from a pilot of {count(n_pilot, 'query')} {off}"))

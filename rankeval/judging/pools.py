@@ -134,8 +134,8 @@ class Pool(WithTable):
         ['d3']
         """
         other = pool({name: run}, depth=self.depth)
-        known = pd.concat([self.table[_PAIR], self.left_out]).assign(known=1.0)
-        return _part(other, np.isnan(_looked_up(other.table, known, "known")))
+        known = pd.concat([self.table[_PAIR], self.left_out]).assign(relevance=0)
+        return _part(other, np.isnan(_labels(other, known)))
 
     def order(self, by: str = "depth", *, judged: Any = None, rng: Any = 0) -> pd.DataFrame:
         """Return the documents that are still to judge, in the order in which to judge them.
@@ -182,7 +182,7 @@ class Pool(WithTable):
         ['d9', 'd8', 'd1', 'd3']
         """
         chosen("order", by, ORDERS)
-        label = self._labels(judged)
+        label = _labels(self, judged)
         first = np.arange(len(self.table))
         if by == "random":
             first = np.random.default_rng(rng).permutation(first)
@@ -247,15 +247,8 @@ class Pool(WithTable):
         Qrels
             A row for each document, also for those that `sample` left out.
         """
-        rows = pd.concat([self.table[_PAIR].assign(relevance=self._labels(judged)), self.left_out])
+        rows = pd.concat([self.table[_PAIR].assign(relevance=_labels(self, judged)), self.left_out])
         return Qrels.from_frame(rows.fillna({"relevance": NOT_JUDGED}))
-
-    def _labels(self, judged: Any) -> Floats:
-        """Return the label of each row of the table; nan without one."""
-        if judged is None:
-            return np.full(len(self.table), np.nan)
-        frame = as_qrels(judged).to_frame()
-        return _looked_up(self.table, frame[frame["relevance"] != NOT_JUDGED], "relevance")
 
     def _laid_out(self) -> Table:
         found = self.places > 0
@@ -343,7 +336,10 @@ def _move_to_front(rows: Ints, places: Ints, relevant: NDArray[np.bool_]) -> Int
     return rows[list(taken)]
 
 
-def _looked_up(table: pd.DataFrame, known: pd.DataFrame, column: str) -> Floats:
-    """Return the greatest value of a column for the query and document of each row of a table; nan without one."""
-    greatest = known.groupby(_PAIR, as_index=False)[column].max()
-    return table[_PAIR].merge(greatest, how="left", on=_PAIR)[column].to_numpy(dtype=np.float64)
+def _labels(whole: Pool, judged: Any) -> Floats:
+    """Return the label of each row, of several the highest; nan without one."""
+    if judged is None:
+        return np.full(len(whole.table), np.nan)
+    frame = as_qrels(judged).to_frame()
+    highest = frame[frame["relevance"] != NOT_JUDGED].groupby(_PAIR, as_index=False)["relevance"].max()
+    return whole.table[_PAIR].merge(highest, how="left", on=_PAIR)["relevance"].to_numpy(dtype=np.float64)

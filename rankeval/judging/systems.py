@@ -21,15 +21,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from rankeval._checks import count, few
+from rankeval._checks import count, few, refuse
 from rankeval._registry import chosen
-from rankeval.collection.convention import Convention
 from rankeval.collection.qrels import Qrels, as_qrels
 from rankeval.collection.run import as_run
 from rankeval.comparison import compare
 from rankeval.comparison.ordering import OrderAgreement, order_agreement
 from rankeval.comparison.tables import WithTable
-from rankeval.errors import InvalidInput
 from rankeval.evaluation import evaluate
 from rankeval.judging.labels import Labels, by_judge
 from rankeval.judging.pools import NOT_JUDGED, pool
@@ -40,7 +38,7 @@ from rankeval.significance.declarations import Rng
 if TYPE_CHECKING:
     from rankeval.render.plots import Figure
 
-PAIR, FATES = ["baseline", "system"], ["kept", "lost", "new", "reversed"]
+COLUMNS, FATES = ["baseline", "system", "difference", "p_adjusted"], ["kept", "lost", "new", "reversed"]
 UNION, INTERSECTION, EVERY = "union", "intersection", "all judgments"
 RELEVANT = 1
 """The lowest grade that is relevant, where sets of relevant documents are compared."""
@@ -48,23 +46,7 @@ RELEVANT = 1
 
 @dataclass(frozen=True, eq=False)
 class JudgmentEffect(WithTable):
-    """The effect of other judgments on systems.
-
-    Attributes
-    ----------
-    table : DataFrame
-        The subclasses describe it.
-    pairs : DataFrame
-        A row for each other set of judgments and each pair of systems: judgments, baseline, system; difference and
-        p_adjusted, as in `rankeval.compare`; difference_by_truth and p_adjusted_by_truth; fate, which is kept, lost,
-        new, reversed, or open (significant under neither).
-    order : OrderAgreement
-        The agreement of the orders with that by the true judgments.
-    notes : tuple of str
-        Sentences that a reader of the numbers must see.
-    caption : str
-        Systems, measure, true judgments and test in one line.
-    """
+    """What both effects of judgments on systems hold; `rankeval.judging.Disagreement` documents the fields."""
 
     table: pd.DataFrame
     pairs: pd.DataFrame
@@ -93,8 +75,16 @@ class Disagreement(JudgmentEffect):
         the relevant documents with those of the truth: shared by both / relevant in either, the mean over queries;
         tau_b, tau_ap and swaps as in `rankeval.OrderAgreement`; kept, lost, new and reversed, the pairs of systems with
         that fate.
-    pairs, order, notes, caption
-        The pairs of systems one by one, the orders, notes, and the caption: see `JudgmentEffect`.
+    pairs : DataFrame
+        A row for each other set of judgments and each pair of systems: judgments, baseline, system; difference and
+        p_adjusted, as in `rankeval.compare`; difference_by_truth and p_adjusted_by_truth; fate, which is kept, lost,
+        new, reversed, or open (significant under neither).
+    order : OrderAgreement
+        The agreement of the orders with that by the true judgments.
+    notes : tuple of str
+        Sentences that a reader of the numbers must see.
+    caption : str
+        Systems, measure, true judgments and test in one line.
     draws : DataFrame
         A row for each draw of a random judge a query: tau_b, tau_ap, swaps, mean.
     """
@@ -120,7 +110,7 @@ class Reusability(JudgmentEffect):
         those without the unique documents of its group; then, of all systems under these, tau_b, tau_ap and swaps as in
         `rankeval.OrderAgreement`, and kept, lost, new and reversed, the pairs of systems with that fate.
     pairs, order, notes, caption
-        The pairs of systems one by one, the orders, notes, and the caption: see `JudgmentEffect`.
+        As in `rankeval.judging.Disagreement`; the judgments are those without a group.
     """
 
     def plot(self) -> Figure:
@@ -136,7 +126,6 @@ def disagreement(
     *,
     measure: str | Measure = "nDCG@10",
     truth: str | None = None,
-    convention: str | Convention = "rankeval",
     n_draws: int = 100,
     rng: Rng = 0,
     **options: Any,
@@ -153,8 +142,6 @@ def disagreement(
         The measure.
     truth : str, optional
         The judge that is taken as right, or "union" or "intersection"; by default the first judge.
-    convention : str or Convention
-        As in `rankeval.evaluate`.
     n_draws : int, default 100
         How often a random judge is drawn for each query.
     rng : int, Generator or None, default 0
@@ -196,7 +183,7 @@ def disagreement(
     grades, notes = _graded(judgments)
     truth = truth or grades.columns[0]
     sets = {str(name): grades[name].dropna() for name in grades}
-    scores, effect = _effect(sets, truth, runs, measure, convention, options)
+    scores, effect = _effect(sets, truth, runs, measure, {"rng": rng, **options})
     relevant = grades >= RELEVANT
     both, sizes = (part.groupby(level="qid").sum() for part in (relevant.mul(relevant[truth], axis=0), relevant))
     overlap = (both / (sizes.add(sizes[truth], axis=0) - both)).mean()
@@ -215,7 +202,6 @@ def reusability(
     depth: int,
     groups: Mapping[str, str] | None = None,
     measure: str | Measure = "nDCG@10",
-    convention: str | Convention = "rankeval",
     **options: Any,
 ) -> Reusability:
     """Say whether judgments would be fair to systems that did not contribute to the pool.
@@ -233,8 +219,8 @@ def reusability(
         The depth of the pool.
     groups : mapping of run to group, optional
         Runs of one group are alike, and are left out together. By default each run is a group.
-    measure, convention, **options
-        As in `disagreement`.
+    measure, **options
+        As in `rankeval.judging.disagreement`.
 
     Returns
     -------
@@ -265,10 +251,10 @@ def reusability(
     of = pd.Series({str(run): groups[chosen("run with a group", run, groups)] if groups else run for run in runs})
     judged, codes, names = as_qrels(qrels).to_frame().set_index(["qid", "docid"])["relevance"], *pd.factorize(of)
     found_by = pool(runs, depth=depth).table.set_index(["qid", "docid"])["found_by"]
-    found_by = found_by.map(lambda finders: {of[run] for run in finders}).reindex(judged.index)
-    owner = found_by[found_by.str.len() == 1].map(min).reindex(judged.index)
+    finders = found_by.map(lambda names: {of[name] for name in names})
+    owner = finders[finders.str.len() == 1].map(min).reindex(judged.index)
     sets = {EVERY: judged} | {f"without {group}": judged[owner != group] for group in names}
-    _, effect = _effect(sets, EVERY, runs, measure, convention, options)
+    _, effect = _effect(sets, EVERY, runs, measure, options)
     table = pd.DataFrame({"judgments": "without " + of, "group": of, "system": of.index})
     for name, documents in (("unique", owner), ("unique_relevant", owner[judged >= RELEVANT])):
         table[name] = of.map(documents.value_counts()).fillna(0).astype(int)
@@ -284,51 +270,45 @@ def reusability(
 def _graded(judgments: Any) -> tuple[pd.DataFrame, list[str]]:
     """Return a row for each document and a column for each set of judgments, the judges' first; and notes."""
     judged = {str(judge): qrels for judge, qrels in by_judge(judgments).items()}
-    if len(judged) < 2 or {UNION, INTERSECTION} & judged.keys():
-        expected = f"two judges or more, none called {UNION} or {INTERSECTION}"
-        raise InvalidInput(argument="judgments", found=few(list(judged)), expected=expected)
-    labels = Labels.of(judged)
-    table = np.full((len(labels.items), len(labels.judges)), np.nan)
-    table[labels.item, labels.judge] = labels.grades[labels.grade]
-    index = pd.MultiIndex.from_frame(labels.items[["qid", "docid"]])
-    grades = pd.DataFrame(table, index, labels.judges).reindex(columns=list(judged))
-    by_all = grades.notna().groupby(level="qid").transform("any").all(axis=1)
-    grades, out = grades[by_all], index[~by_all].unique("qid")
+    unfit = len(judged) < 2 or not judged.keys().isdisjoint([UNION, INTERSECTION])
+    refuse((unfit, f"found {few(list(judged))}; expected two judges or more, none called {UNION} or {INTERSECTION}"))
+    Labels.of(judged)  # refuses ids of two kinds, and a document that a judge labels twice
+    parts = {judge: qrels.to_frame().set_index(["qid", "docid"])["relevance"] for judge, qrels in judged.items()}
+    every = pd.concat(parts, axis=1)
+    by_all = every.notna().groupby(level="qid").transform("any").all(axis=1)
+    grades, out = every[by_all], every.index[~by_all].unique("qid")
     partly = int(grades.isna().any(axis=1).sum())
-    left_out = f"{count(len(out), 'query')} left out: not all judges judged them"
-    some = (
-        f"{partly:,} of {count(len(grades), 'document')} are judged by some judges only; the {INTERSECTION} has them "
-    )
+    some = f"{partly:,} of {count(len(grades), 'document')} are judged by some judges only"
+    notes = [
+        (len(out), f"{count(len(out), 'query')} left out: not all judges judged them"),
+        (partly, f"{some}; in the {INTERSECTION} their grade is {NOT_JUDGED}, not judged"),
+    ]
     both = {UNION: grades.max(axis=1), INTERSECTION: grades.fillna(NOT_JUDGED).min(axis=1)}
-    return grades.assign(**both), [left_out] * (len(out) > 0) + [f"{some}as {NOT_JUDGED}, not judged"] * (partly > 0)
+    return grades.assign(**both), [said for n, said in notes if n]
 
 
 def _effect(
-    sets: Mapping[str, pd.Series[Any]], truth: str, runs: Mapping[str, Any], measure: Any, rules: Any, options: Any
+    sets: Mapping[str, pd.Series[Any]], truth: str, runs: Mapping[str, Any], measure: Any, options: Any
 ) -> tuple[pd.DataFrame, JudgmentEffect]:
     """Return the scores, with columns (judgments, system, measure), and what a comparison under each set says."""
     parts, loaded = {}, {str(name): as_run(run) for name, run in runs.items()}
     for name, grades in sets.items():
         qrels = Qrels.from_frame(grades.rename("relevance").reset_index())
         for system, run in loaded.items():
-            parts[name, system] = evaluate(qrels, run, measures=[measure], convention=rules).per_query
+            parts[name, system] = evaluate(qrels, run, measures=[measure]).per_query
     scores = pd.concat(parts, axis=1, join="inner")
     order = order_agreement({system: {name: scores[name][system] for name in sets} for system in loaded}, truth=truth)
     compared = {name: compare({system: scores[name][system] for system in loaded}, **options) for name in sets}
-    tables = {
-        name: one.table[[*PAIR, "difference", "p_adjusted"]].assign(shown=one.shown) for name, one in compared.items()
-    }
+    tables = {name: one.table[COLUMNS].assign(shown=one.shown) for name, one in compared.items()}
     pairs = pd.concat(tables, names=["judgments"]).reset_index("judgments")
-    pairs = pairs[pairs["judgments"] != truth].merge(tables[truth], on=PAIR, suffixes=("", "_by_truth"))
+    pairs = pairs[pairs["judgments"] != truth].merge(tables[truth], on=COLUMNS[:2], suffixes=("", "_by_truth"))
     was, now = pairs.pop("shown_by_truth"), pairs.pop("shown")
     turned = pairs["difference_by_truth"] * pairs["difference"] < 0
     pairs["fate"] = np.select([was & now & ~turned, was & ~now, now & ~was, was & now], FATES, "open")
     fates = pd.crosstab(pairs["judgments"], pairs["fate"]).reindex(columns=FATES, fill_value=0).astype("Int64")
     table = order.table[["b", "tau_b", "tau_ap", "swaps"]].rename(columns={"b": "judgments"})
-    lacking = len(parts[truth, next(iter(loaded))]) - len(scores)
-    notes = [f"{count(lacking, 'query')} left out: not scored under all judgments"] * (lacking > 0) + [*order.notes]
     caption = f"{count(len(runs), 'system')} by {scores.columns[0][2]}; true: {truth}. {compared[truth].caption}"
-    return scores, JudgmentEffect(table.join(fates, on="judgments"), pairs, order, tuple(notes), caption)
+    return scores, JudgmentEffect(table.join(fates, on="judgments"), pairs, order, order.notes, caption)
 
 
 def _draws(scores: pd.DataFrame, truth: str, n_draws: int, rng: np.random.Generator) -> pd.DataFrame:

@@ -26,6 +26,7 @@ from graphlib import TopologicalSorter
 from heapq import heappop, heappush
 from pathlib import Path
 
+from rankeval._checks import require
 from rankeval.errors import InvalidInput, LedgerError
 from rankeval.ledger.entry import GENESIS, Entry, parsed
 
@@ -166,8 +167,7 @@ def parts_of(head: str) -> list[str]:
     """
     parts = head.strip().split(_AND)
     for part in parts:
-        if not _HEAD.fullmatch(part):
-            raise InvalidInput(f"head is {head!r}; expected {SHORTEST} to 64 hexadecimal digits, as a report has them")
+        require(_HEAD.fullmatch(part), "head", head, f"{SHORTEST} to 64 hexadecimal digits, as a report has them")
     return parts
 
 

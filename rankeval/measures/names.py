@@ -40,7 +40,7 @@ from contextlib import suppress
 from functools import lru_cache
 from typing import Any, NamedTuple, NoReturn
 
-from rankeval._checks import refuse
+from rankeval._checks import refuse, require
 from rankeval._registry import unknown
 from rankeval.collection.convention import Convention, get_convention
 from rankeval.errors import AmbiguousName, InvalidInput, RankevalError
@@ -123,9 +123,7 @@ def measures(
     """
     alone = isinstance(specs, (str, Measure, LabelledMeasure))
     asked: Sequence[Any] = [specs] if alone else list(specs) if isinstance(specs, Iterable) else []
-    if not asked:
-        shown = "none" if isinstance(specs, Iterable) else repr(specs)
-        raise InvalidInput(f"expected at least one, such as 'nDCG@10'; found {shown}", argument="measures")
+    require(asked, "measures", specs, "at least one, such as 'nDCG@10'")
     rules = None if convention is None else get_convention(convention)
     seen: dict[Measure, str] = {}
     for spec in asked:
@@ -185,8 +183,7 @@ def measure_from_key(key: str) -> Measure:
     >>> measure_from_key("nDCG__gain.exp_at_10")
     measure("nDCG(gain='exp')@10")
     """
-    if not isinstance(key, str):
-        raise InvalidInput(f"a key is text, such as 'nDCG_at_10'; found {key!r}")
+    require(isinstance(key, str), "key", key, "text, such as 'nDCG_at_10'")
     return measure(name_of_key(key))
 
 
@@ -348,8 +345,7 @@ _NUMBER = r"-?(?:[0-9]+\.?[0-9]*|\.[0-9]+)"
 
 
 def _root(text: str) -> float:
-    if float(text) < 0:
-        raise InvalidInput(f"beta squared is {text}; expected 0 or greater")
+    require(float(text) >= 0, "beta squared", float(text), "0 or greater")
     return math.sqrt(float(text))
 
 

@@ -23,8 +23,7 @@ from rankeval.join.flat import offsets_of
 from rankeval.join.joined import Joined
 from rankeval.measures import Measure
 from rankeval.model_selection import boosters
-from rankeval.model_selection.held_out import validation_part
-from rankeval.model_selection.holdout import as_ranking_data
+from rankeval.model_selection.holdout import as_ranking_data, validation_part
 from rankeval.model_selection.query_ids import read_columns
 from rankeval.model_selection.query_split import Rows
 from rankeval.model_selection.ranker import QueryRanker, stops_early, what_was_chosen

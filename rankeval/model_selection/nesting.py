@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from sklearn import config_context
 from sklearn.pipeline import Pipeline
+from sklearn.utils import check_array
 from sklearn.utils.metadata_routing import MetadataRequest, get_routing_for_object
 
 from rankeval._checks import refuse
@@ -264,7 +265,9 @@ def features_for(estimator: Any, X: Any) -> Any:
     Raises
     ------
     InvalidInput
-        If X masks a value, has another number of dimensions, or no row or column.
+        If X masks a value.
+    ValueError
+        If X has another number of dimensions, or no row or column.
     """
     check_rows(X=X)
     features = without_ids(X)
@@ -278,16 +281,5 @@ def features_for(estimator: Any, X: Any) -> Any:
         features = csr_matrix(features)
     elif not hasattr(features, "iloc") and not hasattr(features, "tocsr"):
         features = np.asarray(features)
-    _check_shape(features.shape)
+    check_array(np.broadcast_to(np.int8(0), features.shape))  # scikit-learn's words on a shape; the values are not read
     return features
-
-
-def _check_shape(shape: tuple[int, ...]) -> None:
-    if len(shape) != 2:
-        raise InvalidInput(
-            f"Expected 2D array, got X of shape {shape}. Reshape your data with X.reshape(-1, 1) if it has a single "
-            "feature, or X.reshape(1, -1) if it is a single row"
-        )
-    for size, what in zip(shape, ("sample", "feature"), strict=True):
-        if size == 0:
-            raise InvalidInput(f"Found array with 0 {what}(s) (shape={shape}) while a minimum of 1 is required.")

@@ -16,11 +16,12 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from math import ceil, floor
+from math import ceil
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.model_selection import ShuffleSplit
 from sklearn.utils.metadata_routing import MetadataRequest
 
 from rankeval._checks import refuse, shown
@@ -389,11 +390,5 @@ def _n_folds(splitter: Any) -> int:
 
 
 def _least_of_draws(splitter: Any, n_queries: int) -> int:
-    test, train = splitter.test_size, splitter.train_size
-    if test is None and train is None:
-        test = 0.1
-    n_test = None if test is None else ceil(test * n_queries) if isinstance(test, float) else int(test)
-    n_train = None if train is None else floor(train * n_queries) if isinstance(train, float) else int(train)
-    n_test = n_queries - (n_train or 0) if n_test is None else n_test
-    n_train = n_queries - n_test if n_train is None else n_train
-    return max(2, ceil(n_queries / max(1, min(n_test, n_train))))
+    draws = ShuffleSplit(1, test_size=splitter.test_size, train_size=splitter.train_size)
+    return max(2, *(ceil(n_queries / len(side)) for side in next(draws.split(range(n_queries)))))

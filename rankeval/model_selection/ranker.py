@@ -1,6 +1,6 @@
 """`QueryRanker`: one scikit-learn estimator around all rankers, with rows in any order and ids of any type.
 
-`fit` checks its input, asks the guard, sets rows apart to stop early on (`held_out`), and leaves
+`fit` checks its input, asks the guard, sets rows apart to stop early on (`holdout`), and leaves
 the rest to `nesting` (Pipelines, searches) and `boosters`, which tell LightGBM, XGBoost and CatBoost the queries.
 
 Below it, `stops_early` and `what_was_chosen` look through the Pipelines, searches and rankers around an
@@ -30,7 +30,7 @@ from rankeval.io import columns
 from rankeval.model_selection import boosters, nesting, threads
 from rankeval.model_selection.category_columns import categories_of, coded
 from rankeval.model_selection.checks import for_other_processes
-from rankeval.model_selection.held_out import SCORE, hold_out, refuse_cut, validation_part
+from rankeval.model_selection.holdout import SCORE, hold_out, refuse_cut, validation_part
 from rankeval.model_selection.nesting import features_for
 from rankeval.model_selection.query_ids import find, n_rows, require
 from rankeval.model_selection.rows import TrainingRows, query_weight_of_rows, row_positions, row_units, row_weights

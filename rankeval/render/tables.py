@@ -14,7 +14,7 @@ from functools import cache
 from io import StringIO
 from typing import TYPE_CHECKING, Any
 
-from rankeval.errors import InvalidInput
+from rankeval._checks import require
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -127,20 +127,6 @@ def markdown_cell(cell: Cell) -> str:
 def latex(text: str) -> str:
     """Escape text for LaTeX; line breaks become spaces, since an empty line would end a paragraph."""
     return visible(" ".join(text.splitlines())).translate(LATEX_ESCAPES)
-
-
-def refuse_label(label: str) -> None:
-    r"""Raise if a name for ``\ref`` has characters that break ``\label{...}``: it cannot be escaped there.
-
-    Raises
-    ------
-    InvalidInput
-        If it has.
-    """
-    if found := sorted(set(label) & set("\\{}%#$&~^\n")):
-        raise InvalidInput(
-            f"label is {label!r}; LaTeX takes no {' '.join(map(repr, found))} in one: use letters, digits and -:._"
-        )
 
 
 def latex_cell(cell: Cell, widest: tuple[str, str]) -> str:
@@ -331,7 +317,8 @@ class Table:
         """
         import pandas as pd
 
-        refuse_label(label)
+        # A label cannot be escaped: these characters break it.
+        require(not set(label) & set("\\{}%#$&~^\n"), "label", label, "letters, digits and -:._")
         rows = self._rows()
         columns, widest = _columns(self.frame.columns, rows, self.numeric), _widest(rows)
         body = [[latex_cell(cell, room) for cell, room in zip(row, widest, strict=True)] for row in rows]

@@ -28,6 +28,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
+from rankeval._checks import require
 from rankeval._threads import one_blas_thread
 from rankeval.errors import InvalidInput
 from rankeval.significance.columns import TIE_TOLERANCE, as_columns, standard_error, without_variance
@@ -416,8 +417,7 @@ def _exceeded(drawn: Floats, patterns: int, settings: Settings) -> float:
 
 def _checked(p: ArrayLike) -> Floats:
     values = np.asarray(p, dtype=np.float64)
-    if values.ndim != 1 or not np.all((values >= 0) & (values <= 1)):
-        raise InvalidInput(f"expected a list of p-values in [0, 1], found {values!r}")
+    require(values.ndim == 1 and np.all((values >= 0) & (values <= 1)), "p", p, "a list of p-values in [0, 1]")
     return values
 
 

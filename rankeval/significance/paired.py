@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import stats
 
+from rankeval._checks import require
 from rankeval.errors import InvalidInput
 from rankeval.significance.columns import standard_error
 from rankeval.significance.declarations import (
@@ -241,8 +242,8 @@ def widened(d: ArrayLike, ratio: float) -> Floats:
     InvalidInput
         Fewer than two folds, or a ratio that is not above 0.
     """
-    if not (np.isfinite(ratio) and ratio > 0):
-        raise InvalidInput(f"ratio is {ratio}; expected test queries by training queries, such as 1 / 4 for 5 folds")
+    expected = "test queries by training queries, such as 1 / 4 for 5 folds"
+    require(np.isfinite(ratio) and ratio > 0, "ratio", ratio, expected)
     folds = np.asarray(d, dtype=np.float64)
     if folds.ndim not in (1, 2) or len(folds) < 2:
         raise InvalidInput(f"the differences of at least 2 folds are needed, found shape {folds.shape}")

@@ -36,7 +36,7 @@ import pyarrow as pa
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
-from rankeval._checks import count, few, refuse, said, shown
+from rankeval._checks import count, few, refuse, require, said, shown
 from rankeval.errors import FileFormatError, InvalidInput, QueryIdError
 from rankeval.io.columns import comparable, without_view
 
@@ -146,10 +146,8 @@ def _from_urls(urls: list[str]) -> ds.Dataset:
     import pyarrow.dataset as ds
 
     found = [pafs.FileSystem.from_uri(one) for one in urls]
-    if any(filesystem != found[0][0] for filesystem, _ in found):
-        raise InvalidInput(
-            f"the URLs of one data set must be on one file system, found {few([masked(one) for one in urls])}"
-        )
+    is_one = all(filesystem == found[0][0] for filesystem, _ in found)
+    require(is_one, "data", [masked(one) for one in urls], "URLs on one file system")
     return ds.dataset([path for _, path in found], filesystem=found[0][0], format="parquet", partitioning="hive")
 
 

@@ -196,8 +196,8 @@ class _Settings:
 
     def __post_init__(self) -> None:
         check_number("margin", self.margin, least=0)
-        if self.margin == 0 and self.claim == "not worse":
-            raise InvalidInput(argument="margin", found="0", expected="a loss above it: nothing shows equality")
+        fits = self.margin > 0 or self.claim != "not worse"
+        require(fits, "margin", self.margin, "a loss above it: nothing shows equality")
         check_share("alpha", self.alpha)
         require(self.alpha < 0.25, "alpha", self.alpha, "a one-sided level below 0.25, such as 0.05")
 

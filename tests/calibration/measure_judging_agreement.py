@@ -1,6 +1,6 @@
 """Measure how often the intervals of agreement cover the true value, and how often a consensus is right.
 
-    python tests/calibration/measure_judging_agreement.py          # about 6 CPU minutes
+    python tests/calibration/measure_judging_agreement.py          # about 1 CPU minute
     python tests/calibration/measure_judging_agreement.py --quick  # a tenth of the work; prints and writes nothing
 
 The population is the 22 topics of TREC RAG 2025 with the grades of people and of an automatic judge. Topics are drawn
@@ -28,64 +28,93 @@ from joblib import Parallel, delayed
 import rankeval as rk
 from rankeval.io.opening import write_atomically
 from rankeval.judging import agreeing, consensus
-from rankeval.judging.coefficients import WORDS, of_judges, of_labels
+from rankeval.judging.coefficients import WORDS
 from rankeval.judging.labels import Labels
 
 FIGURES = Path(__file__).with_name("judging_agreement_rates.json")
 SHARED = Path(__file__).resolve().parents[3] / "shared" / "data"
 SIZES = (10, 22, 50)
-UNITS = {"topic": 12000, "document": 600}
+UNITS = {"topic": 20_000, "document": 1_000}
 """The number of trials of intervals that leave out topics, and of those that leave out documents."""
 
-LEVEL, PLACES, BLOCK = "ordinal", np.arange(5.0), 50
+BLOCK = 500
+LEVEL, PLACES = "ordinal", np.arange(5.0)
+APART = np.abs(PLACES[:, None] - PLACES)
+
+
+def coefficients(tables: np.ndarray) -> np.ndarray:
+    """Return the coefficients of tables of two judges, of shape (..., 5, 5), in the order of the package's table."""
+    n, rows, columns = tables.sum(axis=(-2, -1)), tables.sum(axis=-1), tables.sum(axis=-2)
+    shares = (rows + columns) / (2 * n[..., None])
+    observed = np.einsum("...ii->...", tables) / n
+
+    def weighted(apart: np.ndarray) -> np.ndarray:
+        expected = np.einsum("...i,ij,...j->...", rows, apart, columns) / n
+        return 1 - (tables * apart).sum(axis=(-2, -1)) / expected
+
+    ranks = 2 * n[..., None] * (shares.cumsum(axis=-1) - shares / 2)
+    square = (ranks[..., :, None] - ranks[..., None, :]) ** 2
+    expected = (shares[..., :, None] * shares[..., None, :] * square).sum(axis=(-2, -1))
+    alpha = 1 - (tables * square).sum(axis=(-2, -1)) / n / expected * (2 * n - 1) / (2 * n)
+    equal = (shares**2).sum(axis=-1)
+    pi, ac1_chance = (observed - equal) / (1 - equal), (1 - equal) / (len(PLACES) - 1)
+    ac1, pabak = (observed - ac1_chance) / (1 - ac1_chance), (observed - 0.2) / 0.8
+    kappas = weighted(APART > 0), weighted(APART), weighted(APART**2)
+    return np.stack([observed, pi, *kappas, pi, alpha, ac1, pabak], axis=-1)
 
 
 class Population(NamedTuple):
-    """The grades of each topic's documents by two judges, and the coefficients of all topics."""
+    """The documents of each topic by the grades of two judges, of shape (22, 5, 5), and the labels themselves."""
 
-    topics: list[np.ndarray]
-    truth: dict[str, float]
+    tables: np.ndarray
+    labels: Labels
 
     @classmethod
     def read(cls) -> Population:
         """Read the grades of people and of the automatic judge."""
         files = {name: rk.Qrels.read(SHARED / f"agreement_rag25/qrels.{name}.txt.gz") for name in ("nist", "umbrela")}
         labels = Labels.of(files)
-        grades = np.full((len(labels.items), 2), -1)
-        grades[labels.item, labels.judge] = labels.grade
-        whole = rk.judging.agreement(files, level=LEVEL)
-        cuts = np.flatnonzero(np.diff(labels.items["query"])) + 1
-        return cls(np.split(grades, cuts), whole.table.set_index("coefficient")["value"].to_dict())
+        grades = labels.grade.reshape(-1, 2)  # both judges labelled all documents
+        tables = np.zeros((labels.items["query"].max() + 1, 5, 5))
+        np.add.at(tables, (labels.items["query"], grades[:, 0], grades[:, 1]), 1)
+        return cls(tables, labels)
 
-    def covered(self, n_topics: int, unit: str, seed: int, trials: int) -> dict[str, int]:
+    def drawn(self, n_topics: int, seed: int, trials: int) -> np.ndarray:
+        """Draw topics with replacement, of shape (trials, n_topics)."""
+        return np.random.default_rng([seed, n_topics]).integers(0, len(self.tables), (trials, n_topics))
+
+    def intervals(self, topics: np.ndarray, unit: str) -> tuple[np.ndarray, np.ndarray]:
+        """Return the ends of each coefficient's interval, of shape (trials, n_coefficients)."""
+        found = []
+        for tables in self.tables[topics]:
+            total = tables.sum(axis=0)
+            if unit == "topic":
+                left_out = coefficients(total - tables)
+            else:  # all documents of a cell leave the same table
+                cells = np.eye(25).reshape(-1, 5, 5)[total.ravel() > 0]
+                left_out = coefficients(total - cells).repeat(total[total > 0].astype(int), axis=0)
+            found.append(agreeing._interval(coefficients(total), left_out, 0.95))
+        return tuple(np.array([ends[name] for ends in found]) for name in ("ci_low", "ci_high"))
+
+    def covered(self, n_topics: int, unit: str, seed: int, trials: int) -> np.ndarray:
         """Count the trials in which the interval of each coefficient covers its true value."""
-        rng, found = np.random.default_rng([seed, n_topics]), dict.fromkeys(WORDS, 0)
-        for _ in range(trials):
-            drawn = [self.topics[place] for place in rng.integers(0, len(self.topics), n_topics)]
-            grades = np.concatenate(drawn)
-            by_topic = np.repeat(np.arange(n_topics), list(map(len, drawn)))
-            group = by_topic if unit == "topic" else np.arange(len(grades))
-            counts = (grades[:, :, None] == PLACES).sum(axis=1)
-            values = of_labels(counts, group, PLACES, LEVEL)[0] | of_judges(grades, group, PLACES)[0]
-            stack = np.array([values[name] for name in WORDS]).T
-            ends = agreeing._interval(stack[0], stack[1 : group[-1] + 2], 0.95)
-            for place, name in enumerate(WORDS):
-                found[name] += int(ends["ci_low"][place] <= self.truth[name] <= ends["ci_high"][place])
-        return found
+        low, high = self.intervals(self.drawn(n_topics, seed, trials), unit)
+        truth = coefficients(self.tables.sum(axis=0))
+        return ((low <= truth) & (truth <= high)).sum(axis=0)
 
 
 def measured(share: float, jobs: int) -> list[dict]:
     """Return one dict for each number of topics, unit and coefficient."""
     population, work = Population.read(), Parallel(n_jobs=jobs, verbose=1)
-    cells = [(n, unit, seed) for n in SIZES for unit in UNITS for seed in range(int(share * UNITS[unit]) // BLOCK)]
-    found = work(delayed(population.covered)(*cell, BLOCK) for cell in cells)
-    totals: dict[tuple, int] = {}
-    for (n, unit, _), counts in zip(cells, found, strict=True):
-        for name, count in counts.items():
-            totals[n, unit, name] = totals.get((n, unit, name), 0) + count
+    kinds = [(n, unit, int(share * UNITS[unit])) for n in SIZES for unit in UNITS]
+    blocks = [(n, unit, seed, BLOCK) for n, unit, trials in kinds for seed in range(max(1, trials // BLOCK))]
+    kinds_of_blocks = pd.MultiIndex.from_tuples([block[:2] for block in blocks])
+    counts = work(delayed(population.covered)(*block) for block in blocks)
+    found = pd.DataFrame(counts, kinds_of_blocks, columns=list(WORDS))
     return [
-        {"topics": n, "unit": unit, "coefficient": name, "trials": int(share * UNITS[unit]), "covered": covered}
-        for (n, unit, name), covered in totals.items()
+        {"topics": n, "unit": unit, "coefficient": name, "trials": BLOCK * len(part), "covered": int(part[name].sum())}
+        for (n, unit), part in found.groupby(level=[0, 1], sort=False)
+        for name in WORDS
     ]
 
 
@@ -97,7 +126,7 @@ def crowd() -> dict[str, int]:
     gold = pd.read_csv(folder / "consensus_and_nist_gold.txt.gz", sep="\t", usecols=[1, 2, 3], dtype=str)
     gold = gold.set_axis(["qid", "docid", "grade"], axis=1).drop_duplicates(["qid", "docid"])
     found = consensus(votes[["qid", "docid", "aspect", "relevance"]])
-    both = found.items.merge(gold[gold["grade"] != "-1"], on=["qid", "docid"])
+    both = found.table.merge(gold[gold["grade"] != "-1"], on=["qid", "docid"])
     relevant = both["grade"] != "0"
     right = {name: int(((both[name] == 1) == relevant).sum()) for name in ("majority", "dawid_skene")}
     return {"labels": len(votes), "workers": len(found.judges), "documents": len(both)} | right
@@ -110,7 +139,7 @@ def simulated(seed: int, n_items: int = 1000, n_labels: int = 5) -> dict[str, fl
     judge = np.concatenate([rng.choice(len(right), n_labels, replace=False) for _ in range(n_items)])
     label = np.where(rng.random(len(item)) < right[judge], truth[item], 1 - truth[item])
     found = consensus(pd.DataFrame({"qid": item // 25, "docid": item, "aspect": judge, "relevance": label}))
-    items = found.items.set_index("docid").sort_index()
+    items = found.table.set_index("docid").sort_index()
     return {name: float((items[name] == truth).mean()) for name in ("majority", "dawid_skene")}
 
 

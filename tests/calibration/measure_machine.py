@@ -2,7 +2,7 @@
 
     python tests/calibration/measure_machine.py          # about 2 CPU minutes
     python tests/calibration/measure_machine.py --quick  # a tenth of the work; prints and writes nothing
-    python tests/calibration/measure_machine.py --ppi    # also ppi-python, if it can be imported: 5 CPU minutes more
+    python tests/calibration/measure_machine.py --ppi    # also ppi-python, if it can be imported: 8 CPU minutes more
 
 A world is a population of queries, each with a score by people and one by the machine for one system or two. A trial
 draws N queries of it, of which people judged the first n, and estimates the mean (of the system, or of the difference)

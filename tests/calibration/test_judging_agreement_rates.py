@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import os
 
+import numpy as np
+import pandas as pd
 import pytest
-from calibration.measure_judging_agreement import SIZES, UNITS, Population, crowd, rates, simulated
+from calibration.measure_judging_agreement import LEVEL, SIZES, UNITS, Population, coefficients, crowd, rates, simulated
 
+from rankeval.judging import agreement
 from rankeval.judging.coefficients import WORDS
 
 WHOLE = os.environ.get("RANKEVAL_TESTS") == "full"
@@ -47,11 +50,26 @@ def test_intervals_by_documents_would_cover_it_about_half_as_often(n_topics, nam
 @pytest.mark.parametrize("n_topics", SIZES)
 def test_the_code_of_today_covers_as_often_as_the_file_says(n_topics):
     """Within four standard errors."""
-    trials = UNITS["topic"] if WHOLE else 100
-    found = Population.read().covered(n_topics, "topic", 10**6, trials)
-    for name, count in found.items():
+    trials = UNITS["topic"] if WHOLE else 300
+    counts = Population.read().covered(n_topics, "topic", 10**6, trials)
+    for name, count in zip(WORDS, counts, strict=True):
         expected = covered(n_topics, "topic", name)
         assert count / trials == pytest.approx(expected, abs=4 * (expected * (1 - expected) / trials) ** 0.5)
+
+
+@pytest.mark.shared
+def test_a_trial_is_agreement_on_the_topics_that_it_draws():
+    """Values and intervals of ten topics, and the intervals by documents of one."""
+    population = Population.read()
+    items = population.labels.items.assign(**{str(judge): population.labels.grade[judge::2] for judge in range(2)})
+    for topics, unit in ((population.drawn(10, 0, 1)[0], "topic"), (np.array([3]), "document")):
+        copies = [items[items["query"] == topic].assign(qid=place) for place, topic in enumerate(topics)]
+        drawn = pd.concat(copies).melt(["qid", "docid"], ["0", "1"], "aspect", "relevance")
+        found = agreement(drawn, level=LEVEL).table
+        assert found["value"].to_numpy() == pytest.approx(coefficients(population.tables[topics].sum(axis=0)))
+        low, high = population.intervals(topics[None], unit)
+        assert found["ci_low"].to_numpy() == pytest.approx(low[0], rel=1e-6)
+        assert found["ci_high"].to_numpy() == pytest.approx(high[0], rel=1e-6)
 
 
 def test_the_estimate_sees_through_judges_who_answer_the_wrong_way_round():

@@ -50,7 +50,7 @@ def test_the_trace_is_left_if_all_is_right():
 
 STEPS = [SCALER, RIDGE]
 WRONG = [
-    ({"measures": ["nDGC@10"]}, "measures"),
+    ({"measures": ["nDGC@10"]}, "measures.0"),
     ({"measures": ["alpha_nDCG@10"]}, "measures"),
     ({"primary": "Accuracy"}, "primary"),
     ({"convention": "trec"}, "convention"),

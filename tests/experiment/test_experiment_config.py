@@ -79,7 +79,7 @@ def test_what_does_not_fit_is_one_line_with_the_key(settings, key):
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        (["cv.n_split=3"], "quickstart.yaml: cv.n_split: unknown key; did you mean 'n_splits'"),
+        (["cv.n_split=3"], "quickstart.yaml: cv.n_split: unknown key 'n_split'; did you mean 'n_splits'"),
         (["seed=-1"], "seed: input should be greater than or equal to 0, found -1"),
         (["rankers.ridge=null"], "guard.baseline 'ridge' is none of the rankers: boosted-trees"),
         (["guard.baseline=none-such"], "guard.baseline 'none-such' is none of the rankers: ridge, boosted-trees"),
@@ -115,7 +115,7 @@ def test_a_file_that_is_no_experiment_says_where(tmp_path: Path, text, said):
 
 
 def test_a_missing_file_is_answered_with_the_nearest_shipped_name():
-    with pytest.raises(ConfigError, match="'quikstart' does not exist; did you mean 'quickstart'"):
+    with pytest.raises(ConfigError, match="unknown file or shipped experiment 'quikstart'; did you mean 'quickstart'"):
         load_config("quikstart")
-    with pytest.raises(ConfigError, match="shipped by name are: letor, quickstart"):
+    with pytest.raises(ConfigError, match="known are: letor, quickstart"):
         load_config("no/such/file.yaml")

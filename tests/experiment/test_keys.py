@@ -10,7 +10,7 @@ from pathlib import Path
 import yaml
 
 from rankeval.experiment import shipped_configs
-from rankeval.experiment.keys import keys_markdown, keys_text, list_keys
+from rankeval.experiment.config import keys_markdown, keys_text, list_keys
 from rankeval.experiment.sections import ExperimentConfig
 
 GUIDE = Path(__file__).resolve().parents[2] / "examples" / "guides" / "experiment_files.md"

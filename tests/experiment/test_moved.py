@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import rankeval as rk
 from rankeval.collection.data import RankingData
-from rankeval.experiment.moved import SHOWN, moved_rows
+from rankeval.experiment.final_look import SHOWN, moved_rows
 
 
 def of(y, old, new, qid, *, measure="nDCG@10", docid=None, convention="rankeval"):

@@ -56,7 +56,7 @@ def small(**changes):
 
 
 def kept_under(config) -> str:
-    dev, test = load_parts(config).logged()
+    dev, test = load_parts(config).logged
     return candidate_digest("ridge", config, dev=dev.digest, test=test.digest)
 
 

@@ -30,7 +30,7 @@ def crowd(rng, right, n_items=1000, n_labels=5):
 
 def accuracy(found, truth):
     """Return the share of documents with the true grade by each method."""
-    items = found.items.set_index("docid").sort_index()
+    items = found.table.set_index("docid").sort_index()
     return tuple(float((items[name] == truth).mean()) for name in ("majority", "dawid_skene"))
 
 
@@ -45,7 +45,7 @@ def test_the_estimate_sees_through_judges_who_answer_the_wrong_way_round():
         assert estimated >= 0.92
         judges = found.judges.set_index("judge").sort_index()
         assert judges["estimated_accuracy"].to_numpy() == pytest.approx(right, abs=0.12)
-        assert len(found.differ) == (found.items["majority"] != found.items["dawid_skene"]).sum() > 0
+        assert len(found.differ) == (found.table["majority"] != found.table["dawid_skene"]).sum() > 0
 
 
 def test_with_weak_judges_the_estimate_loses_and_says_so():
@@ -72,7 +72,7 @@ def test_on_a_crowd_the_majority_is_nearer_the_assessors(shared):
     ).set_axis(["qid", "docid", "grade"], axis=1)
     gold = gold[gold["grade"] != "-1"].drop_duplicates(["qid", "docid"])
     found = consensus(votes[["qid", "docid", "aspect", "relevance"]])
-    both = found.items.merge(gold, on=["qid", "docid"])
+    both = found.table.merge(gold, on=["qid", "docid"])
     relevant = both["grade"] != "0"
     assert len(both) == 290
     assert ((both["majority"] == 1) == relevant).sum() == 203
@@ -85,7 +85,7 @@ def test_the_estimate_has_the_values_of_the_formulas():
     found = consensus(labels, method="dawid_skene")
     chance = {
         row.docid: [1 - row.probability, row.probability] if row.dawid_skene else [row.probability, 1 - row.probability]
-        for row in found.items.itertuples()
+        for row in found.table.itertuples()
     }
     n = len(chance)
     prior = [(sum(one[grade] for one in chance.values()) + 0.1) / (n + 0.2) for grade in (0, 1)]
@@ -110,8 +110,8 @@ def test_the_estimate_has_the_values_of_the_formulas():
 
 def test_a_tied_majority_takes_the_lowest_grade_and_is_counted():
     found = consensus({"ann": {"q": {"a": 2, "b": 0}}, "bo": {"q": {"a": 1, "b": 0}}})
-    assert found.items["majority"].tolist() == [1, 0]
-    assert found.items["tied"].tolist() == [True, False]
+    assert found.table["majority"].tolist() == [1, 0]
+    assert found.table["tied"].tolist() == [True, False]
     assert "1 of 2 documents have a tied majority: the lowest of the tied grades is taken" in found.notes
 
 
@@ -129,7 +129,7 @@ def test_judges_of_one_mind_are_the_consensus(method):
 
 def test_one_grade_alone_is_the_consensus():
     found = consensus({"ann": {"q": {"a": 1, "b": 1}}}, method="dawid_skene")
-    assert found.items["dawid_skene"].tolist() == [1, 1]
+    assert found.table["dawid_skene"].tolist() == [1, 1]
     assert found.notes == ()
 
 
@@ -139,14 +139,14 @@ def test_the_order_of_rows_does_not_count(seed, data):
     rows = labels_of(drawn(seed), n_topics=3)
     other = rows.iloc[data.draw(st.permutations(range(len(rows))))]
     found, again = consensus(rows), consensus(other)
-    pd.testing.assert_frame_equal(again.items, found.items, rtol=0, atol=1e-5)
+    pd.testing.assert_frame_equal(again.table, found.table, rtol=0, atol=1e-5)
 
 
 def test_the_judges_are_printed_those_with_most_labels_first():
     labels, _ = crowd(np.random.default_rng(1), np.full(30, 0.9), n_items=100)
     found = consensus(labels)
     assert found.judges["n_labels"].is_monotonic_decreasing
-    assert "the judges with most labels, at most 20" in str(found)
+    assert "; the 20 judges with most labels" in str(found)
     assert len(str(found).splitlines()) == 3 + 20 + len(found.notes)
 
 

@@ -169,9 +169,11 @@ def test_a_machine_that_always_says_the_same_leaves_the_people_alone():
 
 def test_people_who_always_say_the_same_tell_no_width():
     human, machine = frames(systems="ab", measures=["AP"])
-    row = calibrate({"a": human["a"], "b": human["a"] + 0.1}, machine).table.iloc[0]
+    found = calibrate({"a": human["a"], "b": human["a"] + 0.1}, machine)
+    row = found.table.iloc[0]
     assert (row["ci_low"], row["ci_high"], row["p_value"]) == (-math.inf, math.inf, 1.0)
     assert row["estimate"] == pytest.approx(0.1)
+    assert plan(found, width=0.1).table[["n_human", "n_without"]].isna().to_numpy().all()
 
 
 HUMAN, MACHINE = frames()
@@ -182,9 +184,10 @@ COLLECTIONS = {"x": HUMAN["a"], "y": frames(1)[0]["a"]}
     ("wrong", "error", "said"),
     [
         ({"human": {name: one[:7] for name, one in HUMAN.items()}}, InvalidInput, "at least 8 are needed"),
-        ({"human": {"a": HUMAN["a"]}}, InvalidInput, "people judged 'a', the machine 'a', 'b'"),
+        ({"human": {"a": HUMAN["a"]}}, InvalidInput, "people judged 'a', and the machine 'a', 'b'"),
         ({"machine": {name: one[1:20] for name, one in MACHINE.items()}}, QueryIdError, "lack 7 of the 12 queries"),
         ({"human": {}}, InvalidInput, "at least 1 name"),
+        ({"machine": MACHINE["a"]}, InvalidInput, "the machine no system"),
         ({"human": {"a": COLLECTIONS}, "machine": {"a": COLLECTIONS}}, InvalidInput, "at a time"),
         ({"machine": {name: one[["AP"]] for name, one in MACHINE.items()}}, UnknownName, "nDCG"),
         ({"baseline": "z"}, UnknownName, "z"),

@@ -259,7 +259,7 @@ def test_a_query_whose_judgments_are_all_unique_is_left_out():
     alike = {"q1": ["d1"], "q2": ["d2"]}
     runs = {"one": alike | {"q3": ["d3"]}, "two": alike | {"q3": ["d4"]}}
     found = reusability({"q1": {"d1": 1}, "q2": {"d5": 1}, "q3": {"d3": 1}}, runs, depth=1, measure="P@1")
-    assert "1 query left out: not scored under all judgments" in found.notes
+    assert "over 2 queries" in found.caption
     assert found.table["mean"].tolist() == found.table["mean_without"].tolist() == [0.5, 0.5]
 
 

@@ -258,7 +258,7 @@ def test_a_key_that_is_none_is_refused(key):
 
 def test_no_measures_is_one_line():
     """None is no list of measures, and the message shows one."""
-    with pytest.raises(InvalidInput, match=r"such as 'nDCG@10'; found None"):
+    with pytest.raises(InvalidInput, match=r"measures is None; expected at least one, such as 'nDCG@10'"):
         rk.evaluate([1], [1.0], qid=[1], measures=None)
 
 

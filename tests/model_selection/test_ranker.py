@@ -142,7 +142,7 @@ def test_early_stopping_watches_the_measure_on_held_out_queries(measure, booster
 
 def held_out(ranker, data):
     """Return the rows that the ranker holds out of these, and which are left."""
-    from rankeval.model_selection.held_out import hold_out
+    from rankeval.model_selection.holdout import hold_out
     from rankeval.model_selection.rows import TrainingRows
 
     _, watch = hold_out(ranker, TrainingRows.of(data.X, data.y, data.qid))

@@ -1,6 +1,7 @@
 """The page of results of judging: each has its table, its notes and its picture, and no name becomes markup."""
 
 import re
+from functools import cache
 
 import numpy as np
 import pandas as pd
@@ -10,6 +11,7 @@ import rankeval as rk
 from rankeval.report import report_for_judging
 
 
+@cache
 def results():
     """Return one result of each kind, of judges and systems whose names are markup."""
     rng = np.random.default_rng(3)

@@ -22,7 +22,7 @@ from mlflow.models.evaluation.artifacts import JsonEvaluationArtifact, ParquetEv
 from numpy.typing import NDArray
 from pydantic import AfterValidator, BaseModel, ConfigDict, StrictBool, ValidationError
 
-from rankeval._checks import few, refuse, shown
+from rankeval._checks import few, refuse, require, shown
 from rankeval._registry import unknown
 from rankeval.collection.convention import Convention, rules_of_call
 from rankeval.collection.rows import check_rows, index_of, same_rows
@@ -37,7 +37,7 @@ from rankeval.measures import measures as parse_measures
 from rankeval_mlflow.delivery.addresses import now_ms, store
 from rankeval_mlflow.delivery.payload import Node, Payload, Target, manifest
 from rankeval_mlflow.delivery.sending import deliver
-from rankeval_mlflow.layout import ROLE, checked_role, evaluation_path, manifest_path, require
+from rankeval_mlflow.layout import ROLE, checked_role, evaluation_path, manifest_path
 from rankeval_mlflow.packing.results import described, evaluation_node
 from rankeval_mlflow.recording import hint_at_guard
 

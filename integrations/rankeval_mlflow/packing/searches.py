@@ -20,7 +20,7 @@ from rankeval.collection.rows import check_rows
 from rankeval.errors import RankevalError, Refusal
 from rankeval.measures import Measure
 from rankeval.model_selection.checks import signs
-from rankeval.model_selection.held_out import SCORE
+from rankeval.model_selection.holdout import SCORE
 from rankeval.model_selection.nesting import last_of
 from rankeval.model_selection.scorers import QueryScorer, make_scorer
 from rankeval.render.tables import Table, markdown

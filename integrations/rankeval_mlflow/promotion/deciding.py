@@ -32,7 +32,7 @@ import numpy as np
 import pandas as pd
 
 from rankeval._budget import Budget
-from rankeval._checks import check_number, count, few
+from rankeval._checks import check_number, count, few, require
 from rankeval._registry import chosen
 from rankeval.comparison import Comparison, compare
 from rankeval.comparison.design import LEAST_QUERIES, TOGETHER
@@ -46,7 +46,7 @@ from rankeval.guard.collection import RegisteredCollection
 from rankeval.guard.gate_terms import CLAIMS
 from rankeval.tracking import LoggedData
 from rankeval_mlflow.delivery.connection import reason
-from rankeval_mlflow.layout import require, sha256
+from rankeval_mlflow.layout import sha256
 from rankeval_mlflow.packing.results import judged_data
 from rankeval_mlflow.promotion.counting import Queries, chosen_here, counted, keep, made_elsewhere, made_on
 from rankeval_mlflow.promotion.registry import Alias, Decided

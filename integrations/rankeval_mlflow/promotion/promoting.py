@@ -30,6 +30,7 @@ from typing import Any, Literal
 import mlflow
 import pandas as pd
 
+from rankeval._checks import require
 from rankeval.comparison import Comparison
 from rankeval.errors import InvalidInput, RankevalError, TrackingError
 from rankeval.guard import Decision, Gate
@@ -40,7 +41,7 @@ from rankeval.tracking import TrackedRun
 from rankeval_mlflow.delivery.addresses import bare, run_context, store
 from rankeval_mlflow.delivery.connection import answered, connected
 from rankeval_mlflow.delivery.spool import alone
-from rankeval_mlflow.layout import checked_role, require, sha256
+from rankeval_mlflow.layout import checked_role, sha256
 from rankeval_mlflow.promotion.deciding import Floors, OneSided, Rule, by_evaluations, by_gate
 from rankeval_mlflow.promotion.registry import Alias, Decided, Question, acceptance, checked_alias
 

@@ -35,6 +35,7 @@ from typing import Any
 import pandas as pd
 
 import rankeval
+from rankeval._checks import require
 from rankeval.comparison import Comparison
 from rankeval.errors import InvalidInput, TrackingError, warn
 from rankeval.guard import Decision
@@ -43,7 +44,7 @@ from rankeval_mlflow.delivery.addresses import now_ms, run_context
 from rankeval_mlflow.delivery.connection import NOT_READ, answered, existing
 from rankeval_mlflow.delivery.payload import Node, Payload, Target
 from rankeval_mlflow.delivery.sending import deliver
-from rankeval_mlflow.layout import DECISION, HEADLINE, KIND, PROMOTION, REJECTION, param_text, require
+from rankeval_mlflow.layout import DECISION, HEADLINE, KIND, PROMOTION, REJECTION, param_text
 from rankeval_mlflow.packing.record import record_node
 from rankeval_mlflow.reading.resolving import aliases_of, version_named, versions_of
 

@@ -25,7 +25,7 @@ from typing import Any
 from mlflow.store.artifact.artifact_repository_registry import get_artifact_repository
 from mlflow.utils.uri import add_databricks_profile_info_to_artifact_uri
 
-from rankeval._checks import few, shown
+from rankeval._checks import few, require, shown
 from rankeval.comparison import Comparison, compare
 from rankeval.errors import InvalidInput, TrackingError, warn
 from rankeval.evaluation import Evaluation, from_bytes
@@ -351,7 +351,7 @@ def load_comparison(name: Any, label: str = "comparison", *, uri: str | None = N
     >>> back.table["difference"].tolist(), list(back.evaluations)
     ([0.25], ['bm25', 'ltr'])
     """
-    layout.require(isinstance(label, str), "label", label, "the name that a comparison was logged under")
+    require(isinstance(label, str), "label", label, "the name that a comparison was logged under")
     with resolving.asking(uri, resolving.text_of(name)) as client:
         run = resolving.resolve(client, name)
         manifest = _holder(client, run, label)
@@ -433,7 +433,7 @@ def compare_runs(
     [['bm25', 'ltr', 0.25]]
     """
     are_several = isinstance(runs, Iterable) and not isinstance(runs, (str, bytes))
-    layout.require(are_several, "runs", runs, "several runs, each by its id or as a model")
+    require(are_several, "runs", runs, "several runs, each by its id or as a model")
     given = list(runs)
     spelt = [resolving.text_of(one) for one in given]
     with resolving.asking(uri, few(spelt)) as client:

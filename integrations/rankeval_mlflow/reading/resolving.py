@@ -16,13 +16,13 @@ from typing import Any
 
 import mlflow
 
-from rankeval._checks import few, refuse, shown
+from rankeval._checks import few, refuse, require, shown
 from rankeval._registry import unknown
 from rankeval.errors import InvalidInput
 from rankeval_mlflow.delivery.addresses import store
 from rankeval_mlflow.delivery.connection import NOT_READ, answered, connected, existing
 from rankeval_mlflow.delivery.payload import pieces_by_role, pieces_of
-from rankeval_mlflow.layout import evaluated_runs, require
+from rankeval_mlflow.layout import evaluated_runs
 
 _FORMS = (
     "the id of a run, 'models:/ranker/3', 'models:/ranker/latest', 'models:/ranker@champion', 'models:/m-...', or what "
