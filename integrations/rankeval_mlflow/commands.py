@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -28,6 +28,12 @@ if TYPE_CHECKING:
 
 
 OPTIONS.update(
+    MODELS=(list[str], ..., "Runs by id, or models: models:/NAME/VERSION, NAME@ALIAS.", "RUNS..."),
+    MODEL=(str, ..., "The registered model."),
+    EXPERIMENT=(str, ..., "Name of the experiment."),
+    UPLOADS=(TEXTS, None, "Uploads by id; to resend, by default all that a store may take now."),
+    data_set=(TEXT, None, "Name or digest of the data set.", "--data"),
+    most=(int, 20, "Number of rows.", "--limit"),
     uri=(TEXT, None, "The tracking store, at its present address; by default MLflow's own setting."),
     experiment=(TEXT, None, "Name of the experiment; of a record, by default 'NAME promotions'."),
     role=(TEXT, None, "The role of the evaluations."),
@@ -71,13 +77,8 @@ def list_all(*, experiment: str | None, uri: str | None, output: Format, wait: b
 
 
 @app.command()
-@options("baseline measures role test correction alpha uri output", measures=None)
-def compare(
-    runs: Annotated[list[str], typer.Argument(help="Runs by id, or models: models:/NAME/VERSION, NAME@ALIAS.")],
-    *,
-    output: Format,
-    **given: Any,
-) -> None:
+@options("MODELS baseline measures role test correction alpha uri output", measures=None)
+def compare(*, models: list[str], output: Format, **given: Any) -> None:
     """Compare the evaluations of several runs, paired by query.
 
     The baseline is a run, a model or the name of an evaluation; without it all pairs are compared. Without measures it
@@ -85,26 +86,19 @@ def compare(
     """
     from rankeval_mlflow.reading.loading import compare_runs
 
-    print_comparison(compare_runs(runs, **given), output)
+    print_comparison(compare_runs(models, **given), output)
 
 
 @app.command()
-@options("measure role alpha uri output significance", measure=None)
-def leaderboard(
-    experiment: Annotated[str, typer.Argument(help="Name of the experiment.")],
-    data: Annotated[str | None, typer.Option(help="Name or digest of the data set.")] = None,
-    limit: Annotated[int, typer.Option(help="Number of rows.")] = 20,
-    *,
-    output: Format,
-    **given: Any,
-) -> None:
+@options("EXPERIMENT data_set most measure role alpha uri output significance", measure=None)
+def leaderboard(*, experiment: str, data_set: str | None, most: int, output: Format, **given: Any) -> None:
     """Rank the evaluations of an experiment that may be compared, and count the others by reason.
 
     Without a measure, the first of the evaluations counts.
     """
     from rankeval_mlflow.reading.leaderboards import leaderboard as rank
 
-    board = rank(experiment, data=data, limit=limit, **given)
+    board = rank(experiment, data=data_set, limit=most, **given)
     if output is Format.table:
         tell(str(board))
         return
@@ -129,14 +123,8 @@ def _print(header: Sequence[str], rows: Sequence[Sequence[str]], output: Format,
 
 
 @app.command()
-@options("uri")
-def resend(
-    uploads: Annotated[
-        list[str] | None, typer.Argument(help="Uploads by id; by default all that a store may take now.")
-    ] = None,
-    *,
-    uri: str | None,
-) -> None:
+@options("UPLOADS uri")
+def resend(*, uploads: list[str] | None, uri: str | None) -> None:
     """Send pending uploads, which a tracking store refused before. Nothing is logged twice."""
     chosen = _chosen(uploads or [])
     if not chosen:
@@ -163,7 +151,8 @@ def _resent(upload: PendingUpload, uri: str | None, *, named: bool) -> bool:
 
 
 @app.command()
-def discard(uploads: Annotated[list[str], typer.Argument(help="Uploads by id.")]) -> None:
+@options("UPLOADS", uploads=...)
+def discard(*, uploads: list[str]) -> None:
     """Delete pending uploads."""
     for upload in _chosen(uploads):
         upload.remove()
@@ -187,13 +176,8 @@ def _chosen(ids: list[str]) -> list[PendingUpload]:
 
 
 @app.command()
-@options("ledger uri")
-def verify_guard(
-    runs: Annotated[list[str], typer.Argument(help="Runs by id, or models:/NAME/VERSION.")],
-    *,
-    ledger: str | None,
-    uri: str | None,
-) -> None:
+@options("MODELS ledger uri")
+def verify_guard(*, models: list[str], ledger: str | None, uri: str | None) -> None:
     """Check that ledgers still hold the heads that runs name; exit with 1 otherwise.
 
     Without --ledger, it is the ledger that each run names.
@@ -203,7 +187,7 @@ def verify_guard(
     from rankeval_mlflow.reading.listing import noted_heads
 
     faults = []
-    for run in runs:
+    for run in models:
         heads = noted_heads(run, uri)
         if not heads:
             raise InvalidInput(f"run {run} names no head of a ledger: no guard opened its test part")
@@ -219,20 +203,14 @@ def verify_guard(
 
 @app.command()
 @options(
-    "version measure alias claim margin alpha budget test slices floors role run_id first again dry_run "
+    "MODEL version measure alias claim margin alpha budget test slices floors role run_id first again dry_run "
     "experiment who uri",
     version=...,
     measure=...,
     claim="better",
     role="test",
 )
-def promote(
-    name: Annotated[str, typer.Argument(help="The registered model.")],
-    *,
-    slices: str | None,
-    floors: list[str] | None,
-    **given: Any,
-) -> None:
+def promote(*, model: str, slices: str | None, floors: list[str] | None, **given: Any) -> None:
     """Move an alias of a registered model to a version that is shown to be better than the one in use.
 
     The claim is better or not_worse, alpha the one-sided level of all decisions on the same queries, and the budget
@@ -244,12 +222,12 @@ def promote(
     from rankeval_mlflow.promotion.promoting import promote as move
 
     parts = None if slices is None else _attribute(slices)
-    _tell_promotion(move(name, slices=parts, floors=_floors(floors or []), **given))
+    _tell_promotion(move(model, slices=parts, floors=_floors(floors or []), **given))
 
 
 @app.command()
-@options("reason alias experiment who uri", reason=...)
-def rollback(name: Annotated[str, typer.Argument(help="The registered model.")], **given: Any) -> None:
+@options("MODEL reason alias experiment who uri", reason=...)
+def rollback(*, model: str, **given: Any) -> None:
     """Give an alias back to the version that had it before the last recorded promotion.
 
     Exits with 0 if the alias is with that version, with 1 if it went elsewhere meanwhile, and with 2 on bad use or if
@@ -257,7 +235,7 @@ def rollback(name: Annotated[str, typer.Argument(help="The registered model.")],
     """
     from rankeval_mlflow.promotion.promoting import rollback as give_back
 
-    _tell_promotion(give_back(name, **given))
+    _tell_promotion(give_back(model, **given))
 
 
 def _tell_promotion(done: Promotion) -> None:

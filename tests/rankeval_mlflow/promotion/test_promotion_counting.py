@@ -20,8 +20,8 @@ from rankeval.errors import InvalidInput, LedgerError, TrackingError
 from rankeval.ledger.discovery import ledger_url
 from rankeval.ledger.ledger import Ledger
 from rankeval_mlflow.layout import DECISION
-from rankeval_mlflow.promotion import promoting
 from rankeval_mlflow.promotion.counting import MOST, Queries
+from rankeval_mlflow.promotion.registry import Alias
 
 ASKED = {"measure": "nDCG@10"}
 
@@ -304,7 +304,7 @@ def test_a_decision_that_no_server_knows_is_free_from_the_ledger(ranker, tmp_pat
         raise TrackingError("the server is down")
 
     with monkeypatch.context() as down:
-        down.setattr(promoting, "write_record", lost)
+        down.setattr(Alias, "write_record", lost)
         with pytest.raises(TrackingError, match="the server is down"):
             rkm.promote("ranker", better, **ASKED)
     again = rkm.promote("ranker", better, **ASKED)

@@ -15,6 +15,7 @@ from mlflow.protos.databricks_pb2 import PERMISSION_DENIED
 
 import rankeval_mlflow as rkm
 from rankeval.errors import RankevalWarning, TrackingError
+from rankeval_mlflow.delivery import spool
 from rankeval_mlflow.delivery.spool import waiting
 
 FORBIDDEN = MlflowException(
@@ -220,8 +221,10 @@ def test_a_second_promoter_of_this_machine_waits_and_compares_with_the_new_holde
 def test_where_no_lock_can_be_written_promoters_go_on(ranker, monkeypatch):
     version = ranker.add(0.1)
 
-    def read_only(*_):
-        raise PermissionError("read-only file system")
+    def read_only(path, patience, held=spool.held):
+        if "promotion" in path.name:
+            raise PermissionError("read-only file system")
+        return held(path, patience)
 
     monkeypatch.setattr("rankeval_mlflow.delivery.spool.held", read_only)
     assert rkm.promote("ranker", version, measure="nDCG@10").moved
