@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from rankeval._checks import count, few, refuse
+from rankeval._checks import check_count, count, few, refuse
 from rankeval._registry import chosen
 from rankeval.collection.qrels import Qrels, as_qrels
 from rankeval.collection.run import as_run
@@ -174,6 +174,7 @@ def disagreement(
       judgments  mean  overlap  tau_b
     0       llm  0.75     0.75    1.0
     """
+    check_count("n_draws", n_draws)
     grades, notes = _graded(judgments)
     truth = truth or grades.columns[0]
     sets = {str(name): grades[name].dropna() for name in grades}
@@ -242,12 +243,14 @@ def reusability(
     0    one                0   0.5           0.5
     1    two                1   0.5           0.0
     """
-    of = pd.Series({str(run): groups[chosen("run with a group", run, groups)] if groups else run for run in runs})
+    named = {str(run): str(group) for run, group in (groups or dict(zip(runs, runs, strict=True))).items()}
+    of = pd.Series({str(run): named[chosen("run with a group", str(run), named)] for run in runs})
     judged, codes, names = as_qrels(qrels).to_frame().set_index(["qid", "docid"])["relevance"], *pd.factorize(of)
     found_by = pool(runs, depth=depth).table.set_index(["qid", "docid"])["found_by"]
     finders = found_by.map(lambda names: {of[name] for name in names})
     owner = finders[finders.str.len() == 1].map(min).reindex(judged.index)
-    sets = {EVERY: judged} | {f"without {group}": judged[owner != group] for group in names}
+    # Left out of the pool, and not of the collection: a query of which nothing is left counts too.
+    sets = {EVERY: judged} | {f"without {group}": judged.where(owner != group, NOT_JUDGED) for group in names}
     _, effect = _effect(sets, EVERY, runs, measure, options)
     table = pd.DataFrame({"judgments": "without " + of, "group": of, "system": of.index})
     for name, documents in (("unique", owner), ("unique_relevant", owner[judged >= RELEVANT])):
@@ -271,6 +274,8 @@ def _graded(judgments: Any) -> tuple[pd.DataFrame, list[str]]:
     every = pd.concat(parts, axis=1)
     by_all = every.notna().groupby(level="qid").transform("any").all(axis=1)
     grades, out = every[by_all], every.index[~by_all].unique("qid")
+    common = grades.index.unique("qid").tolist()
+    refuse((len(common) < 2, f"the judges have {count(len(common), 'query')} in common; a comparison takes 2 or more"))
     partly = int(grades.isna().any(axis=1).sum())
     some = f"{partly:,} of {count(len(grades), 'document')} are judged by some judges only"
     notes = [
