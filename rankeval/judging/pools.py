@@ -297,23 +297,20 @@ def pool(runs: Mapping[str, Any], *, depth: int = 20) -> Pool:
     for run in given.values():
         refuse_unlike(next(iter(given.values())), run)
     rows = [
-        (query, document, column, rank)
-        for column, run in enumerate(given.values())
+        (query, document, name, rank)
+        for name, run in given.items()
         for query, documents in ranked_lists(run).items()
         for rank, document in enumerate(documents[:depth], start=1)
     ]
     found = pd.DataFrame(rows, columns=[*_PAIR, "run", "rank"])
     found["query"] = pd.factorize(found["qid"])[0]
     found["best"] = found.groupby(_PAIR)["rank"].transform("min")
-    found = found.sort_values(["query", "best", "docid"], ignore_index=True)
-    row = found.groupby(_PAIR, sort=False).ngroup().to_numpy()
-    table = found.drop_duplicates(_PAIR, ignore_index=True)
+    # Stable, so that the runs of a document keep their order.
+    found = found.sort_values(["query", "best", "docid"], kind="stable")
+    by_document = found.groupby(_PAIR, sort=False)
+    table = by_document.agg(found_by=("run", tuple), n_runs=("run", "size"), rank=("rank", "min")).reset_index()
     places = np.zeros((len(table), len(given)), dtype=np.int64)
-    places[row, found["run"]] = found["rank"]
-    by_run = [tuple(name for name, place in zip(given, cells, strict=True) if place) for cells in places.tolist()]
-    table = table[_PAIR].assign(
-        found_by=pd.Series(by_run, dtype=object), n_runs=(places > 0).sum(axis=1), rank=table["best"]
-    )
+    places[by_document.ngroup(), pd.Index(given).get_indexer(found["run"])] = found["rank"]
     return Pool(table, places, tuple(given), depth, table[_PAIR].iloc[:0])
 
 

@@ -29,7 +29,7 @@ from rankeval.comparison import compare
 from rankeval.comparison.ordering import OrderAgreement, order_agreement
 from rankeval.comparison.tables import WithTable
 from rankeval.evaluation import evaluate
-from rankeval.judging.labels import Labels, by_judge
+from rankeval.judging.labels import Labels
 from rankeval.judging.pools import NOT_JUDGED, pool
 from rankeval.measures import Measure, direction
 from rankeval.render.tables import Table, number
@@ -266,12 +266,9 @@ def reusability(
 
 def _graded(judgments: Any) -> tuple[pd.DataFrame, list[str]]:
     """Return a row for each document and a column for each set of judgments, the judges' first; and notes."""
-    judged = {str(judge): qrels for judge, qrels in by_judge(judgments).items()}
-    unfit = len(judged) < 2 or not judged.keys().isdisjoint([UNION, INTERSECTION])
-    refuse((unfit, f"found {few(list(judged))}; expected two judges or more, none called {UNION} or {INTERSECTION}"))
-    Labels.of(judged)  # refuses ids of two kinds, and a document that a judge labels twice
-    parts = {judge: qrels.to_frame().set_index(["qid", "docid"])["relevance"] for judge, qrels in judged.items()}
-    every = pd.concat(parts, axis=1)
+    every = Labels.of(judgments).table().rename(columns=str)
+    unfit = every.shape[1] < 2 or every.columns.isin([UNION, INTERSECTION]).any()
+    refuse((unfit, f"found {few(list(every))}; expected two judges or more, none called {UNION} or {INTERSECTION}"))
     by_all = every.notna().groupby(level="qid").transform("any").all(axis=1)
     grades, out = every[by_all], every.index[~by_all].unique("qid")
     common = grades.index.unique("qid").tolist()

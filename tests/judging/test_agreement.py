@@ -299,6 +299,13 @@ def test_a_judge_may_have_the_name_of_a_column():
     assert found.disputed.columns.tolist() == ["qid", "docid", "n_labels", "spread", "qid (judge)", "spread (judge)"]
 
 
+def test_rows_of_the_confusion_are_the_first_judges_grades():
+    """Also if the second judge alone has labelled the document that comes first."""
+    found = agreement({"q": {"b": 1, "c": 1}}, {"q": {"a": 0, "b": 0, "c": 1}})
+    assert found.confusion.index.name == "first"
+    assert found.confusion.to_numpy().tolist() == [[0, 0], [1, 1]]
+
+
 def test_coincidences_of_three_judges_are_symmetric_and_count_each_label():
     confusion = agreement(labels_of([[0, 1, 1], [0, 0, None], [1, 1, 1]])).confusion
     assert confusion.to_numpy().tolist() == [[2, 1], [1, 4]]
