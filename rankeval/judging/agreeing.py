@@ -11,10 +11,9 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import stdtrit
 
-from rankeval._checks import check_share, count
+from rankeval._checks import check_share, count, refuse
 from rankeval._registry import chosen
 from rankeval.comparison.tables import WithTable
-from rankeval.errors import InvalidInput
 from rankeval.judging.coefficients import OF_JUDGES, WEIGHTED, WORDS, of_judges, of_labels
 from rankeval.judging.labels import Floats, Ints, Labels
 from rankeval.render.tables import Table, number
@@ -23,6 +22,8 @@ if TYPE_CHECKING:
     from rankeval.render.plots import Figure
 
 Level = Literal["nominal", "ordinal", "interval"]
+MOST_GRADES = 50
+"""Memory and time grow with the square of the number of grades."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,10 +88,13 @@ class Agreement(WithTable):
         ------
         UnknownName
             If there is no such coefficient.
+        InvalidInput
+            If the coefficient is undefined.
         """
         from rankeval.judging.figures import agreement_figure
 
-        value = self[coefficient]
+        value, why = self[coefficient], self.table.set_index("coefficient")["undefined"][coefficient]
+        refuse((bool(why), f"{coefficient} has no value to draw: {why}"))
         by_topic = self.per_query[coefficient].rename(WORDS[coefficient])
         return agreement_figure(self.confusion, by_topic, value, self.caption)
 
@@ -127,7 +131,8 @@ def agreement(
     Raises
     ------
     InvalidInput
-        If no judge is named, a judge labels a document twice, or no document has two labels.
+        If no judge is named, a judge labels a document twice, no document has two labels (-1 is none), or there are
+        more than 50 grades.
     UnknownName
         If there is no such level.
 
@@ -168,11 +173,13 @@ def agreement(
     chosen("level", level, get_args(Level))
     check_share("confidence_level", confidence_level)
     labels = Labels.of(judgments if other is None else {"first": judgments, "second": other})
-    n_labels = labels.counts().sum(axis=1)
-    shared = n_labels > 1
-    if not shared.any():
-        remedy = "ids of queries and documents must be the same for all judges"
-        raise InvalidInput("no document has two labels", argument="judgments", remedy=remedy)
+    n_labels = np.bincount(labels.item)
+    shared, n_grades = n_labels > 1, len(labels.grades)
+    refuse(
+        (not shared.any(), "no document has two labels", "give queries and documents the same ids for all judges"),
+        (n_grades > MOST_GRADES, f"there are {n_grades:,} grades, and at most {MOST_GRADES} can be compared", "round"),
+        argument="judgments",
+    )
     each, query = labels.table()[shared], pd.factorize(labels.items["qid"][shared])[0]
     by_topic = bool(query[-1] > 0)
     group = query if by_topic else np.arange(len(query))
@@ -188,6 +195,8 @@ def agreement(
     per_query = (alone if by_topic else stack[:1]).set_axis(each.index.unique("qid"))
     per_query.insert(0, "n_items", np.bincount(query))
     notes = _notes(table, n_labels, "topic" if by_topic else "document")
+    if level == "nominal" and n_grades > 2:
+        notes += ('grades are taken as names; if they are ordered, level="ordinal" counts how far apart they are',)
     confusion = _confusion(each, labels.grades, coincidences)
     return Agreement(table, per_query, confusion, _disputed(each), level, confidence_level, notes)
 

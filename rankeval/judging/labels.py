@@ -31,6 +31,9 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 NO_JUDGE = "the judgments name no judge", 'give the judge as aspect=, or a mapping: {"ann": qrels, "llm": qrels}'
 Method = Literal["majority", "dawid_skene"]
+NOT_JUDGED = -1
+"""The label of a document that is pooled and not judged, as trec_eval and infAP read it; here it is no label."""
+
 MOST_ROUNDS = 500
 SMOOTHING = 0.1
 """Labels that are added to each cell, so that nothing is impossible; a whole one makes few labels mean nothing."""
@@ -63,11 +66,12 @@ class Labels:
         Raises
         ------
         InvalidInput
-            If there are no judges or no rows, or a judge labels a document twice.
+            If there are no judges or no labels, or a judge labels a document twice.
         """
         each = judgments if isinstance(judgments, Mapping) else {}
         parts = [as_qrels(given).to_frame().assign(aspect=judge) for judge, given in each.items()]
         frame = pd.concat(parts, ignore_index=True) if parts else as_qrels(judgments).to_frame()
+        frame = frame[frame["relevance"] != NOT_JUDGED]
         no_label = frame.empty, "there is no label"
         refuse(no_label, ("aspect" not in frame, *NO_JUDGE), argument="judgments")
         for column in ("qid", "docid", "aspect"):  # 1 and "1" would be two, and cannot be sorted

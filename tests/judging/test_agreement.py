@@ -23,10 +23,13 @@ NAMES = {"gwet": "ac1", "fleiss": "fleiss_kappa", "bp": "pabak"}
 
 
 def labels_of(table, n_topics=1):
-    """Return the labels of a table of items by judges; an item is a document of the topics in turn."""
+    """Return the labels of a table of items by judges; an item is a document of the topics in turn.
+
+    Labels are doubled, since -1 would be no label.
+    """
     return pd.DataFrame(
         [
-            (f"q{item % n_topics}", f"d{item:03}", f"judge {judge}", label)
+            (f"q{item % n_topics}", f"d{item:03}", f"judge {judge}", 2 * label)
             for item, row in enumerate(table)
             for judge, label in enumerate(row)
             if label is not None
