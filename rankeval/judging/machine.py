@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -30,7 +30,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from rankeval._checks import check_count, check_number, check_share, count, few, refuse, require
+from rankeval._checks import check_count, check_share, count, few, refuse, require
 from rankeval.comparison.design import Design
 from rankeval.comparison.inputs import Measures, Scores, SharedScores, shared_scores
 from rankeval.comparison.tables import WithTable
@@ -50,9 +50,9 @@ FEWEST, FEW, FEW_PILED = 8, 25, 100
 """Queries that people must judge; those below which intervals may be too short; and if half the scores are the same."""
 
 FEW_NOTE = (
-    "people judged only {n} queries: intervals are too short if people's scores do not scatter evenly about a line in "
-    "the machine's, or if most are the greatest or the least value (95 % intervals then held in 84 to 89 % of trials "
-    "with 10 queries, in 89 to 93 % with 25), and below 25 queries the gain may be far off"
+    "people judged only {n} queries: the gain may be far off, and intervals are too short if people's scores scatter "
+    "unevenly about a line in the machine's, or if most are the greatest or the least value: 95 % intervals then held "
+    "in 84 to 89 % of trials with 10 queries, in 89 to 93 % with 25"
 )
 UNLIKE = 0.01
 """The level of the test whether the judged queries are like the others."""
@@ -61,9 +61,6 @@ UNLIKE_NOTE = (
     "the machine's scores of the judged queries are unlike those of the others (Kolmogorov-Smirnov test, p-value {p}): "
     "they may be no random sample, and then the estimate does not hold"
 )
-MOST = 100_000
-"""More queries than people judge."""
-
 ROW = ["measure", "baseline", "system"]
 """The columns that name a row."""
 
@@ -118,11 +115,11 @@ class Calibration(WithTable):
 
     def _laid_out(self) -> Table:
         low, high, _ = shown_interval(self.table)
-        columns = ["mean_human", "mean_machine", "estimate", low, high, "p_adjusted", "correlation", "gain"]
-        names = ["people", "machine", "estimate", "low", "high", "p", "r", "gain"]
-        formats: dict[str, Format] = dict.fromkeys(names, partial(number, digits=3))
-        frame = self.table[[*ROW, *columns]].set_axis([*ROW, *names], axis=1)
-        return Table(frame, formats | {"p": p_value, "gain": ".2f"}, caption=self.caption, notes=self.notes)
+        names = {"mean_human": "people", "mean_machine": "machine", "estimate": "estimate", low: "low", high: "high"}
+        names |= {"p_adjusted": "p", "correlation": "r", "gain": "gain"}
+        formats: dict[str, Format] = dict.fromkeys(names.values(), partial(number, digits=3))
+        frame, formats = self.table[[*ROW, *names]].rename(columns=names), formats | {"p": p_value, "gain": ".2f"}
+        return Table(frame, formats, caption=self.caption, notes=self.notes)
 
 
 def calibrate(
@@ -259,8 +256,7 @@ def _notes(table: pd.DataFrame, scores: Sequence[Floats], rows: Any) -> list[str
     people, judged, others = scores[0], scores[1], np.delete(scores[2], rows, axis=0)
     n, piled = len(people), max((people == end(axis=0)).mean(axis=0).max() for end in (people.max, people.min))
     names, lost, harm = row_names(table), table["correlation"].isna(), (table["gain"] < 1) & (len(others) > 0)
-    pairs = zip(judged.T, others.T, strict=True)
-    p = [stats.ks_2samp(*pair, method="asymp").pvalue for pair in pairs if len(others)]
+    p = [stats.ks_2samp(*pair, method="asymp").pvalue for pair in zip(judged.T, others.T, strict=True) if len(others)]
     least = min(p, default=1.0) * len(p)
     said = [
         (n < FEW or (n < FEW_PILED and piled >= 0.5), FEW_NOTE.format(n=n)),
@@ -328,8 +324,8 @@ class Plan(WithTable):
     ----------
     table : DataFrame
         A row for each of the pilot's. Columns: measure, baseline, system; n_human, the queries that people must judge
-        beside the machine (missing if no number reaches the width); n_without, those that they must judge without it
-        (missing above 100,000); n_machine, the queries of the machine; least_width, that of the interval if people
+        beside the machine (missing if no number reaches the width); n_without, those that they must judge without it;
+        n_machine, the queries of the machine; least_width, that of the interval if people
         judge all of these. About half of the intervals of n_human queries are wider.
     width, level : float
         Of the interval, from end to end.
@@ -343,7 +339,7 @@ class Plan(WithTable):
     notes: tuple[str, ...] = ()
 
     def _laid_out(self) -> Table:
-        caption = f"Queries that people must judge for a {100 * self.level:g} % interval {self.width:g} wide"
+        caption = f"Queries for unadjusted {100 * self.level:g} % intervals of an expected width of {self.width:g}"
         return Table(self.table, {"least_width": partial(number, digits=3)}, caption=caption, notes=self.notes)
 
 
@@ -388,27 +384,24 @@ def plan(pilot: Calibration, *, width: float, n_machine: int | None = None, leve
     """
     n_pilot, of_pilot = (int(pilot.table[name].iloc[0]) for name in ("n_human", "n_machine"))
     n_all = of_pilot if n_machine is None else n_machine
-    check_number("width", width)
     require(width > 0, "width", width, "a number above 0")
     check_share("level", level)
     check_count("n_machine", n_all, least=FEWEST)
-    rows, notes = [], []
+    rows, notes, tail = [], [], (1 - level) / 2
     for name, one in zip(row_names(pilot.table), pilot.table.to_dict("records"), strict=True):
-        both, alone = (partial(_width, one, (1 - level) / 2, n_all=size) for size in (n_all, None))
-        rows.append([_fewest(both, width, n_all), _fewest(alone, width, MOST), n_all, both(n_all)])
-        if not one["sd_human"]:
-            notes.append(f"{name}: no number is known, since people's scores of the pilot do not vary")
-        elif rows[-1][0] is None:
-            left = f"it is {both(n_all):.3g} if people judge all {n_all:,}: the machine must judge more (n_machine=)"
-            notes.append(f"{name}: a width of {width:g} cannot be reached; {left}")
-    off = f"numbers from a pilot of {count(n_pilot, 'query')} are off by {math.sqrt(2 / (n_pilot - 1)):.0%} or so"
-    notes.append(f"about half of the intervals will be wider, and adjusted ones are; {off}: take more")
+        least, at_all = _fewest(one, tail, width, n_all), _width(one, tail, n_all, n_all)
+        rows.append([least, _fewest(one, tail, width, None), n_all, at_all])
+        more = f"it is {at_all:.3g} if people judge all {n_all:,}: the machine must judge more (n_machine=)"
+        why = more if one["sd_human"] else "people's scores of the pilot do not vary, so their spread is not known"
+        if least is None:
+            notes.append(f"{name}: a width of {width:g} cannot be reached; {why}")
+    off = f"are off by {math.sqrt(2 / (n_pilot - 1)):.0%} or so: take more"
     numbers = pd.DataFrame(rows, columns=["n_human", "n_without", "n_machine", "least_width"])
     table = pilot.table[ROW].join(numbers.astype({"n_human": "Int64", "n_without": "Int64"}))
-    return Plan(table, width, level, tuple(notes))
+    return Plan(table, width, level, (*notes, f"numbers from a pilot of {count(n_pilot, 'query')} {off}"))
 
 
-def _width(one: Mapping[Any, Any], tail: float, n: int, *, n_all: int | None) -> float:
+def _width(one: Mapping[Any, Any], tail: float, n: int, n_all: int | None) -> float:
     """Return the expected width of a row's interval if people judge n queries, of the machine's or without it."""
     if n_all is None or math.isnan(one["correlation"]):  # as `two_phase` takes people alone
         return float(2 * stats.t.isf(tail, n - 1) * (one["sd_human"] or math.nan) / math.sqrt(n))
@@ -416,8 +409,8 @@ def _width(one: Mapping[Any, Any], tail: float, n: int, *, n_all: int | None) ->
     return float(2 * stats.t.isf(tail, n - 2) * math.sqrt(own + (one["slope"] * one["sd_machine"]) ** 2 / n_all))
 
 
-def _fewest(width_of: Callable[[int], float], width: float, most: int) -> int | None:
-    """Return the least number of queries whose width is at most that wanted: the more queries, the narrower."""
-    numbers = range(FEWEST, most + 1)
-    place = bisect_left(numbers, True, key=lambda n: width_of(n) <= width)
-    return numbers[place] if place < len(numbers) else None
+def _fewest(one: Mapping[Any, Any], tail: float, width: float, n_all: int | None) -> int | None:
+    """Return the least number of queries that people must judge: the more they judge, the narrower the interval."""
+    numbers = range(FEWEST, (n_all or 2**62) + 1)
+    place = bisect_left(numbers, True, key=lambda n: _width(one, tail, n, n_all) <= width)
+    return next(iter(numbers[place:]), None)

@@ -175,8 +175,8 @@ def test_people_who_always_say_the_same_tell_no_width():
     assert row["estimate"] == pytest.approx(0.1)
     planned = plan(found, width=0.1)
     assert planned.table[["n_human", "n_without"]].isna().to_numpy().all()
-    assert planned.notes[0] == "b - a by AP: no number is known, since people's scores of the pilot do not vary"
-    assert "nan" not in " ".join(planned.notes)
+    assert "people's scores of the pilot do not vary" in planned.notes[0]
+    assert not any(word in " ".join(planned.notes) for word in ("nan", "machine must judge more"))
 
 
 HUMAN, MACHINE = frames()
@@ -333,8 +333,8 @@ def test_a_plan_says_what_cannot_be_reached():
     assert planned.table["n_human"].isna().all()
     assert "a width of 0.001 cannot be reached; it is 0." in planned.notes[0]
     assert planned.notes[0].endswith("if people judge all 300: the machine must judge more (n_machine=)")
-    assert "about half of the intervals will be wider" in planned.notes[1]
-    assert "numbers from a pilot of 20 queries are off by 32% or so: take more" in planned.notes[1]
+    assert "numbers from a pilot of 20 queries are off by 32% or so: take more" in planned.notes
+    assert "unadjusted 95 % intervals of an expected width of 0.001" in str(planned)
     assert "b - a by AP" in str(planned)
     for wrong in ({"width": -1}, {"width": 0}, {"width": 0.1, "level": 1.5}, {"width": 0.1, "n_machine": 3}):
         with pytest.raises(InvalidInput):
