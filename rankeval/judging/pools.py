@@ -21,7 +21,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from rankeval._checks import check_count, check_number, check_share, count, shown
+from rankeval._checks import check_count, check_share, count, require, shown
 from rankeval._registry import chosen
 from rankeval.analysis.overlap import ranked_lists, refuse_unlike
 from rankeval.collection.qrels import Qrels, as_qrels
@@ -101,7 +101,7 @@ class Pool(WithTable):
              documents  minutes_each  hours
         all          2             3    0.1
         """
-        check_number("minutes", minutes, least=0)
+        require(minutes > 0, "minutes", minutes, "a number above 0")
         sizes = self.table.groupby("qid", sort=False).size() if by_query else pd.Series({"all": len(self.table)})
         return pd.DataFrame({"documents": sizes, "minutes_each": minutes, "hours": sizes * minutes / 60})
 

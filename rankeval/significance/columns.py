@@ -122,7 +122,8 @@ def two_phase(human: Floats, judged: Floats, machine: Floats) -> pd.DataFrame:
     (mean_m of all - mean_m of the judged)^2 / Sxx) + b^2 s_m^2 / N`` with n - 2 degrees of freedom; s^2 is the residual
     variance, s_m^2 the machine's variance over all N. Cochran (1977), Sampling Techniques, section 12.6. The mean is
     that of the population that the N queries are a sample of. If a judge's scores of the judged queries do not vary,
-    the estimate is the people's mean alone.
+    the estimate is the people's mean alone. The estimate has a bias of order 1/n unless people's scores lie about a
+    line in the machine's, and the error takes the noise about the line as equal: otherwise it is too small for few n.
 
     Parameters
     ----------

@@ -114,6 +114,8 @@ def simulated() -> dict[str, World]:
     true, seen = latent(rng, 1, 0.0, 0.6)
     near = [np.minimum(1.0, beta(0.45, 0.28)(shares) + 0.7) for shares in (true, seen)]
     tenths = [np.round(beta(0.93, 0.12)(shares), 1) for shares in (true, seen)]
+    rng = np.random.default_rng(29)
+    skewed, noise = rng.beta(0.5, 3, (POPULATION, 1)), rng.standard_normal((POPULATION, 1))
     return {
         "mean, strong judge": mean,
         "mean, weak judge": weak,
@@ -121,6 +123,10 @@ def simulated() -> dict[str, World]:
         "judge favours its kin": kin,
         "ceiling": World("a mean; two thirds of the scores are 1", 500, *near),
         "ceiling, tenths": World("P@10; two thirds of the scores are 1, and few are low", 500, *tenths),
+        "unequal noise": World(
+            "the spread of people's scores grows with the machine's", 500, 0.3 + (0.9 * skewed + 0.05) * noise, skewed
+        ),
+        "curve": World("people's scores are the square of the machine's, which are skewed", 500, skewed**2, skewed),
     }
 
 
@@ -278,6 +284,8 @@ TOLD = {
     "RAG25 P(rel=2)@10, difference": "TREC RAG 2025, difference in P(rel=2)@10",
     "cranfield nDCG@10, difference": "cranfield, difference in nDCG@10",
     "ceiling": "a mean, two thirds of the scores are 1",
+    "unequal noise": "people's spread grows with the machine's score",
+    "curve": "people's score is the square of the machine's",
 }
 """The worlds of the guide's table, in its words."""
 

@@ -40,10 +40,11 @@ PROMISED = [
     "cranfield nDCG@10, difference",
 ]
 CEILINGS = ["ceiling", "ceiling, tenths", "RAG25 P(rel=2)@10, ceiling", "RAG25 P(rel=1)@10, ceiling"]
+UNEVEN = ["unequal noise", "curve"]
 
 
 def test_the_file_is_of_every_world_and_number_of_judged_queries():
-    assert set(MEASURED) == {(world, n) for world in PROMISED + CEILINGS for n in JUDGED}
+    assert set(MEASURED) == {(world, n) for world in PROMISED + CEILINGS + UNEVEN for n in JUDGED}
     assert {row["trials"] for row in MEASURED.values()} == {TRIALS}
 
 
@@ -63,6 +64,21 @@ def test_near_a_ceiling_intervals_are_too_short():
     for world in CEILINGS:
         for n in (25, 50):
             assert MEASURED[world, n]["held"] == pytest.approx(MEASURED[world, n]["held_people"], abs=0.02)
+
+
+def test_where_scores_do_not_scatter_evenly_about_a_line_intervals_are_too_short():
+    """As `calibrate` and the guide say: with 10 queries far too short, with 50 still; the gain is then far off."""
+    noise, curve = ([MEASURED[world, n] for n in JUDGED] for world in UNEVEN)
+    for rows_of in (noise, curve):
+        held = [row["held"] for row in rows_of]
+        assert held == sorted(held)
+        assert held[-1] < 0.93
+        assert all(row["held"] < row["held_people"] for row in rows_of)
+    assert f"ones held in {100 * noise[0]['held']:.0f} % of trials with 10" in calibrate.__doc__
+    ours, people = ([f"{100 * rows_of[0][key]:.0f}" for rows_of in (noise, curve)] for key in ("held", "held_people"))
+    said = f"held in {' and '.join(ours)} % of the trials, and people alone in {' and '.join(people)} %"
+    assert said in " ".join(GUIDE.read_text("utf-8").split())
+    assert curve[0]["gain_median"] > curve[0]["variance_ratio"] + 2
 
 
 def test_a_judge_who_favours_its_kin_makes_no_false_claims():
@@ -106,7 +122,7 @@ def check_now(name, world, n):
     assert (found["truth"], found["correlation"]) == (known["truth"], known["correlation"])
 
 
-@pytest.mark.parametrize("name", ["mean, strong judge", "judge favours its kin"])
+@pytest.mark.parametrize("name", ["mean, strong judge", "judge favours its kin", "unequal noise"])
 def test_the_code_holds_as_often_as_was_measured(name):
     check_now(name, simulated()[name], 25)
 

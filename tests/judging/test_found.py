@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
-import tracemalloc
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 import pytest
-from scipy import stats
 
 import rankeval as rk
 from rankeval.errors import InvalidInput, RankevalError
-from rankeval.significance.columns import two_phase
 
 PAIRS = pd.DataFrame({"qid": ["q1", "q1", "q2"], "docid": ["d1", "d2", "d1"]})
 
@@ -107,48 +102,6 @@ def test_ids_of_another_kind_than_the_pools_are_an_error_of_rankeval(do, other):
         calls[do]()
 
 
-def test_zero_is_no_number_above_zero():
-    """Minutes of 0 and a width of 0 are refused, as both docstrings say."""
-    with pytest.raises(RankevalError):
-        rk.judging.pool({"a": {"q1": ["d1"]}}).cost(minutes=0)
-
-
-def pilot(people, machine):
-    """Return a calibration of one system."""
-    return rk.judging.calibrate({"a": pd.DataFrame({"AP": people})}, {"a": pd.DataFrame({"AP": machine})})
-
-
-RANDOM = np.random.default_rng(0).random(40)
-
-
-def test_a_plan_of_width_zero_is_refused():
-    """The docstring of `plan` refuses a width that is not above 0."""
-    with pytest.raises(RankevalError):
-        rk.judging.plan(pilot(RANDOM[:20], RANDOM[::-1]), width=0)
-
-
-def test_a_plan_for_very_many_machine_queries_needs_no_memory():
-    """A number of machine queries beyond memory is answered or refused, and no array of its size is made."""
-    tracemalloc.start()
-    with contextlib.suppress(RankevalError):
-        rk.judging.plan(pilot(RANDOM[:20], RANDOM[::-1]), width=0.1, n_machine=3_000_000)
-    assert tracemalloc.get_traced_memory()[1] < 30e6
-    tracemalloc.stop()
-
-
-def test_a_plan_with_a_machine_that_says_nothing_is_that_without_it():
-    """If the machine's scores do not vary, `calibrate` takes people alone, and so n_human is n_without."""
-    row = rk.judging.plan(pilot(RANDOM[:12], np.full(400, 0.3)), width=0.2).table.iloc[0]
-    assert row.n_human == row.n_without
-
-
-def test_a_plan_from_scores_that_do_not_vary_does_not_blame_the_machine():
-    """If people's scores do not vary no width is known; the note does not say nan, nor ask for more machine queries."""
-    notes = " ".join(rk.judging.plan(pilot(np.full(12, 0.5), RANDOM), width=0.1).notes)
-    assert "nan" not in notes
-    assert "machine must judge more" not in notes
-
-
 def test_many_grades_are_refused_before_they_take_memory():
     """Real-valued scores of a model are no grades: they are to be rounded."""
     one = {f"q{q}": {f"d{d}": (20 * q + d) / 7 for d in range(20)} for q in range(10)}
@@ -206,26 +159,3 @@ def test_judges_without_a_common_query_are_named():
     judges = {"ann": {"q1": {"d1": 1}}, "bo": {"q2": {"d1": 1}}}
     with pytest.raises(RankevalError, match=r"quer(y|ies) .*all|all .*quer(y|ies)|common"):
         rk.judging.disagreement(judges, RUNS, measure="P@1")
-
-
-def test_ids_of_two_kinds_are_an_error_of_rankeval_when_drawn():
-    """Query ids of two kinds are an InvalidInput of `draw`."""
-    with pytest.raises(RankevalError):
-        rk.judging.draw([1, "a"], 1)
-
-
-def test_a_text_is_no_collection_of_queries():
-    """A text given as queries is refused, and is not drawn from letter by letter."""
-    with pytest.raises(RankevalError):
-        rk.judging.draw("abc", 1)
-
-
-def test_intervals_hold_if_the_noise_grows_with_the_machines_score():
-    """If nothing is assumed of the machine, 95 % intervals hold in .9 of trials also where the noise is unequal."""
-    rng = np.random.default_rng(9)
-    n, n_all, trials = 10, 300, 2000
-    machine = rng.beta(0.5, 3, (n_all, trials))
-    human = 0.3 + 0.9 * machine[:n] * rng.normal(size=(n, trials)) + 0.05 * rng.normal(size=(n, trials))
-    found = two_phase(human, machine[:n], machine)
-    reach = stats.t.isf(0.025, found["degrees"]) * found["std_error"]
-    assert ((found["estimate"] - 0.3).abs() <= reach).mean() > 0.9

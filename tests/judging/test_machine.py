@@ -173,7 +173,10 @@ def test_people_who_always_say_the_same_tell_no_width():
     row = found.table.iloc[0]
     assert (row["ci_low"], row["ci_high"], row["p_value"]) == (-math.inf, math.inf, 1.0)
     assert row["estimate"] == pytest.approx(0.1)
-    assert plan(found, width=0.1).table[["n_human", "n_without"]].isna().to_numpy().all()
+    planned = plan(found, width=0.1)
+    assert planned.table[["n_human", "n_without"]].isna().to_numpy().all()
+    assert "people's scores of the pilot do not vary" in planned.notes[0]
+    assert not any(word in " ".join(planned.notes) for word in ("nan", "machine must judge more"))
 
 
 HUMAN, MACHINE = frames()
@@ -265,8 +268,9 @@ def test_queries_chosen_by_their_scores_are_noted():
     human, machine = frames(n=20, systems="ab", measures=["AP"], N=400)
     best = machine["a"]["AP"].nlargest(20).index
     chosen = {name: machine[name].loc[best] for name in machine}
-    noted = [any("Kolmogorov" in note for note in calibrate(given, machine).notes) for given in (chosen, human)]
-    assert noted == [True, False]
+    noted = [[note for note in calibrate(given, machine).notes if "Kolmogorov" in note] for given in (chosen, human)]
+    assert [len(notes) for notes in noted] == [1, 0]
+    assert "p-value < 0.0001" in noted[0][0]
 
 
 def test_a_machine_that_does_harm_is_noted():
@@ -295,6 +299,13 @@ def test_drawing_is_random_reproducible_and_can_be_extended():
             draw(ids, n)
 
 
+@pytest.mark.parametrize("queries", [[1, "a"], "abc", [None, "a"], [1.0, math.nan]])
+def test_no_query_is_drawn_from_what_are_no_ids(queries):
+    """Ids of two types, a text, which has letters, and missing ids are refused by the argument's name."""
+    with pytest.raises(InvalidInput, match=r"quer(y|ies)|qid"):
+        draw(queries, 1)
+
+
 def test_a_plan_has_the_least_number_of_queries():
     """By the formula of its documentation, tried number by number; with the machine and without."""
     human, machine = frames(n=20, systems="ab", N=300)
@@ -321,12 +332,32 @@ def test_a_plan_says_what_cannot_be_reached():
     planned = plan(calibrate(human, machine), width=0.001)
     assert planned.table["n_human"].isna().all()
     assert "a width of 0.001 cannot be reached; it is 0." in planned.notes[0]
-    assert "is the machine's share alone" in planned.notes[0]
+    assert planned.notes[0].endswith("if people judge all 300: the machine must judge more (n_machine=)")
     assert "numbers from a pilot of 20 queries are off by 32% or so: take more" in planned.notes
+    assert "unadjusted 95 % intervals of an expected width of 0.001" in str(planned)
     assert "b - a by AP" in str(planned)
-    for wrong in ({"width": -1}, {"width": 0.1, "level": 1.5}, {"width": 0.1, "n_machine": 3}):
+    for wrong in ({"width": -1}, {"width": 0}, {"width": 0.1, "level": 1.5}, {"width": 0.1, "n_machine": 3}):
         with pytest.raises(InvalidInput):
             plan(calibrate(human, machine), **wrong)
+
+
+def test_a_plan_with_a_machine_that_always_says_the_same_is_that_without_it():
+    """As `calibrate` then takes the people alone."""
+    human, machine = frames(n=20, systems="a", measures=["AP"], N=300)
+    row = plan(calibrate(human, {"a": machine["a"] * 0 + 0.5}), width=0.06).table.iloc[0]
+    assert row["n_human"] == row["n_without"]
+    scores = human["a"]["AP"]
+    wide = [2 * stats.t.ppf(0.975, n - 1) * scores.std() / math.sqrt(n) for n in (row["n_human"] - 1, row["n_human"])]
+    assert wide[0] > 0.06 >= wide[1]
+
+
+def test_a_plan_for_very_many_queries_of_the_machine_needs_no_memory():
+    """So many leave the error of the people's queries alone; more of them never need more people."""
+    human, machine = frames(n=20, systems="a", measures=["AP"], N=300)
+    pilot = calibrate(human, machine)
+    n_human = [plan(pilot, width=0.05, n_machine=n).table["n_human"][0] for n in (400, 10**4, 10**12, 2**63 - 1)]
+    assert n_human == sorted(n_human, reverse=True)
+    assert n_human[-2] == n_human[-1]
 
 
 def test_it_is_laid_out_and_drawn():

@@ -153,6 +153,7 @@ def test_a_sample_has_its_share_of_each_query():
         (lambda: pool(RUNS).order("breadth"), UnknownName),
         (lambda: pool(RUNS).sample(0), InvalidInput),
         (lambda: pool(RUNS).cost(minutes=-1), InvalidInput),
+        (lambda: pool(RUNS).cost(minutes=0), InvalidInput),
     ],
 )
 def test_a_pool_that_cannot_be_made_is_refused(wrong, error):
