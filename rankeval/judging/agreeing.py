@@ -1,9 +1,20 @@
-"""How far judges agree: one result for two judges, a person and a model, or a crowd with missing labels."""
+"""How far judges agree: one result for two judges, a person and a model, or a crowd with missing labels.
+
+The coefficients are functions of sums over items, so that a topic is left out by a subtraction. Each is 1 - observed /
+expected disagreement, and they differ in what they count and in what they expect::
+
+    of labels    counts (n_items, g)    how many labels of each grade an item has
+    of judges    table (s, g, g)        items by the grades of two judges; the mean over all pairs of judges is taken
+
+The axis s stacks the sums of all groups of items, of all but each group, and of each group. Expected disagreement is
+compared with 0 up to rounding, since sums of thirds that are left out by subtraction do not end at 0.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
+from itertools import combinations
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
@@ -14,7 +25,6 @@ from scipy.special import stdtrit
 from rankeval._checks import check_share, count, refuse
 from rankeval._registry import chosen
 from rankeval.comparison.tables import WithTable
-from rankeval.judging.coefficients import OF_JUDGES, WEIGHTED, WORDS, of_judges, of_labels
 from rankeval.judging.labels import Floats, Ints, Labels
 from rankeval.render.tables import Table, number
 
@@ -24,6 +34,20 @@ if TYPE_CHECKING:
 Level = Literal["nominal", "ordinal", "interval"]
 MOST_GRADES = 50
 """Memory and time grow with the square of the number of grades."""
+WEIGHTED = ("linear_kappa", "quadratic_kappa")
+OF_JUDGES = ("scott_pi", "cohen_kappa", *WEIGHTED)
+WORDS = {
+    "observed": "observed agreement",
+    "scott_pi": "Scott's pi",
+    "cohen_kappa": "Cohen's kappa",
+    "linear_kappa": "Cohen's kappa, linear weights",
+    "quadratic_kappa": "Cohen's kappa, quadratic weights",
+    "fleiss_kappa": "Fleiss' kappa",
+    "krippendorff_alpha": "Krippendorff's alpha",
+    "ac1": "Gwet's AC1",
+    "pabak": "PABAK",
+}
+"""Each coefficient in words, in the order of the table."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -184,8 +208,9 @@ def agreement(
     by_topic = bool(query[-1] > 0)
     group = query if by_topic else np.arange(len(query))
     places = (labels.grades if level == "interval" else np.arange(len(labels.grades))).astype(np.float64)
+    codes = np.where(each.isna(), -1, np.searchsorted(labels.grades, each))
     found, coincidences = of_labels(labels.counts()[shared], group, places, level)
-    of_pairs, reasons = _of_judges(labels.codes()[shared], group, places, level)
+    of_pairs, reasons = of_judges(codes, group, places, level)
     stack, n = pd.DataFrame(found | of_pairs, columns=list(WORDS), dtype=np.float64), int(group[-1]) + 1
     value, left_out, alone = stack.iloc[0].to_numpy(), stack[1 : n + 1].to_numpy(), stack[n + 1 :]
     table = pd.DataFrame({"coefficient": list(WORDS), "value": value} | _interval(value, left_out, confidence_level))
@@ -199,20 +224,6 @@ def agreement(
         notes += ('grades are taken as names; if they are ordered, level="ordinal" counts how far apart they are',)
     confusion = _confusion(each, labels.grades, coincidences)
     return Agreement(table, per_query, confusion, _disputed(each), level, confidence_level, notes)
-
-
-def _of_judges(codes: Ints, group: Ints, places: Floats, level: str) -> tuple[dict[str, Floats], dict[str, str]]:
-    """Return the coefficients of pairs of judges that have a value, and why any coefficient may have none."""
-    has = (codes >= 0).astype(np.float32)
-    n_judges, apart = has.shape[1], int(np.triu(has.T @ has == 0, 1).sum())
-    found, alike = ({}, 0) if apart else of_judges(codes, group, places)
-    why = "share no document" if apart else "use one and the same grade"
-    pairs = f"{apart or alike:,} of {count(n_judges * (n_judges - 1) // 2, 'pair')} of judges {why}"
-    reasons = dict.fromkeys(WORDS, "all labels are of one grade") | dict.fromkeys(OF_JUDGES, pairs)
-    if level == "nominal":
-        found = {name: values for name, values in found.items() if name not in WEIGHTED}
-        reasons |= dict.fromkeys(WEIGHTED, "nominal grades have no order")
-    return found, reasons
 
 
 def _interval(value: Floats, left_out: Floats, confidence_level: float) -> dict[str, Floats]:
@@ -265,3 +276,98 @@ def _notes(table: pd.DataFrame, n_labels: Ints, unit: str) -> tuple[str, ...]:
         f"no interval for {bare}: the {unit}s do not tell how far it varies": bare,
     }
     return tuple(sentence for sentence, holds in said.items() if holds)
+
+
+def of_labels(counts: Ints, group: Ints, places: Floats, level: str) -> tuple[dict[str, Floats], Floats]:
+    """Return the coefficients of labels, of shape (s,) each, and Krippendorff's coincidences over all groups.
+
+    Parameters
+    ----------
+    counts : array of shape (n_items, n_grades)
+        How many labels of each grade an item has, two or more in all.
+    group : array of shape (n_items,)
+        Codes of the groups of items, ascending.
+    places : array of shape (n_grades,)
+        The grades as numbers.
+    level : str
+        "nominal", "ordinal" or "interval".
+    """
+    n_labels, n_grades = counts.sum(axis=1, keepdims=True), counts.shape[1]
+    pairs = counts[:, :, None] * counts[:, None, :] - counts[:, :, None] * np.eye(n_grades, dtype=np.int64)
+    agreed = np.einsum("igg->i", pairs)[:, None] / (n_labels * (n_labels - 1))
+    starts = np.flatnonzero(np.diff(group, prepend=-1))
+    sums = (np.ones(n_labels.shape), agreed, counts / n_labels, pairs / (n_labels - 1)[:, :, None])
+    n, agreed, shares, coincidences = (_stacked(np.add.reduceat(one, starts)) for one in sums)
+    totals = coincidences.sum(axis=2)
+    if level == "ordinal":  # grades lie as far apart as the labels between them are many, half of their own included
+        places = totals.cumsum(axis=1) - totals / 2
+    line = np.atleast_2d(places)
+    apart = 1 - np.eye(n_grades)[None] if level == "nominal" else (line[:, :, None] - line[:, None, :]) ** 2
+    # Chance draws two labels without putting the first back.
+    expected = np.einsum("sg,sgh,sh->s", totals, np.broadcast_to(apart, coincidences.shape), totals)
+    found, pairs_of_labels = (coincidences * apart).sum(axis=(1, 2)), totals.sum(axis=1) * (totals.sum(axis=1) - 1)
+    widest = pairs_of_labels * apart.max(axis=(1, 2))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        differ, shares, other = 1 - agreed[:, 0] / n[:, 0], shares / n, np.float64(n_grades - 1)
+        unequal = (shares * (1 - shares)).sum(axis=1)
+        values = {
+            "observed": 1 - differ,
+            "fleiss_kappa": _beyond(differ, unequal),
+            "krippendorff_alpha": _beyond(found * (totals.sum(axis=1) - 1) / widest, expected / widest),
+            "ac1": _beyond(differ, 1 - unequal / other),
+            "pabak": _beyond(differ, other / n_grades),
+        }
+    return values, coincidences[0]
+
+
+def of_judges(codes: Ints, group: Ints, places: Floats, level: str) -> tuple[dict[str, Floats], dict[str, str]]:
+    """Return the means over all pairs of judges, of shape (s,) each, and why a coefficient of any kind has no value.
+
+    Parameters
+    ----------
+    codes : array of shape (n_items, n_judges)
+        The grade of each item by each judge as a code; -1 if there is none.
+    group : array of shape (n_items,)
+        Codes of the groups of items, ascending.
+    places : array of shape (n_grades,)
+        The grades as numbers, for the weighted forms.
+    level : str
+        As in `of_labels`. A coefficient that is undefined at this level, or for some pair, may be left out.
+    """
+    n_grades, n_groups, alike, found = len(places), int(group[-1]) + 1, 0, []
+    has, pairs = (codes >= 0).astype(np.float32), [*combinations(codes.T, 2)]
+    strangers = int(np.triu(has.T @ has == 0, 1).sum())
+    far = np.abs(places[:, None] - places)
+    unequal = 1 - np.eye(n_grades)
+    for one, other in () if strangers else pairs:
+        both = (one >= 0) & (other >= 0)
+        cells = (group[both] * n_grades + one[both]) * n_grades + other[both]
+        table = np.bincount(cells, minlength=n_groups * n_grades**2).reshape(n_groups, n_grades, n_grades)
+        stack = _stacked(table.astype(np.float64))
+        rows, columns, n = stack.sum(axis=2), stack.sum(axis=1), stack.sum(axis=(1, 2))
+        pooled = (rows + columns) / 2
+        forms = (pooled, unequal, pooled), (rows, unequal, columns), (rows, far, columns), (rows, far**2, columns)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratios = [
+                _beyond((stack * apart).sum(axis=(1, 2)) / n, np.einsum("si,ij,sj->s", left, apart, right) / n**2)
+                for left, apart, right in forms
+            ]
+        found.append(ratios)
+        alike += bool(np.isnan(ratios[1][0]))
+    values = dict(zip(OF_JUDGES, np.mean(found, axis=0), strict=True)) if found else {}
+    why = "share no document" if strangers else "use one and the same grade"
+    some = f"{strangers or alike:,} of {count(len(pairs), 'pair')} of judges {why}"
+    reasons = dict.fromkeys(WORDS, "all labels are of one grade") | dict.fromkeys(OF_JUDGES, some)
+    if level == "nominal":
+        reasons |= dict.fromkeys(WEIGHTED, "nominal grades have no order")
+        values = {name: value for name, value in values.items() if name not in WEIGHTED}
+    return values, reasons
+
+
+def _beyond(found: Floats, expected: Floats) -> Floats:
+    return np.asarray(1 - found / np.where(expected > 1e-12, expected, np.nan))
+
+
+def _stacked(groups: Floats) -> Floats:
+    total = groups.sum(axis=0, keepdims=True)
+    return np.concatenate([total, total - groups, groups])

@@ -6,9 +6,10 @@ import numpy as np
 import pandas as pd
 
 from rankeval._checks import count
+from rankeval.render import plots
 from rankeval.render.comparisons import intervals
 from rankeval.render.layouts import shown_interval
-from rankeval.render.plots import BAND, BETTER, INK, LONGEST_NAME, SOFT, WORSE, Figure, bare, shown_name, write_caption
+from rankeval.render.plots import BAND, BETTER, INK, SOFT, WORSE, Figure, bare, one_panel, shown_name, write_caption
 from rankeval.render.tables import number
 
 MOST_NAMED = 30
@@ -35,10 +36,9 @@ def agreement_figure(confusion: pd.DataFrame, by_topic: pd.Series[float], value:
     left.imshow(shares, cmap="Greens", vmin=0, vmax=shares.max() * 1.6)  # so that ink stays legible on the darkest
     for row, column in np.ndindex(*shares.shape):
         left.text(column, row, f"{100 * shares[row, column]:.1f}", ha="center", va="center", fontsize=8, color=INK)
-    left.set_xticks(range(len(shares)), confusion.columns)
-    left.set_yticks(range(len(shares)), confusion.index)
-    left.set_xlabel(shown_name(confusion.columns.name), color=INK, parse_math=False)
-    left.set_ylabel(shown_name(confusion.index.name), color=INK, parse_math=False)
+    for axis, grades in ((left.xaxis, confusion.columns), (left.yaxis, confusion.index)):
+        axis.set_ticks(range(len(grades)), grades)
+        axis.set_label_text(shown_name(grades.name), color=INK, parse_math=False)
     left.set_title(f"% of {'pairs of labels' if confusion.index.name == 'label' else 'documents'}", fontsize=10)
     ordered = by_topic.dropna().sort_values(kind="stable")
     places = np.arange(len(ordered))
@@ -59,17 +59,13 @@ def agreement_figure(confusion: pd.DataFrame, by_topic: pd.Series[float], value:
 def order_under_judges(ranks: pd.DataFrame, caption: str) -> Figure:
     """Draw the place of each system under each set of judgments; systems that rise or fall have a colour."""
     places = ranks.rank(method="first")  # tied systems beside each other, so that no line hides another one
-    figure = Figure(
-        figsize=(max(7.0, 1.6 + 1.5 * min(places.shape[1], 9)), 1.2 + 0.26 * len(places)), layout="constrained"
-    )
-    axes = figure.subplots()
-    bare(axes)
+    figure, axes = one_panel(max(7.0, 1.6 + 1.5 * min(places.shape[1], 9)), 1.2 + 0.26 * len(places))
     for line, moved in zip(places.to_numpy(), ranks.sub(ranks.iloc[:, 0], axis=0).sum(axis=1), strict=True):
         color = INK if moved == 0 else WORSE if moved > 0 else BETTER
         axes.plot(line, marker="o", markersize=4, color=color, linewidth=1.5)
     axes.set_xticks(range(places.shape[1]), [shown_name(name) for name in places], parse_math=False)
     first = places.iloc[:, 0].sort_values()
-    axes.set_yticks(first, [shown_name(name, LONGEST_NAME) for name in first.index], parse_math=False)
+    axes.set_yticks(first, [shown_name(name, plots.LONGEST_NAME) for name in first.index], parse_math=False)
     axes.set_ylim(len(places) + 0.5, 0.5)
     axes.set_xlim(-0.3, places.shape[1] - 0.7)
     axes.set_xlabel("the systems by rank, the best above; green: rises, red: falls", color=SOFT, fontsize=9)

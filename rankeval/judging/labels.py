@@ -92,15 +92,10 @@ class Labels:
         cells = np.bincount(self.item * len(self.grades) + self.grade, minlength=len(self.items) * len(self.grades))
         return cells.reshape(len(self.items), len(self.grades))
 
-    def codes(self) -> Ints:
-        """Return the code of each item's grade by each judge, of shape (n_items, n_judges); -1 without a label."""
-        codes = np.full((len(self.items), len(self.judges)), -1)
-        codes[self.item, self.judge] = self.grade
-        return codes
-
     def table(self) -> pd.DataFrame:
         """Return the grade of each item, indexed by qid and docid, by each judge (columns); nan without a label."""
-        grades = np.append(self.grades, np.nan)[self.codes()]  # the code -1 takes the last one
+        grades = np.full((len(self.items), len(self.judges)), np.nan)
+        grades[self.item, self.judge] = self.grades[self.grade]
         return pd.DataFrame(grades, pd.MultiIndex.from_frame(self.items), self.judges)
 
 
@@ -195,7 +190,7 @@ def consensus(judgments: Any, *, method: Method = "majority") -> Consensus:
     # Chances that are equal but for rounding are a tie too: the lowest grade has it on every machine.
     likeliest = probability > probability.max(axis=1, keepdims=True) - STEADY
     codes = {"majority": most.argmax(axis=1), "dawid_skene": likeliest.argmax(axis=1)}
-    items = labels.items[["qid", "docid"]].assign(n_labels=counts.sum(axis=1), tied=most.sum(axis=1) > 1)
+    items = labels.items.assign(n_labels=counts.sum(axis=1), tied=most.sum(axis=1) > 1)
     items = items.assign(**{name: labels.grades[code] for name, code in codes.items()})
     items["probability"] = probability.max(axis=1)
     n = np.bincount(labels.judge)

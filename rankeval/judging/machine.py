@@ -32,7 +32,7 @@ from scipy import stats
 
 from rankeval._checks import check_count, check_share, count, few, refuse, require
 from rankeval.comparison.design import Design
-from rankeval.comparison.inputs import Measures, Scores, SharedScores, shared_scores
+from rankeval.comparison.inputs import Measures, Scores, shared_scores
 from rankeval.comparison.tables import WithTable
 from rankeval.errors import QueryIdError
 from rankeval.evaluation import Evaluation
@@ -190,7 +190,19 @@ def calibrate(
     >>> print(f"people {row.mean_human:.2f}, machine {row.mean_machine:.2f}, estimate {row.estimate:.2f}")
     people 0.60, machine 0.70, estimate 0.60
     """
-    shared, given, rows = _read(human, machine, baseline, measures)
+    systems, others = (list(given) if isinstance(given, Mapping) else [] for given in (human, machine))
+    problem = f"people judged {few(systems) or 'no system'}, and the machine {few(others) or 'no system'}"
+    refuse((set(systems) != set(others), problem))
+    # The judges stand where collections do: the same rules within each, and judgments of its own.
+    both = {name: {"people": human[name], "the machine": machine[name]} for name in systems}
+    shared = shared_scores(both, measures, unpaired="error", baseline=baseline, fewest=1)
+    judged, every = shared.places["people"], shared.places["the machine"]
+    n, rows = len(judged), shared.queries[every].get_indexer(shared.queries[judged])
+    refuse((n < FEWEST, f"people judged {count(n, 'query')}: at least {FEWEST} are needed, so draw and judge more"))
+    lacked = shared.queries[judged][rows < 0].tolist()
+    problem = f"the machine's scores lack {len(lacked)} of the {n} queries that people judged: {few(lacked)}"
+    refuse((bool(lacked), problem), kind=QueryIdError)
+    given = [shared.scores[places] for places in (judged, every[rows], every)]
     design, settings = Design(shared.systems, shared.measures, baseline, "all"), Settings(alpha=alpha)
     # The systems of a measure beside each other, as the differences are.
     flat = [np.moveaxis(scores, 2, 1).reshape(len(scores), -1) for scores in given]
@@ -206,42 +218,22 @@ def calibrate(
     return Calibration(table, means, correction, settings.alpha, tuple(notes))
 
 
-def _read(
-    human: Mapping[str, Scores], machine: Mapping[str, Scores], baseline: str | None, measures: Measures | None
-) -> tuple[SharedScores, list[Floats], Any]:
-    """Return what was read, scores as `two_phase` takes them, and the rows of the judged queries in the machine's."""
-    systems, others = (list(given) if isinstance(given, Mapping) else [] for given in (human, machine))
-    problem = f"people judged {few(systems) or 'no system'}, and the machine {few(others) or 'no system'}"
-    refuse((set(systems) != set(others), problem))
-    # The judges stand where collections do: the same rules within each, and judgments of its own.
-    both = {name: {"people": human[name], "the machine": machine[name]} for name in systems}
-    shared = shared_scores(both, measures, unpaired="error", baseline=baseline, fewest=1)
-    judged, every = shared.places["people"], shared.places["the machine"]
-    n, rows = len(judged), shared.queries[every].get_indexer(shared.queries[judged])
-    refuse((n < FEWEST, f"people judged {count(n, 'query')}: at least {FEWEST} are needed, so draw and judge more"))
-    lacked = shared.queries[judged][rows < 0].tolist()
-    problem = f"the machine's scores lack {len(lacked)} of the {n} queries that people judged: {few(lacked)}"
-    refuse((bool(lacked), problem), kind=QueryIdError)
-    return shared, [shared.scores[judged], shared.scores[every[rows]], shared.scores[every]], rows
-
-
 def _estimated(names: pd.DataFrame, given: Sequence[Floats], settings: Settings, correction: str) -> pd.DataFrame:
     """Return the rows of the table, named so."""
-    found, judges = two_phase(*given), {"human": given[0], "machine": given[-1]}
+    found, level, (human, _, machine) = two_phase(*given), CORRECTIONS[correction].interval_level, given
     t = found["estimate"].abs() / found["std_error"]
     p = np.maximum(2 * stats.t.sf(t, found["degrees"]), np.finfo(np.float64).tiny)
-    adjusted, level = adjust(p, correction), CORRECTIONS[correction].interval_level
-    sizes = {f"n_{judge}": len(scores) for judge, scores in judges.items()}
-    means = {f"mean_{judge}": scores.mean(axis=0) for judge, scores in judges.items()}
-    table = names.assign(**sizes, **means, estimate=found["estimate"], p_value=p, p_adjusted=adjusted)
+    table = names.assign(n_human=len(human), n_machine=len(machine))
+    table = table.assign(mean_human=human.mean(axis=0), mean_machine=machine.mean(axis=0), estimate=found["estimate"])
+    table = table.assign(p_value=p, p_adjusted=adjust(p, correction))
     levels = {"": settings.alpha, "_adjusted": level(settings.alpha, len(names)) if level else np.nan}
     for kind, alpha in levels.items():
         reach = stats.t.isf(alpha / 2, found["degrees"]) * found["std_error"]
         table[f"ci_low{kind}"], table[f"ci_high{kind}"] = found["estimate"] - reach, found["estimate"] + reach
-    for judge, scores in judges.items():
+    for judge, scores in (("human", human), ("machine", machine)):
         alone = run(TESTS["t"], scores, settings)
-        ends = {f"ci_low_{judge}": alone.ci_low, f"ci_high_{judge}": alone.ci_high, f"p_{judge}": alone.p_value}
-        table = table.assign(**ends, **{f"sd_{judge}": deviation(scores)})
+        columns = {"ci_low": alone.ci_low, "ci_high": alone.ci_high, "p": alone.p_value, "sd": deviation(scores)}
+        table = table.join(pd.DataFrame(columns).add_suffix(f"_{judge}"))
     return table.join(found.drop(columns="estimate"))
 
 

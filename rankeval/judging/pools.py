@@ -21,13 +21,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from rankeval._checks import check_count, check_share, count, require, shown
+from rankeval._checks import check_count, check_share, count, require
 from rankeval._registry import chosen
 from rankeval.analysis.overlap import ranked_lists, refuse_unlike
 from rankeval.collection.qrels import Qrels, as_qrels
 from rankeval.collection.run import as_run
 from rankeval.comparison.tables import WithTable
-from rankeval.errors import InvalidInput
 from rankeval.judging.labels import NOT_JUDGED, Floats, Ints
 from rankeval.render.tables import Table
 
@@ -289,9 +288,8 @@ def pool(runs: Mapping[str, Any], *, depth: int = 20, queries: Iterable[Any] | N
     rm3            2         1
     """
     check_count("depth", depth)
-    if not isinstance(runs, Mapping) or not runs:
-        expected = 'a mapping of names to runs: {"bm25": run, ...}'
-        raise InvalidInput(argument="runs", found=shown(type(runs).__name__), expected=expected)
+    is_mapping = isinstance(runs, Mapping) and bool(runs)
+    require(is_mapping, "runs", type(runs).__name__, 'a mapping of names to runs: {"bm25": run, ...}')
     given = {str(name): as_run(run) for name, run in runs.items()}
     for run in given.values():
         refuse_unlike(next(iter(given.values())), run)
@@ -311,7 +309,7 @@ def pool(runs: Mapping[str, Any], *, depth: int = 20, queries: Iterable[Any] | N
     by_document = found.groupby(_PAIR, sort=False)
     table = by_document.agg(found_by=("run", tuple), n_runs=("run", "size"), rank=("rank", "min")).reset_index()
     places = np.zeros((len(table), len(given)), dtype=np.int64)
-    places[by_document.ngroup(), pd.Index(given).get_indexer(found["run"])] = found["rank"]
+    places[by_document.ngroup(), pd.Index(given).get_indexer(pd.Index(found["run"]))] = found["rank"]
     return Pool(table, places, tuple(given), depth, table[_PAIR].iloc[:0])
 
 

@@ -28,7 +28,7 @@ from joblib import Parallel, delayed
 import rankeval as rk
 from rankeval.io.opening import write_atomically
 from rankeval.judging import agreeing, consensus
-from rankeval.judging.coefficients import WORDS
+from rankeval.judging.agreeing import WORDS
 from rankeval.judging.labels import Labels
 
 FIGURES = Path(__file__).with_name("judging_agreement_rates.json")

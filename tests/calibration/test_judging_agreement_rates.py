@@ -15,7 +15,7 @@ import pytest
 from calibration.measure_judging_agreement import LEVEL, SIZES, UNITS, Population, coefficients, crowd, rates, simulated
 
 from rankeval.judging import agreement
-from rankeval.judging.coefficients import WORDS
+from rankeval.judging.agreeing import WORDS
 
 GUIDES = Path(__file__).parents[2] / "examples" / "guides"
 WHOLE = os.environ.get("RANKEVAL_TESTS") == "full"
@@ -64,6 +64,7 @@ def test_a_trial_is_agreement_on_the_topics_that_it_draws():
     """Values and intervals of ten topics, and the intervals by documents of one."""
     population = Population.read()
     items = population.labels.items.assign(**{str(judge): population.labels.grade[judge::2] for judge in range(2)})
+    items["query"] = pd.factorize(items["qid"])[0]
     for topics, unit in ((population.drawn(10, 0, 1)[0], "topic"), (np.array([3]), "document")):
         copies = [items[items["query"] == topic].assign(qid=place) for place, topic in enumerate(topics)]
         drawn = pd.concat(copies).melt(["qid", "docid"], ["0", "1"], "aspect", "relevance")

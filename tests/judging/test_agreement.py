@@ -17,7 +17,7 @@ from statsmodels.stats.inter_rater import cohens_kappa, fleiss_kappa
 import rankeval as rk
 from rankeval.errors import InvalidInput, UnknownName
 from rankeval.judging import agreement
-from rankeval.judging.coefficients import of_judges, of_labels
+from rankeval.judging.agreeing import of_judges, of_labels
 
 NAMES = {"gwet": "ac1", "fleiss": "fleiss_kappa", "bp": "pabak"}
 
@@ -80,7 +80,7 @@ def coefficients(table, level):
     group = np.arange(shared.sum()) // 5
     places = np.asarray(grades if level == "interval" else np.arange(len(grades)), dtype=np.float64)
     with np.errstate(invalid="ignore"):
-        found = of_labels(counts[shared], group, places, level)[0] | of_judges(codes[shared], group, places)[0]
+        found = of_labels(counts[shared], group, places, level)[0] | of_judges(codes[shared], group, places, level)[0]
     return {name: stack[0] for name, stack in found.items()}
 
 
