@@ -10,6 +10,7 @@ import pandas as pd
 import pyarrow as pa
 
 from rankeval._checks import check_share, count
+from rankeval.collection.rows import Rows
 from rankeval.collection.run import Run, as_run
 from rankeval.errors import InvalidInput
 
@@ -81,13 +82,13 @@ def rank_biased_overlap(run: Any, other: Any, *, p: float = 0.9) -> Overlap:
     return Overlap(table, p, tuple(query for query in {**first, **second} if not (query in first and query in second)))
 
 
-def refuse_unlike(one: Run, two: Run) -> None:
+def refuse_unlike(one: Rows, two: Rows) -> None:
     """Refuse to compare 1 with "1": nothing would be in common, and 0.0 would look like a finding."""
     for name in ("qid", "docid"):
         kinds = ["integer" if pa.types.is_integer(getattr(run, name).type) else "string" for run in (one, two)]
         if len(one) and len(two) and kinds[0] != kinds[1]:
             raise InvalidInput(
-                f"the first run has {kinds[0]} ids, the other {kinds[1]} ids, and 1 is not '1'; give both as one type",
+                f"{kinds[0]} ids are compared with {kinds[1]} ids, and 1 is not '1'; give both as one type",
                 argument=name,
             )
 

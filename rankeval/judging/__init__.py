@@ -11,8 +11,8 @@ A label by a judge is a row of `rankeval.Qrels` with the judge as its aspect.
 
 from __future__ import annotations
 
-from rankeval.judging.adjudicating import Consensus, consensus
 from rankeval.judging.agreeing import Agreement, agreement
+from rankeval.judging.labels import Consensus, consensus
 from rankeval.judging.machine import Calibration, Plan, calibrate, draw, plan
 from rankeval.judging.pools import Pool, pool
 from rankeval.judging.sheets import read_sheets, write_sheets

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 from scipy.special import stdtrit
 
-from rankeval._checks import check_share, count
+from rankeval._checks import check_share, count, refuse
 from rankeval._registry import chosen
 from rankeval.comparison.tables import WithTable
-from rankeval.errors import InvalidInput
 from rankeval.judging.coefficients import OF_JUDGES, WEIGHTED, WORDS, of_judges, of_labels
 from rankeval.judging.labels import Floats, Ints, Labels
 from rankeval.render.tables import Table, number
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from rankeval.render.plots import Figure
 
 Level = Literal["nominal", "ordinal", "interval"]
+MOST_GRADES = 50
+"""Memory and time grow with the square of the number of grades."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,10 +88,13 @@ class Agreement(WithTable):
         ------
         UnknownName
             If there is no such coefficient.
+        InvalidInput
+            If the coefficient is undefined.
         """
         from rankeval.judging.figures import agreement_figure
 
-        value = self[coefficient]
+        value, why = self[coefficient], self.table.set_index("coefficient")["undefined"][coefficient]
+        refuse((bool(why), f"{coefficient} has no value to draw: {why}"))
         by_topic = self.per_query[coefficient].rename(WORDS[coefficient])
         return agreement_figure(self.confusion, by_topic, value, self.caption)
 
@@ -126,7 +131,8 @@ def agreement(
     Raises
     ------
     InvalidInput
-        If no judge is named, a judge labels a document twice, or no document has two labels.
+        If no judge is named, a judge labels a document twice, no document has two labels (-1 is none), or there are
+        more than 50 grades.
     UnknownName
         If there is no such level.
 
@@ -167,48 +173,46 @@ def agreement(
     chosen("level", level, get_args(Level))
     check_share("confidence_level", confidence_level)
     labels = Labels.of(judgments if other is None else {"first": judgments, "second": other})
-    every = labels.counts()
-    shared = every.sum(axis=1) > 1
-    if not shared.any():
-        remedy = "ids of queries and documents must be the same for all judges"
-        raise InvalidInput("no document has two labels", argument="judgments", remedy=remedy)
-    grades = np.full((len(labels.items), len(labels.judges)), -1)
-    grades[labels.item, labels.judge] = labels.grade
-    counts, items, grades = every[shared], labels.items[shared].reset_index(drop=True), grades[shared]
-    query = np.unique(items["query"], return_inverse=True)[1]
-    by_topic = bool(query[-1] > 0)
-    group = query if by_topic else np.arange(len(items))
-    places = (labels.grades if level == "interval" else np.arange(len(labels.grades))).astype(np.float64)
-    values, coincidences = of_labels(counts, group, places, level)
-    undefined = _add_judges(values, grades, group, places, level)
-    stack, n = pd.DataFrame(values, columns=list(WORDS)), int(group[-1]) + 1
-    ends = _interval(stack.iloc[0].to_numpy(), stack.iloc[1 : n + 1].to_numpy(), confidence_level)
-    table = pd.DataFrame({"coefficient": list(WORDS), "value": stack.iloc[0].to_numpy()} | ends)
-    table["ci_low"] = np.maximum(table["ci_low"], np.where(table["coefficient"] == "observed", 0, -1))
-    table = table.assign(n_items=len(items), undefined=[undefined.get(name, "") for name in WORDS])
-    per_query = (stack.iloc[n + 1 :] if by_topic else stack.iloc[:1]).set_axis(items["qid"].unique())
-    per_query.insert(0, "n_items", np.bincount(query))
-    notes = _notes(table, every.sum(axis=1), "topic" if by_topic else "document")
-    parts = per_query.rename_axis("qid"), _confusion(labels, grades, coincidences), _disputed(labels, items, grades)
-    return Agreement(table, *parts, level, confidence_level, notes)
-
-
-def _add_judges(values: dict[str, Floats], grades: Ints, group: Ints, places: Floats, level: str) -> dict[str, str]:
-    """Add the coefficients of pairs of judges, and return the undefined coefficients with their reasons."""
-    has = (grades >= 0).astype(np.float32)
-    n_judges, apart = has.shape[1], int(np.triu(has.T @ has == 0, 1).sum())
-    pairs = count(n_judges * (n_judges - 1) // 2, "pair")
-    nowhere = np.full_like(values["observed"], np.nan)
-    found, alike = (dict.fromkeys(OF_JUDGES, nowhere), 0) if apart else of_judges(grades, group, places)
-    of_pairs = f"{apart or alike:,} of {pairs} of judges " + (
-        "share no document" if apart else "use one and the same grade"
+    n_labels = np.bincount(labels.item)
+    shared, n_grades = n_labels > 1, len(labels.grades)
+    refuse(
+        (not shared.any(), "no document has two labels", "give queries and documents the same ids for all judges"),
+        (n_grades > MOST_GRADES, f"there are {n_grades:,} grades, and at most {MOST_GRADES} can be compared", "round"),
+        argument="judgments",
     )
-    reasons = {name: of_pairs if name in OF_JUDGES else "all labels are of one grade" for name in WORDS}
+    each, query = labels.table()[shared], pd.factorize(labels.items["qid"][shared])[0]
+    by_topic = bool(query[-1] > 0)
+    group = query if by_topic else np.arange(len(query))
+    places = (labels.grades if level == "interval" else np.arange(len(labels.grades))).astype(np.float64)
+    found, coincidences = of_labels(labels.counts()[shared], group, places, level)
+    of_pairs, reasons = _of_judges(labels.codes()[shared], group, places, level)
+    stack, n = pd.DataFrame(found | of_pairs, columns=list(WORDS), dtype=np.float64), int(group[-1]) + 1
+    value, left_out, alone = stack.iloc[0].to_numpy(), stack[1 : n + 1].to_numpy(), stack[n + 1 :]
+    table = pd.DataFrame({"coefficient": list(WORDS), "value": value} | _interval(value, left_out, confidence_level))
+    table["ci_low"] = np.maximum(table["ci_low"], np.where(table["coefficient"] == "observed", 0, -1))
+    undefined = np.where(np.isnan(value), [reasons[name] for name in WORDS], "")
+    table = table.assign(n_items=len(query), undefined=undefined)
+    per_query = (alone if by_topic else stack[:1]).set_axis(each.index.unique("qid"))
+    per_query.insert(0, "n_items", np.bincount(query))
+    notes = _notes(table, n_labels, "topic" if by_topic else "document")
+    if level == "nominal" and n_grades > 2:
+        notes += ('grades are taken as names; if they are ordered, level="ordinal" counts how far apart they are',)
+    confusion = _confusion(each, labels.grades, coincidences)
+    return Agreement(table, per_query, confusion, _disputed(each), level, confidence_level, notes)
+
+
+def _of_judges(codes: Ints, group: Ints, places: Floats, level: str) -> tuple[dict[str, Floats], dict[str, str]]:
+    """Return the coefficients of pairs of judges that have a value, and why any coefficient may have none."""
+    has = (codes >= 0).astype(np.float32)
+    n_judges, apart = has.shape[1], int(np.triu(has.T @ has == 0, 1).sum())
+    found, alike = ({}, 0) if apart else of_judges(codes, group, places)
+    why = "share no document" if apart else "use one and the same grade"
+    pairs = f"{apart or alike:,} of {count(n_judges * (n_judges - 1) // 2, 'pair')} of judges {why}"
+    reasons = dict.fromkeys(WORDS, "all labels are of one grade") | dict.fromkeys(OF_JUDGES, pairs)
     if level == "nominal":
-        found |= dict.fromkeys(WEIGHTED, nowhere)
+        found = {name: values for name, values in found.items() if name not in WEIGHTED}
         reasons |= dict.fromkeys(WEIGHTED, "nominal grades have no order")
-    values |= found
-    return {name: reason for name, reason in reasons.items() if np.isnan(values[name][0])}
+    return found, reasons
 
 
 def _interval(value: Floats, left_out: Floats, confidence_level: float) -> dict[str, Floats]:
@@ -236,23 +240,19 @@ def _interval(value: Floats, left_out: Floats, confidence_level: float) -> dict[
     return {"ci_low": np.where(varies, low, np.nan), "ci_high": np.where(varies, np.minimum(high, 1), np.nan)}
 
 
-def _confusion(labels: Labels, grades: Ints, coincidences: Floats) -> pd.DataFrame:
-    table, names = coincidences, ("label", "other label")
-    if len(labels.judges) == 2:
-        table, names = np.zeros(coincidences.shape, dtype=np.int64), labels.judges
-        np.add.at(table, tuple(grades.T), 1)
-    rows, columns = (pd.Index(labels.grades, name=name) for name in names)
-    return pd.DataFrame(table, rows, columns)
+def _confusion(each: pd.DataFrame, grades: NDArray[Any], coincidences: Floats) -> pd.DataFrame:
+    if each.shape[1] == 2:
+        return pd.crosstab(each.iloc[:, 0], each.iloc[:, 1]).reindex(grades, columns=grades, fill_value=0)
+    return pd.DataFrame(coincidences, pd.Index(grades, name="label"), pd.Index(grades, name="other label"))
 
 
-def _disputed(labels: Labels, items: pd.DataFrame, grades: Ints) -> pd.DataFrame:
+def _disputed(each: pd.DataFrame) -> pd.DataFrame:
     taken = ("qid", "docid", "n_labels", "spread")
-    names = [f"{judge} (judge)" if judge in taken else judge for judge in labels.judges]
-    each = pd.DataFrame(np.where(grades >= 0, labels.grades[grades], np.nan), columns=names)
+    named = each.rename(columns=lambda judge: f"{judge} (judge)" if judge in taken else judge)
     spread = (each.max(axis=1) - each.min(axis=1)).rename("spread")
     order = np.lexsort((-each.var(axis=1), -spread))[: int((spread > 0).sum())]
-    facts = pd.concat([each.count(axis=1).rename("n_labels"), spread, each], axis=1).convert_dtypes()
-    return pd.concat([items[["qid", "docid"]], facts], axis=1).iloc[order].reset_index(drop=True)
+    facts = pd.concat([each.count(axis=1).rename("n_labels"), spread, named], axis=1)
+    return facts.convert_dtypes().iloc[order].reset_index()
 
 
 def _notes(table: pd.DataFrame, n_labels: Ints, unit: str) -> tuple[str, ...]:

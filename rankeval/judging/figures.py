@@ -59,7 +59,9 @@ def agreement_figure(confusion: pd.DataFrame, by_topic: pd.Series[float], value:
 def order_under_judges(ranks: pd.DataFrame, caption: str) -> Figure:
     """Draw the place of each system under each set of judgments; systems that rise or fall have a colour."""
     places = ranks.rank(method="first")  # tied systems beside each other, so that no line hides another one
-    figure = Figure(figsize=(1.6 + 1.5 * min(places.shape[1], 9), 1.2 + 0.26 * len(places)), layout="constrained")
+    figure = Figure(
+        figsize=(max(7.0, 1.6 + 1.5 * min(places.shape[1], 9)), 1.2 + 0.26 * len(places)), layout="constrained"
+    )
     axes = figure.subplots()
     bare(axes)
     for line, moved in zip(places.to_numpy(), ranks.sub(ranks.iloc[:, 0], axis=0).sum(axis=1), strict=True):
@@ -69,6 +71,7 @@ def order_under_judges(ranks: pd.DataFrame, caption: str) -> Figure:
     first = places.iloc[:, 0].sort_values()
     axes.set_yticks(first, [shown_name(name, LONGEST_NAME) for name in first.index], parse_math=False)
     axes.set_ylim(len(places) + 0.5, 0.5)
+    axes.set_xlim(-0.3, places.shape[1] - 0.7)
     axes.set_xlabel("the systems by rank, the best above; green: rises, red: falls", color=SOFT, fontsize=9)
     write_caption(figure, caption)
     return figure

@@ -1,29 +1,50 @@
-"""The labels of several judges as codes: one item is a document of a query, and a label is a judge's grade of it.
+"""The labels of several judges as codes, and one grade of each document from them.
 
 ::
 
     item    0  0  1  2  2        items are sorted by query and document, labels by item and judge
-    judge   0  1  0  0  1        codes of `judges`
+    judge   0  1  0  0  1        codes of `judges`, in the order in which they are first named
     grade   1  1  0  2  1        codes of `grades`, the distinct grades in ascending order
 
-An item that a judge left out has no row of that judge, so missing labels need no mark.
+An item is a document of a query, and a label is a judge's grade of it. An item that a judge left out has no row of that
+judge, so missing labels need no mark; a crowd of hundreds of judges would need many.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from rankeval._checks import count, refuse
+from rankeval._registry import chosen
 from rankeval.collection.qrels import Qrels, as_qrels
-from rankeval.errors import InvalidInput
+from rankeval.comparison.tables import WithTable
+from rankeval.errors import InvalidInput, warn
+from rankeval.render.tables import Table
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
+NO_JUDGE = "the judgments name no judge", 'give the judge as aspect=, or a mapping: {"ann": qrels, "llm": qrels}'
+Method = Literal["majority", "dawid_skene"]
+NOT_JUDGED = -1
+"""The label of a document that is pooled and not judged, as trec_eval and infAP read it; here it is no label."""
+
+MOST_ROUNDS = 500
+SMOOTHING = 0.1
+"""Labels that are added to each cell, so that nothing is impossible; a whole one makes few labels mean nothing."""
+
+STEADY = 1e-6
+"""The estimate ends if no probability changes by more."""
+
+WEAK = 0.4
+"""Judges are weak if half of the labels are by judges that are this far from chance to perfect, or less."""
+
+MOST_SHOWN = 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +54,7 @@ class Labels:
     judges: tuple[Any, ...]
     grades: NDArray[Any]
     items: pd.DataFrame
-    """Columns qid, docid and query (the code of the query), a row an item."""
+    """Columns qid and docid, a row an item."""
     item: Ints
     judge: Ints
     grade: Ints
@@ -45,68 +66,175 @@ class Labels:
         Raises
         ------
         InvalidInput
-            If there are no judges or no rows, or a judge labels a document twice.
+            If there are no judges or no labels, or a judge labels a document twice.
         """
-        frame = _frame(judgments)
-        for column in ("qid", "docid", "judge"):  # one kind of id each, so that all can be sorted
-            if len(set(map(type, frame[column]))) > 1:
-                raise InvalidInput(f"{column} mixes texts and numbers: 1 is not '1'", argument="judgments")
-        twice = frame.duplicated(["qid", "docid", "judge"])
-        if twice.any():
-            row = frame[twice].iloc[0]
-            problem = f"judge {row['judge']!r} labels document {row['docid']!r} of query {row['qid']!r} twice"
+        each = judgments if isinstance(judgments, Mapping) else {}
+        parts = [as_qrels(given).to_frame().assign(aspect=judge) for judge, given in each.items()]
+        frame = pd.concat(parts, ignore_index=True) if parts else as_qrels(judgments).to_frame()
+        frame = frame[frame["relevance"] != NOT_JUDGED]
+        no_label = frame.empty, "there is no label"
+        refuse(no_label, ("aspect" not in frame, *NO_JUDGE), argument="judgments")
+        for column in ("qid", "docid", "aspect"):  # 1 and "1" would be two, and cannot be sorted
+            mixed = len(set(map(type, frame[column]))) > 1
+            refuse((mixed, f"{column} mixes texts and numbers: 1 is not '1'"), argument="judgments")
+        for row in frame[frame.duplicated(["qid", "docid", "aspect"])].to_dict("records"):
+            problem = f"judge {row['aspect']!r} labels document {row['docid']!r} of query {row['qid']!r} twice"
             raise InvalidInput(problem, argument="judgments", remedy="keep one label")
-        frame = frame.sort_values(["qid", "docid", "judge"], ignore_index=True)
-        item = np.asarray(frame.groupby(["qid", "docid"], sort=False).ngroup(), dtype=np.int64)
-        items = frame.loc[~frame.duplicated(["qid", "docid"]), ["qid", "docid"]].reset_index(drop=True)
-        codes, judges = pd.factorize(frame["judge"])
-        grades, grade = np.unique(frame["relevance"].to_numpy(), return_inverse=True)
-        items["query"] = pd.factorize(items["qid"])[0]
-        judge = np.asarray(codes, dtype=np.int64)
-        return cls(tuple(judges), grades, items, item, judge, grade.astype(np.int64))
+        codes, judges = pd.factorize(frame["aspect"])
+        frame = frame.assign(judge=codes).sort_values(["qid", "docid", "judge"], ignore_index=True)
+        is_first = ~frame.duplicated(["qid", "docid"])
+        items = frame.loc[is_first, ["qid", "docid"]].reset_index(drop=True)
+        grades, grade = np.unique(frame["relevance"], return_inverse=True)
+        return cls(tuple(judges), grades, items, is_first.to_numpy().cumsum() - 1, frame["judge"].to_numpy(), grade)
 
     def counts(self) -> Ints:
         """Return how many judges gave each grade to each item, of shape (n_items, n_grades)."""
         cells = np.bincount(self.item * len(self.grades) + self.grade, minlength=len(self.items) * len(self.grades))
-        return cells.reshape(len(self.items), len(self.grades)).astype(np.int64)
+        return cells.reshape(len(self.items), len(self.grades))
+
+    def codes(self) -> Ints:
+        """Return the code of each item's grade by each judge, of shape (n_items, n_judges); -1 without a label."""
+        codes = np.full((len(self.items), len(self.judges)), -1)
+        codes[self.item, self.judge] = self.grade
+        return codes
+
+    def table(self) -> pd.DataFrame:
+        """Return the grade of each item, indexed by qid and docid, by each judge (columns); nan without a label."""
+        grades = np.append(self.grades, np.nan)[self.codes()]  # the code -1 takes the last one
+        return pd.DataFrame(grades, pd.MultiIndex.from_frame(self.items), self.judges)
 
 
-def by_judge(judgments: Any) -> dict[Any, Qrels]:
-    """Return the judgments of each judge, in the order in which the judges are first named.
+@dataclass(frozen=True, eq=False)
+class Consensus(WithTable):
+    """One grade of each document, by both methods, and the judges behind it.
+
+    Attributes
+    ----------
+    qrels : Qrels
+        The grades by ``method``, without judges.
+    table : DataFrame
+        A row for each document: qid, docid, n_labels, majority, tied (several grades have most labels), dawid_skene,
+        and probability, the estimated chance that the grade of dawid_skene is true.
+    judges : DataFrame
+        A row for each judge, those with most labels first: judge; n_labels; accuracy, the share of the labels that
+        equal the consensus, which they helped to make; estimated_accuracy, the mean chance by dawid_skene that a label
+        is true.
+    method : str
+        "majority" or "dawid_skene".
+    notes : tuple of str
+        Sentences that a reader of the grades must see.
+    """
+
+    qrels: Qrels
+    table: pd.DataFrame
+    judges: pd.DataFrame
+    method: str
+    notes: tuple[str, ...] = ()
+
+    @property
+    def differ(self) -> pd.DataFrame:
+        """The rows of ``table`` where the two methods differ, the most probable grade of dawid_skene first."""
+        rows = self.table[self.table["majority"] != self.table["dawid_skene"]]
+        return rows.sort_values("probability", ascending=False, kind="stable", ignore_index=True)
+
+    def _laid_out(self) -> Table:
+        of, on = count(len(self.judges), "judge"), count(len(self.table), "document")
+        cut = f"; the {MOST_SHOWN} judges with most labels" if len(self.judges) > MOST_SHOWN else ""
+        shown = self.judges.head(MOST_SHOWN).rename(columns=lambda name: name.replace("_", " "))
+        return Table(shown, caption=f"Consensus of {of} on {on}, {self.method}{cut}", notes=self.notes)
+
+
+def consensus(judgments: Any, *, method: Method = "majority") -> Consensus:
+    """Make one grade of the labels that several judges gave to a document.
 
     Parameters
     ----------
-    judgments : Qrels with an aspect, frame, records or path of such, or mapping of judge to judgments
-        A mapping has a Qrels, a frame, a path or ``{qid: {docid: relevance}}`` for each judge.
+    judgments : Qrels with judges as aspects, frame or path of such, or mapping of judge to judgments
+        All labels.
+    method : {"majority", "dawid_skene"}, default "majority"
+        Majority: the grade with most labels; of several such grades the lowest, so that a document is no better than
+        most judges say. Ties are counted in a note and marked in ``table``. Dawid and Skene: each judge has own chances
+        to give each label to a document of each true grade; the grades and these chances are estimated together.
+
+    Returns
+    -------
+    Consensus
+        The grades by the method, with those of both side by side.
 
     Raises
     ------
     InvalidInput
-        If no judge is named.
+        If no judge is named, or a judge labels a document twice.
+    UnknownName
+        If there is no such method.
+
+    Warns
+    -----
+    RankevalWarning
+        If the method is "dawid_skene" and the judges are weak: then its grades are often worse than the majority.
+
+    Notes
+    -----
+    The estimate is the EM algorithm of Dawid and Skene (1979, doi:10.2307/2346806). It starts with the shares of the
+    labels, adds a tenth of a label to each cell of a judge's table and to each grade's total, and takes grades as
+    unordered. It finds judges who answer at random or the wrong way round if most others are good: with 20 % of judges
+    wrong four times out of five, and the others right four times out of five, five labels a document give .94 where the
+    majority gives .81. With judges who are all weak it loses, since its guess of who is good is noise.
+
+    Examples
+    --------
+    >>> labels = {"ann": {"q": {"d1": 1, "d2": 0}}, "bo": {"q": {"d1": 1, "d2": 0}}, "cy": {"q": {"d1": 0, "d2": 1}}}
+    >>> consensus(labels).table["majority"].tolist()
+    [1, 0]
     """
-    if isinstance(judgments, Mapping):
-        return {judge: as_qrels(given) for judge, given in judgments.items()}
-    frame = _with_judges(judgments).to_frame()
-    return {judge: Qrels.from_frame(rows.drop(columns="aspect")) for judge, rows in frame.groupby("aspect", sort=False)}
+    chosen("method", method, get_args(Method))
+    labels = Labels.of(judgments)
+    counts = labels.counts()
+    probability, ended = _estimated(labels, counts)
+    most = counts == counts.max(axis=1, keepdims=True)
+    # Chances that are equal but for rounding are a tie too: the lowest grade has it on every machine.
+    likeliest = probability > probability.max(axis=1, keepdims=True) - STEADY
+    codes = {"majority": most.argmax(axis=1), "dawid_skene": likeliest.argmax(axis=1)}
+    items = labels.items[["qid", "docid"]].assign(n_labels=counts.sum(axis=1), tied=most.sum(axis=1) > 1)
+    items = items.assign(**{name: labels.grades[code] for name, code in codes.items()})
+    items["probability"] = probability.max(axis=1)
+    n = np.bincount(labels.judge)
+    right = np.bincount(labels.judge, weights=labels.grade == codes[method][labels.item]) / n
+    estimated = np.bincount(labels.judge, weights=probability[labels.item, labels.grade]) / n
+    columns = {"judge": labels.judges, "n_labels": n, "accuracy": right, "estimated_accuracy": estimated}
+    judges = pd.DataFrame(columns).sort_values("n_labels", ascending=False, kind="stable", ignore_index=True)
+    chance, typical = 1 / len(labels.grades), float(np.median(estimated[labels.judge]))
+    is_weak = typical <= chance + WEAK * (1 - chance) < 1
+    weak = (
+        f"the judges are weak: half of the labels are by judges who are right {typical:.2f} of the time or less, by "
+        "estimate; dawid_skene is then often worse than the majority"
+    )
+    if is_weak and method == "dawid_skene":
+        warn(weak)
+    tied, differ = int(items["tied"].sum()), int((codes["majority"] != codes["dawid_skene"]).sum())
+    of_all = f"of {count(len(items), 'document')}"
+    said = {
+        f"{tied:,} {of_all} have a tied majority: the lowest of the tied grades is taken": tied,
+        f"majority and dawid_skene differ on {differ:,} {of_all}: .differ lists them": differ,
+        weak: is_weak,
+        f"dawid_skene still changes after {MOST_ROUNDS} rounds": not ended,
+    }
+    qrels = Qrels.from_frame(items, relevance=method)
+    return Consensus(qrels, items, judges, method, tuple(sentence for sentence, holds in said.items() if holds))
 
 
-def _with_judges(judgments: Any) -> Qrels:
-    qrels = as_qrels(judgments)
-    if qrels.aspect is None:
-        problem = "the judgments name no judge"
-        remedy = 'give the judge as aspect=, or a mapping: {"ann": qrels, "llm": qrels}'
-        raise InvalidInput(problem, argument="judgments", remedy=remedy)
-    return qrels
-
-
-def _frame(judgments: Any) -> pd.DataFrame:
-    """Return the columns qid, docid, relevance and judge; a crowd is not cut into judges, which would take seconds."""
-    if isinstance(judgments, Mapping):
-        judges = by_judge(judgments)
-        parts = [one.to_frame()[["qid", "docid", "relevance"]].assign(judge=judge) for judge, one in judges.items()]
-        frame = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=["qid"])
-    else:
-        frame = _with_judges(judgments).to_frame().rename(columns={"aspect": "judge"})
-    if frame.empty:
-        raise InvalidInput("there is no label", argument="judgments")
-    return frame
+def _estimated(labels: Labels, counts: Ints) -> tuple[Floats, bool]:
+    """Return the chances of each item's grades, and whether the estimate came to an end."""
+    n_judges, n_grades = len(labels.judges), len(labels.grades)
+    cells = labels.judge * n_grades + labels.grade
+    probability, change, rounds = counts / counts.sum(axis=1, keepdims=True), 1.0, 0
+    while change > STEADY and rounds < MOST_ROUNDS:
+        found = [np.bincount(cells, weights=part[labels.item], minlength=n_judges * n_grades) for part in probability.T]
+        errors = np.array(found).reshape(n_grades, n_judges, n_grades) + SMOOTHING
+        each = np.log(errors / errors.sum(axis=2, keepdims=True))[:, labels.judge, labels.grade]
+        likely = np.stack([np.bincount(labels.item, weights=part) for part in each], axis=1)
+        likely += np.log(probability.sum(axis=0) + SMOOTHING)
+        after = np.exp(likely - likely.max(axis=1, keepdims=True))
+        after /= after.sum(axis=1, keepdims=True)
+        change, probability, rounds = float(np.abs(after - probability).max()), after, rounds + 1
+    return probability, change <= STEADY

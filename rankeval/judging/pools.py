@@ -13,7 +13,7 @@ A pool holds no labels. Its methods take those that there are, so that judging m
 from __future__ import annotations
 
 import heapq
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -28,14 +28,12 @@ from rankeval.collection.qrels import Qrels, as_qrels
 from rankeval.collection.run import as_run
 from rankeval.comparison.tables import WithTable
 from rankeval.errors import InvalidInput
-from rankeval.judging.labels import Floats, Ints
+from rankeval.judging.labels import NOT_JUDGED, Floats, Ints
 from rankeval.render.tables import Table
 
 ORDERS = ("depth", "move_to_front", "random")
 MINUTES = 5.0
 """Minutes to judge a document, if nobody says otherwise."""
-NOT_JUDGED = -1
-"""The label of a document that is pooled and not judged, as trec_eval and infAP read it."""
 
 _PAIR = ["qid", "docid"]
 
@@ -108,7 +106,7 @@ class Pool(WithTable):
         return pd.DataFrame({"documents": sizes, "minutes_each": minutes, "hours": sizes * minutes / 60})
 
     def adds(self, run: Any, *, name: str = "new") -> Pool:
-        """Return the documents that one more run would add: those that only it has within the depth.
+        """Return the documents that one more run would add to the queries of the pool: those that only it has.
 
         Parameters
         ----------
@@ -133,7 +131,7 @@ class Pool(WithTable):
         >>> rk.judging.pool({"bm25": {"q1": ["d7", "d9"]}}).adds({"q1": ["d7", "d3"]}).table.docid.tolist()
         ['d3']
         """
-        other = pool({name: run}, depth=self.depth)
+        other = pool({name: run}, depth=self.depth, queries=self.table["qid"].unique())
         known = pd.concat([self.table[_PAIR], self.left_out]).assign(relevance=0)
         return _part(other, np.isnan(_labels(other, known)))
 
@@ -254,12 +252,11 @@ class Pool(WithTable):
         found = self.places > 0
         alone = found[found.sum(axis=1) == 1]
         shown = pd.DataFrame({"run": self.runs, "documents": found.sum(axis=0), "only it": alone.sum(axis=0)})
-        cost, queries = self.cost().loc["all"], self.table["qid"].nunique()
-        caption = f"Pool of depth {self.depth}: {count(len(self.table), 'document')} of {count(queries, 'query')}"
-        return Table(shown, caption=f"{caption}; {cost['hours']:,.1f} hours if a document takes {MINUTES:g} minutes")
+        documents, queries = count(len(self.table), "document"), count(self.table["qid"].nunique(), "query")
+        return Table(shown, caption=f"Pool of depth {self.depth}: {documents} of {queries}")
 
 
-def pool(runs: Mapping[str, Any], *, depth: int = 20) -> Pool:
+def pool(runs: Mapping[str, Any], *, depth: int = 20, queries: Iterable[Any] | None = None) -> Pool:
     """Return the documents that at least one run ranks within a depth.
 
     Parameters
@@ -268,6 +265,8 @@ def pool(runs: Mapping[str, Any], *, depth: int = 20) -> Pool:
         The runs by name. Documents of equal score are ranked by id, descending, as in trec_eval.
     depth : int
         The rank down to which documents are taken.
+    queries : iterable of ids, optional
+        The queries to pool, such as those of `rankeval.judging.draw`; by default all.
 
     Returns
     -------
@@ -283,7 +282,7 @@ def pool(runs: Mapping[str, Any], *, depth: int = 20) -> Pool:
     --------
     >>> import rankeval as rk
     >>> print(rk.judging.pool({"bm25": {"q1": ["d7", "d9"]}, "rm3": {"q1": ["d7", "d3"]}}))
-    Pool of depth 20: 3 documents of 1 query; 0.2 hours if a document takes 5 minutes
+    Pool of depth 20: 3 documents of 1 query
     run    documents   only it
     ──────────────────────────
     bm25           2         1
@@ -296,24 +295,23 @@ def pool(runs: Mapping[str, Any], *, depth: int = 20) -> Pool:
     given = {str(name): as_run(run) for name, run in runs.items()}
     for run in given.values():
         refuse_unlike(next(iter(given.values())), run)
+    wanted = None if queries is None else set(queries)
     rows = [
-        (query, document, column, rank)
-        for column, run in enumerate(given.values())
+        (query, document, name, rank)
+        for name, run in given.items()
         for query, documents in ranked_lists(run).items()
+        if wanted is None or query in wanted
         for rank, document in enumerate(documents[:depth], start=1)
     ]
     found = pd.DataFrame(rows, columns=[*_PAIR, "run", "rank"])
     found["query"] = pd.factorize(found["qid"])[0]
     found["best"] = found.groupby(_PAIR)["rank"].transform("min")
-    found = found.sort_values(["query", "best", "docid"], ignore_index=True)
-    row = found.groupby(_PAIR, sort=False).ngroup().to_numpy()
-    table = found.drop_duplicates(_PAIR, ignore_index=True)
+    # Stable, so that the runs of a document keep their order.
+    found = found.sort_values(["query", "best", "docid"], kind="stable")
+    by_document = found.groupby(_PAIR, sort=False)
+    table = by_document.agg(found_by=("run", tuple), n_runs=("run", "size"), rank=("rank", "min")).reset_index()
     places = np.zeros((len(table), len(given)), dtype=np.int64)
-    places[row, found["run"]] = found["rank"]
-    by_run = [tuple(name for name, place in zip(given, cells, strict=True) if place) for cells in places.tolist()]
-    table = table[_PAIR].assign(
-        found_by=pd.Series(by_run, dtype=object), n_runs=(places > 0).sum(axis=1), rank=table["best"]
-    )
+    places[by_document.ngroup(), pd.Index(given).get_indexer(found["run"])] = found["rank"]
     return Pool(table, places, tuple(given), depth, table[_PAIR].iloc[:0])
 
 
@@ -340,6 +338,8 @@ def _labels(whole: Pool, judged: Any) -> Floats:
     """Return the label of each row, of several the highest; nan without one."""
     if judged is None:
         return np.full(len(whole.table), np.nan)
-    frame = as_qrels(judged).to_frame()
+    given = as_qrels(judged)
+    refuse_unlike(Qrels.from_frame(whole.table.assign(relevance=0)), given)
+    frame = given.to_frame()
     highest = frame[frame["relevance"] != NOT_JUDGED].groupby(_PAIR, as_index=False)["relevance"].max()
     return whole.table[_PAIR].merge(highest, how="left", on=_PAIR)["relevance"].to_numpy(dtype=np.float64)

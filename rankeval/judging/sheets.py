@@ -23,10 +23,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from rankeval._checks import few, refuse, shown
+from rankeval._checks import check_number, few, refuse, shown
 from rankeval._registry import chosen
 from rankeval.collection.qrels import Qrels
 from rankeval.errors import FileFormatError, warn
+from rankeval.io.columns import id_column, value_column
+from rankeval.io.frames import frame_columns
 from rankeval.io.opening import as_path, number_of, read_bytes, write_atomically
 from rankeval.io.tables import json_lines, records
 from rankeval.judging.pools import Pool
@@ -34,8 +36,6 @@ from rankeval.render.tables import guarded, unguarded
 
 COLUMNS = ("qid", "query", "docid", "text", "relevance", "note")
 FILLED = ("qid", "docid", "relevance")
-Pair = tuple[Any, ...]
-ELSEWHERE = "read them by read_sheets, or choose another folder: nothing is written over a judge's work"
 CHANGED = "a spreadsheet may have changed an id: load the columns as text"
 MANIFEST = "sheets.json"
 MOST = 32_000
@@ -64,6 +64,7 @@ def write_sheets(
     ----------
     pool : Pool or DataFrame
         The documents to judge. A frame needs columns qid and docid, as those of `Pool.order` or of disputed labels.
+        Their ids are texts or whole numbers.
     folder : path
         The folder for the sheets; it is made. There must not be sheets in it.
     judges : sequence of str
@@ -73,7 +74,7 @@ def write_sheets(
     texts, queries : mapping, optional
         The text of each document by docid, and of each query by qid.
     scale : sequence of number
-        The labels that a judge may give.
+        The labels that a judge may give: distinct finite numbers.
     rng : int, Generator or None
         Seed or generator of the draws.
     format : {"csv", "jsonl"}
@@ -88,8 +89,9 @@ def write_sheets(
     Raises
     ------
     InvalidInput
-        If the folder holds sheets, judges are missing or have the same name, the overlap is not between 0 and 1, or a
-        text is missing.
+        If the folder is a file or holds sheets, judges are missing or have the same name, the overlap is not between 0
+        and 1, the scale is empty or has something else than distinct numbers, or a column, an id or a text is missing.
+        Then nothing is written.
 
     Examples
     --------
@@ -103,17 +105,28 @@ def write_sheets(
     1    bo          3       2
     """
     chosen("format", format, ("csv", "jsonl"))
-    names = [] if isinstance(judges, str) else [re.sub(r"[^\w.@ -]", "_", str(judge)) for judge in judges]
-    files, home = [f"sheet_{name}.{format}" for name in names], as_path(folder)
+    home, grades = as_path(folder), value_column(scale, "scale")
+    names = [*map(str, judges)] if pd.api.types.is_list_like(judges, allow_sets=False) else []
+    files = ["sheet_" + re.sub(r"[^\w.@ -]", "_", name) + f".{format}" for name in names]
+    check_number("overlap", overlap, least=0)
     refuse(
         (not names, f"judges is {shown(judges)}; expected a list of names"),
-        (len({*map(str.casefold, names)}) < len(names), f"two of the judges have the same name: {few(judges)}"),
-        (not 0 <= overlap <= 1, f"overlap is {shown(overlap)}; expected a share from 0 to 1"),
-        (any(home.glob("sheet*")), f"{home} holds sheets; {ELSEWHERE}"),
+        (len({*map(str.casefold, files)}) < len(files), f"two of the judges have the same name: {few(names)}"),
+        (overlap > 1, f"overlap is {shown(overlap)}; expected a share from 0 to 1"),
+        (not 0 < len(grades) == len(np.unique(grades)), f"scale is {shown(scale)}; expected different numbers"),
+        (any(one.is_file() for one in (home, *home.parents)), f"{home} is a file, or is in one; name a folder"),
+        ((home / MANIFEST).exists(), f"{home} holds sheets; read them by read_sheets, or name another folder"),
+        (
+            any(home.glob("sheet_*")),
+            f"{home} holds a part of some sheets; name another folder, or delete the empty ones",
+        ),
     )
-    table = (pool.table if isinstance(pool, Pool) else pool)[["qid", "docid"]].drop_duplicates()
+    ids = frame_columns(pool.table if isinstance(pool, Pool) else pool, {"qid": "qid", "docid": "docid"})
+    table = pd.DataFrame({name: id_column(ids[name], name).to_pylist() for name in ids}).drop_duplicates()
     for column, name, given in (("qid", "query", queries), ("docid", "text", texts)):
-        lacking = [] if given is None else [one for one in table[column].unique() if one not in given]
+        lacking = (
+            [] if given is None else [one for one in table[column].unique() if not isinstance(given.get(one), str)]
+        )
         refuse((bool(lacking), f"there is no {name} for {column} {few(lacking)}"))
         table[name] = "" if given is None else table[column].map(given.__getitem__)
     generator = np.random.default_rng(rng)
@@ -122,14 +135,16 @@ def write_sheets(
     # Of every tenth row the last, so that all queries have their share.
     is_shared = np.diff(np.floor(np.arange(len(table) + 1) * overlap + 1e-9)) > 0
     parts = np.array_split(np.flatnonzero(~is_shared), len(names))
-    home.mkdir(parents=True, exist_ok=True)
-    sheets = {}
-    for judge, file, part in zip(judges, files, parts, strict=True):
+    contents, sheets = {}, {}
+    for judge, file, part in zip(names, files, parts, strict=True):
         sheet = _mixed(table.iloc[np.concatenate([np.flatnonzero(is_shared), part])], generator)
-        write_atomically(home / file, [_written(sheet[list(COLUMNS)], format)])
-        sheets[str(judge)] = {"file": file, "pairs": sheet[["qid", "docid"]].to_numpy(dtype=object).tolist()}
+        contents[file] = _written(sheet[list(COLUMNS)], format)
+        sheets[judge] = {"file": file, "pairs": sheet[["qid", "docid"]].to_numpy(dtype=object).tolist()}
     # Last, so that half of the sheets are not read for all.
-    write_atomically(home / MANIFEST, [json.dumps({"scale": np.asarray(scale).tolist(), "sheets": sheets}).encode()])
+    contents[MANIFEST] = json.dumps({"scale": grades.tolist(), "sheets": sheets}).encode()
+    home.mkdir(parents=True, exist_ok=True)
+    for file, content in contents.items():
+        write_atomically(home / file, [content])
     sizes = [len(sheet["pairs"]) for sheet in sheets.values()]
     return pd.DataFrame({"judge": sheets.keys(), "file": files, "documents": sizes, "shared": is_shared.sum()})
 
@@ -141,7 +156,7 @@ def read_sheets(folder: str | os.PathLike[str]) -> Qrels:
     ----------
     folder : path
         The folder that `write_sheets` made. Sheets may have been saved by a spreadsheet: as CSV with commas, semicolons
-        or tabs, and with rows in another order.
+        or tabs, and with rows in another order. All sheets must be there, also those that nobody has filled.
 
     Returns
     -------
@@ -152,10 +167,11 @@ def read_sheets(folder: str | os.PathLike[str]) -> Qrels:
     Raises
     ------
     FileFormatError
-        If a row is not on the sheet of this judge (an unknown query or document), stands twice with a label, or has a
-        label outside the scale; the message has the file and the line.
+        If a sheet lacks one of the columns qid, docid and relevance, or has it twice. If a row is not on the sheet of
+        this judge (an unknown query or document), stands twice with a label, or has a label outside the scale. The
+        message has the file and the line. Also if ``sheets.json`` was changed.
     InvalidInput
-        If there are no sheets or no labels, or a sheet has another name than it was given.
+        If there are no sheets or no labels, or a sheet is missing or has another name than it was given.
 
     Examples
     --------
@@ -172,23 +188,33 @@ def read_sheets(folder: str | os.PathLike[str]) -> Qrels:
     0  q1    d1          1    ann
     """
     home = as_path(folder)
-    manifest = json.loads(read_bytes(home / MANIFEST))
+    path = home / MANIFEST
+    _, manifest = next(json_lines(read_bytes(path), str(path)), (0, {}))
+    refuse((not {"scale", "sheets"} <= {*manifest}, f"{path} is not as write_sheets wrote it"), kind=FileFormatError)
     sheets, scale = manifest["sheets"], {float(grade): grade for grade in manifest["scale"]}
-    labels, left = [], []
-    for judge, sheet in sheets.items():
-        found = _labels(home / sheet["file"], judge, sheet["pairs"], scale)
-        labels += [(*pair, grade, judge) for pair, grade in found.items()]
-        if len(found) < (n := len(sheet["pairs"])):
-            left.append(f"{judge} {n - len(found):,} of {n:,}")
     names = [sheet["file"] for sheet in sheets.values()]
     strange = [one.name for one in home.glob("sheet_*") if one.name not in names]
-    refuse(
-        (bool(strange), f"{home}: {few(strange)} is not read; save each sheet under its first name: {few(names)}"),
-        (not labels, f"{home}: no row has a label yet; fill the column relevance"),
-    )
+    refuse((strange, f"{home}: {few(strange)} is not read; save each sheet under its first name: {few(names)}"))
+    labels: dict[tuple[Any, ...], Any] = {}
+    for judge, sheet in sheets.items():
+        known = {(str(query), str(document)): (query, document, judge) for query, document in sheet["pairs"]}
+        for where, query, document, label in _labels(home / sheet["file"]):
+            what = f"{where}: document {document!r} of query {query!r}"
+            row, grade = known.get((query, document), ()), scale.get(number_of(label, where))
+            refuse(
+                (not row, f"{what} is not on the sheet of {judge}; {CHANGED}"),
+                (row in labels, f"{what} has a label already"),
+                (grade is None, f"{where}: relevance is {label!r}; expected one of {few([*scale.values()])}"),
+                kind=FileFormatError,
+            )
+            labels[row] = grade
+    refuse((not labels, f"{home}: no row has a label yet; fill the column relevance"))
+    found, sizes = [judge for *_, judge in labels], {judge: len(sheet["pairs"]) for judge, sheet in sheets.items()}
+    left = [f"{judge} {n - found.count(judge):,} of {n:,}" for judge, n in sizes.items() if found.count(judge) < n]
     if left:
         warn(f"{home}: rows without a label: {', '.join(left)}")
-    return Qrels.from_frame(pd.DataFrame(labels, columns=[*FILLED, "aspect"]))
+    rows = [(*row, grade) for row, grade in labels.items()]
+    return Qrels.from_frame(pd.DataFrame(rows, columns=["qid", "docid", "aspect", "relevance"]))
 
 
 def _mixed(rows: pd.DataFrame, generator: np.random.Generator) -> pd.DataFrame:
@@ -205,36 +231,26 @@ def _written(sheet: pd.DataFrame, form: str) -> bytes:
     return cells.to_csv(index=False, quoting=csv.QUOTE_ALL).encode("utf-8-sig", "backslashreplace")
 
 
-def _labels(path: Path, judge: str, pairs: Sequence[Pair], scale: Mapping[float, Any]) -> dict[Pair, Any]:
-    """Return the label of each query and document of a sheet; a sheet may be missing."""
-    known = {(str(query), str(document)): (query, document) for query, document in pairs}
-    found: dict[Pair, Any] = {}
-    for line, row in _rows(path) if path.exists() else ():
-        query, document, label = ("" if row.get(name) is None else str(row[name]) for name in FILLED)
-        if label.strip():
-            where = f"{path}, line {line}"
-            what = f"{where}: document {document!r} of query {query!r}"
-            pair, grade = known.get((query, document), ()), scale.get(number_of(label.strip(), where))
-            refuse(
-                (not pair, f"{what} is not on the sheet of {judge}; {CHANGED}"),
-                (pair in found, f"{what} has a label already"),
-                (grade is None, f"{where}: relevance is {label!r}; expected one of {few([*scale.values()])}"),
-                kind=FileFormatError,
-            )
-            found[pair] = grade
-    return found
-
-
-def _rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield line and cells of each row of a sheet."""
+def _labels(path: Path) -> Iterator[tuple[str, str, str, str]]:
+    """Yield place, query, document and label of each row that has a label; columns are found by name, once each."""
     data = read_bytes(path)
     if path.suffix == ".jsonl":
-        yield from json_lines(data, str(path))
-        return
-    try:
-        data.decode()
-    except UnicodeDecodeError:  # as some spreadsheets save CSV
-        data = data.decode("cp1252", "replace").encode()
-    rows = records(data, max(",;\t", key=data.partition(b"\n")[0].decode().count), str(path))
-    _, header = next(rows, (0, []))
-    yield from ((line, dict(zip(header, map(unguarded, cells), strict=True))) for line, cells in rows)
+        found = [*json_lines(data, str(path))]
+        header = [*dict.fromkeys(name for _, row in found for name in row)] or [*FILLED]
+        rows = ((line, ["" if row.get(name) is None else str(row[name]) for name in header]) for line, row in found)
+    else:
+        try:
+            data.decode()
+        except UnicodeDecodeError:  # as some spreadsheets save CSV
+            data = data.decode("cp1252", "replace").encode()
+        cells = records(data, max(",;\t", key=data.partition(b"\n")[0].decode().count), str(path))
+        header = next(cells, (0, []))[1]
+        rows = ((line, [*map(unguarded, row)]) for line, row in cells)
+    columns = [name.strip().casefold() for name in header]
+    is_clear = all(columns.count(name) == 1 for name in FILLED)
+    what = f"{path}: expected the columns {few(FILLED)}, each once; found {few(header) or 'none'}"
+    refuse((not is_clear, what), kind=FileFormatError)
+    for line, row in rows:
+        query, document, label = (row[columns.index(name)] for name in FILLED)
+        if label.strip():
+            yield f"{path}, line {line}", query, document, label.strip()

@@ -21,16 +21,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from rankeval._checks import count, few, refuse
+from rankeval._checks import check_count, count, few, refuse
 from rankeval._registry import chosen
 from rankeval.collection.qrels import Qrels, as_qrels
 from rankeval.collection.run import as_run
 from rankeval.comparison import compare
 from rankeval.comparison.ordering import OrderAgreement, order_agreement
 from rankeval.comparison.tables import WithTable
+from rankeval.errors import warn
 from rankeval.evaluation import evaluate
-from rankeval.judging.labels import Labels, by_judge
-from rankeval.judging.pools import NOT_JUDGED, pool
+from rankeval.judging.labels import NOT_JUDGED, Labels
+from rankeval.judging.pools import pool
 from rankeval.measures import Measure, direction
 from rankeval.render.tables import Table, number
 from rankeval.significance.declarations import Rng
@@ -40,6 +41,9 @@ if TYPE_CHECKING:
 
 COLUMNS, FATES = ["baseline", "system", "difference", "p_adjusted"], ["kept", "lost", "new", "reversed"]
 UNION, INTERSECTION, EVERY = "union", "intersection", "all judgments"
+FEW_MISSING = 0.05
+"""A larger share of documents that some judge left out is warned of."""
+
 RELEVANT = 1
 """The lowest grade that is relevant, where sets of relevant documents are compared."""
 
@@ -174,6 +178,7 @@ def disagreement(
       judgments  mean  overlap  tau_b
     0       llm  0.75     0.75    1.0
     """
+    check_count("n_draws", n_draws)
     grades, notes = _graded(judgments)
     truth = truth or grades.columns[0]
     sets = {str(name): grades[name].dropna() for name in grades}
@@ -242,12 +247,14 @@ def reusability(
     0    one                0   0.5           0.5
     1    two                1   0.5           0.0
     """
-    of = pd.Series({str(run): groups[chosen("run with a group", run, groups)] if groups else run for run in runs})
+    named = {str(run): str(group) for run, group in (groups or dict(zip(runs, runs, strict=True))).items()}
+    of = pd.Series({str(run): named[chosen("run with a group", str(run), named)] for run in runs})
     judged, codes, names = as_qrels(qrels).to_frame().set_index(["qid", "docid"])["relevance"], *pd.factorize(of)
     found_by = pool(runs, depth=depth).table.set_index(["qid", "docid"])["found_by"]
     finders = found_by.map(lambda names: {of[name] for name in names})
     owner = finders[finders.str.len() == 1].map(min).reindex(judged.index)
-    sets = {EVERY: judged} | {f"without {group}": judged[owner != group] for group in names}
+    # Left out of the pool, and not of the collection: a query of which nothing is left counts too.
+    sets = {EVERY: judged} | {f"without {group}": judged.where(owner != group, NOT_JUDGED) for group in names}
     _, effect = _effect(sets, EVERY, runs, measure, options)
     table = pd.DataFrame({"judgments": "without " + of, "group": of, "system": of.index})
     for name, documents in (("unique", owner), ("unique_relevant", owner[judged >= RELEVANT])):
@@ -263,19 +270,20 @@ def reusability(
 
 def _graded(judgments: Any) -> tuple[pd.DataFrame, list[str]]:
     """Return a row for each document and a column for each set of judgments, the judges' first; and notes."""
-    judged = {str(judge): qrels for judge, qrels in by_judge(judgments).items()}
-    unfit = len(judged) < 2 or not judged.keys().isdisjoint([UNION, INTERSECTION])
-    refuse((unfit, f"found {few(list(judged))}; expected two judges or more, none called {UNION} or {INTERSECTION}"))
-    Labels.of(judged)  # refuses ids of two kinds, and a document that a judge labels twice
-    parts = {judge: qrels.to_frame().set_index(["qid", "docid"])["relevance"] for judge, qrels in judged.items()}
-    every = pd.concat(parts, axis=1)
+    every = Labels.of(judgments).table().rename(columns=str)
+    unfit = every.shape[1] < 2 or every.columns.isin([UNION, INTERSECTION]).any()
+    refuse((unfit, f"found {few(list(every))}; expected two judges or more, none called {UNION} or {INTERSECTION}"))
     by_all = every.notna().groupby(level="qid").transform("any").all(axis=1)
     grades, out = every[by_all], every.index[~by_all].unique("qid")
+    common = grades.index.unique("qid").tolist()
+    refuse((len(common) < 2, f"the judges have {count(len(common), 'query')} in common; a comparison takes 2 or more"))
     partly = int(grades.isna().any(axis=1).sum())
-    some = f"{partly:,} of {count(len(grades), 'document')} are judged by some judges only"
+    some = f"{partly:,} of {count(len(grades), 'document')} are judged by some judges only: a judge's missing labels"
+    if partly > FEW_MISSING * len(grades):
+        warn(f"{some} count as not relevant, and that is no disagreement; let all judges judge all (overlap=1)")
     notes = [
         (len(out), f"{count(len(out), 'query')} left out: not all judges judged them"),
-        (partly, f"{some}; in the {INTERSECTION} their grade is {NOT_JUDGED}, not judged"),
+        (partly, f"{some} count as not relevant"),
     ]
     both = {UNION: grades.max(axis=1), INTERSECTION: grades.fillna(NOT_JUDGED).min(axis=1)}
     return grades.assign(**both), [said for n, said in notes if n]

@@ -74,7 +74,7 @@ def test_what_cannot_be_compared_is_said():
 )
 def test_numbers_and_texts_are_not_held_against_each_other(one, two, column):
     """Document 5 is not document "5": an overlap of 0.0 would hide that they were given differently."""
-    with pytest.raises(InvalidInput, match=f"^{column}: the first run has integer ids, the other string ids"):
+    with pytest.raises(InvalidInput, match=f"^{column}: integer ids are compared with string ids"):
         rk.rank_biased_overlap(one, two)
     with pytest.raises(InvalidInput) as refused:
         rk.rank_biased_overlap(one, one, p=".9")

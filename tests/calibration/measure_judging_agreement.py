@@ -75,8 +75,9 @@ class Population(NamedTuple):
         files = {name: rk.Qrels.read(SHARED / f"agreement_rag25/qrels.{name}.txt.gz") for name in ("nist", "umbrela")}
         labels = Labels.of(files)
         grades = labels.grade.reshape(-1, 2)  # both judges labelled all documents
-        tables = np.zeros((labels.items["query"].max() + 1, 5, 5))
-        np.add.at(tables, (labels.items["query"], grades[:, 0], grades[:, 1]), 1)
+        query, topics = pd.factorize(labels.items["qid"])
+        tables = np.zeros((len(topics), 5, 5))
+        np.add.at(tables, (query, grades[:, 0], grades[:, 1]), 1)
         return cls(tables, labels)
 
     def drawn(self, n_topics: int, seed: int, trials: int) -> np.ndarray:

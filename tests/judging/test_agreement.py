@@ -23,10 +23,13 @@ NAMES = {"gwet": "ac1", "fleiss": "fleiss_kappa", "bp": "pabak"}
 
 
 def labels_of(table, n_topics=1):
-    """Return the labels of a table of items by judges; an item is a document of the topics in turn."""
+    """Return the labels of a table of items by judges; an item is a document of the topics in turn.
+
+    Labels are doubled, since -1 would be no label.
+    """
     return pd.DataFrame(
         [
-            (f"q{item % n_topics}", f"d{item:03}", f"judge {judge}", label)
+            (f"q{item % n_topics}", f"d{item:03}", f"judge {judge}", 2 * label)
             for item, row in enumerate(table)
             for judge, label in enumerate(row)
             if label is not None
@@ -297,6 +300,13 @@ def test_disputed_documents_are_a_sheet_for_a_further_judge(tmp_path):
 def test_a_judge_may_have_the_name_of_a_column():
     found = agreement({"qid": {"q": {"a": 1, "b": 0}}, "spread": {"q": {"a": 0, "b": 0}}})
     assert found.disputed.columns.tolist() == ["qid", "docid", "n_labels", "spread", "qid (judge)", "spread (judge)"]
+
+
+def test_rows_of_the_confusion_are_the_first_judges_grades():
+    """Also if the second judge alone has labelled the document that comes first."""
+    found = agreement({"q": {"b": 1, "c": 1}}, {"q": {"a": 0, "b": 0, "c": 1}})
+    assert found.confusion.index.name == "first"
+    assert found.confusion.to_numpy().tolist() == [[0, 0], [1, 1]]
 
 
 def test_coincidences_of_three_judges_are_symmetric_and_count_each_label():

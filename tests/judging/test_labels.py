@@ -5,7 +5,7 @@ import pytest
 
 import rankeval as rk
 from rankeval.errors import InvalidInput
-from rankeval.judging.labels import Labels, by_judge
+from rankeval.judging.labels import Labels
 
 VOTES = pd.DataFrame(
     {
@@ -27,8 +27,12 @@ def test_labels_are_the_same_in_every_form_and_order_of_rows():
         assert sorted(labels.judges) == ["ann", "bo"]
 
 
-def test_each_judge_has_the_own_judgments():
-    assert {judge: len(one) for judge, one in by_judge(VOTES).items()} == {"bo": 2, "ann": 3}
+def test_judges_stand_in_the_order_in_which_they_are_first_named():
+    """Whatever the order of the ids is; a grade that a judge did not give is missing."""
+    table = Labels.of(VOTES).table()
+    assert table.columns.tolist() == ["bo", "ann"]
+    assert table.loc[("q1", "d9")].tolist() == [0, 1]
+    assert table["bo"].isna().tolist() == [True, False, False]
 
 
 @pytest.mark.parametrize(

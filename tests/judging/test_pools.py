@@ -63,10 +63,20 @@ def test_the_cost_is_documents_times_minutes():
 @settings(max_examples=30)
 @given(MANY, LISTS, st.integers(1, 9))
 def test_one_more_run_adds_what_the_pool_with_it_has_more(runs, new, depth):
+    """To the queries of the pool."""
     before, after = (pool(given, depth=depth) for given in (runs, {**runs, "new": new}))
     added = before.adds(new)
-    assert set(pairs(added.table)) == set(pairs(after.table)) - set(pairs(before.table))
+    more = set(pairs(after.table)) - set(pairs(before.table))
+    assert set(pairs(added.table)) == {pair for pair in more if pair[0] in set(before.table["qid"])}
     assert len(added.order("move_to_front")) == added.cost().loc["all", "documents"]
+
+
+def test_a_pool_may_have_some_queries_only():
+    """A run adds documents to these alone."""
+    runs = {"one": {"q1": ["d1", "d2"], "q2": ["d3"]}}
+    some = pool(runs, queries=["q1"])
+    assert pairs(some.table) == [("q1", "d1"), ("q1", "d2")]
+    assert pairs(some.adds({"q1": ["d9"], "q2": ["d9"]}).table) == [("q1", "d9")]
 
 
 @settings(max_examples=20)

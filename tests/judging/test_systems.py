@@ -254,13 +254,14 @@ def test_runs_that_are_alike_hide_what_judgments_lack():
     assert "runs that are alike" in found.notes[-1]
 
 
-def test_a_query_whose_judgments_are_all_unique_is_left_out():
-    """Without its judgments it has no score, and so the means are those over the two others."""
+def test_a_query_whose_judgments_are_all_unique_counts():
+    """Without its judgments it has no relevant document, which is the harm that is looked for."""
     alike = {"q1": ["d1"], "q2": ["d2"]}
     runs = {"one": alike | {"q3": ["d3"]}, "two": alike | {"q3": ["d4"]}}
     found = reusability({"q1": {"d1": 1}, "q2": {"d5": 1}, "q3": {"d3": 1}}, runs, depth=1, measure="P@1")
-    assert "over 2 queries" in found.caption
-    assert found.table["mean"].tolist() == found.table["mean_without"].tolist() == [0.5, 0.5]
+    assert "over 3 queries" in found.caption
+    assert found.table["mean"].tolist() == pytest.approx([2 / 3, 1 / 3])
+    assert found.table["mean_without"].tolist() == pytest.approx([1 / 3, 1 / 3])
 
 
 def test_a_run_without_a_group_is_refused():
