@@ -46,17 +46,17 @@ from rankeval.significance.running import adjust, run
 if TYPE_CHECKING:
     from rankeval.render.plots import Figure
 
-FEWEST, FEW, FEW_PILED = 8, 25, 100
-"""Queries that people must judge; those below which intervals may be too short; and if half the scores are the same."""
+FEWEST, FEW, FEW_PILED, UNLIKE = 8, 25, 100, 0.01
+"""Queries that people must judge; those below which intervals may be too short; and if half the scores are the same.
+
+The last is the level of the test whether the judged queries are like the others.
+"""
 
 FEW_NOTE = (
     "people judged only {n} queries: the gain may be far off, and intervals are too short if people's scores scatter "
     "unevenly about a line in the machine's, or if most are the greatest or the least value: 95 % intervals then held "
     "in 84 to 89 % of trials with 10 queries, in 89 to 93 % with 25"
 )
-UNLIKE = 0.01
-"""The level of the test whether the judged queries are like the others."""
-
 UNLIKE_NOTE = (
     "the machine's scores of the judged queries are unlike those of the others (Kolmogorov-Smirnov test, p-value {p}): "
     "they may be no random sample, and then the estimate does not hold"
@@ -210,8 +210,7 @@ def calibrate(
     means = _estimated(pd.DataFrame(names, columns=ROW), flat, settings, correction)
     means = table = means.assign(p_value=np.nan, p_adjusted=np.nan, p_human=np.nan, p_machine=np.nan)
     if len(design.systems) > 1:
-        differences = [design.differences(scores) for scores in given]
-        table = _estimated(pd.DataFrame(design.names), differences, settings, correction)
+        table = _estimated(pd.DataFrame(design.names), list(map(design.differences, given)), settings, correction)
     notes = [*shared.notes, *_notes(table, flat, rows), *_partly_judged(human, machine)]
     if len(table) > 1 and (note := CORRECTIONS[correction].note):
         notes.append(note.format(size=len(table)))
@@ -255,7 +254,7 @@ def _notes(table: pd.DataFrame, scores: Sequence[Floats], rows: Any) -> list[str
         (not len(others), "people judged all queries, so the machine adds nothing"),
         (lost.any(), f"people alone, as a judge's scores of their queries do not vary: {few(names[lost].tolist())}"),
         (harm.any(), f"gain below 1, the machine only adds noise; people's is better for {few(names[harm].tolist())}"),
-        (least < UNLIKE, UNLIKE_NOTE.format(p=p_value(least))),
+        (p and least < UNLIKE, UNLIKE_NOTE.format(p=p_value(least))),
     ]
     return [note for holds, note in said if holds]
 
@@ -331,7 +330,7 @@ class Plan(WithTable):
     notes: tuple[str, ...] = ()
 
     def _laid_out(self) -> Table:
-        caption = f"Queries for unadjusted {100 * self.level:g} % intervals of an expected width of {self.width:g}"
+        caption = f"Queries that people judge: {100 * self.level:g} % intervals, unadjusted, mean width {self.width:g}"
         return Table(self.table, {"least_width": partial(number, digits=3)}, caption=caption, notes=self.notes)
 
 

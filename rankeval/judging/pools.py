@@ -130,9 +130,9 @@ class Pool(WithTable):
         >>> rk.judging.pool({"bm25": {"q1": ["d7", "d9"]}}).adds({"q1": ["d7", "d3"]}).table.docid.tolist()
         ['d3']
         """
-        other = pool({name: run}, depth=self.depth, queries=self.table["qid"].unique())
+        other = pool({name: run}, depth=self.depth)
         known = pd.concat([self.table[_PAIR], self.left_out]).assign(relevance=0)
-        return _part(other, np.isnan(_labels(other, known)))
+        return _part(other, np.isnan(_labels(other, known)) & other.table["qid"].isin(self.table["qid"]).to_numpy())
 
     def order(self, by: str = "depth", *, judged: Any = None, rng: Any = 0) -> pd.DataFrame:
         """Return the documents that are still to judge, in the order in which to judge them.
