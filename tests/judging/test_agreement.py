@@ -284,8 +284,8 @@ def test_disputed_documents_stand_widest_first_with_each_label():
     disputed = agreement(rows, level="ordinal").disputed
     assert disputed.columns.tolist() == ["qid", "docid", "n_labels", "spread", "judge 0", "judge 1", "judge 2"]
     assert disputed["docid"].tolist() == ["d003", "d005", "d002", "d004", "d001"]
-    assert disputed["spread"].tolist() == [3, 3, 2, 1, 1]
-    assert disputed.loc[3, ["judge 0", "judge 1", "judge 2"]].tolist() == [1, pd.NA, 0]
+    assert disputed["spread"].tolist() == [6, 6, 4, 2, 2]
+    assert disputed.loc[3, ["judge 0", "judge 1", "judge 2"]].tolist() == [2, pd.NA, 0]
 
 
 def test_disputed_documents_are_a_sheet_for_a_further_judge(tmp_path):
@@ -345,3 +345,18 @@ def test_agreement_prints_and_draws_its_values():
     assert sorted(right.lines[0].get_xdata()) == pytest.approx(sorted(found.per_query["scott_pi"].dropna()))
     with pytest.raises(UnknownName):
         found.plot("kappa")
+
+
+def test_many_grades_are_refused_before_they_take_memory():
+    """Real-valued scores of a model are no grades: they are to be rounded."""
+    one = {f"q{q}": {f"d{d}": (20 * q + d) / 7 for d in range(20)} for q in range(10)}
+    with pytest.raises(InvalidInput, match="at most 50"):
+        rk.judging.agreement(one, one, level="interval")
+
+
+def test_documents_that_nobody_judged_are_no_agreement():
+    """Two judges who differ on all documents of a sample do not agree by the -1 of those that were left out."""
+    part = rk.judging.pool({"a": {q: list("abcdefghij") for q in ("q", "r")}}).sample(0.2)
+    one = {q: dict.fromkeys("abcdefghij", int(q == "q")) for q in ("q", "r")}
+    two = {q: dict.fromkeys("abcdefghij", int(q == "r")) for q in ("q", "r")}
+    assert rk.judging.agreement(part.qrels(one), part.qrels(two))["observed"] == 0

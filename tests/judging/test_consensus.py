@@ -157,3 +157,9 @@ def test_the_judges_are_printed_those_with_most_labels_first():
 def test_what_has_no_consensus_is_refused(wrong, error):
     with pytest.raises(error):
         consensus(**wrong)
+
+
+def test_a_label_beats_not_judged_in_a_consensus():
+    """-1 is no label, as `Pool.order` says, so one judge's 1 and another one's "not judged" make 1."""
+    found = rk.judging.consensus({"ann": {"q": {"d": 1}}, "bo": {"q": {"d": -1}}})
+    assert found.qrels.to_frame()["relevance"].tolist() == [1]

@@ -208,3 +208,17 @@ def test_move_to_front_finds_more_than_depth(shared, source, front, depth):
         left = made.order("move_to_front", judged=known)
         known = pd.concat([known, left[left.groupby("qid").cumcount() < 25].merge(numbers, on=["qid", "docid"])])
     assert depth + 0.01 < share(known["row"].to_numpy())
+
+
+@pytest.mark.parametrize("do", ["adds", "order", "qrels"])
+@pytest.mark.parametrize("other", [{1: {"d1": 1}}, {"q1": {1: 1}}], ids=["qid", "docid"])
+def test_ids_of_another_kind_than_the_pools_are_an_error_of_rankeval(do, other):
+    """Ids of another kind than the pool's are an InvalidInput, as `adds` says, and not the ValueError of a merge."""
+    made = pool({"a": {"q1": ["d1", "d2"]}})
+    calls = {
+        "adds": lambda: made.adds(other),
+        "order": lambda: made.order(judged=other),
+        "qrels": lambda: made.qrels(other),
+    }
+    with pytest.raises(InvalidInput):
+        calls[do]()

@@ -282,3 +282,41 @@ def test_tables_and_pictures_name_the_systems():
         "first",
         "second",
     ]
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_query_whose_judgments_all_go_with_a_group_still_counts():
+    """The mean by all judgments is that of `evaluate`, also if a query loses all its judgments with a group."""
+    runs = {"one": {"q1": ["d1"], "q2": ["d3"], "q3": ["d1"]}, "two": {"q1": ["d1"], "q2": ["d4"], "q3": ["d1"]}}
+    qrels = {"q1": {"d1": 1}, "q2": {"d4": 1}, "q3": {"d1": 1}}
+    row = rk.judging.reusability(qrels, runs, depth=1, measure="P@1").table.set_index("system").loc["two"]
+    assert row["mean"] == rk.evaluate(qrels, runs["two"], measures=["P@1"]).mean()["P@1"] == 1
+    assert row["mean_without"] == pytest.approx(2 / 3)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("groups", [None, {1: 7, 2: 8}], ids=["runs", "groups"])
+def test_numbers_may_name_runs_and_groups(groups):
+    """Runs and groups that are named by numbers give a table, as in `pool` and `disagreement`."""
+    runs = {1: {"q1": ["d1"], "q2": ["d3"]}, 2: {"q1": ["d2"], "q2": ["d4"]}}
+    qrels = {"q1": {"d1": 1, "d9": 1}, "q2": {"d4": 1, "d9": 1}}
+    assert len(rk.judging.reusability(qrels, runs, depth=1, measure="P@1", groups=groups).table) == 2
+
+
+RUNS = {"x": {"q1": ["d1"], "q2": ["d1"]}, "y": {"q1": ["d2"], "q2": ["d1"]}}
+JUDGES = {"ann": {"q1": {"d1": 1}, "q2": {"d1": 1}}, "bo": {"q1": {"d1": 1}, "q2": {"d1": 0}}}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("n_draws", [0, -1, 1.5])
+def test_a_number_of_draws_that_is_none_is_named(n_draws):
+    """A number of draws that is no whole number from 1 on is refused by its name."""
+    with pytest.raises(InvalidInput, match="n_draws"):
+        rk.judging.disagreement(JUDGES, RUNS, measure="P@1", n_draws=n_draws)
+
+
+def test_judges_without_a_common_query_are_named():
+    """Judges with no query in common are refused as such, and not as empty qrels."""
+    judges = {"ann": {"q1": {"d1": 1}}, "bo": {"q2": {"d1": 1}}}
+    with pytest.raises(InvalidInput, match=r"quer(y|ies) .*all|all .*quer(y|ies)|common"):
+        rk.judging.disagreement(judges, RUNS, measure="P@1")
