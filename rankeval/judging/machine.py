@@ -213,9 +213,9 @@ def _estimated(names: pd.DataFrame, given: Sequence[Floats], settings: Settings,
     found, level, (human, _, machine) = two_phase(*given), CORRECTIONS[correction].interval_level, given
     t = found["estimate"].abs() / found["std_error"]
     p = np.maximum(2 * stats.t.sf(t, found["degrees"]), np.finfo(np.float64).tiny)
-    table = names.assign(n_human=len(human), n_machine=len(machine))
-    table = table.assign(mean_human=human.mean(axis=0), mean_machine=machine.mean(axis=0), estimate=found["estimate"])
-    table = table.assign(p_value=p, p_adjusted=adjust(p, correction))
+    table = names.assign(n_human=len(human), n_machine=len(machine), mean_human=human.mean(axis=0))
+    table = table.assign(mean_machine=machine.mean(axis=0), estimate=found["estimate"])
+    table["p_value"], table["p_adjusted"] = p, adjust(p, correction)
     levels = {"": settings.alpha, "_adjusted": level(settings.alpha, len(names)) if level else np.nan}
     for kind, alpha in levels.items():
         reach = stats.t.isf(alpha / 2, found["degrees"]) * found["std_error"]
@@ -238,15 +238,13 @@ def _notes(table: pd.DataFrame, scores: Sequence[Floats], rows: Any) -> list[str
     people, judged, others = scores[0], scores[1], np.delete(scores[2], rows, axis=0)
     n, piled = len(people), max((people == end(axis=0)).mean(axis=0).max() for end in (people.max, people.min))
     names, lost, harm = row_names(table), table["correlation"].isna(), (table["gain"] < 1) & (len(others) > 0)
-    columns = zip(judged.T, others.T, strict=True) if len(others) else ()
-    p = [stats.ks_2samp(one, rest, method="asymp").pvalue for one, rest in columns]
-    least = min(p, default=1.0) * len(p)
+    p = stats.ks_2samp(judged, others, method="asymp").pvalue.min() * judged.shape[1] if len(others) else 1.0
     said = [
         (n < FEW or (n < FEW_PILED and piled >= 0.5), FEW_NOTE.format(n=n)),
         (not len(others), "people judged all queries, so the machine adds nothing"),
         (lost.any(), f"people alone, as a judge's scores of their queries do not vary: {few(names[lost].tolist())}"),
         (harm.any(), f"gain below 1, the machine only adds noise; people's is better for {few(names[harm].tolist())}"),
-        (p and least < UNLIKE, UNLIKE_NOTE.format(p=least)),
+        (p < UNLIKE, UNLIKE_NOTE.format(p=p)),
     ]
     return [note for holds, note in said if holds]
 
@@ -377,9 +375,8 @@ def plan(pilot: Calibration, *, width: float, n_machine: int | None = None, leve
         if least is None:
             floor = 2 * stats.norm.isf(tail) * np.sqrt(shared)
             why = f", and {floor:.3g} is the machine's share alone" if floor > width else ""
-            left = f"it is {widths[-1]:.3g} if people judge all {n_all:,}{why}"
-            remedy = "the machine must judge more (n_machine=)"
-            notes.append(f"{name}: a width of {width:g} cannot be reached; {left}: {remedy}")
+            left = f"if people judge all {n_all:,}{why}: the machine must judge more (n_machine=)"
+            notes.append(f"{name}: a width of {width:g} cannot be reached; it is {widths[-1]:.3g} {left}")
     off = f"are off by {np.sqrt(2 / (n_pilot - 1)):.0%} or so: take more"
     numbers = pd.DataFrame(rows, columns=["n_human", "n_without", "n_machine", "least_width"])
     table = pilot.table[ROW].join(numbers.astype({"n_human": "Int64", "n_without": "Int64"}))

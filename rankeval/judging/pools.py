@@ -1,4 +1,4 @@
-"""Pools: the documents that some runs rank high, how long it takes to judge them, and which to judge first.
+"""Pools and their sheets: the documents that some runs rank high, and a file of them for each judge to fill.
 
 A pool is a table of the first ranks of runs. A row is a document of a query; 0 stands for a rank beyond the depth::
 
@@ -7,34 +7,57 @@ A pool is a table of the first ranks of runs. A row is a document of a query; 0 
     q1   d3      0     2        2     1
     q1   d9      2     0        2     1
 
-A pool holds no labels. Its methods take those that there are, so that judging may stop and go on at any time.
+A pool holds no labels. Its methods take those that there are, so that judging may stop and go on at any time. Sheets
+bring the labels::
+
+    folder/sheets.json       the scale, and the pairs of query and document of each judge
+           sheet_ann.csv     qid, query, docid, text, relevance (to fill), note
+           sheet_bo.csv      a share of the pairs is on every sheet, so that agreement can be measured
+
+A spreadsheet may reorder the rows of a sheet, change its separator, or turn an id into a number. So each row is looked
+up among the pairs of ``sheets.json``: labels of an id that was changed are refused, and not lost.
 """
 
 from __future__ import annotations
 
+import csv
 import heapq
-from collections.abc import Mapping
+import json
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from rankeval._checks import check_count, check_number, check_share, count, require
+from rankeval._checks import check_count, check_number, check_share, count, few, refuse, require, shown
 from rankeval._registry import chosen
 from rankeval.analysis.overlap import ranked_lists, refuse_unlike
 from rankeval.collection.qrels import Qrels, as_qrels
 from rankeval.collection.run import as_run
 from rankeval.comparison.tables import WithTable
+from rankeval.errors import FileFormatError, warn
+from rankeval.io.opening import as_path, number_of, read_bytes, write_atomically
+from rankeval.io.tables import json_lines, records
 from rankeval.judging.labels import Floats, Ints
-from rankeval.render.tables import Table
+from rankeval.render.tables import Table, guarded, unguarded
 
-ORDERS = ("depth", "move_to_front", "random")
 MINUTES = 5.0
 """Minutes to judge a document, if nobody says otherwise."""
 NOT_JUDGED = -1
 """The label of a document that is pooled and not judged, as trec_eval and infAP read it."""
+
+SHEET = ["qid", "query", "docid", "text", "relevance", "note"]
+FILLED = ("qid", "docid", "relevance")
+ELSEWHERE = "read them by read_sheets, or choose another folder: nothing is written over a judge's work"
+CHANGED = "a spreadsheet may have changed an id: load the columns as text"
+MANIFEST = "sheets.json"
+MOST_LETTERS = 32_000
+"""Characters of a text in CSV: spreadsheets cut a cell at 32,767."""
 
 _PAIR = ["qid", "docid"]
 
@@ -180,7 +203,7 @@ class Pool(WithTable):
         >>> both.order("move_to_front", judged={"q1": {"d7": 1}}).docid.tolist()
         ['d9', 'd8', 'd1', 'd3']
         """
-        chosen("order", by, ORDERS)
+        chosen("order", by, ("depth", "move_to_front", "random"))
         label = _labels(self, judged)
         first = np.arange(len(self.table))
         if by == "random":
@@ -301,14 +324,13 @@ def pool(runs: Mapping[str, Any], *, depth: int = 20) -> Pool:
         for rank, document in enumerate(documents[:depth], start=1)
     ]
     found = pd.DataFrame(rows, columns=[*_PAIR, "run", "rank"])
-    found["query"] = pd.factorize(found["qid"])[0]
-    found["best"] = found.groupby(_PAIR)["rank"].transform("min")
+    query, best = pd.factorize(found["qid"])[0], found.groupby(_PAIR)["rank"].transform("min")
     # Stable, so that the runs of a document keep their order.
-    found = found.sort_values(["query", "best", "docid"], kind="stable")
+    found = found.assign(query=query, best=best).sort_values(["query", "best", "docid"], kind="stable")
     by_document = found.groupby(_PAIR, sort=False)
     table = by_document.agg(found_by=("run", tuple), n_runs=("run", "size"), rank=("rank", "min")).reset_index()
     places = np.zeros((len(table), len(given)), dtype=np.int64)
-    places[by_document.ngroup(), pd.Index(given).get_indexer(found["run"])] = found["rank"]
+    places[by_document.ngroup(), pd.Index(given).get_indexer(pd.Index(found["run"]))] = found["rank"]
     return Pool(table, places, tuple(given), depth, table[_PAIR].iloc[:0])
 
 
@@ -338,3 +360,201 @@ def _labels(whole: Pool, judged: Any) -> Floats:
     frame = as_qrels(judged).to_frame()
     highest = frame[frame["relevance"] != NOT_JUDGED].groupby(_PAIR, as_index=False)["relevance"].max()
     return whole.table[_PAIR].merge(highest, how="left", on=_PAIR)["relevance"].to_numpy(dtype=np.float64)
+
+
+def write_sheets(
+    pool: Pool | pd.DataFrame,
+    folder: str | os.PathLike[str],
+    *,
+    judges: Sequence[str],
+    overlap: float = 0.1,
+    texts: Mapping[Any, str] | None = None,
+    queries: Mapping[Any, str] | None = None,
+    scale: Sequence[float] = (0, 1),
+    rng: Any = 0,
+    format: str = "csv",  # noqa: A002
+) -> pd.DataFrame:
+    """Write a sheet of documents for each judge, to be filled in a spreadsheet or by a program.
+
+    Every judge gets a share of all documents, the same number of each query as far as possible. The rest is divided
+    evenly, and by whole queries as far as possible, so that one judge compares the documents of a query. A sheet has
+    the queries in random order, and the documents of each query in random order: no judge sees the ranks.
+
+    Parameters
+    ----------
+    pool : Pool or DataFrame
+        The documents to judge. A frame needs columns qid and docid, as those of `Pool.order` or of disputed labels.
+    folder : path
+        The folder for the sheets; it is made. There must not be sheets in it.
+    judges : sequence of str
+        The names of the judges.
+    overlap : float
+        The share of the documents that every judge gets, from 0 to 1.
+    texts, queries : mapping, optional
+        The text of each document by docid, and of each query by qid.
+    scale : sequence of number
+        The labels that a judge may give.
+    rng : int, Generator or None
+        Seed or generator of the draws.
+    format : {"csv", "jsonl"}
+        "csv" for spreadsheets: a cell that would run as a formula begins with ', and a text has at most 32,000
+        characters. "jsonl" for programs: texts as they are.
+
+    Returns
+    -------
+    DataFrame
+        A row for each judge. Columns judge, file, documents, and shared, the number of those that all judges get.
+
+    Raises
+    ------
+    InvalidInput
+        If the folder holds sheets, judges are missing or have the same name, the overlap is not between 0 and 1, or a
+        text is missing.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import rankeval as rk
+    >>> made = rk.judging.pool({"bm25": {"q1": ["d1", "d2", "d3", "d4"]}})
+    >>> folder = f"{tempfile.mkdtemp()}/sheets"
+    >>> rk.judging.write_sheets(made, folder, judges=["ann", "bo"], overlap=0.5)[["judge", "documents", "shared"]]
+      judge  documents  shared
+    0   ann          3       2
+    1    bo          3       2
+    """
+    chosen("format", format, ("csv", "jsonl"))
+    names = [] if isinstance(judges, str) else [re.sub(r"[^\w.@ -]", "_", str(judge)) for judge in judges]
+    files, home = [f"sheet_{name}.{format}" for name in names], as_path(folder)
+    refuse(
+        (not names, f"judges is {shown(judges)}; expected a list of names"),
+        (len({*map(str.casefold, names)}) < len(names), f"two of the judges have the same name: {few(judges)}"),
+        (not 0 <= overlap <= 1, f"overlap is {shown(overlap)}; expected a share from 0 to 1"),
+        (any(home.glob("sheet*")), f"{home} holds sheets; {ELSEWHERE}"),
+    )
+    table = (pool.table if isinstance(pool, Pool) else pool)[_PAIR].drop_duplicates()
+    for column, name, given in (("qid", "query", queries), ("docid", "text", texts)):
+        lacking = [] if given is None else [one for one in table[column].unique() if one not in given]
+        refuse((bool(lacking), f"there is no {name} for {column} {few(lacking)}"))
+        table[name] = "" if given is None else table[column].map(given.__getitem__)
+    generator = np.random.default_rng(rng)
+    turn = generator.permutation(len(table))[pd.factorize(table["qid"])[0]]
+    table = _mixed(table.assign(relevance="", note="", turn=turn), generator)
+    # Of every tenth row the last, so that all queries have their share.
+    is_shared = np.diff(np.floor(np.arange(len(table) + 1) * overlap + 1e-9)) > 0
+    parts = np.array_split(np.flatnonzero(~is_shared), len(names))
+    home.mkdir(parents=True, exist_ok=True)
+    sheets = {}
+    for judge, file, part in zip(judges, files, parts, strict=True):
+        sheet = _mixed(table.iloc[np.concatenate([np.flatnonzero(is_shared), part])], generator)
+        write_atomically(home / file, [_written(sheet[SHEET], format)])
+        sheets[str(judge)] = {"file": file, "pairs": sheet[_PAIR].to_numpy(dtype=object).tolist()}
+    # Last, so that half of the sheets are not read for all.
+    write_atomically(home / MANIFEST, [json.dumps({"scale": np.asarray(scale).tolist(), "sheets": sheets}).encode()])
+    sizes = [len(sheet["pairs"]) for sheet in sheets.values()]
+    return pd.DataFrame({"judge": sheets.keys(), "file": files, "documents": sizes, "shared": is_shared.sum()})
+
+
+def read_sheets(folder: str | os.PathLike[str]) -> Qrels:
+    r"""Return the labels of the sheets of a folder, at any time; rows without a label are counted in a warning.
+
+    Parameters
+    ----------
+    folder : path
+        The folder that `write_sheets` made. Sheets may have been saved by a spreadsheet: as CSV with commas, semicolons
+        or tabs, and with rows in another order.
+
+    Returns
+    -------
+    Qrels
+        A row for each label, with the judge as its aspect. `rankeval.judging.agreement` and
+        `rankeval.judging.consensus` take it; `rankeval.evaluate` takes the consensus.
+
+    Raises
+    ------
+    FileFormatError
+        If a row is not on the sheet of this judge (an unknown query or document), stands twice with a label, or has a
+        label outside the scale; the message has the file and the line.
+    InvalidInput
+        If there are no sheets or no labels, or a sheet has another name than it was given.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import rankeval as rk
+    >>> folder = Path(tempfile.mkdtemp()) / "sheets"
+    >>> made = rk.judging.pool({"bm25": {"q1": ["d1"]}})
+    >>> _ = rk.judging.write_sheets(made, folder, judges=["ann"])
+    >>> (folder / "sheet_ann.csv").write_text("qid,docid,relevance\nq1,d1,1\n")
+    28
+    >>> rk.judging.read_sheets(folder).to_frame()
+      qid docid  relevance aspect
+    0  q1    d1          1    ann
+    """
+    home = as_path(folder)
+    manifest = json.loads(read_bytes(home / MANIFEST))
+    sheets, scale = manifest["sheets"], {float(grade): grade for grade in manifest["scale"]}
+    labels, left = [], []
+    for judge, sheet in sheets.items():
+        found = _filled(home / sheet["file"], judge, sheet["pairs"], scale)
+        labels += [(*pair, grade, judge) for pair, grade in found.items()]
+        if len(found) < (n := len(sheet["pairs"])):
+            left.append(f"{judge} {n - len(found):,} of {n:,}")
+    names = [sheet["file"] for sheet in sheets.values()]
+    strange = [one.name for one in home.glob("sheet_*") if one.name not in names]
+    refuse(
+        (bool(strange), f"{home}: {few(strange)} is not read; save each sheet under its first name: {few(names)}"),
+        (not labels, f"{home}: no row has a label yet; fill the column relevance"),
+    )
+    if left:
+        warn(f"{home}: rows without a label: {', '.join(left)}")
+    return Qrels.from_frame(pd.DataFrame(labels, columns=[*FILLED, "aspect"]))
+
+
+def _mixed(rows: pd.DataFrame, generator: np.random.Generator) -> pd.DataFrame:
+    """Return rows in random order, those of a query together."""
+    return rows.sample(frac=1, random_state=generator).sort_values("turn", kind="stable")
+
+
+def _written(sheet: pd.DataFrame, form: str) -> bytes:
+    if form == "jsonl":
+        return sheet.to_json(orient="records", lines=True).encode()
+    cells = sheet.astype(str).map(lambda cell: guarded(cell[:MOST_LETTERS]))
+    # All cells in quotes: a spreadsheet that splits at semicolons would find a formula behind one. And with a byte
+    # order mark, by which a spreadsheet knows UTF-8.
+    return cells.to_csv(index=False, quoting=csv.QUOTE_ALL).encode("utf-8-sig", "backslashreplace")
+
+
+def _filled(path: Path, judge: str, pairs: Sequence[Any], scale: Mapping[float, Any]) -> dict[Any, Any]:
+    """Return the label of each query and document of a sheet; a sheet may be missing."""
+    known = {(str(query), str(document)): (query, document) for query, document in pairs}
+    found: dict[Any, Any] = {}
+    for line, row in _rows(path) if path.exists() else ():
+        query, document, label = ("" if row.get(name) is None else str(row[name]) for name in FILLED)
+        if label.strip():
+            where = f"{path}, line {line}"
+            what = f"{where}: document {document!r} of query {query!r}"
+            pair, grade = known.get((query, document), ()), scale.get(number_of(label.strip(), where))
+            refuse(
+                (not pair, f"{what} is not on the sheet of {judge}; {CHANGED}"),
+                (pair in found, f"{what} has a label already"),
+                (grade is None, f"{where}: relevance is {label!r}; expected one of {few([*scale.values()])}"),
+                kind=FileFormatError,
+            )
+            found[pair] = grade
+    return found
+
+
+def _rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield line and cells of each row of a sheet."""
+    data = read_bytes(path)
+    if path.suffix == ".jsonl":
+        yield from json_lines(data, str(path))
+        return
+    try:
+        data.decode()
+    except UnicodeDecodeError:  # as some spreadsheets save CSV
+        data = data.decode("cp1252", "replace").encode()
+    rows = records(data, max(",;\t", key=data.partition(b"\n")[0].decode().count), str(path))
+    _, header = next(rows, (0, []))
+    yield from ((line, dict(zip(header, map(unguarded, cells), strict=True))) for line, cells in rows)
