@@ -91,8 +91,7 @@ class Agreement(WithTable):
         UnknownName
             If there is no such coefficient.
         """
-        chosen("coefficient", coefficient, WORDS)
-        return float(self.table.set_index("coefficient")["value"][coefficient])
+        return float(self.table.set_index("coefficient")["value"][chosen("coefficient", coefficient, WORDS)])
 
     @property
     def caption(self) -> str:
@@ -215,8 +214,8 @@ def agreement(
     value, left_out, alone = stack.iloc[0].to_numpy(), stack[1 : n + 1].to_numpy(), stack[n + 1 :]
     table = pd.DataFrame({"coefficient": list(WORDS), "value": value} | _interval(value, left_out, confidence_level))
     table["ci_low"] = np.maximum(table["ci_low"], np.where(table["coefficient"] == "observed", 0, -1))
-    undefined = np.where(np.isnan(value), [reasons[name] for name in WORDS], "")
-    table = table.assign(n_items=len(query), undefined=undefined)
+    table["n_items"] = len(query)
+    table["undefined"] = np.where(np.isnan(value), [reasons[name] for name in WORDS], "")
     per_query = (alone if by_topic else stack[:1]).set_axis(each.index.unique("qid"))
     per_query.insert(0, "n_items", np.bincount(query))
     notes = _notes(table, n_labels, "topic" if by_topic else "document")

@@ -9,14 +9,13 @@ from rankeval._checks import count
 from rankeval.render import plots
 from rankeval.render.comparisons import intervals
 from rankeval.render.layouts import shown_interval
-from rankeval.render.plots import BAND, BETTER, INK, SOFT, WORSE, Figure, bare, one_panel, shown_name, write_caption
 from rankeval.render.tables import number
 
 MOST_NAMED = 30
 """Topics that are named at the axis; of more, none is."""
 
 
-def agreement_figure(confusion: pd.DataFrame, by_topic: pd.Series[float], value: float, caption: str) -> Figure:
+def agreement_figure(confusion: pd.DataFrame, by_topic: pd.Series[float], value: float, caption: str) -> plots.Figure:
     """Draw the confusion of grades with shares, and a coefficient of each topic with that of all as a line.
 
     Parameters
@@ -30,50 +29,50 @@ def agreement_figure(confusion: pd.DataFrame, by_topic: pd.Series[float], value:
     caption : str
         The line above.
     """
-    figure = Figure(figsize=(9, 3.6), layout="constrained")
+    figure = plots.Figure(figsize=(9, 3.6), layout="constrained")
     left, right = figure.subplots(1, 2, width_ratios=(1, 1.4))
     shares = confusion.to_numpy(dtype=np.float64) / confusion.to_numpy().sum()
     left.imshow(shares, cmap="Greens", vmin=0, vmax=shares.max() * 1.6)  # so that ink stays legible on the darkest
-    for row, column in np.ndindex(*shares.shape):
-        left.text(column, row, f"{100 * shares[row, column]:.1f}", ha="center", va="center", fontsize=8, color=INK)
+    for (row, column), share in np.ndenumerate(shares):
+        left.text(column, row, f"{100 * share:.1f}", ha="center", va="center", fontsize=8, color=plots.INK)
     for axis, grades in ((left.xaxis, confusion.columns), (left.yaxis, confusion.index)):
         axis.set_ticks(range(len(grades)), grades)
-        axis.set_label_text(shown_name(grades.name), color=INK, parse_math=False)
+        axis.set_label_text(plots.shown_name(grades.name), color=plots.INK, parse_math=False)
     left.set_title(f"% of {'pairs of labels' if confusion.index.name == 'label' else 'documents'}", fontsize=10)
     ordered = by_topic.dropna().sort_values(kind="stable")
     places = np.arange(len(ordered))
-    right.hlines(places, value, ordered, color=BAND, linewidth=3)
-    right.plot(ordered, places, "o", color=BETTER, markersize=4)
-    right.axvline(value, color=INK, linewidth=1)
+    right.hlines(places, value, ordered, color=plots.BAND, linewidth=3)
+    right.plot(ordered, places, "o", color=plots.BETTER, markersize=4)
+    right.axvline(value, color=plots.INK, linewidth=1)
     named = ordered.index if len(ordered) <= MOST_NAMED else ordered.index[:0]
-    right.set_yticks(places[: len(named)], [shown_name(qid) for qid in named], parse_math=False)
-    right.set_ylabel(f"{count(len(ordered), 'topic')}, {len(by_topic) - len(ordered):,} undefined", color=SOFT)
+    right.set_yticks(places[: len(named)], [plots.shown_name(qid) for qid in named], parse_math=False)
+    right.set_ylabel(f"{count(len(ordered), 'topic')}, {len(by_topic) - len(ordered):,} undefined", color=plots.SOFT)
     right.set_title(f"{by_topic.name} by topic; line: {number(value, digits=3)} over all", fontsize=10)
-    bare(left)
-    bare(right)
+    plots.bare(left)
+    plots.bare(right)
     right.tick_params(axis="y", labelsize=7)
-    write_caption(figure, caption)
+    plots.write_caption(figure, caption)
     return figure
 
 
-def order_under_judges(ranks: pd.DataFrame, caption: str) -> Figure:
+def order_under_judges(ranks: pd.DataFrame, caption: str) -> plots.Figure:
     """Draw the place of each system under each set of judgments; systems that rise or fall have a colour."""
     places = ranks.rank(method="first")  # tied systems beside each other, so that no line hides another one
-    figure, axes = one_panel(max(7.0, 1.6 + 1.5 * min(places.shape[1], 9)), 1.2 + 0.26 * len(places))
+    figure, axes = plots.one_panel(max(7.0, 1.6 + 1.5 * min(places.shape[1], 9)), 1.2 + 0.26 * len(places))
     for line, moved in zip(places.to_numpy(), ranks.sub(ranks.iloc[:, 0], axis=0).sum(axis=1), strict=True):
-        color = INK if moved == 0 else WORSE if moved > 0 else BETTER
+        color = plots.INK if moved == 0 else plots.WORSE if moved > 0 else plots.BETTER
         axes.plot(line, marker="o", markersize=4, color=color, linewidth=1.5)
-    axes.set_xticks(range(places.shape[1]), [shown_name(name) for name in places], parse_math=False)
+    axes.set_xticks(range(places.shape[1]), [plots.shown_name(name) for name in places], parse_math=False)
     first = places.iloc[:, 0].sort_values()
-    axes.set_yticks(first, [shown_name(name, plots.LONGEST_NAME) for name in first.index], parse_math=False)
+    axes.set_yticks(first, [plots.shown_name(name, plots.LONGEST_NAME) for name in first.index], parse_math=False)
     axes.set_ylim(len(places) + 0.5, 0.5)
     axes.set_xlim(-0.3, places.shape[1] - 0.7)
-    axes.set_xlabel("the systems by rank, the best above; green: rises, red: falls", color=SOFT, fontsize=9)
-    write_caption(figure, caption)
+    axes.set_xlabel("the systems by rank, the best above; green: rises, red: falls", color=plots.SOFT, fontsize=9)
+    plots.write_caption(figure, caption)
     return figure
 
 
-def estimates(table: pd.DataFrame, *, alpha: float, caption: str) -> Figure:
+def estimates(table: pd.DataFrame, *, alpha: float, caption: str) -> plots.Figure:
     """Draw each estimate with its interval beside those of the people alone and of the machine alone.
 
     Parameters

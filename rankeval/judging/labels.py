@@ -72,11 +72,9 @@ class Labels:
         parts = [as_qrels(given).to_frame().assign(aspect=judge) for judge, given in each.items()]
         frame = pd.concat(parts, ignore_index=True) if parts else as_qrels(judgments).to_frame()
         frame = frame[frame["relevance"] != NOT_JUDGED]
-        no_label = frame.empty, "there is no label"
-        refuse(no_label, ("aspect" not in frame, *NO_JUDGE), argument="judgments")
-        for column in ("qid", "docid", "aspect"):  # 1 and "1" would be two, and cannot be sorted
-            mixed = len(set(map(type, frame[column]))) > 1
-            refuse((mixed, f"{column} mixes texts and numbers: 1 is not '1'"), argument="judgments")
+        refuse((frame.empty, "there is no label"), ("aspect" not in frame, *NO_JUDGE), argument="judgments")
+        mixed = [name for name in ("qid", "docid", "aspect") if len(set(map(type, frame[name]))) > 1]
+        refuse((mixed, f"{' and '.join(mixed)}: texts and numbers are mixed, and 1 is not '1'"), argument="judgments")
         for row in frame[frame.duplicated(["qid", "docid", "aspect"])].to_dict("records"):
             problem = f"judge {row['aspect']!r} labels document {row['docid']!r} of query {row['qid']!r} twice"
             raise InvalidInput(problem, argument="judgments", remedy="keep one label")
@@ -191,8 +189,8 @@ def consensus(judgments: Any, *, method: Method = "majority") -> Consensus:
     likeliest = probability > probability.max(axis=1, keepdims=True) - STEADY
     codes = {"majority": most.argmax(axis=1), "dawid_skene": likeliest.argmax(axis=1)}
     items = labels.items.assign(n_labels=counts.sum(axis=1), tied=most.sum(axis=1) > 1)
-    items = items.assign(**{name: labels.grades[code] for name, code in codes.items()})
-    items["probability"] = probability.max(axis=1)
+    grades = {name: labels.grades[code] for name, code in codes.items()}
+    items = items.assign(**grades, probability=probability.max(axis=1))
     n = np.bincount(labels.judge)
     right = np.bincount(labels.judge, weights=labels.grade == codes[method][labels.item]) / n
     estimated = np.bincount(labels.judge, weights=probability[labels.item, labels.grade]) / n

@@ -222,9 +222,9 @@ def _estimated(names: pd.DataFrame, given: Sequence[Floats], settings: Settings,
     found, level, (human, _, machine) = two_phase(*given), CORRECTIONS[correction].interval_level, given
     t = found["estimate"].abs() / found["std_error"]
     p = np.maximum(2 * stats.t.sf(t, found["degrees"]), np.finfo(np.float64).tiny)
-    table = names.assign(n_human=len(human), n_machine=len(machine))
-    table = table.assign(mean_human=human.mean(axis=0), mean_machine=machine.mean(axis=0), estimate=found["estimate"])
-    table = table.assign(p_value=p, p_adjusted=adjust(p, correction))
+    table = names.assign(n_human=len(human), n_machine=len(machine), mean_human=human.mean(axis=0))
+    table = table.assign(mean_machine=machine.mean(axis=0), estimate=found["estimate"])
+    table["p_value"], table["p_adjusted"] = p, adjust(p, correction)
     levels = {"": settings.alpha, "_adjusted": level(settings.alpha, len(names)) if level else np.nan}
     for kind, alpha in levels.items():
         reach = stats.t.isf(alpha / 2, found["degrees"]) * found["std_error"]
@@ -247,14 +247,13 @@ def _notes(table: pd.DataFrame, scores: Sequence[Floats], rows: Any) -> list[str
     people, judged, others = scores[0], scores[1], np.delete(scores[2], rows, axis=0)
     n, piled = len(people), max((people == end(axis=0)).mean(axis=0).max() for end in (people.max, people.min))
     names, lost, harm = row_names(table), table["correlation"].isna(), (table["gain"] < 1) & (len(others) > 0)
-    p = [stats.ks_2samp(*pair, method="asymp").pvalue for pair in zip(judged.T, others.T, strict=True) if len(others)]
-    least = min(p, default=1.0) * len(p)
+    p = stats.ks_2samp(judged, others, method="asymp").pvalue.min() * judged.shape[1] if len(others) else 1.0
     said = [
         (n < FEW or (n < FEW_PILED and piled >= 0.5), FEW_NOTE.format(n=n)),
         (not len(others), "people judged all queries, so the machine adds nothing"),
         (lost.any(), f"people alone, as a judge's scores of their queries do not vary: {few(names[lost].tolist())}"),
         (harm.any(), f"gain below 1, the machine only adds noise; people's is better for {few(names[harm].tolist())}"),
-        (p and least < UNLIKE, UNLIKE_NOTE.format(p=p_value(least))),
+        (p < UNLIKE, UNLIKE_NOTE.format(p=p_value(p))),
     ]
     return [note for holds, note in said if holds]
 

@@ -30,7 +30,6 @@ from rankeval.comparison.tables import WithTable
 from rankeval.judging.labels import NOT_JUDGED, Floats, Ints
 from rankeval.render.tables import Table
 
-ORDERS = ("depth", "move_to_front", "random")
 MINUTES = 5.0
 """Minutes to judge a document, if nobody says otherwise."""
 
@@ -178,7 +177,7 @@ class Pool(WithTable):
         >>> both.order("move_to_front", judged={"q1": {"d7": 1}}).docid.tolist()
         ['d9', 'd8', 'd1', 'd3']
         """
-        chosen("order", by, ORDERS)
+        chosen("order", by, ("depth", "move_to_front", "random"))
         label = _labels(self, judged)
         first = np.arange(len(self.table))
         if by == "random":
@@ -302,10 +301,9 @@ def pool(runs: Mapping[str, Any], *, depth: int = 20, queries: Iterable[Any] | N
         for rank, document in enumerate(documents[:depth], start=1)
     ]
     found = pd.DataFrame(rows, columns=[*_PAIR, "run", "rank"])
-    found["query"] = pd.factorize(found["qid"])[0]
-    found["best"] = found.groupby(_PAIR)["rank"].transform("min")
+    query, best = pd.factorize(found["qid"])[0], found.groupby(_PAIR)["rank"].transform("min")
     # Stable, so that the runs of a document keep their order.
-    found = found.sort_values(["query", "best", "docid"], kind="stable")
+    found = found.assign(query=query, best=best).sort_values(["query", "best", "docid"], kind="stable")
     by_document = found.groupby(_PAIR, sort=False)
     table = by_document.agg(found_by=("run", tuple), n_runs=("run", "size"), rank=("rank", "min")).reset_index()
     places = np.zeros((len(table), len(given)), dtype=np.int64)

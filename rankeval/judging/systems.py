@@ -181,8 +181,7 @@ def disagreement(
     check_count("n_draws", n_draws)
     grades, notes = _graded(judgments)
     truth = truth or grades.columns[0]
-    sets = {str(name): grades[name].dropna() for name in grades}
-    scores, effect = _effect(sets, truth, runs, measure, {"rng": rng, **options})
+    scores, effect = _effect(grades, truth, runs, measure, {"rng": rng, **options})
     relevant = grades >= RELEVANT
     both, sizes = (part.groupby(level="qid").sum() for part in (relevant.mul(relevant[truth], axis=0), relevant))
     overlap = (both / (sizes.add(sizes[truth], axis=0) - both)).mean()
@@ -255,7 +254,7 @@ def reusability(
     owner = finders[finders.str.len() == 1].map(min).reindex(judged.index)
     # Left out of the pool, and not of the collection: a query of which nothing is left counts too.
     sets = {EVERY: judged} | {f"without {group}": judged.where(owner != group, NOT_JUDGED) for group in names}
-    _, effect = _effect(sets, EVERY, runs, measure, options)
+    _, effect = _effect(pd.DataFrame(sets), EVERY, runs, measure, options)
     table = pd.DataFrame({"judgments": "without " + of, "group": of, "system": of.index})
     for name, documents in (("unique", owner), ("unique_relevant", owner[judged >= RELEVANT])):
         table[name] = of.map(documents.value_counts()).fillna(0).astype(int)
@@ -290,12 +289,15 @@ def _graded(judgments: Any) -> tuple[pd.DataFrame, list[str]]:
 
 
 def _effect(
-    sets: Mapping[str, pd.Series[Any]], truth: str, runs: Mapping[str, Any], measure: Any, options: Any
+    sets: pd.DataFrame, truth: str, runs: Mapping[str, Any], measure: Any, options: Any
 ) -> tuple[pd.DataFrame, JudgmentEffect]:
-    """Return the scores, with columns (judgments, system, measure), and what a comparison under each set says."""
+    """Return the scores, with columns (judgments, system, measure), and what a comparison under each set says.
+
+    A column of the sets has the grades of one set of judgments, nan for a document without one.
+    """
     parts, loaded = {}, {str(name): as_run(run) for name, run in runs.items()}
     for name, grades in sets.items():
-        qrels = Qrels.from_frame(grades.rename("relevance").reset_index())
+        qrels = Qrels.from_frame(grades.dropna().rename("relevance").reset_index())
         for system, run in loaded.items():
             parts[name, system] = evaluate(qrels, run, measures=[measure]).per_query
     scores = pd.concat(parts, axis=1, join="inner")
@@ -321,5 +323,4 @@ def _draws(scores: pd.DataFrame, truth: str, n_draws: int, rng: np.random.Genera
     means = by_judge[chosen_judge, np.arange(len(scores))].mean(axis=1)
     gains = direction(scores.columns[0][2]) * np.vstack([scores[truth].mean(), means])
     orders = pd.DataFrame(gains.T, scores[truth].columns.get_level_values(0), [truth, *range(n_draws)])
-    agreed = order_agreement(orders, truth=truth).table[["tau_b", "tau_ap", "swaps"]]
-    return agreed.assign(mean=means.mean(axis=1))
+    return order_agreement(orders, truth=truth).table[["tau_b", "tau_ap", "swaps"]].assign(mean=means.mean(axis=1))
