@@ -34,12 +34,8 @@ from rankeval.io.tables import json_lines, records
 from rankeval.judging.pools import Pool
 from rankeval.render.tables import guarded, unguarded
 
-COLUMNS = ("qid", "query", "docid", "text", "relevance", "note")
 FILLED = ("qid", "docid", "relevance")
-CHANGED = "a spreadsheet may have changed an id: load the columns as text"
 MANIFEST = "sheets.json"
-MOST = 32_000
-"""Characters of a text in CSV: spreadsheets cut a cell at 32,767."""
 
 
 def write_sheets(
@@ -116,37 +112,31 @@ def write_sheets(
         (not 0 < len(grades) == len(np.unique(grades)), f"scale is {shown(scale)}; expected different numbers"),
         (any(one.is_file() for one in (home, *home.parents)), f"{home} is a file, or is in one; name a folder"),
         ((home / MANIFEST).exists(), f"{home} holds sheets; read them by read_sheets, or name another folder"),
-        (
-            any(home.glob("sheet_*")),
-            f"{home} holds a part of some sheets; name another folder, or delete the empty ones",
-        ),
+        (any(home.glob("sheet_*")), f"{home} holds sheets without {MANIFEST}; name another folder, or delete them"),
     )
     ids = frame_columns(pool.table if isinstance(pool, Pool) else pool, {"qid": "qid", "docid": "docid"})
     table = pd.DataFrame({name: id_column(ids[name], name).to_pylist() for name in ids}).drop_duplicates()
     for column, name, given in (("qid", "query", queries), ("docid", "text", texts)):
-        lacking = (
-            [] if given is None else [one for one in table[column].unique() if not isinstance(given.get(one), str)]
-        )
-        refuse((bool(lacking), f"there is no {name} for {column} {few(lacking)}"))
-        table[name] = "" if given is None else table[column].map(given.__getitem__)
+        table[name] = "" if given is None else table[column].map(given.get)
+        lacking = table[column][[not isinstance(one, str) for one in table[name]]].unique().tolist()
+        refuse((lacking, f"there is no {name} for {column} {few(lacking)}"))
     generator = np.random.default_rng(rng)
     turn = generator.permutation(len(table))[pd.factorize(table["qid"])[0]]
     table = _mixed(table.assign(relevance="", note="", turn=turn), generator)
     # Of every tenth row the last, so that all queries have their share.
-    is_shared = np.diff(np.floor(np.arange(len(table) + 1) * overlap + 1e-9)) > 0
-    parts = np.array_split(np.flatnonzero(~is_shared), len(names))
+    shared = np.flatnonzero(np.diff(np.floor(np.arange(len(table) + 1) * overlap + 1e-9)))
+    parts = [np.r_[shared, part] for part in np.array_split(np.delete(np.arange(len(table)), shared), len(names))]
     contents, sheets = {}, {}
     for judge, file, part in zip(names, files, parts, strict=True):
-        sheet = _mixed(table.iloc[np.concatenate([np.flatnonzero(is_shared), part])], generator)
-        contents[file] = _written(sheet[list(COLUMNS)], format)
+        sheet = _mixed(table.iloc[part], generator)
+        contents[file] = _written(sheet[["qid", "query", "docid", "text", "relevance", "note"]], format)
         sheets[judge] = {"file": file, "pairs": sheet[["qid", "docid"]].to_numpy(dtype=object).tolist()}
     # Last, so that half of the sheets are not read for all.
     contents[MANIFEST] = json.dumps({"scale": grades.tolist(), "sheets": sheets}).encode()
     home.mkdir(parents=True, exist_ok=True)
     for file, content in contents.items():
         write_atomically(home / file, [content])
-    sizes = [len(sheet["pairs"]) for sheet in sheets.values()]
-    return pd.DataFrame({"judge": sheets.keys(), "file": files, "documents": sizes, "shared": is_shared.sum()})
+    return pd.DataFrame({"judge": names, "file": files, "documents": [*map(len, parts)], "shared": len(shared)})
 
 
 def read_sheets(folder: str | os.PathLike[str]) -> Qrels:
@@ -192,18 +182,16 @@ def read_sheets(folder: str | os.PathLike[str]) -> Qrels:
     _, manifest = next(json_lines(read_bytes(path), str(path)), (0, {}))
     refuse((not {"scale", "sheets"} <= {*manifest}, f"{path} is not as write_sheets wrote it"), kind=FileFormatError)
     sheets, scale = manifest["sheets"], {float(grade): grade for grade in manifest["scale"]}
-    names = [sheet["file"] for sheet in sheets.values()]
-    strange = [one.name for one in home.glob("sheet_*") if one.name not in names]
-    refuse((strange, f"{home}: {few(strange)} is not read; save each sheet under its first name: {few(names)}"))
+    strange = sorted({one.name for one in home.glob("sheet_*")} - {sheet["file"] for sheet in sheets.values()})
+    refuse((strange, f"{home}: {few(strange)} is not read; save each sheet under its first name"))
     labels: dict[tuple[Any, ...], Any] = {}
     for judge, sheet in sheets.items():
         known = {(str(query), str(document)): (query, document, judge) for query, document in sheet["pairs"]}
         for where, query, document, label in _labels(home / sheet["file"]):
-            what = f"{where}: document {document!r} of query {query!r}"
             row, grade = known.get((query, document), ()), scale.get(number_of(label, where))
             refuse(
-                (not row, f"{what} is not on the sheet of {judge}; {CHANGED}"),
-                (row in labels, f"{what} has a label already"),
+                (not row, f"{where} is not on the sheet of {judge}; if a spreadsheet changed an id, load ids as text"),
+                (row in labels, f"{where} has a label already"),
                 (grade is None, f"{where}: relevance is {label!r}; expected one of {few([*scale.values()])}"),
                 kind=FileFormatError,
             )
@@ -213,8 +201,7 @@ def read_sheets(folder: str | os.PathLike[str]) -> Qrels:
     left = [f"{judge} {n - found.count(judge):,} of {n:,}" for judge, n in sizes.items() if found.count(judge) < n]
     if left:
         warn(f"{home}: rows without a label: {', '.join(left)}")
-    rows = [(*row, grade) for row, grade in labels.items()]
-    return Qrels.from_frame(pd.DataFrame(rows, columns=["qid", "docid", "aspect", "relevance"]))
+    return Qrels.from_frame(pd.Series(labels).rename_axis(["qid", "docid", "aspect"]).reset_index(name="relevance"))
 
 
 def _mixed(rows: pd.DataFrame, generator: np.random.Generator) -> pd.DataFrame:
@@ -225,7 +212,7 @@ def _mixed(rows: pd.DataFrame, generator: np.random.Generator) -> pd.DataFrame:
 def _written(sheet: pd.DataFrame, form: str) -> bytes:
     if form == "jsonl":
         return sheet.to_json(orient="records", lines=True).encode()
-    cells = sheet.astype(str).map(lambda cell: guarded(cell[:MOST]))
+    cells = sheet.astype(str).map(lambda cell: guarded(cell[:32_000]))  # spreadsheets cut a cell at 32,767
     # All cells in quotes: a spreadsheet that splits at semicolons would find a formula behind one. And with a byte
     # order mark, by which a spreadsheet knows UTF-8.
     return cells.to_csv(index=False, quoting=csv.QUOTE_ALL).encode("utf-8-sig", "backslashreplace")
@@ -239,18 +226,16 @@ def _labels(path: Path) -> Iterator[tuple[str, str, str, str]]:
         header = [*dict.fromkeys(name for _, row in found for name in row)] or [*FILLED]
         rows = ((line, ["" if row.get(name) is None else str(row[name]) for name in header]) for line, row in found)
     else:
-        try:
-            data.decode()
-        except UnicodeDecodeError:  # as some spreadsheets save CSV
+        if data.decode(errors="ignore").encode() != data:  # some spreadsheets save CSV in an older encoding
             data = data.decode("cp1252", "replace").encode()
         cells = records(data, max(",;\t", key=data.partition(b"\n")[0].decode().count), str(path))
-        header = next(cells, (0, []))[1]
+        header = [name.strip().casefold() for name in next(cells, (0, []))[1]]
         rows = ((line, [*map(unguarded, row)]) for line, row in cells)
-    columns = [name.strip().casefold() for name in header]
-    is_clear = all(columns.count(name) == 1 for name in FILLED)
-    what = f"{path}: expected the columns {few(FILLED)}, each once; found {few(header) or 'none'}"
-    refuse((not is_clear, what), kind=FileFormatError)
+    places = [header.index(name) for name in FILLED if header.count(name) == 1]
+    refuse(
+        (len(places) < 3, f"{path}: expected the columns {few(FILLED)}, found {shown(header)}"), kind=FileFormatError
+    )
     for line, row in rows:
-        query, document, label = (row[columns.index(name)] for name in FILLED)
+        query, document, label = (row[place] for place in places)
         if label.strip():
-            yield f"{path}, line {line}", query, document, label.strip()
+            yield f"{path}, line {line}: document {document!r} of query {query!r}", query, document, label.strip()

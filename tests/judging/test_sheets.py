@@ -2,6 +2,7 @@
 
 import csv
 import json
+from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -139,12 +140,11 @@ def test_a_sheet_saved_by_a_spreadsheet_reads(tmp_path, options):
 
 
 def test_sheets_filled_in_part_are_read_and_the_rest_is_counted(tmp_path):
-    """A sheet that has not come back counts as empty; empty sheets alone are an error."""
+    """Empty rows are counted, also of a judge who has not begun; empty sheets alone are an error."""
     folder = tmp_path / "s"
     write_sheets(POOL, folder, judges=["ann", "bo"], overlap=0)
     with pytest.raises(InvalidInput, match="no row has a label yet"):
         read_sheets(folder)
-    (folder / "sheet_bo.csv").unlink()
     first = pairs(sheet(folder))[:7]
     fill(folder / "sheet_ann.csv", lambda *pair: "1" if pair in first else "")
     with pytest.warns(RankevalWarning, match=r"rows without a label: ann 23 of 30, bo 30 of 30"):
@@ -173,9 +173,12 @@ def test_labels_of_several_judges_have_the_judge_as_their_aspect(tmp_path):
         ("q0,d01,1", "line 62: document 'd01' of query 'q0' has a label already"),
         ("q9,d00,1", "line 62: document 'd00' of query 'q9' is not on the sheet of ann"),
         ("q0,d10,1", "line 62: document 'd10' of query 'q0' is not on the sheet of ann"),
-        ("q0,d00,3", "line 62: relevance is '3'; expected one of 0, 1"),
-        ("q0,d00,yes", "line 62: expected a finite number, found 'yes'"),
-        ('q0,d00,"0,5"', "line 62: expected a finite number, found '0,5'; the decimal sign is a point"),
+        ("q0,d00,3", "line 62: document 'd00' of query 'q0': relevance is '3'; expected one of 0, 1"),
+        ("q0,d00,yes", "line 62: document 'd00' of query 'q0': expected a finite number, found 'yes'"),
+        (
+            'q0,d00,"0,5"',
+            "line 62: document 'd00' of query 'q0': expected a finite number, found '0,5'; the decimal sign is a point",
+        ),
         ("q0,d00", "line 62: expected 3 columns"),
     ],
 )
@@ -267,11 +270,118 @@ def test_writing_that_is_interrupted_leaves_nothing_to_read(tmp_path, monkeypatc
             raise OSError("no space left on device")
         written.append(path)
 
-    monkeypatch.setattr("rankeval.judging.pools.write_atomically", fails)
+    monkeypatch.setattr("rankeval.judging.sheets.write_atomically", fails)
     with pytest.raises(OSError, match="no space"):
         write_sheets(POOL, tmp_path / "s", judges=["ann", "bo", "cy"])
     with pytest.raises(InvalidInput):
         read_sheets(tmp_path / "s")
+
+
+PAIRS = pd.DataFrame({"qid": ["q1", "q1", "q2"], "docid": ["d1", "d2", "d1"]})
+
+
+def of_two(folder: Path, ann: str) -> Path:
+    """Return a folder of two sheets: the given one of ann, and one that bo has filled."""
+    write_sheets(PAIRS, folder, judges=["ann", "bo"], overlap=1)
+    (folder / "sheet_ann.csv").write_text(ann)
+    (folder / "sheet_bo.csv").write_text("qid,docid,relevance\nq1,d1,1\nq1,d2,0\nq2,d1,1\n")
+    return folder
+
+
+@pytest.mark.parametrize(
+    "ann",
+    [
+        "qid,docid,label\nq1,d1,1\n",
+        "q1,d1,1\nq1,d2,1\nq2,d1,1\n",
+        "",
+    ],
+    ids=["renamed", "no header", "truncated"],
+)
+@pytest.mark.filterwarnings("ignore")
+def test_labels_under_another_header_are_refused_and_not_lost(tmp_path, ann):
+    """A sheet without the columns qid, docid and relevance is an error with its file, not a judge without labels."""
+    with pytest.raises(InvalidInput, match="sheet_ann"):
+        read_sheets(of_two(tmp_path / "s", ann))
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_sheet_that_is_missing_is_named(tmp_path):
+    """A sheet that was renamed is an error, as the docstring says, also if its new name does not begin with sheet_."""
+    folder = of_two(tmp_path / "s", "qid,docid,relevance\nq1,d1,1\n")
+    (folder / "sheet_ann.csv").rename(folder / "ann.csv")
+    with pytest.raises(InvalidInput, match="sheet_ann"):
+        read_sheets(folder)
+
+
+def test_one_column_twice_in_a_sheet_is_refused(tmp_path):
+    """Two columns relevance that differ are an error; the last one does not win in silence."""
+    with pytest.raises(InvalidInput, match="relevance"):
+        read_sheets(of_two(tmp_path / "s", "qid,docid,relevance,relevance\nq1,d1,1,0\nq1,d2,1,0\nq2,d1,1,0\n"))
+
+
+@pytest.mark.parametrize("scale", [["a", "b"], [], "01", ["0", "1"], [float("nan"), 1], [0, float("inf")], 3, {0, 1}])
+def test_a_scale_that_no_label_fits_is_refused_before_judges_work(tmp_path, scale):
+    """A scale that read_sheets cannot read is refused by write_sheets, and no sheet is written."""
+    with pytest.raises(InvalidInput, match="scale"):
+        write_sheets(PAIRS, tmp_path / "s", judges=["ann"], scale=scale)
+    assert not list(tmp_path.glob("s/*"))
+
+
+def test_ids_that_look_alike_are_refused_before_judges_work(tmp_path):
+    """The ids 1 and "1" cannot be told apart on a sheet, so such a pool is refused when it is written."""
+    with pytest.raises(InvalidInput):
+        write_sheets(pd.DataFrame({"qid": [1, "1"], "docid": ["a", "a"]}, dtype=object), tmp_path / "s", judges=["ann"])
+
+
+@pytest.mark.parametrize("manifest", ["{", "{}", "[]"])
+def test_a_broken_manifest_is_an_error_with_its_file(tmp_path, manifest):
+    """A sheets.json that is cut off or was edited is an error of rankeval with the name of the file."""
+    (tmp_path / "sheets.json").write_text(manifest)
+    with pytest.raises(InvalidInput, match=r"sheets\.json"):
+        read_sheets(tmp_path)
+
+
+def test_the_remedy_for_sheets_that_were_cut_off_can_be_followed(tmp_path):
+    """A folder of sheets without sheets.json is not said to be readable by read_sheets, which cannot read it."""
+    (tmp_path / "sheet_ann.csv").write_text("half")
+    with pytest.raises(InvalidInput) as caught:
+        write_sheets(PAIRS, tmp_path, judges=["ann"])
+    assert "read them by read_sheets" not in str(caught.value)
+
+
+@pytest.mark.parametrize("header", ["QID,DOCID,RELEVANCE", "qid, docid, relevance"])
+def test_names_of_columns_may_have_capitals_and_spaces(tmp_path, header):
+    """A column is found by its name, in capitals or with spaces too."""
+    folder = of_two(tmp_path / "s", f"{header}\nq1,d1,1\nq1,d2,0\nq2,d1,0\n")
+    assert read_sheets(folder).aspect.to_pylist().count("ann") == 3
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"texts": {"d1": None, "d2": "two"}},
+        {"texts": {"d1": float("nan"), "d2": "two"}},
+        {"judges": {"ann"}},
+        {"judges": None},
+        {"overlap": "a"},
+        {"pool": PAIRS[["qid"]]},
+        {"pool": PAIRS.assign(qid=["q1", None, "q2"])},
+        {"pool": rk.Qrels.from_dict({"q1": {"d1": 1}})},
+    ],
+)
+def test_what_no_sheet_can_hold_is_refused_before_judges_work(tmp_path, wrong):
+    """A missing text or id, a set or no judges, an overlap of text, no column docid, and judgments are refused."""
+    with pytest.raises(InvalidInput):
+        write_sheets(**{"pool": PAIRS, "folder": tmp_path / "s", "judges": ["ann"]} | wrong)
+    assert not (tmp_path / "s").exists()
+
+
+def test_a_file_is_no_folder_for_sheets(tmp_path):
+    """A folder that is a file, or would be in one, is refused."""
+    (tmp_path / "s").touch()
+    for folder in (tmp_path / "s", tmp_path / "s" / "t"):
+        with pytest.raises(InvalidInput, match="name a folder"):
+            write_sheets(PAIRS, folder, judges=["ann"])
 
 
 @pytest.mark.shared
