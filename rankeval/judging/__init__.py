@@ -14,29 +14,13 @@ from __future__ import annotations
 from rankeval.judging.agreeing import Agreement, agreement
 from rankeval.judging.labels import Consensus, consensus
 from rankeval.judging.machine import Calibration, Plan, calibrate, draw, plan
-from rankeval.judging.pools import Pool, pool
-from rankeval.judging.sheets import read_sheets, write_sheets
+from rankeval.judging.pools import Pool, pool, read_sheets, write_sheets
 from rankeval.judging.systems import Disagreement, Reusability, disagreement, reusability
 
 __all__ = [
-    "Agreement",
-    "Calibration",
-    "Consensus",
-    "Disagreement",
-    "Plan",
-    "Pool",
-    "Reusability",
-    "agreement",
-    "calibrate",
-    "consensus",
-    "disagreement",
-    "draw",
-    "plan",
-    "pool",
-    "read_sheets",
-    "reusability",
-    "write_sheets",
-]
+    "Agreement", "Calibration", "Consensus", "Disagreement", "Plan", "Pool", "Reusability", "agreement", "calibrate",
+    "consensus", "disagreement", "draw", "plan", "pool", "read_sheets", "reusability", "write_sheets",
+]  # fmt: skip
 
 
 def __dir__() -> list[str]:

@@ -270,7 +270,7 @@ def test_writing_that_is_interrupted_leaves_nothing_to_read(tmp_path, monkeypatc
             raise OSError("no space left on device")
         written.append(path)
 
-    monkeypatch.setattr("rankeval.judging.sheets.write_atomically", fails)
+    monkeypatch.setattr("rankeval.judging.pools.write_atomically", fails)
     with pytest.raises(OSError, match="no space"):
         write_sheets(POOL, tmp_path / "s", judges=["ann", "bo", "cy"])
     with pytest.raises(InvalidInput):
