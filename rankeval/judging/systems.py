@@ -28,7 +28,6 @@ from rankeval.collection.run import as_run
 from rankeval.comparison import compare
 from rankeval.comparison.ordering import OrderAgreement, order_agreement
 from rankeval.comparison.tables import WithTable
-from rankeval.errors import warn
 from rankeval.evaluation import evaluate
 from rankeval.judging.labels import NOT_JUDGED, Labels
 from rankeval.judging.pools import pool
@@ -41,9 +40,6 @@ if TYPE_CHECKING:
 
 COLUMNS, FATES = ["baseline", "system", "difference", "p_adjusted"], ["kept", "lost", "new", "reversed"]
 UNION, INTERSECTION, EVERY = "union", "intersection", "all judgments"
-FEW_MISSING = 0.05
-"""A larger share of documents that some judge left out is warned of."""
-
 RELEVANT = 1
 """The lowest grade that is relevant, where sets of relevant documents are compared."""
 
@@ -277,12 +273,10 @@ def _graded(judgments: Any) -> tuple[pd.DataFrame, list[str]]:
     common = grades.index.unique("qid").tolist()
     refuse((len(common) < 2, f"the judges have {count(len(common), 'query')} in common; a comparison takes 2 or more"))
     partly = int(grades.isna().any(axis=1).sum())
-    some = f"{partly:,} of {count(len(grades), 'document')} are judged by some judges only: a judge's missing labels"
-    if partly > FEW_MISSING * len(grades):
-        warn(f"{some} count as not relevant, and that is no disagreement; let all judges judge all (overlap=1)")
+    some = f"{partly:,} of {count(len(grades), 'document')} are judged by some judges only; the others' missing labels"
     notes = [
         (len(out), f"{count(len(out), 'query')} left out: not all judges judged them"),
-        (partly, f"{some} count as not relevant"),
+        (partly, f"{some} count as not relevant, and that is no disagreement: let all judges judge all (overlap=1)"),
     ]
     both = {UNION: grades.max(axis=1), INTERSECTION: grades.fillna(NOT_JUDGED).min(axis=1)}
     return grades.assign(**both), [said for n, said in notes if n]
