@@ -3,6 +3,7 @@
 
 from rankeval import datasets as datasets
 from rankeval import errors as errors
+from rankeval import judging as judging
 from rankeval import testing as testing
 from rankeval.analysis import curves as curves
 from rankeval.analysis.contingency import ContingencyTable as ContingencyTable

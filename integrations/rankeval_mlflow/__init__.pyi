@@ -9,6 +9,7 @@ from rankeval_mlflow.reading.leaderboards import leaderboard as leaderboard
 from rankeval_mlflow.reading.loading import compare_runs as compare_runs
 from rankeval_mlflow.reading.loading import load_comparison as load_comparison
 from rankeval_mlflow.reading.loading import load_evaluation as load_evaluation
+from rankeval_mlflow.recording import log_agreement as log_agreement
 from rankeval_mlflow.recording import log_comparison as log_comparison
 from rankeval_mlflow.recording import log_cross_validation as log_cross_validation
 from rankeval_mlflow.recording import log_evaluation as log_evaluation

@@ -212,7 +212,7 @@ def log_evaluation(
     >>> mlflow.get_run(run.run_id).data.params["system"]
     'bm25'
     """
-    require(isinstance(ev, Evaluation), "ev", ev, "the Evaluation that rankeval.evaluate returned")
+    require(isinstance(ev, Evaluation), "ev", type(ev), "the Evaluation that rankeval.evaluate returned")
     at = whole_number(step)
     is_step = step is None or (at is not None and 0 <= at < 2**31)
     require(is_step, "step", step, "a whole number such as the epoch, 0 or greater")

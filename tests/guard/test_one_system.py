@@ -173,6 +173,6 @@ def test_it_is_logged_to_mlflow(opened):
     assert node.tags["rankeval.headline"] == opened.headline
     (drawing,) = node.renderings
     page = render(drawing.kind, node.files[drawing.source], drawing.options)["report.html"].decode()
-    assert "<h2>Means</h2>" in page
+    assert f"{opened.means['mean'][0]:.4f}" in page
     assert "one system" in page
     assert opened.headline.partition(" [")[0] in node.sections["comparison"].replace("\\", "")
