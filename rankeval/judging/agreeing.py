@@ -243,12 +243,12 @@ def _interval(value: Floats, left_out: Floats, confidence_level: float) -> dict[
     with np.errstate(divide="ignore", invalid="ignore"):
         # With n for one n - 1, the intervals of 22 topics cover .937 where .95 is said.
         error = np.sqrt((adds**2).sum(axis=0)) / (n - 1)
+        error = np.where(error > 1e-12, error, np.nan)
         skew = (adds**3).mean(axis=0) / (adds**2).mean(axis=0) ** 1.5 / np.sqrt(n)
         skew = np.where(np.abs(skew) > 1e-6, skew, 1e-6)
         t = stdtrit(n - 1, (1 + confidence_level) / 2)
         low, high = (value - error * 3 / skew * (np.cbrt(1 + skew * (end - skew / 6)) - 1) for end in (t, -t))
-    varies = error > 1e-12
-    return {"ci_low": np.where(varies, low, np.nan), "ci_high": np.where(varies, np.minimum(high, 1), np.nan)}
+    return {"ci_low": low, "ci_high": np.minimum(high, 1)}
 
 
 def _confusion(each: pd.DataFrame, grades: NDArray[Any], coincidences: Floats) -> pd.DataFrame:

@@ -45,12 +45,11 @@ def agreement_figure(confusion: pd.DataFrame, by_topic: pd.Series[float], value:
     right.plot(ordered, places, "o", color=plots.BETTER, markersize=4)
     right.axvline(value, color=plots.INK, linewidth=1)
     named = ordered.index if len(ordered) <= MOST_NAMED else ordered.index[:0]
-    right.set_yticks(places[: len(named)], [plots.shown_name(qid) for qid in named], parse_math=False)
-    right.set_ylabel(f"{count(len(ordered), 'topic')}, {len(by_topic) - len(ordered):,} undefined", color=plots.SOFT)
-    right.set_title(f"{by_topic.name} by topic; line: {number(value, digits=3)} over all", fontsize=10)
     plots.bare(left)
     plots.bare(right)
-    right.tick_params(axis="y", labelsize=7)
+    right.set_yticks(places[: len(named)], [plots.shown_name(qid) for qid in named], parse_math=False, fontsize=7)
+    right.set_ylabel(f"{count(len(ordered), 'topic')}, {len(by_topic) - len(ordered):,} undefined", color=plots.SOFT)
+    right.set_title(f"{by_topic.name} by topic; line: {number(value, digits=3)} over all", fontsize=10)
     plots.write_caption(figure, caption)
     return figure
 
@@ -67,7 +66,7 @@ def order_under_judges(ranks: pd.DataFrame, caption: str) -> plots.Figure:
     axes.set_yticks(first, [plots.shown_name(name, plots.LONGEST_NAME) for name in first.index], parse_math=False)
     axes.set_ylim(len(places) + 0.5, 0.5)
     axes.set_xlim(-0.3, places.shape[1] - 0.7)
-    axes.set_xlabel("the systems by rank, the best above; green: rises, red: falls", color=plots.SOFT, fontsize=9)
+    axes.set_xlabel("by rank, the best above; green: rises on average, red: falls", color=plots.SOFT, fontsize=9)
     plots.write_caption(figure, caption)
     return figure
 
@@ -89,7 +88,6 @@ def estimates(table: pd.DataFrame, *, alpha: float, caption: str) -> plots.Figur
         parts.append(table[columns].set_axis([*ends, *outer], axis=1).assign(judge=judge))
     lines = pd.concat([part.assign(group=table["measure"], pair=pairs) for part in parts]).sort_index(kind="stable")
     lines["label"] = lines["pair"] + ": " + lines["judge"].replace("human", "people")
-    what = "mean" if (table["baseline"] == "").all() else "difference of means"
     level = f"{100 * (1 - alpha):g} % intervals" + ("; thin: adjusted" if kind == " (adjusted)" else "")
-    xlabel = f"{what}\n{level}\ngreen: people and machine, grey: one judge alone"
+    xlabel = f"mean, or difference of means\n{level}\ngreen: people and machine, grey: one judge alone"
     return intervals(lines.assign(better=True, clear=lines["judge"] == "both"), xlabel=xlabel, caption=caption)

@@ -220,8 +220,7 @@ def calibrate(
 def _estimated(names: pd.DataFrame, given: Sequence[Floats], settings: Settings, correction: str) -> pd.DataFrame:
     """Return the rows of the table, named so."""
     found, level, (human, _, machine) = two_phase(*given), CORRECTIONS[correction].interval_level, given
-    t = found["estimate"].abs() / found["std_error"]
-    p = np.maximum(2 * stats.t.sf(t, found["degrees"]), np.finfo(np.float64).tiny)
+    p = np.maximum(2 * stats.t.sf(found["estimate"].abs() / found["std_error"], found["degrees"]), np.finfo(float).tiny)
     table = names.assign(n_human=len(human), n_machine=len(machine), mean_human=human.mean(axis=0))
     table = table.assign(mean_machine=machine.mean(axis=0), estimate=found["estimate"])
     table["p_value"], table["p_adjusted"] = p, adjust(p, correction)
@@ -385,10 +384,10 @@ def plan(pilot: Calibration, *, width: float, n_machine: int | None = None, leve
         why = more if one["sd_human"] else "people's scores of the pilot do not vary, so their spread is not known"
         if least is None:
             notes.append(f"{name}: a width of {width:g} cannot be reached; {why}")
-    off = f"are off by {math.sqrt(2 / (n_pilot - 1)):.0%} or so: take more"
+    notes.append(f"numbers from a pilot of {n_pilot:,} queries are off by {math.sqrt(2 / (n_pilot - 1)):.0%} or so")
     numbers = pd.DataFrame(rows, columns=["n_human", "n_without", "n_machine", "least_width"])
     table = pilot.table[ROW].join(numbers.astype({"n_human": "Int64", "n_without": "Int64"}))
-    return Plan(table, width, level, (*notes, f"numbers from a pilot of {count(n_pilot, 'query')} {off}"))
+    return Plan(table, width, level, tuple(notes))
 
 
 def _width(one: Mapping[Any, Any], tail: float, n: int, n_all: int | None) -> float:

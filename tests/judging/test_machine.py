@@ -334,7 +334,7 @@ def test_a_plan_says_what_cannot_be_reached():
     assert planned.table["n_human"].isna().all()
     assert "a width of 0.001 cannot be reached; it is 0." in planned.notes[0]
     assert planned.notes[0].endswith("if people judge all 300: the machine must judge more (n_machine=)")
-    assert "numbers from a pilot of 20 queries are off by 32% or so: take more" in planned.notes
+    assert "numbers from a pilot of 20 queries are off by 32% or so" in planned.notes
     assert "95 % intervals, unadjusted, mean width 0.001" in str(planned)
     assert "b - a by AP" in str(planned)
     for wrong in ({"width": -1}, {"width": 0}, {"width": 0.1, "level": 1.5}, {"width": 0.1, "n_machine": 3}):
