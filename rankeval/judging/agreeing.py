@@ -200,7 +200,11 @@ def agreement(
     shared, n_grades = n_labels > 1, len(labels.grades)
     refuse(
         (not shared.any(), "no document has two labels", "give queries and documents the same ids for all judges"),
-        (n_grades > MOST_GRADES, f"there are {n_grades:,} grades, and at most {MOST_GRADES} can be compared", "round"),
+        (
+            n_grades > MOST_GRADES,
+            f"there are {n_grades:,} grades, and at most {MOST_GRADES} can be compared",
+            "round them",
+        ),
         argument="judgments",
     )
     each, query = labels.table()[shared], pd.factorize(labels.items["qid"][shared])[0]
@@ -218,10 +222,8 @@ def agreement(
     table["undefined"] = np.where(np.isnan(value), [reasons[name] for name in WORDS], "")
     per_query = (alone if by_topic else stack[:1]).set_axis(each.index.unique("qid"))
     per_query.insert(0, "n_items", np.bincount(query))
-    named = level == "nominal" and n_grades > 2
-    notes = _notes(table, n_labels, "topic" if by_topic else "document", named=named)
-    if level == "nominal" and n_grades > 2:
-        notes += ('grades are taken as names; if they are ordered, level="ordinal" counts how far apart they are',)
+    unordered = level == "nominal" and n_grades > 2
+    notes = _notes(table, n_labels, "topic" if by_topic else "document", unordered=unordered)
     confusion = _confusion(each, labels.grades, coincidences)
     return Agreement(table, per_query, confusion, _disputed(each), level, confidence_level, notes)
 
@@ -266,7 +268,7 @@ def _disputed(each: pd.DataFrame) -> pd.DataFrame:
     return facts.convert_dtypes().iloc[order].reset_index()
 
 
-def _notes(table: pd.DataFrame, n_labels: Ints, unit: str, *, named: bool) -> tuple[str, ...]:
+def _notes(table: pd.DataFrame, n_labels: Ints, unit: str, *, unordered: bool) -> tuple[str, ...]:
     """Return the sentences on what is left out, and on intervals."""
     alone = int((n_labels < 2).sum())
     bare = ", ".join(table["coefficient"][table["ci_low"].isna() & table["value"].notna()])
@@ -274,7 +276,7 @@ def _notes(table: pd.DataFrame, n_labels: Ints, unit: str, *, named: bool) -> tu
         f"documents with one label only are left out: {alone:,} of {len(n_labels):,}": alone,
         f"there is one topic only: intervals take its {unit}s as independent, and may be too narrow": unit != "topic",
         f"no interval for {bare}: the {unit}s do not tell how far it varies": bare,
-        'grades are taken as names; if they are ordered, level="ordinal" counts how far apart they are': named,
+        'grades are taken as names; if they are ordered, level="ordinal" counts how far apart they are': unordered,
     }
     return tuple(sentence for sentence, holds in said.items() if holds)
 

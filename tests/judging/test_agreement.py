@@ -360,3 +360,10 @@ def test_documents_that_nobody_judged_are_no_agreement():
     one = {q: dict.fromkeys("abcdefghij", int(q == "q")) for q in ("q", "r")}
     two = {q: dict.fromkeys("abcdefghij", int(q == "r")) for q in ("q", "r")}
     assert rk.judging.agreement(part.qrels(one), part.qrels(two))["observed"] == 0
+
+
+@pytest.mark.parametrize(("level", "n_notes"), [("nominal", 1), ("ordinal", 0)])
+def test_grades_that_are_taken_as_names_are_noted_once(level, n_notes):
+    """Three grades are likely to be ordered, and the plain coefficients do not count how far apart they are."""
+    found = agreement(labels_of([[0, 1], [2, 2], [1, 0]], n_topics=2), level=level)
+    assert sum("level=" in note for note in found.notes) == n_notes
