@@ -200,11 +200,7 @@ def agreement(
     shared, n_grades = n_labels > 1, len(labels.grades)
     refuse(
         (not shared.any(), "no document has two labels", "give queries and documents the same ids for all judges"),
-        (
-            n_grades > MOST_GRADES,
-            f"there are {n_grades:,} grades, and at most {MOST_GRADES} can be compared",
-            "round them",
-        ),
+        (n_grades > MOST_GRADES, f"{n_grades:,} grades, and at most {MOST_GRADES} can be compared", "round them"),
         argument="judgments",
     )
     each, query = labels.table()[shared], pd.factorize(labels.items["qid"][shared])[0]
