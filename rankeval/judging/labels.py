@@ -198,10 +198,7 @@ def consensus(judgments: Any, *, method: Method = "majority") -> Consensus:
     judges = pd.DataFrame(columns).sort_values("n_labels", ascending=False, kind="stable", ignore_index=True)
     chance, typical = 1 / len(labels.grades), float(np.median(estimated[labels.judge]))
     is_weak = typical <= chance + WEAK * (1 - chance) < 1
-    weak = (
-        f"the judges are weak: half of the labels are by judges who are right {typical:.2f} of the time or less, by "
-        "estimate; dawid_skene is then often worse than the majority"
-    )
+    weak = f"the judges are weak, half of the labels {typical:.2f} right or less by estimate: dawid_skene often loses"
     if is_weak and method == "dawid_skene":
         warn(weak)
     tied, differ = int(items["tied"].sum()), int((codes["majority"] != codes["dawid_skene"]).sum())

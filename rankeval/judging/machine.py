@@ -58,8 +58,7 @@ FEW_NOTE = (
     "in 84 to 89 % of trials with 10 queries, in 89 to 93 % with 25"
 )
 UNLIKE_NOTE = (
-    "the machine's scores of the judged queries are unlike those of the others (Kolmogorov-Smirnov test, p-value {p}): "
-    "they may be no random sample, and then the estimate does not hold"
+    "by the machine's scores the judged queries may be no random sample (Kolmogorov-Smirnov test, p-value {p})"
 )
 ROW = ["measure", "baseline", "system"]
 """The columns that name a row."""

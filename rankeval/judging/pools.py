@@ -524,7 +524,7 @@ def read_sheets(folder: str | os.PathLike[str]) -> Qrels:
     left = [f"{judge} {n - found.count(judge):,} of {n:,}" for judge, n in sizes.items() if found.count(judge) < n]
     bare = len({tuple(pair) for sheet in sheets.values() for pair in sheet["pairs"]} - {row[:2] for row in labels})
     if left:
-        nobody = f"{count(bare, 'document')} without any, which would count as not relevant"
+        nobody = f"{count(bare, 'document')} without any count as not relevant"
         warn(f"{home}: rows without a label: {', '.join(left)}; {nobody}")
     return Qrels.from_frame(pd.Series(labels).rename_axis(["qid", "docid", "aspect"]).reset_index(name="relevance"))
 
@@ -557,9 +557,7 @@ def _filled(path: Path) -> Iterator[tuple[str, str, str, str]]:
         header = [name.strip().casefold() for name in next(cells, (0, []))[1]]
         rows = ((line, [*map(unguarded, row)]) for line, row in cells)
     places = [header.index(name) for name in FILLED if header.count(name) == 1]
-    refuse(
-        (len(places) < 3, f"{path}: expected the columns {few(FILLED)}, found {shown(header)}"), kind=FileFormatError
-    )
+    refuse((len(places) < 3, f"{path}: the header is {shown(header)}; expected {few(FILLED)}"), kind=FileFormatError)
     for line, row in rows:
         query, document, label = (row[place] for place in places)
         if label.strip():
