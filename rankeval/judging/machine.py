@@ -57,9 +57,7 @@ FEW_NOTE = (
     "unevenly about a line in the machine's, or if most are the greatest or the least value: 95 % intervals then held "
     "in 84 to 89 % of trials with 10 queries, in 89 to 93 % with 25"
 )
-UNLIKE_NOTE = (
-    "by the machine's scores the judged queries may be no random sample (Kolmogorov-Smirnov test, p-value {p})"
-)
+UNLIKE_NOTE = "by the machine's scores the judged queries may be no random sample (Kolmogorov-Smirnov, p-value {p})"
 ROW = ["measure", "baseline", "system"]
 """The columns that name a row."""
 
