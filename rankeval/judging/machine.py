@@ -265,7 +265,7 @@ def _partly_judged(human: Mapping[str, Scores], machine: Mapping[str, Scores]) -
     return [f"{problem}: {few(sorted(partly, key=str))}; queries must be judged completely"] if partly else []
 
 
-def draw(queries: Iterable[Any], n: int, *, rng: Rng = 0) -> list[Any]:
+def draw(queries: Iterable[Any], n: int, rng: Rng = 0) -> list[Any]:
     """Draw the queries that people judge: a random sample, the same for the same seed.
 
     Parameters
