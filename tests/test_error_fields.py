@@ -63,7 +63,7 @@ def test_a_table_of_refusals_raises_the_first_case_that_holds_with_its_remedy():
 
 
 def test_an_argument_that_does_not_fit_is_refused_by_its_fields():
-    """What holds passes in silence; what does not names the argument, the value and what would fit."""
+    """A value that fits passes; the refusal of another has the argument, the value and what would fit."""
     require("a", "key", "a", "text")
     with pytest.raises(InvalidInput) as caught:
         require(isinstance(7, str), "key", 7, "text", "a.yaml")

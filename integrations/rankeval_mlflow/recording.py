@@ -278,7 +278,7 @@ def log_comparison(
     >>> run.run_id == log_comparison(rk.compare(evaluations, baseline="other"), run.run_id, name="swapped").run_id
     True
     """
-    require(isinstance(cmp, Comparison), "cmp", cmp, "the result of rankeval.compare")
+    require(isinstance(cmp, Comparison), "cmp", type(cmp), "the result of rankeval.compare")
     return send(comparison_node(cmp, name, role=role, data=data, report=report), run_id, None, None)
 
 
@@ -396,7 +396,7 @@ def log_cross_validation(
     >>> {"AP", "AP_fold", "AP_sd"} <= set(mlflow.get_run(run.run_id).data.metrics), len(run.children)
     (True, 0)
     """
-    require(isinstance(cv, CrossValidation | CrossValidations), "cv", cv, "the result of rankeval.cross_validate")
+    require(isinstance(cv, CrossValidation | CrossValidations), "cv", type(cv), "the result of rankeval.cross_validate")
     ended, nodes = now_ms(), {}
     for system, one in (cv.results if isinstance(cv, CrossValidations) else {name: cv}).items():
         used = described(one.evaluation, role, data)

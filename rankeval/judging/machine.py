@@ -255,7 +255,7 @@ def _notes(table: pd.DataFrame, scores: Sequence[Floats], rows: Any) -> list[str
 
 
 def _partly_judged(human: Mapping[str, Scores], machine: Mapping[str, Scores]) -> list[str]:
-    """Return a note on queries of which people judged less of what a system retrieved than the machine did."""
+    """Return a note on queries in which people judged fewer of a system's documents than the machine did."""
     partly: set[Any] = set()
     for one, whole in ((human[name], machine[name]) for name in human):
         if isinstance(one, Evaluation) and isinstance(whole, Evaluation):

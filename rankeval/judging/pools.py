@@ -163,8 +163,8 @@ class Pool(WithTable):
         Parameters
         ----------
         by : {"depth", "move_to_front", "random"}
-            "depth" takes documents by their best rank, then by id. "random" draws an order, the same whatever is
-            judged. "move_to_front" prefers runs that find relevant documents. It takes the first document of the run in
+            "depth" takes documents by their best rank, then by id. "random" draws an order, which the labels do not
+            change. "move_to_front" prefers runs that find relevant documents. It takes the first document of the run in
             front that is not taken yet. If it is relevant, the run stays in front, however often it has failed. If not,
             the run falls back by one place of priority. Of runs with equal priority, the one that was named first
             leads. Each query has its own priorities. A document without a label counts as not relevant. So ask again

@@ -46,7 +46,7 @@ RELEVANT = 1
 
 @dataclass(frozen=True, eq=False)
 class JudgmentEffect(WithTable):
-    """What both effects of judgments on systems hold; `rankeval.judging.Disagreement` documents the fields."""
+    """The fields that `Disagreement` and `Reusability` share; `rankeval.judging.Disagreement` documents them."""
 
     table: pd.DataFrame
     pairs: pd.DataFrame
@@ -248,7 +248,7 @@ def reusability(
     found_by = pool(runs, depth=depth).table.set_index(["qid", "docid"])["found_by"]
     finders = found_by.map(lambda names: {of[name] for name in names})
     owner = finders[finders.str.len() == 1].map(min).reindex(judged.index)
-    # Left out of the pool, and not of the collection: a query of which nothing is left counts too.
+    # A document without its label is not judged. It stays, so that a query that loses all its labels still counts.
     sets = {EVERY: judged} | {f"without {group}": judged.where(owner != group, NOT_JUDGED) for group in names}
     _, effect = _effect(pd.DataFrame(sets), EVERY, runs, measure, options)
     table = pd.DataFrame({"judgments": "without " + of, "group": of, "system": of.index})

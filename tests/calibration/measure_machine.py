@@ -5,8 +5,8 @@
     python tests/calibration/measure_machine.py --ppi    # also ppi-python, if it can be imported: 8 CPU minutes more
 
 A world is a population of queries, each with a score by people and one by the machine for one system or two. A trial
-draws N queries of it, of which people judged the first n, and estimates the mean (of the system, or of the difference)
-over the population. Trials are the columns of one call of the estimator. The worlds of RAG25 and cranfield read the
+draws N queries of it. People judged the first n. The trial estimates the mean of the system, or of the difference, over
+the population. Trials are the columns of one call of the estimator. The worlds of RAG25 and cranfield read the
 shared collections. The script writes tests/calibration/machine_rates.json and, from it, the table in
 examples/guides/llm_judge.md.
 """
@@ -75,7 +75,7 @@ class World:
 
     @property
     def columns(self) -> tuple[np.ndarray, np.ndarray]:
-        """What is estimated, by query: by people, and by the machine."""
+        """The scores whose mean is estimated, by people and by the machine: those of a system, or differences."""
         if self.human.shape[1] == 1:
             return self.human[:, 0], self.machine[:, 0]
         return self.human[:, 1] - self.human[:, 0], self.machine[:, 1] - self.machine[:, 0]

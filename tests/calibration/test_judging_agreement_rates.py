@@ -76,7 +76,7 @@ def test_a_trial_is_agreement_on_the_topics_that_it_draws():
 
 
 def test_the_estimate_sees_through_judges_who_answer_the_wrong_way_round():
-    """The mean over 50 worlds, of which the first is drawn again."""
+    """The JSON has the mean over 50 worlds; the first world is drawn again here."""
     assert RATES["simulated"]["majority"] == pytest.approx(0.81, abs=0.02)
     assert RATES["simulated"]["dawid_skene"] >= 0.92
     assert simulated(0) == pytest.approx(RATES["simulated"], abs=0.03)

@@ -156,7 +156,7 @@ def test_sheets_filled_in_part_are_read_and_the_rest_is_counted(tmp_path):
 
 
 def test_labels_of_several_judges_have_the_judge_as_their_aspect(tmp_path):
-    """They go on to whatever reads the labels of judges."""
+    """A label keeps its judge, also if both judge one document."""
     folder = tmp_path / "s"
     write_sheets(POOL, folder, judges=["ann", "bo"], overlap=0.5)
     fill(folder / "sheet_ann.csv", lambda *_: "1")

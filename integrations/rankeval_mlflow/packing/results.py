@@ -500,7 +500,7 @@ def judging_node(result: Any, name: str | None, *, report: bool) -> Node:
         Whether a page is drawn. It is drawn here, since no file of the run holds the whole result.
     """
     expected = "a result of rankeval.judging: an Agreement, Calibration, Disagreement or Reusability"
-    require(type(result) in _OF_JUDGING, "agreement", result, expected)
+    require(type(result) in _OF_JUDGING, "agreement", type(result), expected)
     kind = type(result).__name__.lower()
     name, (key, ends) = layout.checked_role(name or kind, "name"), _OF_JUDGING[type(result)]
     table, before = result.table, kind if name == kind else f"{kind}/{name}"

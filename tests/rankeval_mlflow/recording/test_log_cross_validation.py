@@ -173,5 +173,5 @@ def test_every_run_says_who_logged_it_and_from_where(cv, client):
 
 def test_what_is_no_cross_validation_is_refused(cv):
     """The message names the argument and what was found."""
-    with pytest.raises(InvalidInput, match=r"^cv is Evaluation.*; expected the result of"):
+    with pytest.raises(InvalidInput, match=r"^cv is .*Evaluation'>; expected the result of"):
         rkm.log_cross_validation(cv.evaluation)
