@@ -76,6 +76,7 @@ _SUBMODULES = {
     "errors": "errors",
     "judging": "judging",
     "testing": "testing",
+    "text": "text",
 }
 
 __all__ = [*_HOME_OF, *_SUBMODULES]  # noqa: PLE0604 - strings all, collected from the table above

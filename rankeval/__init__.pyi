@@ -5,6 +5,7 @@ from rankeval import datasets as datasets
 from rankeval import errors as errors
 from rankeval import judging as judging
 from rankeval import testing as testing
+from rankeval import text as text
 from rankeval.analysis import curves as curves
 from rankeval.analysis.contingency import ContingencyTable as ContingencyTable
 from rankeval.analysis.contingency import contingency_table as contingency_table

@@ -1,0 +1,18 @@
+"""Text: a baseline that ranks by words, summaries of documents, and the cost of a search.
+
+::
+
+    docs -> VectorSpace or BM25 .fit -> .search(queries) -> Run -> evaluate, compare
+    doc, query -> lead, key_sentences, snippets -> Snippet(start, end, marks)
+    search, queries -> profile -> Profile -> compare
+"""
+
+from __future__ import annotations
+
+from rankeval.io.texts import read_texts
+
+__all__ = ["read_texts"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,156 @@
+"""Words of a text: where each stands, and the term that it counts as.
+
+::
+
+    "The Straße, 2nd"    The  0:3   no term (a stop word)
+                         Straße 4:10  "strasse"
+                         2nd  12:15  "2nd"
+
+A word is folded, never the text: ``ß`` becomes two letters and ``İ`` two characters, so a folded text has other offsets
+than the one that a reader sees. Letters with marks of their own (a combining accent, a vowel sign of Devanagari) are
+one word; scripts without spaces make one long word of a phrase.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from os import PathLike
+from typing import Any, NamedTuple
+
+import pandas as pd
+
+from rankeval._checks import require, shown
+from rankeval._registry import chosen
+from rankeval.errors import InvalidInput
+from rankeval.io.frames import spelled
+from rankeval.io.texts import read_texts
+
+
+class Word(NamedTuple):
+    """A word of a text: ``text[start:end]``, and its term; None for a stop word."""
+
+    term: str | None
+    start: int
+    end: int
+
+
+@dataclass(frozen=True)
+class Terms:
+    """The way from a text to its terms.
+
+    Parameters
+    ----------
+    stem : str, optional
+        A language of the Snowball stemmers, such as "english"; needs the extra ``text``.
+    stop : str or iterable of str, optional
+        Stop words, or "english" for those of scikit-learn.
+
+    Raises
+    ------
+    UnknownName
+        If there is no stemmer, or no list of stop words, of this name.
+    InvalidInput
+        If PyStemmer is not installed.
+    """
+
+    stem: str | None = None
+    stop: str | Iterable[str] | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.stop, str | None):
+            object.__setattr__(self, "stop", frozenset(self.stop))
+        self._term()
+
+    def _term(self) -> Callable[[str], str | None]:
+        return _term_of(self.stem, self.stop)  # type: ignore[arg-type] # a frozenset, if it is neither text nor None
+
+    def words(self, text: str) -> list[Word]:
+        """Return all words of a text in their order."""
+        term = self._term()
+        return [Word(term(found[0]), *found.span()) for found in _pattern().finditer(text)]
+
+    def __call__(self, text: str) -> list[str]:
+        """Return the terms of a text in their order, without stop words."""
+        return [term for term in map(self._term(), _pattern().findall(text)) if term is not None]
+
+
+@cache
+def _pattern() -> re.Pattern[str]:
+    # `\w` has no combining marks: a word with a decomposed accent would be cut in two.
+    marks = "".join(letter for code in range(0x300, 0x10000) if unicodedata.category(letter := chr(code))[0] == "M")
+    return re.compile(rf"[^\W_]+(?:[{marks}]+[^\W_]*)*")
+
+
+@cache
+def _term_of(stem: str | None, stop: Any) -> Callable[[str], str | None]:
+    stopped, stemmed = _stop_words(stop), _stemmer(stem)
+
+    @lru_cache(maxsize=1 << 18)
+    def term(word: str) -> str | None:
+        folded = _folded(word)
+        return None if folded in stopped else stemmed(folded)
+
+    return term
+
+
+def _folded(word: str) -> str:
+    # Twice: case folding may leave letters that are not composed.
+    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", word).casefold())
+
+
+def _stop_words(given: str | Iterable[str] | None) -> frozenset[str]:
+    if isinstance(given, str):
+        from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
+
+        chosen("list of stop words", given, ["english"])
+        given = ENGLISH_STOP_WORDS
+    return frozenset(map(_folded, given or ()))
+
+
+def _stemmer(language: str | None) -> Callable[[str], str]:
+    if language is None:
+        return str
+    try:
+        import Stemmer
+    except ImportError as error:
+        problem, remedy = "stemming needs PyStemmer, which is not installed", 'pip install "rankeval-mlflow[text]"'
+        raise InvalidInput(problem, argument="stem", remedy=remedy) from error
+    return Stemmer.Stemmer(chosen("stemmer", language, Stemmer.algorithms())).stemWord  # type: ignore[no-any-return]
+
+
+def as_texts(given: Any, argument: str, part: str) -> dict[Any, str]:
+    """Return texts by id.
+
+    Parameters
+    ----------
+    given : mapping, Series, frame or path
+        Texts by id. A frame of pandas, polars or Arrow has the ids in a column or in its index, and a column ``text``.
+        A path is read by `rankeval.text.read_texts`.
+    argument : str
+        The caller's name for them, for messages.
+    part : {"docid", "qid"}
+        What the ids are.
+
+    Raises
+    ------
+    InvalidInput
+        If an id is repeated, or a text is none.
+    """
+    if isinstance(given, str | PathLike):
+        return read_texts(given)
+    given = given.to_pandas() if callable(getattr(given, "to_pandas", None)) else given
+    if isinstance(given, pd.DataFrame):
+        ids = spelled(given.columns, part)
+        require("text" in given.columns, argument, list(given.columns), "a frame with a column 'text'")
+        given = (given.set_index(ids[0]) if ids else given)["text"]
+    is_by_id = isinstance(given, Mapping | pd.Series)
+    require(is_by_id, argument, type(given).__name__, "texts by id: a mapping, a Series, a frame or a path")
+    texts: dict[Any, str] = dict(given.items())
+    require(len(texts) == len(given), argument, "an id that is given twice", "each id once")
+    for name, text in texts.items():
+        require(isinstance(text, str), f"{argument}[{shown(name)}]", text, "a text")
+    return texts
