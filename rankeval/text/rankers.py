@@ -38,6 +38,8 @@ from rankeval.io.columns import id_column, places_of
 from rankeval.text.terms import Terms, as_texts
 
 Values = NDArray[np.float64]
+Places = NDArray[np.integer]
+Stop = str | Iterable[str] | None
 
 # By letter. The lambdas take arrays: the frequency of a term in a text, the largest and the mean one of that text, a,
 # and the logarithm of the base; the number of documents, and in how many of them each term stands.
@@ -55,27 +57,22 @@ _IDF: dict[str, Callable[[int, Values, float], Values]] = {
 }
 _LENGTH: dict[str, Callable[[csr_array], Values]] = {
     "n": lambda weights: np.ones(weights.shape[0]),
-    "c": lambda weights: np.sqrt(_sums(weights, weights.data**2)),
-    "p": lambda weights: np.sqrt(_sums(weights, weights.data**2)),
+    **dict.fromkeys("cp", lambda weights: np.sqrt(_sums(weights, weights.data**2))),
     "u": lambda weights: np.diff(weights.indptr).astype(np.float64),
 }
 _TRIPLE = "".join(f"[{''.join(letters)}]" for letters in (_TF, _IDF, _LENGTH))
 
 
-def _rows(counts: csr_array) -> NDArray[np.int64]:
+def _rows(counts: csr_array) -> Places:
     return np.repeat(np.arange(counts.shape[0]), np.diff(counts.indptr))
 
 
 def _sums(counts: csr_array, values: Values) -> Values:
-    return np.bincount(_rows(counts), values, minlength=counts.shape[0])
+    return np.bincount(_rows(counts), values, minlength=counts.shape[0]).astype(np.float64)
 
 
 def _with(values: Values, counts: csr_array) -> csr_array:
     return csr_array((values, counts.indices, counts.indptr), shape=counts.shape)
-
-
-def _documents_with_term(counts: csr_array) -> Values:
-    return np.bincount(counts.indices, minlength=counts.shape[1]).astype(np.float64)
 
 
 @dataclass(frozen=True)
@@ -91,16 +88,13 @@ class _Smart:
     pivot: float = 0.0
 
     def __call__(self, counts: csr_array) -> csr_array:
-        weights = self._unscaled(counts)
+        weights = self.unscaled(counts)
         length = _LENGTH[self.length](weights)
         if self.length in "pu":
             length = (1 - self.slope) * self.pivot + self.slope * length
         return _with(weights.data / np.where(length > 0, length, 1)[_rows(counts)], counts)
 
-    def with_pivot(self, counts: csr_array) -> _Smart:
-        return replace(self, pivot=float(_LENGTH[self.length](self._unscaled(counts)).mean()))
-
-    def _unscaled(self, counts: csr_array) -> csr_array:
+    def unscaled(self, counts: csr_array) -> csr_array:
         rows, most = _rows(counts), np.zeros(counts.shape[0])
         np.maximum.at(most, rows, counts.data)
         mean = _sums(counts, counts.data) / np.maximum(np.diff(counts.indptr), 1)
@@ -110,23 +104,23 @@ class _Smart:
 
 class _Ranker(BaseEstimator):  # type: ignore[misc]
     stem: str | None
-    stop: str | Iterable[str] | None
+    stop: Stop
+    _name: str  # of runs
 
-    @abstractmethod
     def _check(self) -> None:
         """Refuse wrong parameters."""
+        for name in ("a", "slope", "b"):
+            value = getattr(self, name, 0)
+            check_number(name, value, least=0)
+            require(value <= 1, name, value, "a number from 0 to 1")
 
     @abstractmethod
-    def _learn(self, counts: csr_array) -> csr_array:
-        """Return the weights of the documents."""
+    def _learn(self, counts: csr_array, df: Values) -> csr_array:
+        """Return the weights of documents, given their counts and the number of documents with each term."""
 
-    @abstractmethod
     def _weighed(self, counts: csr_array) -> csr_array:
         """Return the weights of queries."""
-
-    @abstractmethod
-    def _named(self) -> str:
-        """Return the default name of a run."""
+        return counts
 
     def fit(self, docs: Any) -> Self:
         """Weigh the terms of documents.
@@ -153,12 +147,12 @@ class _Ranker(BaseEstimator):  # type: ignore[misc]
         ids = id_column(list(texts), "docid")
         order = pc.array_sort_indices(ids)
         counter = CountVectorizer(analyzer=Terms(self.stem, self.stop), dtype=np.float64)
-        each = list(texts.values())
         try:
-            counts = counter.fit_transform(each[place] for place in order.to_pylist())
+            counts = counter.fit_transform(map(list(texts.values()).__getitem__, order.to_pylist()))
         except ValueError as error:
             raise InvalidInput(f"no document has a term: {said(error)}", argument="docs") from error
-        self.weights_ = self._learn(csr_array(counts)).T.tocsr()
+        df = np.bincount(counts.indices, minlength=counts.shape[1]).astype(np.float64)
+        self.weights_ = self._learn(csr_array(counts), df).T.tocsr()
         self.docid_, self.counter_ = ids.take(order), counter
         return self
 
@@ -199,9 +193,9 @@ class _Ranker(BaseEstimator):  # type: ignore[misc]
         rows = np.concatenate([np.empty(0, np.int64), *(rows for rows, _ in found)])
         scores = np.concatenate([np.empty(0), *(scores for _, scores in found)])
         qid, docid = id_column(list(texts), "qid").take(places_of(query)), self.docid_.take(places_of(rows))
-        return Run(qid, docid, scores, name=self._named() if name is None else name)
+        return Run(qid, docid, scores, name=self._name if name is None else name)
 
-    def _best(self, terms: NDArray[np.int64], weights: Values, k: int) -> tuple[NDArray[np.int64], Values]:
+    def _best(self, terms: Places, weights: Values, k: int) -> tuple[Places, Values]:
         shared = self.weights_[terms]
         is_found = np.zeros(shared.shape[1], dtype=bool)
         is_found[shared.indices] = True
@@ -226,7 +220,7 @@ class VectorSpace(_Ranker):
     letter  frequency                               letter  documents              letter  length
     ======  ======================================  ======  =====================  ======  ============================
     n       tf                                      n       1                      n       1
-    l       1 + log tf                              t       log(N/df)              c       cosine: root of the squares
+    l       1 + log tf                              t       log(N/df)              c       cosine: root of squares' sum
     a       a + (1 - a) tf / largest tf             p       max(0, log((N-df)/df)) p       pivoted cosine
     b       1                                                                      u       pivoted number of terms
     L       (1 + log tf) / (1 + log of mean tf)
@@ -284,7 +278,7 @@ class VectorSpace(_Ranker):
         slope: float = 0.2,
         log: float = math.e,
         stem: str | None = None,
-        stop: str | Iterable[str] | None = None,
+        stop: Stop = None,
     ) -> None:
         self.scheme = scheme
         self.a = a
@@ -296,23 +290,22 @@ class VectorSpace(_Ranker):
     def _check(self) -> None:
         is_known = isinstance(self.scheme, str) and re.fullmatch(rf"{_TRIPLE}\.{_TRIPLE}", self.scheme)
         require(is_known, "scheme", self.scheme, f"the letters {_TRIPLE} for documents and queries, such as 'lnc.ltc'")
-        _check_part(a=self.a, slope=self.slope)
+        super()._check()
         check_number("log", self.log, least=1)
         require(self.log > 1, "log", self.log, "a base above 1")
 
-    def _learn(self, counts: csr_array) -> csr_array:
-        unit, df = math.log(self.log), _documents_with_term(counts)
-        documents, self._queries = (
-            _Smart(tf, _IDF[idf](counts.shape[0], df, unit), length, self.a, self.slope, unit).with_pivot(counts)
-            for tf, idf, length in self.scheme.split(".")
-        )
+    def _learn(self, counts: csr_array, df: Values) -> csr_array:
+        def learnt(triple: str) -> _Smart:
+            tf, idf, length = tuple(triple)
+            smart = _Smart(tf, _IDF[idf](counts.shape[0], df, unit), length, self.a, self.slope, unit)
+            return replace(smart, pivot=_LENGTH[length](smart.unscaled(counts)).mean())
+
+        self._name, unit = self.scheme, math.log(self.log)
+        documents, self._queries = map(learnt, self.scheme.split("."))
         return documents(counts)
 
     def _weighed(self, counts: csr_array) -> csr_array:
         return self._queries(counts)
-
-    def _named(self) -> str:
-        return self.scheme
 
 
 class BM25(_Ranker):
@@ -352,37 +345,20 @@ class BM25(_Ranker):
     array([0.31333575, 0.23500181])
     """
 
-    def __init__(
-        self,
-        k1: float = 1.2,
-        b: float = 0.75,
-        *,
-        stem: str | None = None,
-        stop: str | Iterable[str] | None = None,
-    ) -> None:
+    _name = "BM25"
+
+    def __init__(self, k1: float = 1.2, b: float = 0.75, *, stem: str | None = None, stop: Stop = None) -> None:
         self.k1 = k1
         self.b = b
         self.stem = stem
         self.stop = stop
 
     def _check(self) -> None:
+        super()._check()
         check_number("k1", self.k1, least=0)
-        _check_part(b=self.b)
 
-    def _learn(self, counts: csr_array) -> csr_array:
-        n, df, tf, length = counts.shape[0], _documents_with_term(counts), counts.data, _sums(counts, counts.data)
-        idf = np.log1p((n - df + 0.5) / (df + 0.5))
+    def _learn(self, counts: csr_array, df: Values) -> csr_array:
+        tf, length = counts.data, _sums(counts, counts.data)
+        idf = np.log1p((counts.shape[0] - df + 0.5) / (df + 0.5))
         saturation = self.k1 * (1 - self.b + self.b * length / length.mean())
         return _with(idf[counts.indices] * tf / (tf + saturation[_rows(counts)]), counts)
-
-    def _weighed(self, counts: csr_array) -> csr_array:
-        return counts
-
-    def _named(self) -> str:
-        return "BM25"
-
-
-def _check_part(**values: float) -> None:
-    for name, value in values.items():
-        check_number(name, value, least=0)
-        require(value <= 1, name, value, "a number from 0 to 1")
