@@ -83,8 +83,7 @@ class Terms:
 def _pattern() -> re.Pattern[str]:
     # `\w` has no combining marks: a word with a decomposed accent would be cut in two. The lookahead spares most
     # letters the long list of marks.
-    codes = [*range(0x300, 0x20000), *range(0xE0100, 0xE01F0)]
-    marks = "".join(letter for letter in map(chr, codes) if category(letter)[0] == "M")
+    marks = "".join(c for c in map(chr, [*range(0x300, 0x20000), *range(0xE0100, 0xE01F0)]) if category(c)[0] == "M")
     return re.compile(rf"[^\W_]+(?:(?![\x00-\u02ff])[{marks}]+[^\W_]*)*")
 
 
