@@ -10,8 +10,9 @@
 from __future__ import annotations
 
 from rankeval.io.texts import read_texts
+from rankeval.text.summaries import Snippet, key_sentences, lead, snippets
 
-__all__ = ["read_texts"]
+__all__ = ["Snippet", "key_sentences", "lead", "read_texts", "snippets"]
 
 
 def __dir__() -> list[str]:
