@@ -93,7 +93,7 @@ def test_a_loss_is_one_in_the_direction_of_the_measure(measure):
     """By ARP less is better: the same numbers, turned over, give the same check."""
     sign = -1 if measure == "ARP" else 1
     candidate, baseline = (sign * frame for frame in frames(-0.1, measure=measure))
-    plain = says(assert_no_regression, *(frame.set_axis(["x"], axis=1) for frame in frames(-0.1, measure=measure)))
+    plain = says(assert_no_regression, *(frame.set_axis(["AP"], axis=1) for frame in frames(-0.1, measure=measure)))
     message = says(assert_no_regression, candidate, baseline)
     assert [line.split()[0] for line in message.splitlines()[-10:]] == [
         line.split()[0] for line in plain.splitlines()[-10:]
@@ -143,7 +143,7 @@ def test_the_measure_may_be_left_out_if_there_is_one():
     two = candidate.assign(AP=0.1)
     assert assert_no_regression(two, baseline).table["measure"].tolist() == ["nDCG@10"]
     with pytest.raises(InvalidInput, match="share no measure: candidate has nDCG@10; baseline has x"):
-        assert_no_regression(candidate, baseline.set_axis(["x"], axis=1))
+        assert_no_regression(candidate, baseline.set_axis(["AP"], axis=1))
     with pytest.raises(UnknownName, match="of both candidate and baseline"):
         assert_no_regression(two, baseline, measure="AP")
 
