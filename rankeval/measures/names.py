@@ -260,8 +260,7 @@ def direction(name: str, lower_is_better: Mapping[str, bool | None] | None = Non
     except AmbiguousName:  # of several measures, by all of which more is better
         return Direction(1.0, "better", "worse")
     except RankevalError:  # such a name may lack a parameter only
-        written = taken_apart(name)
-        family = _family(written.head) if written else None
+        family = _family(re.split("[@(]", name)[0])
     if family is not None:
         return Direction(1.0 if family.greater_is_better else -1.0, "better", "worse")
     words, less = _words_for_less(name), (lower_is_better or {}).get(name)

@@ -176,7 +176,7 @@ def assert_not_worse(
     return _asserted(*given, test=test, unpaired=unpaired, lower_is_better=lower_is_better, **drawn)
 
 
-def _asserted(candidate: Given, baseline: Given, *settings: Any, **options: Any) -> Check:
+def _asserted(candidate: Given, baseline: Given, /, *settings: Any, **options: Any) -> Check:
     __tracebackhide__ = True
     try:
         check = _checked(scores_of(candidate), scores_of(baseline), _Settings(*settings), options)
