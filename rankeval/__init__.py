@@ -68,6 +68,7 @@ _HOMES = {
     "model_selection.validation": ("LearningCurve", "cross_validate", "learning_curve"),
     "model_selection.trials": ("OptunaObjective", "optuna_objective"),
     "experiment": ("run_experiment",),
+    "text.profiling": ("Profile", "profile"),
 }
 _HOME_OF = {name: f"rankeval.{module}" for module, names in _HOMES.items() for name in names}
 _SUBMODULES = {

@@ -313,7 +313,7 @@ def moved_rows(
     system = named_system(comparison)
     before, after = (evaluations[name] for name in (baseline, system))
     label = after.measure_names[0]
-    gains = direction(label) * (after.scores[:, 0] - before.scores[:, 0])
+    gains = direction(label).sign * (after.scores[:, 0] - before.scores[:, 0])
     worst = int(np.argmin(gains))
     if not gains[worst] < -TIE_TOLERANCE:
         return None

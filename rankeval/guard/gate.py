@@ -261,7 +261,7 @@ class Gate:
 
     def _accepts(self, loaded: LoadedCollection, candidate: Candidate, against: Candidate) -> bool:
         before = scores_of(loaded, against, self.terms)
-        gains = direction(self.terms.measure) * (scores_of(loaded, candidate, self.terms) - before)
+        gains = direction(self.terms.measure).sign * (scores_of(loaded, candidate, self.terms) - before)
         return self.terms.shows(gains, float(np.abs(before).max()))
 
     def _body(
