@@ -10,8 +10,9 @@
 from __future__ import annotations
 
 from rankeval.io.texts import read_texts
+from rankeval.text.rankers import BM25, VectorSpace
 
-__all__ = ["read_texts"]
+__all__ = ["BM25", "VectorSpace", "read_texts"]
 
 
 def __dir__() -> list[str]:
