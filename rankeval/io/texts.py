@@ -82,8 +82,8 @@ def read_texts(
     format : str, optional
         The name of a format, by default recognised by content.
     fields : str or iterable of str, optional
-        The fields to take, such as ``"desc"`` or ``("title", "narr")``. They are joined by a line break. A title with
-        which the text begins, as in Cranfield's documents, is not repeated.
+        The fields to take, such as ``"desc"`` or ``("title", "narr")``. They are joined by a line break. The text of
+        a document of Cranfield begins with its title, which by default so stands twice; ``"text"`` has it once.
     ids : {"written", "order"}, optional
         Take the ids as written, or count the records from 1 in the order of the file. Needed for Cranfield's format if
         the numbers written there are not 1, 2, 3, ...
@@ -149,15 +149,7 @@ def read_texts(
     known = {name: None for texts in records.values() for name in texts}
     wanted = [fields] if isinstance(fields, str) else fields or [name for name in _FIELDS if name in known] or ["text"]
     names = [chosen(f"field of {path}", name, known) for name in wanted]
-    return {one: _joined(texts[name] for name in names if name in texts) for one, texts in records.items()}
-
-
-def _joined(texts: Iterable[str]) -> str:
-    joined = ""
-    for text in filter(None, texts):
-        before = joined.split()
-        joined = text if text.split()[: len(before)] == before else f"{joined}\n{text}"
-    return joined
+    return {one: "\n".join(filter(None, map(texts.get, names))) for one, texts in records.items()}
 
 
 def _gathered(parts: Iterable[tuple[str, str]]) -> dict[str, str]:

@@ -102,11 +102,11 @@ def test_topics_in_xml_are_read_without_entities_of_the_file(tmp_path):
     assert read_texts(path, fields="subtopic") == {"151": "one &big;\ntwo &file;", "152": ""}
 
 
-def test_cranfield_keeps_documents_without_text_and_repeats_no_title(tmp_path):
+def test_cranfield_keeps_documents_without_text(tmp_path):
     """A mark that comes again goes on; a line that begins with a point is text."""
     path = write(tmp_path, CRANFIELD)
     assert read_texts(path) == {
-        "1": "wing in a slip stream .\n  more .",
+        "1": "wing in a slip\nstream .\nwing in a slip stream .\n  more .",
         "2": "",
         "3": "title\n. not a mark\n.I not a record\nagain",
     }
