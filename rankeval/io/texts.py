@@ -207,7 +207,7 @@ def _tagged(words: str, tag: str) -> TextFormat:
     return TextFormat(f"{words}, from <{tag}> to </{tag}>", sniff, starts, partial(_parse_tagged, tag))
 
 
-_COUNT = 'if the judgments count the records in this order, as Cranfield\'s do, say ids="order", else ids="written"'
+_COUNT = 'ids must be "order" if the judgments count the records so, as those of Cranfield do, and else "written"'
 _IDS = ("_id", "docno", "num", "number", "id", "docid", "doc_id", "qid", "query_id")
 _FIELDS = ("title", "headline", "query", "text", "contents", "body")
 _MARKS = {"T": "title", "A": "author", "B": "source", "W": "text", "K": "keywords"}

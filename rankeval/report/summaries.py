@@ -122,6 +122,7 @@ class GuardFacts:
 
 
 RULE_WORDS: dict[str, str] = {
+    "name": "preset",
     "ties": "equal scores",
     "judgments": "relevant documents come from",
     "negative": "negative labels",
@@ -372,13 +373,9 @@ def card_rows(evaluation: Evaluation) -> list[tuple[str, str, str]]:
     evaluation : Evaluation
         The evaluation.
     """
-    rows = [("preset", evaluation.convention.name, "")]
-    for rule, value in evaluation.convention.card().items():
-        if rule == "name" or value is None or value == {}:
-            continue
-        touched = evaluation.facts.totals().get(rule)
-        rows.append((RULE_WORDS.get(rule, rule), _plain(value), "" if touched is None else f"{touched:,}"))
-    return rows
+    touched = {rule: f"{n:,}" for rule, n in evaluation.facts.totals().items()}
+    card = {rule: value for rule, value in evaluation.convention.card().items() if value is not None and value != {}}
+    return [(RULE_WORDS.get(rule, rule), _plain(value), touched.get(rule, "")) for rule, value in card.items()]
 
 
 def _plain(value: Any) -> str:
