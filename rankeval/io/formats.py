@@ -294,8 +294,8 @@ def check_fit(ids: pa.ChunkedArray, name: str, unfit: str, words: str) -> None:
 
 def text_lines(data: bytes, comment: bytes | None = None) -> list[int]:
     """Return the number of each line, from 1, that is neither blank nor a comment."""
-    lines = enumerate(data.removeprefix(opening.BOM).split(b"\n"), start=1)
-    return [number for number, line in lines if (text := line.strip()) and text[:1] != comment]
+    lines = opening.filled_lines(data.removeprefix(opening.BOM))
+    return [number for number, line in lines if line.strip()[:1] != comment]
 
 
 def _wrong_cell(columns: Columns, value: str) -> tuple[int, str, Any] | None:

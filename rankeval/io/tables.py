@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache, partial
-from io import BytesIO, StringIO
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +36,7 @@ from rankeval.errors import FileFormatError, InvalidInput
 from rankeval.io.columns import IDS, Columns
 from rankeval.io.formats import Format, OpenFile, add_format, suffix_of, text_lines
 from rankeval.io.frames import NUMBER_IN_INDEX, columns_of, from_dict, refuse_other_pairs, spelled
-from rankeval.io.opening import ALWAYS, BOM, Limits, check_text
+from rankeval.io.opening import ALWAYS, BOM, Limits, checked_text, filled_lines
 from rankeval.io.opening import PARQUET as MAGIC
 
 _LONG = 1 << 12  # bytes; a longer first line is no row of TREC text
@@ -133,8 +133,7 @@ def _open_parquet(file: pa.NativeFile, path: str, limits: Limits) -> TableSource
 
 
 def _open_text(file: pa.NativeFile, path: str, limits: Limits, delimiter: str) -> TableSource:
-    check_text(file, path, limits)
-    data = bytes(file.read()).removeprefix(BOM)
+    data = checked_text(file, path, limits)
     # Without a quote there is nothing that Arrow's reader could take wrongly; Python's would take ten times as long.
     is_plain = b'"' not in data and not data.startswith((b"\n", b"\r"))
     first = data[: data.find(b"\n")] if is_plain and b"\n" in data else data
@@ -258,9 +257,7 @@ def _write_csv(delimiter: str, table: pa.Table) -> list[pa.Buffer]:
 
 def json_lines(data: bytes, where: str) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield line and object of each line that is not blank."""
-    for line, text in enumerate(BytesIO(data.removeprefix(BOM)), start=1):
-        if not text.strip():
-            continue
+    for line, text in filled_lines(data.removeprefix(BOM)):
         try:
             row = json.loads(text.decode())
             if isinstance(row, dict) and text.count(b":") > len(row):  # the hook alone would take half as long again
@@ -275,8 +272,7 @@ def json_lines(data: bytes, where: str) -> Iterator[tuple[int, dict[str, Any]]]:
 
 
 def _read_jsonl(given: OpenFile) -> Columns:
-    check_text(given.file, given.path, given.limits)
-    found = [*json_lines(given.file.read(), given.path)]
+    found = [*json_lines(checked_text(given.file, given.path, given.limits), given.path)]
     rows = [row for _, row in found]
     if not rows:
         return Columns([], [], [])
