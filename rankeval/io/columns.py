@@ -138,6 +138,24 @@ def combined(column: pa.Array | pa.ChunkedArray) -> pa.Array:
     return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
 
 
+def as_list(cells: Any) -> list[Any]:
+    """Return the cells of a column as values of Python, if it is Arrow's."""
+    return cells.to_pylist() if hasattr(cells, "to_pylist") else list(cells)
+
+
+def unfit_row(ids: Any, pattern: str) -> int:
+    """Return the first row whose id matches a pattern (RE2), or -1; ids that are no texts match none."""
+    is_arrow = isinstance(ids, (pa.Array, pa.ChunkedArray))
+    if is_arrow and pa.types.is_integer(ids.type):
+        return -1
+    try:  # Arrow's own search: a Python string for each of a million ids would take longer than the reading
+        texts = ids.cast(pa.large_string()) if is_arrow else pa.array(ids, pa.large_string())
+    except (pa.ArrowException, TypeError, UnicodeError):  # numbers, bytes that are no UTF-8: `id_column` judges them
+        return -1
+    row: int = pc.index(pc.match_substring_regex(texts, pattern), True).as_py()
+    return row
+
+
 def places_of(rows: NDArray[np.int64]) -> pa.Array:
     """Return row numbers as an Arrow array, copied only if they are strided; `pyarrow.array` would import pandas."""
     return pa.Array.from_buffers(pa.int64(), len(rows), [None, pa.py_buffer(np.ascontiguousarray(rows, np.int64))])

@@ -27,9 +27,10 @@ from rankeval._checks import shown
 from rankeval._registry import unknown
 from rankeval.errors import FileFormatError, InvalidInput
 from rankeval.io.columns import combined, id_column, numbers_of, value_column, whole
+from rankeval.io.formats import refuse_read
 from rankeval.io.frames import LAST, SPELLINGS
 from rankeval.io.opening import WHOLE, Limits, numbers_of_texts, reading
-from rankeval.io.tables import TableSource, open_table, refuse_bad_ids, swallowed
+from rankeval.io.tables import TableSource, open_table, swallowed
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -255,14 +256,10 @@ def _typed(column: pa.ChunkedArray, source: TableSource) -> pd.Series[Any]:
 
 def _ids(table: pa.Table, name: str, source: TableSource) -> NDArray[Any]:
     column = table.column(name)
-    refuse_bad_ids(column, swallowed(source.delimiter), source.path, name, source.place)
+    refuse_read(column, swallowed(source.delimiter), name, lambda row: f"{source.path}, {source.place(row)}")
     ids = _named(source, partial(id_column, column, name))
-    if pa.types.is_integer(ids.type):
-        return numbers_of(ids)
     # Objects: NumPy's own texts would all take the width of the longest.
-    texts = np.empty(len(ids), dtype=object)
-    texts[:] = ids.to_pylist()
-    return texts
+    return numbers_of(ids) if pa.types.is_integer(ids.type) else np.array(ids.to_pylist(), dtype=object)
 
 
 def _labels(table: pa.Table, name: str, source: TableSource) -> NDArray[Any]:

@@ -312,6 +312,7 @@ add_format(
         suffixes=(".txt", ".trec", ".run", ".qrels"),
         row_lines=_row_lines,
         unfit=r"[ \t\n\r\v\f\x00]",
+        unread="",
     )
 )
 _JUDGMENTS = {
@@ -319,4 +320,4 @@ _JUDGMENTS = {
     "prefs": ("trec_eval's preferences: query, group, sub-group, document, grade", PREFS),
 }
 for _name, (_words, _layout) in _JUDGMENTS.items():
-    add_format(Format(_name, _words, partial(_read, _layout), row_lines=_row_lines, values=("relevance",)))
+    add_format(Format(_name, _words, partial(_read, _layout), row_lines=_row_lines, unread="", values=("relevance",)))
