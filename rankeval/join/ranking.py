@@ -29,8 +29,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rankeval.join.by_rank import FEW_RANKS, ByRank
-from rankeval.join.flat import Floats, Ints, cells_of, offsets_of, rows_of
+from rankeval.join.by_rank import FEW_RANKS, MOST_PADDED, ByRank
+from rankeval.join.flat import Floats, Ints, cells_of, offsets_of
 from rankeval.join.judged import NO_GROUPS, Groups
 
 _LAST = np.finfo(np.float64).max.view(np.int64)
@@ -121,32 +121,30 @@ class Collisions(NamedTuple):
     above: Ints
 
 
-def cuts(offsets: Ints, *, ascending: bool) -> Ints | None:
+def cuts(offsets: Ints) -> Ints:
     """Return where to cut queries into blocks of at most some 33,000 rows, or of one query.
 
     Parameters
     ----------
     offsets : ndarray of shape (n_queries + 1,)
         Where each query begins.
-    ascending : bool
-        Whether the lists stand in order of their lengths: blocks are then cut where the length has doubled.
 
     Returns
     -------
-    ndarray of int64 or None
-        None if padding would more than double the rows: put the lists into order of length then.
+    ndarray of int64
+        Blocks are also cut where the length of the lists doubles, if they would be mostly padding otherwise. They are
+        many then, unless the lists stand in order of their lengths (`Joined.chunks_by_length`).
     """
     lengths = np.diff(offsets)
-    key = (offsets[1:] - 1) >> _BLOCK_BITS
-    if ascending:
-        key = key * 64 + np.frexp(lengths.astype(np.float64))[1]
-    cut = np.flatnonzero(np.diff(key, prepend=_NO_BLOCK, append=_NO_BLOCK))
-    if not ascending and len(lengths) and np.maximum.reduceat(lengths, cut[:-1]) @ np.diff(cut) > 2 * offsets[-1]:
-        return None
+    block = (offsets[1:] - 1) >> _BLOCK_BITS
+    cut = np.flatnonzero(np.diff(block, prepend=_NO_BLOCK, append=_NO_BLOCK))
+    if len(lengths) and np.maximum.reduceat(lengths, cut[:-1]) @ np.diff(cut) > MOST_PADDED * offsets[-1]:
+        block = block * 64 + np.frexp(lengths.astype(np.float64))[1]
+        cut = np.flatnonzero(np.diff(block, prepend=_NO_BLOCK, append=_NO_BLOCK))
     return cut
 
 
-def sorted_blocks(score: Floats, code: Ints | None, offsets: Ints, cut: Ints, layout: Layout) -> Iterator[Block]:
+def sorted_blocks(score: Floats, code: Ints | None, offsets: Ints, layout: Layout) -> Iterator[Block]:
     """Yield the sorted keys of each block of queries.
 
     Parameters
@@ -157,12 +155,10 @@ def sorted_blocks(score: Floats, code: Ints | None, offsets: Ints, cut: Ints, la
         Label codes, if the keys are to hold them.
     offsets : ndarray of shape (n_queries + 1,)
         Where each query begins.
-    cut : ndarray
-        Where each block begins among the queries, with the number of queries behind.
     layout : Layout
         What the keys hold.
     """
-    lengths = np.diff(offsets)
+    lengths, cut = np.diff(offsets), cuts(offsets)
     most = int((np.maximum.reduceat(lengths, cut[:-1]) * np.diff(cut)).max(initial=0))
     flat_keys, tables = np.empty(most, dtype=np.int64), np.empty(most, dtype=np.int64)
     spare, flags = np.empty(_BLOCK, dtype=np.int64), np.empty(most + 1, dtype=np.bool_)
@@ -412,46 +408,10 @@ def rank_rows(
     return Ranked((code.astype(np.uint8) if few else code)[row], row if with_rows or with_low else None, ties)
 
 
-def _sorted(score: Floats, code: Ints | None, offsets: Ints, layout: Layout, **asked: Any) -> Ranked:
-    """Sort the rows of each query; return their codes too, if they are given."""
-    cut = cuts(offsets, ascending=False)
-    if cut is not None:
-        return _sorted_in_blocks(score, code, offsets, cut, layout, **asked)
-    # A few long lists among short ones: the short ones would be padded to many times their length.
-    lengths = np.diff(offsets)
-    order = np.argsort(lengths, kind="stable")
-    moved = offsets_of(lengths[order])
-    rows = rows_of(offsets[order], lengths[order])
-    cut = cuts(moved, ascending=True)
-    assert cut is not None
-    codes = None if code is None else code[rows]
-    found = _sorted_in_blocks(score[rows], codes, moved, cut, layout, **{**asked, "with_table": False})
-    ranked, low = _put_back(found.code, rows), _put_back(found.low, rows)
-    row = None if found.row is None else _put_back(rows[found.row], rows)
-    head = None
-    if found.head is not None:
-        head = np.empty_like(found.head)
-        head[:, order] = rows.take(found.head, mode="clip")  # no row stands beyond the end of a list
-    start, end, query = found.ties
-    back = (offsets[order] - moved[:-1])[query]
-    ties = Groups(start + back, end + back, order[query])
-    return Ranked(ranked, row, ties.of(np.argsort(ties.start)), None, low, head, layout)
-
-
-def _put_back(values: Any, rows: Ints) -> Any:
-    """Return values of rows that were moved, in the rows' own places; None if there are none."""
-    if values is None:
-        return None
-    places = np.empty_like(values)
-    places[rows] = values
-    return places
-
-
-def _sorted_in_blocks(
+def _sorted(
     score: Floats,
     code: Ints | None,
     offsets: Ints,
-    cut: Ints,
     layout: Layout,
     *,
     by_position: bool,
@@ -459,13 +419,14 @@ def _sorted_in_blocks(
     with_low: int,
     with_table: bool,
 ) -> Ranked:
+    """Sort the rows of each query; return their codes too, if they are given."""
     by_rank = ByRank.empty(offsets) if with_table else None
     ranked = None if code is None or by_rank is not None else np.empty(len(score), dtype=np.uint8)
     row = np.empty(len(score), dtype=np.int64) if with_rows else None
     head = np.empty((with_low, len(offsets) - 1), dtype=np.int64) if 0 < with_low <= FEW_RANKS else None
     low = None
     found = []
-    for block in sorted_blocks(score, code, offsets, cut, layout):
+    for block in sorted_blocks(score, code, offsets, layout):
         rows = slice(offsets[block.queries.start], offsets[block.queries.stop])
         if by_rank is not None:
             codes = layout.code(block.key)
