@@ -278,7 +278,7 @@ class Joined:
             by_position=ties in _BY_POSITION,
             highest_first=ties == "best",
             with_rows=ties == "docid" or self.judged is not None,
-            with_low=0 if not self.columns else self.reach if self.convention.depth is None else DEEPEST,
+            with_head=0 if not self.columns else self.reach if self.convention.depth is None else DEEPEST,
             with_table=len(offsets) > _MANY_QUERIES,
         )
         if ties == "docid" and len(found.ties.start):

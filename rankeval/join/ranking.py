@@ -309,17 +309,14 @@ class Ranked:
     """The label code at each rank, its row in the input if asked for, and all groups of tied rows.
 
     If the sort has made a table of codes on its way, ``by_rank`` holds them and ``code`` is None. ``head``, of shape
-    (n_ranks, n_queries), holds the rows of the first ranks; ``low`` the low bits of the sorted keys of all rows, but in
-    blocks without ties only if there is no head.
+    (n_ranks, n_queries), holds the rows of the first ranks; then ``row`` holds those of blocks with ties only.
     """
 
     code: NDArray[np.uint8] | Ints | None
     row: Ints | None
     ties: Groups
     by_rank: ByRank | None = None
-    low: Ints | None = None
     head: Ints | None = None
-    layout: Layout | None = None
 
     def rows_at(self, query: Ints, rank: Ints, offsets: Ints) -> Ints:
         """Return the rows of the input at some ranks of some queries, from 0; a table of ranks is of all queries."""
@@ -327,14 +324,8 @@ class Ranked:
             return self.head[: len(rank)]
         if self.head is not None and rank.max(initial=0) < len(self.head):
             return self.head[rank, query]
-        row: Ints = offsets[query] + rank
-        if self.row is not None:
-            row = self.row[row]
-        else:
-            assert self.low is not None
-            assert self.layout is not None
-            row = self.layout.position(self.low[row])
-            row += offsets[query]
+        assert self.row is not None
+        row: Ints = self.row[offsets[query] + rank]
         return row
 
 
@@ -347,7 +338,7 @@ def rank_rows(
     by_position: bool,
     highest_first: bool = False,
     with_rows: bool = False,
-    with_low: int = 0,
+    with_head: int = 0,
     with_table: bool = False,
 ) -> Ranked:
     """Put the rows of each query into descending order of score.
@@ -369,8 +360,8 @@ def rank_rows(
         Whether tied rows of the highest label come first, if they are ordered by label.
     with_rows : bool
         Also return which row stands at each rank.
-    with_low : int
-        Make it possible to ask `Ranked.rows_at` down to this rank and within ties, which costs less than all rows.
+    with_head : int
+        Make it possible to ask `Ranked.rows_at` down to this rank and within ties. A few ranks cost less than all rows.
     with_table : bool
         Return the codes by rank, if they are sorted and the table would not be mostly empty. Not with `with_rows`.
 
@@ -380,6 +371,7 @@ def rank_rows(
         With every group of two or more tied rows, whatever their labels.
     """
     few = n_levels <= _FEW_LEVELS
+    all_rows = with_rows or with_head > FEW_RANKS or not few
     turned = n_levels - 1 - code if highest_first else code
     if _falls(score, offsets):
         row = np.arange(len(score))
@@ -392,8 +384,8 @@ def rank_rows(
             offsets,
             layout,
             by_position=by_position or not few,
-            with_rows=with_rows or not few,
-            with_low=with_low if few and not with_rows else 0,
+            with_rows=all_rows,
+            with_head=0 if all_rows else with_head,
             with_table=with_table and few and not with_rows and not highest_first,
         )
         if few and highest_first:
@@ -405,7 +397,7 @@ def rank_rows(
         row, ties = found.row, found.ties
     if not by_position:
         order_tied(row, ties, turned.take)
-    return Ranked((code.astype(np.uint8) if few else code)[row], row if with_rows or with_low else None, ties)
+    return Ranked((code.astype(np.uint8) if few else code)[row], row if with_rows or with_head else None, ties)
 
 
 def _sorted(
@@ -416,15 +408,14 @@ def _sorted(
     *,
     by_position: bool,
     with_rows: bool,
-    with_low: int,
+    with_head: int,
     with_table: bool,
 ) -> Ranked:
     """Sort the rows of each query; return their codes too, if they are given."""
     by_rank = ByRank.empty(offsets) if with_table else None
     ranked = None if code is None or by_rank is not None else np.empty(len(score), dtype=np.uint8)
-    row = np.empty(len(score), dtype=np.int64) if with_rows else None
-    head = np.empty((with_low, len(offsets) - 1), dtype=np.int64) if 0 < with_low <= FEW_RANKS else None
-    low = None
+    row = None
+    head = np.empty((with_head, len(offsets) - 1), dtype=np.int64) if with_head else None
     found = []
     for block in sorted_blocks(score, code, offsets, layout):
         rows = slice(offsets[block.queries.start], offsets[block.queries.stop])
@@ -433,18 +424,16 @@ def _sorted(
             by_rank.fill(block.queries, codes if block.filled is None else codes * block.filled)
         if ranked is not None:
             ranked[rows] = block.flat(layout.code(block.key))
-        if row is not None:
+        if with_rows or (with_head and block.same.any()):
+            row = np.empty(len(score), dtype=np.int64) if row is None else row
             position = layout.position(block.key)
             position += offsets[block.queries, None]
             row[rows] = block.flat(position)
         if head is not None:
-            position = layout.position(block.key[:, :with_low].T.copy())
+            position = layout.position(block.key[:, :with_head].T.copy())
             np.add(position, offsets[block.queries], out=head[: len(position), block.queries])
-        if with_low and (head is None or block.same.any()):
-            low = np.empty(len(score), dtype=np.int64) if low is None else low
-            low[rows] = block.flat(block.key)
         found.append(block.collisions(offsets))
-    asked = {"by_position": by_position, "with_rows": with_rows or with_low > 0}
+    asked = {"by_position": by_position, "with_rows": with_rows or with_head > 0}
     place, query, key, ties = mended(found, score, offsets, layout, **asked)
     if by_rank is not None:
         by_rank.mend(place - offsets[query], query, layout.code(key))
@@ -452,13 +441,11 @@ def _sorted(
         ranked[place] = layout.code(key)
     if row is not None:
         row[place] = layout.position(key) + offsets[query]
-    if low is not None:
-        low[place] = key
-    if head is not None:
+    if row is not None and head is not None:
         rank = place - offsets[query]
-        within = rank < with_low
-        head[rank[within], query[within]] = (layout.position(key) + offsets[query])[within]
-    return Ranked(ranked, row, ties, by_rank, low, head, layout)
+        within = rank < with_head
+        head[rank[within], query[within]] = row[place[within]]
+    return Ranked(ranked, row, ties, by_rank, head)
 
 
 def order_tied(row: Ints, ties: Groups, key_of: Callable[[Ints], NDArray[Any]]) -> None:
