@@ -186,9 +186,8 @@ class Judged:
     @property
     def has_open_ties(self) -> bool:
         """Whether a value may depend on the order of tied rows: by label, by aspect, or by who was judged."""
-        return bool(len(self.groups.start)) or (
-            bool(len(self.ties.start)) and (self.judged is not None or self.aspects is not None)
-        )
+        by_label = self.judged is None and self.aspects is None
+        return len((self.groups if by_label else self.ties).start) > 0
 
     @property
     def code(self) -> NDArray[Any]:
@@ -245,17 +244,10 @@ class Judged:
         # A matrix product: NumPy sums short rows five times slower (bench_arrays D).
         return self.once(("n_relevant", first), lambda: self.counts @ at_least.astype(np.int64))
 
-    def prefix(self, rel: float) -> NDArray[np.int32]:
+    def prefix(self, rel: float) -> Ints:
         """Return the number of relevant rows of the chunk before each row, with the total behind."""
         first = self.threshold(rel)
-
-        def add_up() -> NDArray[np.int32]:
-            sums = np.empty(len(self.code) + 1, dtype=np.int32)
-            sums[0] = 0
-            np.cumsum(self.code >= first, out=sums[1:])
-            return sums
-
-        return self.once(("prefix", first), add_up)
+        return self.once(("prefix", first), lambda: offsets_of(self.code >= first))
 
     def hits(self, rel: float, cutoff: int | Ints | None = None) -> Floats:
         """Return the number of relevant rows within the cut-off, its mean over orders if rows are tied.
@@ -294,10 +286,7 @@ class Judged:
 
         def find() -> tuple[Ints, Ints]:
             above = self.hits_above(rel, start, query)
-            if self.hits_by_rank(rel) is not None:
-                return above, self.hits_above(rel, end, query) - above
-            flags = (self.code[self.tied_rows()[0]] >= self.threshold(rel)).view(np.int8)
-            return above, np.add.reduceat(flags, offsets_of(end - start)[:-1], dtype=np.int64)
+            return above, self.hits_above(rel, end, query) - above
 
         return self.once(("hits of groups", self.threshold(rel)), find)
 
@@ -363,19 +352,13 @@ class Judged:
 
     def relevant(self, rel: float) -> Relevant:
         """Return the relevant rows in rank order."""
-        first = self.threshold(rel)
 
         def find() -> Relevant:
-            row = self.relevant_rows(rel)
-            begin = self.offsets[:-1]
-            before = self.first_hits(rel)
-            per_query = np.diff(before)
-            query = np.repeat(np.arange(self.n_queries), per_query)
-            rank = row - np.repeat(begin - 1, per_query)
-            hits = np.arange(1, len(row) + 1) - np.repeat(before[:-1], per_query)
-            return Relevant(row, query, rank, hits)
+            row, first = self.relevant_rows(rel), self.first_hits(rel)
+            hits, query = spread(np.ones_like(first[:-1]), np.diff(first))
+            return Relevant(row, query, row - self.offsets[query] + 1, hits)
 
-        return self.once(("relevant", first), find)
+        return self.once(("relevant", self.threshold(rel)), find)
 
     def discounted(self, gain: Floats, discount: Floats, cutoff: int | None = None) -> Floats:
         """Return the discounted gain of each query, added in rank order.
@@ -466,9 +449,8 @@ class Judged:
 
         def find() -> tuple[Ints, Ints, Ints]:
             row = np.flatnonzero(wanted[self.code])
-            size = np.diff(np.searchsorted(row, self.offsets))
-            query = np.repeat(np.arange(self.n_queries), size)
-            return row, query, row - np.repeat(self.offsets[:-1], size)
+            query = np.repeat(np.arange(self.n_queries), np.diff(np.searchsorted(row, self.offsets)))
+            return row, query, row - self.offsets[query]
 
         return self.once(("rows of", wanted.tobytes()), find)
 
