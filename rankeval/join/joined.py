@@ -195,17 +195,13 @@ class Joined:
         else:  # tied rows stand by label
             unlike = ties.of(chunk.codes_at(ties.start, ties.query) != chunk.codes_at(ties.end - 1, ties.query))
         self._count("ties", queries, np.bincount(unlike.query, unlike.end - unlike.start, len(offsets) - 1))
-        keep = self._kept(queries, offsets, judged)
-        if self.aspects is not None:
-            chunk.aspects = self.aspects.block(rows, row, keep, offsets, self._rest(queries))
         if open_ties:
             chunk.groups = unlike
+        keep = self._kept(queries, offsets, judged)
         if keep is not None:
-            chunk.flat, chunk.by_rank = chunk.code[keep], None
-            chunk.offsets, chunk.judged = offsets_of(keep)[offsets], None if judged is None else judged[keep]
-            chunk.columns = {
-                name: Column.of(column.values[keep], chunk.offsets) for name, column in chunk.columns.items()
-            }
+            chunk = chunk.kept(keep)
+        if self.aspects is not None:
+            chunk.aspects = self.aspects.block(rows, row, keep, offsets, self._rest(queries))
         return chunk, ties
 
     def _column(self, column: Floats, rows: slice | Ints, found: Ranked, offsets: Ints) -> Column:

@@ -33,7 +33,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -182,6 +182,26 @@ class Judged:
             self._memo[key] = compute()
         kept: _Value = self._memo[key]
         return kept
+
+    def relabelled(self, code: NDArray[Any], ties: Groups, **parts: Any) -> Judged:
+        """Return a chunk of these codes and ties; its aspects and columns, and what was computed, are left behind.
+
+        ``parts`` are other fields of the new chunk. All others are those of this one.
+        """
+        fresh: dict[str, Any] = {"aspects": None, "by_rank": None, "columns": {}, "drawn": {}, "_memo": {}}
+        return replace(self, flat=code, groups=with_unlike_labels(ties, code), ties=ties, **fresh | parts)
+
+    def kept(self, rows: NDArray[np.bool_]) -> Judged:
+        """Return the chunk with some of its rows, given a mask of them; its aspects are left behind."""
+        before = offsets_of(rows)
+        offsets, ties = before[self.offsets], Groups(before[self.ties.start], before[self.ties.end], self.ties.query)
+        return self.relabelled(
+            self.code[rows],
+            ties.of(ties.end - ties.start > 1),
+            offsets=offsets,
+            judged=None if self.judged is None else self.judged[rows],
+            columns={name: Column.of(column.values[rows], offsets) for name, column in self.columns.items()},
+        )
 
     @property
     def has_open_ties(self) -> bool:
@@ -457,15 +477,9 @@ class Judged:
     def _discounted_head(self, gain: Floats, discount: Floats, cutoff: int) -> Floats:
         # Rank by rank: only the first rows of each query are read (bench_arrays C).
         rank = np.arange(cutoff)[:, None]
-        row = self.offsets[:-1] + rank
-        short = None if self.n_retrieved.min(initial=cutoff) >= cutoff else rank >= self.n_retrieved
-        if short is not None:
-            row[short] = 0
-        gains = gain.take(self.code.take(row))
-        if short is not None:
-            gains[short] = 0
-        gains *= discount[:cutoff, None]
-        return added_rank_by_rank(gains)
+        code = self.code.take(self.offsets[:-1] + rank, mode="clip")
+        code[rank >= self.n_retrieved] = len(gain)
+        return discounted_gains(code, np.append(gain, 0.0), discount)
 
     def _levelled(self, gain: Floats, discount: Floats, cutoff: int | None) -> Floats:
         """Return the change of each query's sum if every tied row gains the mean of its group."""
