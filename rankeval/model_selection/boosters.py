@@ -29,7 +29,8 @@ from sklearn.pipeline import Pipeline
 from rankeval._checks import refuse
 from rankeval.errors import InvalidInput
 from rankeval.model_selection.category_columns import categories_of
-from rankeval.model_selection.rows import EarlyStopping, TrainingRows, differing
+from rankeval.model_selection.query_ids import differing
+from rankeval.model_selection.rows import EarlyStopping, TrainingRows
 
 
 def library(estimator: Any) -> str:

@@ -169,20 +169,6 @@ def row_positions(position: Any, rows: int) -> NDArray[np.int32] | None:
     return whole
 
 
-def differing(weights: NDArray[np.float64], codes: NDArray[np.int64]) -> NDArray[np.intp]:
-    """Return the rows whose weight is not that of their query's first row; none if weights are those of queries.
-
-    Parameters
-    ----------
-    weights : ndarray of shape (n_rows,)
-        The weight of each row.
-    codes : ndarray of shape (n_rows,)
-        Queries by number.
-    """
-    queries, first = np.unique(codes, return_index=True)
-    return np.flatnonzero(weights != weights[first[np.searchsorted(queries, codes)]])
-
-
 def row_units(unit: Any, ids: NDArray[Any]) -> NDArray[Any] | None:
     """Check that units are made of whole queries, and return them by row.
 

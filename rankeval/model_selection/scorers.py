@@ -32,6 +32,7 @@ from rankeval.evaluation.front_door import columns_by_name
 from rankeval.evaluation.responses import RESPONSES, responses
 from rankeval.evaluation.result import aggregates, by_name
 from rankeval.io import columns as io_columns
+from rankeval.join.flat import sizes_to_ids
 from rankeval.join.joined import role_of
 from rankeval.measures import Measure
 from rankeval.model_selection.checks import check_measures, signs
@@ -41,7 +42,6 @@ from rankeval.model_selection.query_ids import (
     WAYS,
     BoundIds,
     find,
-    from_sizes,
     has_column,
     index_levels,
     read_columns,
@@ -398,7 +398,7 @@ class TrainingMetric:
 
     def values(self, y: Any, predicted: Any, sizes: NDArray[np.int64], weight: Any) -> list[tuple[str, float]]:
         """Return (name, value) of each measure, queries weighted by the mean weight of their rows."""
-        ids, weights = from_sizes(sizes, len(predicted)), None
+        ids, weights = sizes_to_ids(sizes, len(predicted)), None
         if weight is not None and len(weight):
             weights = np.asarray(weight, dtype=np.float64)
             if len(weights) != len(sizes):  # of rows, not of queries
