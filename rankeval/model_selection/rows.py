@@ -235,10 +235,6 @@ class EarlyStopping:
         """Return the aggregate of the measure for these scores of the held-out rows."""
         return aggregates(self.evaluation(predicted))[str(self.measure)]
 
-    def after(self, iteration: int, predicted: Any) -> bool:
-        """Take note of the scores after an iteration; return whether to stop."""
-        return self.noted(iteration, self.value(predicted))
-
     def noted(self, iteration: int, value: float) -> bool:
         """Take note of the value after an iteration; return whether to stop."""
         if self.best is None or (value > self.best if self.greater_is_better else value < self.best):
