@@ -186,23 +186,27 @@ def _queries(estimator: Any, rows: TrainingRows, takes: set[str]) -> dict[str, A
 
 def _weights(estimator: Any, rows: TrainingRows, takes: set[str]) -> dict[str, Any]:
     """Return the argument that tells ``fit`` the weights, by row or by query."""
-    if rows.weight is None:
+    if rows.sample_weight is None:
         return {}
-    name, kind, odd = library(estimator), type(estimator).__name__, differing(rows.weight, rows.codes)
+    name, kind, odd = library(estimator), type(estimator).__name__, differing(rows.sample_weight, rows.codes)
     by_row = name != "xgboost" or "qid" not in takes
     if name == "catboost" and "group_id" in takes:
         loss = str(estimator.get_params().get("loss_function")).partition(":")[0]
         by_row = loss in _WEIGHS_ROWS and len(odd) > 0
     if by_row:
         refuse(("sample_weight" not in takes, f"{kind} takes no sample_weight: leave it out"))
-        return {"sample_weight": rows.weight}
+        return {"sample_weight": rows.sample_weight}
     if len(odd):
         others = "XGBRegressor" if name == "xgboost" else "Its losses RMSE, QueryRMSE and QuerySoftMax"
         raise InvalidInput(
             f"sample_weight differs within query {rows.ids[odd].tolist()[0]!r}, and {kind} takes one weight per query: "
             f"repeat it on the query's rows. {others}, LGBMRanker and regressors take a weight per row"
         )
-    return {"sample_weight": rows.weight[rows.starts]} if name == "xgboost" else {"group_weight": rows.weight}
+    return (
+        {"sample_weight": rows.sample_weight[rows.starts]}
+        if name == "xgboost"
+        else {"group_weight": rows.sample_weight}
+    )
 
 
 def _stop_lightgbm(estimator: Any, rows: TrainingRows, watch: EarlyStopping, told: dict[str, Any]) -> int:
