@@ -47,7 +47,7 @@ from rankeval.model_selection.query_ids import (
     read_columns,
     without_ids,
 )
-from rankeval.model_selection.searches import check_fold, stop, stopping_at
+from rankeval.model_selection.searches import check_fold, stop, stopping
 
 
 def make_scorer(
@@ -281,7 +281,7 @@ class QueryScorer:
                     "rankeval.cross_validate(..., qid=qid), which needs no routing"
                 )
             )
-        with stopping_at(UnusableColumns):
+        with stopping(UnusableColumns):
             read = read_columns(X, y, self.by_name.values(), self._columns | columns)
         labels = io_columns.labels(io_columns.as_column(y), "y")
         check_fold(estimator, without_ids(X), labels, ids)
@@ -289,7 +289,7 @@ class QueryScorer:
         # A worker knows the ledgers from the scorer; a registration since the scorer was made is seen as well.
         self._contamination.refuse(without_ids(X), labels, ids, docid=documents, score=predicted, action="score")
         joined = Given(labels, predicted, ids, documents, read=read).join(self.convention)
-        with stopping_at(UnusableWeights):
+        with stopping(UnusableWeights):
             weights = query_weights(query_weight, joined, {"X": X, "y": y, "qid": qid})
         return score(joined, self._asked, weights=weights, name=self.name)
 
