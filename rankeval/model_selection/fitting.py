@@ -57,33 +57,22 @@ class Task:
     validation: RankingData | None = None
 
     @classmethod
-    def of(
-        cls,
-        rankers: Sequence[QueryRanker],
-        X: Any,
-        y: Any,
-        *,
-        query_weight: Any,
-        eval_set: Any,
-        eval_qid: Any,
-        who: str,
-        action: str = "",
-        **columns: Any,
-    ) -> Task:
+    def of(cls, rankers: Sequence[QueryRanker], X: Any, y: Any, *, who: str, action: str = "", **given: Any) -> Task:
         """Check all that is given beside the rankers, and ask the guard, before anything is fitted.
 
         Parameters
         ----------
         rankers : sequence of QueryRanker
             The rankers to fit.
-        X, y, query_weight, eval_set, eval_qid
+        X, y
             As in `cross_validate`.
         who : str
             The caller, for messages.
         action : str
             What the caller does, for the guard's message, if it is not the caller's name.
-        **columns
-            ``qid``, ``group``, ``docid``, ``unit``, ``sample_weight`` and ``position`` of `cross_validate`.
+        **given
+            ``qid``, ``group``, ``docid``, ``unit``, ``sample_weight``, ``query_weight``, ``position``, ``eval_set`` and
+            ``eval_qid`` of `cross_validate`.
 
         Raises
         ------
@@ -94,7 +83,8 @@ class Task:
         GuardRefusal
             If the rows, or those of the validation part, are registered test content.
         """
-        data = as_ranking_data(X, y, who=who, **columns)
+        query_weight, eval_set, eval_qid = (given.pop(name) for name in ("query_weight", "eval_set", "eval_qid"))
+        data = as_ranking_data(X, y, who=who, **given)
         check, action = ContaminationCheck.current(), action or who
         check.refuse(data.X, data.y, data.qid, action=action)
         part = validation_part(eval_set, eval_qid)
@@ -102,8 +92,8 @@ class Task:
             useless = "eval_set has rows to stop training on, and no ranker stops: give early_stopping_rounds too"
             refuse((not any(stops_early(ranker) for ranker in rankers), useless))
             check.refuse(part.X, part.y, part.qid, action=f"{action} with this eval_set")
-        beside = row_columns(data.qid, **{name: columns[name] for name in ("unit", "sample_weight", "position")})
-        means = query_weight_of_rows(query_weight, data.qid, X=X, y=y, qid=columns["qid"])
+        beside = row_columns(data.qid, **{name: given[name] for name in ("unit", "sample_weight", "position")})
+        means = query_weight_of_rows(query_weight, data.qid, X=X, y=y, qid=given["qid"])
         return cls(data, beside if means is None else {**beside, "query_weight": means}, part)
 
     def folds(self, cv: Any) -> Folds:
