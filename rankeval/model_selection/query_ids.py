@@ -362,22 +362,24 @@ WAYS = (
 """Ways to give ids, for messages; ``asarray``, because pandas looks a Series with a new index up by label."""
 
 
-def require(X: Any, y: Any = None, *, who: str, qid: Any = None, group: Any = None) -> NDArray[Any]:
+def require(X: Any, y: Any = None, *, who: str, ways: str = WAYS, **sources: Any) -> NDArray[Any]:
     """Return the query of each row; the error of a missing one lists the ways to give it.
 
     Parameters
     ----------
-    X, y, qid, group
+    X, y, **sources
         As in `find`.
     who : str
         The caller, for the message.
+    ways : str
+        Ways to give ids there.
 
     Raises
     ------
     QueryIdError
         If there are none, or as in `find`.
     """
-    ids = find(X, y, qid=qid, group=group)
+    ids = find(X, y, **sources)
     if ids is None:
-        raise UnusableQueryIdsError(f"{who} needs the query id of each row: give {WAYS}")
+        raise UnusableQueryIdsError(f"{who} needs the query id of each row: give {ways}")
     return ids

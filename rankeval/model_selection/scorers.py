@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from inspect import signature
 from typing import Any, ClassVar
 
@@ -27,11 +27,11 @@ from rankeval._registry import chosen
 from rankeval.collection.convention import Convention, get_convention, rules_of_call
 from rankeval.collection.rows import check_rows
 from rankeval.contamination.refusal import ContaminationCheck
-from rankeval.errors import InvalidInput, QueryIdError, UnusableColumns, UnusableQueryIdsError, UnusableWeights
+from rankeval.errors import InvalidInput, QueryIdError, UnusableColumns, UnusableWeights
 from rankeval.evaluation import Evaluation, Given, query_weights, score
 from rankeval.evaluation.front_door import columns_by_name
 from rankeval.evaluation.responses import RESPONSES, responses
-from rankeval.evaluation.result import aggregates, by_name
+from rankeval.evaluation.result import aggregates
 from rankeval.io import columns as io_columns
 from rankeval.join.flat import sizes_to_ids
 from rankeval.join.joined import role_of
@@ -42,10 +42,10 @@ from rankeval.model_selection.query_ids import (
     NAME,
     WAYS,
     BoundIds,
-    find,
     has_column,
     index_levels,
     read_columns,
+    require,
     without_ids,
 )
 from rankeval.model_selection.searches import check_fold, stop, stopping
@@ -158,6 +158,7 @@ def make_scorer(
         qid=None if qid is None else BoundIds(qid, y),
         columns=bound,
         requests=dict.fromkeys(("qid", "docid", "query_weight", *read), True),
+        contamination=ContaminationCheck.current(),
     )
 
 
@@ -198,7 +199,7 @@ class QueryScorer:
     qid: BoundIds | None
     columns: dict[str, Any]
     requests: Mapping[str, bool | str | None]
-    contamination: ContaminationCheck = field(default_factory=ContaminationCheck.current)
+    contamination: ContaminationCheck
 
     def __call__(self, estimator: Any, X: Any, y: Any, qid: Any = None, **beside: Any) -> float | dict[str, float]:
         """Predict once and return the measure, or a dict of measures; negative if less of a measure is better.
@@ -213,11 +214,9 @@ class QueryScorer:
         BaseException
             As in `evaluate`.
         """
-        evaluation = self.evaluate(estimator, X, y, qid=qid, **beside)
-        values = evaluation.aggregate()
+        values = self.evaluate(estimator, X, y, qid=qid, **beside).aggregate()
         # As with scikit-learn's greater_is_better=False: a search keeps the highest score.
-        sign = signs(by_name(evaluation).items())
-        scores = {label: sign[label] * float(values[label]) for label in evaluation.measure_names}
+        scores = {label: sign * float(values[label]) for label, sign in signs(self.by_name.items()).items()}
         return scores if isinstance(self.measures, tuple) else next(iter(scores.values()))
 
     def evaluate(
@@ -276,19 +275,12 @@ class QueryScorer:
         for column in columns:
             chosen("metadata of a scorer", column, self.requests)
         documents = next((column for _, column in index_levels(X, y, DOCID)), None) if docid is None else docid
+        ways = f"{WAYS}; make_scorer(..., qid=series); or use rankeval.cross_validate(..., qid=qid) without routing"
         try:
             check_rows(X=X, y=y, qid=qid, docid=docid)
-            ids = find(X, y, qid=qid, group=group, bound=self.qid)
+            ids = require(X, y, who=f"{self!r}", ways=ways, qid=qid, group=group, bound=self.qid)
         except InvalidInput as error:
             stop(error)
-        if ids is None:
-            stop(
-                UnusableQueryIdsError(
-                    f"{self!r} was called without query ids. Give one of: params={{'qid': qid}} under "
-                    f"sklearn.set_config(enable_metadata_routing=True); {WAYS}; make_scorer(..., qid=series); or use "
-                    "rankeval.cross_validate(..., qid=qid), which needs no routing"
-                )
-            )
         with stopping(UnusableColumns):
             read = read_columns(X, y, self.by_name.values(), self.columns | columns)
         labels = io_columns.labels(io_columns.as_column(y), "y")
