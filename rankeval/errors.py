@@ -267,6 +267,6 @@ class ConflictingQueryIds(MissingQueryIds):
 def warn(message: str) -> None:
     """Warn with a `RankevalWarning` at the line outside this package that led here, however deep the call."""
     depth, frame = 1, inspect.currentframe()
-    while frame is not None and str(frame.f_globals.get("__name__")).startswith(("rankeval.", "rankeval_")):
+    while frame is not None and f"{frame.f_globals.get('__name__')}.".startswith(("rankeval.", "rankeval_")):
         depth, frame = depth + 1, frame.f_back
     warnings.warn(message, RankevalWarning, stacklevel=depth)
