@@ -233,15 +233,12 @@ def _check_tracker(config: ExperimentConfig) -> None:
     # Both must not be missed after the opening: that the tracker can be made, and that its server takes runs.
     if config.tracking is None:
         return
-    name = config.tracking.host
-    make_tracker, _ = find_tracker(name)
-    with blaming("tracking", f"the host {name!r} makes no tracker"):
-        make_tracker()
-    if check := host(name).check:
-        with blaming("tracking", f"the host {name!r} fails at its check"):
-            said = check(config.tracking.experiment or config.name, config.tracking.uri)
-        if said:
-            warn(said)
+    name, check = config.tracking.host, host(config.tracking.host).check
+    with blaming("tracking", f"the host {name!r} cannot log"):
+        find_tracker(name)[0]()
+        said = check and check(config.tracking.experiment or config.name, config.tracking.uri)
+    if said:
+        warn(said)
 
 
 def make_ranker(config: ExperimentConfig, name: str) -> QueryRanker:
@@ -319,8 +316,7 @@ def make_estimator(config: RankerConfig, *, name: str, seed: int) -> Any:
     }
     with blaming(""):
         check_names(estimator, {**config.params, **searched}, where=key)
-    if config.steps is not None:
-        estimator = _with_params(estimator, config.params, key)
+    estimator = _with_params(estimator, config.params, key)
     _with_params(estimator, searched, key)
     return estimator
 

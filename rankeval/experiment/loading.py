@@ -117,15 +117,10 @@ def find_loader(config: ExperimentConfig) -> Callable[[], Loaded]:
     if data.is_table:
         _check_file(data)
         return partial(_load_table, config)
-    if data.loader == "letor":
-        is_folder = data.path is not None and Path(data.path).is_dir()
-        function: Any = datasets.load_letor_parts if is_folder else datasets.load_letor
-    elif data.loader == "digits":
-        function = datasets.load_digits_retrieval
-    else:
-        function = imported(data.loader, key="data.loader")
-        _check_loader(function, data.loader)
-    load = _bound(function, data)
+    is_folder = data.path is not None and Path(data.path).is_dir()
+    letor = datasets.load_letor_parts if is_folder else datasets.load_letor
+    shipped: Mapping[str, Any] = {"letor": letor, "digits": datasets.load_digits_retrieval}
+    load = _bound(shipped.get(data.loader) or _own_loader(data.loader), data)
     if data.loader == "letor":
         _check_file(data)
     return load
@@ -162,8 +157,8 @@ def imported(path: str, *, key: str) -> Any:
     return getattr(module, name)
 
 
-def _check_loader(found: Any, path: str) -> None:
-    why = ""
+def _own_loader(path: str) -> Any:
+    found, why = imported(path, key="data.loader"), ""
     if not (isfunction(found) or ismethod(found)):
         why = f"is a {type(found).__name__}"
     elif (found.__module__ or "").partition(".")[0] in sys.stdlib_module_names:
@@ -173,6 +168,7 @@ def _check_loader(found: Any, path: str) -> None:
     if why:
         expected = "expected a function of your own that returns rankeval.RankingData, such as def load(path)"
         raise ConfigError(f"{path!r} {why}; {expected}", argument="data.loader")
+    return found
 
 
 def split(config: ExperimentConfig, loaded: Loaded, *, watched: bool) -> Parts:
@@ -339,9 +335,7 @@ def _joined(parts: list[RankingData]) -> RankingData:
 
 def _bound(function: Any, data: DataConfig) -> Callable[[], Loaded]:
     positional = () if data.path is None else (data.path,)
-    arguments = dict(data.arguments)
-    if data.limits:
-        arguments["limits"] = _limits(data)
+    arguments = data.arguments | ({"limits": _limits(data)} if data.limits else {})
     try:
         signature(function).bind(*positional, **arguments)
     except TypeError as error:
