@@ -30,7 +30,7 @@ from rankeval.experiment.loading import Loaded, Parts, find_loader, imported, sp
 from rankeval.experiment.sections import ExperimentConfig, RankerConfig, StepConfig
 from rankeval.ledger.folder import room_held
 from rankeval.report.queries import MOST_BYTES
-from rankeval.tracking import find_tracker, host
+from rankeval.tracking import host
 
 if TYPE_CHECKING:
     from rankeval.model_selection.ranker import QueryRanker
@@ -233,10 +233,11 @@ def _check_tracker(config: ExperimentConfig) -> None:
     # Both must not be missed after the opening: that the tracker can be made, and that its server takes runs.
     if config.tracking is None:
         return
-    name, check = config.tracking.host, host(config.tracking.host).check
-    with blaming("tracking", f"the host {name!r} cannot log"):
-        find_tracker(name)[0]()
-        said = check and check(config.tracking.experiment or config.name, config.tracking.uri)
+    found = host(config.tracking.host)
+    assert found.tracker is not None  # the model refuses a host without one
+    with blaming("tracking", f"the host {config.tracking.host!r} cannot log"):
+        found.tracker()
+        said = found.check and found.check(config.tracking.experiment or config.name, config.tracking.uri)
     if said:
         warn(said)
 

@@ -35,7 +35,7 @@ from rankeval.experiment.sections import ExperimentConfig
 from rankeval.experiment.training import Trained, train, versions
 from rankeval.io.opening import write_atomically
 from rankeval.report import Candidate, ExperimentFacts, GuardFacts, report_for_experiment
-from rankeval.tracking import LoggedData, RunRecord, TrackedRun, find_tracker
+from rankeval.tracking import LoggedData, RunRecord, TrackedRun, host
 
 Progress = Callable[[int, int, str], None]
 """Called with the number of steps done, the number of all steps, and the present step in words."""
@@ -303,7 +303,8 @@ def sent(config: ExperimentConfig, record: RunRecord) -> tuple[TrackedRun | None
     """
     if config.tracking is None:
         return None, None
-    make_tracker, _ = find_tracker(config.tracking.host)
+    make_tracker = host(config.tracking.host).tracker
+    assert make_tracker is not None  # the model refuses a host without one
     try:
         experiment = config.tracking.experiment or config.name
         return make_tracker().log(record, experiment=experiment, uri=config.tracking.uri), None

@@ -25,7 +25,7 @@ from rankeval.errors import InvalidInput
 from rankeval.io.opening import limits_of
 from rankeval.io.tables import TABLES
 from rankeval.measures import measure
-from rankeval.tracking import find_tracker
+from rankeval.tracking import host
 
 # A name becomes a file name and the name of an MLflow run: no slash, and nothing that MLflow refuses.
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9 _.+-]*$")]
@@ -258,11 +258,13 @@ class TrackingConfig(Section):
         if not isinstance(name, str):
             return given
         try:
-            return {"uri": find_tracker(name)[1], **given}
+            found = host(name)
         except InvalidInput:
             raise
         except Exception as error:
             raise ValueError(f"the host {name!r} cannot be loaded: {type(error).__name__}: {error}") from error
+        refuse((found.tracker is None, f"the host {name!r} logs no runs"))
+        return {"uri": found.default_uri, **given}
 
 
 class OutputConfig(Section):
