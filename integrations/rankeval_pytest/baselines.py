@@ -19,7 +19,7 @@ from urllib.parse import quote
 
 import pytest
 
-from rankeval._checks import refuse
+from rankeval._checks import require
 from rankeval.errors import InvalidInput
 from rankeval.evaluation import Evaluation
 from rankeval.evaluation.merging import differences
@@ -69,9 +69,8 @@ class Baselines:
             If the candidate is no Evaluation, or the file is no saved one.
         """
         __tracebackhide__ = True
-        found = f"found {type(candidate).__name__}"
-        expected = f"rankeval_baseline keeps an Evaluation, as rankeval.evaluate returns, {found}"
-        refuse((not isinstance(candidate, Evaluation), expected))
+        is_one = isinstance(candidate, Evaluation)
+        require(is_one, "candidate", type(candidate), "an Evaluation, as rankeval.evaluate returns")
         path, config = self.path(name), self._node.config
         if config.getoption("rankeval_update"):
             return self._renewed(candidate, path)
@@ -80,8 +79,8 @@ class Baselines:
         if not path.exists():
             pytest.fail(f"there is no baseline {self._relative(path)}; {remedy}", pytrace=False)
         baseline = Evaluation.load(path)
-        lacking = [measure for measure in candidate.measure_names if measure not in baseline.measure_names]
-        reasons = [f"the baseline has no {', '.join(lacking)}"] if lacking else []
+        known = baseline.measure_names
+        reasons = [f"the baseline has no {measure}" for measure in candidate.measure_names if measure not in known]
         if reasons := [*reasons, *differences(candidate, baseline)]:
             problem = f"the candidate cannot be compared with the baseline {self._relative(path)}: {'; '.join(reasons)}"
             pytest.fail(f"{problem}. If the change is meant, {remedy}", pytrace=False)

@@ -22,6 +22,7 @@ from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rankeval._checks import refuse
 from rankeval._registry import chosen
 from rankeval.errors import ConfigError, InvalidInput, warn
 from rankeval.experiment.config import blaming, load_config
@@ -220,9 +221,9 @@ def _check_comparison(config: ExperimentConfig) -> None:
         chosen("test", asked.test, TESTS)
         correction = CORRECTIONS[chosen("correction", asked.correction, CORRECTIONS)]
         check_claim(asked.claim, asked.margin)
-    if correction.all_pairs_only:
-        problem = f"{asked.correction} compares all pairs, and an experiment compares with its baseline"
-        raise ConfigError(problem, argument="comparison.correction", remedy="choose another one")
+    all_pairs = f"{asked.correction} compares all pairs, and an experiment compares with its baseline"
+    case = correction.all_pairs_only, all_pairs, "choose another one"
+    refuse(case, kind=ConfigError, argument="comparison.correction")
     if not unguarded(config) and (asked.test, asked.correction) != ("randomization", "max_t"):
         found, expected = f"{asked.test} with {asked.correction}", "randomization with max_t, as the guard's plans have"
         remedy = "leave the keys out, or switch the guard off (guard: off)"
@@ -279,9 +280,8 @@ def make_ranker(config: ExperimentConfig, name: str) -> QueryRanker:
         check_measures(watched, config.convention, takes_columns=False)
         stops = stops_early(ranker)
     for option in () if stops else ("validation_fraction", "eval_measure"):
-        if getattr(own, option) is not None:
-            remedy = "give early_stopping_rounds too"
-            raise ConfigError("belongs to early stopping", argument=f"{key}.{option}", remedy=remedy)
+        case = getattr(own, option) is not None, "belongs to early stopping", "give early_stopping_rounds too"
+        refuse(case, kind=ConfigError, argument=f"{key}.{option}")
     return ranker
 
 

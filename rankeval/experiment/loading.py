@@ -21,7 +21,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from rankeval._checks import count, refuse
-from rankeval.collection.data import RankingData
+from rankeval.collection.data import RankingData, stack_rows
 from rankeval.errors import ConfigError
 from rankeval.experiment.config import blaming
 from rankeval.experiment.guessing import refuse_answers
@@ -306,28 +306,18 @@ def _load_table(config: ExperimentConfig) -> Loaded:
 def _by_query(columns: Mapping[str, pd.Series[Any]], qid: NDArray[Any], names: list[str]) -> pd.DataFrame:
     rows = pd.DataFrame({name: columns[name] for name in names}, index=range(len(qid))).groupby(qid, sort=False)
     for name, n_values in rows.nunique(dropna=False).items():
-        if n_values.max() > 1:
-            found = f"the column {name!r} has several values in query {n_values.idxmax()!r}"
-            raise ConfigError(f"{found}; expected one value a query", argument="data.slices")
+        several = f"the column {name!r} has several values in query {n_values.idxmax()!r}; expected one value a query"
+        refuse((n_values.max() > 1, several), kind=ConfigError, argument="data.slices")
     return rows.first()
 
 
 def _joined(parts: list[RankingData]) -> RankingData:
-    features = [part.X for part in parts]
-    if hasattr(features[0], "tocsr"):
-        from scipy.sparse import vstack
-
-        X = vstack(features, format="csr")
-    elif isinstance(features[0], pd.DataFrame):
-        X = pd.concat(features, ignore_index=True)
-    else:
-        X = np.vstack(features)
-    docids = [part.docid for part in parts if part.docid is not None]
+    columns = {name: [getattr(part, name) for part in parts] for name in ("y", "qid", "docid")}
+    if any(ids is None for ids in columns["docid"]):
+        del columns["docid"]
     return RankingData(
-        X,
-        np.concatenate([part.y for part in parts]),
-        np.concatenate([part.qid for part in parts]),
-        docid=np.concatenate(docids) if len(docids) == len(parts) else None,
+        stack_rows([part.X for part in parts]),
+        **{name: np.concatenate(each) for name, each in columns.items()},
         feature_names=parts[0].feature_names,
         name="+".join(part.name or "" for part in parts),
     )
