@@ -159,7 +159,9 @@ class _Ranker(BaseEstimator):  # type: ignore[misc]
     def search(self, queries: Any, k: int = 1000, *, name: str | None = None) -> Run:
         """Return the best documents of each query.
 
-        Terms that no document has are no part of a query: they count neither in its frequencies nor in its length.
+        A query retrieves the documents that share a term with it, also those whose shared terms all weigh 0. The space
+        has one axis for each term of the documents. So a term that no document has is no part of a query: it counts
+        neither in its frequencies nor in its length.
 
         Parameters
         ----------
