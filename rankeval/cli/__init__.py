@@ -43,6 +43,7 @@ from rankeval.cli.output import (
     show_warning,
     tell,
 )
+from rankeval.cli.text import page, search
 
 if TYPE_CHECKING:
     from rankeval.collection.convention import Convention
@@ -74,6 +75,8 @@ app: typer.Typer = typer.Typer(
 )
 app.add_typer(guard_app, name="guard")
 app.add_typer(judging_app, name="judging")
+app.command()(search)
+app.command()(page)
 
 
 def _declared_tests() -> Iterator[str]:

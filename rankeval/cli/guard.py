@@ -19,7 +19,6 @@ import typer
 
 from rankeval import errors
 from rankeval._checks import count, few, refuse
-from rankeval.cli.inputs import texts_of
 from rankeval.cli.net import OwnAnswers, steps
 from rankeval.cli.options import COLLECTION, Format, ending_with, options
 from rankeval.cli.output import print_comparison, print_frame, print_rows, say, tell
@@ -104,8 +103,9 @@ class CollectionFiles:
         if self.qrels is None:
             return {"X": self._rows(self.data or Path())}
         from rankeval.collection.qrels import Qrels
+        from rankeval.io.texts import read_texts
 
-        texts = None if self.texts is None else texts_of(self.texts, self.limits)
+        texts = None if self.texts is None else read_texts(self.texts, limits=self.limits)
         return {"qrels": Qrels.read(self.qrels, self.input_format, limits=self.limits), "queries": texts}
 
     def systems(self, given: Iterable[str]) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from rankeval.comparison.headline import named_system
 from rankeval.comparison.tables import printed
 from rankeval.evaluation import Evaluation
 from rankeval.evaluation.result import left_out_of_worst, reading_of, worst_first
-from rankeval.measures import Measure, greater_is_better
+from rankeval.measures import Measure, direction
 from rankeval.render import plots
 from rankeval.render.tables import DASH, Table, number, with_minus
 from rankeval.report import summaries
@@ -296,4 +296,4 @@ def _queries_of(facts: summaries.ExperimentFacts, best: str) -> QueryTable:
     columns = [Column(f"{best} against {facts.baseline}", "difference", difference.to_numpy())]
     columns += [Column(name, "score", values.to_numpy()) for name, values in scores.items()]
     order = f"by {facts.primary}, the largest losses of {best} first"
-    return query_table(difference.index, columns, by=0, falls=not greater_is_better(facts.primary), order=order)
+    return query_table(difference.index, columns, by=0, falls=direction(facts.primary).sign < 0, order=order)
