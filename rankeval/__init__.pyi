@@ -54,5 +54,7 @@ from rankeval.model_selection.validation import learning_curve as learning_curve
 from rankeval.significance.catalogue import list_tests as list_tests
 from rankeval.significance.power import topics_needed as topics_needed
 from rankeval.streaming import evaluate_dataset as evaluate_dataset
+from rankeval.text.profiling import Profile as Profile
+from rankeval.text.profiling import profile as profile
 
 __version__: str

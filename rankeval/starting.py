@@ -90,10 +90,8 @@ def start(
             _write(into / ".gitignore", "\n".join((*_IGNORED, "")).encode(), undo)
         undo.pop_all()
     mean = ", ".join(f"{measure} {value:.4f}" for measure, value in ranked.aggregate().items())
-    told |= {
-        "baseline": f"{mean} on {count(ranked.n_queries, 'query')}",
-        "written": ", ".join([*names, _BASELINE, *[".gitignore"] * is_first]),
-    }
+    told["baseline"] = f"{mean} on {count(ranked.n_queries, 'query')}"
+    told["written"] = ", ".join([*names, _BASELINE, *[".gitignore"] * is_first])
     if not is_first:
         told["ignored"] = f"to be named in .gitignore: {', '.join(_IGNORED)}"
     told["next"] = "python -m pytest (pip install pytest); commit these files and the data, which the workflow needs"

@@ -21,6 +21,7 @@ from rankeval._registry import chosen, unknown
 from rankeval.comparison.concluding import conclude, with_parts
 from rankeval.comparison.design import COLLECTION, Design, refuse_undirected
 from rankeval.comparison.inputs import (
+    LowerIsBetter,
     Measures,
     Scores,
     Systems,
@@ -46,6 +47,7 @@ from rankeval.evaluation.choosing import labels_of
 from rankeval.evaluation.result import by_name
 from rankeval.significance.catalogue import FEWEST_QUERIES
 from rankeval.significance.declarations import (
+    CLAIMS,
     CORRECTIONS,
     FOLD_TESTS,
     TESTS,
@@ -80,6 +82,7 @@ def compare(
     unjudged: str | None = None,
     n_resamples: int = 9999,
     rng: Rng = 0,
+    lower_is_better: LowerIsBetter = None,
 ) -> Comparison:
     """Compare systems query by query, and correct for the number of comparisons made.
 
@@ -142,6 +145,11 @@ def compare(
         Number of resamples, for tests and corrections that resample.
     rng : int, Generator or None, default 0
         Seed; the one used is recorded.
+    lower_is_better : str, sequence of str, or mapping of str to bool, optional
+        Columns of which less is better, or False of those of which more is. Measures have a direction of their own. So
+        have columns that are named by latency, time, cost, price, bytes or memory, such as "latency_ms" or "cost per
+        1000": a system is then said to be faster, cheaper or smaller. Of all other columns only a difference is said,
+        and a one-sided claim or alternative, ranks and the best system are refused.
 
     Returns
     -------
@@ -183,10 +191,14 @@ def compare(
     chosen("value of collection_weights", collection_weights, WEIGHTS)
     chosen("correction", correction, CORRECTIONS)
     settings = replace(settings, test=test, correction=correction, family=family, baseline=baseline)
-    settings = replace(settings, collection_weights=collection_weights)
+    settings = replace(settings, collection_weights=collection_weights, lower_is_better=lower_is_better)
     _check_correction(settings)
     refuse_undirected(claim, baseline)
     compared = _compared(systems, settings, measures, unpaired, by)
+    for name, less in settings.lower_is_better.items():
+        chosen("compared column", name, [*compared.table["measure"]])
+        is_other = settings.direction(name).sign != (-1 if less else 1)
+        refuse((is_other, f"lower_is_better: {name} is a measure, and declares what is better", "leave it out"))
     # Of collections each is tested, so the smallest counts; the note stays with the result.
     rows = compared.table if compared.settings.collection_weights else overall(compared).table
     n, declared = int(rows["n_queries"].min()), CORRECTIONS[correction]
@@ -219,7 +231,9 @@ def _compared(
     systems: Systems, settings: ComparisonSettings, measures: Measures | None, unpaired: str, by: Any = None
 ) -> Comparison:
     shared = shared_scores(systems, measures, unpaired=unpaired, baseline=settings.baseline)
-    design = Design(shared.systems, shared.measures, settings.baseline, settings.family)
+    if CLAIMS[settings.claim].sides == 1 or settings.alternative != "two-sided":
+        settings.must_know_directions(shared.measures, "one-sided claims and alternatives have a direction")
+    design = Design(shared.systems, shared.measures, settings.baseline, settings.family, settings.lower_is_better)
     scores, places, notes, strata = shared.scores, shared.places, shared.notes, None
     d: Floats | Pairs = design.columns(scores)
     if places:
@@ -259,9 +273,10 @@ def with_first_two(compared: Comparison, again: Callable[[str, str], Comparison]
     again : callable
         Compares the systems by the measure and with the baseline that it is given.
     """
-    first, second = list(best_first(compared))[:2]
-    if compared.settings.baseline in (None, first, second):
+    leaders = list(best_first(compared))[:2]
+    if compared.settings.baseline in (None, *leaders) or not leaders:
         return compared
+    first, second = leaders
     rows = overall(again(main_measure(compared), second)).table
     return with_kept(compared, first_two=rows[rows["system"] == first].reset_index(drop=True))
 

@@ -14,11 +14,18 @@ import pandas as pd
 
 from rankeval._registry import chosen
 from rankeval.comparison.inputs import Scores, SharedScores, shared_scores
-from rankeval.comparison.record import Choice, ComparisonRecord, gains, kept, known_means, overall
+from rankeval.comparison.record import (
+    Choice,
+    ComparisonRecord,
+    ComparisonSettings,
+    gains,
+    kept,
+    known_means,
+    overall,
+)
 from rankeval.errors import InvalidInput
-from rankeval.measures import direction
 from rankeval.significance.columns import differences
-from rankeval.significance.declarations import CORRECTIONS, FOLD_TESTS, Floats, Rng, Settings, seed_of
+from rankeval.significance.declarations import CORRECTIONS, FOLD_TESTS, Floats, Rng, seed_of
 from rankeval.significance.effects import (
     cliffs_delta,
     correlated_t,
@@ -110,11 +117,13 @@ def best_system(record: ComparisonRecord, measure: str) -> Choice:
     values = np.column_stack([columns[name] for name in names])
     if asked.baseline is not None:
         values = differences(values, columns[asked.baseline][:, None])
-    sign = direction(measure)
+    asked.must_know_directions([measure], "the best system has the better mean")
+    sign = asked.direction(measure).sign
     found = value_of_choice(sign * values, asked.of_resampling)
     low, high = sorted((sign * found.ci_low, sign * found.ci_high))
     leader, value = names[found.leader], sign * found.estimate
-    return Choice(leader, measure, asked.baseline, value, low, high, len(names), asked.confidence_level)
+    declared = asked.lower_is_better.get(measure)
+    return Choice(leader, measure, asked.baseline, value, low, high, len(names), asked.confidence_level, declared)
 
 
 class _RowScores(NamedTuple):
@@ -132,7 +141,7 @@ def _scores_by_row(record: ComparisonRecord) -> Iterator[_RowScores]:
     table, folds = overall(record).table, kept(record).folds
     scores = folds or held_scores(record, [str(name) for name in table["measure"].unique()])
     for row in table[["measure", "baseline", "system"]].to_dict("records"):
-        place, sign = scores.measures.index(row["measure"]), direction(row["measure"])
+        place, sign = scores.measures.index(row["measure"]), record.settings.direction(row["measure"]).sign or 1.0
         baseline, system = (
             np.asarray(scores.scores[:, scores.systems.index(row[side]), place]) for side in ("baseline", "system")
         )
@@ -165,6 +174,7 @@ def posteriors_of(record: ComparisonRecord, rope: float, *, method: str, n_sampl
             'the signed rank test takes independent gains, and folds overlap: use method="t", the correlated t, or '
             'compare the queries with question="models"'
         )
+    record.settings.must_know_directions(record.table["measure"].unique(), "a posterior is of worse and better")
     seed = seed_of(rng)
     for row in _scores_by_row(record):
         if method == "signed_rank":
@@ -209,6 +219,7 @@ def rank_table(record: ComparisonRecord) -> pd.DataFrame:
     }
     if lacking := [need for need, is_met in needs.items() if not is_met]:
         raise InvalidInput(f"ranks need {lacking[0]}")
+    asked.must_know_directions(record.table["measure"].unique(), "ranks have a direction")
     leading = list(record.table.columns[: record.table.columns.get_loc("measure")])  # a collection or a slice
     scores: dict[str, Floats] = {}
     if not leading and has_scores(record):
@@ -217,16 +228,16 @@ def rank_table(record: ComparisonRecord) -> pd.DataFrame:
     table = record.table.assign(gain=gains(record), shown=record.shown)
     parts = []
     for _, rows in table.groupby([*leading, "measure"], sort=False):
-        part = _ranks_of(rows, scores.get(rows["measure"].iloc[0]), asked.of_resampling)
+        part = _ranks_of(rows, scores.get(rows["measure"].iloc[0]), asked)
         parts.append(part.assign(**rows[leading].iloc[0]))
     return pd.concat(parts, ignore_index=True)[[*leading, *RANK_COLUMNS]]
 
 
-def _ranks_of(table: pd.DataFrame, scores: Floats | None, settings: Settings) -> pd.DataFrame:
+def _ranks_of(table: pd.DataFrame, scores: Floats | None, asked: ComparisonSettings) -> pd.DataFrame:
     measure = str(table["measure"].iloc[0])
     means = pd.concat([table.set_index(role)[f"mean_{role}"] for role in ("baseline", "system")])
     means = means[~means.index.duplicated()]  # in the order in which the systems were given
-    sign = direction(measure)
+    sign = asked.direction(measure).sign
     low, high = rank_ranges(_shown_better(table, means.index))
     found = pd.DataFrame(
         {
@@ -236,7 +247,7 @@ def _ranks_of(table: pd.DataFrame, scores: Floats | None, settings: Settings) ->
             "rank": competition_ranks(sign * means.to_numpy()),
             "rank_low": low,
             "rank_high": high,
-            "share_first": np.nan if scores is None else shares_first(sign * scores, settings),
+            "share_first": np.nan if scores is None else shares_first(sign * scores, asked.of_resampling),
         }
     )
     return found.sort_values(["rank", "rank_low", "rank_high"], kind="stable")

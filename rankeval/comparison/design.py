@@ -13,7 +13,8 @@ so that a family is always a run of neighbouring columns.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -76,6 +77,8 @@ class Design:
         The system that the others are compared with; None for all pairs.
     family : {"all", "measure"}
         Whether all comparisons are one family, or those of each measure.
+    lower_is_better : mapping of str to bool
+        What was declared of columns that are no measures.
 
     Raises
     ------
@@ -87,6 +90,7 @@ class Design:
     measures: list[str]
     baseline: str | None
     family: str
+    lower_is_better: Mapping[str, bool] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         chosen("family", self.family, FAMILIES)
@@ -117,8 +121,8 @@ class Design:
 
     @property
     def directions(self) -> Floats:
-        """Return 1 or -1 for each column of `differences`: -1 if less is better by its measure."""
-        signs = [direction(measure) for measure in self.measures]
+        """Return 1 or -1 for each column of `differences`: -1 if less is known to be better by its measure."""
+        signs = [direction(measure, self.lower_is_better).sign or 1.0 for measure in self.measures]
         return np.repeat(signs, len(self.pairs))
 
     def greatest_losses(self, scores: Floats) -> Floats:

@@ -23,7 +23,6 @@ from rankeval.comparison.record import (
 )
 from rankeval.comparison.tables import clearest, difference_errors, left_out, mean_table, ordered_claims
 from rankeval.errors import InvalidInput
-from rankeval.measures import direction, greater_is_better
 from rankeval.render import comparisons, plots
 from rankeval.render.layouts import PARTED, levels_within, shown_interval
 from rankeval.render.tables import digits_for
@@ -84,7 +83,7 @@ def _chosen_rows(
     ends = {"outer_low": table[low], "outer_high": table[high]}
     dagger = np.where(parted(record), PARTED, "")
     pair = table["system"] if record.settings.baseline is not None else table["system"] + " - " + table["baseline"]
-    rows = table.assign(pair=pair, clear=record.shown, better=gains(record) >= 0, dagger=dagger, **ends)
+    rows = table.assign(pair=pair, clear=record.shown, better=np.sign(gains(record)), dagger=dagger, **ends)
     for column, value in (("system", system), ("baseline", baseline), ("measure", measure)):
         if value is not None:
             chosen(f"{column} of the comparison", value, list(rows[column].unique()))
@@ -113,7 +112,7 @@ def _intervals(record: ComparisonRecord, rows: pd.DataFrame, cut: list[str]) -> 
     shaded = [f"shaded: too small for {queries} to detect reliably"] if has_band else []
     # The places, other than zero, that a gain is compared with.
     edges = {
-        measure: [factor * asked.margin * direction(measure) for _, factor in CLAIMS[asked.claim]]
+        measure: [factor * asked.margin * (asked.direction(measure).sign or 1.0) for _, factor in CLAIMS[asked.claim]]
         for measure in map(str, record.table["measure"].unique())
         if asked.margin > 0
     }
@@ -161,9 +160,10 @@ def _matrix(record: ComparisonRecord, measure: str | None) -> Figure:
     if record.settings.baseline is not None:
         raise InvalidInput('kind="matrix" needs all pairs of systems', remedy="compare without baseline=")
     whole, measure, options = _one_measure(record, measure)
-    means = mean_table(whole)[measure].sort_values(ascending=not greater_is_better(measure), kind="stable")
-    claims, claim = ordered_claims(whole), CLAIMS[record.settings.claim]
-    words = [claim.adjective] if claim.hypotheses else [claim.adjective, "worse"]
+    known, claims, claim = record.settings.direction(measure), ordered_claims(whole), CLAIMS[record.settings.claim]
+    means = mean_table(whole)[measure].sort_values(ascending=known.sign < 0, kind="stable")
+    words = [claim.adjective.format(better=known.better, worse=known.worse)]
+    words += [known.worse] if known.sign and not claim.hypotheses else []
     claims = claims[claims["column"] == measure]
     return comparisons.significance_matrix(means, claims, levels=levels_within(record.alpha), words=words, **options)
 
@@ -171,7 +171,9 @@ def _matrix(record: ComparisonRecord, measure: str | None) -> Figure:
 def _ranks(record: ComparisonRecord, measure: str | None) -> Figure:
     whole, measure, options = _one_measure(record, measure)
     ranks = rank_table(whole)
-    xlabel = "rank\nlines: from 1 + the number shown better, to the number of systems - the number shown worse"
+    words = record.settings.direction(measure)
+    above, below = f"the number shown {words.better}", f"the number shown {words.worse}"
+    xlabel = f"rank\nlines: from 1 + {above}, to the number of systems - {below}"
     return comparisons.rank_intervals(ranks[ranks["measure"] == measure], xlabel=xlabel, **options)
 
 
@@ -187,4 +189,5 @@ def _queries(record: ComparisonRecord, system: str | None, baseline: str | None,
     shared = held_scores(record, [measure])
     one, other = (shared.scores[:, shared.systems.index(name), 0] for name in (system, baseline))
     values = pd.Series(differences(one, other), index=shared.queries)
-    return plots.query_differences(values, system=system, baseline=baseline, measure=measure)
+    sign = record.settings.direction(measure).sign
+    return plots.query_differences(values, system=system, baseline=baseline, measure=measure, sign=sign)

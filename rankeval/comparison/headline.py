@@ -35,7 +35,7 @@ from rankeval.comparison.record import (
     parted,
 )
 from rankeval.evaluation.choosing import UNNAMED
-from rankeval.measures import greater_is_better
+from rankeval.measures import Direction
 from rankeval.render.tables import p_value, telling
 from rankeval.significance.columns import TIE_TOLERANCE
 from rankeval.significance.declarations import CLAIMS, CORRECTIONS, TESTS, Settings, all_tests, unseen_share
@@ -86,6 +86,8 @@ def headline(record: ComparisonRecord) -> str:
     else:
         said = _shown(record, rows, row)
     said += [*_first_two(record, rows, row), *_unjudged(record, row), *_scope(record)]
+    if not _direction(record).sign:
+        said.append(f"Whether more or less {row.measure} is wanted is not known: lower_is_better= says so.")
     # Names of systems may have line breaks, and a headline has none.
     return " ".join(" ".join(said).split())
 
@@ -104,14 +106,25 @@ def named_system(record: ComparisonRecord) -> str:
 def _one_system(record: ComparisonRecord) -> str:
     means = known_means(record)
     row = means[means["measure"] == main_measure(record)].iloc[0]
-    lower = "" if greater_is_better(row["measure"]) else " (less is better)"
     interval = f"{100 * record.settings.confidence_level:g}% interval"
     if math.isnan(row["ci_low"]):
         ends = f"no {interval}"
     else:
         ends = f"{interval} {telling(row['ci_low'])} to {telling(row['ci_high'])}"
-    value = f"{row['measure']} {telling(row['mean'])}{lower}"
+    value = f"{row['measure']} {telling(row['mean'])}{_direction(record).note}"
     return " ".join(f"{row['system']}: {value} [{ends}], on {count(int(row['n_queries']), 'query')}.".split())
+
+
+def _direction(record: ComparisonRecord) -> Direction:
+    """Return the direction of the measure that the sentences speak of."""
+    return record.settings.direction(main_measure(record))
+
+
+def _words(record: ComparisonRecord) -> tuple[str, str]:
+    """Return the verb and the adjective of the claim, by the direction of that measure."""
+    claim, words = CLAIMS[record.settings.claim], _direction(record)
+    named = {"beats": words.beats, "better": words.better, "worse": words.worse}
+    return claim.verb.format(**named), claim.adjective.format(**named)
 
 
 def _rows(record: ComparisonRecord) -> pd.DataFrame:
@@ -152,7 +165,9 @@ def _named(record: ComparisonRecord, rows: pd.DataFrame) -> _Row:
     known = shown if len(shown) else rows
     place: Any = known["gain"].idxmax()
     largest = known["gain"].max()
-    if claim.sides == 2:
+    if not (claim.sides or _direction(record).sign):
+        place = known["difference"].abs().idxmax()
+    elif claim.sides == 2:
         sizes = known["gain"].abs()
         place = sizes.idxmax() if len(shown) else sizes.idxmin()
     elif len(shown) and largest > 0 and _of_pairs(record, rows):
@@ -171,7 +186,8 @@ def _picked(record: ComparisonRecord, rows: pd.DataFrame) -> str:
         return ""
     if CLAIMS[record.settings.claim].sides == 2:
         return f", the smallest of {len(rows)} differences"
-    return f", the largest of {len(rows)} differences" if _of_pairs(record, rows) else f", the best of {len(rows)}"
+    largest = _of_pairs(record, rows) or not _direction(record).sign
+    return f", the largest of {len(rows)} differences" if largest else f", the best of {len(rows)}"
 
 
 def _nothing_shown(record: ComparisonRecord, row: _Row, pair: str) -> list[str]:
@@ -186,20 +202,21 @@ def _nothing_shown(record: ComparisonRecord, row: _Row, pair: str) -> list[str]:
 
 
 def _shown(record: ComparisonRecord, rows: pd.DataFrame, row: _Row) -> list[str]:
-    claim, n_shown = CLAIMS[record.settings.claim], int(rows["shown"].sum())
-    # Equal means are shown to differ only by a test that is not of the mean.
-    lost = "is worse than" if row.gain < 0 else "differs from"
-    verb = claim.verb if row.gain > 0 or claim.hypotheses else lost
-    joint = " by " if verb == "beats" else ": "
+    claim, n_shown, words = CLAIMS[record.settings.claim], int(rows["shown"].sum()), _direction(record)
+    verb, adjective = _words(record)
+    if row.gain <= 0 and not claim.hypotheses:
+        # Equal means are shown to differ only by a test that is not of the mean.
+        verb = f"is {words.worse} than" if row.gain < 0 else "differs from"
+    joint = ": " if verb.startswith("is ") or not row.difference else " by "
     said = [f"{row.system} {verb} {row.baseline}{_margin(record)}{joint}{_evidence(record, row)}."]
     said += _parting(record, row)
     if claim.harmless and not kept(record).folds:
         share = f"{100 * unseen_share(row.n_queries, record.alpha):.2g} %"
         said.append(f"On {count(row.n_queries, 'query')} a breakage of up to {share} of the queries can go unseen.")
-    if verb == "is worse than" and len(rows) > 1 and record.settings.baseline is not None:
-        said.insert(0, f"No system was shown better than {row.baseline}.")
+    if row.gain < 0 and not claim.hypotheses and len(rows) > 1 and record.settings.baseline is not None:
+        said.insert(0, f"No system was shown {words.better} than {row.baseline}.")
     if claim.sides == 2 and n_shown > 1:
-        said.append(f"Of the {n_shown} pairs shown {claim.adjective}, these two are the farthest apart.")
+        said.append(f"Of the {n_shown} pairs shown {adjective}, these two are the farthest apart.")
     return [*said, *_others(record, rows, row)]
 
 
@@ -208,14 +225,13 @@ def _pairs_shown(record: ComparisonRecord, rows: pd.DataFrame, row: _Row) -> lis
     others = len(best_first(record)) - 1
     of_others = f"all {others}" if n_beaten == others else f"{n_beaten} of the {others}"
     which = row.baseline if n_beaten == 1 else f"the nearest of them, {row.baseline},"
-    verb = CLAIMS[record.settings.claim].verb
-    lead = f"{row.system} {verb} {of_others} other systems: {which} by {_evidence(record, row)}."
+    lead = f"{row.system} {_words(record)[0]} {of_others} other systems: {which} by {_evidence(record, row)}."
     return [lead, *_parting(record, row), _counted(record, rows)]
 
 
 def _counted(record: ComparisonRecord, rows: pd.DataFrame) -> str:
-    n, claim = int(rows["shown"].sum()), CLAIMS[record.settings.claim]
-    words = claim.adjective if claim.hypotheses else "to differ"
+    n = int(rows["shown"].sum())
+    words = _words(record)[1] if CLAIMS[record.settings.claim].hypotheses else "to differ"
     return f"{n} of {len(rows)} pairs {'was' if n == 1 else 'were'} shown {words}."
 
 
@@ -224,10 +240,11 @@ def _others(record: ComparisonRecord, rows: pd.DataFrame, named: _Row) -> list[s
     claim, base = CLAIMS[record.settings.claim], record.settings.baseline
     if base is None:
         return [_counted(record, rows)] if len(rows) > 1 else []
+    known = _direction(record)
     words = {
-        "good": f"shown {claim.adjective} {'to' if claim.sides == 2 else 'than'} {base}",
-        "worse": f"shown worse than {base}",
-        "equal": f"shown to differ from {base}, with equal means",
+        "good": f"shown {_words(record)[1]} {'to' if claim.sides == 2 else 'than'} {base}",
+        "worse": f"shown {known.worse} than {base}",
+        "equal": f"shown to differ from {base}{', with equal means' if known.sign else ''}",
         "open": "undecided",
     }
     names: dict[str, list[str]] = {state: [] for state in words}
@@ -263,7 +280,7 @@ def _first_two(record: ComparisonRecord, rows: pd.DataFrame, named: _Row) -> lis
         if row["p_value"] > record.alpha:
             said.append(f"The first two by their means, {one} and {other}, cannot be told apart: {gap}.")
         else:
-            said.append(f"Of the first two by their means, {one} beats {other}: {gap}.")
+            said.append(f"Of the first two by their means, {one} {_direction(record).beats} {other}: {gap}.")
     return said
 
 
@@ -309,10 +326,9 @@ def _evidence(record: ComparisonRecord, row: _Row) -> str:
     interval += f" {low} to {high}"
     if not (row.is_adjusted or asked.n_comparisons == 1 or math.isnan(row.p_adjusted)):
         interval += f"; none belongs to {asked.correction_words}"
-    lower = "" if greater_is_better(row.measure) else " (less is better)"
     size = count(row.n_queries, "query")
     over = f"over {count(len(folds.scores), 'fold')} of {size}" if folds else f"on {size}"
-    said = f"{difference} {row.measure}{lower} [{interval}], {over}"
+    said = f"{difference} {row.measure}{_direction(record).note} [{interval}], {over}"
     if math.isnan(row.p_adjusted):
         return said
     uncorrected = asked.correction == "none" and asked.n_comparisons > 1

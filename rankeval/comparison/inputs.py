@@ -46,6 +46,9 @@ Systems = Mapping[str, Scores] | Mapping[str, Scores | Mapping[str, Scores]]
 Measures = str | Measure | Sequence[str | Measure]
 """Measures by name or as objects, one or several."""
 
+LowerIsBetter = str | Sequence[str] | Mapping[str, bool] | None
+"""Columns of which less is better; a mapping has False for those of which more is."""
+
 WEIGHT = "weight"
 BESIDE = (*QUERY_COUNTS, WEIGHT)
 """Columns of frames that stand beside scores, as in the scores of Spark."""

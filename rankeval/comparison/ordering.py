@@ -26,6 +26,7 @@ from rankeval._registry import chosen
 from rankeval.comparison.comparing import compare
 from rankeval.comparison.inputs import (
     Given,
+    LowerIsBetter,
     Measures,
     Scores,
     arranged,
@@ -208,7 +209,7 @@ def _both(means: pd.DataFrame, one: Key, other: Key) -> tuple[pd.Series[float], 
 
 def _gains(means: pd.Series[float]) -> Floats:
     """Return means so that the greater ones are better, of the systems that there are."""
-    return np.asarray(direction(_key(means.name)[0]) * means.dropna(), dtype=np.float64)
+    return np.asarray((direction(_key(means.name)[0]).sign or 1.0) * means.dropna(), dtype=np.float64)
 
 
 def _key(column: Any) -> Key:
@@ -229,6 +230,7 @@ def rank_intervals(
     unpaired: str = "error",
     n_resamples: int = 9999,
     rng: Rng = 0,
+    lower_is_better: LowerIsBetter = None,
 ) -> pd.DataFrame:
     """Rank systems by a measure, each with the range of ranks that comparing all pairs leaves.
 
@@ -251,6 +253,8 @@ def rank_intervals(
         ``RankevalWarning``.
     rng : int, Generator or None, default 0
         Seed.
+    lower_is_better : str, sequence of str, or mapping of str to bool, optional
+        As in `rankeval.compare`.
 
     Returns
     -------
@@ -287,6 +291,7 @@ def rank_intervals(
         unpaired=unpaired,
         n_resamples=n_resamples,
         rng=rng,
+        lower_is_better=lower_is_better,
     )
     measures = compared.table["measure"].unique().tolist()
     if len(measures) > 1:
@@ -324,8 +329,8 @@ def order_agreement(
     systems : mapping or DataFrame
         System -> scores as in `rankeval.compare`: orders by measures. System -> {collection: scores}: orders on
         collections, for each measure. A frame of means, a row per system (the index, or a column ``system``), such as
-        ``pd.DataFrame({name: ev.mean() for name, ev in evaluations.items()}).T``: orders by its columns; if a column is
-        no measure, its greater values are taken as better.
+        ``pd.DataFrame({name: ev.mean() for name, ev in evaluations.items()}).T``: orders by its columns; of a
+        column that is no measure the greater values are taken as better, unless its name says otherwise ("latency_ms").
     measures : str, Measure or sequence of them, optional
         By default all means and geometric means that the systems share, or all columns of a frame of means.
     truth : str, optional
@@ -381,6 +386,8 @@ def order_agreement(
     for name, column in zip(names, means, strict=True):
         if competition_ranks(_gains(means[column])).max() == 1:
             notes.append(f"all systems are tied by {name}: there is no order to agree with")
+    if unknown := [name for name, column in zip(names, means, strict=True) if not direction(_key(column)[0]).sign]:
+        notes.append(f"no measures, so their greater values are taken to lead: {', '.join(unknown)}")
     return OrderAgreement(pd.DataFrame(rows), means, truth, tuple(notes))
 
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from html import escape
 from typing import Any, TypeVar
@@ -23,11 +23,11 @@ from typing import Any, TypeVar
 import numpy as np
 import pandas as pd
 
-from rankeval._checks import count, said
+from rankeval._checks import count, few, refuse, require, said
 from rankeval.comparison.design import BOUNDS, COLUMNS, CROSSED, MEANS, TEXTS, TOGETHER, table_without_rows
 from rankeval.comparison.inputs import Systems
 from rankeval.errors import InvalidInput
-from rankeval.measures import direction, greater_is_better
+from rankeval.measures import Direction, direction
 from rankeval.render.tables import telling
 from rankeval.significance.declarations import CLAIMS, CORRECTIONS, TESTS, Floats, Settings, all_tests, seed_of
 from rankeval.significance.running import adjusted_level
@@ -49,11 +49,11 @@ PARTED = (
 )
 """Note on the rows of `parted`."""
 
-JSON_FORMAT = "rankeval.comparison/5"
+JSON_FORMAT = "rankeval.comparison/6"
 KEYS = (
     "table", "baseline", "test", "correction", "family", "confidence_level", "rng", "n_comparisons", "notes", "primary",
     "alternative", "n_resamples", "claim", "margin", "unseen", "choice", "folds", "grouped", "weights", "interaction",
-    "means", "bounds", "condensed", "first_two", "standing", "opening",
+    "means", "bounds", "condensed", "first_two", "standing", "opening", "lower_is_better",
 )  # fmt: skip
 """Keys of the JSON, in their order."""
 
@@ -84,6 +84,8 @@ class Choice:
         The number of systems it was chosen from.
     confidence_level : float
         Of the interval.
+    lower_is_better : bool or None
+        What was declared of a measure that is only a column; None if nothing was.
 
     Examples
     --------
@@ -100,22 +102,24 @@ class Choice:
     ci_high: float
     n_candidates: int
     confidence_level: float
+    lower_is_better: bool | None = None
 
     def __str__(self) -> str:
         low, value, high = (
             telling(one, sign=self.baseline is not None) for one in (self.ci_low, self.estimate, self.ci_high)
         )
-        ends, greater = f"[{100 * self.confidence_level:g}% interval {low} to {high}]", greater_is_better(self.measure)
+        ends = f"[{100 * self.confidence_level:g}% interval {low} to {high}]"
+        wanted = direction(self.measure, {self.measure: self.lower_is_better})
         if self.n_candidates == 1:
             against = "" if self.baseline is None else f" against {self.baseline}"
             said = f"{self.system}{against}: {value} {self.measure} {ends}."
         else:
-            verb = f"changes {self.measure} (less is better) by about {value} from {self.baseline}"
+            verb = f"changes {self.measure}{wanted.note} by about {value} from {self.baseline}"
             if self.baseline is None:
                 verb = f"leads to a mean of about {value} {self.measure}"
-            elif greater:
+            elif wanted.sign > 0:
                 verb = f"gains about {value} {self.measure} over {self.baseline}"
-            of = f"the {'largest' if greater else 'smallest'} mean of {self.n_candidates} candidates"
+            of = f"the {'largest' if wanted.sign > 0 else 'smallest'} mean of {self.n_candidates} candidates"
             said = f"Choosing {of}, here {self.system}, {verb} {ends}."
         return " ".join(said.split())
 
@@ -193,6 +197,8 @@ class ComparisonSettings(Settings):
         The name of the first column if there are rows for collections or slices, else "".
     collection_weights : str
         How collections are weighed in the rows over all; "" for one collection.
+    lower_is_better : mapping of str to bool
+        What was declared of columns that are no measures.
     """
 
     test: str = "t"
@@ -203,12 +209,27 @@ class ComparisonSettings(Settings):
     n_comparisons: int = 0
     grouped: str = ""
     collection_weights: str = ""
+    lower_is_better: Any = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
         super().__post_init__()
         # JSON takes Python's numbers only, and a generator cannot be written: its seed is.
         plain = {"margin": float(self.margin), "n_resamples": int(self.n_resamples), "rng": seed_of(self.rng)}
-        vars(self).update(plain, unseen=self.n_unseen)
+        given = [self.lower_is_better] if isinstance(self.lower_is_better, str) else self.lower_is_better or ()
+        declared = dict(given) if isinstance(given, Mapping) else dict.fromkeys(given, True)
+        fits = all(isinstance(name, str) and isinstance(less, bool) for name, less in declared.items())
+        require(fits, "lower_is_better", given, "names of columns, or a mapping from them to True or False")
+        vars(self).update(plain, unseen=self.n_unseen, lower_is_better=declared)
+
+    def direction(self, measure: str) -> Direction:
+        """Return which values of a column are better, and the words for it."""
+        return direction(measure, self.lower_is_better)
+
+    def must_know_directions(self, measures: Iterable[str], what: str) -> None:
+        """Raise `InvalidInput` if it is not known of a column which values are better; ``what`` needs to know it."""
+        unknown = [measure for measure in measures if not self.direction(measure).sign]
+        problem = f"{what}, and it is not known whether more or less is better of {few(unknown)}"
+        refuse((unknown, problem, "say so: lower_is_better=[names], or {name: False} if more is better"))
 
     @property
     def of_resampling(self) -> Settings:
@@ -357,7 +378,8 @@ def shown_level(record: ComparisonRecord) -> float:
 def parted(record: ComparisonRecord) -> pd.Series[bool]:
     """Return a mask of the rows: True if adjusted p-value and interval disagree, so that only one shows the claim."""
     claim, table = CLAIMS[record.settings.claim], record.table
-    sign = directions(record) if claim.hypotheses else np.ones(len(table))
+    signs = directions(record)
+    sign = np.where(signs, signs, 1.0) if claim.hypotheses else np.ones(len(table))
     ends = table[["ci_low_adjusted", "ci_high_adjusted"]].to_numpy(np.float64) * sign[:, None]
     within = claim.is_within(ends.min(axis=1), ends.max(axis=1), record.settings.margin)
     # An interval without ends belongs to differences without variance: it says nothing.
@@ -372,22 +394,26 @@ def main_measure(record: ComparisonRecord) -> str:
 
 
 def best_first(record: ComparisonRecord) -> dict[str, float]:
-    """Return the mean of every system by the main measure over all queries, more being better, the best first."""
+    """Return the mean of every system by the main measure over all queries, more being better, the best first.
+
+    It is empty if it is not known which means are better.
+    """
     rows, measure = overall(record).table, main_measure(record)
-    rows, sign = rows[rows["measure"] == measure], direction(measure)
+    sign = record.settings.direction(measure).sign
+    rows = rows[rows["measure"] == (measure if sign else None)]
     means = dict(zip(rows["baseline"], sign * rows["mean_baseline"], strict=True))
     means |= dict(zip(rows["system"], sign * rows["mean_system"], strict=True))
     return dict(sorted(means.items(), key=lambda one: -one[1]))
 
 
 def directions(record: ComparisonRecord) -> Floats:
-    """Return 1 or -1 for each row: -1 if less is better by its measure."""
+    """Return the sign of the direction of each row: -1 if less is better by its measure, 0 if it is not known."""
     places, measures = pd.factorize(record.table["measure"])
-    return np.array([direction(measure) for measure in measures], dtype=np.float64)[places]
+    return np.array([record.settings.direction(measure).sign for measure in measures], dtype=np.float64)[places]
 
 
 def gains(record: ComparisonRecord) -> pd.Series[float]:
-    """Return the differences as gains: positive if the system is better, also if less is better by the measure."""
+    """Return the differences as gains: positive if the system is better; 0 if it is not known which values are."""
     found: pd.Series[float] = record.table["difference"] * directions(record)
     return found
 

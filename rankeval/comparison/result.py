@@ -120,8 +120,14 @@ class Comparison(ComparisonRecord):
     @property
     def findings(self) -> tuple[str, ...]:
         """The headline, and beside it the value of choosing the `best`, if it is one of several and known."""
-        known = has_scores(self) or kept(self).choice is not None
-        return (self.headline, str(self.best)) if known and self.best.n_candidates > 1 else (self.headline,)
+        choice = self._choice
+        return (self.headline, str(choice)) if choice and choice.n_candidates > 1 else (self.headline,)
+
+    @property
+    def _choice(self) -> Choice | None:
+        """The best system, as far as it is known which one is."""
+        known = has_scores(self) and self.settings.direction(main_measure(self)).sign
+        return self.best if known else kept(self).choice
 
     @cached_property
     def best(self) -> Choice:
@@ -462,7 +468,7 @@ class Comparison(ComparisonRecord):
             Without the evaluations. ``rankeval compare --format json`` prints it. The columns of the table are lists;
             numbers that are not finite are the words "nan", "inf" and "-inf".
         """
-        return to_json(self, self.headline, self.best if has_scores(self) else kept(self).choice)
+        return to_json(self, self.headline, self._choice)
 
     @classmethod
     def from_json(cls, text: str) -> Comparison:

@@ -30,9 +30,17 @@ from rankeval._checks import require
 from rankeval._checks import shown as as_shown
 from rankeval._registry import chosen
 from rankeval.comparison.derived import held_scores
-from rankeval.comparison.record import PARTED, ComparisonRecord, gains, known_means, part_of_row, parted, shown_level
+from rankeval.comparison.record import (
+    PARTED,
+    ComparisonRecord,
+    directions,
+    gains,
+    known_means,
+    part_of_row,
+    parted,
+    shown_level,
+)
 from rankeval.errors import InvalidInput
-from rankeval.measures import greater_is_better
 from rankeval.render import layouts
 from rankeval.render.tables import DASH, MOST_DIGITS, Table, digits_for, number
 from rankeval.significance.columns import standard_error
@@ -127,7 +135,8 @@ def _comparisons(record: ComparisonRecord, *, gain: bool, digits: int | None) ->
     by_measure = _digits_by_measure(record)
     places = table["measure"].map(lambda measure: by_measure[measure] if digits is None else digits)
     base = table["mean_baseline"].to_numpy(dtype=np.float64)
-    percents = _percent(np.asarray(gains(record), dtype=np.float64), base) if gain else None
+    known = directions(record) != 0
+    percents = _percent(np.asarray(gains(record).where(known), dtype=np.float64), base) if gain else None
     drawn = clearest(table, MOST_ROWS)
     shown = layouts.by_comparison(
         table[drawn],
@@ -136,6 +145,7 @@ def _comparisons(record: ComparisonRecord, *, gain: bool, digits: int | None) ->
         gains=None if percents is None else percents[drawn],
         digits=places[drawn],
     )
+    shown.frame["won/tied/lost"] = shown.frame["won/tied/lost"].where(known[drawn], DASH)
     notes = (*left_out(table, MOST_ROWS), *record.notes, *([GAIN_NOTE] if gain else []))
     return replace(shown, caption=record.caption, notes=notes)
 
@@ -198,7 +208,7 @@ def _systems(
         tails += _gain_texts(record, others, means)
         notes.append(GAIN_NOTE)
     shown = layouts.by_system(
-        means, digits=places, lower=lower_columns(record), marks=set_marks, tails=tails, letters=letters
+        means, digits=places, signs=column_signs(record), marks=set_marks, tails=tails, letters=letters
     )
     notes.insert(0, _legend(record, others, set_marks, letters))
     # A dagger may be at a pair that this table leaves out: then the note on daggers is left out too.
@@ -234,10 +244,9 @@ def _percent(gains: Floats, base: Floats) -> Floats:
 def _gain_texts(record: ComparisonRecord, others: list[str], means: pd.DataFrame) -> pd.DataFrame:
     if len(others) != 1:
         raise InvalidInput("gain=True needs one baseline: name it by against=, or compare with baseline=")
-    values, lower = means.to_numpy(dtype=np.float64), lower_columns(record)
+    values, signs = means.to_numpy(dtype=np.float64), column_signs(record)
     base = means.loc[[others[0]]].to_numpy(dtype=np.float64)
-    signs = [-1.0 if column in lower else 1.0 for column in means]
-    gains = _percent((values - base) * signs, base)
+    gains = _percent((values - base) * [signs[str(column)] or np.nan for column in means], base)
     texts = [["" if np.isnan(gain) else f" ({layouts.percent(gain)})" for gain in row] for row in gains]
     frame = pd.DataFrame(texts, index=means.index, columns=means.columns)
     frame.loc[others[0]] = ""
@@ -277,16 +286,27 @@ def _spread_texts(
 def _legend(
     record: ComparisonRecord, others: list[str], set_marks: pd.DataFrame, letters: dict[str, str] | None
 ) -> str:
-    levels, verb, confirmatory = layouts.levels_within(record.alpha), CLAIMS[record.settings.claim].verb, ""
+    levels, confirmatory = layouts.levels_within(record.alpha), ""
+    to = "those with these letters" if letters is not None else others[0]
+    said: dict[str, list[str]] = {}
+    worse = set()
+    for column, measure in column_measures(record).items():
+        words = record.settings.direction(measure)
+        verb = CLAIMS[record.settings.claim].verb.format(beats=words.beats, better=words.better, worse=words.worse)
+        said.setdefault(verb, []).append(column)
+        if set_marks[column].str.startswith(layouts.WORSE).any():
+            worse.add(words.worse)
+    claimed = ", ".join(
+        f"{verb} {to}" + (f" ({', '.join(columns)})" if len(said) > 1 else "") for verb, columns in said.items()
+    )
     if record.settings.primary is not None and len(record.table["measure"].unique()) > 1:
         confirmatory = f"; marks only for {record.settings.primary}, the confirmatory measure"
     if letters is not None:
         many = "" if len(letters) <= len(ascii_lowercase) else '; of so many systems, plot("matrix") is easier to read'
-        return f"letters: the system {verb} those with these letters, adjusted p ≤ {levels[0]:g}{confirmatory}{many}"
+        return f"letters: the system {claimed}, adjusted p ≤ {levels[0]:g}{confirmatory}{many}"
     stars = ", ".join(f"{'*' * (place + 1)} ≤ {level:g}" for place, level in enumerate(levels))
-    has_worse = set_marks.apply(lambda column: column.str.startswith(layouts.WORSE)).to_numpy().any()
-    worse = f" ({layouts.WORSE}: is worse)" if has_worse else ""
-    return f"stars: the system {verb} {others[0]}{worse}, adjusted p {stars}{confirmatory}"
+    lost = f" ({layouts.WORSE}: is {' or '.join(sorted(worse))})" if worse else ""
+    return f"stars: the system {claimed}{lost}, adjusted p {stars}{confirmatory}"
 
 
 def clearest(table: pd.DataFrame, most: int) -> NDArray[np.bool_]:
@@ -343,26 +363,28 @@ def mean_table(record: ComparisonRecord) -> pd.DataFrame:
     return pd.DataFrame(columns, index=each["system"].unique())[list(column_measures(record))]
 
 
-def lower_columns(record: ComparisonRecord) -> list[str]:
-    """Return the columns of means in which less is better."""
-    return [label for label, measure in column_measures(record).items() if not greater_is_better(measure)]
+def column_signs(record: ComparisonRecord) -> dict[str, float]:
+    """Return the sign of the direction of each column of means."""
+    known = record.settings.direction
+    return {label: known(measure).sign for label, measure in column_measures(record).items()}
 
 
 def ordered_claims(record: ComparisonRecord) -> pd.DataFrame:
     """Return a row per ordered pair of systems and column: system, other, column, p, sign, shown, parted.
 
     A claim that holds in both directions, such as a difference, has a row for each. The sign is that of the gain; it is
-    1 for the other claims, which are shown or not, and never shown of the worse system.
+    1 for the other claims, which are shown or not, and never shown of the worse system, and for differences by a column
+    whose direction is not known.
     """
     table, claim = record.table, CLAIMS[record.settings.claim]
-    differs = not claim.hypotheses
+    differs = (directions(record) != 0) & (not claim.hypotheses)
     rows = pd.DataFrame(
         {
             "system": table["system"],
             "other": table["baseline"],
             "column": column_labels(record),
             "p": table["p_adjusted"],
-            "sign": np.sign(gains(record)) if differs else 1.0,
+            "sign": np.where(differs, np.sign(gains(record)), 1.0),
             "shown": record.shown,
             "parted": parted(record),
         }
@@ -370,7 +392,7 @@ def ordered_claims(record: ComparisonRecord) -> pd.DataFrame:
     if claim.sides == 1:
         return rows
     turned = rows.rename(columns={"system": "other", "other": "system"})
-    return pd.concat([rows, turned.assign(sign=-rows["sign"] if differs else 1.0)], ignore_index=True)
+    return pd.concat([rows, turned.assign(sign=np.where(differs, -rows["sign"], 1.0))], ignore_index=True)
 
 
 def difference_errors(table: pd.DataFrame) -> pd.Series[float]:

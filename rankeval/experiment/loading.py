@@ -21,7 +21,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from rankeval._checks import count, refuse
-from rankeval.collection.data import RankingData
+from rankeval.collection.data import RankingData, stack_rows
 from rankeval.errors import ConfigError
 from rankeval.experiment.config import blaming
 from rankeval.experiment.guessing import refuse_answers
@@ -117,15 +117,10 @@ def find_loader(config: ExperimentConfig) -> Callable[[], Loaded]:
     if data.is_table:
         _check_file(data)
         return partial(_load_table, config)
-    if data.loader == "letor":
-        is_folder = data.path is not None and Path(data.path).is_dir()
-        function: Any = datasets.load_letor_parts if is_folder else datasets.load_letor
-    elif data.loader == "digits":
-        function = datasets.load_digits_retrieval
-    else:
-        function = imported(data.loader, key="data.loader")
-        _check_loader(function, data.loader)
-    load = _bound(function, data)
+    is_folder = data.path is not None and Path(data.path).is_dir()
+    letor = datasets.load_letor_parts if is_folder else datasets.load_letor
+    shipped: Mapping[str, Any] = {"letor": letor, "digits": datasets.load_digits_retrieval}
+    load = _bound(shipped.get(data.loader) or _own_loader(data.loader), data)
     if data.loader == "letor":
         _check_file(data)
     return load
@@ -162,8 +157,8 @@ def imported(path: str, *, key: str) -> Any:
     return getattr(module, name)
 
 
-def _check_loader(found: Any, path: str) -> None:
-    why = ""
+def _own_loader(path: str) -> Any:
+    found, why = imported(path, key="data.loader"), ""
     if not (isfunction(found) or ismethod(found)):
         why = f"is a {type(found).__name__}"
     elif (found.__module__ or "").partition(".")[0] in sys.stdlib_module_names:
@@ -173,6 +168,7 @@ def _check_loader(found: Any, path: str) -> None:
     if why:
         expected = "expected a function of your own that returns rankeval.RankingData, such as def load(path)"
         raise ConfigError(f"{path!r} {why}; {expected}", argument="data.loader")
+    return found
 
 
 def split(config: ExperimentConfig, loaded: Loaded, *, watched: bool) -> Parts:
@@ -310,28 +306,18 @@ def _load_table(config: ExperimentConfig) -> Loaded:
 def _by_query(columns: Mapping[str, pd.Series[Any]], qid: NDArray[Any], names: list[str]) -> pd.DataFrame:
     rows = pd.DataFrame({name: columns[name] for name in names}, index=range(len(qid))).groupby(qid, sort=False)
     for name, n_values in rows.nunique(dropna=False).items():
-        if n_values.max() > 1:
-            found = f"the column {name!r} has several values in query {n_values.idxmax()!r}"
-            raise ConfigError(f"{found}; expected one value a query", argument="data.slices")
+        several = f"the column {name!r} has several values in query {n_values.idxmax()!r}; expected one value a query"
+        refuse((n_values.max() > 1, several), kind=ConfigError, argument="data.slices")
     return rows.first()
 
 
 def _joined(parts: list[RankingData]) -> RankingData:
-    features = [part.X for part in parts]
-    if hasattr(features[0], "tocsr"):
-        from scipy.sparse import vstack
-
-        X = vstack(features, format="csr")
-    elif isinstance(features[0], pd.DataFrame):
-        X = pd.concat(features, ignore_index=True)
-    else:
-        X = np.vstack(features)
-    docids = [part.docid for part in parts if part.docid is not None]
+    columns = {name: [getattr(part, name) for part in parts] for name in ("y", "qid", "docid")}
+    if any(ids is None for ids in columns["docid"]):
+        del columns["docid"]
     return RankingData(
-        X,
-        np.concatenate([part.y for part in parts]),
-        np.concatenate([part.qid for part in parts]),
-        docid=np.concatenate(docids) if len(docids) == len(parts) else None,
+        stack_rows([part.X for part in parts]),
+        **{name: np.concatenate(each) for name, each in columns.items()},
         feature_names=parts[0].feature_names,
         name="+".join(part.name or "" for part in parts),
     )
@@ -339,9 +325,7 @@ def _joined(parts: list[RankingData]) -> RankingData:
 
 def _bound(function: Any, data: DataConfig) -> Callable[[], Loaded]:
     positional = () if data.path is None else (data.path,)
-    arguments = dict(data.arguments)
-    if data.limits:
-        arguments["limits"] = _limits(data)
+    arguments = data.arguments | ({"limits": _limits(data)} if data.limits else {})
     try:
         signature(function).bind(*positional, **arguments)
     except TypeError as error:

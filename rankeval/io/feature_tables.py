@@ -26,10 +26,11 @@ from numpy.typing import NDArray
 from rankeval._checks import shown
 from rankeval._registry import unknown
 from rankeval.errors import FileFormatError, InvalidInput
-from rankeval.io.columns import combined, id_column, numbers_of, value_column, whole
+from rankeval.io.columns import combined, id_column, is_number, is_text, numbers_of, value_column, whole, without_view
+from rankeval.io.formats import refuse_read
 from rankeval.io.frames import LAST, SPELLINGS
 from rankeval.io.opening import WHOLE, Limits, numbers_of_texts, reading
-from rankeval.io.tables import TableSource, open_table, refuse_bad_ids, swallowed
+from rankeval.io.tables import TableSource, open_table, swallowed
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -166,21 +167,15 @@ def _left_out(source: TableSource, names: Sequence[str], categories: Sequence[st
             reasons[name] = "row numbers that pandas wrote"
         elif name in _SUSPECT:
             reasons[name] = "called like an id or a label"
-        elif not source.delimiter and not _is_number(kind) and not pa.types.is_dictionary(kind):
+        elif not source.delimiter and not is_number(kind) and not pa.types.is_dictionary(kind):
             reasons[name] = _kind_words(kind)
     return reasons
-
-
-def _is_number(kind: pa.DataType) -> bool:
-    of_numbers = pa.types.is_boolean, pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal
-    return any(of_kind(kind) for of_kind in of_numbers)
 
 
 def _kind_words(kind: pa.DataType) -> str:
     if pa.types.is_dictionary(kind):
         return "categories"
-    is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
-    return "text" if is_text else str(kind)
+    return "text" if is_text(without_view(kind)) else str(kind)
 
 
 def feature_numbers(column: pa.ChunkedArray, source: TableSource) -> Numbers | str:
@@ -196,7 +191,7 @@ def feature_numbers(column: pa.ChunkedArray, source: TableSource) -> Numbers | s
     if source.delimiter:
         return _parsed(column, source)
     kind = column.type
-    if not _is_number(kind):
+    if not is_number(kind):
         return _kind_words(kind)
     if pa.types.is_boolean(kind):
         column = column.cast(pa.uint8())
@@ -255,19 +250,14 @@ def _typed(column: pa.ChunkedArray, source: TableSource) -> pd.Series[Any]:
 
 def _ids(table: pa.Table, name: str, source: TableSource) -> NDArray[Any]:
     column = table.column(name)
-    refuse_bad_ids(column, swallowed(source.delimiter), source.path, name, source.place)
+    refuse_read(column, swallowed(source.delimiter), name, lambda row: f"{source.path}, {source.place(row)}")
     ids = _named(source, partial(id_column, column, name))
-    if pa.types.is_integer(ids.type):
-        return numbers_of(ids)
     # Objects: NumPy's own texts would all take the width of the longest.
-    texts = np.empty(len(ids), dtype=object)
-    texts[:] = ids.to_pylist()
-    return texts
+    return numbers_of(ids) if pa.types.is_integer(ids.type) else np.array(ids.to_pylist(), dtype=object)
 
 
 def _labels(table: pa.Table, name: str, source: TableSource) -> NDArray[Any]:
-    column = table.column(name)
-    column = column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
+    column = combined(table.column(name))
     found: Any = feature_numbers(column, source)
     if isinstance(found, str):
         raise FileFormatError(f"the label {name!r} is no column of numbers ({found})", where=source.path)
@@ -290,5 +280,4 @@ def _named(source: TableSource, read: Callable[[], Any]) -> Any:
 
 
 def _texts(column: pa.ChunkedArray) -> list[str | None]:
-    values = combined(column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column)
-    return [None if value is None else str(value) for value in values.to_pylist()]
+    return [None if value is None else str(value) for value in combined(column).to_pylist()]

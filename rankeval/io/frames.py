@@ -11,7 +11,7 @@ that the column has in the frame.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, count, repeat
 from typing import Any, Literal
@@ -61,7 +61,6 @@ def columns_of(
     *,
     where: str = "the frame",
     advice: str = "say which by {part}=",
-    error: Callable[[str], InvalidInput] = InvalidInput,
 ) -> dict[str, str]:
     """Return part -> column: query, document and number, and of the other parts those that are there.
 
@@ -75,8 +74,6 @@ def columns_of(
         The column that the caller asked for, by part. None is any usual name, False leaves out a part.
     where, advice : str
         The table and what to do, for messages.
-    error : callable
-        Makes the error.
     """
     asked = asked or {}
     parts = {}
@@ -88,9 +85,10 @@ def columns_of(
             continue
         if len(found) != 1 or found[0] not in names:
             shown = wanted or part
-            raise error(f"{where} has no column {shown!r}: {_hint(names, part, found)}; {advice.format(part=part)}")
+            problem = f"{where} has no column {shown!r}: {_hint(names, part, found)}"
+            raise InvalidInput(problem, remedy=advice.format(part=part))
         if names.count(found[0]) > 1:
-            raise error(f"{where} has {names.count(found[0])} columns {found[0]!r}; name each column once")
+            raise InvalidInput(f"{where} has {names.count(found[0])} columns {found[0]!r}; name each column once")
         parts[part] = found[0]
     if asked.get("docid") is None and parts["docid"] == "docno" and "docid" in names:
         parts[NUMBER_IN_INDEX] = "docid"
@@ -105,27 +103,32 @@ def _hint(names: Sequence[str], part: str, found: Sequence[str]) -> str:
     return f"its columns are {list(names)}"
 
 
-def refuse_other_pairs(
-    docno: Any, docid: Any, where: str, advice: str, error: Callable[[str], InvalidInput] = InvalidInput
-) -> None:
-    """Refuse ``docno`` beside ``docid`` unless they are PyTerrier's: an id of text, and a number in the index.
+def columns_in(table: Any, parts: Mapping[str, str], role: str, where: str, advice: str) -> Columns:
+    """Return the columns of a table that `columns_of` found.
 
     Parameters
     ----------
-    docno, docid : array, list, Series or Arrow array
-        The columns of these names.
-    where, advice : str
-        The table and what to do, for messages.
-    error : callable
-        Makes the error.
+    table : frame, Arrow table or mapping of str to column
+        Columns by name.
+    parts, role, where, advice
+        As of `columns_of`.
+
+    Raises
+    ------
+    InvalidInput
+        If ``docno`` stands beside ``docid`` and they are not PyTerrier's: an id of text, and a number in the index.
     """
-    try:
-        is_number = pc.all(pc.match_substring_regex(id_column(docid, "docid").cast(pa.string()), "^-?[0-9]+$")).as_py()
-    except InvalidInput:
-        is_number = False
-    if is_number is False or pa.types.is_integer(id_column(docno, "docno").type):
-        as_there = "as in PyTerrier, where 'docno' is text and 'docid' a number in the index"
-        raise error(f"{where} has the columns 'docno' and 'docid', not {as_there}; {advice.format(part='docid')}")
+    cells = {part: table[name] for part, name in parts.items() if part != "name"}
+    if (docid := cells.pop(NUMBER_IN_INDEX, None)) is not None:
+        try:
+            digits = pc.match_substring_regex(id_column(docid, "docid").cast(pa.string()), "^-?[0-9]+$")
+        except InvalidInput:
+            digits = pa.array([False])
+        if pc.all(digits).as_py() is False or pa.types.is_integer(id_column(cells["docid"], "docno").type):
+            as_there = "as in PyTerrier, where 'docno' is text and 'docid' a number in the index"
+            problem = f"{where} has the columns 'docno' and 'docid', not {as_there}"
+            raise InvalidInput(problem, remedy=advice.format(part="docid"))
+    return Columns(value=cells.pop(role), value_name=parts[role], **cells)
 
 
 # Methods of datasets of ir_datasets, and attributes of objects of ranx, that give the rows.
@@ -236,15 +239,8 @@ def from_records(thing: Any, value: str) -> Columns:
         where=f"record 0 (counting from 0): {expected}, found {rows[0]!r}"[:300] + ", which",
         advice="give records with these fields",
     )
-    cells = {part: [_field(row, name, at, expected) for at, row in enumerate(rows)] for part, name in parts.items()}
-    return _columns(cells, parts, value, "record 0", "give records with one of them")
-
-
-def _columns(cells: dict[str, Any], parts: Mapping[str, str], value: str, where: str, advice: str) -> Columns:
-    if NUMBER_IN_INDEX in cells:
-        refuse_other_pairs(cells["docid"], cells.pop(NUMBER_IN_INDEX), where, advice)
-    cells.pop("name", None)
-    return Columns(value=cells.pop(value), value_name=parts[value], **cells)
+    cells = {name: [_field(row, name, at, expected) for at, row in enumerate(rows)] for name in parts.values()}
+    return columns_in(cells, parts, value, "record 0", "give records with one of them")
 
 
 def _fields(record: Any) -> list[str]:
@@ -291,12 +287,11 @@ def from_frame(
     table = _table(frame)
     asked = {"qid": qid, "docid": docid, role: value, "aspect": aspect, "subgroup": False if aspect is False else None}
     parts = columns_of(_names(table), role, asked, advice=_ADVICE)
-    cells = {part: _column(table, name) for part, name in parts.items()}
-    for part in [name for name in IDS if name in cells]:
-        cells[part] = id_column(cells[part], parts[part])
-    cells[role] = value_column(cells[role], parts[role], role)
-    columns = _columns(cells, parts, role, "the frame", _ADVICE)
-    return columns if value is None else replace(columns, value_name=None)  # the caller knows what it is
+    columns = columns_in(table, parts, role, "the frame", _ADVICE)
+    ids = {part: id_column(getattr(columns, part), parts[part]) for part in IDS if part in parts}
+    numbers = value_column(columns.value, parts[role], role)
+    # If the caller names the column of the number, he knows what it is.
+    return replace(columns, value=numbers, value_name=parts[role] if value is None else None, **ids)
 
 
 def frame_columns(frame: Any, names: Mapping[str, str]) -> dict[str, Any]:
@@ -320,7 +315,7 @@ def frame_columns(frame: Any, names: Mapping[str, str]) -> dict[str, Any]:
         if known.count(name) != 1:
             problem = f"{name!r} stands {known.count(name)} times in the frame"
             raise InvalidInput(problem, argument=role, remedy=f"its columns are: {', '.join(known)}")
-    return {role: _column(table, name) for role, name in names.items()}
+    return {role: table[name] for role, name in names.items()}
 
 
 def is_frame(thing: Any) -> bool:
@@ -337,8 +332,6 @@ def _table(frame: Any) -> Any:
     if _is_pandas(frame):
         levels = [name for name in frame.index.names if name is not None]
         return frame.reset_index(level=[name for name in levels if name not in frame.columns]) if levels else frame
-    if isinstance(frame, pa.RecordBatch):
-        return pa.Table.from_batches([frame])
     if hasattr(frame, "__arrow_c_stream__"):
         return pa.table(frame)
     if hasattr(frame, "collect_schema"):  # a lazy frame
@@ -349,7 +342,3 @@ def _table(frame: Any) -> Any:
 
 def _names(table: Any) -> list[str]:
     return [str(name) for name in (table.column_names if isinstance(table, pa.Table) else table.columns)]
-
-
-def _column(table: Any, name: str) -> Any:
-    return table.column(name) if isinstance(table, pa.Table) else table[name]

@@ -171,14 +171,12 @@ def _line_by_line(text: bytes, where: str, limits: Limits = DEFAULT) -> _Read:
     qids: list[str] = []
     starts = [0]
     cells: list[tuple[int, float]] = []
-    for number, line in enumerate(io.BytesIO(text), start=1):
+    for number, line in opening.filled_lines(text):
         at = f"{where}, line {number}"
         try:
             fields = [word.decode() for word in line.split()]  # text would be split at more blanks than bytes
         except UnicodeDecodeError as error:
             raise FileFormatError(f"expected UTF-8 text, found {line[:80]!r}", where=at) from error
-        if not fields:
-            continue
         labels.append(fields[0])
         opening.number_of(labels[-1], f"{at}, label")
         rest = fields[1:]
@@ -308,12 +306,11 @@ def _numbered(file: Path, n_rows: int, limits: Limits, prefix: str) -> NDArray[A
 
 def _sizes(file: Path, limits: Limits) -> list[int]:
     sizes = []
-    for number, line in enumerate(io.BytesIO(opening.read_text(file, limits)), start=1):
+    for number, line in opening.filled_lines(opening.read_text(file, limits)):
         word = line.strip()
-        if word and not (word.isdigit() and len(word) < _DIGITS):
+        if not (word.isdigit() and len(word) < _DIGITS):
             raise FileFormatError(f"expected the size of a query, found {word[:80]!r}", where=f"{file}, line {number}")
-        if word:
-            sizes.append(int(word))
+        sizes.append(int(word))
     return sizes
 
 

@@ -20,9 +20,9 @@ import re
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
-from io import BytesIO, StringIO
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -33,15 +33,13 @@ import pyarrow.csv as pacsv
 from rankeval._checks import count, said, unique_keys
 from rankeval._registry import chosen
 from rankeval.errors import FileFormatError, InvalidInput
-from rankeval.io.columns import IDS, Columns
-from rankeval.io.formats import Format, OpenFile, add_format, suffix_of, text_lines
-from rankeval.io.frames import NUMBER_IN_INDEX, columns_of, from_dict, refuse_other_pairs, spelled
-from rankeval.io.opening import ALWAYS, BOM, Limits, check_text
+from rankeval.io.columns import Columns, as_list
+from rankeval.io.formats import NUL, Format, OpenFile, add_format, suffix_of, text_lines
+from rankeval.io.frames import columns_in, columns_of, from_dict, spelled
+from rankeval.io.opening import ALWAYS, BOM, Limits, checked_text, filled_lines
 from rankeval.io.opening import PARQUET as MAGIC
 
 _LONG = 1 << 12  # bytes; a longer first line is no row of TREC text
-NUL = r"\x00"
-"""A pattern for ids that no file of TREC can hold."""
 
 _ADVICE = "rename it, or read the file as a frame and say {part}= in Qrels.from_frame or Run.from_frame"
 _VALUE = 8  # bytes of a value in memory, at least
@@ -133,8 +131,7 @@ def _open_parquet(file: pa.NativeFile, path: str, limits: Limits) -> TableSource
 
 
 def _open_text(file: pa.NativeFile, path: str, limits: Limits, delimiter: str) -> TableSource:
-    check_text(file, path, limits)
-    data = bytes(file.read()).removeprefix(BOM)
+    data = checked_text(file, path, limits)
     # Without a quote there is nothing that Arrow's reader could take wrongly; Python's would take ten times as long.
     is_plain = b'"' not in data and not data.startswith((b"\n", b"\r"))
     first = data[: data.find(b"\n")] if is_plain and b"\n" in data else data
@@ -171,38 +168,17 @@ def _cells(data: bytes, delimiter: str, width: int, places: Sequence[int]) -> pa
     return table.slice(1)  # the header
 
 
-def _parts(names: Sequence[str], value: str, where: str) -> dict[str, str]:
-    said = f"{where}: expected columns called qid, docid and {value}; the table"
-    return columns_of(names, value, where=said, advice=_ADVICE, error=FileFormatError)
-
-
-def _columns(
-    cells: dict[str, Any], parts: dict[str, str], given: OpenFile, bad: str, place: Callable[[int], str]
-) -> Columns:
-    """Return the columns of a table; refuse ids with NUL, as in TREC files, and ids that are swallowed rows."""
-    if NUMBER_IN_INDEX in cells:
-        refuse_other_pairs(cells["docid"], cells.pop(NUMBER_IN_INDEX), given.path, _ADVICE, FileFormatError)
-    for part in [name for name in IDS if name in cells]:
-        refuse_bad_ids(cells[part], bad, given.path, part, place)
+def _columns(names: Sequence[str], read: Callable[[Sequence[str]], Any], given: OpenFile, line: str = "") -> Columns:
+    """Return the columns of a table, which ``read`` returns by name; ``line`` is that of the header, for messages."""
+    if not names:
+        return Columns([], [], [])
+    expected = f"{line}expected columns called qid, docid and {given.value}; the table"
+    parts = columns_of(names, given.value, where=expected, advice=_ADVICE)
+    table = read([*parts.values()])
+    columns = columns_in(table, parts, given.value, "the table", _ADVICE)
     # The first row names the system, as in TREC files.
-    name = next(iter(cells.pop("name", ())), None)
-    name = name if isinstance(name, str) and name else None
-    return Columns(value=cells.pop(given.value), value_name=parts[given.value], name=name, **cells)
-
-
-def refuse_bad_ids(cells: Any, bad: str, path: str, column: str, place: Callable[[int], str]) -> None:
-    """Refuse ids that match a pattern, such as that of `swallowed`; ``place`` gives a row's place in the file."""
-    if not isinstance(cells, list) and pa.types.is_integer(cells.type):
-        return
-    try:  # Arrow's own search: a Python string for each of a million ids would take longer than the reading
-        texts = pa.array(cells, pa.large_string()) if isinstance(cells, list) else cells.cast(pa.large_string())
-    except (pa.ArrowException, TypeError, UnicodeError):  # numbers, bytes that are no UTF-8: `id_column` judges them
-        return
-    row = pc.index(pc.match_substring_regex(texts, bad), True).as_py()
-    if row >= 0:
-        remedy = "an id holds no NUL, and no rows between two quotes: is a quote too many?"
-        place_found = f"{path}, {place(row)}, column {column}"
-        raise FileFormatError(f"found {texts[row].as_py()[:80]!r}", where=place_found, remedy=remedy)
+    first = as_list(table[parts["name"]][:1]) if "name" in parts else []
+    return replace(columns, name=first[0] if first and isinstance(first[0], str) and first[0] else None)
 
 
 def swallowed(delimiter: str) -> str:
@@ -258,9 +234,7 @@ def _write_csv(delimiter: str, table: pa.Table) -> list[pa.Buffer]:
 
 def json_lines(data: bytes, where: str) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield line and object of each line that is not blank."""
-    for line, text in enumerate(BytesIO(data.removeprefix(BOM)), start=1):
-        if not text.strip():
-            continue
+    for line, text in filled_lines(data.removeprefix(BOM)):
         try:
             row = json.loads(text.decode())
             if isinstance(row, dict) and text.count(b":") > len(row):  # the hook alone would take half as long again
@@ -275,14 +249,9 @@ def json_lines(data: bytes, where: str) -> Iterator[tuple[int, dict[str, Any]]]:
 
 
 def _read_jsonl(given: OpenFile) -> Columns:
-    check_text(given.file, given.path, given.limits)
-    found = [*json_lines(given.file.read(), given.path)]
-    rows = [row for _, row in found]
-    if not rows:
-        return Columns([], [], [])
-    parts = _parts(list(dict.fromkeys(name for row in rows for name in row)), given.value, given.path)
-    cells = {part: [row.get(name) for row in rows] for part, name in parts.items()}
-    return _columns(cells, parts, given, NUL, lambda row: f"line {found[row][0]}")
+    rows = [row for _, row in json_lines(checked_text(given.file, given.path, given.limits), given.path)]
+    known = list(dict.fromkeys(name for row in rows for name in row))
+    return _columns(known, lambda names: {name: [row.get(name) for row in rows] for name in names}, given)
 
 
 def _is_jsonl(start: bytes) -> bool:
@@ -295,13 +264,9 @@ def _is_jsonl(start: bytes) -> bool:
 def _read_json(given: OpenFile) -> Columns:
     try:
         found = json.loads(given.file.read().decode("utf-8-sig"), object_pairs_hook=unique_keys)
-        columns = from_dict(found, given.value)
-    except (ValueError, RecursionError) as error:  # of the text, its encoding, thousands of brackets, or ours
+    except RecursionError as error:  # thousands of brackets
         raise FileFormatError(said(error), where=given.path) from error
-    for part in IDS:
-        if (ids := getattr(columns, part)) is not None:
-            refuse_bad_ids(ids, NUL, given.path, part, lambda row: f"row {row + 1}")
-    return columns
+    return from_dict(found, given.value)
 
 
 def _write_jsonl(table: pa.Table) -> Iterator[bytes]:
@@ -310,16 +275,8 @@ def _write_jsonl(table: pa.Table) -> Iterator[bytes]:
 
 def _read_table(open_one: Callable[[pa.NativeFile, str, Limits], TableSource], given: OpenFile) -> Columns:
     source = open_one(given.file, given.path, given.limits)
-    if source.delimiter and not source.names:
-        return Columns([], [], [])
-    parts = _parts(source.names, given.value, f"{given.path}, line 1" if source.delimiter else given.path)
-    table = source.columns(list(parts.values()))
-    cells = {part: table.column(name) for part, name in parts.items()}
-    if "name" in cells:
-        cells["name"] = cells["name"].slice(0, 1).to_pylist()
-    if pa.types.is_string(cells[given.value].type):
-        cells[given.value] = cells[given.value].to_pylist()
-    return _columns(cells, parts, given, swallowed(source.delimiter), source.place)
+    columns = _columns(source.names, source.columns, given, "line 1: " if source.delimiter else "")
+    return replace(columns, value=as_list(columns.value)) if source.delimiter else columns
 
 
 def _write_parquet(table: pa.Table) -> list[pa.Buffer]:
@@ -410,6 +367,7 @@ for _name, _words, _delimiter in (("csv", "CSV with a header", ","), ("tsv", "TS
             sniff=partial(_is_csv, _delimiter),
             row_lines=partial(csv_lines, _delimiter),
             unfit=rf"{swallowed(_delimiter)}|\r",
+            unread=swallowed(_delimiter),
             is_told_by_suffix=_name == "csv",  # TREC files with tabs are called .tsv too: only a header tells
         )
     )

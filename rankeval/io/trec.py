@@ -17,7 +17,6 @@ The trap is Arrow's own leniency: without this count it takes two cells for one 
 
 from __future__ import annotations
 
-import io
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -32,9 +31,10 @@ import pyarrow.csv as pacsv
 from numpy.typing import NDArray
 
 from rankeval.errors import FileFormatError
+from rankeval.io import opening
 from rankeval.io.columns import IDS, Columns, combined, numbers_of, places_of, whole
 from rankeval.io.formats import Format, OpenFile, add_format, check_fit, text_lines
-from rankeval.io.opening import BOM, DEFAULT, NUMBER, WHOLE, Limits, TextCheck, number_of, numbers_of_texts
+from rankeval.io.opening import BOM, DEFAULT, NUMBER, WHOLE, Limits, TextCheck
 
 _BLANKS = b"\t\x0b\x0c"
 _SPACE = " \t\n\r\v\f"  # the blanks of bytes.split; str.split knows more
@@ -198,11 +198,11 @@ def _read_lines(data: bytes, layout: Layout, where: str) -> Columns:
         for name, column in ids.items():
             column.append(fields[layout.fields.index(name)])
         values.append(fields[value_at])
-        number_of(values[-1], f"{where}, line {number}, column {layout.value}")
+        opening.number_of(values[-1], f"{where}, line {number}, column {layout.value}")
     if not values:
         raise FileFormatError(f"{where} is empty: expected lines of {layout}")
     columns = {name: pa.array(column, pa.string()) for name, column in ids.items()}
-    return Columns(value=numbers_of_texts(values), name=tag, **columns)
+    return Columns(value=opening.numbers_of_texts(values), name=tag, **columns)
 
 
 def _lines(data: bytes, layout: Layout, where: str) -> Iterator[tuple[int, list[str]]]:
@@ -210,10 +210,8 @@ def _lines(data: bytes, layout: Layout, where: str) -> Iterator[tuple[int, list[
     # As in the regular reader, other cells need not be UTF-8; nor must a tag but the first.
     read = {layout.fields.index(name) for name in [*layout.ids, layout.value]}
     tags = {width - 1} if layout.tag else set()
-    for number, line in enumerate(io.BytesIO(data), start=1):
+    for number, line in opening.filled_lines(data):
         cells = line.split(None, width - 1) if layout.tag else line.split()
-        if not cells:
-            continue
         at = f"{where}, line {number}"
         if cells[0].startswith(b"#"):
             _check_comment(line.split(), layout, at)
@@ -314,6 +312,7 @@ add_format(
         suffixes=(".txt", ".trec", ".run", ".qrels"),
         row_lines=_row_lines,
         unfit=r"[ \t\n\r\v\f\x00]",
+        unread="",
     )
 )
 _JUDGMENTS = {
@@ -321,4 +320,4 @@ _JUDGMENTS = {
     "prefs": ("trec_eval's preferences: query, group, sub-group, document, grade", PREFS),
 }
 for _name, (_words, _layout) in _JUDGMENTS.items():
-    add_format(Format(_name, _words, partial(_read, _layout), row_lines=_row_lines, values=("relevance",)))
+    add_format(Format(_name, _words, partial(_read, _layout), row_lines=_row_lines, unread="", values=("relevance",)))

@@ -154,12 +154,12 @@ def sum_of_precisions(hits: Table, counting: NDArray[np.uint8]) -> Floats:
     return _added(precisions, len(counting), hits.shape[1])
 
 
-def discounted_gains(code: NDArray[np.uint8], gain: Floats, discount: Floats) -> Floats:
+def discounted_gains(code: NDArray[np.uint8] | Ints, gain: Floats, discount: Floats) -> Floats:
     """Return the sum of gain * discount, added in rank order.
 
     Parameters
     ----------
-    code : ndarray of uint8 of shape (n_ranks, n_queries)
+    code : ndarray of shape (n_ranks, n_queries)
         Label codes by rank.
     gain : ndarray of shape (n_levels,)
         Gain of each code.
@@ -246,9 +246,7 @@ def _rank_by_rank(counts: Ints, gains: Floats, discount: Floats) -> Floats:
     place = np.zeros((len(discount), len(counts)), dtype=np.uint8 if len(gains) < 256 else np.int64)
     for used_up in upto.T:
         place += used_up <= np.arange(len(discount), dtype=np.int16)[:, None]
-    table = np.append(gains, 0.0).take(place)
-    table *= discount[:, None]
-    return added_rank_by_rank(table)
+    return discounted_gains(place, np.append(gains, 0.0), discount)
 
 
 def _row_by_row(counts: Ints, gains: Floats, discount: Floats, cutoff: int | None) -> Floats:

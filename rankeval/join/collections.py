@@ -99,7 +99,7 @@ def join_collection(qrels: Qrels, run: Run, *, convention: Convention) -> Joined
         judgment[run_row] = np.where(judged[run_row], truth_row, -1)
         lowest = 0.0 if convention.negative == "unjudged" else -np.inf  # a grade below it is no judgment
         skips_below = lowest if convention.unjudged == "skip" else None
-        aspects = JoinedAspects(table, judgment, rest, rest_offsets, skips_below)
+        aspects = JoinedAspects(table, judgment, rest, skips_below)
     is_whole = pa.types.is_integer(queries.type)
     names = numbers_of(queries) if is_whole else np.array(queries.to_pylist(), dtype=object)
     return Joined(

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankeval._checks import count
-from rankeval.errors import InvalidInput, QueryIdError
+from rankeval.errors import InvalidInput, QueryIdError, UnusableQueryIdsError
 from rankeval.io.columns import as_typed, comparable, refuse_masked
 
 if TYPE_CHECKING:
@@ -122,10 +122,10 @@ def sizes_to_ids(group: ArrayLike, n_rows: int) -> Ints:
 
     Raises
     ------
-    QueryIdError
+    UnusableQueryIdsError
         If a size is no count or is 0 (such a query would count in no mean), or the sizes do not add up to the rows.
     """
-    refuse_masked(group, "group", QueryIdError)
+    refuse_masked(group, "group", UnusableQueryIdsError)
     try:
         sizes = np.asarray(group)
         with np.errstate(invalid="ignore"):  # nan becomes some integer, and the comparison below refuses it
@@ -134,15 +134,15 @@ def sizes_to_ids(group: ArrayLike, n_rows: int) -> Ints:
         counts = None
     if counts is None or (counts != sizes).any():
         found = " ".join(repr(group).split())[:60]
-        raise QueryIdError(f"group is {found}: expected the sizes of consecutive queries; ids of rows go to qid=")
+        raise UnusableQueryIdsError(f"group is {found}: give sizes of consecutive queries; ids of rows go to qid=")
     if (counts < 1).any():
         place = int(np.argmax(counts < 1))
         problem = f"group has the size {counts[place]} at {place}: sizes are positive"
-        raise QueryIdError(problem, remedy="leave empty queries out")
+        raise UnusableQueryIdsError(problem, remedy="leave empty queries out")
     total = sum(counts.tolist())  # Python's integers do not wrap
     if total != n_rows:
         hint = "; these look like ids of rows, which go to qid=" if len(counts) == n_rows else ""
-        raise QueryIdError(f"the sizes in group add up to {total}, but the data has {count(n_rows, 'row')}{hint}")
+        raise UnusableQueryIdsError(f"sizes in group add up to {total}, but the data has {count(n_rows, 'row')}{hint}")
     return np.repeat(np.arange(len(counts)), counts)
 
 

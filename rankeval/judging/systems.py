@@ -315,6 +315,6 @@ def _draws(scores: pd.DataFrame, truth: str, n_draws: int, rng: np.random.Genera
     chosen_judge = rng.integers(len(judges), size=(n_draws, len(scores)))
     by_judge = np.stack([scores[judge].to_numpy() for judge in judges])
     means = by_judge[chosen_judge, np.arange(len(scores))].mean(axis=1)
-    gains = direction(scores.columns[0][2]) * np.vstack([scores[truth].mean(), means])
+    gains = direction(scores.columns[0][2]).sign * np.vstack([scores[truth].mean(), means])
     orders = pd.DataFrame(gains.T, scores[truth].columns.get_level_values(0), [truth, *range(n_draws)])
     return order_agreement(orders, truth=truth).table[["tau_b", "tau_ap", "swaps"]].assign(mean=means.mean(axis=1))

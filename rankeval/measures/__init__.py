@@ -20,9 +20,9 @@ from rankeval.measures.family import Family, Measure, family
 from rankeval.measures.grammar import Spelling
 from rankeval.measures.guide import list_measures, measures_markdown
 from rankeval.measures.names import (
+    Direction,
     LabelledMeasure,
     direction,
-    greater_is_better,
     greatest_loss,
     measure,
     measure_from_key,
@@ -31,6 +31,7 @@ from rankeval.measures.names import (
 
 __all__ = [
     "Column",
+    "Direction",
     "Family",
     "LabelledMeasure",
     "Measure",
@@ -41,7 +42,6 @@ __all__ = [
     "diversity",
     "family",
     "graded",
-    "greater_is_better",
     "greatest_loss",
     "incomplete",
     "interpolated",

@@ -187,14 +187,6 @@ def measure_from_key(key: str) -> Measure:
     return measure(name_of_key(key))
 
 
-def greater_is_better(name: str) -> bool:
-    """Say whether the greater value of a column is the better one; True for a column that is no measure."""
-    try:
-        return measure(name).family.greater_is_better
-    except RankevalError:
-        return True
-
-
 def greatest_loss(name: str) -> float:
     """Return the most that a query can lose by a measure; infinite without a declared range or for other columns."""
     try:
@@ -204,9 +196,88 @@ def greatest_loss(name: str) -> float:
     return high - low
 
 
-def direction(name: str) -> float:
-    """Return 1, or -1 for a column of which the smaller value is better: differences times it are gains."""
-    return 1.0 if greater_is_better(name) else -1.0
+class Direction(NamedTuple):
+    """Which values of a column are better, and the words for it.
+
+    Attributes
+    ----------
+    sign : float
+        1: the greater ones; -1: the smaller ones; 0: it is not known. Differences times it are gains.
+    better, worse : str
+        As in "is faster than" and "was shown slower than".
+    """
+
+    sign: float = 0.0
+    better: str = "different"
+    worse: str = "different"
+
+    @property
+    def beats(self) -> str:
+        """The verb between a system and one that it is shown better than; no claim if that is not known."""
+        return {"better": "beats", "different": "differs from"}.get(self.better, f"is {self.better} than")
+
+    @property
+    def note(self) -> str:
+        """A note behind the name of a column, if less is better and no word such as "faster" says so."""
+        return " (less is better)" if self.sign < 0 and self.better == "better" else ""
+
+
+LOWER_IS_BETTER = {
+    noun: words
+    for words, nouns in {
+        ("faster", "slower"): "latency latencies time runtime duration second seconds sec secs milliseconds ms",
+        ("cheaper", "more expensive"): "cost costs price prices",
+        ("smaller", "larger"): "memory bytes kb mb gb kib mib gib",
+    }.items()
+    for noun in nouns.split()
+}
+"""Nouns in the names of columns -> the words for less and for more."""
+
+BESIDE_NOUNS = (
+    "p mean median average max min peak total in of s us ns usd eur query search retrieval response index indexing "
+    "build wall clock cpu gpu ram disk usage"
+)
+"""Words that leave the direction of such a noun as it is; others, as in "cost savings", may turn it."""
+
+
+def direction(name: str, lower_is_better: Mapping[str, bool | None] | None = None) -> Direction:
+    """Return which values of a column are better: of a measure as declared, of others as said or as the name tells.
+
+    Parameters
+    ----------
+    name : str
+        The column.
+    lower_is_better : mapping of str to bool, optional
+        Columns that are no measures -> whether less is better.
+
+    Examples
+    --------
+    >>> [direction(name).beats for name in ("ARP", "p95 latency_ms", "cost per 1000", "bytes per second")]
+    ['beats', 'is faster than', 'is cheaper than', 'differs from']
+    """
+    try:
+        family: Family | None = measure(name).family
+    except AmbiguousName:  # of several measures, by all of which more is better
+        return Direction(1.0, "better", "worse")
+    except RankevalError:  # such a name may lack a parameter only
+        family = _family(re.split("[@(]", name)[0])
+    if family is not None:
+        return Direction(1.0 if family.greater_is_better else -1.0, "better", "worse")
+    words, less = _words_for_less(name), (lower_is_better or {}).get(name)
+    if less is False:
+        return Direction(1.0, "better", "worse")
+    return Direction(-1.0, *(words or ("better", "worse"))) if less or words else Direction()
+
+
+def _words_for_less(name: str) -> tuple[str, str] | None:
+    """Return the words for less and more of a column with a known noun and nothing else that could turn it."""
+    spaced = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).replace("/", " per ").lower()
+    words = re.findall(r"^\W|[^\W\d_]+", spaced)  # a sign in front is a word, which no list has
+    head = words[: words.index("per")] if "per" in words else words
+    found = {LOWER_IS_BETTER[word] for word in head if word in LOWER_IS_BETTER}
+    is_rate = any(word in LOWER_IS_BETTER for word in words[len(head) :])
+    is_plain = all(word in LOWER_IS_BETTER or word in BESIDE_NOUNS.split() for word in head)
+    return found.pop() if len(found) == 1 and is_plain and not is_rate else None
 
 
 def meanings(name: str) -> Meanings:

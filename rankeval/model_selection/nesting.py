@@ -185,9 +185,9 @@ def _fitted_by_routing(estimator: Any, rows: TrainingRows, watch: EarlyStopping 
     kind = type(estimator).__name__
     refuse((watch is not None, f"early stopping belongs inside {kind}: leave it out of the QueryRanker around it"))
     told: dict[str, Any] = {"qid": rows.ids}
-    if rows.weight is not None:
+    if rows.sample_weight is not None:
         _ask_for_weights(estimator)
-        told["sample_weight"] = rows.weight
+        told["sample_weight"] = rows.sample_weight
     # A unit goes to the splitter of a search under the name that scikit-learn has for it.
     beside = {"groups": rows.unit, "unit": rows.unit, "query_weight": rows.query_weight, "position": rows.position}
     told |= {name: column for name, column in beside.items() if column is not None and _consumes(estimator, name)}

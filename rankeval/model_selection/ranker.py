@@ -33,9 +33,9 @@ from rankeval.model_selection.checks import for_other_processes
 from rankeval.model_selection.holdout import SCORE, hold_out, refuse_cut, validation_part
 from rankeval.model_selection.nesting import features_for
 from rankeval.model_selection.query_ids import find, n_rows, require
-from rankeval.model_selection.rows import TrainingRows, query_weight_of_rows, row_positions, row_units, row_weights
+from rankeval.model_selection.rows import TrainingRows, query_weight_of_rows, row_columns
 from rankeval.model_selection.scorers import make_scorer
-from rankeval.model_selection.searches import Watched, in_search, stopping, stopping_at
+from rankeval.model_selection.searches import Watched, in_search, stopping
 
 
 def _if_inner_has(method: str) -> Callable[[QueryRanker], bool]:
@@ -218,9 +218,8 @@ class QueryRanker(BaseEstimator):  # type: ignore[misc]
             check.refuse(validation.X, validation.y, validation.ids, action="fit with this eval_set")
             watched = Watched.of(validation.X, validation.y, validation.ids)
             watched.refuse_in(fingerprint(features, labels, ids), "the training data", by_id=given is not None)
-        beside = {"weight": row_weights(sample_weight, len(labels)), "unit": row_units(unit, ids)}
-        beside["position"] = row_positions(position, len(labels))
-        with stopping_at(UnusableWeights):
+        beside = row_columns(ids, sample_weight=sample_weight, unit=unit, position=position)
+        with stopping(UnusableWeights):
             means = query_weight_of_rows(query_weight, ids, X=X, y=y, qid=qid)
         rows = TrainingRows.of(features, labels, ids, **beside, query_weight=means)
         rows, watch = hold_out(self, rows, validation)

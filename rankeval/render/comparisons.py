@@ -67,8 +67,9 @@ def intervals(
         A row per difference, drawn from top to bottom, with the columns "label", "difference", "ci_low" and "ci_high".
         Infinite ends run to the edge of the panel with an arrow, nan is left out. Further columns may be "group"
         (divides the rows into panels, each with a scale of its own), "outer_low" and "outer_high" (a wider interval,
-        drawn thin), "clear" (booleans: rows drawn in colour, the others in grey), "better" (booleans: which of the two
-        colours; by default the sign of the difference) and "band" (distances from zero, shaded behind the row).
+        drawn thin), "clear" (booleans: rows drawn in colour, the others in grey), "better" (1 or -1 for the
+        colour of a gain or a loss, 0 if that is not known; by default the sign of the difference) and "band" (distances
+        from zero, shaded behind the row).
     xlabel, caption : str
         Texts below and above.
     edges : mapping of str to sequence of float, optional
@@ -105,7 +106,7 @@ def forest(frame: pd.DataFrame, *, xlabel: str = "difference of means", caption:
     frame : DataFrame
         A row per difference, those of a pair beside each other, with the columns "pair" (heading), "label", "n"
         (number of queries), "difference", "ci_low", "ci_high", "clear" (booleans: rows drawn in colour), "better"
-        (which colour), "together" (rows drawn as a diamond: the pair on all collections), and "group" (a panel each).
+        (as there), "together" (rows drawn as a diamond: the pair on all collections), and "group" (a panel each).
     xlabel, caption : str
         Texts below and above.
     digits : int, default 3
@@ -188,8 +189,8 @@ def _draw_forest(axes: Axes, part: pd.DataFrame, digits: int) -> None:
 
 def _colors(part: pd.DataFrame) -> tuple[list[str], list[bool]]:
     clear = part["clear"].to_numpy(dtype=bool) if "clear" in part else np.ones(len(part), dtype=bool)
-    better = part["better"].to_numpy(dtype=bool) if "better" in part else part["difference"].to_numpy() >= 0
-    shades = np.where(clear, np.where(better, BETTER, WORSE), SOFT)
+    sign = np.sign(part["better" if "better" in part else "difference"].to_numpy(dtype=np.float64))
+    shades = np.select([~clear, sign > 0, sign < 0], [SOFT, BETTER, WORSE], INK)
     return [str(shade) for shade in shades], [bool(each) for each in clear]
 
 

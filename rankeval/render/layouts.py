@@ -17,7 +17,7 @@ Comparisons laid out for reading: a row per comparison with all its figures, or 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import product
@@ -55,7 +55,7 @@ def levels_within(alpha: float) -> list[float]:
 
 
 def best_and_second(
-    frame: pd.DataFrame, *, lower: Collection[str] = (), digits: Mapping[str, int] | None = None
+    frame: pd.DataFrame, *, signs: Mapping[str, float] | None = None, digits: Mapping[str, int] | None = None
 ) -> pd.DataFrame:
     """Mark the best value of each column as "best" and the next distinct one as "second".
 
@@ -63,8 +63,8 @@ def best_and_second(
     ----------
     frame : DataFrame
         Numbers, a row per system.
-    lower : collection of str
-        Columns whose lowest value is the best.
+    signs : mapping of str to float, optional
+        -1 for a column whose lowest value is the best, 0 for one without a best value; by default 1.
     digits : mapping of str to int, optional
         Decimals shown: values that look equal are marked equally.
 
@@ -76,10 +76,12 @@ def best_and_second(
     marks = _blank(frame)
     places = {1: "best", 2: "second"} if len(frame) > 2 else {1: "best"}
     for column in frame:
+        if not (sign := 1.0 if signs is None else signs[str(column)]):
+            continue
         shown = frame[column].astype(float)
         if digits is not None:
             shown = shown.map(lambda value, column=column: float(f"{value:.{digits[column]}f}"))
-        marks[column] = shown.rank(method="dense", ascending=column in lower).map(places).fillna("")
+        marks[column] = shown.rank(method="dense", ascending=sign < 0).map(places).fillna("")
     return marks
 
 
@@ -258,7 +260,7 @@ def by_system(
     means: pd.DataFrame,
     *,
     digits: Mapping[str, int],
-    lower: Collection[str] = (),
+    signs: Mapping[str, float] | None = None,
     marks: pd.DataFrame | None = None,
     tails: pd.DataFrame | None = None,
     letters: Mapping[str, str] | None = None,
@@ -271,8 +273,8 @@ def by_system(
         Systems as index.
     digits : mapping of str to int
         Decimals of each column.
-    lower : collection of str
-        Columns whose lowest value is the best.
+    signs : mapping of str to float, optional
+        As `best_and_second` takes them.
     marks, tails : DataFrame, optional
         Shaped like `means`: text high behind a mean, and behind it.
     letters : mapping of str to str, optional
@@ -287,7 +289,7 @@ def by_system(
     if letters is not None:
         names[" "] = [letters.get(str(name), "") for name in means.index]
     blank = dict.fromkeys(names, "")
-    best = best_and_second(means, lower=lower, digits=digits)
+    best = best_and_second(means, signs=signs, digits=digits)
     formats = {name: partial(number, digits=places) for name, places in digits.items()}
     emphasis, marks, tails = (part if part is None else _beside(blank, part) for part in (best, marks, tails))
     return Table(_beside(names, means), formats, emphasis=emphasis, marks=marks, tails=tails)

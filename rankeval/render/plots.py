@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import io
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,7 @@ from matplotlib.figure import Figure as PlainFigure
 from numpy.typing import NDArray
 
 from rankeval._checks import count
-from rankeval.measures import greater_is_better
+from rankeval.measures import direction
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -97,7 +97,9 @@ MOST_POINTS = 4_000
 """Points of a sorted curve that are drawn: more than a page has pixels, and a million take seconds."""
 
 
-def query_differences(differences: pd.Series[float], *, system: str, baseline: str, measure: str) -> Figure:
+def query_differences(
+    differences: pd.Series[float], *, system: str, baseline: str, measure: str, sign: float = 1.0
+) -> Figure:
     """Draw one system's per-query differences from another, sorted from gain to loss.
 
     Parameters
@@ -106,6 +108,8 @@ def query_differences(differences: pd.Series[float], *, system: str, baseline: s
         A value per query.
     system, baseline, measure : str
         Names of the system, of the one subtracted from it, and of the measure.
+    sign : {1.0, -1.0, 0.0}, default 1.0
+        -1 if less is better by the measure; 0 if that is not known: then no difference is called a gain.
 
     Returns
     -------
@@ -113,17 +117,19 @@ def query_differences(differences: pd.Series[float], *, system: str, baseline: s
         Not registered with pyplot. Up to 30 queries are named at the axis; of more, those with the largest gains and
         losses are named beside it.
     """
-    ordered = differences.sort_values(ascending=False, kind="stable")
+    ordered = differences.sort_values(ascending=sign < 0, kind="stable")
     values, mean = ordered.to_numpy(dtype=np.float64), float(differences.mean())
-    wins, losses = int((values > 0).sum()), int((values < 0).sum())
+    sides = values * (sign or 1.0)
+    wins, losses = int((sides > 0).sum()), int((sides < 0).sum())
+    colors, won, lost = ((BETTER, WORSE), "won", "lost") if sign else ((INK, INK), "higher", "lower")
     figure, axes = one_panel(7.5, 3.2)
     places = np.arange(len(values))
     if len(values) <= MOST_BARS:
-        axes.bar(places, values, width=0.8, color=np.where(values >= 0, BETTER, WORSE))
+        axes.bar(places, values, width=0.8, color=np.where(sides >= 0, *colors))
     else:
         some = _some(len(values))
-        for color, part in ((BETTER, np.maximum(values, 0)), (WORSE, np.minimum(values, 0))):
-            axes.fill_between(some, part[some], step="mid", color=color, linewidth=0)
+        for color, part in zip(colors, (sides > 0, sides < 0), strict=True):
+            axes.fill_between(some, np.where(part, values, 0)[some], step="mid", color=color, linewidth=0)
     axes.axhline(0, color=INK, linewidth=0.8)
     axes.axhline(mean, color=SOFT, linewidth=1, linestyle="--")
     axes.annotate(
@@ -135,24 +141,20 @@ def query_differences(differences: pd.Series[float], *, system: str, baseline: s
         names = [shown_name(query) for query in ordered.index]
         axes.set_xticks(places, names, rotation=90 if long else 0, fontsize=8, parse_math=False)
     else:
-        _name_extremes(axes, ordered)
+        parts = ordered[sides > 0], ordered[sides < 0][::-1]
+        _name_extremes(axes, parts, colors, ("gains", "losses") if sign else ("rises", "falls"))
     axes.set_xlim(-0.7, len(values) - 0.3)
-    axes.set_xlabel(f"{count(len(values), 'query')}, from gain to loss", color=INK)
+    axes.set_xlabel(f"{count(len(values), 'query')}, from {'gain to loss' if sign else 'rise to fall'}", color=INK)
     axes.set_ylabel(f"difference in {measure}", color=INK)
     ties = len(values) - wins - losses
-    axes.set_title(
-        f"{system} against {baseline}: {wins:,} won, {ties:,} tied, {losses:,} lost", loc="left", fontsize=10, color=INK
-    )
+    told = f"{wins:,} {won}, {ties:,} tied, {losses:,} {lost}"
+    axes.set_title(f"{system} against {baseline}: {told}", loc="left", fontsize=10, color=INK)
     return figure
 
 
-def _name_extremes(axes: Axes, ordered: pd.Series[float]) -> None:
-    gains, losses = ordered[ordered > 0][:N_EXTREME], ordered[ordered < 0][::-1][:N_EXTREME]
-    for y, place, color, words, part in (
-        (1.0, "top", BETTER, "gains", gains),
-        (0.0, "bottom", WORSE, "losses", losses),
-    ):
-        lines = [f"{value:+.3f}  {shown_name(query)}" for query, value in part.items()]
+def _name_extremes(axes: Axes, parts: Sequence[pd.Series[float]], colors: Sequence[str], names: Sequence[str]) -> None:
+    for y, place, color, words, part in zip((1.0, 0.0), ("top", "bottom"), colors, names, parts, strict=True):
+        lines = [f"{value:+.3f}  {shown_name(query)}" for query, value in part[:N_EXTREME].items()]
         axes.text(
             1.02, y, "\n".join([f"largest {words}", *(lines or ["none"])]), transform=axes.transAxes, va=place,
             fontsize=8, linespacing=1.4, color=color, parse_math=False,
@@ -182,7 +184,7 @@ def sorted_scores(per_query: pd.DataFrame, worst: Mapping[str, NDArray[Any]] | N
     share = np.linspace(0, 100, len(per_query))[some] if len(per_query) > 1 else np.array([50.0])
     for axes, name in zip(panels, per_query.columns, strict=False):
         bare(axes)
-        worst_first = per_query[name].sort_values(ascending=greater_is_better(str(name)), kind="stable")
+        worst_first = per_query[name].sort_values(ascending=direction(str(name)).sign >= 0, kind="stable")
         values = worst_first.to_numpy(dtype=np.float64)[::-1]
         mean = float(values.mean())
         axes.fill_between(share, values[some], color=BAND, linewidth=0)

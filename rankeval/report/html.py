@@ -12,8 +12,7 @@ import base64
 import io
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -23,17 +22,22 @@ from rankeval.comparison.headline import named_system
 from rankeval.comparison.tables import printed
 from rankeval.evaluation import Evaluation
 from rankeval.evaluation.result import left_out_of_worst, reading_of, worst_first
-from rankeval.measures import Measure, greater_is_better
+from rankeval.measures import Measure, direction
 from rankeval.render import plots
 from rankeval.render.tables import DASH, Table, number, with_minus
 from rankeval.report import summaries
 from rankeval.report.queries import Column, QueryTable, TextTable, query_table, script, script_hash
-from rankeval.report.summaries import WARNINGS, ExperimentFacts
 from rankeval.significance.declarations import Rng
 from rankeval.text.inspection import inspected
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
-def report_for_experiment(facts: ExperimentFacts) -> str:
+_TEMPLATES = Environment(loader=PackageLoader("rankeval.report"), autoescape=True, undefined=StrictUndefined)
+_TEMPLATES.filters.update(count=count, minus=with_minus)
+
+
+def report_for_experiment(facts: summaries.ExperimentFacts) -> str:
     """Write the report of an experiment as one HTML page.
 
     Parameters
@@ -54,8 +58,8 @@ def report_for_experiment(facts: ExperimentFacts) -> str:
         "experiment.html.jinja",
         facts=facts,
         findings=comparison.findings,
-        notes=sorted(summaries.notes_of(facts), key=lambda note: not note.startswith(WARNINGS)),
-        warnings=WARNINGS,
+        notes=sorted(summaries.notes_of(facts), key=lambda note: not note.startswith(summaries.WARNINGS)),
+        warnings=summaries.WARNINGS,
         intervals=_image(comparison.plot()),
         candidates=_texts(Table(summaries.candidate_frame(facts))),
         comparison=_texts(printed(comparison)),
@@ -69,7 +73,6 @@ def report_for_experiment(facts: ExperimentFacts) -> str:
         searches=[(each.name, _texts(Table(each.search.map(_short)))) for each in facts.candidates],
         card=TextTable(["Rule", "Value", "Affected"], summaries.card_rows(facts.candidates[0].test), n_text=2),
         coverage=[(each.name, summaries.coverage_sentences(each.test)) for each in facts.candidates],
-        trained=count(facts.n_trained, "ranker"),
     )
 
 
@@ -230,18 +233,11 @@ def slice_table(evaluation: Evaluation, by: Any) -> TextTable:
     return _texts(Table(evaluation.slices(by, level=level).reset_index()))
 
 
-@cache
-def _environment() -> Environment:
-    environment = Environment(loader=PackageLoader("rankeval.report"), autoescape=True, undefined=StrictUndefined)
-    environment.filters.update(count=count, minus=with_minus)
-    return environment
-
-
 def _render(template: str, **values: Any) -> str:
-    return _environment().get_template(template).render(script=script(), script_hash=script_hash(), **values)
+    return _TEMPLATES.get_template(template).render(script=script(), script_hash=script_hash(), **values)
 
 
-def _image(figure: plots.PlainFigure) -> str:
+def _image(figure: Figure) -> str:
     # Twice the resolution of the page, for dense screens.
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png", dpi=200, bbox_inches="tight", facecolor="white")
@@ -282,12 +278,12 @@ def _scores_of_queries(evaluation: Evaluation) -> QueryTable:
     return replace(table, said=f"{table.said} {left_out_of_worst(evaluation, label)}".strip())
 
 
-def _sorted_scores(evaluation: Evaluation) -> plots.PlainFigure:
+def _sorted_scores(evaluation: Evaluation) -> Figure:
     worst = {name: evaluation.queries[worst_first(evaluation, name)] for name in evaluation.measure_names}
     return plots.sorted_scores(evaluation.per_query, worst)
 
 
-def _queries_of(facts: ExperimentFacts, best: str) -> QueryTable:
+def _queries_of(facts: summaries.ExperimentFacts, best: str) -> QueryTable:
     """Return the test queries with the primary score of every ranker, the largest losses of the best one first.
 
     A single ranker loses against nobody: its lowest queries are first.
@@ -299,4 +295,4 @@ def _queries_of(facts: ExperimentFacts, best: str) -> QueryTable:
     columns = [Column(f"{best} against {facts.baseline}", "difference", difference.to_numpy())]
     columns += [Column(name, "score", values.to_numpy()) for name, values in scores.items()]
     order = f"by {facts.primary}, the largest losses of {best} first"
-    return query_table(difference.index, columns, by=0, falls=not greater_is_better(facts.primary), order=order)
+    return query_table(difference.index, columns, by=0, falls=direction(facts.primary).sign < 0, order=order)

@@ -354,11 +354,9 @@ def coverage_sentences(evaluation: Evaluation) -> list[str]:
         for measure, n in evaluation.undefined.items()
         if n
     ]
-    if tied := int(evaluation.facts.query_counts["tied"].sum()):
-        rows = f"{count(tied, 'ranked row')} ({evaluation.tied_share:.1%})"
-        said.append(f"{rows} share their score with another row of their query.")
-    else:
-        said.append("No equal scores within a query.")
+    tied = count(int(evaluation.facts.query_counts["tied"].sum()), "ranked row")
+    shared = f"{tied} ({evaluation.tied_share:.1%}) share their score with another row of their query."
+    said.append(shared if evaluation.tied_share else "No equal scores within a query.")
     if evaluation.judged_share < 1:
         said.append(f"{evaluation.judged_share:.1%} of the ranked rows are judged.")
     said += [f"{note[0].upper()}{note[1:]}." for note in info_of(evaluation).values()]

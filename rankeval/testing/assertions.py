@@ -28,13 +28,13 @@ import pandas as pd
 from rankeval._checks import check_number, check_share, count, few, require, shown
 from rankeval.comparison import Comparison, compare
 from rankeval.comparison.design import Design
-from rankeval.comparison.inputs import Scores, SharedScores, per_query_frame, shared_scores
-from rankeval.comparison.record import PARTED, gains
+from rankeval.comparison.inputs import LowerIsBetter, Scores, SharedScores, per_query_frame, shared_scores
+from rankeval.comparison.record import PARTED, directions, gains
 from rankeval.errors import CheckFailed, InvalidInput
 from rankeval.evaluation import Evaluation
 from rankeval.evaluation.choosing import labels_of
 from rankeval.evaluation.merging import differences as differences_of
-from rankeval.measures import Measure, direction, greater_is_better
+from rankeval.measures import Direction, Measure
 from rankeval.render.tables import Table, signed
 from rankeval.significance.columns import deviation, differences
 from rankeval.significance.declarations import TESTS, ClaimName, Floats, Rng
@@ -56,6 +56,7 @@ def assert_no_regression(
     unpaired: str = "error",
     n_resamples: int = 9999,
     rng: Rng = 0,
+    lower_is_better: LowerIsBetter = None,
 ) -> Check:
     """Fail if the candidate is shown to be worse than the baseline by more than a margin.
 
@@ -75,7 +76,7 @@ def assert_no_regression(
         queries a very small one too.
     alpha : float, default 0.05
         Level of the one-sided test, below .25.
-    test, unpaired, n_resamples, rng
+    test, unpaired, n_resamples, rng, lower_is_better
         As in `rankeval.compare`.
 
     Returns
@@ -105,7 +106,8 @@ def assert_no_regression(
     """
     __tracebackhide__ = True
     given = candidate, baseline, "no regression", measure, margin, alpha
-    return _asserted(*given, test=test, unpaired=unpaired, n_resamples=n_resamples, rng=rng)
+    drawn = {"n_resamples": n_resamples, "rng": rng}
+    return _asserted(*given, test=test, unpaired=unpaired, lower_is_better=lower_is_better, **drawn)
 
 
 def assert_not_worse(
@@ -120,6 +122,7 @@ def assert_not_worse(
     unpaired: str = "error",
     n_resamples: int = 9999,
     rng: Rng = 0,
+    lower_is_better: LowerIsBetter = None,
 ) -> Check:
     """Fail unless the candidate is shown to be not worse than the baseline by a margin or more.
 
@@ -139,7 +142,7 @@ def assert_not_worse(
         (Berger, 1982, doi:10.1080/00401706.1982.10487790).
     alpha : float, default 0.05
         Level of the one-sided test, below .25.
-    test, unseen, unpaired, n_resamples, rng
+    test, unseen, unpaired, n_resamples, rng, lower_is_better
         As in `rankeval.compare`.
 
     Returns
@@ -169,10 +172,11 @@ def assert_not_worse(
     """
     __tracebackhide__ = True
     given = candidate, baseline, "not worse", measure, margin, alpha, unseen
-    return _asserted(*given, test=test, unpaired=unpaired, n_resamples=n_resamples, rng=rng)
+    drawn = {"n_resamples": n_resamples, "rng": rng}
+    return _asserted(*given, test=test, unpaired=unpaired, lower_is_better=lower_is_better, **drawn)
 
 
-def _asserted(candidate: Given, baseline: Given, *settings: Any, **options: Any) -> Check:
+def _asserted(candidate: Given, baseline: Given, /, *settings: Any, **options: Any) -> Check:
     __tracebackhide__ = True
     try:
         check = _checked(scores_of(candidate), scores_of(baseline), _Settings(*settings), options)
@@ -235,7 +239,10 @@ def _checked(candidate: Scores, baseline: Scores, settings: _Settings, options: 
         rate=rates,
         passed=passed,
     )
-    worst = {label: worst_queries(shared, label) for label in table["measure"][~table["passed"]]}
+    worst = {
+        label: worst_queries(shared, label, gain.settings.direction(label))
+        for label in table["measure"][~table["passed"]]
+    }
     notes = tuple(_PARTED if note == PARTED else note for note in decisive.notes)
     return Check(settings.claim, table, decisive.settings.test, settings.alpha, worst, notes, settings.unseen)
 
@@ -243,9 +250,7 @@ def _checked(candidate: Scores, baseline: Scores, settings: _Settings, options: 
 def _least_gain(compared: Comparison) -> Floats:
     """Return the lower limit of the gain in each row, the one that belongs to the adjusted p-value of the claim."""
     low, high = (compared.table[end].to_numpy() for end in ("ci_low_adjusted", "ci_high_adjusted"))
-    return np.array(
-        [a if greater_is_better(name) else -b for name, a, b in zip(compared.table["measure"], low, high, strict=True)]
-    )
+    return np.where(directions(compared) > 0, low, -high)
 
 
 def _pass_rate(settings: _Settings, compared: Comparison, n: int, sd: float, loss: float) -> float:
@@ -400,7 +405,7 @@ def measures_of(candidate: Scores, baseline: Scores, wanted: Measures | None) ->
     raise InvalidInput("both sides have several", argument="measure", remedy=f"name one or more: measure={shared!r}")
 
 
-def worst_queries(shared: SharedScores, measure: str) -> str:
+def worst_queries(shared: SharedScores, measure: str, words: Direction) -> str:
     """Return a table of the queries that lost most by a measure, the greatest loss first.
 
     Parameters
@@ -408,17 +413,18 @@ def worst_queries(shared: SharedScores, measure: str) -> str:
     shared : SharedScores
         Of the candidate and the baseline, in this order.
     measure : str
-        Its name. If less is better by it, a query loses where the candidate's score is the greater one.
+        Its name.
+    words : Direction
+        Its direction. If less is better, a query loses where the candidate's score is the greater one.
     """
     new, old = shared.scores[:, :, shared.measures.index(measure)].T
     d = differences(new, old)
-    gains = direction(measure) * d
+    gains = words.sign * d
     counts = outcomes(gains)
     lost = np.argsort(gains, kind="stable")[: min(N_WORST, int(counts.losses))]
-    turned = "" if greater_is_better(measure) else " (less is better)"
     said = (
-        f"by {measure}{turned} the candidate is worse on {int(counts.losses)} of "
-        f"{count(len(d), 'query')}, equal on {int(counts.ties)}, better on {int(counts.wins)}"
+        f"by {measure}{words.note} the candidate is {words.worse} on {int(counts.losses)} of "
+        f"{count(len(d), 'query')}, equal on {int(counts.ties)}, {words.better} on {int(counts.wins)}"
     )
     rows = pd.DataFrame({"qid": shared.queries, "baseline": old, "candidate": new, "difference": d})
     return query_table(rows.iloc[lost], f"{said}; the greatest losses:") if len(lost) else said

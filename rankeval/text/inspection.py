@@ -240,10 +240,9 @@ class _Data:
             return None
         text, pieces, room = self.texts[docid], list[Piece](), _LETTERS
         for piece, is_marked in _cut(text, snippets(text, need, stem=self.stem, stop=self.stop)):
-            pieces.append(Piece(_shown(piece, room), is_marked))
-            room -= len(pieces[-1].text)
-            if room <= 0:
-                break
+            if room > 0 and piece:
+                pieces.append(Piece(_shown(piece, room), is_marked))
+                room -= len(pieces[-1].text)
         return pieces
 
     def _said(self, qid: str) -> str:
@@ -254,9 +253,9 @@ class _Data:
         said = []
         for docid in missed:
             places = [f"rank {of.index(docid) + 1:,} of {name}" for name, of in lists if docid in of]
-            said.append(f"{docid} ({labels[docid]:g}; {', '.join(places) or 'not retrieved'})")
+            said.append(f"{docid} (grade {labels[docid]:g}, {' and '.join(places) or 'not retrieved'})")
         judged = f"{count(len(labels), 'document')} judged" if labels else "no document is judged"
-        return _shown("; ".join([judged, *(["not among these: " + ", ".join(said)] if said else [])]))
+        return _shown("; ".join([judged, *(["relevant but not shown: " + ", ".join(said)] if said else [])]))
 
 
 def _moved(rank: int, other: int | None, *, is_second: bool) -> str:
@@ -282,9 +281,7 @@ def _cut(text: str, parts: list[Snippet]) -> Iterator[tuple[str, bool]]:
     """Yield the parts of a text between and at the words of the query, with an ellipsis where text is left out."""
     at = 0
     for part in parts:
-        between = text[at : part.start]
-        # No line ends before an ellipsis, unless a text begins with it.
-        yield (between if not between.strip() else "\N{NO-BREAK SPACE}… " if at else "… "), False
+        yield _between(text[at : part.start], "\N{NO-BREAK SPACE}… " if at else "… "), False
         at = part.start
         for start, end in part.marks:
             yield text[at:start], False
@@ -292,7 +289,11 @@ def _cut(text: str, parts: list[Snippet]) -> Iterator[tuple[str, bool]]:
             at = end
         yield text[at : part.end], False
         at = part.end
-    yield ("\N{NO-BREAK SPACE}…" if text[at:].strip() else ""), False
+    yield _between(text[at:], "\N{NO-BREAK SPACE}…"), False
+
+
+def _between(text: str, ellipsis: str) -> str:
+    return ellipsis if any(map(str.isalnum, text)) else text
 
 
 def _shown(text: str, most: int = _LETTERS) -> str:

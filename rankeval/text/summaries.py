@@ -190,7 +190,7 @@ def snippets(
             break
         held, start, room = max(windows, key=lambda window: (_worth(window[0] - shown), _worth(window[0])))
         sentence = max(first for first in firsts if first <= start)
-        begins = [place for place in (sentence, start - words // 4, start) if place >= room[0]]
+        begins = [place for place in (sentence, start - words // 4, start - words // 8, start) if place >= room[0]]
         begin = next(place for place in begins if held <= _held(parts, place, min(place + words, room[1])))
         last = min(begin + words, room[1])
         at = free.index(room)

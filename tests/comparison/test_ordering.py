@@ -135,12 +135,22 @@ def test_swaps_name_the_systems():
 
 
 def test_an_order_without_a_first_system_is_said():
-    means = pd.DataFrame({"x": [1.0, 2.0, 3.0], "flat": [1.0, 1.0, 1.0]}, index=list("abc"))
+    means = pd.DataFrame({"AP": [1.0, 2.0, 3.0], "RR": [1.0, 1.0, 1.0]}, index=list("abc"))
     found = rk.order_agreement(means)
     assert found.table[["tau_b", "tau_ap"]].isna().all(axis=None)
     assert found.table["ties"].item() == 3
-    assert found.notes == ("all systems are tied by flat: there is no order to agree with",)
+    assert found.notes == ("all systems are tied by RR: there is no order to agree with",)
     assert "\N{EN DASH}" in str(found)
+
+
+def test_columns_that_are_no_measures_are_said_to_be_taken_as_they_are():
+    """By ARP and latency the least leads, and nobody is asked; of other columns the greatest is taken to lead."""
+    means = pd.DataFrame({"AP": [1.0, 2.0], "ARP": [2.0, 1.0], "latency_ms": [2.0, 1.0]}, index=list("ab"))
+    assert rk.order_agreement(means).notes == ()
+    assert rk.order_agreement(means).ranks.nunique(axis=1).tolist() == [1, 1]
+    found = rk.order_agreement(means.assign(people=[1.0, 2.0]))
+    assert found.notes == ("no measures, so their greater values are taken to lead: people",)
+    assert found.ranks["people"].tolist() == [2, 1]
 
 
 def test_missing_systems_are_refused_or_left_out_pair_by_pair():

@@ -80,7 +80,7 @@ def test_the_adjusted_interval_is_drawn_thin_around_the_other():
 
 def test_colour_follows_the_gain_and_not_the_sign():
     """If less is better, a negative difference is a better system; what is not shown is grey."""
-    frame = rows(3, difference=-0.1, clear=[True, True, False], better=[True, False, True])
+    frame = rows(3, difference=-0.1, clear=[True, True, False], better=[1, -1, 1])
     assert [color for color, *_ in lines(comparisons.intervals(frame).axes[0])] == [BETTER, WORSE, SOFT]
 
 

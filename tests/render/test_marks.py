@@ -18,7 +18,7 @@ def claims(*rows):
 
 def test_of_some_measures_less_is_better():
     frame = pd.DataFrame({"ARP": [3.0, 1.0, 2.0], "AP": [3.0, 1.0, 2.0]})
-    emphasis = layouts.best_and_second(frame, lower=["ARP"])
+    emphasis = layouts.best_and_second(frame, signs={"ARP": -1, "AP": 1})
     assert emphasis["ARP"].tolist() == ["", "best", "second"]
     assert emphasis["AP"].tolist() == ["best", "", "second"]
 

@@ -93,7 +93,7 @@ def test_a_loss_is_one_in_the_direction_of_the_measure(measure):
     """By ARP less is better: the same numbers, turned over, give the same check."""
     sign = -1 if measure == "ARP" else 1
     candidate, baseline = (sign * frame for frame in frames(-0.1, measure=measure))
-    plain = says(assert_no_regression, *(frame.set_axis(["x"], axis=1) for frame in frames(-0.1, measure=measure)))
+    plain = says(assert_no_regression, *(frame.set_axis(["AP"], axis=1) for frame in frames(-0.1, measure=measure)))
     message = says(assert_no_regression, candidate, baseline)
     assert [line.split()[0] for line in message.splitlines()[-10:]] == [
         line.split()[0] for line in plain.splitlines()[-10:]
@@ -101,7 +101,7 @@ def test_a_loss_is_one_in_the_direction_of_the_measure(measure):
     table = assert_no_regression(baseline, candidate).table
     assert table["gain"][0] > 0
     assert table["ci_low"][0] < table["gain"][0] < table["ci_high"][0]
-    upright = assert_no_regression(*(sign * frame.set_axis(["x"], axis=1) for frame in (baseline, candidate))).table
+    upright = assert_no_regression(*(sign * frame.set_axis(["AP"], axis=1) for frame in (baseline, candidate))).table
     for column in ("gain", "ci_low", "ci_high", "p_value"):
         assert table[column][0] == pytest.approx(upright[column][0], rel=1e-9)
     assert ("less is better" in message) == (measure == "ARP")

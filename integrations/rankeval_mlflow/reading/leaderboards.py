@@ -120,7 +120,7 @@ def by_value(entries: Sequence[Entry], chosen: Chosen) -> tuple[list[Ranked], li
     """Return the evaluations, the best first and of equal ones the earliest first, and those without a value."""
     found = [(entry, entry.metrics.get(chosen.key)) for entry in entries]
     ranked = [Ranked(entry, value) for entry, value in found if value is not None]
-    ranked.sort(key=lambda one: (-direction(chosen.name) * one.value, one.entry.logged_at))
+    ranked.sort(key=lambda one: (-direction(chosen.name).sign * one.value, one.entry.logged_at))
     missing = f"no value by {chosen.name}"
     return ranked, [Other(entry.run_id, entry.system, missing) for entry, value in found if value is None]
 
@@ -298,7 +298,7 @@ def laid_out(
     names = _names(shown)
     compared, why = _compared(shown, names, chosen, alpha)
     groups = _groups(compared, names, shown)
-    ranks = competition_ranks([direction(chosen.name) * one.value for one in shown]) if len(shown) > 1 else [1]
+    ranks = competition_ranks([direction(chosen.name).sign * one.value for one in shown]) if len(shown) > 1 else [1]
     rows = zip(map(int, ranks), shown, names, groups, strict=True)
     entry = shown[0].entry
     return Leaderboard(
