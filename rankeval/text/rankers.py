@@ -216,15 +216,15 @@ class VectorSpace(_Ranker):
     ``tf`` in the text, of the number ``df`` of the ``N`` documents that have the term, and the length by which the
     vector is divided.
 
-    ======  ======================================  ======  =====================  ======  ============================
-    letter  frequency                               letter  documents              letter  length
-    ======  ======================================  ======  =====================  ======  ============================
-    n       tf                                      n       1                      n       1
-    l       1 + log tf                              t       log(N/df)              c       cosine: root of squares' sum
-    a       a + (1 - a) tf / largest tf             p       max(0, log((N-df)/df)) p       pivoted cosine
-    b       1                                                                      u       pivoted number of terms
+    ======  ===================================  ======  ======================  ======  ============================
+    letter  frequency                            letter  documents               letter  length
+    ======  ===================================  ======  ======================  ======  ============================
+    n       tf                                   n       1                       n       1
+    l       1 + log tf                           t       log(N/df)               c       cosine: root of squares' sum
+    a       a + (1 - a) tf / largest tf          p       max(0, log((N-df)/df))  p       pivoted cosine
+    b       1                                                                    u       pivoted number of terms
     L       (1 + log tf) / (1 + log of mean tf)
-    ======  ======================================  ======  =====================  ======  ============================
+    ======  ===================================  ======  ======================  ======  ============================
 
     A pivoted length is ``(1 - slope) * pivot + slope * length``; the pivot is the mean length of all documents, for
     queries too. "Lnu.ltc" with slope .2 is the scheme of Singhal, Buckley and Mitra. The largest and the mean tf, the

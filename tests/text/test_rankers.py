@@ -1,11 +1,9 @@
 """Rankers by words: weights term by term, worked examples, bm25s as an oracle, ties, and texts that are none."""
 
-import gzip
 import itertools
 import json
 import math
 import pickle
-import re
 from collections import Counter
 
 import bm25s
@@ -21,7 +19,7 @@ from sklearn.exceptions import NotFittedError
 
 import rankeval as rk
 from rankeval.errors import InvalidInput, UnknownName
-from rankeval.text import BM25, VectorSpace
+from rankeval.text import BM25, VectorSpace, read_texts
 from rankeval.text.terms import Terms
 
 TRIPLES = ["".join(letters) for letters in itertools.product("nlabL", "ntp", "ncpu")]
@@ -441,36 +439,17 @@ def test_texts_come_as_mapping_series_or_frame(form, ids):
 # Real collections ---------------------------------------------------------------------------------------------------
 
 
-def fields(path, kept):
-    """Return the texts of a file in Cranfield's format: the lines of some fields of each item."""
-    opened = gzip.open if path.suffix == ".gz" else open
-    texts, field = {}, ""
-    with opened(path, "rt", encoding="latin-1") as file:
-        for line in file:
-            if item := re.match(r"\.I (\d+)", line):
-                lines = texts[item[1]] = []
-            elif mark := re.fullmatch(r"\.([A-Z])\s*", line):
-                field = mark[1]
-            elif field in kept:
-                lines.append(line)
-    return {docid: "".join(lines) for docid, lines in texts.items()}
-
-
 def cranfield(shared):
     """Return titles with abstracts, and the queries by the numbers that the judgments use."""
-    with gzip.open(shared / "cranfield" / "queries.tsv.gz", "rt") as file:
-        queries = {number: text for number, _, text in (line.rstrip("\n").split("\t") for line in file)}
-    return (
-        fields(shared / "cranfield" / "cran.all.1400.gz", "TW"),
-        queries,
-        shared / "cranfield" / "qrels.binary.txt.gz",
-    )
+    folder = shared / "cranfield"
+    queries = read_texts(folder / "cran.qry", ids="order")
+    return read_texts(folder / "cran.all.1400.gz"), queries, folder / "qrels.binary.txt.gz"
 
 
 def cisi(shared):
     """Return titles with abstracts, and the queries; 35 of these have no judgments."""
     folder = shared / "cisi"
-    return fields(folder / "CISI.ALL.gz", "TW"), fields(folder / "CISI.QRY", "TW"), folder / "qrels.binary.txt.gz"
+    return read_texts(folder / "CISI.ALL.gz"), read_texts(folder / "CISI.QRY"), folder / "qrels.binary.txt.gz"
 
 
 TABLE = {  # AP at depth 100: plain tokens, and stems without stop words
@@ -488,7 +467,7 @@ TABLE = {  # AP at depth 100: plain tokens, and stems without stop words
 @pytest.mark.shared
 @pytest.mark.parametrize("collection", [cranfield, cisi])
 def test_ap_on_real_collections_is_that_of_independent_code(shared, collection):
-    """AP of each scheme is within .01 of a TfidfVectorizer-like computation with words of two letters or more."""
+    """AP of each scheme is within .01 of that of code written apart, whose words had two letters or more."""
     docs, queries, qrels = collection(shared)
     assert (len(docs), len(queries)) == {cranfield: (1400, 225), cisi: (1460, 111)}[collection]
     for (where, scheme), expected in TABLE.items():
