@@ -54,14 +54,7 @@ def spelled(names: Iterable[str], part: str) -> list[str]:
     return found[:1] if found[:1] == [part] else found
 
 
-def columns_of(
-    names: Sequence[str],
-    role: str,
-    asked: Mapping[str, Any] | None = None,
-    *,
-    where: str = "the frame",
-    advice: str = "say which by {part}=",
-) -> dict[str, str]:
+def columns_of(names: Sequence[str], role: str, asked: Mapping[str, Any], where: str, advice: str) -> dict[str, str]:
     """Return part -> column: query, document and number, and of the other parts those that are there.
 
     Parameters
@@ -75,7 +68,6 @@ def columns_of(
     where, advice : str
         The table and what to do, for messages.
     """
-    asked = asked or {}
     parts = {}
     needed = ("qid", "docid", role)
     for part in (*needed, *(("aspect", "subgroup") if role == "relevance" else ("name",))):
@@ -227,12 +219,8 @@ def from_records(thing: Any, value: str) -> Columns:
     if not rows:
         return Columns([], [], [])
     expected = f"expected query_id, doc_id, {value}"
-    parts = columns_of(
-        _fields(rows[0]),
-        value,
-        where=f"record 0 (counting from 0): {expected}, found {rows[0]!r}"[:300] + ", which",
-        advice="give records with these fields",
-    )
+    where = f"record 0 (counting from 0): {expected}, found {rows[0]!r}"[:300] + ", which"
+    parts = columns_of(_fields(rows[0]), value, {}, where, "give records with these fields")
     cells = {name: [_field(row, name, at, expected) for at, row in enumerate(rows)] for name in parts.values()}
     return columns_in(cells, parts, value, "record 0", "give records with one of them")
 
@@ -270,7 +258,7 @@ def from_frame(frame: Any, role: str, **asked: str | Literal[False] | None) -> C
     """
     table = _table(frame)
     asked["subgroup"] = False if asked.get("aspect") is False else None
-    parts = columns_of(_names(table), role, asked, advice=_ADVICE)
+    parts = columns_of(_names(table), role, asked, "the frame", _ADVICE)
     columns = columns_in(table, parts, role, "the frame", _ADVICE)
     ids = {part: id_column(getattr(columns, part), parts[part]) for part in IDS if part in parts}
     numbers = value_column(columns.value, parts[role], role)

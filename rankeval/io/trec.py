@@ -27,7 +27,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.csv as pacsv
 from numpy.typing import NDArray
 
 from rankeval.errors import FileFormatError
@@ -35,6 +34,7 @@ from rankeval.io import opening
 from rankeval.io.columns import IDS, Columns, combined, numbers_of, places_of, whole
 from rankeval.io.formats import Format, OpenFile, add_format, check_fit, text_lines
 from rankeval.io.opening import BOM, DEFAULT, NUMBER, WHOLE, Limits, TextCheck
+from rankeval.io.tables import csv_cells
 
 _BLANKS = b"\t\x0b\x0c"
 _SPACE = " \t\n\r\v\f"  # the blanks of bytes.split; str.split knows more
@@ -104,18 +104,9 @@ def _read_regular(source: pa.NativeFile, layout: Layout, check: TextCheck | None
     value_type = pa.dictionary(pa.int32(), pa.string()) if layout.value == "relevance" else pa.float64()
     source.seek(0)
     try:
-        table = pacsv.read_csv(
-            source,
-            read_options=pacsv.ReadOptions(column_names=layout.fields, use_threads=False, block_size=_BLOCK),
-            parse_options=pacsv.ParseOptions(
-                delimiter="\t" if b"\t" in first_line else " ", quote_char=False, escape_char=False
-            ),
-            convert_options=pacsv.ConvertOptions(
-                include_columns=[*layout.ids, layout.value],
-                column_types={**dict.fromkeys(layout.ids, pa.string()), layout.value: value_type},
-                null_values=[],
-            ),
-        )
+        kinds = {**dict.fromkeys(layout.ids, pa.string()), layout.value: value_type}
+        delimiter = "\t" if b"\t" in first_line else " "
+        table = csv_cells(source, layout.fields, kinds, delimiter, quoted=False, block=_BLOCK)
     except pa.ArrowInvalid:
         return None
     # One separator behind each cell: else Arrow took two cells for one, or skipped a line.
