@@ -366,22 +366,23 @@ def _most_bytes(source: pa.NativeFile, names: list[str]) -> int:
     return total
 
 
-for _name, _words, _delimiter in (("csv", "CSV with a header", ","), ("tsv", "TSV with a header", "\t")):
-    add_format(
-        Format(
-            _name,
-            _words,
-            read=partial(_read_table, partial(_open_text, delimiter=_delimiter)),
-            write=partial(_write_csv, _delimiter),
-            suffixes=(f".{_name}",),
-            sniff=partial(_is_csv, _delimiter),
-            row_lines=partial(csv_lines, _delimiter),
-            unfit=rf"{swallowed(_delimiter)}|\r",
-            unread=swallowed(_delimiter),
-            is_told_by_suffix=_name == "csv",  # TREC files with tabs are called .tsv too: only a header tells
-        )
+def _separated(name: str, delimiter: str) -> Format:
+    return Format(
+        name,
+        f"{name.upper()} with a header",
+        read=partial(_read_table, partial(_open_text, delimiter=delimiter)),
+        write=partial(_write_csv, delimiter),
+        suffixes=(f".{name}",),
+        sniff=partial(_is_csv, delimiter),
+        row_lines=partial(csv_lines, delimiter),
+        unfit=rf"{swallowed(delimiter)}|\r",
+        unread=swallowed(delimiter),
+        is_told_by_suffix=name == "csv",  # TREC files with tabs are called .tsv too: only a header tells
     )
-add_format(
+
+
+for _format in (
+    *(_separated(name, delimiter) for name, delimiter in _DELIMITERS.items()),
     Format(
         "jsonl",
         "JSON lines",
@@ -390,9 +391,7 @@ add_format(
         suffixes=(".jsonl", ".ndjson"),
         sniff=_is_jsonl,
         row_lines=text_lines,
-    )
-)
-add_format(
+    ),
     Format(
         "json",
         "a JSON object of queries",
@@ -400,9 +399,7 @@ add_format(
         suffixes=(".json",),
         sniff=lambda start: _QUERIES.match(start) is not None,
         is_told_by_suffix=False,  # TREC text is written to any other name
-    )
-)
-add_format(
+    ),
     Format(
         "parquet",
         "Parquet",
@@ -410,5 +407,6 @@ add_format(
         write=_write_parquet,
         suffixes=(".parquet",),
         sniff=lambda start: start.startswith(MAGIC),
-    )
-)
+    ),
+):
+    add_format(_format)

@@ -240,23 +240,17 @@ def _check_tag(fields: list[str], where: str, layout: Layout) -> None:
     words = [word for word in re.split(f"[{_SPACE}]", fields[-1]) if word]
     if len(words) < 2:
         return
-    remedy = None
-    if _holds_row(words):
-        remedy = "the tag holds another row: is a line end missing?"
-    elif len(words) > _TAG_WORDS:
-        remedy = f"a tag has {_TAG_WORDS} words at most"
-    elif not fields[3].isdigit() or NUMBER.fullmatch(words[0]):
-        remedy = "ids must not hold blanks"
-    if remedy:
+    # Another row is ``word Q0 word rank score``, whose first word may be glued to the tag before it.
+    # Its rank is the fourth word or a later one: "a 1 2" is a tag.
+    ranked = (word.isdigit() and NUMBER.fullmatch(score) for word, score in pairwise(words[3:]))
+    faults = (
+        ("Q0" in words or any(ranked), "the tag holds another row: is a line end missing?"),
+        (len(words) > _TAG_WORDS, f"a tag has {_TAG_WORDS} words at most"),
+        (not fields[3].isdigit() or NUMBER.fullmatch(words[0]), "ids must not hold blanks"),
+    )
+    for remedy in (remedy for wrong, remedy in faults if wrong):
         found = f"{len(fields) - 1 + len(words)}: {' '.join(fields)[:80]!r}"
         raise FileFormatError(f"expected {layout}, found {found}", where=where, remedy=remedy)
-
-
-def _holds_row(words: list[str]) -> bool:
-    # Looks for ``word Q0 word rank score``, whose first word may be glued to the tag before it.
-    # The rank of another row is the fourth word or a later one: "a 1 2" is a tag.
-    ranked = (word.isdigit() and NUMBER.fullmatch(score) for word, score in pairwise(words[3:]))
-    return any(ranked) or "Q0" in words
 
 
 def _write(table: pa.Table) -> Iterator[pa.Buffer]:
