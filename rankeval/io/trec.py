@@ -33,7 +33,7 @@ from rankeval.errors import FileFormatError
 from rankeval.io import opening
 from rankeval.io.columns import IDS, Columns, combined, numbers_of, places_of, whole
 from rankeval.io.formats import Format, OpenFile, add_format, check_fit, text_lines
-from rankeval.io.opening import BOM, DEFAULT, NUMBER, WHOLE, Limits, TextCheck
+from rankeval.io.opening import BOM, NUMBER, WHOLE, TextCheck
 from rankeval.io.tables import csv_cells
 
 _BLANKS = b"\t\x0b\x0c"
@@ -66,19 +66,15 @@ PREFS = Layout("prefs", ("qid", "aspect", "subgroup", "docid", "relevance"), "re
 RUN = Layout("run", ("qid", "Q0", "docid", "rank", "score", "tag"), "score", "tag")
 
 
-def read_trec(source: pa.NativeFile | bytes, layout: Layout, where: str, limits: Limits = DEFAULT) -> Columns:
+def read_trec(judgments: Layout, given: OpenFile) -> Columns:
     """Read the text of a TREC file.
 
     Parameters
     ----------
-    source : Arrow file that can be read from its start again, or bytes
-        The text, uncompressed.
-    layout : Layout
-        The columns to expect.
-    where : str
-        The file's name for messages.
-    limits : Limits
-        The longest line.
+    judgments : Layout
+        The columns to expect of judgments; a ranking has those of `RUN`.
+    given : OpenFile
+        The file.
 
     Raises
     ------
@@ -86,13 +82,13 @@ def read_trec(source: pa.NativeFile | bytes, layout: Layout, where: str, limits:
         If a line has another number of columns, a value is no finite number, or the bytes are no text; the message
         has the line and the text found there.
     """
-    source = pa.BufferReader(source) if isinstance(source, bytes) else source
-    if (columns := _read_regular(source, layout, TextCheck(where, limits, source))) is not None:
+    layout = judgments if given.value == "relevance" else RUN
+    if (columns := _read_regular(given.file, layout, TextCheck(given.path, given.limits, given.file))) is not None:
         return columns
-    source.seek(0)
-    data = source.read().removeprefix(BOM)
+    given.file.seek(0)
+    data = given.file.read().removeprefix(BOM)
     columns = _read_regular(pa.BufferReader(_made_regular(data)), layout)
-    return columns if columns is not None else _read_lines(data, layout, where)
+    return columns if columns is not None else _read_lines(data, layout, given.path)
 
 
 def _read_regular(source: pa.NativeFile, layout: Layout, check: TextCheck | None = None) -> Columns | None:
@@ -282,17 +278,12 @@ def _ranking(table: pa.Table) -> list[Any]:
     return [qid, pa.repeat("Q0", len(table)), docid, places_of(rank), score, pa.repeat(tag, len(table))]
 
 
-def _read(judgments: Layout, given: OpenFile) -> Columns:
-    layout = judgments if given.value == "relevance" else RUN
-    return read_trec(given.file, layout, given.path, given.limits)
-
-
 _row_lines = partial(text_lines, comment=b"#")
 add_format(
     Format(
         "trec",
         "TREC text",
-        read=partial(_read, QRELS),
+        read=partial(read_trec, QRELS),
         write=_write,
         suffixes=(".txt", ".trec", ".run", ".qrels"),
         row_lines=_row_lines,
@@ -300,9 +291,9 @@ add_format(
         unread="",
     )
 )
-_JUDGMENTS = {
-    "ndeval": ("TREC judgments whose second column is the subtopic or the judge", NDEVAL),
-    "prefs": ("trec_eval's preferences: query, group, sub-group, document, grade", PREFS),
-}
-for _name, (_words, _layout) in _JUDGMENTS.items():
-    add_format(Format(_name, _words, partial(_read, _layout), row_lines=_row_lines, unread="", values=("relevance",)))
+for _name, _words, _layout in (
+    ("ndeval", "TREC judgments whose second column is the subtopic or the judge", NDEVAL),
+    ("prefs", "trec_eval's preferences: query, group, sub-group, document, grade", PREFS),
+):
+    _judged = partial(read_trec, _layout)
+    add_format(Format(_name, _words, _judged, row_lines=_row_lines, unread="", values=("relevance",)))
