@@ -327,10 +327,7 @@ def validation_part(
     refuse(
         (parts and eval_set is not None, "eval_set and eval_X, eval_y are the same rows twice: leave one out"),
         (len(parts) == 1, "one of eval_X and eval_y is missing: give both, or eval_set=(Xv, yv)"),
-        (
-            has_ids and found is None,
-            "eval_qid has the queries of eval_set, and there is none: give eval_set=(Xv, yv)",
-        ),
+        (has_ids and found is None, "eval_qid has the queries of eval_set, and there is none: give eval_set=(Xv, yv)"),
         (has_ids and isinstance(found, RankingData), "eval_set is a RankingData, which has ids: leave eval_qid out"),
     )
     if found is None or isinstance(found, RankingData):

@@ -211,7 +211,7 @@ class QueryScorer:
 
         Raises
         ------
-        BaseException
+        MissingQueryIds, UnusableWeights, UnusableColumns, SharedQueries, GuardRefusal
             As in `evaluate`.
         """
         values = self.evaluate(estimator, X, y, qid=qid, **beside).aggregate()
