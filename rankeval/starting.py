@@ -29,7 +29,7 @@ from jinja2 import Environment, PackageLoader
 from rankeval._checks import count
 from rankeval.errors import InvalidInput
 from rankeval.evaluation.result import to_bytes
-from rankeval.experiment.guessing import Ask, guess
+from rankeval.experiment.loading import Ask, guess
 from rankeval.io.opening import reading
 
 _LETOR = re.compile(rb"\s*(#[^\n]*\n\s*)*-?[0-9.]+[ \t]+(qid:\S+[ \t]+)?[0-9]+:[-0-9.]")
