@@ -17,13 +17,13 @@ from __future__ import annotations
 
 import math
 import re
-from abc import abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, Self
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
@@ -38,7 +38,6 @@ from rankeval.io.columns import id_column, places_of
 from rankeval.text.terms import Terms, as_texts
 
 Values = NDArray[np.float64]
-Places = NDArray[np.integer]
 Stop = str | Iterable[str] | None
 
 # By letter. The lambdas take arrays: the frequency of a term in a text, the largest and the mean one of that text, a,
@@ -63,7 +62,7 @@ _LENGTH: dict[str, Callable[[csr_array], Values]] = {
 _TRIPLE = "".join(f"[{''.join(letters)}]" for letters in (_TF, _IDF, _LENGTH))
 
 
-def _rows(counts: csr_array) -> Places:
+def _rows(counts: csr_array) -> NDArray[np.integer]:
     return np.repeat(np.arange(counts.shape[0]), np.diff(counts.indptr))
 
 
@@ -114,9 +113,9 @@ class _Ranker(BaseEstimator):  # type: ignore[misc]
             check_number(name, value, least=0)
             require(value <= 1, name, value, "a number from 0 to 1")
 
-    @abstractmethod
     def _learn(self, counts: csr_array, df: Values) -> csr_array:
         """Return the weights of documents, given their counts and the number of documents with each term."""
+        raise NotImplementedError
 
     def _weighed(self, counts: csr_array) -> csr_array:
         """Return the weights of queries."""
@@ -152,8 +151,9 @@ class _Ranker(BaseEstimator):  # type: ignore[misc]
         except ValueError as error:
             raise InvalidInput(f"no document has a term: {said(error)}", argument="docs") from error
         df = np.bincount(counts.indices, minlength=counts.shape[1]).astype(np.float64)
-        self.weights_ = self._learn(csr_array(counts), df).T.tocsr()
-        self.docid_, self.counter_ = ids.take(order), counter
+        self.weights_: csr_array = self._learn(csr_array(counts), df).T.tocsr()
+        self.docid_: pa.Array = ids.take(order)
+        self.counter_: CountVectorizer = counter
         return self
 
     def search(self, queries: Any, k: int = 1000, *, name: str | None = None) -> Run:
@@ -189,13 +189,13 @@ class _Ranker(BaseEstimator):  # type: ignore[misc]
         texts = as_texts(queries, "queries", "qid")
         weights = self._weighed(csr_array(self.counter_.transform(texts.values())))
         found = [self._best(weights.indices[i:j], weights.data[i:j], k) for i, j in pairwise(weights.indptr)]
-        query = np.repeat(np.arange(len(found)), [len(rows) for rows, _ in found])
         rows = np.concatenate([np.empty(0, np.int64), *(rows for rows, _ in found)])
         scores = np.concatenate([np.empty(0), *(scores for _, scores in found)])
-        qid, docid = id_column(list(texts), "qid").take(places_of(query)), self.docid_.take(places_of(rows))
-        return Run(qid, docid, scores, name=self._name if name is None else name)
+        query = np.repeat(np.arange(len(found)), [len(rows) for rows, _ in found])
+        qid = id_column(list(texts), "qid").take(places_of(query))
+        return Run(qid, self.docid_.take(places_of(rows)), scores, name=self._name if name is None else name)
 
-    def _best(self, terms: Places, weights: Values, k: int) -> tuple[Places, Values]:
+    def _best(self, terms: NDArray[np.integer], weights: Values, k: int) -> tuple[NDArray[np.integer], Values]:
         shared = self.weights_[terms]
         is_found = np.zeros(shared.shape[1], dtype=bool)
         is_found[shared.indices] = True
