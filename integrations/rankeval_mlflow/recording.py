@@ -194,7 +194,7 @@ def log_evaluation(
     slices : Series, mapping, DataFrame, array or str, optional
         An attribute of the queries, as in ``Evaluation.slices``: the report has the means of each of its values.
     page : str, optional
-        A page of `rankeval.report.report_for_queries`: the artifact ``queries.html`` beside the report.
+        A page of ``rankeval.report.report_for_queries``: the artifact ``queries.html`` beside the report.
 
     Returns
     -------
@@ -266,7 +266,7 @@ def log_comparison(
     report : bool, default True
         Whether to draw the page with table and plot.
     page : str, optional
-        A page of `rankeval.report.report_for_queries`: the artifact ``queries.html`` beside the report.
+        A page of ``rankeval.report.report_for_queries``: the artifact ``queries.html`` beside the report.
 
     Returns
     -------

@@ -145,7 +145,11 @@ def _comparisons(record: ComparisonRecord, *, gain: bool, digits: int | None) ->
         gains=None if percents is None else percents[drawn],
         digits=places[drawn],
     )
-    shown.frame["won/tied/lost"] = shown.frame["won/tied/lost"].where(known[drawn], DASH)
+    if known.any():
+        shown.frame["won/tied/lost"] = shown.frame["won/tied/lost"].where(known[drawn], DASH)
+    else:
+        frame, marks = (part.rename(columns={"won/tied/lost": "more/tied/less"}) for part in (shown.frame, shown.marks))
+        shown = replace(shown, frame=frame, marks=marks)
     notes = (*left_out(table, MOST_ROWS), *record.notes, *([GAIN_NOTE] if gain else []))
     return replace(shown, caption=record.caption, notes=notes)
 

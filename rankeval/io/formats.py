@@ -173,12 +173,7 @@ class Source:
 
 
 @contextmanager
-def reading_rows(
-    path: str | os.PathLike[str],
-    value: str,
-    format: str | None = None,  # noqa: A002
-    limits: Limits = DEFAULT,
-) -> Iterator[Columns]:
+def reading_rows(path: str | os.PathLike[str], value: str, format: str | None, limits: Limits) -> Iterator[Columns]:  # noqa: A002
     """Read a file of judgments or a ranking; if its columns are refused within the block, name the line of the cell.
 
     Parameters
@@ -187,7 +182,7 @@ def reading_rows(
         The file; gzip and zstd are recognised by content.
     value : {"relevance", "score"}
         The number of each row.
-    format : str, optional
+    format : str or None
         The name of a format, by default recognised by content, then by suffix.
     limits : Limits
         How large the file and its parts may be.
@@ -209,9 +204,10 @@ def reading_rows(
         how = named or _told(file.read(_SNIFFED), where, value)
         file.seek(0)
         try:
-            columns = how.read(OpenFile(file, value, str(where), limits))
-        except RankevalError as error:
-            raise of_file(error, str(where)) from error
+            with naming(str(where)):
+                columns = how.read(OpenFile(file, value, str(where), limits))
+        except RankevalError:
+            raise
         except (ValueError, TypeError) as error:
             why = f"{type(error).__name__}: {said(error)}"
             raise FileFormatError(f"{where} is not as {how.words} must be: {why}") from error
@@ -234,9 +230,15 @@ def reading_rows(
             raise FileFormatError(f"expected {expected}, found {shown(cell)}", where=place, remedy=remedy) from error
 
 
-def of_file(error: RankevalError, path: str) -> RankevalError:
-    """Return the error about a file; one about columns knows no file."""
-    return FileFormatError(**error.fields | {"where": path}) if type(error) is InvalidInput else error
+@contextmanager
+def naming(path: str) -> Iterator[None]:
+    """Name the file in errors about its columns, which know no file."""
+    try:
+        yield
+    except InvalidInput as error:
+        if type(error) is not InvalidInput:
+            raise
+        raise FileFormatError(**error.fields | {"where": path}) from error
 
 
 def refuse_read(ids: Any, unread: str, column: str, place: Callable[[int], str]) -> None:
