@@ -9,7 +9,9 @@ import pytest
 import rankeval as rk
 from rankeval.text import BM25, VectorSpace, read_texts
 
-DOCUMENTS = ".I 1\n.T\nwings\n.W\nwings of birds\n.I 2\n.W\nbirds and wings\n.I 3\n.W\n\n.I 4\n.W\nthe <b>fish</b> swims\n"
+DOCUMENTS = (
+    ".I 1\n.T\nwings\n.W\nwings of birds\n.I 2\n.W\nbirds and wings\n.I 3\n.W\n\n.I 4\n.W\nthe <b>fish</b> swims\n"
+)
 QUERIES = ".I 001\n.W\nwings of birds\n.I 004\n.W\nthe fish\n.I 005\n.W\nnothing\n.I 007\n.W\n"
 
 
