@@ -242,9 +242,8 @@ def _typed(column: pa.ChunkedArray, source: TableSource) -> pd.Series[Any]:
 
 
 def _ids(table: pa.Table, name: str, source: TableSource) -> NDArray[Any]:
-    column = table.column(name)
-    refuse_read(column, swallowed(source.delimiter), name, lambda row: f"{source.path}, {source.place(row)}")
-    ids = id_column(column, name)
+    ids = id_column(table.column(name), name)
+    refuse_read(ids, swallowed(source.delimiter), name, lambda row: f"{source.path}, {source.place(row)}")
     # Objects: NumPy's own texts would all take the width of the longest.
     return numbers_of(ids) if pa.types.is_integer(ids.type) else np.array(ids.to_pylist(), dtype=object)
 

@@ -214,11 +214,13 @@ def reading_rows(path: str | os.PathLike[str], value: str, format: str | None, l
         if not len(columns.value):
             raise FileFormatError(f"{where} is empty: expected rows with qid, docid and {value}")
         source = Source(str(where), how.name, limits)
-        for part in IDS if how.unread else ():
-            if (ids := getattr(columns, part)) is not None:
-                refuse_read(ids, how.unread, part, lambda row: source.place([row]))
         try:
-            yield replace(columns, value=_parsed(columns.value), source=source)
+            ids = {part: id_column(getattr(columns, part), part) for part in IDS if getattr(columns, part) is not None}
+            for part in ids if how.unread else ():
+                refuse_read(ids[part], how.unread, part, lambda row: source.place([row]))
+            yield replace(columns, value=_parsed(columns.value), source=source, **ids)
+        except FileFormatError:
+            raise
         except (InvalidInput, TypeError) as error:
             if (wrong := _wrong_cell(columns, value)) is None:
                 raise FileFormatError(said(error), where=str(where)) from error
@@ -241,11 +243,11 @@ def naming(path: str) -> Iterator[None]:
         raise FileFormatError(**error.fields | {"where": path}) from error
 
 
-def refuse_read(ids: Any, unread: str, column: str, place: Callable[[int], str]) -> None:
+def refuse_read(ids: pa.Array, unread: str, column: str, place: Callable[[int], str]) -> None:
     """Refuse ids that match a pattern, as of `Format.unread`; ``place`` gives a row's place."""
     if (row := unfit_row(ids, unread)) >= 0:
         remedy = "an id holds no NUL, and no rows between two quotes: is a quote too many?"
-        found = as_list(ids[row : row + 1])[0][:80]
+        found = ids[row].as_py()[:80]
         raise FileFormatError(f"found {found!r}", where=f"{place(row)}, column {column}", remedy=remedy)
 
 

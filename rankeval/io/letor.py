@@ -195,7 +195,9 @@ def _line_by_line(text: bytes, where: str, limits: Limits = DEFAULT) -> _Read:
     values = np.array([value for _, value in cells], np.float64)
     X = csr_matrix((values, index, starts), shape=(len(labels), int(index.max(initial=0)) + 1))
     label = value_column(opening.numbers_of_texts(labels), f"label of {where}")
-    return X, label, _query_ids(qids) if qids else None
+    # Numbers only if they would be written the same again: 007 and 7 are two queries.
+    are_numbers = all(re.fullmatch(r"0|-?[1-9][0-9]{0,17}", qid) for qid in qids)
+    return X, label, np.array(qids, np.int64 if are_numbers else None) if qids else None
 
 
 def _cell(field: str, at: str, limits: Limits) -> tuple[int, float]:
@@ -211,13 +213,6 @@ def _feature(index: str, where: str, limits: Limits) -> int:
     if len(index) >= _LONGEST or int(index) > limits.feature:
         raise limits.exceeded("feature", where, f"found feature {index[:40]}")
     return int(index)
-
-
-def _query_ids(qids: list[str]) -> NDArray[Any]:
-    # Numbers only if they would be written the same again: 007 and 7 are two queries.
-    if all(re.fullmatch(r"0|-?[1-9][0-9]{0,17}", qid) for qid in qids):
-        return np.array([int(qid) for qid in qids], np.int64)
-    return np.array(qids)
 
 
 def _docids(data: bytes, n_rows: int, where: str) -> NDArray[Any] | None:
