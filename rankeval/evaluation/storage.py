@@ -129,6 +129,7 @@ def _fields(content: bytes) -> dict[str, Any]:
         return {key: table[f"{kind}:{key}"].to_numpy() for key in keys}
 
     scores, kept = by_measure("measure"), {kind for kind, _, _ in (one.partition(":") for one in table.column_names)}
+    ids, dtype = table["qid"], np.dtype(card["qid_dtype"])
     facts = QueryFacts(
         query_counts=by_query("count", QUERY_COUNTS),
         rule_counts=by_query("rule", card["rule_counts"]),
@@ -143,7 +144,7 @@ def _fields(content: bytes) -> dict[str, Any]:
         n_folds=card["n_folds"],
     )
     return {
-        "queries": _queries(table["qid"], np.dtype(card["qid_dtype"])),
+        "queries": np.array(ids.to_numpy() if dtype.kind in "iu" else ids.to_pylist(), dtype),
         "measure_names": tuple(names),
         "measures": tuple(replace(one, semantics=number) for one, number in measures),
         "scores": scores,
@@ -154,10 +155,3 @@ def _fields(content: bytes) -> dict[str, Any]:
         "weights": table["weight"].to_numpy() if "weight" in table.column_names else None,
         "name": card["name"],
     }
-
-
-def _queries(ids: pa.ChunkedArray, dtype: np.dtype[Any]) -> NDArray[Any]:
-    if dtype.kind in "iu":
-        whole: NDArray[Any] = ids.to_numpy().astype(dtype)
-        return whole
-    return np.array(ids.to_pylist(), dtype=dtype)
