@@ -11,19 +11,14 @@ from typing import Any
 
 __version__ = "0.1.0"
 
+# An older project has this import name too: where both are installed, they overwrite each other's files.
+for _namesake in metadata.distributions(name="rankeval"):
+    from rankeval.errors import warn as _warn
 
-def _warn_of_the_namesake() -> None:
-    """Say so where the older package called rankeval is installed too: the two overwrite each other's files."""
-    for found in metadata.distributions(name="rankeval"):
-        from rankeval.errors import warn
-
-        warn(
-            f"the distribution rankeval {found.version}, another project with this import name, is installed too: "
-            "pip uninstall rankeval, then pip install --force-reinstall rankeval-mlflow"
-        )
-
-
-_warn_of_the_namesake()
+    _warn(
+        f"the distribution rankeval {_namesake.version}, another project with this import name, is installed too: "
+        "pip uninstall rankeval, then pip install --force-reinstall rankeval-mlflow"
+    )
 
 _HOMES = {
     "collection.convention": ("Convention",),
@@ -74,8 +69,7 @@ def __getattr__(name: str) -> Any:
         return import_module(_SUBMODULES[name])
     if name not in _HOME_OF:
         raise AttributeError(f"module 'rankeval' has no attribute {name!r}")
-    value = getattr(import_module(_HOME_OF[name]), name)
-    globals()[name] = value
+    value = globals()[name] = getattr(import_module(_HOME_OF[name]), name)
     return value
 
 

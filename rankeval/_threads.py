@@ -23,8 +23,6 @@ VARIABLES = (
 )
 """Variables by which a user says how many threads to take; joblib sets some of them in its workers."""
 
-_BLAS_AT_MOST = 64  # OpenBLAS is built for so many threads, whatever the number of cores
-
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
@@ -62,5 +60,5 @@ def limited(found: Any) -> bool:
     import joblib
 
     cores = joblib.cpu_count()
-    most = {"openmp": cores, "blas": min(cores, _BLAS_AT_MOST)}
+    most = {"openmp": cores, "blas": min(cores, 64)}  # OpenBLAS is built for 64 threads at most
     return any(pool.num_threads < most.get(pool.user_api, 0) for pool in found.lib_controllers)

@@ -185,7 +185,7 @@ class _OfCollection(_Composed):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.found = self.problem if self.found is None else self.found
+        self.found: str | None = self.problem if self.found is None else self.found
 
 
 class GuardRefusal(_OfCollection, Refusal):

@@ -48,11 +48,8 @@ def observed(function: Callable[_P, _R]) -> Callable[_P, _R]:
 
     @wraps(function)
     def watched(*args: _P.args, **kwargs: _P.kwargs) -> _R:
-        if not OBSERVERS:
-            return function(*args, **kwargs)
-        given = spec.bind(*args, **kwargs).arguments
         with ExitStack() as stack:
-            tell = [stack.enter_context(observer(given)) for observer in OBSERVERS]
+            tell = [stack.enter_context(one(spec.bind(*args, **kwargs).arguments)) for one in OBSERVERS]
             result = function(*args, **kwargs)
             for one in tell:
                 one(result)

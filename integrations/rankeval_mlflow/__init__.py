@@ -17,6 +17,7 @@ _HOME_OF = {
     "log_evaluation": "rankeval_mlflow.recording",
     "log_comparison": "rankeval_mlflow.recording",
     "log_agreement": "rankeval_mlflow.recording",
+    "log_profile": "rankeval_mlflow.recording",
     "load_evaluation": "rankeval_mlflow.reading.loading",
     "compare_runs": "rankeval_mlflow.reading.loading",
     "load_comparison": "rankeval_mlflow.reading.loading",

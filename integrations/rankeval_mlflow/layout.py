@@ -44,7 +44,7 @@ ROLE = "rankeval.role"
 
 KIND = "rankeval.kind"
 """The tag with the kind of a run: evaluation, comparison, experiment, candidate, cross-validation, fold, promotion,
-rollback; of judging agreement, calibration, disagreement and reusability; of automatic logging also search and
+rollback; of judging agreement, calibration, disagreement and reusability; profile; of automatic logging also search and
 setting."""
 
 CARD = "rankeval.card"

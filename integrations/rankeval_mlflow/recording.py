@@ -33,6 +33,7 @@ from rankeval.evaluation import Evaluation
 from rankeval.judging import Agreement, Calibration, Disagreement, Reusability
 from rankeval.ledger import discovery
 from rankeval.model_selection.results import CrossValidation, CrossValidations
+from rankeval.text.profiling import Profile
 from rankeval.tracking import LoggedData, RunRecord, TrackedRun
 from rankeval_mlflow.delivery.addresses import now_ms, run_context, store
 from rankeval_mlflow.delivery.connection import made_once
@@ -194,7 +195,7 @@ def log_evaluation(
     slices : Series, mapping, DataFrame, array or str, optional
         An attribute of the queries, as in ``Evaluation.slices``: the report has the means of each of its values.
     page : str, optional
-        A page of `rankeval.report.report_for_queries`: the artifact ``queries.html`` beside the report.
+        A page of ``rankeval.report.report_for_queries``: the artifact ``queries.html`` beside the report.
 
     Returns
     -------
@@ -266,7 +267,7 @@ def log_comparison(
     report : bool, default True
         Whether to draw the page with table and plot.
     page : str, optional
-        A page of `rankeval.report.report_for_queries`: the artifact ``queries.html`` beside the report.
+        A page of ``rankeval.report.report_for_queries``: the artifact ``queries.html`` beside the report.
 
     Returns
     -------
@@ -346,6 +347,48 @@ def log_agreement(
     (0.8333, 'ann, llm')
     """
     return send(judging_node(agreement, name, report=report), run_id)
+
+
+def log_profile(profile: Profile, run_id: str | None = None, *, name: str | None = None) -> TrackedRun:
+    """Log the cost of a search to MLflow: its numbers as metrics, its tables and its notes.
+
+    The metrics are ``profile/latency_p50_ms``, ``profile/queries_per_second`` and the like, with the ends of their
+    intervals (``_ci_low``, ``_ci_high``); `rankeval.Profile` has the list. The latency of each query is the artifact
+    ``per_query.csv``.
+
+    Parameters
+    ----------
+    profile : Profile
+        The result of `rankeval.profile`.
+    run_id : str, optional
+        The run to write to, such as that of the system's evaluation. By default the active run, else a new run that is
+        ended.
+    name : str, optional
+        The name of the folder for its artifacts; by default "profile". A second one in the same run needs another
+        name, which stands in its metrics: ``profile/gpu/latency_p50_ms``.
+
+    Returns
+    -------
+    TrackedRun
+        The id of the run, and a line that says how to look at it.
+
+    Raises
+    ------
+    TrackingError
+        If the store cannot be reached or refuses. Everything is kept on disk, and the message says how to send it.
+    InvalidInput
+        If it is no profile, the name is no plain word, or the run already has another piece of this name.
+
+    Examples
+    --------
+    >>> import mlflow
+    >>> import rankeval as rk
+    >>> run = log_profile(rk.profile(str.split, {"q1": "new guinea", "q2": "economy"}, index_bytes=5_000))
+    >>> mlflow.get_run(run.run_id).data.metrics["profile/index_bytes"]
+    5000.0
+    """
+    require(isinstance(profile, Profile), "profile", type(profile), "the result of rankeval.profile")
+    return send(judging_node(profile, name, report=False), run_id)
 
 
 def log_cross_validation(

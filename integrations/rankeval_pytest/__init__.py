@@ -121,8 +121,7 @@ class _Summary:
 
         lines = table_of(self.rows).to_text().splitlines() if self.rows else []
         del lines[1:2]  # the rule: the header is one line, as a row is
-        for line in [*lines, *self.notes]:
-            terminalreporter.write_line(line)
+        terminalreporter.write_line("\n".join([*lines, *self.notes]))
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)  # the outermost: pytest has printed all if a file cannot be written
     def pytest_sessionfinish(self, session: pytest.Session) -> Iterator[None]:

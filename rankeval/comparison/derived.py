@@ -14,15 +14,7 @@ import pandas as pd
 
 from rankeval._registry import chosen
 from rankeval.comparison.inputs import Scores, SharedScores, shared_scores
-from rankeval.comparison.record import (
-    Choice,
-    ComparisonRecord,
-    ComparisonSettings,
-    gains,
-    kept,
-    known_means,
-    overall,
-)
+from rankeval.comparison.record import Choice, ComparisonRecord, gains, kept, known_means, overall
 from rankeval.errors import InvalidInput
 from rankeval.significance.columns import differences
 from rankeval.significance.declarations import CORRECTIONS, FOLD_TESTS, Floats, Rng, seed_of
@@ -228,16 +220,16 @@ def rank_table(record: ComparisonRecord) -> pd.DataFrame:
     table = record.table.assign(gain=gains(record), shown=record.shown)
     parts = []
     for _, rows in table.groupby([*leading, "measure"], sort=False):
-        part = _ranks_of(rows, scores.get(rows["measure"].iloc[0]), asked)
+        part = _ranks_of(rows, scores.get(rows["measure"].iloc[0]), record)
         parts.append(part.assign(**rows[leading].iloc[0]))
     return pd.concat(parts, ignore_index=True)[[*leading, *RANK_COLUMNS]]
 
 
-def _ranks_of(table: pd.DataFrame, scores: Floats | None, asked: ComparisonSettings) -> pd.DataFrame:
+def _ranks_of(table: pd.DataFrame, scores: Floats | None, record: ComparisonRecord) -> pd.DataFrame:
     measure = str(table["measure"].iloc[0])
     means = pd.concat([table.set_index(role)[f"mean_{role}"] for role in ("baseline", "system")])
     means = means[~means.index.duplicated()]  # in the order in which the systems were given
-    sign = asked.direction(measure).sign
+    sign = record.settings.direction(measure).sign
     low, high = rank_ranges(_shown_better(table, means.index))
     found = pd.DataFrame(
         {
@@ -247,7 +239,7 @@ def _ranks_of(table: pd.DataFrame, scores: Floats | None, asked: ComparisonSetti
             "rank": competition_ranks(sign * means.to_numpy()),
             "rank_low": low,
             "rank_high": high,
-            "share_first": np.nan if scores is None else shares_first(sign * scores, asked.of_resampling),
+            "share_first": np.nan if scores is None else shares_first(sign * scores, record.settings.of_resampling),
         }
     )
     return found.sort_values(["rank", "rank_low", "rank_high"], kind="stable")

@@ -162,7 +162,7 @@ def _matrix(record: ComparisonRecord, measure: str | None) -> Figure:
     whole, measure, options = _one_measure(record, measure)
     known, claims, claim = record.settings.direction(measure), ordered_claims(whole), CLAIMS[record.settings.claim]
     means = mean_table(whole)[measure].sort_values(ascending=known.sign < 0, kind="stable")
-    words = [claim.adjective.format(better=known.better, worse=known.worse)]
+    words = [claim.adjective.format(known)]
     words += [known.worse] if known.sign and not claim.hypotheses else []
     claims = claims[claims["column"] == measure]
     return comparisons.significance_matrix(means, claims, levels=levels_within(record.alpha), words=words, **options)

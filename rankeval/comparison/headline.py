@@ -81,7 +81,7 @@ def headline(record: ComparisonRecord) -> str:
         said = [f"Not confirmatory: {pair} This difference has no adjusted p-value."]
     elif not rows["shown"].any():
         said = _nothing_shown(record, row, pair)
-    elif _of_pairs(record, rows) and row.gain != 0:
+    elif _of_pairs(record, rows) and abs(row.gain) > 0:
         said = _pairs_shown(record, rows, row)
     else:
         said = _shown(record, rows, row)
@@ -120,13 +120,6 @@ def _direction(record: ComparisonRecord) -> Direction:
     return record.settings.direction(main_measure(record))
 
 
-def _words(record: ComparisonRecord) -> tuple[str, str]:
-    """Return the verb and the adjective of the claim, by the direction of that measure."""
-    claim, words = CLAIMS[record.settings.claim], _direction(record)
-    named = {"beats": words.beats, "better": words.better, "worse": words.worse}
-    return claim.verb.format(**named), claim.adjective.format(**named)
-
-
 def _rows(record: ComparisonRecord) -> pd.DataFrame:
     facts = record.table.assign(gain=gains(record), shown=record.shown, parted=parted(record))
     facts = facts[facts["measure"] == main_measure(record)]
@@ -163,12 +156,10 @@ def _named(record: ComparisonRecord, rows: pd.DataFrame) -> _Row:
     """Return the largest gain shown, else the largest loss shown, else the row that is nearest to the claim."""
     claim, shown = CLAIMS[record.settings.claim], rows[rows["shown"]]
     known = shown if len(shown) else rows
-    place: Any = known["gain"].idxmax()
+    place: Any = known["gain"].fillna(known["difference"].abs()).idxmax()  # of an unknown direction, the largest
     largest = known["gain"].max()
-    if not (claim.sides or _direction(record).sign):
-        place = known["difference"].abs().idxmax()
-    elif claim.sides == 2:
-        sizes = known["gain"].abs()
+    if claim.sides == 2:
+        sizes = known["difference"].abs()
         place = sizes.idxmax() if len(shown) else sizes.idxmin()
     elif len(shown) and largest > 0 and _of_pairs(record, rows):
         # Of the system that beats most others, the win over the best of them.
@@ -203,7 +194,7 @@ def _nothing_shown(record: ComparisonRecord, row: _Row, pair: str) -> list[str]:
 
 def _shown(record: ComparisonRecord, rows: pd.DataFrame, row: _Row) -> list[str]:
     claim, n_shown, words = CLAIMS[record.settings.claim], int(rows["shown"].sum()), _direction(record)
-    verb, adjective = _words(record)
+    verb = claim.verb.format(words)
     if row.gain <= 0 and not claim.hypotheses:
         # Equal means are shown to differ only by a test that is not of the mean.
         verb = f"is {words.worse} than" if row.gain < 0 else "differs from"
@@ -216,7 +207,7 @@ def _shown(record: ComparisonRecord, rows: pd.DataFrame, row: _Row) -> list[str]
     if row.gain < 0 and not claim.hypotheses and len(rows) > 1 and record.settings.baseline is not None:
         said.insert(0, f"No system was shown {words.better} than {row.baseline}.")
     if claim.sides == 2 and n_shown > 1:
-        said.append(f"Of the {n_shown} pairs shown {adjective}, these two are the farthest apart.")
+        said.append(f"Of the {n_shown} pairs shown {claim.adjective.format(words)}, these two are the farthest apart.")
     return [*said, *_others(record, rows, row)]
 
 
@@ -225,13 +216,14 @@ def _pairs_shown(record: ComparisonRecord, rows: pd.DataFrame, row: _Row) -> lis
     others = len(best_first(record)) - 1
     of_others = f"all {others}" if n_beaten == others else f"{n_beaten} of the {others}"
     which = row.baseline if n_beaten == 1 else f"the nearest of them, {row.baseline},"
-    lead = f"{row.system} {_words(record)[0]} {of_others} other systems: {which} by {_evidence(record, row)}."
+    verb = CLAIMS[record.settings.claim].verb.format(_direction(record))
+    lead = f"{row.system} {verb} {of_others} other systems: {which} by {_evidence(record, row)}."
     return [lead, *_parting(record, row), _counted(record, rows)]
 
 
 def _counted(record: ComparisonRecord, rows: pd.DataFrame) -> str:
-    n = int(rows["shown"].sum())
-    words = _words(record)[1] if CLAIMS[record.settings.claim].hypotheses else "to differ"
+    n, claim = int(rows["shown"].sum()), CLAIMS[record.settings.claim]
+    words = claim.adjective.format(_direction(record)) if claim.hypotheses else "to differ"
     return f"{n} of {len(rows)} pairs {'was' if n == 1 else 'were'} shown {words}."
 
 
@@ -242,7 +234,7 @@ def _others(record: ComparisonRecord, rows: pd.DataFrame, named: _Row) -> list[s
         return [_counted(record, rows)] if len(rows) > 1 else []
     known = _direction(record)
     words = {
-        "good": f"shown {_words(record)[1]} {'to' if claim.sides == 2 else 'than'} {base}",
+        "good": f"shown {claim.adjective.format(known)} {'to' if claim.sides == 2 else 'than'} {base}",
         "worse": f"shown {known.worse} than {base}",
         "equal": f"shown to differ from {base}{', with equal means' if known.sign else ''}",
         "open": "undecided",

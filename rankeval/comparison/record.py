@@ -378,8 +378,7 @@ def shown_level(record: ComparisonRecord) -> float:
 def parted(record: ComparisonRecord) -> pd.Series[bool]:
     """Return a mask of the rows: True if adjusted p-value and interval disagree, so that only one shows the claim."""
     claim, table = CLAIMS[record.settings.claim], record.table
-    signs = directions(record)
-    sign = np.where(signs, signs, 1.0) if claim.hypotheses else np.ones(len(table))
+    sign = np.nan_to_num(directions(record), nan=1.0) if claim.hypotheses else np.ones(len(table))
     ends = table[["ci_low_adjusted", "ci_high_adjusted"]].to_numpy(np.float64) * sign[:, None]
     within = claim.is_within(ends.min(axis=1), ends.max(axis=1), record.settings.margin)
     # An interval without ends belongs to differences without variance: it says nothing.
@@ -407,13 +406,13 @@ def best_first(record: ComparisonRecord) -> dict[str, float]:
 
 
 def directions(record: ComparisonRecord) -> Floats:
-    """Return the sign of the direction of each row: -1 if less is better by its measure, 0 if it is not known."""
+    """Return the sign of the direction of each row: -1 if less is better by its measure, nan if it is not known."""
     places, measures = pd.factorize(record.table["measure"])
-    return np.array([record.settings.direction(measure).sign for measure in measures], dtype=np.float64)[places]
+    return np.array([record.settings.direction(measure).sign or np.nan for measure in measures], np.float64)[places]
 
 
 def gains(record: ComparisonRecord) -> pd.Series[float]:
-    """Return the differences as gains: positive if the system is better; 0 if it is not known which values are."""
+    """Return the differences as gains: positive if the system is better, nan if it is not known which one is."""
     found: pd.Series[float] = record.table["difference"] * directions(record)
     return found
 

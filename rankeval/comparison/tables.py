@@ -30,17 +30,9 @@ from rankeval._checks import require
 from rankeval._checks import shown as as_shown
 from rankeval._registry import chosen
 from rankeval.comparison.derived import held_scores
-from rankeval.comparison.record import (
-    PARTED,
-    ComparisonRecord,
-    directions,
-    gains,
-    known_means,
-    part_of_row,
-    parted,
-    shown_level,
-)
+from rankeval.comparison.record import PARTED, ComparisonRecord, gains, known_means, part_of_row, parted, shown_level
 from rankeval.errors import InvalidInput
+from rankeval.measures import Direction
 from rankeval.render import layouts
 from rankeval.render.tables import DASH, MOST_DIGITS, Table, digits_for, number
 from rankeval.significance.columns import standard_error
@@ -135,8 +127,8 @@ def _comparisons(record: ComparisonRecord, *, gain: bool, digits: int | None) ->
     by_measure = _digits_by_measure(record)
     places = table["measure"].map(lambda measure: by_measure[measure] if digits is None else digits)
     base = table["mean_baseline"].to_numpy(dtype=np.float64)
-    known = directions(record) != 0
-    percents = _percent(np.asarray(gains(record).where(known), dtype=np.float64), base) if gain else None
+    gained = gains(record)
+    percents = _percent(np.asarray(gained, dtype=np.float64), base) if gain else None
     drawn = clearest(table, MOST_ROWS)
     shown = layouts.by_comparison(
         table[drawn],
@@ -145,7 +137,7 @@ def _comparisons(record: ComparisonRecord, *, gain: bool, digits: int | None) ->
         gains=None if percents is None else percents[drawn],
         digits=places[drawn],
     )
-    shown.frame["won/tied/lost"] = shown.frame["won/tied/lost"].where(known[drawn], DASH)
+    shown.frame["won/tied/lost"] = shown.frame["won/tied/lost"].where(gained[drawn].notna(), DASH)
     notes = (*left_out(table, MOST_ROWS), *record.notes, *([GAIN_NOTE] if gain else []))
     return replace(shown, caption=record.caption, notes=notes)
 
@@ -207,9 +199,8 @@ def _systems(
     if gain:
         tails += _gain_texts(record, others, means)
         notes.append(GAIN_NOTE)
-    shown = layouts.by_system(
-        means, digits=places, signs=column_signs(record), marks=set_marks, tails=tails, letters=letters
-    )
+    signs = {column: words.sign for column, words in column_directions(record).items()}
+    shown = layouts.by_system(means, digits=places, signs=signs, marks=set_marks, tails=tails, letters=letters)
     notes.insert(0, _legend(record, others, set_marks, letters))
     # A dagger may be at a pair that this table leaves out: then the note on daggers is left out too.
     has_dagger = set_marks.apply(lambda column: column.str.contains(layouts.PARTED)).to_numpy().any()
@@ -244,9 +235,9 @@ def _percent(gains: Floats, base: Floats) -> Floats:
 def _gain_texts(record: ComparisonRecord, others: list[str], means: pd.DataFrame) -> pd.DataFrame:
     if len(others) != 1:
         raise InvalidInput("gain=True needs one baseline: name it by against=, or compare with baseline=")
-    values, signs = means.to_numpy(dtype=np.float64), column_signs(record)
+    values, known = means.to_numpy(dtype=np.float64), column_directions(record)
     base = means.loc[[others[0]]].to_numpy(dtype=np.float64)
-    gains = _percent((values - base) * [signs[str(column)] or np.nan for column in means], base)
+    gains = _percent((values - base) * [known[str(column)].sign or np.nan for column in means], base)
     texts = [["" if np.isnan(gain) else f" ({layouts.percent(gain)})" for gain in row] for row in gains]
     frame = pd.DataFrame(texts, index=means.index, columns=means.columns)
     frame.loc[others[0]] = ""
@@ -286,25 +277,20 @@ def _spread_texts(
 def _legend(
     record: ComparisonRecord, others: list[str], set_marks: pd.DataFrame, letters: dict[str, str] | None
 ) -> str:
-    levels, confirmatory = layouts.levels_within(record.alpha), ""
-    to = "those with these letters" if letters is not None else others[0]
-    said: dict[str, list[str]] = {}
-    worse = set()
-    for column, measure in column_measures(record).items():
-        words = record.settings.direction(measure)
-        verb = CLAIMS[record.settings.claim].verb.format(beats=words.beats, better=words.better, worse=words.worse)
-        said.setdefault(verb, []).append(column)
-        if set_marks[column].str.startswith(layouts.WORSE).any():
-            worse.add(words.worse)
-    claimed = ", ".join(
-        f"{verb} {to}" + (f" ({', '.join(columns)})" if len(said) > 1 else "") for verb, columns in said.items()
-    )
+    levels, known, confirmatory = layouts.levels_within(record.alpha), column_directions(record), ""
+    verbs: dict[str, list[str]] = {}
+    for column, words in known.items():
+        verbs.setdefault(CLAIMS[record.settings.claim].verb.format(words), []).append(column)
+    than = others[0] if letters is None else "those with these letters"
+    of = {verb: f" ({', '.join(columns)})" if len(verbs) > 1 else "" for verb, columns in verbs.items()}
+    claimed = ", ".join(f"{verb} {than}{of[verb]}" for verb in verbs)
     if record.settings.primary is not None and len(record.table["measure"].unique()) > 1:
         confirmatory = f"; marks only for {record.settings.primary}, the confirmatory measure"
     if letters is not None:
         many = "" if len(letters) <= len(ascii_lowercase) else '; of so many systems, plot("matrix") is easier to read'
         return f"letters: the system {claimed}, adjusted p ≤ {levels[0]:g}{confirmatory}{many}"
     stars = ", ".join(f"{'*' * (place + 1)} ≤ {level:g}" for place, level in enumerate(levels))
+    worse = {known[column].worse for column in known if set_marks[column].str.startswith(layouts.WORSE).any()}
     lost = f" ({layouts.WORSE}: is {' or '.join(sorted(worse))})" if worse else ""
     return f"stars: the system {claimed}{lost}, adjusted p {stars}{confirmatory}"
 
@@ -363,10 +349,9 @@ def mean_table(record: ComparisonRecord) -> pd.DataFrame:
     return pd.DataFrame(columns, index=each["system"].unique())[list(column_measures(record))]
 
 
-def column_signs(record: ComparisonRecord) -> dict[str, float]:
-    """Return the sign of the direction of each column of means."""
-    known = record.settings.direction
-    return {label: known(measure).sign for label, measure in column_measures(record).items()}
+def column_directions(record: ComparisonRecord) -> dict[str, Direction]:
+    """Return which values are better in each column of means."""
+    return {label: record.settings.direction(measure) for label, measure in column_measures(record).items()}
 
 
 def ordered_claims(record: ComparisonRecord) -> pd.DataFrame:
@@ -377,14 +362,14 @@ def ordered_claims(record: ComparisonRecord) -> pd.DataFrame:
     whose direction is not known.
     """
     table, claim = record.table, CLAIMS[record.settings.claim]
-    differs = (directions(record) != 0) & (not claim.hypotheses)
+    sign = gains(record).apply(np.sign) * (np.nan if claim.hypotheses else 1)
     rows = pd.DataFrame(
         {
             "system": table["system"],
             "other": table["baseline"],
             "column": column_labels(record),
             "p": table["p_adjusted"],
-            "sign": np.where(differs, np.sign(gains(record)), 1.0),
+            "sign": sign.fillna(1.0),
             "shown": record.shown,
             "parted": parted(record),
         }
@@ -392,7 +377,7 @@ def ordered_claims(record: ComparisonRecord) -> pd.DataFrame:
     if claim.sides == 1:
         return rows
     turned = rows.rename(columns={"system": "other", "other": "system"})
-    return pd.concat([rows, turned.assign(sign=np.where(differs, -rows["sign"], 1.0))], ignore_index=True)
+    return pd.concat([rows, turned.assign(sign=(-sign).fillna(1.0))], ignore_index=True)
 
 
 def difference_errors(table: pd.DataFrame) -> pd.Series[float]:

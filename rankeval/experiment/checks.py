@@ -15,7 +15,7 @@ before the test part is opened until they are written: the look is not spent on 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from inspect import signature
@@ -128,6 +128,13 @@ def room_for_files(
         yield
 
 
+def remove_empty(folders: Iterable[Path]) -> None:
+    """Remove folders, the innermost first, but those in which somebody has written meanwhile."""
+    for folder in folders:
+        with suppress(OSError):
+            folder.rmdir()
+
+
 @dataclass(frozen=True, eq=False)
 class Checked:
     """The rankers of an experiment, not fitted, and the function that loads its data, not called."""
@@ -204,9 +211,7 @@ def check_experiment(config: ExperimentConfig) -> Checked:
     made = [folder for folder in (predictions, *predictions.parents) if not folder.exists()]
     with blaming(""), room_for_files(config):
         pass
-    for folder in made:  # another run may have written there meanwhile
-        with suppress(OSError):
-            folder.rmdir()
+    remove_empty(made)
     check_ledger(config)
     _check_tracker(config)
     return checked

@@ -221,11 +221,8 @@ def shipped_configs() -> dict[str, Path]:
     """Return the experiment files that come with the library, by name."""
     package = Path(str(files("rankeval")))
     # A wheel holds them inside the package, a checkout (editable install) beside it.
-    for folder in (package / "configs", package.parent / "configs"):
-        found = {path.stem: path for path in sorted(folder.glob("*.yaml"))}
-        if found:
-            return found
-    return {}
+    places = (sorted(folder.glob("*.yaml")) for folder in (package / "configs", package.parent / "configs"))
+    return {path.stem: path for path in next(filter(None, places), ())}
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -25,7 +24,7 @@ from numpy.typing import NDArray
 from rankeval._checks import said
 from rankeval.collection.data import RankingData
 from rankeval.comparison import Comparison, compare
-from rankeval.errors import ConfigError, RankevalWarning, Refusal, TrackingError, warn
+from rankeval.errors import ConfigError, Refusal, TrackingError, warn
 from rankeval.evaluation import Evaluation
 from rankeval.experiment.checks import check_experiment, room_for_files
 from rankeval.experiment.config import check_config, load_config
@@ -200,7 +199,7 @@ def run_experiment(
     step("logging")
     tracked, tracking_error = sent(config, record_of(config, facts, artifacts, trained, run))
     if tracking_error:
-        warnings.warn(f"{NOT_LOGGED}{tracking_error}", RankevalWarning, stacklevel=2)
+        warn(f"{NOT_LOGGED}{tracking_error}")
     step("done")
     return ExperimentResult(config, facts, config.directory, tracked, tracking_error)
 

@@ -440,10 +440,8 @@ class ExperimentConfig(Section):
     @property
     def baseline(self) -> str | None:
         """The ranker that the others are compared with; None if there are no others."""
-        if len(self.rankers) == 1:
-            return None
-        chosen = self.guard.baseline if self.guard else None
-        return chosen or next(iter(self.rankers))
+        standard = (self.guard and self.guard.baseline) or next(iter(self.rankers))
+        return standard if len(self.rankers) > 1 else None
 
     @property
     def all_measures(self) -> list[str]:

@@ -177,8 +177,7 @@ def tune(ranker: QueryRanker, name: str, parts: Parts, *, config: ExperimentConf
     folds = parts.folds(config.cv)
     primary = config.all_measures[0]
     sign = signs(check_measures(config.all_measures, config.convention))[primary]
-    part = parts.validation if stops_early(ranker) else None
-    watched = {} if part is None else as_arguments(part.X, part.y, part.qid)
+    watched = as_arguments(parts.validation if stops_early(ranker) else None)
     with sklearn.config_context(enable_metadata_routing=True):
         search = _search(ranker, name, config, folds)
         search.fit(dev.X, dev.y, qid=dev.qid, **watched)

@@ -152,16 +152,10 @@ def as_list(cells: Any) -> list[Any]:
     return cells.to_pylist() if hasattr(cells, "to_pylist") else list(cells)
 
 
-def unfit_row(ids: Any, pattern: str) -> int:
-    """Return the first row whose id matches a pattern (RE2), or -1; ids that are no texts match none."""
-    is_arrow = isinstance(ids, (pa.Array, pa.ChunkedArray))
-    if is_arrow and pa.types.is_integer(ids.type):
-        return -1
-    try:  # Arrow's own search: a Python string for each of a million ids would take longer than the reading
-        texts = ids.cast(pa.large_string()) if is_arrow else pa.array(ids, pa.large_string())
-    except (pa.ArrowException, TypeError, UnicodeError):  # numbers, bytes that are no UTF-8: `id_column` judges them
-        return -1
-    row: int = pc.index(pc.match_substring_regex(texts, pattern), True).as_py()
+def unfit_row(ids: pa.Array | pa.ChunkedArray, pattern: str) -> int:
+    """Return the first row whose id matches a pattern (RE2), or -1; integers match none."""
+    # Arrow's own search: a Python string for each of a million ids would take longer than the reading.
+    row: int = pc.index(pc.match_substring_regex(ids, pattern), True).as_py() if is_text(ids.type) else -1
     return row
 
 

@@ -12,10 +12,9 @@ from __future__ import annotations
 import os
 import re
 from bisect import bisect_left
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,7 +26,7 @@ from rankeval._checks import shown
 from rankeval._registry import unknown
 from rankeval.errors import FileFormatError, InvalidInput
 from rankeval.io.columns import combined, id_column, is_number, is_text, numbers_of, value_column, whole, without_view
-from rankeval.io.formats import refuse_read
+from rankeval.io.formats import naming, refuse_read
 from rankeval.io.frames import LAST, SPELLINGS
 from rankeval.io.opening import WHOLE, Limits, numbers_of_texts, reading
 from rankeval.io.tables import TableSource, open_table, swallowed
@@ -128,15 +127,16 @@ def read_feature_table(
     if not columns:
         reasons = "; ".join(f"{name}: {reason}" for name, reason in left_out.items()) or "no other column"
         raise InvalidInput(f"{source.path} has no column of numbers left for a feature ({reasons})")
-    return FeatureTable(
-        qid=_ids(table, roles["qid"], source),
-        label=_labels(table, roles["label"], source),
-        docid=_ids(table, roles["docid"], source) if "docid" in roles else None,
-        part=_texts(table.column(roles["part"])) if "part" in roles else None,
-        features=columns,
-        left_out=left_out,
-        beside={name: _typed(table.column(name), source) for name in slices},
-    )
+    with naming(source.path):
+        return FeatureTable(
+            qid=_ids(table, roles["qid"], source),
+            label=_labels(table, roles["label"], source),
+            docid=_ids(table, roles["docid"], source) if "docid" in roles else None,
+            part=_texts(table.column(roles["part"])) if "part" in roles else None,
+            features=columns,
+            left_out=left_out,
+            beside={name: _typed(table.column(name), source) for name in slices},
+        )
 
 
 def _asked(
@@ -193,13 +193,8 @@ def feature_numbers(column: pa.ChunkedArray, source: TableSource) -> Numbers | s
     kind = column.type
     if not is_number(kind):
         return _kind_words(kind)
-    if pa.types.is_boolean(kind):
-        column = column.cast(pa.uint8())
-    elif pa.types.is_float16(kind):
-        column = column.cast(pa.float32())
-    elif pa.types.is_decimal(kind):
-        column = column.cast(pa.float64())
-    return _with_nan(column)
+    narrowest = {pa.bool_(): pa.uint8(), pa.float16(): pa.float32()}
+    return _with_nan(column.cast(pa.float64() if pa.types.is_decimal(kind) else narrowest.get(kind, kind)))
 
 
 def _with_nan(column: pa.ChunkedArray) -> Numbers:
@@ -212,13 +207,11 @@ def _with_nan(column: pa.ChunkedArray) -> Numbers:
 
 def _parsed(column: pa.ChunkedArray, source: TableSource) -> Numbers | str:
     """Return the numbers, or true and false, that texts stand for; or the first text that is none."""
-    found = _cast(column, pa.float64())
-    if found is not None:
+    if (found := _cast(column, pa.float64())) is not None:
         return found
     trimmed = pc.utf8_trim_whitespace(column)
     for kind in (pa.float64(), pa.bool_()):
-        found = _cast(trimmed, kind)
-        if found is not None:
+        if (found := _cast(trimmed, kind)) is not None:
             return found
     row = bisect_left(range(len(trimmed)), True, key=lambda last: _cast(trimmed[: last + 1], pa.float64()) is None)
     return f"{source.place(row)} has {column[row].as_py()[:40]!r}"
@@ -249,9 +242,8 @@ def _typed(column: pa.ChunkedArray, source: TableSource) -> pd.Series[Any]:
 
 
 def _ids(table: pa.Table, name: str, source: TableSource) -> NDArray[Any]:
-    column = table.column(name)
-    refuse_read(column, swallowed(source.delimiter), name, lambda row: f"{source.path}, {source.place(row)}")
-    ids = _named(source, partial(id_column, column, name))
+    ids = id_column(table.column(name), name)
+    refuse_read(ids, swallowed(source.delimiter), name, lambda row: f"{source.path}, {source.place(row)}")
     # Objects: NumPy's own texts would all take the width of the longest.
     return numbers_of(ids) if pa.types.is_integer(ids.type) else np.array(ids.to_pylist(), dtype=object)
 
@@ -268,15 +260,7 @@ def _labels(table: pa.Table, name: str, source: TableSource) -> NDArray[Any]:
         raise FileFormatError(f"expected a label, a finite number, found {shown(column[row].as_py())}", where=place)
     if source.delimiter and (np.abs(found) >= WHOLE).any():  # whole numbers that Arrow has rounded
         found = numbers_of_texts(pc.utf8_trim_whitespace(column).to_pylist())
-    return whole(_named(source, partial(value_column, found, name)))
-
-
-def _named(source: TableSource, read: Callable[[], Any]) -> Any:
-    """Put the name of the file before the message about a column."""
-    try:
-        return read()
-    except InvalidInput as error:
-        raise FileFormatError(str(error), where=source.path) from error
+    return whole(value_column(found, name))
 
 
 def _texts(column: pa.ChunkedArray) -> list[str | None]:

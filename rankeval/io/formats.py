@@ -173,12 +173,7 @@ class Source:
 
 
 @contextmanager
-def reading_rows(
-    path: str | os.PathLike[str],
-    value: str,
-    format: str | None = None,  # noqa: A002
-    limits: Limits = DEFAULT,
-) -> Iterator[Columns]:
+def reading_rows(path: str | os.PathLike[str], value: str, format: str | None, limits: Limits) -> Iterator[Columns]:  # noqa: A002
     """Read a file of judgments or a ranking; if its columns are refused within the block, name the line of the cell.
 
     Parameters
@@ -187,7 +182,7 @@ def reading_rows(
         The file; gzip and zstd are recognised by content.
     value : {"relevance", "score"}
         The number of each row.
-    format : str, optional
+    format : str or None
         The name of a format, by default recognised by content, then by suffix.
     limits : Limits
         How large the file and its parts may be.
@@ -209,20 +204,23 @@ def reading_rows(
         how = named or _told(file.read(_SNIFFED), where, value)
         file.seek(0)
         try:
-            columns = how.read(OpenFile(file, value, str(where), limits))
-        except RankevalError as error:
-            raise of_file(error, str(where)) from error
+            with naming(str(where)):
+                columns = how.read(OpenFile(file, value, str(where), limits))
+        except RankevalError:
+            raise
         except (ValueError, TypeError) as error:
             why = f"{type(error).__name__}: {said(error)}"
             raise FileFormatError(f"{where} is not as {how.words} must be: {why}") from error
         if not len(columns.value):
             raise FileFormatError(f"{where} is empty: expected rows with qid, docid and {value}")
         source = Source(str(where), how.name, limits)
-        for part in IDS if how.unread else ():
-            if (ids := getattr(columns, part)) is not None:
-                refuse_read(ids, how.unread, part, lambda row: source.place([row]))
         try:
-            yield replace(columns, value=_parsed(columns.value), source=source)
+            ids = {part: id_column(getattr(columns, part), part) for part in IDS if getattr(columns, part) is not None}
+            for part in ids if how.unread else ():
+                refuse_read(ids[part], how.unread, part, lambda row: source.place([row]))
+            yield replace(columns, value=_parsed(columns.value), source=source, **ids)
+        except FileFormatError:
+            raise
         except (InvalidInput, TypeError) as error:
             if (wrong := _wrong_cell(columns, value)) is None:
                 raise FileFormatError(said(error), where=str(where)) from error
@@ -234,16 +232,22 @@ def reading_rows(
             raise FileFormatError(f"expected {expected}, found {shown(cell)}", where=place, remedy=remedy) from error
 
 
-def of_file(error: RankevalError, path: str) -> RankevalError:
-    """Return the error about a file; one about columns knows no file."""
-    return FileFormatError(**error.fields | {"where": path}) if type(error) is InvalidInput else error
+@contextmanager
+def naming(path: str) -> Iterator[None]:
+    """Name the file in errors about its columns, which know no file."""
+    try:
+        yield
+    except InvalidInput as error:
+        if type(error) is not InvalidInput:
+            raise
+        raise FileFormatError(**error.fields | {"where": path}) from error
 
 
-def refuse_read(ids: Any, unread: str, column: str, place: Callable[[int], str]) -> None:
+def refuse_read(ids: pa.Array, unread: str, column: str, place: Callable[[int], str]) -> None:
     """Refuse ids that match a pattern, as of `Format.unread`; ``place`` gives a row's place."""
     if (row := unfit_row(ids, unread)) >= 0:
         remedy = "an id holds no NUL, and no rows between two quotes: is a quote too many?"
-        found = as_list(ids[row : row + 1])[0][:80]
+        found = ids[row].as_py()[:80]
         raise FileFormatError(f"found {found!r}", where=f"{place(row)}, column {column}", remedy=remedy)
 
 

@@ -54,14 +54,7 @@ def spelled(names: Iterable[str], part: str) -> list[str]:
     return found[:1] if found[:1] == [part] else found
 
 
-def columns_of(
-    names: Sequence[str],
-    role: str,
-    asked: Mapping[str, Any] | None = None,
-    *,
-    where: str = "the frame",
-    advice: str = "say which by {part}=",
-) -> dict[str, str]:
+def columns_of(names: Sequence[str], role: str, asked: Mapping[str, Any], where: str, advice: str) -> dict[str, str]:
     """Return part -> column: query, document and number, and of the other parts those that are there.
 
     Parameters
@@ -75,7 +68,6 @@ def columns_of(
     where, advice : str
         The table and what to do, for messages.
     """
-    asked = asked or {}
     parts = {}
     needed = ("qid", "docid", role)
     for part in (*needed, *(("aspect", "subgroup") if role == "relevance" else ("name",))):
@@ -137,21 +129,21 @@ _HOLDERS = {"relevance": "qrels", "score": "run"}
 _ADVICE = "say which by {part}= in Qrels.from_frame or Run.from_frame"
 
 
-def from_dict(mapping: Mapping[Any, Any], value: str) -> Columns:
+def from_dict(mapping: Any, value: str) -> Columns:
     """Flatten ``{qid: {docid: value}}``; a query with an empty dict has no rows.
 
     Instead of a dict, a query may have a list of documents or of pairs, as `_listed` reads it. Judgments may also be
     ``{qid: {docid: {aspect: grade}}}``.
     """
-    _check_mapping(mapping, f"{{qid: {{docid: {value}}}}} or {{qid: [docid, ...]}}", "")
-    if not all(isinstance(documents, Mapping) for documents in mapping.values()):
-        mapping = {query: _listed(query, documents, value) for query, documents in mapping.items()}
-    if value == "relevance" and any(isinstance(one, Mapping) for rows in mapping.values() for one in rows.values()):
-        return _from_nested(mapping)
-    queries = chain.from_iterable(repeat(query, len(documents)) for query, documents in mapping.items())
-    rows = mapping.values()
-    values = chain.from_iterable(documents.values() for documents in rows)
-    return Columns(list(queries), list(chain.from_iterable(rows)), list(values))
+    if not isinstance(mapping, Mapping):
+        expected = f"expected {{qid: {{docid: {value}}}}} or {{qid: [docid, ...]}}"
+        raise InvalidInput(f"{expected}, found a {type(mapping).__name__}")
+    rows = {query: _listed(query, documents, value) for query, documents in mapping.items()}
+    if value == "relevance" and any(isinstance(one, Mapping) for known in rows.values() for one in known.values()):
+        return _from_nested(rows)
+    queries = chain.from_iterable(repeat(query, len(documents)) for query, documents in rows.items())
+    values = chain.from_iterable(documents.values() for documents in rows.values())
+    return Columns(list(queries), list(chain.from_iterable(rows.values())), list(values))
 
 
 def _listed(query: Any, documents: Any, value: str) -> Mapping[Any, Any]:
@@ -183,22 +175,16 @@ def _listed(query: Any, documents: Any, value: str) -> Mapping[Any, Any]:
     return found
 
 
-def _from_nested(mapping: Mapping[Any, Mapping[Any, Any]]) -> Columns:
+def _from_nested(mapping: Mapping[Any, Any]) -> Columns:
     rows = []
     for query, documents in mapping.items():
         for document, by_aspect in documents.items():
-            _check_mapping(
-                by_aspect, "{qid: {docid: {aspect: relevance}}}", f"document {document!r} of query {query!r}"
-            )
+            if not isinstance(by_aspect, Mapping):
+                found = f"document {document!r} of query {query!r} has a {type(by_aspect).__name__}"
+                raise InvalidInput(f"expected {{qid: {{docid: {{aspect: relevance}}}}}}, but {found}")
             rows += [(query, document, aspect, grade) for aspect, grade in by_aspect.items()]
     qids, docids, aspects, grades = ([row[at] for row in rows] for at in range(4))
     return Columns(qids, docids, grades, aspect=aspects)
-
-
-def _check_mapping(thing: Any, expected: str, holder: str) -> None:
-    if not isinstance(thing, Mapping):
-        found = f"but {holder} has" if holder else "found"
-        raise InvalidInput(f"expected {expected}, {found} a {type(thing).__name__}")
 
 
 def is_records(thing: Any) -> bool:
@@ -233,12 +219,8 @@ def from_records(thing: Any, value: str) -> Columns:
     if not rows:
         return Columns([], [], [])
     expected = f"expected query_id, doc_id, {value}"
-    parts = columns_of(
-        _fields(rows[0]),
-        value,
-        where=f"record 0 (counting from 0): {expected}, found {rows[0]!r}"[:300] + ", which",
-        advice="give records with these fields",
-    )
+    where = f"record 0 (counting from 0): {expected}, found {rows[0]!r}"[:300] + ", which"
+    parts = columns_of(_fields(rows[0]), value, {}, where, "give records with these fields")
     cells = {name: [_field(row, name, at, expected) for at, row in enumerate(rows)] for name in parts.values()}
     return columns_in(cells, parts, value, "record 0", "give records with one of them")
 
@@ -261,15 +243,7 @@ def _is_ranx(thing: Any) -> bool:
     return hasattr(thing, "get_doc_ids_and_scores") and hasattr(thing, "to_dict")
 
 
-def from_frame(
-    frame: Any,
-    role: str,
-    *,
-    qid: str | None = None,
-    docid: str | None = None,
-    value: str | None = None,
-    aspect: str | Literal[False] | None = None,
-) -> Columns:
+def from_frame(frame: Any, role: str, **asked: str | Literal[False] | None) -> Columns:
     """Take columns of a pandas or polars frame, an Arrow table or anything with an Arrow C stream.
 
     Parameters
@@ -277,21 +251,19 @@ def from_frame(
     frame : frame
         One row per (query, document).
     role : {"relevance", "score"}
-        The part that the value is.
-    qid, docid, value : str, optional
-        Names of the columns; by default usual names are looked for.
-    aspect : str or False, optional
-        For relevance: name of the column of aspects. By default it is read if there is one, and so is ``subgroup``.
-        With False, neither is read.
+        The part that the number is.
+    **asked : str or False, optional
+        Name of the column of a part; by default usual names are looked for. With False for the aspect, neither it nor
+        ``subgroup`` is read.
     """
     table = _table(frame)
-    asked = {"qid": qid, "docid": docid, role: value, "aspect": aspect, "subgroup": False if aspect is False else None}
-    parts = columns_of(_names(table), role, asked, advice=_ADVICE)
+    asked["subgroup"] = False if asked.get("aspect") is False else None
+    parts = columns_of(_names(table), role, asked, "the frame", _ADVICE)
     columns = columns_in(table, parts, role, "the frame", _ADVICE)
     ids = {part: id_column(getattr(columns, part), parts[part]) for part in IDS if part in parts}
     numbers = value_column(columns.value, parts[role], role)
     # If the caller names the column of the number, he knows what it is.
-    return replace(columns, value=numbers, value_name=parts[role] if value is None else None, **ids)
+    return replace(columns, value=numbers, value_name=parts[role] if asked.get(role) is None else None, **ids)
 
 
 def frame_columns(frame: Any, names: Mapping[str, str]) -> dict[str, Any]:

@@ -441,12 +441,9 @@ def write_atomically(path: str | os.PathLike[str], pieces: Iterable[bytes | pa.B
             folder = where.parent
             reason = error.strerror if folder.is_dir() else f"there is no folder {str(folder)!r}{_with_folder(folder)}"
             raise InvalidInput(f"cannot write {str(where)!r}: {reason}") from error
-        compression = COMPRESSION.get(where.suffix)
-        sink = pa.PythonFile(file, mode="w")
-        stream = pa.CompressedOutputStream(sink, compression) if compression else sink
+        stream = stack.enter_context(pa.output_stream(file, COMPRESSION.get(where.suffix)))
         for piece in pieces:
             stream.write(piece)
-        stream.close()
 
 
 def _with_folder(where: Path) -> str:

@@ -121,12 +121,8 @@ def _open_parquet(file: pa.NativeFile, path: str, limits: Limits) -> TableSource
     file.seek(0)
     with whole_parquet(path):
         schema = pq.read_schema(file)
-
-    def columns(names: Sequence[str]) -> pa.Table:
-        with whole_parquet(path):
-            return parquet_table(file, path, limits, list(names))
-
     kinds = dict(zip(schema.names, schema.types, strict=True))
+    columns = partial(parquet_table, file, path, limits)
     return TableSource(path, schema.names, kinds, columns, lambda row: f"row {row + 1}")
 
 
@@ -141,8 +137,12 @@ def _open_text(file: pa.NativeFile, path: str, limits: Limits, delimiter: str) -
     def columns(names: Sequence[str]) -> pa.Table:
         if not is_plain:
             deque(records(data, delimiter, path), maxlen=0)
+        # By places, because a name may stand twice in the header, or be empty.
+        kinds = {str(header.index(name)): pa.string() for name in names}
+        places = [str(place) for place in range(len(header))]
         try:
-            return _cells(data, delimiter, len(header), [header.index(name) for name in names]).rename_columns(names)
+            table = csv_cells(pa.BufferReader(data), places, kinds, delimiter, quoted=b'"' in data, block=_BYTES)
+            return table.slice(1).rename_columns(names)
         except (pa.ArrowException, UnicodeDecodeError) as error:
             deque(records(data, delimiter, path), maxlen=0)  # says at which line
             raise FileFormatError(said(error), where=path) from error
@@ -152,20 +152,32 @@ def _open_text(file: pa.NativeFile, path: str, limits: Limits, delimiter: str) -
     )
 
 
-def _cells(data: bytes, delimiter: str, width: int, places: Sequence[int]) -> pa.Table:
-    # By places, because a name may stand twice in the header, or be empty.
-    names = [str(place) for place in range(width)]
-    table = pacsv.read_csv(
-        pa.BufferReader(data),
-        pacsv.ReadOptions(use_threads=False, block_size=_BYTES, column_names=names),
-        pacsv.ParseOptions(delimiter=delimiter, newlines_in_values=b'"' in data),
-        pacsv.ConvertOptions(
-            include_columns=[names[place] for place in places],
-            column_types=dict.fromkeys(names, pa.string()),
-            strings_can_be_null=False,
-        ),
+def csv_cells(
+    source: pa.NativeFile, names: Sequence[str], kinds: Mapping[str, Any], delimiter: str, *, quoted: bool, block: int
+) -> pa.Table:
+    """Return columns of text as Arrow reads them, all rows, and no cell as missing.
+
+    Parameters
+    ----------
+    source : Arrow file
+        The text.
+    names : sequence of str
+        All columns in their order.
+    kinds : mapping of str to Arrow type
+        The columns to read, and their types.
+    delimiter : str
+        One character.
+    quoted : bool
+        Whether cells may stand in quotes, and then hold line breaks.
+    block : int
+        Bytes that are parsed at a time.
+    """
+    return pacsv.read_csv(
+        source,
+        pacsv.ReadOptions(column_names=names, use_threads=False, block_size=block),
+        pacsv.ParseOptions(delimiter=delimiter, quote_char='"' if quoted else False, newlines_in_values=quoted),
+        pacsv.ConvertOptions(include_columns=list(kinds), column_types=kinds, null_values=[]),
     )
-    return table.slice(1)  # the header
 
 
 def _columns(names: Sequence[str], read: Callable[[Sequence[str]], Any], given: OpenFile, line: str = "") -> Columns:
@@ -173,7 +185,7 @@ def _columns(names: Sequence[str], read: Callable[[Sequence[str]], Any], given: 
     if not names:
         return Columns([], [], [])
     expected = f"{line}expected columns called qid, docid and {given.value}; the table"
-    parts = columns_of(names, given.value, where=expected, advice=_ADVICE)
+    parts = columns_of(names, given.value, {}, expected, _ADVICE)
     table = read([*parts.values()])
     columns = columns_in(table, parts, given.value, "the table", _ADVICE)
     # The first row names the system, as in TREC files.
@@ -312,32 +324,31 @@ def parquet_table(source: pa.NativeFile, where: str, limits: Limits, columns: Se
 
     Raises
     ------
-    pyarrow.ArrowInvalid
-        If the file is damaged.
     FileFormatError
-        If a column holds lists.
+        If the file is damaged, or a column holds lists.
     LimitExceeded
         If the values could take more memory than the limit allows.
     """
     import pyarrow.parquet as pq
 
     source.seek(0)
-    metadata = pq.read_metadata(source)
-    most = max(ALWAYS, limits.expansion * source.size())
-    # Only from the schema: pyarrow 25 ends the process if the metadata of a column's chunk are damaged.
-    leaves = [metadata.schema.column(place) for place in range(metadata.num_columns)]
-    wanted = [leaf for leaf in leaves if columns is None or leaf.path.partition(".")[0] in columns]
-    if nested := [leaf.path for leaf in wanted if leaf.max_repetition_level]:
-        raise FileFormatError(f"{where}: the column {nested[0].partition('.')[0]!r} holds lists: give one value a row")
-    if metadata.num_rows * _VALUE > most:
-        raise limits.exceeded("expansion", where, f"{metadata.num_rows:,} rows in {source.size():,} bytes")
-    n_bytes = _most_bytes(source, [leaf.path for leaf in wanted if leaf.physical_type == "BYTE_ARRAY"])
-    if n_bytes > most:
-        raise limits.exceeded("expansion", where, f"up to {n_bytes:,} bytes of text in {source.size():,} bytes")
-    source.seek(0)
-    table = pq.read_table(source, columns=columns)
-    table.validate(full=True)  # Parquet does not check that text is UTF-8
-    return table
+    with whole_parquet(where):
+        metadata = pq.read_metadata(source)
+        most = max(ALWAYS, limits.expansion * source.size())
+        # Only from the schema: pyarrow 25 ends the process if the metadata of a column's chunk are damaged.
+        leaves = [metadata.schema.column(place) for place in range(metadata.num_columns)]
+        wanted = [leaf for leaf in leaves if columns is None or leaf.path.partition(".")[0] in columns]
+        if nested := [leaf.path.partition(".")[0] for leaf in wanted if leaf.max_repetition_level]:
+            raise FileFormatError(f"{where}: the column {nested[0]!r} holds lists: give one value a row")
+        if metadata.num_rows * _VALUE > most:
+            raise limits.exceeded("expansion", where, f"{metadata.num_rows:,} rows in {source.size():,} bytes")
+        n_bytes = _most_bytes(source, [leaf.path for leaf in wanted if leaf.physical_type == "BYTE_ARRAY"])
+        if n_bytes > most:
+            raise limits.exceeded("expansion", where, f"up to {n_bytes:,} bytes of text in {source.size():,} bytes")
+        source.seek(0)
+        table = pq.read_table(source, columns=columns)
+        table.validate(full=True)  # Parquet does not check that text is UTF-8
+        return table
 
 
 def _most_bytes(source: pa.NativeFile, names: list[str]) -> int:
@@ -349,29 +360,29 @@ def _most_bytes(source: pa.NativeFile, names: list[str]) -> int:
     total = 0
     for group in range(file.num_row_groups if names else 0):
         n_rows = file.metadata.row_group(group).num_rows
-        for first in file.iter_batches(batch_size=1, row_groups=[group], columns=names, use_threads=False):
-            dictionaries = [one.dictionary for one in first.columns if pa.types.is_dictionary(one.type)]
-            total += sum(n_rows * (pc.max(pc.binary_length(texts)).as_py() or 0) for texts in dictionaries)
-            break
+        first = next(file.iter_batches(batch_size=1, row_groups=[group], columns=names, use_threads=False), None)
+        dictionaries = [one.dictionary for one in first or () if pa.types.is_dictionary(one.type)]
+        total += sum(n_rows * (pc.max(pc.binary_length(texts)).as_py() or 0) for texts in dictionaries)
     return total
 
 
-for _name, _words, _delimiter in (("csv", "CSV with a header", ","), ("tsv", "TSV with a header", "\t")):
-    add_format(
-        Format(
-            _name,
-            _words,
-            read=partial(_read_table, partial(_open_text, delimiter=_delimiter)),
-            write=partial(_write_csv, _delimiter),
-            suffixes=(f".{_name}",),
-            sniff=partial(_is_csv, _delimiter),
-            row_lines=partial(csv_lines, _delimiter),
-            unfit=rf"{swallowed(_delimiter)}|\r",
-            unread=swallowed(_delimiter),
-            is_told_by_suffix=_name == "csv",  # TREC files with tabs are called .tsv too: only a header tells
-        )
+def _separated(name: str, delimiter: str) -> Format:
+    return Format(
+        name,
+        f"{name.upper()} with a header",
+        read=partial(_read_table, partial(_open_text, delimiter=delimiter)),
+        write=partial(_write_csv, delimiter),
+        suffixes=(f".{name}",),
+        sniff=partial(_is_csv, delimiter),
+        row_lines=partial(csv_lines, delimiter),
+        unfit=rf"{swallowed(delimiter)}|\r",
+        unread=swallowed(delimiter),
+        is_told_by_suffix=name == "csv",  # TREC files with tabs are called .tsv too: only a header tells
     )
-add_format(
+
+
+for _format in (
+    *(_separated(name, delimiter) for name, delimiter in _DELIMITERS.items()),
     Format(
         "jsonl",
         "JSON lines",
@@ -380,9 +391,7 @@ add_format(
         suffixes=(".jsonl", ".ndjson"),
         sniff=_is_jsonl,
         row_lines=text_lines,
-    )
-)
-add_format(
+    ),
     Format(
         "json",
         "a JSON object of queries",
@@ -390,9 +399,7 @@ add_format(
         suffixes=(".json",),
         sniff=lambda start: _QUERIES.match(start) is not None,
         is_told_by_suffix=False,  # TREC text is written to any other name
-    )
-)
-add_format(
+    ),
     Format(
         "parquet",
         "Parquet",
@@ -400,5 +407,6 @@ add_format(
         write=_write_parquet,
         suffixes=(".parquet",),
         sniff=lambda start: start.startswith(MAGIC),
-    )
-)
+    ),
+):
+    add_format(_format)

@@ -33,13 +33,6 @@ class Entries(NamedTuple):
     grade: NDArray[Any]
 
 
-class Rest(NamedTuple):
-    """Judged documents of a chunk that were not retrieved: their places among all, and the query of each."""
-
-    place: Ints
-    query: Ints
-
-
 @dataclass(frozen=True, eq=False)
 class AspectTable:
     """The judgments of a collection by aspect, documents numbered by (query, document).
@@ -100,15 +93,17 @@ class JoinedAspects:
     skips_below: float | None = None
 
     def block(
-        self, rows: slice | Ints, ranked: Ints | None, keep: NDArray[np.bool_] | None, offsets: Ints, rest: Rest
+        self, rows: slice | Ints, ranked: Ints, keep: NDArray[np.bool_] | None, offsets: Ints, rest: tuple[Ints, Ints]
     ) -> AspectBlock:
-        """Return the judgments of a chunk: of its rows in rank order, and of all documents that its queries know."""
+        """Return the judgments of a chunk: of its rows in rank order, and of all documents that its queries know.
+
+        ``rest`` are the places of its documents that were not ranked, and the query of each.
+        """
         document = self.document[rows]
         query = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
-        known = np.concatenate([document[document >= 0], self.unretrieved[rest.place]])
-        known_query = np.concatenate([query[document >= 0], rest.query])
-        document = document if ranked is None else document[ranked]
-        document = document if keep is None else document[keep]
+        known = np.concatenate([document[document >= 0], self.unretrieved[rest[0]]])
+        known_query = np.concatenate([query[document >= 0], rest[1]])
+        document = document[ranked] if keep is None else document[ranked][keep]
         return AspectBlock(self.table, document, known, known_query, self.skips_below)
 
 

@@ -29,7 +29,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from rankeval.join.flat import Floats, Ints, cells_of, offsets_of
+from rankeval.join.flat import Floats, Ints, cells_of, spread
 
 Table = NDArray[np.unsignedinteger]
 
@@ -251,22 +251,10 @@ def _rank_by_rank(counts: Ints, gains: Floats, discount: Floats) -> Floats:
 
 def _row_by_row(counts: Ints, gains: Floats, discount: Floats, cutoff: int | None) -> Floats:
     """Add the gains of the documents one after another; counts and gains stand best first."""
-    upto = np.cumsum(counts, axis=1)
-    if cutoff is not None:
-        upto = np.minimum(upto, cutoff)
+    upto = np.minimum(np.cumsum(counts, axis=1), len(discount) if cutoff is None else cutoff)
     size = np.diff(upto, axis=1, prepend=0)
-    per_query = size.sum(axis=1)
     each = np.repeat(np.broadcast_to(gains, size.shape).ravel(), size.ravel())
-    query = np.repeat(np.arange(len(counts)), per_query)
-    rank = np.arange(len(each)) - np.repeat(offsets_of(per_query)[:-1], per_query)
+    rank, query = spread(np.zeros_like(upto[:, -1]), upto[:, -1])
     # Without any values bincount returns integers.
     sums = np.bincount(query, weights=each * discount[rank], minlength=len(counts))
     return sums.astype(np.float64, copy=False)
-
-
-def added_rank_by_rank(gains: Floats) -> Floats:
-    """Add the rows of a table of rank by query one after the other; NumPy's own sum may take another order."""
-    total = np.zeros(gains.shape[1])
-    for row in gains:
-        total += row
-    return total

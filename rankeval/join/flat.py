@@ -207,11 +207,7 @@ def ascend(ids: NDArray[Any]) -> bool:
 
 
 def _starts(ids: NDArray[Any]) -> Ints:
-    return _behind(ids[1:] != ids[:-1])[: len(ids)]
-
-
-def _behind(changes: NDArray[np.bool_]) -> Ints:
-    return np.append(0, np.flatnonzero(changes) + 1)
+    return np.append(0, np.flatnonzero(ids[1:] != ids[:-1]) + 1)[: len(ids)]
 
 
 def order_of(ids: NDArray[Any]) -> Ints:
@@ -222,9 +218,8 @@ def order_of(ids: NDArray[Any]) -> Ints:
     ids : ndarray of shape (n_rows,)
         Ids that NumPy can compare.
     """
-    changes = ids[1:] != ids[:-1]
-    if (np.count_nonzero(changes) + 1) * 8 < len(ids):  # whole blocks change places (bench_files: topics by number)
-        starts = _behind(changes)[: len(ids)]
+    if (np.count_nonzero(ids[1:] != ids[:-1]) + 1) * 8 < len(ids):  # few: whole blocks change places (bench_files)
+        starts = _starts(ids)
         blocks = order_of(ids[starts])
         return rows_of(starts[blocks], np.diff(starts, append=len(ids))[blocks])
     bits = len(ids).bit_length()

@@ -33,7 +33,7 @@ from rankeval.collection.rows import check_rows
 from rankeval.errors import InvalidInput
 from rankeval.io import columns
 from rankeval.io.columns import comparable, places_of
-from rankeval.join.aspects import JoinedAspects, Rest
+from rankeval.join.aspects import JoinedAspects
 from rankeval.join.by_rank import MOST_PADDED, ByRank
 from rankeval.join.flat import Floats, Grouping, Ints, group_rows, offsets_of, query_blocks, refuse_repeats, spread
 from rankeval.join.judged import BELOW_ALL, NO_GROUPS, Column, Groups, Judged, with_unlike_labels
@@ -164,8 +164,7 @@ class Joined:
         judged = None if self.judged is None else _taken(self.judged, rows)
         levels, code, rest = self._labels(queries, rows, offsets, judged)
         found = self._ranked(rows, code, offsets, len(levels))
-        ranked, row, ties = found.code, found.row, found.ties
-        by_rank = found.by_rank
+        ranked, row, ties, by_rank = found.code, found.row, found.ties, found.by_rank
         if ranked is not None and len(offsets) > _MANY_QUERIES:
             by_rank = ByRank.of(ranked, offsets)
         if judged is not None:
@@ -201,6 +200,7 @@ class Joined:
         if keep is not None:
             chunk = chunk.kept(keep)
         if self.aspects is not None:
+            assert row is not None
             chunk.aspects = self.aspects.block(rows, row, keep, offsets, self._rest(queries))
         return chunk, ties
 
@@ -235,10 +235,11 @@ class Joined:
         cells = rest_query * len(levels) + rest_code
         return levels, code, np.bincount(cells, minlength=shape[0] * shape[1]).reshape(shape)
 
-    def _rest(self, queries: slice | Ints) -> Rest:
+    def _rest(self, queries: slice | Ints) -> tuple[Ints, Ints]:
+        """Return where the judged documents that were not retrieved stand, and the query of each in the chunk."""
         if self.unretrieved_offsets is None:
-            return Rest(_NONE, _NONE)
-        return Rest(*spread(self.unretrieved_offsets[:-1][queries], np.diff(self.unretrieved_offsets)[queries]))
+            return _NONE, _NONE
+        return spread(self.unretrieved_offsets[:-1][queries], np.diff(self.unretrieved_offsets)[queries])
 
     def _coded(self, labels: NDArray[Any]) -> tuple[NDArray[Any], Ints]:
         """Return the distinct labels, zero among them, and each label as an index into them."""

@@ -40,7 +40,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from rankeval.join.by_rank import FEW_RANKS, ByRank, Table, added_rank_by_rank, discounted_gains, ideal_sums
+from rankeval.join.by_rank import FEW_RANKS, ByRank, Table, discounted_gains, ideal_sums
 from rankeval.join.flat import Floats, Ints, offsets_of, spread
 
 if TYPE_CHECKING:
@@ -462,7 +462,7 @@ class Judged:
             of, place, group = of[within], place[within], group[within]
             found[(place, of) if is_table else offsets_of(depth)[of] + place] = mean[group]
         found *= discount[rank]
-        return added_rank_by_rank(found) if is_table else self.sums(query, found)
+        return self.sums(np.broadcast_to(query, found.shape).ravel(), found.ravel())
 
     def rows_of(self, wanted: NDArray[np.bool_]) -> tuple[Ints, Ints, Ints]:
         """Return row, query and rank (from 0) of the rows whose label is wanted, given a mask of the levels."""

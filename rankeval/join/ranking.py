@@ -49,6 +49,10 @@ _NO_BLOCK = -(2**60)
 _NONE = np.empty(0, dtype=np.int64)
 
 
+Collisions = tuple[Ints, Ints, Ints]
+"""Rows whose keys agree in their scores with the key of the row above: row, key, and the key above."""
+
+
 class Layout(NamedTuple):
     """How many of a key's lowest bits hold the position of its row in the query, and how many hold the label code."""
 
@@ -110,15 +114,7 @@ class Block(NamedTuple):
         place = np.flatnonzero(self.same)
         query, rank = np.divmod(place, max(self.key.shape[1], 1))
         key = self.key.reshape(-1)
-        return Collisions(offsets[self.queries][query] + rank, key[place], key[place - 1])
-
-
-class Collisions(NamedTuple):
-    """Rows whose keys agree in their scores with the key of the row above: row, key, and the key above."""
-
-    row: Ints
-    key: Ints
-    above: Ints
+        return offsets[self.queries][query] + rank, key[place], key[place - 1]
 
 
 def cuts(offsets: Ints) -> Ints:

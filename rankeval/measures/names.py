@@ -275,7 +275,7 @@ def _words_for_less(name: str) -> tuple[str, str] | None:
     words = re.findall(r"^\W|[^\W\d_]+", spaced)  # a sign in front is a word, which no list has
     head = words[: words.index("per")] if "per" in words else words
     found = {LOWER_IS_BETTER[word] for word in head if word in LOWER_IS_BETTER}
-    is_rate = any(word in LOWER_IS_BETTER for word in words[len(head) :])
+    is_rate = any(word in LOWER_IS_BETTER or word in "s ms us ns" for word in words[len(head) + 1 :])
     is_plain = all(word in LOWER_IS_BETTER or word in BESIDE_NOUNS.split() for word in head)
     return found.pop() if len(found) == 1 and is_plain and not is_rate else None
 

@@ -30,7 +30,7 @@ from rankeval._checks import refuse
 from rankeval.errors import InvalidInput
 from rankeval.model_selection.category_columns import categories_of
 from rankeval.model_selection.query_ids import differing
-from rankeval.model_selection.rows import EarlyStopping, TrainingRows
+from rankeval.model_selection.rows import EarlyStopping, TrainingRows, as_arguments
 
 
 def library(estimator: Any) -> str:
@@ -149,7 +149,7 @@ def fit(estimator: Any, rows: TrainingRows, watch: EarlyStopping | None = None) 
         told["position"] = rows.position
     if watch is not None:
         return _STOPPED_FITS[name](estimator, rows, watch, told)
-    estimator.fit(rows.X, rows.y, **told, **({} if name else rows.told_validation()))
+    estimator.fit(rows.X, rows.y, **told, **({} if name else as_arguments(rows.validation)))
     return None
 
 
@@ -180,7 +180,7 @@ def _queries(estimator: Any, rows: TrainingRows, takes: set[str]) -> dict[str, A
     if name == "catboost":
         return {"group_id": rows.codes} if "group_id" in takes else {}
     if "qid" in takes and name != "lightgbm":
-        return {"qid": rows.codes if name else rows.ids}
+        return {"qid": rows.codes if name else rows.qid}
     return {"group": rows.sizes} if "group" in takes else {}
 
 
@@ -199,7 +199,7 @@ def _weights(estimator: Any, rows: TrainingRows, takes: set[str]) -> dict[str, A
     if len(odd):
         others = "XGBRegressor" if name == "xgboost" else "Its losses RMSE, QueryRMSE and QuerySoftMax"
         raise InvalidInput(
-            f"sample_weight differs within query {rows.ids[odd].tolist()[0]!r}, and {kind} takes one weight per query: "
+            f"sample_weight differs within query {rows.qid[odd].tolist()[0]!r}, and {kind} takes one weight per query: "
             f"repeat it on the query's rows. {others}, LGBMRanker and regressors take a weight per row"
         )
     return (

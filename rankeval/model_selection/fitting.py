@@ -217,23 +217,19 @@ def run_folds(
     keep : bool
         Keep the fitted estimators.
     """
-    parallel, columns = _parallel(n_jobs), task.columns()
-    done = []
+    fits = n_jobs is None or whole_number(n_jobs) is not None  # joblib waits for ever for an array of one number
+    require(fits, "n_jobs", n_jobs, "a whole number, or -1 for all cores")
+    # scikit-learn's Parallel sends its configuration along, such as the output of transformers.
+    try:
+        parallel = Parallel(n_jobs=n_jobs, return_as="generator")
+    except ValueError:  # of a backend that returns all results at once, such as "multiprocessing"
+        parallel = Parallel(n_jobs=n_jobs)
+    columns, done = task.columns(), []
     with Bar(progress, len(jobs), "cross-validation") as bar:
         for fold in parallel(delayed(_fit_fold)(ranker, train, test, keep, **columns) for ranker, train, test in jobs):
             done.append(fold)
             bar.show(len(done))
     return done
-
-
-def _parallel(n_jobs: int | None) -> Parallel:
-    fits = n_jobs is None or whole_number(n_jobs) is not None  # joblib waits for ever for an array of one number
-    require(fits, "n_jobs", n_jobs, "a whole number, or -1 for all cores")
-    # scikit-learn's Parallel sends its configuration along, such as the output of transformers.
-    try:
-        return Parallel(n_jobs=n_jobs, return_as="generator")
-    except ValueError:  # of a backend that returns all results at once, such as "multiprocessing"
-        return Parallel(n_jobs=n_jobs)
 
 
 def _fit_fold(ranker: QueryRanker, train: Rows, test: Rows, keep: bool, **columns: Any) -> FittedFold:

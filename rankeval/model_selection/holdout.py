@@ -250,16 +250,12 @@ def hold_out(
     share, rounds, last = ranker.validation_fraction, ranker.early_stopping_rounds, nesting.last_of(ranker.estimator)
     rounds = boosters.own_rounds(last) if rounds is None else rounds
     useless = validation is not None and rounds is None and not nesting.stops_by_itself(ranker.estimator)
+    both = "validation_fraction holds queries of X out, eval_set has rows to stop on: give only one"
+    when = "give early_stopping_rounds too"
     refuse(
-        (
-            share is not None and validation is not None,
-            "validation_fraction holds queries of X out, eval_set has rows to stop on: give only one",
-        ),
-        (
-            share is not None and rounds is None,
-            "validation_fraction holds queries out to stop on: give early_stopping_rounds too",
-        ),
-        (useless, "eval_set has rows to stop training on: give early_stopping_rounds too"),
+        (share is not None and validation is not None, both),
+        (share is not None and rounds is None, f"validation_fraction holds queries out to stop on: {when}"),
+        (useless, f"eval_set has rows to stop training on: {when}"),
     )
     if rounds is None:
         return replace(rows, validation=validation), None
@@ -288,7 +284,7 @@ def hold_out(
 
 def _held_out(share: float, rows: TrainingRows) -> NDArray[np.bool_]:
     check_share("validation_fraction", share)
-    codes, units = encode(rows.ids if rows.unit is None else rows.unit)
+    codes, units = encode(rows.qid if rows.unit is None else rows.unit)
     noun = "queries" if rows.unit is None else "units"
     n_held_out = max(1, round(share * len(units)))
     few = f"{len(units)} {noun} are too few to hold out a share of {share} for early stopping"
@@ -331,10 +327,7 @@ def validation_part(
     refuse(
         (parts and eval_set is not None, "eval_set and eval_X, eval_y are the same rows twice: leave one out"),
         (len(parts) == 1, "one of eval_X and eval_y is missing: give both, or eval_set=(Xv, yv)"),
-        (
-            has_ids and found is None,
-            "eval_qid has the queries of eval_set, and there is none: give eval_set=(Xv, yv)",
-        ),
+        (has_ids and found is None, "eval_qid has the queries of eval_set, and there is none: give eval_set=(Xv, yv)"),
         (has_ids and isinstance(found, RankingData), "eval_set is a RankingData, which has ids: leave eval_qid out"),
     )
     if found is None or isinstance(found, RankingData):

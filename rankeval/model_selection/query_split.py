@@ -245,9 +245,7 @@ class QuerySplit:
             shown.append(f"stratum={getattr(self.stratum, '__name__', repr(self.stratum))}")
         if self.key is not None:
             shown.append(f"key={_spelled(self.key)}")
-        if type(self) is QuerySplit:
-            return f"QuerySplit({', '.join([inner, *shown])})"
-        options = inner[len(type(self.splitter).__name__) + 1 : -1]
+        options = inner if type(self) is QuerySplit else inner[len(type(self.splitter).__name__) + 1 : -1]
         return f"{type(self).__name__}({', '.join([options, *shown])})"
 
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from rankeval._checks import refuse
 from rankeval.collection.convention import Convention, get_convention
-from rankeval.collection.data import take_rows
+from rankeval.collection.data import RankingData, take_rows
 from rankeval.errors import InvalidInput
 from rankeval.evaluation import Evaluation, Given, query_weights, score
 from rankeval.evaluation.result import aggregates
@@ -29,7 +29,7 @@ class TrainingRows:
 
     X: Any
     y: NDArray[Any]
-    ids: NDArray[Any]
+    qid: NDArray[Any]
     codes: NDArray[np.int64]
     sample_weight: NDArray[np.float64] | None = None
     query_weight: NDArray[np.float64] | None = None
@@ -38,13 +38,13 @@ class TrainingRows:
     validation: TrainingRows | None = None
 
     @classmethod
-    def of(cls, X: Any, y: NDArray[Any], ids: NDArray[Any], **beside: Any) -> TrainingRows:
+    def of(cls, X: Any, y: NDArray[Any], qid: NDArray[Any], **beside: Any) -> TrainingRows:
         """Return the rows with their queries numbered in ascending order of their ids.
 
         CatBoost, and every estimator that samples, learns another model from another order of queries. This order is
         that of the usual loop by hand, and does not depend on the order in which queries come.
         """
-        return cls(X, y, ids, by_id(ids)[0], **beside)
+        return cls(X, y, qid, by_id(qid)[0], **beside)
 
     def take(self, rows: NDArray[Any]) -> TrainingRows:
         """Return these rows, in this order."""
@@ -58,11 +58,6 @@ class TrainingRows:
             return self
         return self.take(np.argsort(self.codes, kind="stable"))
 
-    def told_validation(self) -> dict[str, Any]:
-        """Return the arguments by which a QueryRanker inside is told the validation part, if there is one."""
-        part = self.validation
-        return {} if part is None else as_arguments(part.X, part.y, part.ids)
-
     @property
     def starts(self) -> NDArray[np.intp]:
         """First row of each query; rows must be in blocks."""
@@ -74,7 +69,7 @@ class TrainingRows:
         return np.diff(self.starts, append=len(self.codes))
 
 
-def as_arguments(X: Any, y: NDArray[Any], ids: NDArray[Any]) -> dict[str, Any]:
+def as_arguments(part: TrainingRows | RankingData | None) -> dict[str, Any]:
     """Return a validation part as arguments of `QueryRanker.fit`, in a form that no search of scikit-learn cuts.
 
     A search cuts every array that is as long as its X. So the ids stand in a list, beside the pair of features and
@@ -82,10 +77,10 @@ def as_arguments(X: Any, y: NDArray[Any], ids: NDArray[Any]) -> dict[str, Any]:
 
     Parameters
     ----------
-    X, y, ids
-        Features, labels and query of each row.
+    part : TrainingRows or RankingData, optional
+        Features, labels and query of each row; there are no arguments without it.
     """
-    return {"eval_set": (X, y), "eval_qid": [ids]}
+    return {} if part is None else {"eval_set": (part.X, part.y), "eval_qid": [part.qid]}
 
 
 def query_weight_of_rows(query_weight: Any, ids: NDArray[Any], **beside: Any) -> NDArray[np.float64] | None:

@@ -211,7 +211,7 @@ class QueryScorer:
 
         Raises
         ------
-        BaseException
+        MissingQueryIds, UnusableWeights, UnusableColumns, SharedQueries, GuardRefusal
             As in `evaluate`.
         """
         values = self.evaluate(estimator, X, y, qid=qid, **beside).aggregate()
@@ -275,7 +275,8 @@ class QueryScorer:
         for column in columns:
             chosen("metadata of a scorer", column, self.requests)
         documents = next((column for _, column in index_levels(X, y, DOCID)), None) if docid is None else docid
-        ways = f"{WAYS}; make_scorer(..., qid=series); or use rankeval.cross_validate(..., qid=qid) without routing"
+        routed = "params={'qid': qid} under sklearn.set_config(enable_metadata_routing=True)"
+        ways = f"{routed}; {WAYS}; make_scorer(..., qid=series); or use rankeval.cross_validate(..., qid=qid)"
         try:
             check_rows(X=X, y=y, qid=qid, docid=docid)
             ids = require(X, y, who=f"{self!r}", ways=ways, qid=qid, group=group, bound=self.qid)

@@ -242,12 +242,10 @@ def _distribution(name: str, wanted: Any) -> Any:
     kind = "IntDistribution" if is_pair and all(isinstance(one, Integral) for one in wanted) else "FloatDistribution"
     given = f"space[{name!r}] is {shown(wanted)}"
     values = f"give the list {list(wanted) if is_pair else ''} for the two values"
+    unclear = f"which may mean two values or a range: {values}, or optuna.distributions.{kind}{wanted!r} for it"
     kinds = "FloatDistribution, IntDistribution or CategoricalDistribution"
     refuse(
-        (
-            is_pair,
-            f"{given}, which may mean two values or a range: {values}, or optuna.distributions.{kind}{wanted!r} for it",
-        ),
+        (is_pair, f"{given}, {unclear}"),
         (not is_sequence, f"{given}; give an optuna.distributions.{kinds}, or a list of choices"),
     )
     return CategoricalDistribution(list(wanted))

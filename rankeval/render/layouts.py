@@ -76,12 +76,11 @@ def best_and_second(
     marks = _blank(frame)
     places = {1: "best", 2: "second"} if len(frame) > 2 else {1: "best"}
     for column in frame:
-        if not (sign := 1.0 if signs is None else signs[str(column)]):
-            continue
-        shown = frame[column].astype(float)
+        shown, sign = frame[column].astype(float), 1.0 if signs is None else signs[str(column)]
         if digits is not None:
             shown = shown.map(lambda value, column=column: float(f"{value:.{digits[column]}f}"))
-        marks[column] = shown.rank(method="dense", ascending=sign < 0).map(places).fillna("")
+        ranks = shown.rank(method="dense", ascending=sign < 0)
+        marks[column] = [places.get(rank, "") if sign else "" for rank in ranks]
     return marks
 
 

@@ -186,8 +186,9 @@ def report_for_queries(
     Returns
     -------
     str
-        The page. It has at most 2,000 ranked documents and says what it leaves out. Text of strangers stays text:
-        control characters and marks of the writing direction are written as escapes.
+        The page. It has at most 2,000 ranked documents, reads at most 100,000 characters of a text, and says what it
+        leaves out. Text of strangers stays text: control characters and marks of the writing direction are written as
+        escapes.
 
     Raises
     ------

@@ -64,8 +64,8 @@ class Claim:
     harmless : bool
         Whether absence of harm is claimed, so that unseen queries count.
     verb, adjective, nothing : str
-        Words of the headline: "a beats b"; "2 others are shown better"; "No difference was shown". The first two may
-        name ``{beats}``, ``{better}`` and ``{worse}``, the words for the direction of a column.
+        Words of the headline: "a beats b"; "2 others are shown better"; "No difference was shown". The first two are
+        formats of the `rankeval.measures.Direction` of a column, so that it may be "a is faster than b".
     """
 
     words: str
@@ -73,8 +73,8 @@ class Claim:
     hypotheses: tuple[tuple[Side, int], ...] = ()
     margin: Literal["none", "optional", "required"] = "required"
     harmless: bool = False
-    verb: str = "{beats}"
-    adjective: str = "{better}"
+    verb: str = "{0.beats}"
+    adjective: str = "{0.better}"
     nothing: str = "No gain was shown"
 
     @property
@@ -151,8 +151,8 @@ CLAIMS: dict[str, Claim] = {
         caption="one-sided, to show that no loss reaches {margin:g}",
         hypotheses=(("greater", -1),),
         harmless=True,
-        verb="is not {worse} than",
-        adjective="not {worse}",
+        verb="is not {0.worse} than",
+        adjective="not {0.worse}",
         nothing="Non-inferiority was not shown",
     ),
     "equivalent": Claim(

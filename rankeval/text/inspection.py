@@ -41,6 +41,9 @@ MOST_ROWS = 2_000
 SHINGLE, DUPLICATE = 4, 0.5
 """Words of a shingle, and the Jaccard coefficient of the shingles above which two documents are near-duplicates."""
 
+MOST_LETTERS = 100_000
+"""Letters of a text that are read."""
+
 _LETTERS, _MISSED = 1_000, 5
 _BLANKS = re.compile(r"[^\S\xa0]+")
 
@@ -167,6 +170,8 @@ def inspected(
         f"{label}: less is better": sign < 0,
         f"{count(wanted - most, 'query')} left out: a page has at most {MOST_ROWS:,} documents": wanted > most,
         f"{count(without, 'ranked document')} without a text": data.texts and without,
+        f"only the first {MOST_LETTERS:,} characters of a text are read": max(map(len, data.texts.values()), default=0)
+        > MOST_LETTERS,
     }
     title = " against ".join(name for name, _ in reversed(rankings))
     return Inspection(title, label, cards, [note for note, holds in notes.items() if holds], bool(data.texts))
@@ -187,8 +192,8 @@ def _extremes(order: list[Any], gains: Mapping[Any, float] | None, n: int, rng: 
 
 def _by_query(frame: pd.DataFrame, queries: set[str], value: str) -> dict[str, dict[str, float]]:
     """Return the values of each query's documents, the greatest first; equal ones by document id, descending."""
-    frame = frame.assign(qid=frame["qid"].astype(str), docid=frame["docid"].astype(str))
-    frame = frame[frame["qid"].isin(queries)].sort_values([value, "docid"], ascending=False)
+    frame = frame[frame["qid"].astype(str).isin(queries)].astype({"qid": str, "docid": str})
+    frame = frame.sort_values([value, "docid"], ascending=False)
     found: dict[str, dict[str, float]] = {query: {} for query in queries}
     for query, docid, number_of in zip(frame["qid"], frame["docid"], frame[value], strict=True):
         found[query].setdefault(docid, number_of)  # a document may have a judgment for each aspect
@@ -226,7 +231,7 @@ class _Data:
         ranks = {docid: rank for rank, docid in enumerate(other, 1)}
         found, above = list[RankedDocument](), list[frozenset[int]]()
         for rank, (docid, score) in enumerate(list(ranking.items())[: self.depth], 1):
-            shingles = _shingles(self.texts.get(docid, ""))
+            shingles = _shingles(self.texts.get(docid, "")[:MOST_LETTERS])
             twin = next((place for place, one in enumerate(above, 1) if _alike(one, shingles)), 0)
             above.append(shingles)
             label = f"{self.judged[qid][docid]:g}" if docid in self.judged[qid] else ""
@@ -238,7 +243,7 @@ class _Data:
     def _pieces(self, docid: str, need: str) -> list[Piece] | None:
         if docid not in self.texts:
             return None
-        text, pieces, room = self.texts[docid], list[Piece](), _LETTERS
+        text, pieces, room = self.texts[docid][:MOST_LETTERS], list[Piece](), _LETTERS
         for piece, is_marked in _cut(text, snippets(text, need, stem=self.stem, stop=self.stop)):
             if room > 0 and piece:
                 pieces.append(Piece(_shown(piece, room), is_marked))

@@ -123,7 +123,8 @@ def key_sentences(
     counts = Counter(word.term for word in found if word.term is not None)
     frequent = sorted(counts.values(), reverse=True)[:_FREQUENT]
     least = max(2, frequent[-1] if frequent else 0)
-    sentences = [found[first:last] for first, last in pairwise([*_firsts(doc, found), len(found)]) if found]
+    firsts = [place for place in range(len(found)) if _is_first(doc, found, place)]
+    sentences = [found[first:last] for first, last in pairwise([*firsts, len(found)])]
     factors = [_factor([counts[word.term or ""] >= least for word in sentence]) for sentence in sentences]
     best = sorted(range(len(sentences)), key=lambda place: -factors[place])[:n]
     return [_part(doc, sentences[place]) for place in sorted(best)]
@@ -182,14 +183,15 @@ def snippets(
     found = terms.words(doc)
     parts = _parts_of_query(found, terms(query))
     places = dict.fromkeys(place for place, _, _ in parts)
-    firsts, free, shown, chosen = _firsts(doc, found), [(0, len(found))], set[Any](), list[tuple[int, int]]()
+    free, shown, chosen = [(0, len(found))], set[Any](), list[tuple[int, int]]()
     for _ in range(most if places else 0):
         starts = [(start, room) for room in free for start in places if room[0] <= start < room[1]]
         windows = [(_held(parts, start, min(start + words, room[1])), start, room) for start, room in starts]
         if not windows:
             break
         held, start, room = max(windows, key=lambda window: (_worth(window[0] - shown), _worth(window[0])))
-        sentence = max(first for first in firsts if first <= start)
+        back = range(start, max(start - words, -1), -1)
+        sentence = next((place for place in back if _is_first(doc, found, place)), -1)
         begins = [place for place in (sentence, start - words // 4, start - words // 8, start) if place >= room[0]]
         begin = next(place for place in begins if held <= _held(parts, place, min(place + words, room[1])))
         last = min(begin + words, room[1])
@@ -237,11 +239,10 @@ def _factor(significant: list[bool]) -> float:
     return best
 
 
-def _firsts(doc: str, found: list[Word]) -> list[int]:
-    """Return the places of the words that begin a sentence."""
-    # With the first letter of the next word, a point at the end of what is searched is not at the end of the text.
-    ended = [_END.search(doc, one.end, other.start + 1) for one, other in pairwise(found)]
-    return [0, *(place for place, end in enumerate(ended, start=1) if end)]
+def _is_first(doc: str, found: list[Word], place: int) -> bool:
+    """Say whether a word is the first of its sentence."""
+    # With the first letter of the word, a point at the end of what is searched is not at the end of the text.
+    return place == 0 or _END.search(doc, found[place - 1].end, found[place].start + 1) is not None
 
 
 def _part(doc: str, found: list[Word], marks: tuple[tuple[int, int], ...] = ()) -> Snippet:

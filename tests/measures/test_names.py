@@ -8,7 +8,7 @@ import pytest
 import rankeval as rk
 from rankeval.collection.convention import PRESETS
 from rankeval.errors import AmbiguousName, InvalidInput, UnknownName
-from rankeval.measures import Spelling, family, measure, measure_from_key, measures
+from rankeval.measures import Spelling, direction, family, measure, measure_from_key, measures
 from rankeval.measures import names as naming
 from rankeval.measures.family import FAMILIES
 from rankeval.measures.names import ROOTS
@@ -328,3 +328,42 @@ def test_what_a_tool_fixes_without_saying_so_can_be_computed(named, tool):  # no
     (value,) = rk.evaluate([1, 0, 2, 0], [4, 3, 2, 1], qid=[1] * 4, measures=named).scores[0]
     low, high = named.family.bounds
     assert low <= value <= high
+
+
+@pytest.mark.parametrize(
+    ("names", "words"),
+    [
+        (
+            ["Latency", "latency_ms", "LATENCY", "p95 seconds", "latencyMs", "Latency (ms)", "query time", "ms/query"],
+            "faster",
+        ),
+        (["Cost", "cost per 1000", "costPer1000Queries", "total price", "cost (USD)"], "cheaper"),
+        (["index_bytes", "peak memory", "indexMB", "memory GB"], "smaller"),
+    ],
+)
+def test_latency_cost_and_size_are_known_by_whole_words(names, words):
+    assert {direction(name).better for name in names} == {words}
+    assert {direction(name).sign for name in names} == {-1.0}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "timeliness", "benefit-cost ratio", "cost savings", "time saved", "dwell time", "bytes per second", "MB/s",
+        "queries per second", "queries/second", "1/latency", "-latency", "neg_latency", "memorability", "throughput",
+        "time on page", "score", "", " ", "Kosten", "per second", "cost seconds", "speedup in seconds",
+    ],
+)  # fmt: skip
+def test_a_name_that_may_mean_more_is_better_is_not_known(name):
+    assert direction(name) == (0.0, "different", "different")
+
+
+def test_measures_keep_their_direction_by_every_name():
+    """Also a name of several measures, or one that lacks a parameter: by all of them more is better."""
+    for name in ("AP", "nDCG@10", "ndcg_cut_10", "recall", "success", "rbp", "accuracy", "P", "MAP"):
+        assert direction(name).beats == "beats"
+        assert direction(name, {name: True}).sign == 1.0
+    assert direction("ARP") == (-1.0, "better", "worse")
+    assert direction("ARP").note == " (less is better)"
+    for one in FAMILIES.values():
+        assert direction(one.name).sign == (1.0 if one.greater_is_better else -1.0)

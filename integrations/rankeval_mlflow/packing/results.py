@@ -66,6 +66,7 @@ from rankeval.evaluation.result import by_name
 from rankeval.judging import Agreement, Calibration, Disagreement, Reusability
 from rankeval.report import GuardFacts, report_for_judging
 from rankeval.report.html import slice_table
+from rankeval.text.profiling import Profile
 from rankeval.tracking import LoggedData
 from rankeval_mlflow import layout
 from rankeval_mlflow.delivery.addresses import hidden
@@ -87,6 +88,7 @@ _OF_JUDGING: dict[type, tuple[str, dict[str, str]]] = {
     Calibration: ("measure", {"estimate": "", "gain": "_gain", **{key: _ENDS[key] for key in list(_ENDS)[1:]}}),
     Disagreement: ("judgments", {key: f"_{key}" for key in ("tau_b", "tau_ap", "overlap")}),
     Reusability: ("system", {}),
+    Profile: ("quantity", {"value": "", "ci_low": _LOW, "ci_high": _HIGH}),
 }
 _FACTS_OF_JUDGING = ("n_items", "baseline", "system", "n_human", "n_machine")
 _NO_NAME = "dataset"  # MLflow's name of a data set without one
@@ -494,14 +496,14 @@ def judging_node(result: Any, name: str | None, *, report: bool) -> Node:
 
     Parameters
     ----------
-    result : Agreement, Calibration, Disagreement or Reusability
+    result : Agreement, Calibration, Disagreement, Reusability or Profile
         The result.
     name : str, optional
         The folder among the artifacts; by default the kind of the result.
     report : bool
         Whether a page is drawn. It is drawn here, since no file of the run holds the whole result.
     """
-    expected = "a result of rankeval.judging: an Agreement, Calibration, Disagreement or Reusability"
+    expected = "a result of rankeval.judging (Agreement, Calibration, Disagreement, Reusability) or rankeval.profile"
     require(type(result) in _OF_JUDGING, "agreement", type(result), expected)
     kind = type(result).__name__.lower()
     name, (key, ends) = layout.checked_role(name or kind, "name"), _OF_JUDGING[type(result)]

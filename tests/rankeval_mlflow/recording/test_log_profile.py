@@ -1,0 +1,45 @@
+"""The cost of a search in MLflow: numbers as metrics with their intervals, and the latency of each query."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import mlflow
+import pandas as pd
+import pytest
+from pandas.testing import assert_frame_equal
+
+import rankeval as rk
+import rankeval_mlflow as rkm
+from rankeval.errors import InvalidInput
+
+
+def test_the_numbers_of_a_profile_are_metrics_of_the_run_of_the_system(client, tmp_path):
+    """Without an interval there are no ends: MLflow would make 0 of nan."""
+    queries = {f"q{i}": i for i in range(40)}
+    found = rk.profile(range, queries, repeats=1, name="bm25", index_seconds=2, cost=dict.fromkeys(queries, 0.5))
+    evaluated = rkm.log_evaluation(rk.evaluate([1, 0], [2, 1], qid=["q1", "q1"], measures="RR"))
+    run_id = rkm.log_profile(found, evaluated.run_id).run_id
+    assert run_id == evaluated.run_id
+    logged = client.get_run(run_id).data
+    table = found.table.set_index("quantity")
+    metrics = {key.removeprefix("profile/"): value for key, value in logged.metrics.items() if "profile/" in key}
+    expected = {f"{name}{end}": row[of] for name, row in table.iterrows() for of, end in
+                (("value", ""), ("ci_low", "_ci_low"), ("ci_high", "_ci_high"))}  # fmt: skip
+    assert metrics == {key: value for key, value in expected.items() if pd.notna(value)}
+    assert "latency_p50_ms_ci_low" in metrics
+    assert "latency_p99_ms_ci_low" not in metrics
+    assert logged.tags["rankeval.profile.headline"] == found.caption
+    path = mlflow.artifacts.download_artifacts(
+        run_id=run_id, artifact_path="rankeval/profile/per_query.csv", dst_path=tmp_path
+    )
+    again = pd.read_csv(io.BytesIO(Path(path).read_bytes()), index_col="qid", float_precision="round_trip")
+    assert_frame_equal(again, found.per_query)
+    compared = rk.compare({"a": again, "b": found.per_query}, measures="Cost")
+    assert "better" not in compared.headline
+
+
+def test_only_a_profile_is_logged_as_one():
+    with pytest.raises(InvalidInput, match=r"^profile is .*expected the result of rankeval.profile"):
+        rkm.log_profile({"latency": 1})
