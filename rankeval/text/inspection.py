@@ -165,13 +165,13 @@ def inspected(
     data = _Data(rankings, judged, _by_id(texts, "texts", "docid"), _by_id(needs, "needs", "qid"), depth, stem, stop)
     cards = [data.card(query, why, scores.loc[query].tolist(), sign) for query, why in chosen.items()]
     without = sum(each.pieces is None for card in cards for _, of in card.rankings for each in of)
+    longest = max(map(len, data.texts.values()), default=0)
     notes = {
         f"each ranking is shown to rank {depth:,}, and equal scores stand by document id, descending": True,
         f"{label}: less is better": sign < 0,
         f"{count(wanted - most, 'query')} left out: a page has at most {MOST_ROWS:,} documents": wanted > most,
         f"{count(without, 'ranked document')} without a text": data.texts and without,
-        f"only the first {MOST_LETTERS:,} characters of a text are read": max(map(len, data.texts.values()), default=0)
-        > MOST_LETTERS,
+        f"only the first {MOST_LETTERS:,} characters of a text are read": longest > MOST_LETTERS,
     }
     title = " against ".join(name for name, _ in reversed(rankings))
     return Inspection(title, label, cards, [note for note, holds in notes.items() if holds], bool(data.texts))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+
 import pytest
 from browser.chromium import browser
 from report.test_queries_page import HOSTILE, collection
@@ -83,6 +85,27 @@ def test_two_systems_stand_side_by_side_or_below_each_other(opened):
     assert one[0] == other[0]
     assert one[2] < other[2]
     assert max(one[1], other[1]) <= 500
+
+
+@pytest.mark.shared
+def test_ten_queries_of_cranfield_fit_into_any_window(opened, shared):
+    """All two hundred ranked documents have a text, and the page is no wider than the window."""
+    runs = {name: shared / f"cranfield/runs/{name}.run.gz" for name in ("bm25_k12_b75", "lsa120")}
+    qrels = shared / "cranfield/qrels.graded.txt.gz"
+    evaluations = {name: rk.evaluate(qrels, run, measures="AP") for name, run in runs.items()}
+    with gzip.open(shared / "cranfield/queries.tsv.gz", "rt") as lines:
+        needs = {line.split("\t")[0]: line.split("\t")[2] for line in lines}
+    texts = rk.text.read_texts(shared / "cranfield/cran.all.1400.gz")
+    page = report_for_queries(evaluations, runs, qrels, texts=texts, needs=needs)
+    assert len(page) < 250_000
+    for width in (500, 1280):
+        tab = opened(page, width=width)
+        assert tab.run("document.documentElement.scrollWidth <= innerWidth")
+        assert tab.run("document.querySelectorAll('.card').length") == 10
+        assert tab.run("document.querySelectorAll('.side li').length") == 200
+        texts_of = tab.run("[...document.querySelectorAll('.text')].map((each) => each.textContent.length)")
+        assert 20 < min(texts_of) < max(texts_of) < 1_000
+        assert tab.run("document.querySelectorAll('.text mark').length") > 200
 
 
 def test_a_text_of_the_other_direction_turns_nothing_around_it(opened):
