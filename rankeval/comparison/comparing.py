@@ -19,7 +19,7 @@ import pandas as pd
 from rankeval._checks import refuse
 from rankeval._registry import chosen, unknown
 from rankeval.comparison.concluding import conclude, with_parts
-from rankeval.comparison.design import COLLECTION, Design, refuse_undirected
+from rankeval.comparison.design import COLLECTION, Design
 from rankeval.comparison.inputs import (
     LowerIsBetter,
     Measures,
@@ -56,6 +56,7 @@ from rankeval.significance.declarations import (
     Floats,
     Rng,
     corrections_of_p_values,
+    refuse_undirected,
 )
 from rankeval.significance.paired import REPEATS_RECOMMENDED, widened
 from rankeval.significance.pairs import Pairs

@@ -192,8 +192,8 @@ def test_the_direction_travels_with_the_comparison(travel):
         ("other", UnknownName),
         ({"AP": True}, InvalidInput),
         ({"ARP": False}, InvalidInput),
-        ({"AP": 1}, InvalidInput),
-        ([3], InvalidInput),
+        ({"other": False}, UnknownName),
+        ([3], UnknownName),
     ],
 )
 def test_a_declaration_that_does_not_fit_is_refused(given, kind):
