@@ -166,8 +166,8 @@ def compare(
         If query ids are repeated, missing, or not the same in all systems.
     InvalidInput
         If there are fewer than two systems or queries, a score is not finite, evaluations are weighted, a claim that
-        has a direction has no baseline or a column whose direction is not known, or systems without unjudged documents are asked of scores that do not know
-        them.
+        has a direction has no baseline or a column whose direction is not known, or systems without unjudged documents
+        are asked of scores that do not know them.
     UnknownName
         If a baseline, measure, test or setting does not exist.
 
