@@ -19,7 +19,7 @@ import pandas as pd
 from rankeval._checks import refuse
 from rankeval._registry import chosen, unknown
 from rankeval.comparison.concluding import conclude, with_parts
-from rankeval.comparison.design import COLLECTION, Design, refuse_undirected
+from rankeval.comparison.design import COLLECTION, Design
 from rankeval.comparison.inputs import (
     LowerIsBetter,
     Measures,
@@ -56,6 +56,7 @@ from rankeval.significance.declarations import (
     Floats,
     Rng,
     corrections_of_p_values,
+    refuse_undirected,
 )
 from rankeval.significance.paired import REPEATS_RECOMMENDED, widened
 from rankeval.significance.pairs import Pairs
@@ -165,8 +166,8 @@ def compare(
         If query ids are repeated, missing, or not the same in all systems.
     InvalidInput
         If there are fewer than two systems or queries, a score is not finite, evaluations are weighted, a claim that
-        has a direction has no baseline, or systems without unjudged documents are asked of scores that do not know
-        them.
+        has a direction has no baseline or a column whose direction is not known, or systems without unjudged documents
+        are asked of scores that do not know them.
     UnknownName
         If a baseline, measure, test or setting does not exist.
 

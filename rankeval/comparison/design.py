@@ -22,10 +22,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from rankeval._registry import chosen
-from rankeval.errors import InvalidInput
 from rankeval.measures import direction, greatest_loss
 from rankeval.significance import PairedResult
-from rankeval.significance.declarations import CLAIMS, Floats
+from rankeval.significance.declarations import Floats
 from rankeval.significance.effects import outcomes, standardised_effect
 from rankeval.significance.pairs import Pairs
 
@@ -181,23 +180,6 @@ class Design:
                 "detectable_difference": detectable,
             },
             columns=COLUMNS,
-        )
-
-
-def refuse_undirected(claim: str, baseline: str | None) -> None:
-    """Raise `InvalidInput` for a claim that has a direction, if all pairs are compared.
-
-    Parameters
-    ----------
-    claim : str
-        A key of ``CLAIMS``.
-    baseline : str or None
-        As in `rankeval.compare`.
-    """
-    if baseline is None and CLAIMS[claim].sides == 1:
-        raise InvalidInput(
-            f'claim="{claim}" has a direction, and a pair without a baseline has none: name the system that the others '
-            "are held against by baseline= (--baseline on the command line)"
         )
 
 

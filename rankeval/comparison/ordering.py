@@ -36,10 +36,9 @@ from rankeval.comparison.inputs import (
 )
 from rankeval.comparison.result import Comparison
 from rankeval.comparison.tables import WithTable
-from rankeval.errors import InvalidInput, UnknownName, warn
+from rankeval.errors import InvalidInput, warn
 from rankeval.evaluation.choosing import labels_of
 from rankeval.measures import Measure, direction
-from rankeval.measures.names import meanings
 from rankeval.render.tables import Table, number
 from rankeval.significance.columns import UNPAIRED
 from rankeval.significance.declarations import CORRECTIONS, TESTS, Floats, Rng
@@ -386,7 +385,7 @@ def order_agreement(
     for name, column in zip(names, means, strict=True):
         if competition_ranks(_gains(means[column])).max() == 1:
             notes.append(f"all systems are tied by {name}: there is no order to agree with")
-    if unknown := [name for name, column in zip(names, means, strict=True) if not direction(_key(column)[0]).sign]:
+    if unknown := [name for name, column in zip(names, means, strict=True) if not _is_known(_key(column)[0])]:
         notes.append(f"no measures, so their greater values are taken to lead: {', '.join(unknown)}")
     return OrderAgreement(pd.DataFrame(rows), means, truth, tuple(notes))
 
@@ -408,11 +407,8 @@ def _means(systems: Any, measures: Measures | None, unpaired: str) -> tuple[pd.D
 _FORM = "a frame of means has a row per system and a column per order, with one name each"
 
 
-def _is_measure(label: Any) -> bool:
-    try:
-        return bool(meanings(str(label)))
-    except InvalidInput as error:  # of several meanings, or without a parameter that it needs
-        return not isinstance(error, UnknownName)
+def _is_known(label: Any) -> bool:
+    return direction(str(label)).sign != 0
 
 
 def _given_means(frame: pd.DataFrame, measures: Measures | None) -> pd.DataFrame:
@@ -423,7 +419,7 @@ def _given_means(frame: pd.DataFrame, measures: Measures | None) -> pd.DataFrame
         if not labels.is_unique:
             name = labels[labels.duplicated()][0]
             raise InvalidInput(f"{_FORM}; found the {what} {name!r} {(labels == name).sum()} times")
-    if len(means) and all(map(_is_measure, means.index)) and not any(map(_is_measure, means.columns)):
+    if len(means) and all(map(_is_known, means.index)) and not any(map(_is_known, means.columns)):
         raise InvalidInput(f"{_FORM}; here the rows are measures ({few(means.index.tolist())}): turn it by .T")
     means = means.rename(index=str, columns=str)
     if measures is not None:

@@ -23,7 +23,7 @@ from typing import Any, TypeVar
 import numpy as np
 import pandas as pd
 
-from rankeval._checks import count, few, refuse, require, said
+from rankeval._checks import count, few, refuse, said
 from rankeval.comparison.design import BOUNDS, COLUMNS, CROSSED, MEANS, TEXTS, TOGETHER, table_without_rows
 from rankeval.comparison.inputs import Systems
 from rankeval.errors import InvalidInput
@@ -31,16 +31,10 @@ from rankeval.measures import Direction, direction
 from rankeval.render.tables import telling
 from rankeval.significance.declarations import CLAIMS, CORRECTIONS, TESTS, Floats, Settings, all_tests, seed_of
 from rankeval.significance.running import adjusted_level
-from rankeval.significance.strata import STRATIFIED
+from rankeval.significance.strata import STRATIFIED, WEIGHTS
 
 MOST_LISTED = 5
 """Captions list so many collections or slices by name, and the range of their sizes beyond."""
-
-WEIGHTED = {
-    "collections": "collections of equal weight",
-    "queries": "collections weighted by queries",
-    "inverse_variance": "collections weighted by inverse variance",
-}
 
 PARTED = (
     "in rows marked with a dagger, the adjusted p-value and the adjusted interval disagree: one shows the claim, the "
@@ -217,8 +211,6 @@ class ComparisonSettings(Settings):
         plain = {"margin": float(self.margin), "n_resamples": int(self.n_resamples), "rng": seed_of(self.rng)}
         given = [self.lower_is_better] if isinstance(self.lower_is_better, str) else self.lower_is_better or ()
         declared = dict(given) if isinstance(given, Mapping) else dict.fromkeys(given, True)
-        fits = all(isinstance(name, str) and isinstance(less, bool) for name, less in declared.items())
-        require(fits, "lower_is_better", given, "names of columns, or a mapping from them to True or False")
         vars(self).update(plain, unseen=self.n_unseen, lower_is_better=declared)
 
     def direction(self, measure: str) -> Direction:
@@ -305,7 +297,7 @@ class ComparisonRecord:
         side += f", {claim.caption.format(margin=asked.margin)}," if claim.caption else ""
         side += f" with {count(asked.unseen, 'unseen query')}," if asked.unseen else ""
         corrected = f"{asked.correction_words} over"
-        weighted = f", {WEIGHTED[asked.collection_weights]}" if asked.collection_weights else ""
+        weighted = f", {WEIGHTS[asked.collection_weights]}" if asked.collection_weights else ""
         sizes = part_sizes(self)
         listed = ", ".join(f"{count(size, 'query')} ({part})" for part, size in sizes.items())
         if len(sizes) > MOST_LISTED:

@@ -37,7 +37,8 @@ class Comparison(ComparisonRecord):
         ci_low_adjusted and ci_high_adjusted (an interval that holds together with those of the family, which belongs to
         p_adjusted; nan for corrections that have none, such as Benjamini and Hochberg's), effect_size (Cohen's d_z:
         mean over standard deviation of the differences, with the sign of ``difference``), wins, ties and losses
-        (queries on which the system is better, equal up to a relative 1e-12, or worse), detectable_difference (found
+        (queries on which the system is better, equal up to a relative 1e-12, or worse; if it is not known which values
+        of a column are better: greater, equal or less), detectable_difference (found
         with 80 % power by this test and claim at the family's level, which for Bonferroni, Holm, max-T and Tukey is
         alpha divided by the size of the family; nan for tests whose power is not that of Student's t: those of ranks
         and signs, and the liberal bootstraps; infinite if so few queries can show nothing). Comparisons over several
@@ -145,7 +146,8 @@ class Comparison(ComparisonRecord):
         Raises
         ------
         InvalidInput
-            If there are no scores per query: the comparison is one of folds, or lost its evaluations.
+            If there are no scores per query: the comparison is one of folds, or lost its evaluations. If it is not
+            known which values of the column are better.
 
         Examples
         --------
@@ -173,7 +175,8 @@ class Comparison(ComparisonRecord):
         -------
         DataFrame
             Of shape (n_measures * n_pairs, 9). Less is better by some measures, such as ARP: there a lower mean has a
-            positive size, where ``table`` keeps the sign of the difference.
+            positive size, where ``table`` keeps the sign of the difference. If it is not known which values of a column
+            are better, a greater mean has a positive size.
 
         Raises
         ------
@@ -222,7 +225,8 @@ class Comparison(ComparisonRecord):
         Raises
         ------
         InvalidInput
-            If the rope is negative, if the signed rank test is asked of folds, or as in `effects`.
+            If the rope is negative, if the signed rank test is asked of folds, if it is not known which values of a
+            column are better, or as in `effects`.
         UnknownName
             If there is no such method.
 
@@ -256,8 +260,8 @@ class Comparison(ComparisonRecord):
         Raises
         ------
         InvalidInput
-            If there is a baseline, the claim is not a two-sided difference, or the correction does not control the
-            chance of any false claim.
+            If there is a baseline, the claim is not a two-sided difference, the correction does not control the chance
+            of any false claim, or it is not known which values of a column are better.
 
         Examples
         --------

@@ -124,8 +124,7 @@ def _means(record: ComparisonRecord, digits: int | None, options: Mapping[str, A
 
 def _comparisons(record: ComparisonRecord, *, gain: bool, digits: int | None) -> Table:
     table = record.table
-    by_measure = _digits_by_measure(record)
-    places = table["measure"].map(lambda measure: by_measure[measure] if digits is None else digits)
+    places = table["measure"].map(_digits_by_measure(record, digits))
     base = table["mean_baseline"].to_numpy(dtype=np.float64)
     gained = gains(record)
     percents = _percent(np.asarray(gained, dtype=np.float64), base) if gain else None
@@ -245,15 +244,13 @@ def _gain_texts(record: ComparisonRecord, others: list[str], means: pd.DataFrame
 
 
 def _places(record: ComparisonRecord, digits: int | None) -> dict[str, int]:
-    by_measure = _digits_by_measure(record)
-    return {
-        column: by_measure[measure] if digits is None else digits for column, measure in column_measures(record).items()
-    }
+    by_measure = _digits_by_measure(record, digits)
+    return {column: by_measure[measure] for column, measure in column_measures(record).items()}
 
 
-def _digits_by_measure(record: ComparisonRecord) -> dict[str, int]:
-    errors = difference_errors(record.table)
-    return {str(measure): digits_for(part) for measure, part in errors.groupby(record.table["measure"])}
+def _digits_by_measure(record: ComparisonRecord, digits: int | None) -> dict[str, int]:
+    errors = difference_errors(record.table).groupby(record.table["measure"])
+    return {str(measure): digits_for(part) if digits is None else digits for measure, part in errors}
 
 
 def _spread_texts(

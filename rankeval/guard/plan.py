@@ -93,7 +93,7 @@ class Plan:
             refuse((self.baseline not in self.names, other), (len(self.systems) == 1, alone))
         # A program that formats JSON may write 0.0 as 0: the id must not depend on it.
         object.__setattr__(self, "margin", float(self.margin))
-        from rankeval.comparison.design import refuse_undirected
+        from rankeval.significance.declarations import refuse_undirected
 
         refuse_undirected(self.claim, self.baseline)
 

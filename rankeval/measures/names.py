@@ -223,19 +223,15 @@ class Direction(NamedTuple):
 
 
 LOWER_IS_BETTER = {
-    noun: words
-    for words, nouns in {
-        ("faster", "slower"): "latency latencies time runtime duration second seconds sec secs milliseconds ms",
-        ("cheaper", "more expensive"): "cost costs price prices",
-        ("smaller", "larger"): "memory bytes kb mb gb kib mib gib",
-    }.items()
-    for noun in nouns.split()
+    ("faster", "slower"): "latency|latencies|time|runtime|duration|seconds?|secs?|milliseconds|ms",
+    ("cheaper", "more expensive"): "costs?|prices?",
+    ("smaller", "larger"): "memory|bytes|[kmg]i?b",
 }
-"""Nouns in the names of columns -> the words for less and for more."""
+"""Words for less and for more -> the nouns, in the name of a column, that they are said of."""
 
 BESIDE_NOUNS = (
-    "p mean median average max min peak total in of s us ns usd eur query search retrieval response index indexing "
-    "build wall clock cpu gpu ram disk usage"
+    "p|mean|median|average|max|min|peak|total|in|of|s|us|ns|usd|eur|query|search|retrieval|response|index|indexing|"
+    "build|wall|clock|cpu|gpu|ram|disk|usage"
 )
 """Words that leave the direction of such a noun as it is; others, as in "cost savings", may turn it."""
 
@@ -272,12 +268,12 @@ def direction(name: str, lower_is_better: Mapping[str, bool | None] | None = Non
 def _words_for_less(name: str) -> tuple[str, str] | None:
     """Return the words for less and more of a column with a known noun and nothing else that could turn it."""
     spaced = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).replace("/", " per ").lower()
-    words = re.findall(r"^\W|[^\W\d_]+", spaced)  # a sign in front is a word, which no list has
-    head = words[: words.index("per")] if "per" in words else words
-    found = {LOWER_IS_BETTER[word] for word in head if word in LOWER_IS_BETTER}
-    is_rate = any(word in LOWER_IS_BETTER or word in "s ms us ns" for word in words[len(head) + 1 :])
-    is_plain = all(word in LOWER_IS_BETTER or word in BESIDE_NOUNS.split() for word in head)
-    return found.pop() if len(found) == 1 and is_plain and not is_rate else None
+    # A sign in front is a word that is in no list.
+    head, _, rate = " ".join(["", *re.findall(r"^\W|[^\W\d_]+", spaced), ""]).partition(" per ")
+    for words, nouns in LOWER_IS_BETTER.items():
+        if re.fullmatch(rf"( ({nouns}|{BESIDE_NOUNS}))*", head.rstrip()) and re.search(rf"\b({nouns})\b", head):
+            return None if re.search(rf"\b({'|'.join(LOWER_IS_BETTER.values())}|s|us|ns)\b", rate) else words
+    return None
 
 
 def meanings(name: str) -> Meanings:

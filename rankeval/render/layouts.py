@@ -74,7 +74,7 @@ def best_and_second(
         Shaped like `frame`, of "best", "second" and "". With two systems only the best is marked.
     """
     marks = _blank(frame)
-    places = {1: "best", 2: "second"} if len(frame) > 2 else {1: "best"}
+    places: dict[float, str] = {1: "best", 2: "second"} if len(frame) > 2 else {1: "best"}
     for column in frame:
         shown, sign = frame[column].astype(float), 1.0 if signs is None else signs[str(column)]
         if digits is not None:

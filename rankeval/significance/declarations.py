@@ -168,6 +168,23 @@ CLAIMS: dict[str, Claim] = {
 """Name -> claim."""
 
 
+def refuse_undirected(claim: str, baseline: str | None) -> None:
+    """Raise `InvalidInput` for a claim that has a direction, if all pairs are compared.
+
+    Parameters
+    ----------
+    claim : str
+        A key of ``CLAIMS``.
+    baseline : str or None
+        As in `rankeval.compare`.
+    """
+    if baseline is None and CLAIMS[claim].sides == 1:
+        raise InvalidInput(
+            f'claim="{claim}" has a direction, and a pair without a baseline has none: name the system that the others '
+            "are held against by baseline= (--baseline on the command line)"
+        )
+
+
 Floats = NDArray[np.float64]
 Rng = int | np.random.Generator | None
 Alternative = Literal["two-sided", "greater", "less"]

@@ -46,7 +46,12 @@ from rankeval.significance.multiple import critical_t, max_t_limits
 from rankeval.significance.randomization import chunk_rows, flip_test
 
 STRATIFIED = "stratified randomisation test (sign flips within collections)"
-WEIGHTS = ("collections", "queries", "inverse_variance")
+WEIGHTS = {
+    "collections": "collections of equal weight",
+    "queries": "collections weighted by queries",
+    "inverse_variance": "collections weighted by inverse variance",
+}
+"""Ways to weigh collections -> their words in captions."""
 
 
 def weights_of_collections(how: str, scores: Floats, parts: Sequence[NDArray[np.int64]]) -> Floats:

@@ -105,9 +105,8 @@ def assert_no_regression(
     rankeval.errors.CheckFailed: AP: a loss is shown...
     """
     __tracebackhide__ = True
-    given = candidate, baseline, "no regression", measure, margin, alpha
-    drawn = {"n_resamples": n_resamples, "rng": rng}
-    return _asserted(*given, test=test, unpaired=unpaired, lower_is_better=lower_is_better, **drawn)
+    given = candidate, baseline, "no regression", measure, margin, alpha, lower_is_better
+    return _asserted(*given, test=test, unpaired=unpaired, n_resamples=n_resamples, rng=rng)
 
 
 def assert_not_worse(
@@ -171,9 +170,8 @@ def assert_not_worse(
     rankeval.errors.CheckFailed: AP: a loss of 0.03 is not ruled out...
     """
     __tracebackhide__ = True
-    given = candidate, baseline, "not worse", measure, margin, alpha, unseen
-    drawn = {"n_resamples": n_resamples, "rng": rng}
-    return _asserted(*given, test=test, unpaired=unpaired, lower_is_better=lower_is_better, **drawn)
+    given = candidate, baseline, "not worse", measure, margin, alpha, lower_is_better, unseen
+    return _asserted(*given, test=test, unpaired=unpaired, n_resamples=n_resamples, rng=rng)
 
 
 def _asserted(candidate: Given, baseline: Given, /, *settings: Any, **options: Any) -> Check:
@@ -196,6 +194,7 @@ class _Settings:
     measure: Measures | None
     margin: float
     alpha: float
+    lower_is_better: LowerIsBetter
     unseen: int = 0
 
     def __post_init__(self) -> None:
@@ -214,8 +213,8 @@ def _checked(candidate: Scores, baseline: Scores, settings: _Settings, options: 
     def compared(with_: str, claim: ClaimName = "better", margin: float = 0.0) -> Comparison:
         # One false alarm by any measure stops a release; but each must be shown not worse, so none needs a correction.
         family = "all" if settings.claim == "no regression" else "measure"
-        made = {"measures": labels, "family": family, "alpha": settings.alpha, "unseen": settings.unseen, **options}
-        return compare(systems, baseline=with_, claim=claim, margin=margin, **made)
+        made = {name: getattr(settings, name) for name in ("alpha", "unseen", "lower_is_better")} | {"family": family}
+        return compare(systems, baseline=with_, measures=labels, claim=claim, margin=margin, **made, **options)
 
     n, deviations = len(shared.scores), deviation(differences(shared.scores[:, 0], shared.scores[:, 1]))
     losses = Design([*systems], labels, "baseline", "all").greatest_losses(shared.scores)
