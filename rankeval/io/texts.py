@@ -62,8 +62,8 @@ def read_texts(
 ) -> dict[str, str]:
     r"""Read the texts of documents or queries.
 
-    A record without a text, or without the chosen fields, has the empty text: none is left out. A tag, in small letters,
-    is the name of a field; text between tags is the field ``outside``.
+    A record without a text, or without the chosen fields, has the empty text: none is left out. A tag in small letters
+    names a field; text between tags is the field ``outside``.
 
     ================= =========================================== =====================
     format            a record                                    fields by default
