@@ -323,7 +323,7 @@ def search(*, docs: Path, queries: Path, scheme: str, k: int, out: Path | None, 
     from rankeval.text import BM25, VectorSpace
 
     texts, needs, _ = _texts(docs, queries, given)
-    ranker = BM25(**given) if scheme == "BM25" else VectorSpace(scheme, **given)
+    ranker = BM25(**given) if scheme.upper() == "BM25" else VectorSpace(scheme, **given)
     run = ranker.fit(texts).search(needs, k=k)
     with TemporaryDirectory() as folder:
         path = out or Path(folder, "run")

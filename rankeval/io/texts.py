@@ -62,7 +62,8 @@ def read_texts(
 ) -> dict[str, str]:
     r"""Read the texts of documents or queries.
 
-    A record without a text, or without the chosen fields, has the empty text: none is left out.
+    A record without a text, or without the chosen fields, has the empty text: none is left out. A tag in small letters
+    names a field; text between tags is the field ``outside``.
 
     ================= =========================================== =====================
     format            a record                                    fields by default
@@ -208,7 +209,7 @@ def _tagged(words: str, tag: str) -> TextFormat:
 
 
 _COUNT = 'ids must be "order" if the judgments count the records so, as those of Cranfield do, and else "written"'
-_IDS = ("_id", "docno", "num", "number", "id", "docid", "doc_id", "qid", "query_id")
+_IDS = ("_id", "docno", "id", "docid", "doc_id", "qid", "query_id", "num", "number")
 _FIELDS = ("title", "headline", "query", "text", "contents", "body")
 _MARKS = {"T": "title", "A": "author", "B": "source", "W": "text", "K": "keywords"}
 _TAG = re.compile(r"<!--[^<>]*-->|<!\[CDATA\[|\]\]>|<(?P<closes>/?)(?P<name>[A-Za-z][\w.:-]*)(?:\s[^<>]*)?>")
