@@ -418,22 +418,6 @@ def _plain(column: Any, what: str) -> tuple[NDArray[Any], NDArray[Any] | None]:
 
 
 def _coded_texts(ids: Any, what: str) -> pa.DictionaryArray | None:
-    coded = ids
-    if isinstance(coded, pa.ChunkedArray) and pa.types.is_dictionary(coded.type):
-        coded = coded.combine_chunks()
-    if not isinstance(coded, pa.DictionaryArray) or coded.null_count or coded.dictionary.null_count:
-        texts = _texts(ids, what)
-        return None if texts is None else texts.dictionary_encode()
-    if not is_text(coded.dictionary.type):
-        return None
-    # Texts that are numbered already stay so, unless a text has two numbers (bench_streaming).
-    distinct = coded.dictionary.dictionary_encode()
-    if len(distinct.dictionary) == len(coded.dictionary):
-        return coded
-    return pa.DictionaryArray.from_arrays(distinct.indices.take(coded.indices), distinct.dictionary)
-
-
-def _texts(ids: Any, what: str) -> pa.Array | None:
     if not isinstance(ids, (pa.Array, pa.ChunkedArray)):
         kind = getattr(getattr(ids, "dtype", None), "kind", "O")
         if kind not in "OT" or getattr(ids, "ndim", 1) != 1:
@@ -442,16 +426,21 @@ def _texts(ids: Any, what: str) -> pa.Array | None:
             ids = pa.array(ids.tolist() if kind == "T" else ids, type=pa.large_string(), from_pandas=True)
         except (pa.ArrowException, TypeError, UnicodeError):  # other objects, no column, half a surrogate pair
             return None
-    if pa.types.is_dictionary(ids.type):
-        ids = ids.cast(ids.type.value_type)
-    if not is_text(ids.type) or ids.null_count == len(ids):
+    is_coded = pa.types.is_dictionary(ids.type)
+    if not is_text(ids.type.value_type if is_coded else ids.type) or ids.null_count == len(ids):
         return None
-    if isinstance(ids, pa.ChunkedArray):
-        ids = ids.combine_chunks()
+    ids = ids.combine_chunks() if isinstance(ids, pa.ChunkedArray) else ids
+    if is_coded and not ids.null_count and not ids.dictionary.null_count:
+        # Texts that are numbered already stay so, unless a text has two numbers (bench_streaming).
+        distinct = ids.dictionary.dictionary_encode()
+        if len(distinct.dictionary) == len(ids.dictionary):
+            return ids
+        return pa.DictionaryArray.from_arrays(distinct.indices.take(ids.indices), distinct.dictionary)
+    ids = ids.cast(ids.type.value_type) if is_coded else ids
     if ids.null_count:
         row = pc.index(ids.is_null(), True).as_py()
         raise _wrong(what, f"row {row} has no {_NOUNS[what]} id (found None)")
-    return ids
+    return ids.dictionary_encode()
 
 
 def as_typed(ids: ArrayLike, what: str = "qid") -> NDArray[Any]:

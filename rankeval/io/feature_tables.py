@@ -207,36 +207,28 @@ def _with_nan(column: pa.ChunkedArray) -> Numbers:
 
 def _parsed(column: pa.ChunkedArray, source: TableSource) -> Numbers | str:
     """Return the numbers, or true and false, that texts stand for; or the first text that is none."""
-    if (found := _cast(column, pa.float64())) is not None:
-        return found
-    trimmed = pc.utf8_trim_whitespace(column)
-    for kind in (pa.float64(), pa.bool_()):
-        if (found := _cast(trimmed, kind)) is not None:
-            return found
-    row = bisect_left(range(len(trimmed)), True, key=lambda last: _cast(trimmed[: last + 1], pa.float64()) is None)
+    found = _cast(column, pa.float64())
+    if found is None:
+        column = pc.utf8_trim_whitespace(column)
+        found = _cast(column, pa.float64(), pa.bool_())
+    if found is not None:
+        return _with_nan(found.cast(pa.float64()))
+    row = bisect_left(range(len(column)), True, key=lambda last: _cast(column[: last + 1], pa.float64()) is None)
     return f"{source.place(row)} has {column[row].as_py()[:40]!r}"
 
 
-def _cast(cells: pa.ChunkedArray, kind: pa.DataType) -> Numbers | None:
-    """Return texts as numbers, NaN for empty ones; None if one is of another kind."""
-    try:
-        return _with_nan(_without_empty(cells).cast(kind).cast(pa.float64()))
-    except pa.ArrowInvalid:
-        return None
-
-
-def _without_empty(cells: pa.ChunkedArray) -> pa.ChunkedArray:
-    return pc.if_else(pc.equal(cells, ""), pa.scalar(None, pa.string()), cells)
+def _cast(cells: pa.ChunkedArray, *kinds: pa.DataType) -> pa.ChunkedArray | None:
+    """Return texts as the first of some types that holds all of them, empty ones as missing."""
+    cells = pc.if_else(pc.equal(cells, ""), pa.scalar(None, pa.string()), cells)
+    for kind in kinds:
+        with suppress(pa.ArrowInvalid):
+            return cells.cast(kind)
+    return None
 
 
 def _typed(column: pa.ChunkedArray, source: TableSource) -> pd.Series[Any]:
     """Return a column as pandas would read it: whole numbers, else numbers, else the texts as they are."""
-    if source.delimiter:
-        column = _without_empty(column)
-        for kind in (pa.int64(), pa.float64()):
-            with suppress(pa.ArrowInvalid):
-                column = column.cast(kind)
-                break
+    column = _cast(column, pa.int64(), pa.float64(), pa.string()) if source.delimiter else column
     read: pd.Series[Any] = column.to_pandas()
     return read
 

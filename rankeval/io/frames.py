@@ -292,16 +292,12 @@ def frame_columns(frame: Any, names: Mapping[str, str]) -> dict[str, Any]:
 
 def is_frame(thing: Any) -> bool:
     """Say whether `from_frame` takes it."""
-    return _is_pandas(thing) or hasattr(thing, "__arrow_c_stream__") or hasattr(thing, "collect_schema")
-
-
-def _is_pandas(thing: Any) -> bool:
-    pandas = sys.modules.get("pandas")  # pandas is imported if there is a DataFrame
-    return pandas is not None and isinstance(thing, pandas.DataFrame)
+    return hasattr(thing, "__arrow_c_stream__") or hasattr(thing, "collect_schema")  # of a lazy frame
 
 
 def _table(frame: Any) -> Any:
-    if _is_pandas(frame):
+    pandas = sys.modules.get("pandas")  # pandas is imported if there is a DataFrame
+    if pandas is not None and isinstance(frame, pandas.DataFrame):
         levels = [name for name in frame.index.names if name is not None]
         return frame.reset_index(level=[name for name in levels if name not in frame.columns]) if levels else frame
     if hasattr(frame, "__arrow_c_stream__"):
