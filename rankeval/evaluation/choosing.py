@@ -48,12 +48,9 @@ def places_of(asked: Any, queries: NDArray[Any], excluded: Mapping[str, tuple[An
     InvalidInput
         If nothing is asked for, or something else is given.
     """
-    if isinstance(asked, (str, bytes, Mapping)) or hasattr(asked, "columns") or not isinstance(asked, Iterable):
-        raise InvalidInput(
-            f"expected ids of queries or a mask with a bool for each, found a {type(asked).__name__}",
-            argument="queries",
-            remedy="give a list of ids, or the index of the rows that you want",
-        )
+    unfit = isinstance(asked, (str, bytes, Mapping)) or hasattr(asked, "columns") or not isinstance(asked, Iterable)
+    other = f"expected ids of queries or a mask with a bool for each, found a {type(asked).__name__}"
+    refuse((unfit, other, "give a list of ids, or the index of the rows that you want"), argument="queries")
     # Values of Arrow do not compare with plain ones.
     values = list(asked.to_pylist() if hasattr(asked, "to_pylist") else asked)
     is_mask = any(isinstance(value, (bool, np.bool_)) for value in values)
@@ -208,13 +205,10 @@ def slices_of(
     else:
         refuse_masked(by, "by")
         shape = np.shape(by)
-        if shape != (len(queries),):
-            found = f"an array of shape {shape}" if shape else f"a {type(by).__name__}"
-            raise QueryIdError(
-                f"expected a value for each of {len(queries)} queries, in the order of `queries`, found {found}",
-                argument="by",
-                remedy="or give a Series or mapping by query id, or the name of a count",
-            )
+        found = f"an array of shape {shape}" if shape else f"a {type(by).__name__}"
+        unlike = f"expected a value for each of {len(queries)} queries, in the order of `queries`, found {found}"
+        way = "or give a Series or mapping by query id, or the name of a count"
+        refuse((shape != (len(queries),), unlike, way), kind=QueryIdError, argument="by")
         attributes = pd.DataFrame({UNNAMED: by})
     names = list(attributes.columns)
     try:

@@ -109,14 +109,13 @@ def _facts(parts: Sequence[Evaluation], order: Ints) -> QueryFacts:
     facts = [part.facts for part in parts]
     rules = dict.fromkeys(rule for one in facts for rule in one.rule_counts)
     # A rule that a part does not know affected nothing there, and a part without errors is exact.
-    zeros = [np.zeros(part.n_queries, dtype=np.int64) for part in parts]
     errors = [np.zeros_like(part.scores) if part.facts.errors is None else part.facts.errors for part in parts]
     columns: dict[str, Any] = {name: _stacked([getattr(one, name) for one in facts], order) for name in ARRAYS}
     return replace(
         facts[0],
         query_counts={name: _stacked([one.query_counts[name] for one in facts], order) for name in QUERY_COUNTS},
         rule_counts={
-            rule: _stacked([one.rule_counts.get(rule, none) for one, none in zip(facts, zeros, strict=True)], order)
+            rule: _stacked([one.rule_counts.get(rule, np.zeros(len(one.drawn), np.int64)) for one in facts], order)
             for rule in rules
         },
         **columns,

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from rankeval._checks import refuse
+from rankeval._checks import few, refuse
 from rankeval.collection.rows import check_rows, index_of, may_number_rows, same_rows
 from rankeval.errors import InvalidInput
 from rankeval.io import columns
@@ -49,24 +49,18 @@ def query_weights(
     long = bool(beside) and index_of(weights) is not None and len(weights) == len(joined.score)
     if not hasattr(weights, "items") or (long and _is_by_row(weights, joined, beside)):
         values = _weights_of_rows(weights, joined)
-    elif not long and index_of(weights) is not None and may_number_rows(weights.index, joined.queries):
-        raise InvalidInput(
-            "its index is 0, 1, 2, ... and the query ids are not",
-            argument="query_weight",
-            remedy="give the weights of these rows, or .set_axis(qid); if these are query ids, name the index",
-        )
     else:
+        numbered = not long and index_of(weights) is not None and may_number_rows(weights.index, joined.queries)
+        way = "give the weights of these rows, or .set_axis(qid); if these are query ids, name the index"
+        refuse((numbered, "its index is 0, 1, 2, ... and the query ids are not", way), argument="query_weight")
         values = _weights_of_queries(weights, joined)
         # An index that holds all queries may also be one of rows, unless it is exactly their names.
         may_be_by_row = long and (
             weights.index.inferred_type == "integer" or len(set(weights.index)) > joined.n_queries
         )
-        if may_be_by_row and not np.array_equal(values, _weights_of_rows(weights, joined)):
-            raise InvalidInput(
-                "this Series may be by row or by query, and the two differ",
-                argument="query_weight",
-                remedy="give .to_numpy() for one weight per row, .to_dict() for one per query",
-            )
+        unlike = may_be_by_row and not np.array_equal(values, _weights_of_rows(weights, joined))
+        way = "give .to_numpy() for one weight per row, .to_dict() for one per query"
+        refuse((unlike, "this Series may be by row or by query, and the two differ", way), argument="query_weight")
     refuse_unusable(values)
     return values
 
@@ -132,9 +126,8 @@ def _weights_of_queries(weights: Any, joined: Joined) -> Floats:
             raise InvalidInput(f"query {query!r} has several; a query has one weight", argument="query_weight")
     queries = joined.queries.tolist()
     lacking = [query for query in queries if query not in known]
-    if lacking:
-        others = f" ({len(lacking)} such in all)" if len(lacking) > 1 else ""
-        raise InvalidInput(f"query {lacking[0]!r} has none{others}", argument="query_weight")
+    others = f" ({len(lacking)} such in all)" if len(lacking) > 1 else ""
+    refuse((lacking, f"query {few(lacking[:1])} has none{others}"), argument="query_weight")
     return columns.labels([known[query] for query in queries], "query_weight").astype(np.float64)
 
 

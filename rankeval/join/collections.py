@@ -17,10 +17,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from rankeval._checks import few
+from rankeval._checks import few, refuse
 from rankeval._memory import keep_freed_memory
 from rankeval.collection.convention import Convention
-from rankeval.errors import InvalidInput
 from rankeval.io.columns import numbers_of, places_of
 from rankeval.join.aspects import JoinedAspects, fold_aspects
 from rankeval.join.flat import Ints, ascend, offsets_of, order_of, rows_of
@@ -60,8 +59,8 @@ def join_collection(qrels: Qrels, run: Run, *, convention: Convention) -> Joined
         If there are no judgments, ids are of different types, a document stands twice in a ranking or in the judgments
         of a query, no query is common, or a query is missing and the convention says "error".
     """
-    if not len(qrels):
-        raise InvalidInput("the qrels are empty: no query can be scored", remedy="give a row for each judged document")
+    empty = "the qrels are empty: no query can be scored"
+    refuse((not len(qrels), empty, "give a row for each judged document"))
     qrels, table = (qrels, None) if qrels.aspect is None else fold_aspects(qrels)
     _same_types(qrels, run)
     convention = convention.resolved("qrels")
@@ -162,9 +161,8 @@ def _numbered(qrels: Qrels, run: Run, excluded: dict[str, tuple[Any, ...]]) -> t
     if others.any():
         unknown = _ascending(pc.unique(run_ids.take(places_of(np.flatnonzero(others)))))
         excluded["no judgments"] = tuple(unknown.to_pylist())
-        if others.all():
-            found = f"the run has {few(unknown.to_pylist())}, the qrels have {few(queries.to_pylist())}"
-            raise InvalidInput(f"run and qrels have no query in common: {found}")
+        found = f"the run has {few(unknown.to_pylist())}, the qrels have {few(queries.slice(0, 6).to_pylist())}"
+        refuse((others.all(), f"run and qrels have no query in common: {found}"))
     return queries, truth, ranked
 
 
@@ -174,11 +172,10 @@ def _counted(
     if retrieved.all() or convention.missing in ("empty", "zero"):
         return np.ones(len(queries), dtype=bool)
     missing = queries.take(places_of(np.flatnonzero(~retrieved))).to_pylist()
-    if convention.missing == "error":
-        lacking = f"the run lacks {len(missing)} of {len(queries)} judged queries ({few(missing)})"
-        remedy = "missing='empty' scores empty rankings there, missing='skip' leaves them out"
-        problem = f"{lacking}, which the convention {convention.name!r} refuses"
-        raise InvalidInput(problem, argument="missing", remedy=remedy)
+    lacking = f"the run lacks {len(missing)} of {len(queries)} judged queries ({few(missing)})"
+    problem = f"{lacking}, which the convention {convention.name!r} refuses"
+    remedy = "missing='empty' scores empty rankings there, missing='skip' leaves them out"
+    refuse((convention.missing == "error", problem, remedy), argument="missing")
     excluded["missing from the run"] = tuple(missing)
     return retrieved
 
@@ -186,9 +183,9 @@ def _counted(
 def _same_types(qrels: Qrels, run: Run) -> None:
     for name in ("qid", "docid"):
         truth, ranked = getattr(qrels, name).type, getattr(run, name).type
-        if pa.types.is_integer(truth) != pa.types.is_integer(ranked):
-            remedy = "1 is not '1': give both as one type"
-            raise InvalidInput(f"ids are {truth} in the qrels and {ranked} in the run", argument=name, remedy=remedy)
+        unlike = pa.types.is_integer(truth) != pa.types.is_integer(ranked)
+        problem = f"ids are {truth} in the qrels and {ranked} in the run"
+        refuse((unlike, problem, "1 is not '1': give both as one type"), argument=name)
 
 
 def _ascending(values: pa.Array) -> pa.Array:

@@ -279,9 +279,8 @@ class Joined:
             with_table=len(offsets) > _MANY_QUERIES,
         )
         if ties == "docid" and len(found.ties.start):
-            if self.docid is None:
-                problem = "ties='docid' needs docid=, one document id for each row"
-                raise InvalidInput(problem, remedy="or choose another rule for ties")
+            idless = "ties='docid' needs docid=, one document id for each row"
+            refuse((self.docid is None, idless, "or choose another rule for ties"))
             assert found.row is not None
             # Ids are read for tied rows alone: a column of text is slow to read.
             order_tied(found.row, found.ties, lambda tied: self._byte_ranks(rows, tied))
@@ -299,9 +298,7 @@ class Joined:
         return keep & judged if judged is not None and self.convention.unjudged == "skip" else keep
 
     def _count(self, rule: str, queries: slice | Ints, numbers: NDArray[Any]) -> None:
-        if rule not in self.rule_counts:
-            self.rule_counts[rule] = np.zeros(self.n_queries, dtype=np.int64)
-        self.rule_counts[rule][queries] = numbers
+        self.rule_counts.setdefault(rule, np.zeros(self.n_queries, dtype=np.int64))[queries] = numbers
 
     def _byte_ranks(self, rows: slice | Ints, tied: Ints) -> Ints:
         """Return the place of each tied row's document id by its bytes: descending, unless `ascending`."""

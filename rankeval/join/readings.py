@@ -25,7 +25,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rankeval.errors import InvalidInput
+from rankeval._checks import refuse
 from rankeval.join.flat import Ints, offsets_of, spread
 from rankeval.join.judged import Groups, Judged
 
@@ -119,9 +119,8 @@ def by_group(whole: Judged) -> Parts:
 def _parts(whole: Judged, skips_below: float | None) -> Parts:
     block = whole.aspects
     assert block is not None
-    if block.table.group is not None:
-        problem = "only Prefs, PrefsR, NumPrefs and NumPrefsFul read judgments by sub-group"
-        raise InvalidInput(problem, remedy="give Qrels without subgroup= for others")
+    problem = "only Prefs, PrefsR, NumPrefs and NumPrefsFul read judgments by sub-group"
+    refuse((block.table.group is not None, problem, "give Qrels without subgroup= for others"))
     of, known = block.table.entries(block.known)
     n_aspects = int(block.table.aspect.max(initial=0)) + 1
     pair, part = np.unique(block.known_query[of] * n_aspects + known.aspect, return_inverse=True)
