@@ -6,33 +6,19 @@ fast and loads neither MLflow, scikit-learn, SciPy, pandas nor matplotlib.
 
 from __future__ import annotations
 
-from importlib import import_module
+from importlib import import_module, metadata
 from typing import Any
 
 __version__ = "0.1.0"
 
+# An older project has this import name too: where both are installed, they overwrite each other's files.
+for _namesake in metadata.distributions(name="rankeval"):
+    from rankeval.errors import warn as _warn
 
-def _warn_of_the_namesake() -> None:
-    """Say so where the older package called rankeval is installed too: the two overwrite each other's files."""
-    from importlib import metadata
-
-    try:
-        found = metadata.version("rankeval")
-    except metadata.PackageNotFoundError:
-        return
-    import warnings
-
-    from rankeval.errors import RankevalWarning
-
-    warnings.warn(
-        f"the distribution rankeval {found}, another project with this import name, is installed too: "
-        "pip uninstall rankeval, then pip install --force-reinstall rankeval-mlflow",
-        RankevalWarning,
-        stacklevel=3,
+    _warn(
+        f"the distribution rankeval {_namesake.version}, another project with this import name, is installed too: "
+        "pip uninstall rankeval, then pip install --force-reinstall rankeval-mlflow"
     )
-
-
-_warn_of_the_namesake()
 
 _HOMES = {
     "collection.convention": ("Convention",),
@@ -71,14 +57,8 @@ _HOMES = {
     "text.profiling": ("Profile", "profile"),
 }
 _HOME_OF = {name: f"rankeval.{module}" for module, names in _HOMES.items() for name in names}
-_SUBMODULES = {
-    "curves": "analysis.curves",
-    "datasets": "datasets",
-    "errors": "errors",
-    "judging": "judging",
-    "testing": "testing",
-    "text": "text",
-}
+_MODULES = ("analysis.curves", "datasets", "errors", "judging", "testing", "text")
+_SUBMODULES = {module.rpartition(".")[2]: f"rankeval.{module}" for module in _MODULES}
 
 __all__ = [*_HOME_OF, *_SUBMODULES]  # noqa: PLE0604 - strings all, collected from the table above
 
@@ -86,11 +66,10 @@ __all__ = [*_HOME_OF, *_SUBMODULES]  # noqa: PLE0604 - strings all, collected fr
 def __getattr__(name: str) -> Any:
     """Import a public name from its home when it is first asked for (PEP 562)."""
     if name in _SUBMODULES:
-        return import_module(f"rankeval.{_SUBMODULES[name]}")
+        return import_module(_SUBMODULES[name])
     if name not in _HOME_OF:
         raise AttributeError(f"module 'rankeval' has no attribute {name!r}")
-    value = getattr(import_module(_HOME_OF[name]), name)
-    globals()[name] = value
+    value = globals()[name] = getattr(import_module(_HOME_OF[name]), name)
     return value
 
 

@@ -11,12 +11,15 @@ from rankeval.errors import InvalidInput, RankevalError
 
 
 def refuse(
-    *cases: tuple[object, str, *tuple[str, ...]], kind: type[RankevalError] = InvalidInput, argument: str | None = None
+    *cases: tuple[object, str, *tuple[str, ...]], kind: type[RankevalError] = InvalidInput, **fields: str | None
 ) -> None:
-    """Raise for the first case that holds: a table of what must not be, what to say of it, and perhaps the remedy."""
+    """Raise for the first case that holds: a table of what must not be, what to say of it, and perhaps the remedy.
+
+    The error has further ``fields``, such as ``argument`` and ``where``.
+    """
     for wrong, problem, *remedy in cases:
         if wrong:
-            raise kind(problem, argument=argument, remedy=remedy[0] if remedy else None)
+            raise kind(problem, remedy=remedy[0] if remedy else None, **fields)
 
 
 def require(holds: object, argument: str, value: Any, expected: str, where: str | None = None) -> None:

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-_KEPT = 31 << 20
-"""Bytes of an allocation that glibc still takes as a hint; beyond 32 MiB it does not."""
-
 
 def keep_freed_memory() -> None:
     """Have the C library keep the memory of arrays that are freed for the next ones, at most 62 MiB of it.
@@ -16,4 +13,4 @@ def keep_freed_memory() -> None:
     million lines (bench_files). So one larger array is made and freed, whose pages are never touched. Other C libraries
     do as they did.
     """
-    np.empty(_KEPT, dtype=np.uint8)
+    np.empty(31 << 20, dtype=np.uint8)  # glibc takes an allocation of 32 MiB or less as a hint

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import lru_cache
 from typing import Any
 
@@ -23,17 +23,12 @@ VARIABLES = (
 )
 """Variables by which a user says how many threads to take; joblib sets some of them in its workers."""
 
-_BLAS_AT_MOST = 64  # OpenBLAS is built for so many threads, whatever the number of cores
-
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
     """Multiply matrices in one thread inside, or as a decorator; unless a variable or a limit says how many."""
-    found = pools()
-    if is_said() or limited(found):
-        yield
-        return
-    with found.limit(limits=1, user_api="blas"):
+    found = None if is_said() else pools()
+    with nullcontext() if found is None or limited(found) else found.limit(limits=1, user_api="blas"):
         yield
 
 
@@ -65,5 +60,5 @@ def limited(found: Any) -> bool:
     import joblib
 
     cores = joblib.cpu_count()
-    most = {"openmp": cores, "blas": min(cores, _BLAS_AT_MOST)}
+    most = {"openmp": cores, "blas": min(cores, 64)}  # OpenBLAS is built for 64 threads at most
     return any(pool.num_threads < most.get(pool.user_api, 0) for pool in found.lib_controllers)

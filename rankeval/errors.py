@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import inspect
 import warnings
+from dataclasses import KW_ONLY, dataclass, fields
 from typing import Any, Self
 
 
@@ -21,6 +22,7 @@ def __dir__() -> list[str]:
     return sorted(n for n, one in known if n[0] != "_" and isinstance(one, type) and issubclass(one, BaseException))
 
 
+@dataclass(eq=False, repr=False)
 class _Composed(BaseException):
     """The fields of an error, and the message that they make.
 
@@ -38,28 +40,21 @@ class _Composed(BaseException):
         What to do.
     """
 
-    def __init__(
-        self,
-        problem: str = "",
-        *,
-        argument: str | None = None,
-        found: str | None = None,
-        expected: str | None = None,
-        where: str | None = None,
-        remedy: str | None = None,
-    ) -> None:
-        self.problem: str = problem
-        self.argument: str | None = argument
-        self.found: str | None = found
-        self.expected: str | None = expected
-        self.where: str | None = where
-        self.remedy: str | None = remedy
+    problem: str = ""
+    _: KW_ONLY
+    argument: str | None = None
+    found: str | None = None
+    expected: str | None = None
+    where: str | None = None
+    remedy: str | None = None
+
+    def __post_init__(self) -> None:
         super().__init__(_message(self))
 
     @property
     def fields(self) -> dict[str, Any]:
         """The fields by name, to make an error of another class of them."""
-        return {name: getattr(self, name) for name in ("problem", "argument", "found", "expected", "where", "remedy")}
+        return {one.name: getattr(self, one.name) for one in fields(_Composed)}
 
     def having(self, **fields: str | None) -> Self:
         """Return the same error with other fields, such as the argument's name in a caller that has another."""
@@ -179,24 +174,18 @@ class Refusal(_Composed):
     """
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class _OfCollection(_Composed):
     """The parts of a refusal, for programs that say it in their own words."""
 
-    def __init__(
-        self,
-        message: str = "",
-        *,
-        found: str | None = None,
-        collection: str | None = None,
-        project: str | None = None,
-        queries: tuple[Any, ...] = (),
-        ledger: str | None = None,
-    ) -> None:
-        super().__init__(message, found=message if found is None else found)
-        self.collection: str | None = collection
-        self.project: str | None = project
-        self.queries: tuple[Any, ...] = queries
-        self.ledger: str | None = ledger
+    collection: str | None = None
+    project: str | None = None
+    queries: tuple[Any, ...] = ()
+    ledger: str | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.found: str | None = self.problem if self.found is None else self.found
 
 
 class GuardRefusal(_OfCollection, Refusal):
@@ -233,13 +222,12 @@ class MissingQueryIds(Refusal):
     """
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class _OfQueries(_Composed):
     """The queries of a refusal, for programs that go on without them."""
 
-    def __init__(self, message: str = "", *, queries: tuple[Any, ...] = (), renamed: tuple[Any, ...] = ()) -> None:
-        super().__init__(message)
-        self.queries: tuple[Any, ...] = queries
-        self.renamed: tuple[Any, ...] = renamed
+    queries: tuple[Any, ...] = ()
+    renamed: tuple[Any, ...] = ()
 
 
 class SharedQueriesError(_OfQueries, InvalidInput):
@@ -279,6 +267,6 @@ class ConflictingQueryIds(MissingQueryIds):
 def warn(message: str) -> None:
     """Warn with a `RankevalWarning` at the line outside this package that led here, however deep the call."""
     depth, frame = 1, inspect.currentframe()
-    while frame is not None and str(frame.f_globals.get("__name__")).startswith(("rankeval.", "rankeval_")):
+    while frame is not None and f"{frame.f_globals.get('__name__')}.".startswith(("rankeval.", "rankeval_")):
         depth, frame = depth + 1, frame.f_back
     warnings.warn(message, RankevalWarning, stacklevel=depth)

@@ -27,12 +27,12 @@ from typing import Any
 from jinja2 import Environment, PackageLoader
 
 from rankeval._checks import count
+from rankeval.datasets.files import is_letor
 from rankeval.errors import InvalidInput
 from rankeval.evaluation.result import to_bytes
-from rankeval.experiment.guessing import Ask, guess
-from rankeval.io.opening import reading
+from rankeval.experiment.checks import remove_empty
+from rankeval.experiment.loading import Ask, guess
 
-_LETOR = re.compile(rb"\s*(#[^\n]*\n\s*)*-?[0-9.]+[ \t]+(qid:\S+[ \t]+)?[0-9]+:[-0-9.]")
 _LONGEST = 100  # characters of the names of features in a message
 _CONFIG, _TEST, _WORKFLOW = "experiment.yaml", "tests/test_relevance.py", ".github/workflows/relevance.yml"
 _BASELINE = "tests/rankeval_baselines/ranker.parquet"
@@ -90,10 +90,8 @@ def start(
             _write(into / ".gitignore", "\n".join((*_IGNORED, "")).encode(), undo)
         undo.pop_all()
     mean = ", ".join(f"{measure} {value:.4f}" for measure, value in ranked.aggregate().items())
-    told |= {
-        "baseline": f"{mean} on {count(ranked.n_queries, 'query')}",
-        "written": ", ".join([*names, _BASELINE, *[".gitignore"] * is_first]),
-    }
+    told["baseline"] = f"{mean} on {count(ranked.n_queries, 'query')}"
+    told["written"] = ", ".join([*names, _BASELINE, *[".gitignore"] * is_first])
     if not is_first:
         told["ignored"] = f"to be named in .gitignore: {', '.join(_IGNORED)}"
     told["next"] = "python -m pytest (pip install pytest); commit these files and the data, which the workflow needs"
@@ -110,7 +108,7 @@ def _facts(
     name = re.sub(r"[^A-Za-z0-9]+", "-", table.name.partition(".")[0]).strip("-") or "experiment"
     facts: dict[str, Any] = {"name": name, "config": not runs, "loader": "letor", "is_folder": table.is_dir()}
     no_config = "no experiment file, because rankers are trained on features"
-    if runs or table.is_dir() or _is_letor(table):
+    if runs or table.is_dir() or is_letor(table):
         if len(runs) > 1 or named or features:
             raise InvalidInput("expected a table, or judgments and a run; only tables have columns to name")
         return facts, {"files": f"judgments and a run: {no_config}" if runs else "LETOR"}
@@ -126,16 +124,10 @@ def _facts(
     return facts, guessed.roles | {"features": shown, "left out": left_out or ("all others" if features else "nothing")}
 
 
-def _is_letor(path: Path) -> bool:
-    with reading(path) as file:
-        return _LETOR.match(file.read(1 << 12)) is not None
-
-
 def _rendered(template: str, facts: Mapping[str, Any]) -> str:
     # No HTML: each value is quoted as YAML and Python read it.
-    loader = PackageLoader("rankeval.experiment")
-    filled = Environment(loader=loader, trim_blocks=True, keep_trailing_newline=True)  # noqa: S701
-    return filled.get_template(template).render(facts, quoted=_quoted)
+    kept = Environment(loader=PackageLoader("rankeval.experiment"), trim_blocks=True, keep_trailing_newline=True)  # noqa: S701
+    return kept.get_template(template).render(facts, quoted=_quoted)
 
 
 def _quoted(text: str) -> str:
@@ -145,14 +137,8 @@ def _quoted(text: str) -> str:
 
 
 def _write(path: Path, content: bytes, undo: ExitStack) -> None:
-    for folder in reversed([folder for folder in path.parents if not folder.exists()]):
-        folder.mkdir()
-        undo.callback(_remove_if_empty, folder)
+    undo.callback(remove_empty, [folder for folder in path.parents if not folder.exists()])
+    path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("xb") as file:  # refuses a file that came just now
         undo.callback(path.unlink)
         file.write(content)
-
-
-def _remove_if_empty(folder: Path) -> None:
-    if not any(folder.iterdir()):
-        folder.rmdir()

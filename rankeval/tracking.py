@@ -22,7 +22,6 @@ from inspect import signature
 from typing import Any, Literal, ParamSpec, Protocol, TypeVar
 
 from rankeval._registry import unknown
-from rankeval.errors import InvalidInput
 
 GROUP = "rankeval.hosts"
 
@@ -49,11 +48,8 @@ def observed(function: Callable[_P, _R]) -> Callable[_P, _R]:
 
     @wraps(function)
     def watched(*args: _P.args, **kwargs: _P.kwargs) -> _R:
-        if not OBSERVERS:
-            return function(*args, **kwargs)
-        given = spec.bind(*args, **kwargs).arguments
         with ExitStack() as stack:
-            tell = [stack.enter_context(observer(given)) for observer in OBSERVERS]
+            tell = [stack.enter_context(one(spec.bind(*args, **kwargs).arguments)) for one in OBSERVERS]
             result = function(*args, **kwargs)
             for one in tell:
                 one(result)
@@ -221,24 +217,3 @@ def shown_host(name: str) -> Host:
         return host(name)
     except Exception as error:  # noqa: BLE001 - the code of another package may raise anything
         return Host(f"cannot be loaded: {type(error).__name__}: {error}", commands=lambda: None)
-
-
-def find_tracker(name: str) -> tuple[Callable[[], Tracker], str | None]:
-    """Return a host's function that makes its tracker, and the host's default address.
-
-    Parameters
-    ----------
-    name : str
-        Name of the host.
-
-    Raises
-    ------
-    UnknownName
-        If no installed package offers it.
-    InvalidInput
-        If the host logs no runs.
-    """
-    found = host(name)
-    if found.tracker is None:
-        raise InvalidInput(f"the host {name!r} logs no runs")
-    return found.tracker, found.default_uri

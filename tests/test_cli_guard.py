@@ -33,7 +33,7 @@ def collection() -> None:
         }
         rk.Run.from_dict(scores).write(f"{name}.run")
     Path("texts.tsv").write_text("".join(f"{q}\thow to find {q}\n" for q in grades))
-    Path("no.jsonl").write_text('{"_id": "q1", "title": "without a text"}\n')
+    Path("no.jsonl").write_text('{"_id": "q1", "metadata": "without a text"}\n')
 
 
 @pytest.fixture
@@ -255,7 +255,7 @@ def test_the_doctor_names_the_ledger_its_head_and_its_faults(rankeval, monkeypat
         (["register", "p", "x", *TABLE, "--part", "part=nowhere"], "no row has the value 'nowhere'"),
         (["register", "p", "x", *TABLE, "--texts", "texts.tsv"], "--texts goes with --qrels"),
         (["register", "p", "x", "--qrels", "qrels.txt", "--texts", "qrels.txt"], "line 1: expected an id, a tab"),
-        (["register", "p", "x", "--qrels", "qrels.txt", "--texts", "no.jsonl"], "line 1: expected an id, a tab"),
+        (["register", "p", "x", "--qrels", "qrels.txt", "--texts", "no.jsonl"], "no.jsonl 'text'; known are: metadata"),
         (["freeze", "p", "x", "a=bm25.run", "--qrels", "qrels.txt"], "has no collection 'x', it has: 'held-out'"),
         (["freeze", "p", "held-out", "bm25.run", "--qrels", "qrels.txt"], "is not NAME=PATH"),
         (["freeze", "p", "held-out", "a=bm25.run", "a=v2.run", "--qrels", "qrels.txt"], "two systems are called 'a'"),

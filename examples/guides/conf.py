@@ -151,7 +151,8 @@ def sections() -> dict[str, list[str]]:
             room = ".".join(public.__module__.split(".")[:2])
             found.setdefault(title_of(room), []).append(f"rankeval.{name}")
     for module in MODULES:
-        found[title_of(module)] = [f"{module}.{name}" for name in public_names(importlib.import_module(module))]
+        names = [f"{module}.{name}" for name in public_names(importlib.import_module(module))]
+        found.setdefault(title_of(module), []).extend(names)  # of some rooms, names are in `import rankeval` too
     return found | EXTENDING
 
 

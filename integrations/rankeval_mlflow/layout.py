@@ -72,6 +72,9 @@ REJECTION = "rankeval.rejection"
 DECISION = "rankeval/promotion/decision.json"
 """The artifact with the decision of a promotion."""
 
+PAGE = "queries.html"
+"""The artifact with the page of queries of an evaluation or a comparison."""
+
 NOTE = "mlflow.note.content"
 """MLflow's own tag with the description of a run."""
 

@@ -13,7 +13,7 @@ import logging
 import multiprocessing
 import os
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -39,7 +39,7 @@ from rankeval_mlflow.delivery.addresses import now_ms, run_context, store
 from rankeval_mlflow.delivery.connection import made_once
 from rankeval_mlflow.delivery.payload import Node, Payload, Target
 from rankeval_mlflow.delivery.sending import deliver
-from rankeval_mlflow.layout import checked_model_name, safe_name
+from rankeval_mlflow.layout import PAGE, checked_model_name, folder, safe_name
 from rankeval_mlflow.packing.record import cross_validation_node, record_node, several_node
 from rankeval_mlflow.packing.results import comparison_node, described, evaluation_node, judging_node
 from rankeval_mlflow.parameters import with_estimator
@@ -55,6 +55,7 @@ def send(
     run_id: str | None,
     model_id: str | None = None,
     model_version: tuple[str, str] | None = None,
+    page: str | None = None,
 ) -> TrackedRun:
     """Send one node to the given run, the active run, or a new run that is ended.
 
@@ -68,7 +69,12 @@ def send(
         The logged model that gets the aggregates.
     model_version : tuple of (name, version), optional
         The version of a registered model that the evaluations are of.
+    page : str, optional
+        A page of queries, which stands beside its files.
     """
+    require(isinstance(page, str | None), "page", page, "a page, as rankeval.report.report_for_queries returns it")
+    files = {} if page is None else {f"{folder(node.label)}/{PAGE}": page.encode()}
+    node = replace(node, files={**node.files, **files})
     is_id = run_id is None or (isinstance(run_id, str) and _RUN_ID.fullmatch(run_id) is not None)
     require(is_id, "run_id", run_id, "the id of a run, such as .run_id of a TrackedRun")
     active = mlflow.active_run()
@@ -148,6 +154,7 @@ def log_evaluation(
     step: int | None = None,
     report: bool = True,
     slices: Any = None,
+    page: str | None = None,
 ) -> TrackedRun:
     """Log an evaluation to MLflow, synchronously and whole.
 
@@ -187,6 +194,8 @@ def log_evaluation(
         Whether to draw the report. Without it, logging takes less time.
     slices : Series, mapping, DataFrame, array or str, optional
         An attribute of the queries, as in ``Evaluation.slices``: the report has the means of each of its values.
+    page : str, optional
+        A page of ``rankeval.report.report_for_queries``: the artifact ``queries.html`` beside the report.
 
     Returns
     -------
@@ -219,7 +228,7 @@ def log_evaluation(
     require(is_step, "step", step, "a whole number such as the epoch, 0 or greater")
     node = evaluation_node(ev, role, described(ev, role, data), step=at, report=report, slices=slices)
     version = None if model_version is None else registered_version(model_version)
-    tracked = send(node, run_id, model_id or mlflow.get_active_model_id(), version)
+    tracked = send(node, run_id, model_id or mlflow.get_active_model_id(), version, page)
     hint_at_guard(ev, role)
     return tracked
 
@@ -232,6 +241,7 @@ def log_comparison(
     role: str | None = None,
     data: Dataset | LoggedData | RankingData | str | None = None,
     report: bool = True,
+    page: str | None = None,
 ) -> TrackedRun:
     """Log a comparison to MLflow: its table, its evaluations, its notes and the differences as metrics.
 
@@ -256,6 +266,8 @@ def log_comparison(
         As for `log_evaluation`. Systems that were compared as frames say nothing of their data.
     report : bool, default True
         Whether to draw the page with table and plot.
+    page : str, optional
+        A page of ``rankeval.report.report_for_queries``: the artifact ``queries.html`` beside the report.
 
     Returns
     -------
@@ -280,7 +292,7 @@ def log_comparison(
     True
     """
     require(isinstance(cmp, Comparison), "cmp", type(cmp), "the result of rankeval.compare")
-    return send(comparison_node(cmp, name, role=role, data=data, report=report), run_id, None, None)
+    return send(comparison_node(cmp, name, role=role, data=data, report=report), run_id, page=page)
 
 
 def log_agreement(

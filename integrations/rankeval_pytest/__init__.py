@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["rankeval_baseline", "rankeval_ledger"]
 
 _CHECKED = "rankeval"
-_RENEWED = "rankeval_baseline"
+RENEWED = "rankeval_baseline"
 
 _MOST_ROWS = 10
 """Rows of one test in the summary: of a test that checks in a loop, the last ones, among them the one that failed."""
@@ -63,7 +63,7 @@ def rankeval_baseline(request: pytest.FixtureRequest) -> Baselines:
     """
     from rankeval_pytest.baselines import Baselines
 
-    return Baselines(request.node, lambda text: request.node.user_properties.append((_RENEWED, text)))
+    return Baselines(request.node)
 
 
 @pytest.fixture
@@ -110,7 +110,7 @@ class _Summary:
             self.rows += rows[-_MOST_ROWS:]
             if len(rows) > _MOST_ROWS:
                 self.notes.append(f"{report.nodeid}: {len(rows) - _MOST_ROWS:,} earlier checks are not listed")
-            self.notes += [value for name, value in found if name == _RENEWED]
+            self.notes += [value for name, value in found if name == RENEWED]
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """Print a line for each measure that was checked and each baseline that was renewed."""
@@ -121,8 +121,7 @@ class _Summary:
 
         lines = table_of(self.rows).to_text().splitlines() if self.rows else []
         del lines[1:2]  # the rule: the header is one line, as a row is
-        for line in [*lines, *self.notes]:
-            terminalreporter.write_line(line)
+        terminalreporter.write_line("\n".join([*lines, *self.notes]))
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)  # the outermost: pytest has printed all if a file cannot be written
     def pytest_sessionfinish(self, session: pytest.Session) -> Iterator[None]:

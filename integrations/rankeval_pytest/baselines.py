@@ -13,17 +13,18 @@ from __future__ import annotations
 import hashlib
 import os
 import shlex
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from urllib.parse import quote
 
 import pytest
 
+from rankeval._checks import require
 from rankeval.errors import InvalidInput
 from rankeval.evaluation import Evaluation
 from rankeval.evaluation.merging import differences
-from rankeval.evaluation.result import aggregates, size_of, to_bytes
+from rankeval.evaluation.result import aggregates, size_of
+from rankeval_pytest import RENEWED
 
 _LONGEST = 200
 """Bytes in the name of a file; file systems take 255."""
@@ -35,13 +36,12 @@ class Baselines:
     Parameters
     ----------
     node : pytest.Item
-        The test; its configuration says where baselines are, and if they are renewed.
-    said : callable
-        Takes the sentence on a baseline that was renewed.
+        The test; its configuration says where baselines are, and if they are renewed. A sentence on each baseline that
+        was renewed travels with its report, as the user property `RENEWED`.
     """
 
-    def __init__(self, node: pytest.Item, said: Callable[[str], None]) -> None:
-        self._node, self._said = node, said
+    def __init__(self, node: pytest.Item) -> None:
+        self._node = node
         self.folder: Path = node.path.parent / node.config.getini("rankeval_baselines")
 
     def __call__(self, candidate: Evaluation, name: str | None = None) -> Evaluation:
@@ -69,24 +69,21 @@ class Baselines:
             If the candidate is no Evaluation, or the file is no saved one.
         """
         __tracebackhide__ = True
-        if not isinstance(candidate, Evaluation):
-            raise InvalidInput(
-                f"rankeval_baseline keeps an Evaluation, as rankeval.evaluate returns, found {type(candidate).__name__}"
-            )
-        path = self.path(name)
-        if self._node.config.getoption("rankeval_update"):
+        is_one = isinstance(candidate, Evaluation)
+        require(is_one, "candidate", type(candidate), "an Evaluation, as rankeval.evaluate returns")
+        path, config = self.path(name), self._node.config
+        if config.getoption("rankeval_update"):
             return self._renewed(candidate, path)
+        target = shlex.quote(f"{self._relative(self._node.path)}::{self._node.nodeid.partition('::')[2]}")
+        remedy = f"write it from this code with `pytest {target} --rankeval-update`, and commit the file"
         if not path.exists():
-            pytest.fail(f"there is no baseline {_relative(path, self._node)}; {self._remedy()}", pytrace=False)
+            pytest.fail(f"there is no baseline {self._relative(path)}; {remedy}", pytrace=False)
         baseline = Evaluation.load(path)
-        lacking = [measure for measure in candidate.measure_names if measure not in baseline.measure_names]
-        reasons = [f"the baseline has no {', '.join(lacking)}"] if lacking else []
+        known = baseline.measure_names
+        reasons = [f"the baseline has no {measure}" for measure in candidate.measure_names if measure not in known]
         if reasons := [*reasons, *differences(candidate, baseline)]:
-            pytest.fail(
-                f"the candidate cannot be compared with the baseline {_relative(path, self._node)}: "
-                f"{'; '.join(reasons)}. If the change is meant, {self._remedy()}",
-                pytrace=False,
-            )
+            problem = f"the candidate cannot be compared with the baseline {self._relative(path)}: {'; '.join(reasons)}"
+            pytest.fail(f"{problem}. If the change is meant, {remedy}", pytrace=False)
         return baseline
 
     def path(self, name: str | None = None) -> Path:
@@ -105,27 +102,17 @@ class Baselines:
         return self.folder / f"{quoted}.parquet"
 
     def _renewed(self, candidate: Evaluation, path: Path) -> Evaluation:
-        old, words = dict[str, float](), "renewed" if path.exists() else "new"
-        with suppress(InvalidInput):  # a file that is no Evaluation may be replaced
-            old = aggregates(Evaluation.load(path)) if path.exists() else {}
-        if path.exists() and path.read_bytes() == to_bytes(candidate):
-            old, words = {}, "unchanged"
-        else:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            candidate.save(path)
+        before, old = path.read_bytes() if path.exists() else b"", dict[str, float]()
+        with suppress(InvalidInput):  # there is no file yet, or one that is no Evaluation, which may be replaced
+            old = aggregates(Evaluation.load(path))
+        path.parent.mkdir(parents=True, exist_ok=True)
+        candidate.save(path)
+        words = ("unchanged" if path.read_bytes() == before else "renewed") if before else "new"
         new = aggregates(candidate).items()
-        means = [f"{name} {f'{old[name]:.4f} -> ' if name in old else ''}{value:.4f}" for name, value in new]
-        self._said(f"{words} baseline {_relative(path, self._node)}: {', '.join(means)} ({size_of(candidate)})")
+        means = [f"{n} {f'{old[n]:.4f} -> ' if old.get(n, mean) != mean else ''}{mean:.4f}" for n, mean in new]
+        text = f"{words} baseline {self._relative(path)}: {', '.join(means)} ({size_of(candidate)})"
+        self._node.user_properties.append((RENEWED, text))
         return candidate
 
-    def _remedy(self) -> str:
-        inner = self._node.nodeid.partition("::")[2]
-        target = shlex.quote(f"{_relative(self._node.path, self._node)}::{inner}")
-        return f"write it from this code with `pytest {target} --rankeval-update`, and commit the file"
-
-
-def _relative(path: Path, node: pytest.Item) -> str:
-    try:
-        return os.path.relpath(path, node.config.invocation_params.dir)
-    except ValueError:  # another drive
-        return str(path)
+    def _relative(self, path: Path) -> str:
+        return os.path.relpath(path, self._node.config.invocation_params.dir)

@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -19,7 +20,7 @@ from rankeval import errors
 from rankeval import tracking as hosts
 from rankeval._checks import count, refuse
 from rankeval.cli.guard import guard_app
-from rankeval.cli.inputs import evaluations
+from rankeval.cli.inputs import by_file_name, evaluations
 from rankeval.cli.judging import judging_app
 from rankeval.cli.net import OwnAnswers, caught
 from rankeval.cli.options import (
@@ -46,6 +47,7 @@ from rankeval.cli.output import (
 
 if TYPE_CHECKING:
     from rankeval.collection.convention import Convention
+    from rankeval.io.opening import Limits
 
 SAID = ("name", "kind", "words", "title", "two_sided", "one_sided", "note")
 RATES = ("name", "test", "world", "n", "comparisons", "sides", "quantity", "rate", "standard_error", "replications")
@@ -200,11 +202,9 @@ def doctor() -> None:
     for topic, said in facts.items():
         tell(f"{topic:<16} {said}")
     # The plain name belongs to an older package with the same import name: one would overwrite files of the other.
-    if version("rankeval") != "not installed":
-        raise errors.InvalidInput(
-            f"the distribution rankeval {version('rankeval')}, another project, is installed into the same folder: "
-            f"pip uninstall rankeval, then pip install --force-reinstall {DISTRIBUTION}"
-        )
+    other, reinstall = version("rankeval"), f"pip uninstall rankeval, then pip install --force-reinstall {DISTRIBUTION}"
+    problem = f"the distribution rankeval {other}, another project, is installed into the same folder"
+    refuse((other != "not installed", problem, reinstall))
 
 
 @app.command()
@@ -247,20 +247,9 @@ def _declared_formats() -> Iterator[str]:
     output=EvaluationFormat.table,
 )
 def evaluate(
-    *,
-    qrels: Path,
-    runs: list[Path],
-    measures: list[str] | None,
-    convention: str | None,
-    per_query: bool,
-    no_summary: bool,
-    collection_size: int | None,
-    zscores: Path | None,
-    qrels_format: str | None,
-    limit: list[str] | None,
-    output: EvaluationFormat,
-    **given: Any,
-) -> None:
+    *, qrels: Path, runs: list[Path], measures: list[str] | None, convention: str | None, output: EvaluationFormat,
+    collection_size: int | None, per_query: bool, **given: Any,
+) -> None:  # fmt: skip
     """Score rankings against judgments."""
     from rankeval.collection.convention import get_convention
     from rankeval.collection.qrels import Qrels
@@ -268,17 +257,16 @@ def evaluate(
     from rankeval.io.opening import limits_of
     from rankeval.trec_eval.output import counted_with_c, read_zscores, trec_text
 
-    limits = limits_of(limit or ())
+    no_summary, zscores, qrels_format = (given.pop(name) for name in ("no_summary", "zscores", "qrels_format"))
+    limits = limits_of(given.pop("limit") or ())
     is_trec = output is EvaluationFormat.trec
     preset = get_convention(convention or ("trec_eval-9.0.8" if is_trec else "rankeval"))
     missing, rule = given["missing"], counted_with_c(preset)
     with_c = f"-c is --missing {rule} with {preset.name}, not --missing {missing}: give one of them"
+    is_for_trec = not is_trec and (no_summary or zscores is not None)
     refuse(
         (given["complete"] and missing not in (None, rule), with_c),
-        (
-            not is_trec and (no_summary or zscores is not None),
-            "-n and -Z change what --format trec prints, and no other",
-        ),
+        (is_for_trec, "-n and -Z change what --format trec prints, and no other"),
     )
     rules = _rules({"convention": preset, **given}, collection_size=collection_size)
     if is_trec:
@@ -310,8 +298,7 @@ def compare(
     from rankeval.comparison import compare as compare_systems
     from rankeval.io.opening import limits_of
 
-    if len(runs) < 2:
-        raise errors.InvalidInput(f"a comparison needs two runs or more, found {len(runs)}")
+    refuse((len(runs) < 2, f"a comparison needs two runs or more, found {len(runs)}"))
     scored = evaluations(qrels, runs, measures, _rules(given), limits_of(limit or ()))
     print_comparison(compare_systems(scored, **given), output)
 
@@ -326,6 +313,71 @@ def _rules(given: dict[str, Any], *, collection_size: int | None = None) -> Conv
     return trec_rules(preset.with_rules(**rules), **of_trec_eval, collection_size=collection_size)
 
 
+@app.command()
+@options("DOCS QUERIES scheme k stem stop fields query_fields ids limit out")
+def search(*, docs: Path, queries: Path, scheme: str, k: int, out: Path | None, **given: Any) -> None:
+    """Rank documents by words: by the weights of a SMART scheme, or by BM25.
+
+    The run has the name of the scheme. Its file is TREC text, or has the format of its suffix.
+    """
+    from rankeval.text import BM25, VectorSpace
+
+    texts, needs, _ = _texts(docs, queries, given)
+    ranker = BM25(**given) if scheme == "BM25" else VectorSpace(scheme, **given)
+    run = ranker.fit(texts).search(needs, k=k)
+    with TemporaryDirectory() as folder:
+        path = out or Path(folder, "run")
+        run.write(path)
+        if out is None:
+            typer.echo(path.read_text(encoding="utf-8"), nl=False)
+    n_documents, n_queries = (sum(not text.strip() for text in one.values()) for one in (texts, needs))
+    say(f"{count(len(texts), 'document')}, {n_documents:,} empty; {count(len(needs), 'query')}, {n_queries:,} empty")
+    say(f"{count(len(run), 'row')}; {count(len(needs) - len({*run.qid.to_pylist()}), 'query')} found nothing")
+
+
+@app.command()
+@options(
+    "QRELS RUNS documents topics measure queries depth rng stem stop fields query_fields ids limit out",
+    depth=10,
+    stop="english",
+)
+def page(
+    *, qrels: Path, runs: list[Path], documents: Path | None, topics: Path | None, measure: str, out: Path | None,
+    **given: Any,
+) -> None:  # fmt: skip
+    """Write queries as a page of HTML to be read: need, ranked documents, labels, snippets, and why each is there.
+
+    Of two runs, the second is compared with the first, and the page shows how each document moved.
+    """
+    from rankeval.collection.qrels import Qrels
+    from rankeval.collection.run import Run
+    from rankeval.evaluation import evaluate as score
+    from rankeval.io.opening import write_atomically
+    from rankeval.report import report_for_queries
+
+    texts, needs, limits = _texts(documents, topics, given)
+    judged = Qrels.read(qrels, limits=limits)
+    rankings = {name: Run.read(path, limits=limits) for name, path in by_file_name(runs).items()}
+    scored = {name: score(judged, run, measures=measure, name=name) for name, run in rankings.items()}
+    html = report_for_queries(scored, rankings, judged, texts=texts, needs=needs, **given)
+    if out is None:
+        typer.echo(html)
+    else:
+        write_atomically(out, [html.encode()])
+
+
+def _texts(docs: Path | None, queries: Path | None, given: dict[str, Any]) -> tuple[Any, Any, Limits]:
+    """Read texts by their options, which are taken out of those given; return the limits too."""
+    from rankeval.io.opening import limits_of
+    from rankeval.text import read_texts
+
+    fields, of_queries, ids, limit = (given.pop(name) for name in ("fields", "query_fields", "ids", "limit"))
+    limits = limits_of(limit or ())
+    texts = None if docs is None else read_texts(docs, fields=fields, limits=limits)
+    needs = None if queries is None else read_texts(queries, fields=of_queries, ids=ids, limits=limits)
+    return texts, needs, limits
+
+
 @app.command("measures")
 @options("WORDS output", output=ListFormat.table)
 def list_all(*, words: str | None, output: ListFormat) -> None:
@@ -333,8 +385,7 @@ def list_all(*, words: str | None, output: ListFormat) -> None:
     from rankeval.measures import list_measures, measures_markdown
 
     if output is ListFormat.markdown:
-        if words is not None:
-            raise errors.InvalidInput("--format markdown prints the page of all measures: leave out the name")
+        refuse((words is not None, "--format markdown prints the page of all measures: leave out the name"))
         typer.echo(measures_markdown(), nl=False)
         return
     frame = list_measures(words).rename_axis("name").reset_index()
@@ -355,15 +406,13 @@ def _ledger() -> Iterator[tuple[str, str]]:
         if url is None:
             yield "ledger", "switched off"
             return
-        ledger = Ledger(url)
-        if not discovery.may_exist(url):
-            yield "ledger", f"{ledger.where} (not there yet)"
-        else:
-            yield "ledger", ledger.where
-            faults = ledger.problems()
-            yield "its state", "; ".join(faults) if faults else f"whole, {count(len(ledger.read().entries), 'entry')}"
-            if not faults:
-                yield "its head", ledger.read().head
+        ledger, exists = Ledger(url), discovery.may_exist(url)
+        yield "ledger", ledger.where if exists else f"{ledger.where} (not there yet)"
+        if exists and (faults := ledger.problems()):
+            yield "its state", "; ".join(faults)
+        elif exists:
+            read = ledger.read()
+            yield from (("its state", f"whole, {count(len(read.entries), 'entry')}"), ("its head", read.head))
         yield "you are", ledger.who
         if lost := why_lost(url):
             yield "warning", lost

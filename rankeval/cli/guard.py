@@ -10,16 +10,15 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import typer
 
 from rankeval import errors
 from rankeval._checks import count, few, refuse
-from rankeval.cli.inputs import texts_of
 from rankeval.cli.net import OwnAnswers, steps
 from rankeval.cli.options import COLLECTION, Format, ending_with, options
 from rankeval.cli.output import print_comparison, print_frame, print_rows, say, tell
@@ -42,8 +41,7 @@ _SCORE = "score"
 """The column of a table of scores, as in the predictions of an experiment."""
 
 
-@dataclass(frozen=True)
-class CollectionFiles:
+class CollectionFiles(SimpleNamespace):
     """A test collection as the options of a command name it: judgments, or rows with labels.
 
     Attributes
@@ -56,32 +54,17 @@ class CollectionFiles:
         Columns of a table.
     input_format : str, optional
         Format of the judgments or of the table.
-    limit : list of str, optional
-        Limits to raise.
+    limits : Limits
+        The limits on files.
     """
-
-    qrels: Path | None
-    texts: Path | None
-    data: Path | None
-    qid: str | None
-    label: str | None
-    docid: str | None
-    features: list[str] | None
-    part: str | None
-    input_format: str | None
-    limit: list[str] | None
 
     @classmethod
     def taken(cls, given: dict[str, Any]) -> CollectionFiles:
         """Take the options of a collection out of those that a command was given."""
-        return cls(**{name: given.pop(name) for name in COLLECTION.split()})
-
-    @property
-    def limits(self) -> Limits:
-        """The limits on files."""
         from rankeval.io.opening import limits_of
 
-        return limits_of(self.limit or ())
+        named = {name: given.pop(name) for name in COLLECTION.split()}
+        return cls(**named, limits=limits_of(named["limit"] or ()))
 
     def load(self) -> dict[str, Any]:
         """Return the collection as arguments of `Guard.register`.
@@ -104,8 +87,9 @@ class CollectionFiles:
         if self.qrels is None:
             return {"X": self._rows(self.data or Path())}
         from rankeval.collection.qrels import Qrels
+        from rankeval.io.texts import read_texts
 
-        texts = None if self.texts is None else texts_of(self.texts, self.limits)
+        texts = None if self.texts is None else read_texts(self.texts, limits=self.limits)
         return {"qrels": Qrels.read(self.qrels, self.input_format, limits=self.limits), "queries": texts}
 
     def systems(self, given: Iterable[str]) -> dict[str, Any]:
@@ -256,8 +240,7 @@ def gate(
     if candidate is None:
         tell(str(declared))
         return
-    ((system, ranking),) = systems.items()
-    decision = declared.decide(system, ranking)
+    decision = declared.decide(*next(iter(systems.items())))
     tell(str(decision))
     if not decision.accepted:
         raise typer.Exit(1)
@@ -282,8 +265,8 @@ def verify(
     from rankeval.ledger.graph import heads_in
 
     guard = guard_of(project, ledger)
-    if not discovery.may_exist(discovery.ledger_url(guard.ledger)):
-        raise errors.InvalidInput(f"there is no ledger {guard.ledger}: nothing was verified")
+    exists = discovery.may_exist(discovery.ledger_url(guard.ledger))
+    refuse((not exists, f"there is no ledger {guard.ledger}: nothing was verified"))
     heads = {path: heads_in(path) for path in report or ()}
     if nameless := [path for path, found in heads.items() if not found]:
         raise errors.InvalidInput(f"{nameless[0]} names no head of a ledger: is it a report of a guarded test part?")
@@ -356,9 +339,9 @@ def entries_of(ledger: str | None) -> tuple[Entry, ...]:
 
 def _registered_digests(project: str, name: str, ledger: str | None) -> set[str]:
     own = [one.body for one in entries_of(ledger) if one.kind == "register" and one.project == project]
-    if not any(body["name"] == name for body in own):
-        known = ", ".join(dict.fromkeys(repr(body["name"]) for body in own)) or "none"
-        raise errors.InvalidInput(f"project {project!r} has no collection {name!r}, it has: {known}; register it first")
+    known = dict.fromkeys(repr(body["name"]) for body in own)
+    problem = f"project {project!r} has no collection {name!r}, it has: {', '.join(known) or 'none'}"
+    refuse((repr(name) not in known, problem, "register it first"))
     return {body["digest"] for body in own if body["name"] == name}
 
 
@@ -369,18 +352,14 @@ def _at_hand(guard: Guard, name: str, files: CollectionFiles, digests: set[str])
     data = files.load()
     empty = dict.fromkeys(("X", "y", "qid", "group", "qrels", "queries", "docid"))
     found = load_collection(**{**empty, **data}).prints.digest
-    if found not in digests:
-        expected = " or ".join(one[:12] for one in sorted(digests))
-        raise errors.InvalidInput(
-            f"the files hold other content than {name!r} (digest {found[:12]}, expected {expected}): name the files "
-            "that it was registered from"
-        )
+    expected = " or ".join(one[:12] for one in sorted(digests))
+    problem = f"the files hold other content than {name!r} (digest {found[:12]}, expected {expected})"
+    refuse((found not in digests, problem, "name the files that it was registered from"))
     return guard.register(name, **data)
 
 
 def _test_part(parts: dict[str, RankingData], where: str) -> RankingData:
-    if "test" not in parts:
-        raise errors.InvalidInput(f"{where} has no test part; it has: {', '.join(parts) or 'none'}")
+    refuse(("test" not in parts, f"{where} has no test part; it has: {', '.join(parts) or 'none'}"))
     return parts["test"]
 
 
@@ -395,10 +374,8 @@ def _scores(path: Path, limits: Limits) -> list[float]:
         return [number_of(line.strip(), f"{path}, line {number}") for number, line in enumerate(lines, start=1)]
     with reading(path, limits) as file:
         source = open_table(file, str(path), None, limits)
-        if _SCORE not in source.kinds:
-            raise errors.FileFormatError(
-                f"{path}: expected one score a line, or a table with a column {_SCORE!r}; found the columns "
-                f"{', '.join(map(repr, source.kinds))}"
-            )
+        found = f"found the columns {', '.join(map(repr, source.kinds))}"
+        problem = f"{path}: expected one score a line, or a table with a column {_SCORE!r}; {found}"
+        refuse((_SCORE not in source.kinds, problem), kind=errors.FileFormatError)
         column = source.columns([_SCORE]).column(_SCORE).to_pylist()
     return [number_of(str(value).strip(), f"{path}, {source.place(row)}") for row, value in enumerate(column)]

@@ -1,14 +1,10 @@
-"""Read the files that several commands take: rankings by the names of their files, and texts by id."""
+"""Read rankings by the names of their files, and score them, as several commands do."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
-
-from rankeval import errors
-from rankeval._checks import unique_keys
 
 if TYPE_CHECKING:
     from rankeval.collection.convention import Convention
@@ -58,35 +54,3 @@ def evaluations(
         name: evaluate(judgments, Run.read(path, limits=limits), measures=measures, convention=convention, name=name)
         for name, path in by_file_name(runs).items()
     }
-
-
-def texts_of(path: Path, limits: Limits) -> dict[str, str]:
-    """Return texts by id, of lines ``ID<tab>TEXT`` or of BEIR's objects of JSON.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    limits : Limits
-        The limits on files.
-
-    Raises
-    ------
-    FileFormatError
-        If a line is neither.
-    """
-    from rankeval.io.opening import read_text
-
-    found = {}
-    for number, line in enumerate(read_text(path, limits).decode().splitlines(), start=1):
-        try:
-            if line.startswith("{"):
-                row = json.loads(line, object_pairs_hook=unique_keys)
-                name, text = str(row["_id"]), str(row["text"])
-            else:
-                name, text = line.split("\t", 1)
-        except (ValueError, KeyError, TypeError, RecursionError) as error:  # no tab; no JSON, or none of BEIR's
-            problem = f"expected an id, a tab and its text, found {line[:80]!r}"
-            raise errors.FileFormatError(problem, where=f"{path}, line {number}") from error
-        found[name] = text
-    return found

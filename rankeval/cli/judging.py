@@ -16,7 +16,7 @@ from typing import Any
 import typer
 
 from rankeval._checks import count
-from rankeval.cli.inputs import by_file_name, evaluations, texts_of
+from rankeval.cli.inputs import by_file_name, evaluations
 from rankeval.cli.net import OwnAnswers
 from rankeval.cli.options import Format, options
 from rankeval.cli.output import print_frame, say, tell
@@ -54,12 +54,12 @@ def sheets(
     **given: Any,
 ) -> None:  # fmt: skip
     """Pool rankings, and write a sheet of documents for each judge; --overlap is the share that all judges get."""
-    from rankeval.io.opening import DEFAULT
+    from rankeval.io.texts import read_texts
     from rankeval.judging import pool as pooled
     from rankeval.judging import write_sheets
 
     made = pooled(by_file_name(runs), depth=depth)
-    texts, queries = (None if path is None else texts_of(path, DEFAULT) for path in (documents, topics))
+    texts, queries = (None if path is None else read_texts(path) for path in (documents, topics))
     print_frame(write_sheets(made, folder, texts=texts, queries=queries, format=sheet_format, **given), Format.table)
 
 

@@ -113,6 +113,19 @@ class RankingData:
         return f"RankingData({label}{', '.join(count(*one) for one in sizes)})"
 
 
+def stack_rows(tables: list[Any]) -> Any:
+    """Return the rows of several tables of one kind (arrays, sparse matrices or frames) as one of that kind."""
+    if hasattr(tables[0], "iloc"):
+        import pandas as pd
+
+        return pd.concat(tables, ignore_index=True)
+    if hasattr(tables[0], "tocsr"):
+        from scipy.sparse import vstack
+
+        return vstack(tables, format="csr")
+    return np.vstack(tables)
+
+
 def take_rows(table: Any, rows: NDArray[Any]) -> Any:
     """Return rows, by number, of an array, a sparse matrix, a frame or a list, as the same kind of table."""
     if hasattr(table, "iloc"):

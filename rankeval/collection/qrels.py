@@ -107,7 +107,7 @@ class Qrels(Rows):
         >>> Qrels.from_frame(pd.DataFrame({"qid": ["q1", "q1"], "docno": ["d1", "d2"], "label": [2, 0]}))
         Qrels(2 judgments, 1 query, grades 0 to 2)
         """
-        return cls._of(frames.from_frame(df, "relevance", qid=qid, docid=docid, value=relevance, aspect=aspect))
+        return cls._of(frames.from_frame(df, "relevance", qid=qid, docid=docid, relevance=relevance, aspect=aspect))
 
     @classmethod
     def from_records(cls, records: Any) -> Qrels:

@@ -97,7 +97,7 @@ class Run(Rows):
         >>> Run.from_frame(pd.DataFrame({"qid": ["q1", "q1"], "docno": ["d1", "d2"], "score": [2.5, 0.1]}))
         Run(2 rows, 1 query)
         """
-        return cls._of(replace(frames.from_frame(df, "score", qid=qid, docid=docid, value=score), name=name))
+        return cls._of(replace(frames.from_frame(df, "score", qid=qid, docid=docid, score=score), name=name))
 
     @classmethod
     def from_records(cls, records: Any, *, name: str | None = None) -> Run:

@@ -56,42 +56,35 @@ def places_of(asked: Any, queries: NDArray[Any], excluded: Mapping[str, tuple[An
         )
     # Values of Arrow do not compare with plain ones.
     values = list(asked.to_pylist() if hasattr(asked, "to_pylist") else asked)
-    bools = sum(isinstance(value, (bool, np.bool_)) for value in values)
-    if bools:
-        mask = _mask(asked, values, bools, queries)
-        places = np.flatnonzero(mask)
-    else:
-        places = np.sort(_by_id(values, queries, excluded))
+    is_mask = any(isinstance(value, (bool, np.bool_)) for value in values)
+    places = np.flatnonzero(_mask(asked, values, queries)) if is_mask else np.sort(_by_id(values, queries, excluded))
     refuse((not len(places), "expected at least one query, found none"), argument="queries")
     return places
 
 
-def _mask(asked: Any, values: list[Any], bools: int, queries: NDArray[Any]) -> NDArray[np.bool_]:
-    if bools < len(values):
-        other = next(value for value in values if not isinstance(value, (bool, np.bool_)))
-        raise QueryIdError(f"expected ids or a mask, found True or False beside {shown(other)}", argument="queries")
-    if index_of(asked) is None:
-        if len(values) != len(queries):
-            expected = f"a mask with a bool for each of {len(queries)} queries, in the order of `queries`"
-            raise QueryIdError(f"expected {expected}, found {len(values)}", argument="queries")
+def _mask(asked: Any, values: list[Any], queries: NDArray[Any]) -> NDArray[np.bool_]:
+    others = [value for value in values if not isinstance(value, (bool, np.bool_))]
+    by_position = index_of(asked) is None
+    expected = f"a mask with a bool for each of {len(queries)} queries, in the order of `queries`"
+    refuse(
+        (others, f"expected ids or a mask, found True or False beside {few(others[:1])}"),
+        (by_position and len(values) != len(queries), f"expected {expected}, found {len(values)}"),
+        kind=QueryIdError,
+        argument="queries",
+    )
+    if by_position:
         return np.array(values, dtype=bool)
     found = by_query(asked, queries, "queries")
     lacking = queries[found.isna().to_numpy()].tolist()
-    if lacking:
-        raise QueryIdError(
-            f"the mask says nothing of {len(lacking)} of {len(queries)} queries: {few(lacking)}",
-            argument="queries",
-            remedy="give a bool for each, or the ids alone",
-        )
-    by_position: NDArray[np.bool_] = found.to_numpy(dtype=bool)
-    return by_position
+    silent = f"the mask says nothing of {len(lacking)} of {len(queries)} queries: {few(lacking)}"
+    refuse((lacking, silent, "give a bool for each, or the ids alone"), kind=QueryIdError, argument="queries")
+    return np.asarray(found, dtype=bool)
 
 
 def _by_id(values: list[Any], queries: NDArray[Any], excluded: Mapping[str, tuple[Any, ...]]) -> Ints:
     known, asked = id_index(queries), id_index(values)
-    if asked.has_duplicates:
-        again = list(dict.fromkeys(asked[asked.duplicated()].tolist()))
-        raise QueryIdError(f"{few(again)} asked for more than once", argument="queries", remedy="name each once")
+    again = asked[asked.duplicated()].unique().tolist()
+    refuse((again, f"{few(again)} asked for more than once", "name each once"), kind=QueryIdError, argument="queries")
     places = np.asarray(known.get_indexer(asked), dtype=np.int64)
     if (places < 0).any():
         lacking = asked[places < 0].tolist()

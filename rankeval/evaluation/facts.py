@@ -130,6 +130,11 @@ class QueryFacts:
         """Return how many rows or queries each rule affected, those that are left out among them."""
         return {rule: int(of.sum()) + self.left_out.get(rule, 0) for rule, of in self.rule_counts.items()}
 
+    def with_totals(self, totals: Mapping[str, int]) -> QueryFacts:
+        """Return these facts; what the totals have more than these queries belongs to those that are left out."""
+        more = {rule: totals[rule] - int(of.sum()) for rule, of in self.rule_counts.items()}
+        return replace(self, left_out={rule: number for rule, number in more.items() if number})
+
     def digests(self, queries: NDArray[Any]) -> tuple[str, str]:
         """Return the digest of the judgments and that of the rankings, given the ids of the queries, ascending."""
         judgments = digest_of_queries(queries)

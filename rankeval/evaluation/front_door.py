@@ -117,18 +117,14 @@ class Given:
         if qid is not None or group is not None:
             ids = qid if group is None else ids_of_rows(qid, group, len(columns.scores(ranking, "y_score")))
             return cls(truth, ranking, ids, docid, read=read, by_position=not named)
-        if not _is_collection(truth):
-            raise QueryIdError(
-                "qid= is missing: arrays need the query of each row (qid=) or the group sizes (group=); "
-                "a collection is given as Qrels and Run, dicts, frames or paths"
-            )
-        if read:
-            raise InvalidInput(
-                "a column has a number for each ranked row, and judgments and a run have no such rows",
-                argument="columns",
-                remedy="join it to a frame of the ranked rows, and name its columns by qid=, relevance=, score= and "
-                "columns=",
-            )
+        idless = (
+            "qid= is missing: arrays need the query of each row (qid=) or the group sizes (group=); "
+            "a collection is given as Qrels and Run, dicts, frames or paths"
+        )
+        refuse((not _is_collection(truth), idless), kind=QueryIdError)
+        rowless = "a column has a number for each ranked row, and judgments and a run have no such rows"
+        way = "join it to a frame of the ranked rows, and name its columns by qid=, relevance=, score= and columns="
+        refuse((read, rowless, way), argument="columns")
         from rankeval.collection.qrels import as_qrels
         from rankeval.collection.run import as_run
 

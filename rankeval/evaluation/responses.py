@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankeval.errors import InvalidInput
+from rankeval._checks import refuse
 from rankeval.io import columns
 
 RESPONSES = ("predict", "predict_proba", "decision_function")
@@ -48,8 +48,7 @@ def responses(estimator: Any, X: Any, methods: Sequence[str] | None = None) -> N
     """
     methods = ranking_methods(estimator) if methods is None else methods
     known = [method for method in methods if hasattr(estimator, method)]
-    if not known:
-        raise InvalidInput(f"{type(estimator).__name__} has no {' or '.join(methods)}: choose another response_method")
+    refuse((not known, f"{type(estimator).__name__} has no {' or '.join(methods)}: choose another response_method"))
     method = known[0]
     if method == "decision_function" and "predict" in known and len(getattr(estimator, "classes_", ())) > 2:
         # It has a column for each grade, and these have no common scale.

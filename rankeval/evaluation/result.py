@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankeval._checks import check_count, check_share, count, few
+from rankeval._checks import check_count, check_share, count, few, refuse
 from rankeval.collection.convention import COUNTED_AS, Convention
 from rankeval.errors import InvalidInput
 from rankeval.evaluation.choosing import labels_of, places_of, slices_of
@@ -250,12 +250,9 @@ class Evaluation:
             return self
         queries, facts = self.queries[places], self.facts.part(places)
         weights = None if self.weights is None else self.weights[places]
-        if weights is not None and not weights.any():
-            raise InvalidInput(
-                f"all queries of this part have the weight 0 ({few(queries.tolist())}), so it has no mean",
-                argument="query_weight",
-                remedy="leave them out first, with subset",
-            )
+        weightless = f"all queries of this part have the weight 0 ({few(queries[:6].tolist())}), so it has no mean"
+        no_mean = weights is not None and not weights.any()
+        refuse((no_mean, weightless, "leave them out first, with subset"), argument="query_weight")
         return replace(
             self,
             queries=queries,
@@ -301,8 +298,7 @@ class Evaluation:
         """
         check_count("n", n)
         labels = self.measure_names[:1] if measure is None else labels_of(measure, self.measure_names)
-        if len(labels) > 1:
-            raise InvalidInput(f"measure stands for {', '.join(labels)}", remedy="name one of them")
+        refuse((len(labels) > 1, f"measure stands for {', '.join(labels)}", "name one of them"))
         places = worst_first(self, labels[0])
         frame = self.per_query.assign(**self.facts.query_counts).iloc[places[:n]]
         frame.attrs["left_out"] = self.n_queries - len(places)

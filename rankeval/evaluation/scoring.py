@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankeval._registry import unknown
+from rankeval._registry import chosen
 from rankeval.collection.convention import Convention
 from rankeval.errors import warn
 from rankeval.evaluation.facts import QUERY_COUNTS, READINGS, QueryFacts, column_hashes, label_hashes, ranking_hashes
@@ -188,13 +188,8 @@ def score_part(joined: Joined, asked: Named, *, weights: Floats | None = None, n
         readings=unread.readings(measures),
         columns={name: column_hashes(column, joined) for name, column in joined.columns.items()},
         errors=errors if drawn else None,
+        left_out=joined.left_out_counts,
     )
-    kept, affected = facts.part(keep), facts.totals()
-    beside = {
-        rule: number
-        for rule, of in kept.rule_counts.items()
-        if (number := affected[rule] - int(of.sum()) + joined.left_out_counts.get(rule, 0))
-    }
     return Evaluation(
         queries=joined.queries[keep],
         measure_names=names,
@@ -204,7 +199,7 @@ def score_part(joined: Joined, asked: Named, *, weights: Floats | None = None, n
         excluded={**joined.excluded, **excluded},
         # Measure by measure: NumPy adds up the rows of a narrow table twenty times slower.
         undefined={name: int(np.count_nonzero(one)) for name, one in zip(names, undefined[0].T, strict=True)},
-        facts=replace(kept, left_out=beside),
+        facts=facts.part(keep).with_totals(facts.totals()),
         weights=None if weights is None else weights[keep],
         name=name,
     )
@@ -239,8 +234,7 @@ def bound_measures(measures: Iterable[Measure], convention: Convention) -> tuple
         If a parameter is still missing, or the convention asks for a bound that a measure does not have.
     """
     for family in convention.bind:
-        if family not in FAMILIES:
-            raise unknown("family that the convention binds", family, FAMILIES)
+        chosen("family that the convention binds", family, FAMILIES)
     bound = tuple(one.bound(convention.bind) for one in measures)
     for one in bound:
         one.refuse_bounds(convention.ties, convention.unjudged)
@@ -285,10 +279,8 @@ def _count_documents(queries: Ints, judged: Judged, ties: Groups, counts: dict[s
     counts["relevant"][queries] = judged.n_relevant(np.nextafter(0.0, 1.0))
     counts["retrieved"][queries] = judged.n_retrieved
     counts["tied"][queries] = np.bincount(ties.query, weights=ties.end - ties.start, minlength=judged.n_queries)
-    if judged.judged is None:
-        counts["judged"][queries] = judged.n_retrieved
-    else:
-        counts["judged"][queries] = np.diff(offsets_of(judged.judged)[judged.offsets])
+    before = None if judged.judged is None else offsets_of(judged.judged)
+    counts["judged"][queries] = judged.n_retrieved if before is None else np.diff(before[judged.offsets])
 
 
 def _are_fixed(judged: Judged, convention: Convention) -> NDArray[np.bool_]:

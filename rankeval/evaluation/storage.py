@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -121,51 +121,37 @@ def _fields(content: bytes) -> dict[str, Any]:
     names = card["measure_names"]
     # A file without these numbers is older than the first change of a definition.
     measures = zip(map(measure, card["measures"]), card.get("semantics") or [1] * len(names), strict=True)
-    scores = _columns(table, "measure", names)
-    are_exact = f"error:{names[0]}" not in table.column_names
-    rule_counts = {rule: table[f"rule:{rule}"].to_numpy() for rule in card["rule_counts"]}
+
+    def by_measure(kind: str) -> NDArray[Any]:
+        return np.column_stack([table[f"{kind}:{name}"].to_numpy() for name in names])
+
+    def by_query(kind: str, keys: Iterable[str]) -> dict[str, NDArray[Any]]:
+        return {key: table[f"{kind}:{key}"].to_numpy() for key in keys}
+
+    scores, kept = by_measure("measure"), {kind for kind, _, _ in (one.partition(":") for one in table.column_names)}
+    ids, dtype = table["qid"], np.dtype(card["qid_dtype"])
     facts = QueryFacts(
-        query_counts={count: table[f"count:{count}"].to_numpy() for count in QUERY_COUNTS},
-        rule_counts=rule_counts,
-        undefined=_columns(table, "undefined", names),
-        drawn=np.zeros(scores.shape, dtype=bool) if are_exact else _columns(table, "drawn", names),
+        query_counts=by_query("count", QUERY_COUNTS),
+        rule_counts=by_query("rule", card["rule_counts"]),
+        undefined=by_measure("undefined"),
+        drawn=by_measure("drawn") if "drawn" in kept else np.zeros(scores.shape, dtype=bool),
         judgments=table["judgments"].to_numpy(),
         rankings=table["rankings"].to_numpy(),
-        readings={
-            reading: _columns(table, reading, names)
-            for reading in READINGS
-            if f"{reading}:{names[0]}" in table.column_names
-        },
-        columns={name: table[f"column:{name}"].to_numpy() for name in card.get("columns", [])},
-        errors=None if are_exact else _columns(table, "error", names),
-        left_out={
-            rule: number
-            for rule, total in card["rule_counts"].items()
-            if (number := total - int(rule_counts[rule].sum()))
-        },
+        readings={reading: by_measure(reading) for reading in READINGS if reading in kept},
+        columns=by_query("column", card.get("columns", [])),
+        errors=by_measure("error") if "error" in kept else None,
         whole=None if card["whole"] is None else Whole(**card["whole"]),
         n_folds=card["n_folds"],
     )
     return {
-        "queries": _queries(table["qid"], np.dtype(card["qid_dtype"])),
+        "queries": np.array(ids.to_numpy() if dtype.kind in "iu" else ids.to_pylist(), dtype),
         "measure_names": tuple(names),
         "measures": tuple(replace(one, semantics=number) for one, number in measures),
         "scores": scores,
         "convention": Convention.from_card(card["convention"]),
         "excluded": {reason: tuple(ids) for reason, ids in card["excluded"].items()},
         "undefined": card["undefined"],
-        "facts": facts,
+        "facts": facts.with_totals(card["rule_counts"]),
         "weights": table["weight"].to_numpy() if "weight" in table.column_names else None,
         "name": card["name"],
     }
-
-
-def _queries(ids: pa.ChunkedArray, dtype: np.dtype[Any]) -> NDArray[Any]:
-    if dtype.kind in "iu":
-        whole: NDArray[Any] = ids.to_numpy().astype(dtype)
-        return whole
-    return np.array(ids.to_pylist(), dtype=dtype)
-
-
-def _columns(table: pa.Table, kind: str, names: list[str]) -> NDArray[Any]:
-    return np.column_stack([table[f"{kind}:{name}"].to_numpy() for name in names])

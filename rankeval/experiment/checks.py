@@ -15,13 +15,14 @@ before the test part is opened until they are written: the look is not spent on 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rankeval._checks import refuse
 from rankeval._registry import chosen
 from rankeval.errors import ConfigError, InvalidInput, warn
 from rankeval.experiment.config import blaming, load_config
@@ -30,7 +31,7 @@ from rankeval.experiment.loading import Loaded, Parts, find_loader, imported, sp
 from rankeval.experiment.sections import ExperimentConfig, RankerConfig, StepConfig
 from rankeval.ledger.folder import room_held
 from rankeval.report.queries import MOST_BYTES
-from rankeval.tracking import find_tracker, host
+from rankeval.tracking import host
 
 if TYPE_CHECKING:
     from rankeval.model_selection.ranker import QueryRanker
@@ -127,6 +128,13 @@ def room_for_files(
         yield
 
 
+def remove_empty(folders: Iterable[Path]) -> None:
+    """Remove folders, the innermost first, but those in which somebody has written meanwhile."""
+    for folder in folders:
+        with suppress(OSError):
+            folder.rmdir()
+
+
 @dataclass(frozen=True, eq=False)
 class Checked:
     """The rankers of an experiment, not fitted, and the function that loads its data, not called."""
@@ -203,9 +211,7 @@ def check_experiment(config: ExperimentConfig) -> Checked:
     made = [folder for folder in (predictions, *predictions.parents) if not folder.exists()]
     with blaming(""), room_for_files(config):
         pass
-    for folder in made:  # another run may have written there meanwhile
-        with suppress(OSError):
-            folder.rmdir()
+    remove_empty(made)
     check_ledger(config)
     _check_tracker(config)
     return checked
@@ -220,9 +226,9 @@ def _check_comparison(config: ExperimentConfig) -> None:
         chosen("test", asked.test, TESTS)
         correction = CORRECTIONS[chosen("correction", asked.correction, CORRECTIONS)]
         check_claim(asked.claim, asked.margin)
-    if correction.all_pairs_only:
-        problem = f"{asked.correction} compares all pairs, and an experiment compares with its baseline"
-        raise ConfigError(problem, argument="comparison.correction", remedy="choose another one")
+    all_pairs = f"{asked.correction} compares all pairs, and an experiment compares with its baseline"
+    case = correction.all_pairs_only, all_pairs, "choose another one"
+    refuse(case, kind=ConfigError, argument="comparison.correction")
     if not unguarded(config) and (asked.test, asked.correction) != ("randomization", "max_t"):
         found, expected = f"{asked.test} with {asked.correction}", "randomization with max_t, as the guard's plans have"
         remedy = "leave the keys out, or switch the guard off (guard: off)"
@@ -233,15 +239,13 @@ def _check_tracker(config: ExperimentConfig) -> None:
     # Both must not be missed after the opening: that the tracker can be made, and that its server takes runs.
     if config.tracking is None:
         return
-    name = config.tracking.host
-    make_tracker, _ = find_tracker(name)
-    with blaming("tracking", f"the host {name!r} makes no tracker"):
-        make_tracker()
-    if check := host(name).check:
-        with blaming("tracking", f"the host {name!r} fails at its check"):
-            said = check(config.tracking.experiment or config.name, config.tracking.uri)
-        if said:
-            warn(said)
+    found = host(config.tracking.host)
+    assert found.tracker is not None  # the model refuses a host without one
+    with blaming("tracking", f"the host {config.tracking.host!r} cannot log"):
+        found.tracker()
+        said = found.check and found.check(config.tracking.experiment or config.name, config.tracking.uri)
+    if said:
+        warn(said)
 
 
 def make_ranker(config: ExperimentConfig, name: str) -> QueryRanker:
@@ -281,9 +285,8 @@ def make_ranker(config: ExperimentConfig, name: str) -> QueryRanker:
         check_measures(watched, config.convention, takes_columns=False)
         stops = stops_early(ranker)
     for option in () if stops else ("validation_fraction", "eval_measure"):
-        if getattr(own, option) is not None:
-            remedy = "give early_stopping_rounds too"
-            raise ConfigError("belongs to early stopping", argument=f"{key}.{option}", remedy=remedy)
+        case = getattr(own, option) is not None, "belongs to early stopping", "give early_stopping_rounds too"
+        refuse(case, kind=ConfigError, argument=f"{key}.{option}")
     return ranker
 
 
@@ -319,8 +322,7 @@ def make_estimator(config: RankerConfig, *, name: str, seed: int) -> Any:
     }
     with blaming(""):
         check_names(estimator, {**config.params, **searched}, where=key)
-    if config.steps is not None:
-        estimator = _with_params(estimator, config.params, key)
+    estimator = _with_params(estimator, config.params, key)
     _with_params(estimator, searched, key)
     return estimator
 

@@ -145,12 +145,11 @@ def refusal(error: ValidationError, source: str) -> ConfigError:
     path, raised = ".".join(steps), first.get("ctx", {}).get("error")
     more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
     if first["type"] == "extra_forbidden":
-        problem = f"{unknown('key', steps[-1], _keys_at(steps[:-1]))}{more}"
-        return ConfigError(problem, argument=path, where=source)
-    if first["type"] == "missing":
-        return ConfigError(f"the key is missing{more}", argument=path, where=source)
+        raised = unknown("key", steps[-1], _keys_at(steps[:-1]))
+    elif first["type"] == "missing":
+        raised = "the key is missing"
     # Pydantic begins each sentence with a capital, and does not say the value; ours are errors of a validator.
-    problem = f"{raised}" if raised else f"{first['msg'][:1].lower()}{first['msg'][1:]}, found {shown(first['input'])}"
+    problem = raised or f"{first['msg'][:1].lower()}{first['msg'][1:]}, found {shown(first['input'])}"
     return ConfigError(f"{problem}{more}", argument=path or None, where=source)
 
 
@@ -181,7 +180,12 @@ def load_config(path_or_name: str | Path, overrides: Iterable[str] = ()) -> Expe
     ConfigError
         If the file does not exist or is no YAML, or a key or value is wrong. The message is one line.
     """
-    path = _locate(path_or_name)
+    path, shipped = Path(path_or_name), shipped_configs()
+    if path.is_dir():
+        raise ConfigError(f"the experiment file {str(path)!r} is a folder")
+    if not path.is_file():
+        with blaming(""):
+            path = shipped[chosen("file or shipped experiment", str(path_or_name), shipped)]
     with blaming("", f"{path}: no UTF-8 text"):
         text = read_text(path).decode()
     raw = parse_yaml(text, str(path))
@@ -217,21 +221,8 @@ def shipped_configs() -> dict[str, Path]:
     """Return the experiment files that come with the library, by name."""
     package = Path(str(files("rankeval")))
     # A wheel holds them inside the package, a checkout (editable install) beside it.
-    for folder in (package / "configs", package.parent / "configs"):
-        found = {path.stem: path for path in sorted(folder.glob("*.yaml"))}
-        if found:
-            return found
-    return {}
-
-
-def _locate(path_or_name: str | Path) -> Path:
-    path, shipped = Path(path_or_name), shipped_configs()
-    if path.is_file():
-        return path
-    if path.is_dir():
-        raise ConfigError(f"the experiment file {str(path)!r} is a folder")
-    with blaming(""):
-        return shipped[chosen("file or shipped experiment", str(path_or_name), shipped)]
+    places = (sorted(folder.glob("*.yaml")) for folder in (package / "configs", package.parent / "configs"))
+    return {path.stem: path for path in next(filter(None, places), ())}
 
 
 @dataclass(frozen=True)

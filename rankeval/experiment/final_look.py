@@ -38,7 +38,7 @@ from rankeval.contamination.signature import Signature
 from rankeval.errors import GuardRefusal, LedgerError
 from rankeval.evaluation import Evaluation, Given, evaluate, score
 from rankeval.experiment.loading import Parts
-from rankeval.experiment.sections import ExperimentConfig
+from rankeval.experiment.sections import ExperimentConfig, GuardConfig
 from rankeval.guard.records import COMMITTED, why_lost
 from rankeval.join.flat import Floats
 from rankeval.ledger import discovery
@@ -102,7 +102,7 @@ def check_ledger(config: ExperimentConfig) -> None:
     """
     if config.guard is None or unguarded(config):
         return
-    url = _ledger_url(config)
+    url = _url_of(config.guard)
     ledger = Ledger(url)
     # The reports first: another run may add an entry and its report between the two readings.
     heads = {one: heads_in(one, ledger=ledger.where) for one in sorted(config.directory.glob("*.html"))}
@@ -141,7 +141,7 @@ def guard_test_part(config: ExperimentConfig, parts: Parts) -> TestPart:
     guard = check_parts(config, parts)
     if guard is None or config.guard is None:
         return TestPart(parts.test, None)
-    Ledger(_ledger_url(config)).check_writable()
+    Ledger(_url_of(config.guard)).check_writable()
     registered = guard.register(parts.test.name or "test", parts.test, supersedes=config.guard.supersedes)
     return TestPart(parts.test, guard, registered)
 
@@ -167,7 +167,7 @@ def check_parts(config: ExperimentConfig, parts: Parts) -> Guard | None:
 
     # The guard makes the process look into its ledger, also if that is not the one in force here.
     guard = Guard(config.guard.project or config.name, ledger=config.guard.ledger)
-    url = _ledger_url(config)
+    url = _url_of(config.guard)
     known = discovery.may_exist(url)
     if known:  # else the process would warn of a ledger that is about to be made
         for data in filter(None, (parts.dev, parts.validation)):
@@ -182,9 +182,8 @@ def _refuse_shared(parts: Parts, ledger: Ledger | None) -> None:
     If it is on record, the ledger was asked already, which knows of queries that are exempt.
     """
     test = _prints(parts.test)
-    if ledger is not None and any(
-        one.kind == "register" and one.body["digest"] == test.digest for one in ledger.read().entries
-    ):
+    entries = () if ledger is None else ledger.read().entries
+    if any(one.kind == "register" and one.body["digest"] == test.digest for one in entries):
         return
     name = parts.test.name or "test"
     content = RegisteredContent(
@@ -208,9 +207,8 @@ def _prints(data: RankingData) -> Fingerprint:
     return fingerprint(data.X, data.y, data.qid, docid=data.docid)
 
 
-def _ledger_url(config: ExperimentConfig) -> str:
-    named = None if config.guard is None else config.guard.ledger
-    return str(discovery.default_url() if named is None else discovery.ledger_url(named))
+def _url_of(guard: GuardConfig) -> str:
+    return str(discovery.default_url() if guard.ledger is None else discovery.ledger_url(guard.ledger))
 
 
 @contextmanager

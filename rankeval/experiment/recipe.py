@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -25,7 +24,7 @@ from numpy.typing import NDArray
 from rankeval._checks import said
 from rankeval.collection.data import RankingData
 from rankeval.comparison import Comparison, compare
-from rankeval.errors import ConfigError, RankevalWarning, Refusal, TrackingError, warn
+from rankeval.errors import ConfigError, Refusal, TrackingError, warn
 from rankeval.evaluation import Evaluation
 from rankeval.experiment.checks import check_experiment, room_for_files
 from rankeval.experiment.config import check_config, load_config
@@ -35,7 +34,7 @@ from rankeval.experiment.sections import ExperimentConfig
 from rankeval.experiment.training import Trained, train, versions
 from rankeval.io.opening import write_atomically
 from rankeval.report import Candidate, ExperimentFacts, GuardFacts, report_for_experiment
-from rankeval.tracking import LoggedData, RunRecord, TrackedRun, find_tracker
+from rankeval.tracking import LoggedData, RunRecord, TrackedRun, host
 
 Progress = Callable[[int, int, str], None]
 """Called with the number of steps done, the number of all steps, and the present step in words."""
@@ -200,19 +199,19 @@ def run_experiment(
     step("logging")
     tracked, tracking_error = sent(config, record_of(config, facts, artifacts, trained, run))
     if tracking_error:
-        warnings.warn(f"{NOT_LOGGED}{tracking_error}", RankevalWarning, stacklevel=2)
+        warn(f"{NOT_LOGGED}{tracking_error}")
     step("done")
     return ExperimentResult(config, facts, config.directory, tracked, tracking_error)
 
 
 def _predictions(test: RankingData, score: NDArray[np.float64]) -> bytes:
-    columns = {"qid": test.qid.tolist(), "relevance": test.y, "score": score}
-    if test.docid is not None:
-        columns["docid"] = test.docid.tolist()
+    docid = {} if test.docid is None else {"docid": test.docid.tolist()}
+    columns = {"qid": test.qid.tolist(), "relevance": test.y, "score": score, **docid}
     return pd.DataFrame(columns).to_parquet(index=False)
 
 
 def _facts(config: ExperimentConfig, opened: Opened, parts: Parts, trained: Mapping[str, Trained]) -> ExperimentFacts:
+    scores = {name: one.scores for name, one in trained.items()}
     others, secondary = config.all_measures[1:], None
     if others and config.baseline is not None:
         how: dict[str, Any] = {"baseline": config.baseline, "alpha": config.comparison.alpha}
@@ -238,9 +237,7 @@ def _facts(config: ExperimentConfig, opened: Opened, parts: Parts, trained: Mapp
         guard=opened.guard,
         data=parts.logged,
         notes=parts.notes,
-        moved=moved_rows(
-            opened.comparison, opened.evaluations, {n: one.scores for n, one in trained.items()}, parts.test
-        ),
+        moved=moved_rows(opened.comparison, opened.evaluations, scores, parts.test),
         slices=_slices(config, opened.evaluations, parts),
         config=config.to_yaml(),
         versions=versions(path for ranker in config.rankers.values() for path in ranker.paths),
@@ -303,7 +300,8 @@ def sent(config: ExperimentConfig, record: RunRecord) -> tuple[TrackedRun | None
     """
     if config.tracking is None:
         return None, None
-    make_tracker, _ = find_tracker(config.tracking.host)
+    make_tracker = host(config.tracking.host).tracker
+    assert make_tracker is not None  # the model refuses a host without one
     try:
         experiment = config.tracking.experiment or config.name
         return make_tracker().log(record, experiment=experiment, uri=config.tracking.uri), None

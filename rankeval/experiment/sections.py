@@ -18,14 +18,14 @@ from typing import Annotated, Any, ClassVar, Literal
 import yaml
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from rankeval._checks import refuse, shown
+from rankeval._checks import refuse, require
 from rankeval._registry import unknown
 from rankeval.collection.convention import get_convention
 from rankeval.errors import InvalidInput
 from rankeval.io.opening import limits_of
 from rankeval.io.tables import TABLES
 from rankeval.measures import measure
-from rankeval.tracking import find_tracker
+from rankeval.tracking import host
 
 # A name becomes a file name and the name of an MLflow run: no slash, and nothing that MLflow refuses.
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9 _.+-]*$")]
@@ -258,11 +258,13 @@ class TrackingConfig(Section):
         if not isinstance(name, str):
             return given
         try:
-            return {"uri": find_tracker(name)[1], **given}
+            found = host(name)
         except InvalidInput:
             raise
         except Exception as error:
             raise ValueError(f"the host {name!r} cannot be loaded: {type(error).__name__}: {error}") from error
+        refuse((found.tracker is None, f"the host {name!r} logs no runs"))
+        return {"uri": found.default_uri, **given}
 
 
 class OutputConfig(Section):
@@ -296,22 +298,17 @@ class SearchConfig(Section):
 
     n_iter: Annotated[int, Field(ge=1)] = 10
     """number of combinations to draw"""
-    distributions: dict[str, Any]
+    distributions: dict[str, Any] = Field(min_length=1)
     """by parameter: a list of values; {int: [low, high]}, both included; {float: [low, high]}; or {log_float: [low,
     high]}, uniform in its logarithm"""
 
-    @field_validator("distributions", mode="before")
+    @field_validator("distributions")
     @classmethod
-    def _are_lists_or_ranges(cls, given: Any) -> Any:
-        if not isinstance(given, Mapping) or not given:
-            raise ValueError(f"expected parameters with a list or a range each, found {given!r}")
+    def _are_lists_or_ranges(cls, given: dict[str, Any]) -> dict[str, Any]:
+        kinds = ", ".join(f"{{{kind}: [low, high]}}" for kind in RANGES)
+        bounds = "with whole numbers for int, below 2^62, low below high, and above 0 for a logarithm"
         for name, one in given.items():
-            if not _is_distribution(one):
-                kinds = ", ".join(f"{{{kind}: [low, high]}}" for kind in RANGES)
-                raise ValueError(
-                    f"{name} is {shown(one)}; expected a list of values, or one of {kinds}, with whole numbers for "
-                    "int, below 2^62, low below high, and above 0 for a logarithm"
-                )
+            require(_is_distribution(one), name, one, f"a list of values, or one of {kinds}, {bounds}")
         return given
 
 
@@ -370,15 +367,11 @@ class RankerConfig(Section):
         is_one = (self.estimator is None) != (self.steps is None)
         is_both = self.search is not None and self.grid != {}
         fixed = sorted(self.searched.keys() & self.params.keys())
+        named = [step.columns is not None for step in self.steps or ()]
+        of_last = "columns are for steps that transform them, and the last one predicts: leave columns out"
         refuse(
-            (
-                any(step.columns is not None for step in (self.steps or [])[-1:]),
-                "columns are for steps that transform them, and the last one predicts: leave columns out",
-            ),
-            (
-                sum(step.columns is not None for step in self.steps or ()) > 1,
-                "columns lose their names in the first step with columns: name all of them there",
-            ),
+            (any(named[-1:]), of_last),
+            (sum(named) > 1, "columns lose their names in the first step with columns: name all of them there"),
             (not is_one, f"a ranker has either estimator or steps, found {found}"),
             (is_both, "a ranker has either grid or search, found both: a list of values is a distribution too"),
             (fixed != [], f"{', '.join(fixed)} is fixed in params and searched: leave it out of one of them"),
@@ -447,10 +440,8 @@ class ExperimentConfig(Section):
     @property
     def baseline(self) -> str | None:
         """The ranker that the others are compared with; None if there are no others."""
-        if len(self.rankers) == 1:
-            return None
-        chosen = self.guard.baseline if self.guard else None
-        return chosen or next(iter(self.rankers))
+        standard = (self.guard and self.guard.baseline) or next(iter(self.rankers))
+        return standard if len(self.rankers) > 1 else None
 
     @property
     def all_measures(self) -> list[str]:

@@ -130,7 +130,8 @@ def train(name: str, ranker: QueryRanker, config: ExperimentConfig, parts: Parts
     digest = candidate_digest(name, config, **digests)
     folder = config.directory / "kept" / digest[:20]
     rows = take_rows(parts.dev.X, np.arange(min(MOST_ROWS, len(parts.dev))))
-    done = read_cached(folder, name=name)
+    logged_to = config.tracking.host if config.tracking else ""
+    done = read_cached(folder, name=name, host=logged_to)
     reused = done is not None
     if done is None:
         try:
@@ -141,14 +142,10 @@ def train(name: str, ranker: QueryRanker, config: ExperimentConfig, parts: Parts
             problem = f"{config.rankers[name].title} cannot be trained: {type(error).__name__}: {said(error)}"
             raise InvalidInput(problem, argument=f"rankers.{name}") from error
         # A ranker that the host does not pack goes to the tracker as it is, which says why it cannot be saved.
-        packed = {}
-        if config.tracking is not None and (pack := host(config.tracking.host).pack):
+        if logged_to and (pack := host(logged_to).pack):
             with suppress(Exception):  # the code of another package may raise anything
-                packed = {config.tracking.host: pack(done.model, rows)}
-        write_cached(folder, done, packed)
-        done = replace(done, model=next(iter(packed.values()), done.model))
-    elif config.tracking is not None:
-        done = replace(done, model=read_packed(folder, config.tracking.host))
+                done = replace(done, model=pack(done.model, rows))
+        write_cached(folder, done, host=logged_to)
     took = time.perf_counter() - clock
     return replace(done, reused=reused, digest=digest, started=started, took=took, rows=rows)
 
@@ -176,37 +173,25 @@ def tune(ranker: QueryRanker, name: str, parts: Parts, *, config: ExperimentConf
     from rankeval.model_selection.rows import as_arguments
     from rankeval.model_selection.validation import cross_validate
 
-    started = time.perf_counter()
-    dev = parts.dev
+    started, dev = time.perf_counter(), parts.dev
     folds = parts.folds(config.cv)
     primary = config.all_measures[0]
     sign = signs(check_measures(config.all_measures, config.convention))[primary]
-    part = parts.validation if stops_early(ranker) else None
-    watched = {} if part is None else as_arguments(part.X, part.y, part.qid)
+    watched = as_arguments(parts.validation if stops_early(ranker) else None)
     with sklearn.config_context(enable_metadata_routing=True):
         search = _search(ranker, name, config, folds)
         search.fit(dev.X, dev.y, qid=dev.qid, **watched)
-    validation = cross_validate(
-        clone(search.best_estimator_),
-        dev.X,
-        dev.y,
-        qid=dev.qid,
-        measures=config.all_measures,
-        convention=config.convention,
-        cv=folds,
-        n_jobs=config.n_jobs,
-        name=name,
-        **watched,
-    )
-    scores = np.asarray(search.best_estimator_.predict(parts.test.X), dtype=np.float64)
+    best = search.best_estimator_
+    how: dict[str, Any] = {"measures": config.all_measures, "convention": config.convention, "n_jobs": config.n_jobs}
+    validation = cross_validate(clone(best), dev, cv=folds, name=name, **how, **watched)
     return Trained(
         params={param.removeprefix(_INNER): value for param, value in search.best_params_.items()},
         search=_search_frame(search.cv_results_, primary, sign),
         validation=validation,
-        scores=scores,
+        scores=np.asarray(best.predict(parts.test.X), dtype=np.float64),
         seconds=time.perf_counter() - started,
-        n_iterations=search.best_estimator_.n_iterations_,
-        model=search.best_estimator_,
+        n_iterations=best.n_iterations_,
+        model=best,
     )
 
 
@@ -258,9 +243,7 @@ def distributions(search: SearchConfig) -> dict[str, Any]:
 
 def _search_frame(results: Mapping[str, Any], primary: str, sign: int) -> pd.DataFrame:
     # Scorers negate costs; the table has means in the sign of the measure.
-    points = pd.DataFrame(
-        [{name.removeprefix(_INNER): value for name, value in point.items()} for point in results["params"]]
-    )
+    points = pd.DataFrame(results["params"]).rename(columns=lambda name: name.removeprefix(_INNER))
     points[f"mean {primary}"] = sign * results[f"mean_test_{primary}"]
     points["sd over folds"] = results[f"std_test_{primary}"]
     points["fit seconds"] = results["mean_fit_time"]
@@ -314,7 +297,7 @@ def candidate_digest(name: str, config: ExperimentConfig, **digests: str) -> str
     return hashlib.sha256(json.dumps(dependencies, sort_keys=True).encode()).hexdigest()
 
 
-def read_cached(folder: Path, *, name: str) -> Trained | None:
+def read_cached(folder: Path, *, name: str, host: str) -> Trained | None:
     """Read a cached result; None if there is none.
 
     Parameters
@@ -323,6 +306,8 @@ def read_cached(folder: Path, *, name: str) -> Trained | None:
         The folder named after the digest of the candidate.
     name : str
         The present name of the candidate.
+    host : str
+        The tracking host of this run. Without a model that this host packed, the result has none.
 
     Raises
     ------
@@ -331,6 +316,7 @@ def read_cached(folder: Path, *, name: str) -> Trained | None:
     """
     if not folder.is_dir():
         return None
+    packed = _packed(folder, host)
     try:
         facts = json.loads((folder / "facts.json").read_text(encoding="utf-8"))
         return Trained(
@@ -345,6 +331,7 @@ def read_cached(folder: Path, *, name: str) -> Trained | None:
             scores=pd.read_parquet(folder / "scores.parquet")["score"].to_numpy(),
             seconds=float(facts["seconds"]),
             n_iterations=facts["n_iterations"],
+            model=packed.read_bytes() if packed.is_file() else None,
         )
     except Exception as error:  # of a damaged file: values of another kind, numbers without end, lists in lists
         why = f"{type(error).__name__}: {said(error)}"
@@ -354,25 +341,11 @@ def read_cached(folder: Path, *, name: str) -> Trained | None:
         ) from error
 
 
-def read_packed(folder: Path, host: str) -> bytes | None:
-    """Read the fitted ranker of a cached result; None if its run was logged to no such host.
-
-    Parameters
-    ----------
-    folder : Path
-        The folder named after the digest of the candidate.
-    host : str
-        Name of the tracking host.
-    """
-    path = _packed(folder, host)
-    return path.read_bytes() if path.is_file() else None
-
-
 def _packed(folder: Path, host: str) -> Path:
     return folder / f"model-{quote(host, safe='')}"
 
 
-def write_cached(folder: Path, done: Trained, packed: Mapping[str, bytes]) -> None:
+def write_cached(folder: Path, done: Trained, *, host: str) -> None:
     """Write the result of a candidate to the cache.
 
     Parameters
@@ -380,9 +353,9 @@ def write_cached(folder: Path, done: Trained, packed: Mapping[str, bytes]) -> No
     folder : Path
         The folder named after the digest of the candidate.
     done : Trained
-        The result.
-    packed : mapping of str to bytes
-        The fitted ranker as a tracking host packed it, by the name of the host.
+        The result. Its model is kept if the host packed it.
+    host : str
+        The tracking host of this run.
     """
     folder.parent.mkdir(parents=True, exist_ok=True)
     draft = Path(tempfile.mkdtemp(prefix=".draft-", dir=folder.parent))
@@ -391,8 +364,8 @@ def write_cached(folder: Path, done: Trained, packed: Mapping[str, bytes]) -> No
         pd.DataFrame({"score": done.validation.predictions}).to_parquet(draft / "predictions.parquet")
         done.validation.evaluation.save(draft / "dev.parquet")
         done.validation.folds.to_parquet(draft / "folds.parquet")
-        for host, content in packed.items():
-            _packed(draft, host).write_bytes(content)
+        if isinstance(done.model, bytes):
+            _packed(draft, host).write_bytes(done.model)
         facts = {
             "params": done.params,
             "search": {"columns": list(done.search.columns), "rows": done.search.to_numpy(dtype=object).tolist()},

@@ -351,7 +351,9 @@ def declare(
             return
         if given is None:
             raise InvalidInput("baseline is missing: give the system in use, with which candidates are compared")
-        _refuse_too_few(test, terms)
+        problem = f"{test.name!r} has {count(test.n_queries, 'query')}, on which no candidate can be accepted at "
+        problem += f"{terms.shared.level:.2g}: that takes {terms.least_queries}"
+        refuse((test.n_queries < terms.least_queries, problem, "take more queries, or a smaller budget"))
         scores_of(loaded, given, terms)  # raises if a query cannot be scored
         n_exposed = exposed(records, test)
         body = {
@@ -383,11 +385,3 @@ def _refuse_other_terms(found: GateRecord, terms: Terms, given: Candidate | None
         ),
         kind=LedgerError,
     )
-
-
-def _refuse_too_few(test: RegisteredCollection, terms: Terms) -> None:
-    if test.n_queries < terms.least_queries:
-        raise InvalidInput(
-            f"{test.name!r} has {count(test.n_queries, 'query')}, on which no candidate can be accepted at "
-            f"{terms.shared.level:.2g}: that takes {terms.least_queries}. Take more queries, or a smaller budget"
-        )

@@ -24,8 +24,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankeval._budget import Budget, which_of
-from rankeval._checks import count, require
+from rankeval._checks import check_alpha, check_count, count, require
 from rankeval.collection.convention import Convention
 from rankeval.errors import LedgerError
 from rankeval.guard.records import Records
@@ -38,6 +37,74 @@ if TYPE_CHECKING:
 
 CLAIMS = ("better", "not_worse")
 """What a gate can ask for: a claim with one side."""
+
+_RESAMPLES = 20
+"""Resampled patterns, at least, that a p-value at the level of a decision is made of."""
+
+
+@dataclass(frozen=True)
+class Budget:
+    """The decisions that share one level: those of a gate, or the promotions to an alias on the same queries.
+
+    Each of T decisions is tested at alpha / T. As long as nothing was accepted, every answer was "rejected", and the
+    next candidate would have been made whatever the scores were. So the chance that a candidate is ever accepted
+    although none is better is at most alpha, by Bonferroni's inequality, as nearly as the test holds its level.
+
+    Attributes
+    ----------
+    alpha : float
+        The one-sided level of all decisions together.
+    decisions : int
+        Their number.
+
+    Examples
+    --------
+    >>> budget = Budget(0.05, 20)
+    >>> budget.level, budget.left(3)
+    (0.0025, 17)
+    """
+
+    alpha: float
+    decisions: int
+
+    def __post_init__(self) -> None:
+        check_alpha(self.alpha)
+        check_count("budget", self.decisions)
+        # More resamples than a test of the last one would take fill the memory.
+        require(self.decisions <= 10_000, "budget", self.decisions, "10,000 decisions or fewer")
+
+    @property
+    def level(self) -> float:
+        """The level of one decision."""
+        return self.alpha / self.decisions
+
+    @property
+    def n_resamples(self) -> int:
+        """The number of resamples that a test takes: a p-value is a multiple of 1 / (n_resamples + 1)."""
+        return max(9999, math.ceil(_RESAMPLES / self.level) - 1)
+
+    def left(self, n_made: int) -> int:
+        """Return how many decisions are left after so many."""
+        return max(0, self.decisions - n_made)
+
+    def refuse_spent(self, n_made: int, who: str, queries: str) -> None:
+        """Raise LedgerError, with the ways on, if no decision is left.
+
+        Parameters
+        ----------
+        n_made : int
+            Decisions that were made.
+        who, queries : str
+            Who decides, and on which queries.
+        """
+        if not self.left(n_made):
+            raise LedgerError(
+                f"{who} has made its {count(self.decisions, 'decision')} on {queries}, and decides no more",
+                argument="budget",
+                found=str(n_made),
+                remedy="collect and label fresh queries; or take a new part, whose ids no decision was made on; or "
+                "declare a gate of the guard with terms of its own, whose level adds to this one",
+            )
 
 
 @dataclass(frozen=True)
@@ -216,7 +283,8 @@ class Decision:
         """Which decision of the budget it is; one that is free is none, and says how many are left."""
         if not self.is_new:
             return f"{self.remaining} of {count(self.budget, 'decision')} left"
-        return which_of(self.budget - self.remaining, self.budget)
+        release = ", a single release" if self.budget == 1 else ""
+        return f"decision {self.budget - self.remaining} of {self.budget}{release}"
 
     def __str__(self) -> str:
         verdict = "accepted" if self.accepted else "rejected"

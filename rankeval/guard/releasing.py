@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankeval._checks import count, few, require
+from rankeval._checks import count, few, refuse, require
 from rankeval.contamination.fingerprint import Fingerprint
 from rankeval.contamination.hashing import text_hashes
 from rankeval.contamination.matching import Match
@@ -225,11 +225,8 @@ def _named(records: Records, entry: Entry, ids: list[Any]) -> NDArray[np.intp]:
     known = next(one.signature.ids for one in records.contents if one.id == entry.hash)
     hashes = text_hashes(as_typed(ids, "queries"))
     missing = [one for one, here in zip(ids, np.isin(hashes, known), strict=True) if not here]
-    if missing:
-        raise InvalidInput(
-            f"{count(len(missing), 'id')} in queries= {'is' if len(missing) == 1 else 'are'} not in "
-            f"{entry.body['name']!r}: {few(missing)}"
-        )
+    are = "is" if len(missing) == 1 else "are"
+    refuse((missing, f"{count(len(missing), 'id')} in queries= {are} not in {entry.body['name']!r}: {few(missing)}"))
     return np.flatnonzero(np.isin(known, hashes))
 
 

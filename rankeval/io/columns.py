@@ -25,6 +25,7 @@ stay objects (`as_typed`).
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -42,7 +43,7 @@ from rankeval.io.opening import WHOLE
 IDS: tuple[str, ...] = ("qid", "docid", "aspect", "subgroup")
 """The columns that hold ids, in the order in which they are checked."""
 
-_LEAST, _MOST = -(2**63), 2**63 - 1
+_MOST = 2**63 - 1
 _MOST_BYTES = 2**31 - 1  # the largest text that 32-bit offsets can address
 
 
@@ -94,7 +95,7 @@ def id_column(values: Any, name: str) -> pa.Array:
             raise InvalidInput(f"column {name} holds integers beyond 64 bits: give them as text") from error
     if pa.types.is_floating(array.type) or pa.types.is_boolean(array.type):
         raise InvalidInput(f"column {name} is of type {array.type}: ids are text or integers", remedy="cast it first")
-    if not (pa.types.is_string(array.type) or pa.types.is_large_string(array.type)):
+    if not is_text(array.type):
         try:
             array = combined(array.cast(pa.string()))
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
@@ -115,12 +116,18 @@ def _as_arrow(values: Any, name: str) -> pa.Array:
                 kinds = " and ".join(sorted({type(value).__name__ for value in values}))
                 problem = f"column {name} holds {kinds}: give all values of one column the same type"
             raise InvalidInput(problem) from error
-    if pa.types.is_dictionary(values.type):
-        # Each chunk may have a dictionary of its own.
-        pieces = values.chunks if isinstance(values, pa.ChunkedArray) else [values]
-        kind = combined(pieces[0].dictionary).type if pieces else pa.string()
-        values = pa.chunked_array([combined(piece.dictionary).take(piece.indices) for piece in pieces], kind)
     return combined(values)
+
+
+def is_text(kind: pa.DataType) -> bool:
+    """Say whether a type is one of texts, views apart."""
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+def is_number(kind: pa.DataType) -> bool:
+    """Say whether a type is one of numbers or booleans."""
+    of_numbers = pa.types.is_boolean, pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal
+    return any(of_kind(kind) for of_kind in of_numbers)
 
 
 def without_view(kind: pa.DataType) -> pa.DataType:
@@ -131,11 +138,25 @@ def without_view(kind: pa.DataType) -> pa.DataType:
 
 
 def combined(column: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """Return the column in one piece, text as string, or as large_string if string cannot hold it."""
-    of_text = pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view
-    if any(of_kind(column.type) for of_kind in of_text):
+    """Return the column in one piece: categories as their values, text as string, or large_string beyond 2 GB."""
+    if pa.types.is_dictionary(column.type):
+        column = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+        column = combined(column.dictionary).take(column.indices)
+    if is_text(without_view(column.type)):
         column = column.cast(pa.string() if column.nbytes < _MOST_BYTES else pa.large_string())
     return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+
+
+def as_list(cells: Any) -> list[Any]:
+    """Return the cells of a column as values of Python, if it is Arrow's."""
+    return cells.to_pylist() if hasattr(cells, "to_pylist") else list(cells)
+
+
+def unfit_row(ids: pa.Array | pa.ChunkedArray, pattern: str) -> int:
+    """Return the first row whose id matches a pattern (RE2), or -1; integers match none."""
+    # Arrow's own search: a Python string for each of a million ids would take longer than the reading.
+    row: int = pc.index(pc.match_substring_regex(ids, pattern), True).as_py() if is_text(ids.type) else -1
+    return row
 
 
 def places_of(rows: NDArray[np.int64]) -> pa.Array:
@@ -163,9 +184,8 @@ def refuse_masked(values: Any, name: str, error: type[InvalidInput] = InvalidInp
     """Refuse a masked array that masks a row, because a masked value is a missing one."""
     # Most columns have no mask, and NumPy loads the package of those that have one late.
     if hasattr(values, "mask") and isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
-        mask = np.ma.getmaskarray(values)
-        rows = mask.reshape(len(mask), -1).any(axis=1) if mask.ndim else mask.reshape(1)
-        problem = f"row {int(np.argmax(rows))} is masked ({int(rows.sum())} such in all)"
+        rows = np.unique(np.argwhere(np.atleast_1d(np.ma.getmaskarray(values)))[:, 0])
+        problem = f"row {rows[0]} is masked ({len(rows)} such in all)"
         raise error(problem, argument=name, remedy="drop these rows, or fill them by .filled(...)")
 
 
@@ -254,9 +274,11 @@ def _numbers(values: Any, name: str) -> NDArray[Any]:
     column = _as_array(values, name)
     if column.ndim != 1:
         raise InvalidInput(f"expected one number a row, found an array of shape {column.shape}", argument=name)
-    is_wide = column.dtype.kind == "f" and column.dtype.itemsize > 8
-    if column.dtype.kind in "OUS" or is_wide or _may_be_rounded(values, column):
-        column = _from_objects(values if isinstance(values, (list, tuple)) else column.tolist(), name)
+    is_float, is_list = column.dtype.kind == "f", isinstance(values, (list, tuple))
+    # NumPy makes floats of a list with one float, also of whole numbers beyond 2**53.
+    may_be_rounded = is_float and (column.dtype.itemsize > 8 or (is_list and (np.abs(column) >= WHOLE).any()))
+    if column.dtype.kind in "OUS" or may_be_rounded:
+        column = _from_objects(values if is_list else column.tolist(), name)
     if column.dtype.kind not in "biuf":
         # scikit-learn's checks of estimators look for these words.
         told = ". Complex data not supported" if column.dtype.kind == "c" else ""
@@ -268,54 +290,33 @@ def _as_array(values: Any, name: str) -> NDArray[Any]:
     if type(values) is np.ndarray:
         return values
     refuse_masked(values, name)
-    if isinstance(values, (pa.Array, pa.ChunkedArray)):
-        return _from_arrow(values, name)
-    try:
-        return np.asarray(values)
-    except (TypeError, ValueError, RuntimeError, OverflowError) as error:
-        told = said(error)
-        problem = f"expected one number a row, found a {type(values).__name__} ({told})"
-        raise InvalidInput(problem, argument=name) from None
-
-
-def _from_arrow(values: pa.Array | pa.ChunkedArray, name: str) -> NDArray[Any]:
+    if not isinstance(values, (pa.Array, pa.ChunkedArray)):
+        try:
+            return np.asarray(values)
+        except (TypeError, ValueError, RuntimeError, OverflowError) as error:
+            problem = f"expected one number a row, found a {type(values).__name__} ({said(error)})"
+            raise InvalidInput(problem, argument=name) from None
     # NumPy would turn nulls into NaN.
     if values.null_count:
         row = pc.index(pc.is_null(values), True).as_py()
         raise InvalidInput(f"row {row} has no number (found null)", argument=name, remedy="drop such rows or fill them")
-    if pa.types.is_dictionary(values.type):
-        values = values.cast(values.type.value_type)
-    if pa.types.is_boolean(values.type) or pa.types.is_integer(values.type) or pa.types.is_floating(values.type):
-        return numbers_of(values)
-    if pa.types.is_decimal(values.type):
-        # As objects, so that each is rounded once, and whole ones are refused if they change.
-        column = np.empty(len(values), dtype=object)
-        column[:] = values.to_pylist()
-        return column
-    if not len(values):  # libraries give any type to an empty column
-        return np.empty(0, dtype=np.int64)
-    raise InvalidInput(f"expected numbers, found {values[0].as_py()!r} of type {values.type}", argument=name)
-
-
-def _may_be_rounded(values: Any, column: NDArray[Any]) -> bool:
-    # NumPy makes floats of a list with one float, also of whole numbers beyond 2**53.
-    if column.dtype.kind != "f" or not isinstance(values, (list, tuple)):
-        return False
-    with np.errstate(invalid="ignore"):
-        return bool((np.abs(column) >= WHOLE).any())
+    values = combined(values)
+    if len(values) and not is_number(values.type):
+        raise InvalidInput(f"expected numbers, found {values[0].as_py()!r} of type {values.type}", argument=name)
+    # Decimals as objects, so that each is rounded once, and whole ones are refused if they change. Libraries give any
+    # type to an empty column.
+    is_held = is_number(values.type) and not pa.types.is_decimal(values.type)
+    return numbers_of(values) if is_held else np.array(values.to_pylist(), dtype=object)
 
 
 def _from_objects(cells: Any, name: str) -> NDArray[Any]:
-    # The narrowest type that holds each number: int64, else uint64, else float64.
     if set(map(type, cells)) == {float}:
         return np.array(cells, dtype=np.float64)
     found = [_number(cell, row, name) for row, cell in enumerate(cells)]
-    if all(type(one) is int for one in found):
-        least, most = min(found, default=0), max(found, default=0)
-        if least >= _LEAST and most <= _MOST:
-            return np.array(found, dtype=np.int64)
-        if least >= 0 and most < 2**64:
-            return np.array(found, dtype=np.uint64)
+    # The narrowest type that holds each number: int64, else uint64, else float64.
+    for kind in (np.int64, np.uint64) if all(type(one) is int for one in found) else ():
+        with suppress(OverflowError):
+            return np.array(found, dtype=kind)
     # Below 2**1023, because float() raises beyond the largest float.
     for row, one in enumerate(found):
         if type(one) is int and not (abs(one) < 2**1023 and int(float(one)) == one):
@@ -325,7 +326,7 @@ def _from_objects(cells: Any, name: str) -> NDArray[Any]:
 
 def _number(cell: Any, row: int, name: str) -> int | float:
     # A whole number stays an int, so that float64 cannot round it unseen.
-    if isinstance(cell, (bool, int, np.bool_, np.integer)):
+    if isinstance(cell, (int, np.bool_, np.integer)):
         return int(cell)
     if isinstance(cell, (float, np.floating)) and (type(cell) is not np.longdouble or not np.isfinite(cell)):
         return float(cell)
@@ -371,8 +372,7 @@ def comparable(column: ArrayLike, what: str) -> tuple[NDArray[Any], NDArray[Any]
     InvalidInput
         If an id is missing, or ids of several types are mixed; a `QueryIdError` for ids of queries.
     """
-    refuse_masked(column, what, QueryIdError if what == "qid" else InvalidInput)
-    if isinstance(column, (list, tuple)):
+    if isinstance(column, (list, tuple, np.ndarray)):
         column = as_typed(column, what)  # Arrow imports pandas to read a list
     if isinstance(column, np.ndarray) and column.dtype.kind == "U" and column.ndim == 1 and column.nbytes:
         # Arrow hashes NumPy's texts where they lie: converting them takes twice as long (bench_scorer, strings).
@@ -396,9 +396,9 @@ def comparable(column: ArrayLike, what: str) -> tuple[NDArray[Any], NDArray[Any]
 def _plain(column: Any, what: str) -> tuple[NDArray[Any], NDArray[Any] | None]:
     """Return ids that are no texts: as they are, or objects of one type by their numbers."""
     if isinstance(column, (pa.Array, pa.ChunkedArray)):
-        is_number = pa.types.is_integer(column.type) or pa.types.is_floating(column.type)
+        is_held = pa.types.is_integer(column.type) or pa.types.is_floating(column.type)
         # Arrow's own way imports pandas, which takes a worker half a second.
-        column = numbers_of(column) if is_number and not column.null_count else column.to_numpy(zero_copy_only=False)
+        column = numbers_of(column) if is_held and not column.null_count else column.to_numpy(zero_copy_only=False)
     ids = as_typed(column, what)
     if ids.ndim != 1:
         raise _wrong(what, f"expected one id for each row, found an array of shape {ids.shape}")
@@ -424,7 +424,7 @@ def _coded_texts(ids: Any, what: str) -> pa.DictionaryArray | None:
     if not isinstance(coded, pa.DictionaryArray) or coded.null_count or coded.dictionary.null_count:
         texts = _texts(ids, what)
         return None if texts is None else texts.dictionary_encode()
-    if not (pa.types.is_string(coded.dictionary.type) or pa.types.is_large_string(coded.dictionary.type)):
+    if not is_text(coded.dictionary.type):
         return None
     # Texts that are numbered already stay so, unless a text has two numbers (bench_streaming).
     distinct = coded.dictionary.dictionary_encode()
@@ -444,7 +444,7 @@ def _texts(ids: Any, what: str) -> pa.Array | None:
             return None
     if pa.types.is_dictionary(ids.type):
         ids = ids.cast(ids.type.value_type)
-    if not (pa.types.is_string(ids.type) or pa.types.is_large_string(ids.type)) or ids.null_count == len(ids):
+    if not is_text(ids.type) or ids.null_count == len(ids):
         return None
     if isinstance(ids, pa.ChunkedArray):
         ids = ids.combine_chunks()
@@ -473,8 +473,7 @@ def as_typed(ids: ArrayLike, what: str = "qid") -> NDArray[Any]:
     try:
         column = np.asarray(ids)
     except (TypeError, ValueError, RuntimeError) as error:
-        told = said(error)
-        raise _wrong(what, f"expected one id for each row, found a {type(ids).__name__} ({told})") from None
+        raise _wrong(what, f"expected one id for each row, found a {type(ids).__name__} ({said(error)})") from None
     if not isinstance(ids, (list, tuple)) or column.ndim != 1:
         return column
     # NumPy writes 1 beside "1" as text, rounds whole numbers beyond 2**53 beside a float, drops NULs at a text's end.

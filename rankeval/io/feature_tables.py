@@ -12,10 +12,9 @@ from __future__ import annotations
 import os
 import re
 from bisect import bisect_left
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,10 +25,11 @@ from numpy.typing import NDArray
 from rankeval._checks import shown
 from rankeval._registry import unknown
 from rankeval.errors import FileFormatError, InvalidInput
-from rankeval.io.columns import combined, id_column, numbers_of, value_column, whole
+from rankeval.io.columns import combined, id_column, is_number, is_text, numbers_of, value_column, whole, without_view
+from rankeval.io.formats import naming, refuse_read
 from rankeval.io.frames import LAST, SPELLINGS
 from rankeval.io.opening import WHOLE, Limits, numbers_of_texts, reading
-from rankeval.io.tables import TableSource, open_table, refuse_bad_ids, swallowed
+from rankeval.io.tables import TableSource, open_table, swallowed
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -127,15 +127,16 @@ def read_feature_table(
     if not columns:
         reasons = "; ".join(f"{name}: {reason}" for name, reason in left_out.items()) or "no other column"
         raise InvalidInput(f"{source.path} has no column of numbers left for a feature ({reasons})")
-    return FeatureTable(
-        qid=_ids(table, roles["qid"], source),
-        label=_labels(table, roles["label"], source),
-        docid=_ids(table, roles["docid"], source) if "docid" in roles else None,
-        part=_texts(table.column(roles["part"])) if "part" in roles else None,
-        features=columns,
-        left_out=left_out,
-        beside={name: _typed(table.column(name), source) for name in slices},
-    )
+    with naming(source.path):
+        return FeatureTable(
+            qid=_ids(table, roles["qid"], source),
+            label=_labels(table, roles["label"], source),
+            docid=_ids(table, roles["docid"], source) if "docid" in roles else None,
+            part=_texts(table.column(roles["part"])) if "part" in roles else None,
+            features=columns,
+            left_out=left_out,
+            beside={name: _typed(table.column(name), source) for name in slices},
+        )
 
 
 def _asked(
@@ -166,21 +167,15 @@ def _left_out(source: TableSource, names: Sequence[str], categories: Sequence[st
             reasons[name] = "row numbers that pandas wrote"
         elif name in _SUSPECT:
             reasons[name] = "called like an id or a label"
-        elif not source.delimiter and not _is_number(kind) and not pa.types.is_dictionary(kind):
+        elif not source.delimiter and not is_number(kind) and not pa.types.is_dictionary(kind):
             reasons[name] = _kind_words(kind)
     return reasons
-
-
-def _is_number(kind: pa.DataType) -> bool:
-    of_numbers = pa.types.is_boolean, pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal
-    return any(of_kind(kind) for of_kind in of_numbers)
 
 
 def _kind_words(kind: pa.DataType) -> str:
     if pa.types.is_dictionary(kind):
         return "categories"
-    is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
-    return "text" if is_text else str(kind)
+    return "text" if is_text(without_view(kind)) else str(kind)
 
 
 def feature_numbers(column: pa.ChunkedArray, source: TableSource) -> Numbers | str:
@@ -196,15 +191,10 @@ def feature_numbers(column: pa.ChunkedArray, source: TableSource) -> Numbers | s
     if source.delimiter:
         return _parsed(column, source)
     kind = column.type
-    if not _is_number(kind):
+    if not is_number(kind):
         return _kind_words(kind)
-    if pa.types.is_boolean(kind):
-        column = column.cast(pa.uint8())
-    elif pa.types.is_float16(kind):
-        column = column.cast(pa.float32())
-    elif pa.types.is_decimal(kind):
-        column = column.cast(pa.float64())
-    return _with_nan(column)
+    narrowest = {pa.bool_(): pa.uint8(), pa.float16(): pa.float32()}
+    return _with_nan(column.cast(pa.float64() if pa.types.is_decimal(kind) else narrowest.get(kind, kind)))
 
 
 def _with_nan(column: pa.ChunkedArray) -> Numbers:
@@ -217,13 +207,11 @@ def _with_nan(column: pa.ChunkedArray) -> Numbers:
 
 def _parsed(column: pa.ChunkedArray, source: TableSource) -> Numbers | str:
     """Return the numbers, or true and false, that texts stand for; or the first text that is none."""
-    found = _cast(column, pa.float64())
-    if found is not None:
+    if (found := _cast(column, pa.float64())) is not None:
         return found
     trimmed = pc.utf8_trim_whitespace(column)
     for kind in (pa.float64(), pa.bool_()):
-        found = _cast(trimmed, kind)
-        if found is not None:
+        if (found := _cast(trimmed, kind)) is not None:
             return found
     row = bisect_left(range(len(trimmed)), True, key=lambda last: _cast(trimmed[: last + 1], pa.float64()) is None)
     return f"{source.place(row)} has {column[row].as_py()[:40]!r}"
@@ -254,20 +242,14 @@ def _typed(column: pa.ChunkedArray, source: TableSource) -> pd.Series[Any]:
 
 
 def _ids(table: pa.Table, name: str, source: TableSource) -> NDArray[Any]:
-    column = table.column(name)
-    refuse_bad_ids(column, swallowed(source.delimiter), source.path, name, source.place)
-    ids = _named(source, partial(id_column, column, name))
-    if pa.types.is_integer(ids.type):
-        return numbers_of(ids)
+    ids = id_column(table.column(name), name)
+    refuse_read(ids, swallowed(source.delimiter), name, lambda row: f"{source.path}, {source.place(row)}")
     # Objects: NumPy's own texts would all take the width of the longest.
-    texts = np.empty(len(ids), dtype=object)
-    texts[:] = ids.to_pylist()
-    return texts
+    return numbers_of(ids) if pa.types.is_integer(ids.type) else np.array(ids.to_pylist(), dtype=object)
 
 
 def _labels(table: pa.Table, name: str, source: TableSource) -> NDArray[Any]:
-    column = table.column(name)
-    column = column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
+    column = combined(table.column(name))
     found: Any = feature_numbers(column, source)
     if isinstance(found, str):
         raise FileFormatError(f"the label {name!r} is no column of numbers ({found})", where=source.path)
@@ -278,17 +260,8 @@ def _labels(table: pa.Table, name: str, source: TableSource) -> NDArray[Any]:
         raise FileFormatError(f"expected a label, a finite number, found {shown(column[row].as_py())}", where=place)
     if source.delimiter and (np.abs(found) >= WHOLE).any():  # whole numbers that Arrow has rounded
         found = numbers_of_texts(pc.utf8_trim_whitespace(column).to_pylist())
-    return whole(_named(source, partial(value_column, found, name)))
-
-
-def _named(source: TableSource, read: Callable[[], Any]) -> Any:
-    """Put the name of the file before the message about a column."""
-    try:
-        return read()
-    except InvalidInput as error:
-        raise FileFormatError(str(error), where=source.path) from error
+    return whole(value_column(found, name))
 
 
 def _texts(column: pa.ChunkedArray) -> list[str | None]:
-    values = combined(column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column)
-    return [None if value is None else str(value) for value in values.to_pylist()]
+    return [None if value is None else str(value) for value in combined(column).to_pylist()]

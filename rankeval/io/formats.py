@@ -29,19 +29,20 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from rankeval._checks import said, shown
 from rankeval._registry import chosen
 from rankeval.errors import FileFormatError, InvalidInput, RankevalError
 from rankeval.io import opening
-from rankeval.io.columns import IDS, Columns, id_column, value_column
+from rankeval.io.columns import IDS, Columns, as_list, id_column, unfit_row, value_column
 from rankeval.io.opening import DEFAULT, Limits
 
 _SNIFFED = 1 << 14
 _ID = "an id", "an id is text in UTF-8 or a whole number of 64 bits, and those of a column are of one type"
 _NUMBER = "a finite number", "a 64-bit number must hold it without rounding; numbers of a column are of one type"
-_UNFIT_NAME = r"\x00|\r"  # no format with lines reads such a name of a system
+NUL = r"\x00"
+"""A pattern for ids that no file of TREC can hold."""
+_UNFIT_NAME = rf"{NUL}|\r"  # no format with lines reads such a name of a system
 
 
 @dataclass(frozen=True)
@@ -82,6 +83,9 @@ class Format:
         Takes all bytes and returns the line of each row, from 1. Messages of a format without it count rows.
     unfit : str
         Regular expression (RE2) for ids that the format cannot hold. By default ids with NUL.
+    unread : str
+        Regular expression for ids that are refused if they are read: a fault of the file. By default ids with NUL;
+        empty if the reader refuses them itself.
     values : tuple of str
         ``("relevance",)`` if the format is for judgments only.
     is_told_by_suffix : bool
@@ -95,7 +99,8 @@ class Format:
     suffixes: tuple[str, ...] = ()
     sniff: Callable[[bytes], bool] | None = None
     row_lines: Callable[[bytes], Sequence[int]] | None = None
-    unfit: str = r"\x00"
+    unfit: str = NUL
+    unread: str = NUL
     values: tuple[str, ...] = ("relevance", "score")
     is_told_by_suffix: bool = True
 
@@ -168,12 +173,7 @@ class Source:
 
 
 @contextmanager
-def reading_rows(
-    path: str | os.PathLike[str],
-    value: str,
-    format: str | None = None,  # noqa: A002
-    limits: Limits = DEFAULT,
-) -> Iterator[Columns]:
+def reading_rows(path: str | os.PathLike[str], value: str, format: str | None, limits: Limits) -> Iterator[Columns]:  # noqa: A002
     """Read a file of judgments or a ranking; if its columns are refused within the block, name the line of the cell.
 
     Parameters
@@ -182,7 +182,7 @@ def reading_rows(
         The file; gzip and zstd are recognised by content.
     value : {"relevance", "score"}
         The number of each row.
-    format : str, optional
+    format : str or None
         The name of a format, by default recognised by content, then by suffix.
     limits : Limits
         How large the file and its parts may be.
@@ -204,19 +204,23 @@ def reading_rows(
         how = named or _told(file.read(_SNIFFED), where, value)
         file.seek(0)
         try:
-            columns = how.read(OpenFile(file, value, str(where), limits))
+            with naming(str(where)):
+                columns = how.read(OpenFile(file, value, str(where), limits))
         except RankevalError:
             raise
         except (ValueError, TypeError) as error:
-            if how.read.__module__.startswith("rankeval."):
-                raise  # a fault of ours, and not of the file
             why = f"{type(error).__name__}: {said(error)}"
             raise FileFormatError(f"{where} is not as {how.words} must be: {why}") from error
         if not len(columns.value):
             raise FileFormatError(f"{where} is empty: expected rows with qid, docid and {value}")
         source = Source(str(where), how.name, limits)
         try:
-            yield replace(columns, value=_parsed(columns.value), source=source)
+            ids = {part: id_column(getattr(columns, part), part) for part in IDS if getattr(columns, part) is not None}
+            for part in ids if how.unread else ():
+                refuse_read(ids[part], how.unread, part, lambda row: source.place([row]))
+            yield replace(columns, value=_parsed(columns.value), source=source, **ids)
+        except FileFormatError:
+            raise
         except (InvalidInput, TypeError) as error:
             if (wrong := _wrong_cell(columns, value)) is None:
                 raise FileFormatError(said(error), where=str(where)) from error
@@ -226,6 +230,25 @@ def reading_rows(
                 opening.number_of(cell, place)
             expected, remedy = _NUMBER if column == value else _ID
             raise FileFormatError(f"expected {expected}, found {shown(cell)}", where=place, remedy=remedy) from error
+
+
+@contextmanager
+def naming(path: str) -> Iterator[None]:
+    """Name the file in errors about its columns, which know no file."""
+    try:
+        yield
+    except InvalidInput as error:
+        if type(error) is not InvalidInput:
+            raise
+        raise FileFormatError(**error.fields | {"where": path}) from error
+
+
+def refuse_read(ids: pa.Array, unread: str, column: str, place: Callable[[int], str]) -> None:
+    """Refuse ids that match a pattern, as of `Format.unread`; ``place`` gives a row's place."""
+    if (row := unfit_row(ids, unread)) >= 0:
+        remedy = "an id holds no NUL, and no rows between two quotes: is a quote too many?"
+        found = ids[row].as_py()[:80]
+        raise FileFormatError(f"found {found!r}", where=f"{place(row)}, column {column}", remedy=remedy)
 
 
 def _parsed(numbers: Any) -> Any:
@@ -285,17 +308,15 @@ def write_rows(path: str | os.PathLike[str], table: pa.Table, format: str | None
 
 def check_fit(ids: pa.ChunkedArray, name: str, unfit: str, words: str) -> None:
     """Refuse ids that a format cannot hold, because another id or another row would be read back."""
-    is_text = pa.types.is_string(ids.type) or pa.types.is_large_string(ids.type)
-    row = pc.index(pc.match_substring_regex(ids, unfit), True).as_py() if is_text else -1
-    if row >= 0:
+    if (row := unfit_row(ids, unfit)) >= 0:
         problem = f"{name} {ids[row].as_py()!r} in row {row} (counting from 0) cannot stand in {words}"
         raise InvalidInput(problem, remedy="rename it, or write another format, such as a .parquet file")
 
 
 def text_lines(data: bytes, comment: bytes | None = None) -> list[int]:
     """Return the number of each line, from 1, that is neither blank nor a comment."""
-    lines = enumerate(data.removeprefix(opening.BOM).split(b"\n"), start=1)
-    return [number for number, line in lines if (text := line.strip()) and text[:1] != comment]
+    lines = opening.filled_lines(data.removeprefix(opening.BOM))
+    return [number for number, line in lines if line.strip()[:1] != comment]
 
 
 def _wrong_cell(columns: Columns, value: str) -> tuple[int, str, Any] | None:
@@ -307,8 +328,7 @@ def _wrong_cell(columns: Columns, value: str) -> tuple[int, str, Any] | None:
         n_rows = 0 if cells is None else len(cells)
         row = bisect_left(range(n_rows), True, key=partial(_is_refused, cells, column, value))
         if row < n_rows:
-            cell = cells[row]
-            found.append((row, column, cell.as_py() if hasattr(cell, "as_py") else cell))
+            found.append((row, column, as_list(cells[row : row + 1])[0]))
     return min(found, key=lambda one: one[0], default=None)
 
 

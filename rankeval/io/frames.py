@@ -11,7 +11,7 @@ that the column has in the frame.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, count, repeat
 from typing import Any, Literal
@@ -54,15 +54,7 @@ def spelled(names: Iterable[str], part: str) -> list[str]:
     return found[:1] if found[:1] == [part] else found
 
 
-def columns_of(
-    names: Sequence[str],
-    role: str,
-    asked: Mapping[str, Any] | None = None,
-    *,
-    where: str = "the frame",
-    advice: str = "say which by {part}=",
-    error: Callable[[str], InvalidInput] = InvalidInput,
-) -> dict[str, str]:
+def columns_of(names: Sequence[str], role: str, asked: Mapping[str, Any], where: str, advice: str) -> dict[str, str]:
     """Return part -> column: query, document and number, and of the other parts those that are there.
 
     Parameters
@@ -75,10 +67,7 @@ def columns_of(
         The column that the caller asked for, by part. None is any usual name, False leaves out a part.
     where, advice : str
         The table and what to do, for messages.
-    error : callable
-        Makes the error.
     """
-    asked = asked or {}
     parts = {}
     needed = ("qid", "docid", role)
     for part in (*needed, *(("aspect", "subgroup") if role == "relevance" else ("name",))):
@@ -88,9 +77,10 @@ def columns_of(
             continue
         if len(found) != 1 or found[0] not in names:
             shown = wanted or part
-            raise error(f"{where} has no column {shown!r}: {_hint(names, part, found)}; {advice.format(part=part)}")
+            problem = f"{where} has no column {shown!r}: {_hint(names, part, found)}"
+            raise InvalidInput(problem, remedy=advice.format(part=part))
         if names.count(found[0]) > 1:
-            raise error(f"{where} has {names.count(found[0])} columns {found[0]!r}; name each column once")
+            raise InvalidInput(f"{where} has {names.count(found[0])} columns {found[0]!r}; name each column once")
         parts[part] = found[0]
     if asked.get("docid") is None and parts["docid"] == "docno" and "docid" in names:
         parts[NUMBER_IN_INDEX] = "docid"
@@ -105,27 +95,32 @@ def _hint(names: Sequence[str], part: str, found: Sequence[str]) -> str:
     return f"its columns are {list(names)}"
 
 
-def refuse_other_pairs(
-    docno: Any, docid: Any, where: str, advice: str, error: Callable[[str], InvalidInput] = InvalidInput
-) -> None:
-    """Refuse ``docno`` beside ``docid`` unless they are PyTerrier's: an id of text, and a number in the index.
+def columns_in(table: Any, parts: Mapping[str, str], role: str, where: str, advice: str) -> Columns:
+    """Return the columns of a table that `columns_of` found.
 
     Parameters
     ----------
-    docno, docid : array, list, Series or Arrow array
-        The columns of these names.
-    where, advice : str
-        The table and what to do, for messages.
-    error : callable
-        Makes the error.
+    table : frame, Arrow table or mapping of str to column
+        Columns by name.
+    parts, role, where, advice
+        As of `columns_of`.
+
+    Raises
+    ------
+    InvalidInput
+        If ``docno`` stands beside ``docid`` and they are not PyTerrier's: an id of text, and a number in the index.
     """
-    try:
-        is_number = pc.all(pc.match_substring_regex(id_column(docid, "docid").cast(pa.string()), "^-?[0-9]+$")).as_py()
-    except InvalidInput:
-        is_number = False
-    if is_number is False or pa.types.is_integer(id_column(docno, "docno").type):
-        as_there = "as in PyTerrier, where 'docno' is text and 'docid' a number in the index"
-        raise error(f"{where} has the columns 'docno' and 'docid', not {as_there}; {advice.format(part='docid')}")
+    cells = {part: table[name] for part, name in parts.items() if part != "name"}
+    if (docid := cells.pop(NUMBER_IN_INDEX, None)) is not None:
+        try:
+            digits = pc.match_substring_regex(id_column(docid, "docid").cast(pa.string()), "^-?[0-9]+$")
+        except InvalidInput:
+            digits = pa.array([False])
+        if pc.all(digits).as_py() is False or pa.types.is_integer(id_column(cells["docid"], "docno").type):
+            as_there = "as in PyTerrier, where 'docno' is text and 'docid' a number in the index"
+            problem = f"{where} has the columns 'docno' and 'docid', not {as_there}"
+            raise InvalidInput(problem, remedy=advice.format(part="docid"))
+    return Columns(value=cells.pop(role), value_name=parts[role], **cells)
 
 
 # Methods of datasets of ir_datasets, and attributes of objects of ranx, that give the rows.
@@ -134,21 +129,21 @@ _HOLDERS = {"relevance": "qrels", "score": "run"}
 _ADVICE = "say which by {part}= in Qrels.from_frame or Run.from_frame"
 
 
-def from_dict(mapping: Mapping[Any, Any], value: str) -> Columns:
+def from_dict(mapping: Any, value: str) -> Columns:
     """Flatten ``{qid: {docid: value}}``; a query with an empty dict has no rows.
 
     Instead of a dict, a query may have a list of documents or of pairs, as `_listed` reads it. Judgments may also be
     ``{qid: {docid: {aspect: grade}}}``.
     """
-    _check_mapping(mapping, f"{{qid: {{docid: {value}}}}} or {{qid: [docid, ...]}}", "")
-    if not all(isinstance(documents, Mapping) for documents in mapping.values()):
-        mapping = {query: _listed(query, documents, value) for query, documents in mapping.items()}
-    if value == "relevance" and any(isinstance(one, Mapping) for rows in mapping.values() for one in rows.values()):
-        return _from_nested(mapping)
-    queries = chain.from_iterable(repeat(query, len(documents)) for query, documents in mapping.items())
-    rows = mapping.values()
-    values = chain.from_iterable(documents.values() for documents in rows)
-    return Columns(list(queries), list(chain.from_iterable(rows)), list(values))
+    if not isinstance(mapping, Mapping):
+        expected = f"expected {{qid: {{docid: {value}}}}} or {{qid: [docid, ...]}}"
+        raise InvalidInput(f"{expected}, found a {type(mapping).__name__}")
+    rows = {query: _listed(query, documents, value) for query, documents in mapping.items()}
+    if value == "relevance" and any(isinstance(one, Mapping) for known in rows.values() for one in known.values()):
+        return _from_nested(rows)
+    queries = chain.from_iterable(repeat(query, len(documents)) for query, documents in rows.items())
+    values = chain.from_iterable(documents.values() for documents in rows.values())
+    return Columns(list(queries), list(chain.from_iterable(rows.values())), list(values))
 
 
 def _listed(query: Any, documents: Any, value: str) -> Mapping[Any, Any]:
@@ -180,22 +175,16 @@ def _listed(query: Any, documents: Any, value: str) -> Mapping[Any, Any]:
     return found
 
 
-def _from_nested(mapping: Mapping[Any, Mapping[Any, Any]]) -> Columns:
+def _from_nested(mapping: Mapping[Any, Any]) -> Columns:
     rows = []
     for query, documents in mapping.items():
         for document, by_aspect in documents.items():
-            _check_mapping(
-                by_aspect, "{qid: {docid: {aspect: relevance}}}", f"document {document!r} of query {query!r}"
-            )
+            if not isinstance(by_aspect, Mapping):
+                found = f"document {document!r} of query {query!r} has a {type(by_aspect).__name__}"
+                raise InvalidInput(f"expected {{qid: {{docid: {{aspect: relevance}}}}}}, but {found}")
             rows += [(query, document, aspect, grade) for aspect, grade in by_aspect.items()]
     qids, docids, aspects, grades = ([row[at] for row in rows] for at in range(4))
     return Columns(qids, docids, grades, aspect=aspects)
-
-
-def _check_mapping(thing: Any, expected: str, holder: str) -> None:
-    if not isinstance(thing, Mapping):
-        found = f"but {holder} has" if holder else "found"
-        raise InvalidInput(f"expected {expected}, {found} a {type(thing).__name__}")
 
 
 def is_records(thing: Any) -> bool:
@@ -230,21 +219,10 @@ def from_records(thing: Any, value: str) -> Columns:
     if not rows:
         return Columns([], [], [])
     expected = f"expected query_id, doc_id, {value}"
-    parts = columns_of(
-        _fields(rows[0]),
-        value,
-        where=f"record 0 (counting from 0): {expected}, found {rows[0]!r}"[:300] + ", which",
-        advice="give records with these fields",
-    )
-    cells = {part: [_field(row, name, at, expected) for at, row in enumerate(rows)] for part, name in parts.items()}
-    return _columns(cells, parts, value, "record 0", "give records with one of them")
-
-
-def _columns(cells: dict[str, Any], parts: Mapping[str, str], value: str, where: str, advice: str) -> Columns:
-    if NUMBER_IN_INDEX in cells:
-        refuse_other_pairs(cells["docid"], cells.pop(NUMBER_IN_INDEX), where, advice)
-    cells.pop("name", None)
-    return Columns(value=cells.pop(value), value_name=parts[value], **cells)
+    where = f"record 0 (counting from 0): {expected}, found {rows[0]!r}"[:300] + ", which"
+    parts = columns_of(_fields(rows[0]), value, {}, where, "give records with these fields")
+    cells = {name: [_field(row, name, at, expected) for at, row in enumerate(rows)] for name in parts.values()}
+    return columns_in(cells, parts, value, "record 0", "give records with one of them")
 
 
 def _fields(record: Any) -> list[str]:
@@ -265,15 +243,7 @@ def _is_ranx(thing: Any) -> bool:
     return hasattr(thing, "get_doc_ids_and_scores") and hasattr(thing, "to_dict")
 
 
-def from_frame(
-    frame: Any,
-    role: str,
-    *,
-    qid: str | None = None,
-    docid: str | None = None,
-    value: str | None = None,
-    aspect: str | Literal[False] | None = None,
-) -> Columns:
+def from_frame(frame: Any, role: str, **asked: str | Literal[False] | None) -> Columns:
     """Take columns of a pandas or polars frame, an Arrow table or anything with an Arrow C stream.
 
     Parameters
@@ -281,22 +251,19 @@ def from_frame(
     frame : frame
         One row per (query, document).
     role : {"relevance", "score"}
-        The part that the value is.
-    qid, docid, value : str, optional
-        Names of the columns; by default usual names are looked for.
-    aspect : str or False, optional
-        For relevance: name of the column of aspects. By default it is read if there is one, and so is ``subgroup``.
-        With False, neither is read.
+        The part that the number is.
+    **asked : str or False, optional
+        Name of the column of a part; by default usual names are looked for. With False for the aspect, neither it nor
+        ``subgroup`` is read.
     """
     table = _table(frame)
-    asked = {"qid": qid, "docid": docid, role: value, "aspect": aspect, "subgroup": False if aspect is False else None}
-    parts = columns_of(_names(table), role, asked, advice=_ADVICE)
-    cells = {part: _column(table, name) for part, name in parts.items()}
-    for part in [name for name in IDS if name in cells]:
-        cells[part] = id_column(cells[part], parts[part])
-    cells[role] = value_column(cells[role], parts[role], role)
-    columns = _columns(cells, parts, role, "the frame", _ADVICE)
-    return columns if value is None else replace(columns, value_name=None)  # the caller knows what it is
+    asked["subgroup"] = False if asked.get("aspect") is False else None
+    parts = columns_of(_names(table), role, asked, "the frame", _ADVICE)
+    columns = columns_in(table, parts, role, "the frame", _ADVICE)
+    ids = {part: id_column(getattr(columns, part), parts[part]) for part in IDS if part in parts}
+    numbers = value_column(columns.value, parts[role], role)
+    # If the caller names the column of the number, he knows what it is.
+    return replace(columns, value=numbers, value_name=parts[role] if asked.get(role) is None else None, **ids)
 
 
 def frame_columns(frame: Any, names: Mapping[str, str]) -> dict[str, Any]:
@@ -320,7 +287,7 @@ def frame_columns(frame: Any, names: Mapping[str, str]) -> dict[str, Any]:
         if known.count(name) != 1:
             problem = f"{name!r} stands {known.count(name)} times in the frame"
             raise InvalidInput(problem, argument=role, remedy=f"its columns are: {', '.join(known)}")
-    return {role: _column(table, name) for role, name in names.items()}
+    return {role: table[name] for role, name in names.items()}
 
 
 def is_frame(thing: Any) -> bool:
@@ -337,8 +304,6 @@ def _table(frame: Any) -> Any:
     if _is_pandas(frame):
         levels = [name for name in frame.index.names if name is not None]
         return frame.reset_index(level=[name for name in levels if name not in frame.columns]) if levels else frame
-    if isinstance(frame, pa.RecordBatch):
-        return pa.Table.from_batches([frame])
     if hasattr(frame, "__arrow_c_stream__"):
         return pa.table(frame)
     if hasattr(frame, "collect_schema"):  # a lazy frame
@@ -349,7 +314,3 @@ def _table(frame: Any) -> Any:
 
 def _names(table: Any) -> list[str]:
     return [str(name) for name in (table.column_names if isinstance(table, pa.Table) else table.columns)]
-
-
-def _column(table: Any, name: str) -> Any:
-    return table.column(name) if isinstance(table, pa.Table) else table[name]

@@ -22,8 +22,8 @@ import io
 import json
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -107,7 +107,7 @@ class SparseRows:
 
     X: Any
     label: NDArray[np.float64]
-    qid: NDArray[Any] | None
+    qid: Any
     docid: NDArray[Any] | None
 
 
@@ -171,14 +171,12 @@ def _line_by_line(text: bytes, where: str, limits: Limits = DEFAULT) -> _Read:
     qids: list[str] = []
     starts = [0]
     cells: list[tuple[int, float]] = []
-    for number, line in enumerate(io.BytesIO(text), start=1):
+    for number, line in opening.filled_lines(text):
         at = f"{where}, line {number}"
         try:
             fields = [word.decode() for word in line.split()]  # text would be split at more blanks than bytes
         except UnicodeDecodeError as error:
             raise FileFormatError(f"expected UTF-8 text, found {line[:80]!r}", where=at) from error
-        if not fields:
-            continue
         labels.append(fields[0])
         opening.number_of(labels[-1], f"{at}, label")
         rest = fields[1:]
@@ -197,7 +195,9 @@ def _line_by_line(text: bytes, where: str, limits: Limits = DEFAULT) -> _Read:
     values = np.array([value for _, value in cells], np.float64)
     X = csr_matrix((values, index, starts), shape=(len(labels), int(index.max(initial=0)) + 1))
     label = value_column(opening.numbers_of_texts(labels), f"label of {where}")
-    return X, label, _query_ids(qids) if qids else None
+    # Numbers only if they would be written the same again: 007 and 7 are two queries.
+    are_numbers = all(re.fullmatch(r"0|-?[1-9][0-9]{0,17}", qid) for qid in qids)
+    return X, label, np.array(qids, np.int64 if are_numbers else None) if qids else None
 
 
 def _cell(field: str, at: str, limits: Limits) -> tuple[int, float]:
@@ -213,13 +213,6 @@ def _feature(index: str, where: str, limits: Limits) -> int:
     if len(index) >= _LONGEST or int(index) > limits.feature:
         raise limits.exceeded("feature", where, f"found feature {index[:40]}")
     return int(index)
-
-
-def _query_ids(qids: list[str]) -> NDArray[Any]:
-    # Numbers only if they would be written the same again: 007 and 7 are two queries.
-    if all(re.fullmatch(r"0|-?[1-9][0-9]{0,17}", qid) for qid in qids):
-        return np.array([int(qid) for qid in qids], np.int64)
-    return np.array(qids)
 
 
 def _docids(data: bytes, n_rows: int, where: str) -> NDArray[Any] | None:
@@ -242,18 +235,17 @@ def read_letor(
 ) -> dict[str, Any]:
     """Read one file as `rankeval.datasets.load_letor` does, and return the fields of `RankingData`."""
     where = opening.as_path(path)
-    return _assemble([(where, *_rows(where, limits))], [name or where.name], sparse=sparse, limits=limits)[0]
+    return _assemble({name or where.name: _rows(where, limits)}, where.parent, sparse, limits)[0]
 
 
 def read_letor_parts(path: str | os.PathLike[str], *, sparse: bool | None, limits: Limits) -> dict[str, dict[str, Any]]:
     """Read a folder of files, one for each part, with the same columns; return part -> fields of `RankingData`."""
     folder = opening.as_path(path)
-    files = _part_files(folder)
-    loaded = [(file, *_rows(file, limits, prefix=f"{part}-")) for part, file in files.items()]
+    parts = {part: _rows(file, limits, prefix=f"{part}-") for part, file in _part_files(folder).items()}
     remedy = "if you mean it, load the files one by one with load_letor"
-    check_distinct(dict(zip(files, (qid for _, _, qid in loaded), strict=True)), remedy)
-    names = [f"{folder.name}/{part}" for part in files]
-    return dict(zip(files, _assemble(loaded, names, sparse=sparse, limits=limits), strict=True))
+    check_distinct({part: rows.qid for part, rows in parts.items()}, remedy)
+    named = {f"{folder.name}/{part}": rows for part, rows in parts.items()}
+    return dict(zip(parts, _assemble(named, folder, sparse, limits), strict=True))
 
 
 def _part_files(folder: Path) -> dict[str, Path]:
@@ -275,10 +267,10 @@ def _part_files(folder: Path) -> dict[str, Path]:
     return {part: files[0] for part, files in found.items() if files}
 
 
-def _rows(file: Path, limits: Limits, prefix: str = "") -> tuple[SparseRows, NDArray[Any]]:
-    """Return the rows of a file and their queries; those of a sizes file are numbered behind the prefix."""
+def _rows(file: Path, limits: Limits, prefix: str = "") -> SparseRows:
+    """Return the rows of a file with their queries; those of a sizes file are numbered behind the prefix."""
     rows = read_svmlight(opening.read_text(file, limits), str(file), limits)
-    return rows, rows.qid if rows.qid is not None else _numbered(file, len(rows.label), limits, prefix)
+    return rows if rows.qid is not None else replace(rows, qid=_numbered(file, len(rows.label), limits, prefix))
 
 
 def _uncompressed(name: str) -> str:
@@ -308,37 +300,32 @@ def _numbered(file: Path, n_rows: int, limits: Limits, prefix: str) -> NDArray[A
 
 def _sizes(file: Path, limits: Limits) -> list[int]:
     sizes = []
-    for number, line in enumerate(io.BytesIO(opening.read_text(file, limits)), start=1):
+    for number, line in opening.filled_lines(opening.read_text(file, limits)):
         word = line.strip()
-        if word and not (word.isdigit() and len(word) < _DIGITS):
+        if not (word.isdigit() and len(word) < _DIGITS):
             raise FileFormatError(f"expected the size of a query, found {word[:80]!r}", where=f"{file}, line {number}")
-        if word:
-            sizes.append(int(word))
+        sizes.append(int(word))
     return sizes
 
 
 def _assemble(
-    loaded: Sequence[tuple[Path, SparseRows, NDArray[Any]]],
-    names: Iterable[str],
-    *,
-    sparse: bool | None,
-    limits: Limits,
+    loaded: Mapping[str, SparseRows], folder: Path, sparse: bool | None, limits: Limits
 ) -> list[dict[str, Any]]:
-    cells = [rows.X.indices for _, rows, _ in loaded if rows.X.nnz]
+    cells = [rows.X.indices for rows in loaded.values() if rows.X.nnz]
     base = min([1, *(int(index.min()) for index in cells)])  # features count from 1, unless there is a feature 0
-    titles = _feature_names(loaded[0][0].parent, limits)
+    titles = _feature_names(folder, limits)
     last = max([base - 1, *titles, *(int(index.max()) for index in cells)])
     if sparse is None:
-        n_cells = sum(len(rows.label) for _, rows, _ in loaded) * (last + 1 - base)
+        n_cells = sum(len(rows.label) for rows in loaded.values()) * (last + 1 - base)
         sparse = sum(map(len, cells)) < _DENSE_SHARE * n_cells and n_cells * 8 > _DENSE_BYTES
     columns = tuple(titles.get(index, f"f{index}") for index in range(base, last + 1))
     parts = []
-    for (_, rows, qid), name in zip(loaded, names, strict=True):
+    for name, rows in loaded.items():
         # Shifted in place, because a copy of the cells of a large file is a gigabyte.
         rows.X.indices -= base
         rows.X.resize(len(rows.label), last + 1 - base)
-        fields = {"X": rows.X if sparse else rows.X.toarray(), "y": whole(rows.label), "qid": qid, "docid": rows.docid}
-        parts.append({**fields, "feature_names": columns, "name": name})
+        X, y = rows.X if sparse else rows.X.toarray(), whole(rows.label)
+        parts.append({"X": X, "y": y, "qid": rows.qid, "docid": rows.docid, "feature_names": columns, "name": name})
     return parts
 
 

@@ -34,7 +34,8 @@ import threading
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
+from io import BytesIO
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -107,14 +108,14 @@ def limits_of(settings: Iterable[str]) -> Limits:
     InvalidInput
         If a limit does not exist, or its value is no whole number.
     """
-    known = [one.name for one in fields(Limits)]
+    known = vars(DEFAULT)
     given = {}
     for setting in settings:
         name, _, value = setting.partition("=")
-        limit = chosen("limit", name, known)
+        chosen("limit", name, known)
         wanted = f"name=value with a whole number; the names are {', '.join(known)}"
         require(_DIGITS.fullmatch(value), "limit", setting, wanted)
-        given[limit] = int(value)
+        given[name] = int(value)
     return replace(DEFAULT, **given)
 
 
@@ -130,12 +131,11 @@ _LONE_RETURN = "found a carriage return (CR) that no LF follows; end all lines w
 
 def number_of(text: str, where: str) -> float:
     """Return a finite decimal number, or raise the error that says where it is none; nan, 0x10 and 1_0 are none."""
-    if not NUMBER.fullmatch(text):
-        hint = "; the decimal sign is a point" if re.fullmatch(r"[+-]?\d+,\d+", text) else ""
-        raise FileFormatError(f"expected a finite number, found {text!r}{hint}", where=where)
-    value = float(text)
+    value = float(text) if NUMBER.fullmatch(text) else math.nan
     if not math.isfinite(value):
-        raise FileFormatError(f"expected a finite number, found {text!r}, which is beyond 64-bit floats", where=where)
+        hint = ", which is beyond 64-bit floats" if math.isinf(value) else ""
+        hint = "; the decimal sign is a point" if re.fullmatch(r"[+-]?\d+,\d+", text) else hint
+        raise FileFormatError(f"expected a finite number, found {text!r}{hint}", where=where)
     return value
 
 
@@ -250,14 +250,20 @@ class TextCheck:
         return FileFormatError(found, where=f"{self.where}, line {line}")
 
 
-def check_text(source: pa.NativeFile, where: str, limits: Limits) -> None:
-    """Refuse a file that is no text, as `TextCheck.see` does, and go back to its start."""
+def checked_text(source: pa.NativeFile, where: str, limits: Limits) -> bytes:
+    """Return the bytes of a file without a byte order mark; refuse a file that is no text, as `TextCheck.see` does."""
     check = TextCheck(where, limits, source)
     source.seek(0)
     while block := source.read(BLOCK):
         check.see(block, 0, len(block))
     check.end()
     source.seek(0)
+    return bytes(source.read()).removeprefix(BOM)
+
+
+def filled_lines(data: bytes) -> Iterator[tuple[int, bytes]]:
+    """Yield number, from 1, and content of each line that is not blank."""
+    return ((number, line) for number, line in enumerate(BytesIO(data), start=1) if line.strip())
 
 
 COMPRESSION = {".gz": "gzip", ".zst": "zstd"}
@@ -321,10 +327,9 @@ def read_bytes(path: str | os.PathLike[str], limits: Limits = DEFAULT) -> bytes:
 
 
 def read_text(path: str | os.PathLike[str], limits: Limits = DEFAULT) -> bytes:
-    """Return the bytes of a text, uncompressed; raises as `reading` and `check_text` do."""
+    """Return the bytes of a text, uncompressed; raises as `reading` and `checked_text` do."""
     with reading(path, limits) as source:
-        check_text(source, str(path), limits)
-        return bytes(source.read()).removeprefix(BOM)
+        return checked_text(source, str(path), limits)
 
 
 def _open(where: Path, limits: Limits) -> pa.NativeFile:
@@ -333,13 +338,12 @@ def _open(where: Path, limits: Limits) -> pa.NativeFile:
         source = pa.OSFile(os.fsencode(where)) if where.is_file() else pa.BufferReader(_streamed(where, limits))
         start = source.read(max(map(len, _NOT_READ)))
         source.seek(0)
-        for magic, name in _NOT_READ.items():
-            if start.startswith(magic):
-                raise FileFormatError(f"{where} is a {name} file, which is not read: unpack it first")
-        for magic, name in _PACKED.items():
-            if start.startswith(magic):
-                with source:
-                    return pa.BufferReader(_unpacked(source, name, where, limits))
+        packing = next((name for magic, name in (_PACKED | _NOT_READ).items() if start.startswith(magic)), None)
+        if packing in _NOT_READ.values():
+            raise FileFormatError(f"{where} is a {packing} file, which is not read: unpack it first")
+        if packing:
+            with source:
+                return pa.BufferReader(_unpacked(source, packing, where, limits))
     except RankevalError:
         raise
     except (OSError, ValueError) as error:
@@ -355,32 +359,28 @@ def _open(where: Path, limits: Limits) -> pa.NativeFile:
 
 def _streamed(where: Path, limits: Limits) -> pa.Buffer:
     # Text is checked on the way, so that /dev/zero is refused at once.
-    sink, total = pa.BufferOutputStream(), 0
-    check = TextCheck(str(where), limits)
-    is_binary = None
+    sink, check, is_text = pa.BufferOutputStream(), TextCheck(str(where), limits), True
     with where.open("rb") as file:
         while block := file.read(BLOCK):
-            is_binary = block.startswith((*_PACKED, PARQUET)) if is_binary is None else is_binary
-            total += len(block)
-            if total > limits.stream:
-                raise limits.exceeded("stream", str(where), "more bytes come out of it")
-            if not is_binary:
-                check.see(block, 0, len(block))
+            is_text = is_text and bool(sink.tell() or not block.startswith((*_PACKED, PARQUET)))
             sink.write(block)
+            if sink.tell() > limits.stream:
+                raise limits.exceeded("stream", str(where), "more bytes come out of it")
+            if is_text:
+                check.see(block, 0, len(block))
     return sink.getvalue()
 
 
 def _unpacked(source: pa.NativeFile, name: str, where: Path, limits: Limits) -> pa.Buffer:
     # Piece by piece, so that a file without end is refused early.
-    sink, total = pa.BufferOutputStream(), 0
+    sink = pa.BufferOutputStream()
     try:
         with pa.CompressedInputStream(source, name) as stream:
             while piece := stream.read_buffer(BLOCK):
-                total += piece.size
-                if total > max(ALWAYS, limits.expansion * source.tell()):
-                    found = f"it expands to more than {total / source.tell():.0f} times its size"
-                    raise limits.exceeded("expansion", str(where), found)
                 sink.write(piece)
+                if sink.tell() > max(ALWAYS, limits.expansion * source.tell()):
+                    found = f"it expands to more than {sink.tell() / source.tell():.0f} times its size"
+                    raise limits.exceeded("expansion", str(where), found)
     except (OSError, EOFError, zlib.error) as error:
         raise FileFormatError(f"{where} is damaged: it starts as {name} but does not decompress ({error})") from error
     return sink.getvalue()
@@ -441,12 +441,9 @@ def write_atomically(path: str | os.PathLike[str], pieces: Iterable[bytes | pa.B
             folder = where.parent
             reason = error.strerror if folder.is_dir() else f"there is no folder {str(folder)!r}{_with_folder(folder)}"
             raise InvalidInput(f"cannot write {str(where)!r}: {reason}") from error
-        compression = COMPRESSION.get(where.suffix)
-        sink = pa.PythonFile(file, mode="w")
-        stream = pa.CompressedOutputStream(sink, compression) if compression else sink
+        stream = stack.enter_context(pa.output_stream(file, COMPRESSION.get(where.suffix)))
         for piece in pieces:
             stream.write(piece)
-        stream.close()
 
 
 def _with_folder(where: Path) -> str:

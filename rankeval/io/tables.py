@@ -20,9 +20,9 @@ import re
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
-from io import BytesIO, StringIO
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -33,15 +33,13 @@ import pyarrow.csv as pacsv
 from rankeval._checks import count, said, unique_keys
 from rankeval._registry import chosen
 from rankeval.errors import FileFormatError, InvalidInput
-from rankeval.io.columns import IDS, Columns
-from rankeval.io.formats import Format, OpenFile, add_format, suffix_of, text_lines
-from rankeval.io.frames import NUMBER_IN_INDEX, columns_of, from_dict, refuse_other_pairs, spelled
-from rankeval.io.opening import ALWAYS, BOM, Limits, check_text
+from rankeval.io.columns import Columns, as_list
+from rankeval.io.formats import NUL, Format, OpenFile, add_format, suffix_of, text_lines
+from rankeval.io.frames import columns_in, columns_of, from_dict, spelled
+from rankeval.io.opening import ALWAYS, BOM, Limits, checked_text, filled_lines
 from rankeval.io.opening import PARQUET as MAGIC
 
 _LONG = 1 << 12  # bytes; a longer first line is no row of TREC text
-NUL = r"\x00"
-"""A pattern for ids that no file of TREC can hold."""
 
 _ADVICE = "rename it, or read the file as a frame and say {part}= in Qrels.from_frame or Run.from_frame"
 _VALUE = 8  # bytes of a value in memory, at least
@@ -123,18 +121,13 @@ def _open_parquet(file: pa.NativeFile, path: str, limits: Limits) -> TableSource
     file.seek(0)
     with whole_parquet(path):
         schema = pq.read_schema(file)
-
-    def columns(names: Sequence[str]) -> pa.Table:
-        with whole_parquet(path):
-            return parquet_table(file, path, limits, list(names))
-
     kinds = dict(zip(schema.names, schema.types, strict=True))
+    columns = partial(parquet_table, file, path, limits)
     return TableSource(path, schema.names, kinds, columns, lambda row: f"row {row + 1}")
 
 
 def _open_text(file: pa.NativeFile, path: str, limits: Limits, delimiter: str) -> TableSource:
-    check_text(file, path, limits)
-    data = bytes(file.read()).removeprefix(BOM)
+    data = checked_text(file, path, limits)
     # Without a quote there is nothing that Arrow's reader could take wrongly; Python's would take ten times as long.
     is_plain = b'"' not in data and not data.startswith((b"\n", b"\r"))
     first = data[: data.find(b"\n")] if is_plain and b"\n" in data else data
@@ -144,8 +137,12 @@ def _open_text(file: pa.NativeFile, path: str, limits: Limits, delimiter: str) -
     def columns(names: Sequence[str]) -> pa.Table:
         if not is_plain:
             deque(records(data, delimiter, path), maxlen=0)
+        # By places, because a name may stand twice in the header, or be empty.
+        kinds = {str(header.index(name)): pa.string() for name in names}
+        places = [str(place) for place in range(len(header))]
         try:
-            return _cells(data, delimiter, len(header), [header.index(name) for name in names]).rename_columns(names)
+            table = csv_cells(pa.BufferReader(data), places, kinds, delimiter, quoted=b'"' in data, block=_BYTES)
+            return table.slice(1).rename_columns(names)
         except (pa.ArrowException, UnicodeDecodeError) as error:
             deque(records(data, delimiter, path), maxlen=0)  # says at which line
             raise FileFormatError(said(error), where=path) from error
@@ -155,54 +152,45 @@ def _open_text(file: pa.NativeFile, path: str, limits: Limits, delimiter: str) -
     )
 
 
-def _cells(data: bytes, delimiter: str, width: int, places: Sequence[int]) -> pa.Table:
-    # By places, because a name may stand twice in the header, or be empty.
-    names = [str(place) for place in range(width)]
-    table = pacsv.read_csv(
-        pa.BufferReader(data),
-        pacsv.ReadOptions(use_threads=False, block_size=_BYTES, column_names=names),
-        pacsv.ParseOptions(delimiter=delimiter, newlines_in_values=b'"' in data),
-        pacsv.ConvertOptions(
-            include_columns=[names[place] for place in places],
-            column_types=dict.fromkeys(names, pa.string()),
-            strings_can_be_null=False,
-        ),
+def csv_cells(
+    source: pa.NativeFile, names: Sequence[str], kinds: Mapping[str, Any], delimiter: str, *, quoted: bool, block: int
+) -> pa.Table:
+    """Return columns of text as Arrow reads them, all rows, and no cell as missing.
+
+    Parameters
+    ----------
+    source : Arrow file
+        The text.
+    names : sequence of str
+        All columns in their order.
+    kinds : mapping of str to Arrow type
+        The columns to read, and their types.
+    delimiter : str
+        One character.
+    quoted : bool
+        Whether cells may stand in quotes, and then hold line breaks.
+    block : int
+        Bytes that are parsed at a time.
+    """
+    return pacsv.read_csv(
+        source,
+        pacsv.ReadOptions(column_names=names, use_threads=False, block_size=block),
+        pacsv.ParseOptions(delimiter=delimiter, quote_char='"' if quoted else False, newlines_in_values=quoted),
+        pacsv.ConvertOptions(include_columns=list(kinds), column_types=kinds, null_values=[]),
     )
-    return table.slice(1)  # the header
 
 
-def _parts(names: Sequence[str], value: str, where: str) -> dict[str, str]:
-    said = f"{where}: expected columns called qid, docid and {value}; the table"
-    return columns_of(names, value, where=said, advice=_ADVICE, error=FileFormatError)
-
-
-def _columns(
-    cells: dict[str, Any], parts: dict[str, str], given: OpenFile, bad: str, place: Callable[[int], str]
-) -> Columns:
-    """Return the columns of a table; refuse ids with NUL, as in TREC files, and ids that are swallowed rows."""
-    if NUMBER_IN_INDEX in cells:
-        refuse_other_pairs(cells["docid"], cells.pop(NUMBER_IN_INDEX), given.path, _ADVICE, FileFormatError)
-    for part in [name for name in IDS if name in cells]:
-        refuse_bad_ids(cells[part], bad, given.path, part, place)
+def _columns(names: Sequence[str], read: Callable[[Sequence[str]], Any], given: OpenFile, line: str = "") -> Columns:
+    """Return the columns of a table, which ``read`` returns by name; ``line`` is that of the header, for messages."""
+    if not names:
+        return Columns([], [], [])
+    expected = f"{line}expected columns called qid, docid and {given.value}; the table"
+    parts = columns_of(names, given.value, {}, expected, _ADVICE)
+    table = read([*parts.values()])
+    columns = columns_in(table, parts, given.value, "the table", _ADVICE)
     # The first row names the system, as in TREC files.
-    name = next(iter(cells.pop("name", ())), None)
-    name = name if isinstance(name, str) and name else None
-    return Columns(value=cells.pop(given.value), value_name=parts[given.value], name=name, **cells)
-
-
-def refuse_bad_ids(cells: Any, bad: str, path: str, column: str, place: Callable[[int], str]) -> None:
-    """Refuse ids that match a pattern, such as that of `swallowed`; ``place`` gives a row's place in the file."""
-    if not isinstance(cells, list) and pa.types.is_integer(cells.type):
-        return
-    try:  # Arrow's own search: a Python string for each of a million ids would take longer than the reading
-        texts = pa.array(cells, pa.large_string()) if isinstance(cells, list) else cells.cast(pa.large_string())
-    except (pa.ArrowException, TypeError, UnicodeError):  # numbers, bytes that are no UTF-8: `id_column` judges them
-        return
-    row = pc.index(pc.match_substring_regex(texts, bad), True).as_py()
-    if row >= 0:
-        remedy = "an id holds no NUL, and no rows between two quotes: is a quote too many?"
-        place_found = f"{path}, {place(row)}, column {column}"
-        raise FileFormatError(f"found {texts[row].as_py()[:80]!r}", where=place_found, remedy=remedy)
+    first = as_list(table[parts["name"]][:1]) if "name" in parts else []
+    return replace(columns, name=first[0] if first and isinstance(first[0], str) and first[0] else None)
 
 
 def swallowed(delimiter: str) -> str:
@@ -258,9 +246,7 @@ def _write_csv(delimiter: str, table: pa.Table) -> list[pa.Buffer]:
 
 def json_lines(data: bytes, where: str) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield line and object of each line that is not blank."""
-    for line, text in enumerate(BytesIO(data.removeprefix(BOM)), start=1):
-        if not text.strip():
-            continue
+    for line, text in filled_lines(data.removeprefix(BOM)):
         try:
             row = json.loads(text.decode())
             if isinstance(row, dict) and text.count(b":") > len(row):  # the hook alone would take half as long again
@@ -275,14 +261,9 @@ def json_lines(data: bytes, where: str) -> Iterator[tuple[int, dict[str, Any]]]:
 
 
 def _read_jsonl(given: OpenFile) -> Columns:
-    check_text(given.file, given.path, given.limits)
-    found = [*json_lines(given.file.read(), given.path)]
-    rows = [row for _, row in found]
-    if not rows:
-        return Columns([], [], [])
-    parts = _parts(list(dict.fromkeys(name for row in rows for name in row)), given.value, given.path)
-    cells = {part: [row.get(name) for row in rows] for part, name in parts.items()}
-    return _columns(cells, parts, given, NUL, lambda row: f"line {found[row][0]}")
+    rows = [row for _, row in json_lines(checked_text(given.file, given.path, given.limits), given.path)]
+    known = list(dict.fromkeys(name for row in rows for name in row))
+    return _columns(known, lambda names: {name: [row.get(name) for row in rows] for name in names}, given)
 
 
 def _is_jsonl(start: bytes) -> bool:
@@ -295,13 +276,9 @@ def _is_jsonl(start: bytes) -> bool:
 def _read_json(given: OpenFile) -> Columns:
     try:
         found = json.loads(given.file.read().decode("utf-8-sig"), object_pairs_hook=unique_keys)
-        columns = from_dict(found, given.value)
-    except (ValueError, RecursionError) as error:  # of the text, its encoding, thousands of brackets, or ours
+    except RecursionError as error:  # thousands of brackets
         raise FileFormatError(said(error), where=given.path) from error
-    for part in IDS:
-        if (ids := getattr(columns, part)) is not None:
-            refuse_bad_ids(ids, NUL, given.path, part, lambda row: f"row {row + 1}")
-    return columns
+    return from_dict(found, given.value)
 
 
 def _write_jsonl(table: pa.Table) -> Iterator[bytes]:
@@ -310,16 +287,8 @@ def _write_jsonl(table: pa.Table) -> Iterator[bytes]:
 
 def _read_table(open_one: Callable[[pa.NativeFile, str, Limits], TableSource], given: OpenFile) -> Columns:
     source = open_one(given.file, given.path, given.limits)
-    if source.delimiter and not source.names:
-        return Columns([], [], [])
-    parts = _parts(source.names, given.value, f"{given.path}, line 1" if source.delimiter else given.path)
-    table = source.columns(list(parts.values()))
-    cells = {part: table.column(name) for part, name in parts.items()}
-    if "name" in cells:
-        cells["name"] = cells["name"].slice(0, 1).to_pylist()
-    if pa.types.is_string(cells[given.value].type):
-        cells[given.value] = cells[given.value].to_pylist()
-    return _columns(cells, parts, given, swallowed(source.delimiter), source.place)
+    columns = _columns(source.names, source.columns, given, "line 1: " if source.delimiter else "")
+    return replace(columns, value=as_list(columns.value)) if source.delimiter else columns
 
 
 def _write_parquet(table: pa.Table) -> list[pa.Buffer]:
@@ -355,32 +324,31 @@ def parquet_table(source: pa.NativeFile, where: str, limits: Limits, columns: Se
 
     Raises
     ------
-    pyarrow.ArrowInvalid
-        If the file is damaged.
     FileFormatError
-        If a column holds lists.
+        If the file is damaged, or a column holds lists.
     LimitExceeded
         If the values could take more memory than the limit allows.
     """
     import pyarrow.parquet as pq
 
     source.seek(0)
-    metadata = pq.read_metadata(source)
-    most = max(ALWAYS, limits.expansion * source.size())
-    # Only from the schema: pyarrow 25 ends the process if the metadata of a column's chunk are damaged.
-    leaves = [metadata.schema.column(place) for place in range(metadata.num_columns)]
-    wanted = [leaf for leaf in leaves if columns is None or leaf.path.partition(".")[0] in columns]
-    if nested := [leaf.path for leaf in wanted if leaf.max_repetition_level]:
-        raise FileFormatError(f"{where}: the column {nested[0].partition('.')[0]!r} holds lists: give one value a row")
-    if metadata.num_rows * _VALUE > most:
-        raise limits.exceeded("expansion", where, f"{metadata.num_rows:,} rows in {source.size():,} bytes")
-    n_bytes = _most_bytes(source, [leaf.path for leaf in wanted if leaf.physical_type == "BYTE_ARRAY"])
-    if n_bytes > most:
-        raise limits.exceeded("expansion", where, f"up to {n_bytes:,} bytes of text in {source.size():,} bytes")
-    source.seek(0)
-    table = pq.read_table(source, columns=columns)
-    table.validate(full=True)  # Parquet does not check that text is UTF-8
-    return table
+    with whole_parquet(where):
+        metadata = pq.read_metadata(source)
+        most = max(ALWAYS, limits.expansion * source.size())
+        # Only from the schema: pyarrow 25 ends the process if the metadata of a column's chunk are damaged.
+        leaves = [metadata.schema.column(place) for place in range(metadata.num_columns)]
+        wanted = [leaf for leaf in leaves if columns is None or leaf.path.partition(".")[0] in columns]
+        if nested := [leaf.path.partition(".")[0] for leaf in wanted if leaf.max_repetition_level]:
+            raise FileFormatError(f"{where}: the column {nested[0]!r} holds lists: give one value a row")
+        if metadata.num_rows * _VALUE > most:
+            raise limits.exceeded("expansion", where, f"{metadata.num_rows:,} rows in {source.size():,} bytes")
+        n_bytes = _most_bytes(source, [leaf.path for leaf in wanted if leaf.physical_type == "BYTE_ARRAY"])
+        if n_bytes > most:
+            raise limits.exceeded("expansion", where, f"up to {n_bytes:,} bytes of text in {source.size():,} bytes")
+        source.seek(0)
+        table = pq.read_table(source, columns=columns)
+        table.validate(full=True)  # Parquet does not check that text is UTF-8
+        return table
 
 
 def _most_bytes(source: pa.NativeFile, names: list[str]) -> int:
@@ -392,28 +360,29 @@ def _most_bytes(source: pa.NativeFile, names: list[str]) -> int:
     total = 0
     for group in range(file.num_row_groups if names else 0):
         n_rows = file.metadata.row_group(group).num_rows
-        for first in file.iter_batches(batch_size=1, row_groups=[group], columns=names, use_threads=False):
-            dictionaries = [one.dictionary for one in first.columns if pa.types.is_dictionary(one.type)]
-            total += sum(n_rows * (pc.max(pc.binary_length(texts)).as_py() or 0) for texts in dictionaries)
-            break
+        first = next(file.iter_batches(batch_size=1, row_groups=[group], columns=names, use_threads=False), None)
+        dictionaries = [one.dictionary for one in first or () if pa.types.is_dictionary(one.type)]
+        total += sum(n_rows * (pc.max(pc.binary_length(texts)).as_py() or 0) for texts in dictionaries)
     return total
 
 
-for _name, _words, _delimiter in (("csv", "CSV with a header", ","), ("tsv", "TSV with a header", "\t")):
-    add_format(
-        Format(
-            _name,
-            _words,
-            read=partial(_read_table, partial(_open_text, delimiter=_delimiter)),
-            write=partial(_write_csv, _delimiter),
-            suffixes=(f".{_name}",),
-            sniff=partial(_is_csv, _delimiter),
-            row_lines=partial(csv_lines, _delimiter),
-            unfit=rf"{swallowed(_delimiter)}|\r",
-            is_told_by_suffix=_name == "csv",  # TREC files with tabs are called .tsv too: only a header tells
-        )
+def _separated(name: str, delimiter: str) -> Format:
+    return Format(
+        name,
+        f"{name.upper()} with a header",
+        read=partial(_read_table, partial(_open_text, delimiter=delimiter)),
+        write=partial(_write_csv, delimiter),
+        suffixes=(f".{name}",),
+        sniff=partial(_is_csv, delimiter),
+        row_lines=partial(csv_lines, delimiter),
+        unfit=rf"{swallowed(delimiter)}|\r",
+        unread=swallowed(delimiter),
+        is_told_by_suffix=name == "csv",  # TREC files with tabs are called .tsv too: only a header tells
     )
-add_format(
+
+
+for _format in (
+    *(_separated(name, delimiter) for name, delimiter in _DELIMITERS.items()),
     Format(
         "jsonl",
         "JSON lines",
@@ -422,9 +391,7 @@ add_format(
         suffixes=(".jsonl", ".ndjson"),
         sniff=_is_jsonl,
         row_lines=text_lines,
-    )
-)
-add_format(
+    ),
     Format(
         "json",
         "a JSON object of queries",
@@ -432,9 +399,7 @@ add_format(
         suffixes=(".json",),
         sniff=lambda start: _QUERIES.match(start) is not None,
         is_told_by_suffix=False,  # TREC text is written to any other name
-    )
-)
-add_format(
+    ),
     Format(
         "parquet",
         "Parquet",
@@ -442,5 +407,6 @@ add_format(
         write=_write_parquet,
         suffixes=(".parquet",),
         sniff=lambda start: start.startswith(MAGIC),
-    )
-)
+    ),
+):
+    add_format(_format)

@@ -1,18 +1,226 @@
-"""Texts of documents and queries: one declaration for each format."""
+r"""Texts by id, from files: one declaration for each format.
+
+::
+
+    file -> opening.read_text -> split where a record starts -> TextFormat.parse -> {field: text}
+                                                                     fields chosen and joined -> {id: text}
+
+A format gives all fields of a record, and `read_texts` chooses among them: so a misspelt field is told from an empty
+one, and a document without a text stays a document. Tags are read alike in SGML and in XML: a field ends at its end
+tag, or else where the next field begins, and a ``<`` that begins no tag is a letter. No entity is replaced but those of
+HTML, so a file cannot name another file, or grow. The trap is the number of a query: Cranfield's queries are written as
+``.I 004``, but its judgments count them in the order of the file.
+"""
 
 from __future__ import annotations
 
+import html
+import json
 import os
+import re
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from typing import NamedTuple
 
-from rankeval.io.opening import DEFAULT, Limits
+from rankeval._checks import refuse, said, shown, unique_keys
+from rankeval._registry import chosen
+from rankeval.errors import FileFormatError, InvalidInput
+from rankeval.io.opening import DEFAULT, Limits, read_text
+
+
+class TextFormat(NamedTuple):
+    """A format of texts, declared once.
+
+    Parameters
+    ----------
+    words : str
+        The format in a few words, for help and errors.
+    sniff : bytes
+        A regular expression that matches the start of a file of this format.
+    starts : bytes
+        A regular expression without width that matches where a record starts.
+    parse : callable
+        Takes a record and returns its texts by field, with the id in one of the fields of `_IDS`, or raises ValueError.
+    is_counted : bool
+        Whether the ids must be 1, 2, 3, ... unless the caller says how they are meant.
+    """
+
+    words: str
+    sniff: bytes
+    starts: bytes
+    parse: Callable[[str], dict[str, str]]
+    is_counted: bool = False
 
 
 def read_texts(
     path: str | os.PathLike[str],
     format: str | None = None,  # noqa: A002
     *,
-    fields: str | tuple[str, ...] | None = None,
+    fields: str | Iterable[str] | None = None,
+    ids: str | None = None,
     limits: Limits = DEFAULT,
 ) -> dict[str, str]:
-    """Read texts by id (to be written)."""
-    raise NotImplementedError
+    r"""Read the texts of documents or queries.
+
+    A record without a text, or without the chosen fields, has the empty text: none is left out.
+
+    ================= =========================================== =====================
+    format            a record                                    fields by default
+    ================= =========================================== =====================
+    trec_topics       ``<top> <num> Number: 301 <title> ...``     title
+    xml_topics        ``<topic number="1"><query>...``            title, query
+    trec_documents    ``<DOC> <DOCNO> d1 </DOCNO> <TEXT> ...``    title, headline, text
+    cranfield         ``.I 1``, ``.T``, ``.A``, ``.B``, ``.W``    title, text
+    jsonl             ``{"_id": "d", "title": "", "text": ""}``   title, text
+    tsv               ``ID<tab>TEXT``                             text
+    ================= =========================================== =====================
+
+    Parameters
+    ----------
+    path : path
+        The file in UTF-8; gzip and zstd are recognised by content.
+    format : str, optional
+        The name of a format, by default recognised by content.
+    fields : str or iterable of str, optional
+        The fields to take, such as ``"desc"`` or ``("title", "narr")``. They are joined by a line break. The text of
+        a document of Cranfield begins with its title, which by default so stands twice; ``"text"`` has it once.
+    ids : {"written", "order"}, optional
+        Take the ids as written, or count the records from 1 in the order of the file. Needed for Cranfield's format if
+        the numbers written there are not 1, 2, 3, ...
+    limits : Limits
+        How large the file and its lines may be.
+
+    Returns
+    -------
+    dict of str to str
+        Texts by id, in the order of the file.
+
+    Raises
+    ------
+    InvalidInput
+        If the file does not exist or cannot be read.
+    FileFormatError
+        If its content does not follow the format, is not UTF-8, or repeats an id: with the line.
+    LimitExceeded
+        If it exceeds a limit.
+    UnknownName
+        If there is no such format, or the file has no such field; the error names the fields that it has.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> topic = "<top> <num> Number: 301 <title> organized crime <desc> Description: Name the groups. </top>"
+    >>> Path("topics.txt").write_text(topic)
+    91
+    >>> read_texts("topics.txt")
+    {'301': 'organized crime'}
+    >>> read_texts("topics.txt", fields=("title", "desc"))
+    {'301': 'organized crime\nName the groups.'}
+    """
+    data = read_text(path, limits)
+    told = next(name for name, one in TEXT_FORMATS.items() if re.match(one.sniff, data[: 1 << 14].lstrip()))
+    how = TEXT_FORMATS[told if format is None else chosen("format of texts", format, TEXT_FORMATS)]
+    numbering = ids and chosen("numbering", ids, ["order", "written"])
+    before, *blocks = re.split(how.starts, data)
+    wrong, line = f"expected {how.words}, found", 1 + before.count(b"\n")
+    # Before the first tag there may be a prolog, but no end of a record.
+    is_cut = not blocks or re.search(rb"</|\A\s*[^<\s]", before)
+    refuse((is_cut, f"{wrong} {shown(data[:60])}"), kind=FileFormatError, where=str(path))
+    records: dict[str, dict[str, str]] = {}
+    for number, block in enumerate(blocks, start=1):
+        place = f"{path}, line {line}"
+        try:
+            texts = how.parse(block.decode().replace("\r\n", "\n"))
+            "".join(texts.values()).encode()  # an escape of JSON may stand for half a character
+            written = texts.pop(next(key for key in _IDS if key in texts))
+        except (ValueError, TypeError, LookupError, StopIteration, RecursionError) as error:
+            why = f": {said(error)}" if isinstance(error, InvalidInput | UnicodeError | json.JSONDecodeError) else ""
+            raise FileFormatError(f"{wrong} {shown(block[:60])}{why}", where=place) from error
+        one = str(number) if numbering == "order" else written
+        refuse(
+            (how.is_counted and not ids and one != str(number), f"record {number} is written as {one}", _COUNT),
+            (not one.strip(), "found a record without an id"),
+            (one in records, f"the id {one!r} stands twice"),
+            kind=FileFormatError,
+            where=place,
+        )
+        records[one] = texts
+        line += block.count(b"\n")
+    known = {name: None for texts in records.values() for name in texts}
+    wanted = [fields] if isinstance(fields, str) else fields or [name for name in _FIELDS if name in known] or ["text"]
+    names = [chosen(f"field of {path}", name, known) for name in wanted]
+    return {one: "\n".join(filter(None, map(texts.get, names))) for one, texts in records.items()}
+
+
+def _gathered(parts: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Return texts by field; a field that comes again, such as the subtopics of a topic, goes on in a new line."""
+    fields: dict[str, list[str]] = {}
+    for name, text in parts:
+        fields.setdefault(name, []).append(text.strip())
+    return {name: "\n".join(filter(None, texts)) for name, texts in fields.items()}
+
+
+def _parse_tab(line: str) -> dict[str, str]:
+    return dict(zip(("_id", "text"), line.rstrip("\n").split("\t", 1), strict=True))
+
+
+def _parse_json(line: str) -> dict[str, str]:
+    row = dict(json.loads(line, object_pairs_hook=unique_keys))
+    return {key: str(value) for key, value in row.items() if type(value) in (str, int)}
+
+
+def _parse_cranfield(record: str) -> dict[str, str]:
+    first, *parts = re.split(r"(?m)^\.([A-Z])[ \t]*(?:\n|\Z)", record)
+    _, number = first.split()
+    marked = zip(parts[::2], parts[1::2], strict=True)
+    return {"_id": number, **_gathered((_MARKS.get(mark, mark), text) for mark, text in marked)}
+
+
+def _parse_tagged(tag: str, record: str) -> dict[str, str]:
+    _, attributes, content, after = re.split(rf"(?is)\A<{tag}([^<>]*)>(.*)</{tag}\s*>", record)
+    refuse((_plain(after), f"a text follows </{tag}>"))
+    number = re.search(r"""\s(?:number|id)\s*=\s*["']([^"']*)["']""", attributes)
+    parts = [("_id", number[1])] if number else []
+    parts += [(name, found) for name, text in _elements(content) if (found := _plain(text)) or name != "outside"]
+    return _gathered((name, _LABEL.sub("", text) if tag == "top" else text) for name, text in parts)
+
+
+def _elements(record: str) -> Iterator[tuple[str, str]]:
+    """Yield the outermost elements, and the text outside of them."""
+    tags = [(found["name"].lower(), found) for found in _TAG.finditer(record) if found["name"]]
+    last_end = {name: found.start() for name, found in tags if found["closes"]}
+    inside, begin = "outside", 0
+    for name, found in tags:
+        if name == inside if found["closes"] else last_end.get(inside, -1) < found.start():
+            yield inside, record[begin : found.start()]
+            inside, begin = "outside" if found["closes"] else name, found.end()
+    yield inside, record[begin:]
+
+
+def _plain(text: str) -> str:
+    return re.sub(r"&#?\w{1,32};", lambda found: html.unescape(found[0]), _TAG.sub(" ", text)).strip()
+
+
+def _tagged(words: str, tag: str) -> TextFormat:
+    tags = f"<{tag}[\\s>]"
+    sniff, starts = f"(?is)(?=<).*?{tags}".encode(), f"(?i)(?={tags})".encode()
+    return TextFormat(f"{words}, from <{tag}> to </{tag}>", sniff, starts, partial(_parse_tagged, tag))
+
+
+_COUNT = 'ids must be "order" if the judgments count the records so, as those of Cranfield do, and else "written"'
+_IDS = ("_id", "docno", "num", "number", "id", "docid", "doc_id", "qid", "query_id")
+_FIELDS = ("title", "headline", "query", "text", "contents", "body")
+_MARKS = {"T": "title", "A": "author", "B": "source", "W": "text", "K": "keywords"}
+_TAG = re.compile(r"<!--[^<>]*-->|<!\[CDATA\[|\]\]>|<(?P<closes>/?)(?P<name>[A-Za-z][\w.:-]*)(?:\s[^<>]*)?>")
+_LABEL = re.compile(r"(?:Number|Topic|Domain|Title|Description|Summary|Narrative|\w+\(s\)):\s*")
+_LINE, _MARK = rb"(?m)^(?=[^\r\n])", rb"(?m)^(?=\.I[ \t]+\S+[ \t\r]*$)"
+
+TEXT_FORMATS = {
+    "jsonl": TextFormat("a JSON object with an id and texts", rb"\{", _LINE, _parse_json),
+    "cranfield": TextFormat("a record of Cranfield, from .I on", rb"\.I\s", _MARK, _parse_cranfield, is_counted=True),
+    "trec_topics": _tagged("a topic of TREC with its number", "top"),
+    "trec_documents": _tagged("a document of TREC with its DOCNO", "doc"),
+    "xml_topics": _tagged("a topic in XML with its number", "topic"),
+    "tsv": TextFormat("an id, a tab and its text", b"", _LINE, _parse_tab),
+}
+"""All formats of texts by name, in the order in which a file is tried."""

@@ -17,7 +17,6 @@ The trap is Arrow's own leniency: without this count it takes two cells for one 
 
 from __future__ import annotations
 
-import io
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -28,13 +27,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.csv as pacsv
 from numpy.typing import NDArray
 
 from rankeval.errors import FileFormatError
+from rankeval.io import opening
 from rankeval.io.columns import IDS, Columns, combined, numbers_of, places_of, whole
 from rankeval.io.formats import Format, OpenFile, add_format, check_fit, text_lines
-from rankeval.io.opening import BOM, DEFAULT, NUMBER, WHOLE, Limits, TextCheck, number_of, numbers_of_texts
+from rankeval.io.opening import BOM, NUMBER, WHOLE, TextCheck
+from rankeval.io.tables import csv_cells
 
 _BLANKS = b"\t\x0b\x0c"
 _SPACE = " \t\n\r\v\f"  # the blanks of bytes.split; str.split knows more
@@ -66,19 +66,15 @@ PREFS = Layout("prefs", ("qid", "aspect", "subgroup", "docid", "relevance"), "re
 RUN = Layout("run", ("qid", "Q0", "docid", "rank", "score", "tag"), "score", "tag")
 
 
-def read_trec(source: pa.NativeFile | bytes, layout: Layout, where: str, limits: Limits = DEFAULT) -> Columns:
+def read_trec(judgments: Layout, given: OpenFile) -> Columns:
     """Read the text of a TREC file.
 
     Parameters
     ----------
-    source : Arrow file that can be read from its start again, or bytes
-        The text, uncompressed.
-    layout : Layout
-        The columns to expect.
-    where : str
-        The file's name for messages.
-    limits : Limits
-        The longest line.
+    judgments : Layout
+        The columns to expect of judgments; a ranking has those of `RUN`.
+    given : OpenFile
+        The file.
 
     Raises
     ------
@@ -86,13 +82,13 @@ def read_trec(source: pa.NativeFile | bytes, layout: Layout, where: str, limits:
         If a line has another number of columns, a value is no finite number, or the bytes are no text; the message
         has the line and the text found there.
     """
-    source = pa.BufferReader(source) if isinstance(source, bytes) else source
-    if (columns := _read_regular(source, layout, TextCheck(where, limits, source))) is not None:
+    layout = judgments if given.value == "relevance" else RUN
+    if (columns := _read_regular(given.file, layout, TextCheck(given.path, given.limits, given.file))) is not None:
         return columns
-    source.seek(0)
-    data = source.read().removeprefix(BOM)
+    given.file.seek(0)
+    data = given.file.read().removeprefix(BOM)
     columns = _read_regular(pa.BufferReader(_made_regular(data)), layout)
-    return columns if columns is not None else _read_lines(data, layout, where)
+    return columns if columns is not None else _read_lines(data, layout, given.path)
 
 
 def _read_regular(source: pa.NativeFile, layout: Layout, check: TextCheck | None = None) -> Columns | None:
@@ -104,18 +100,9 @@ def _read_regular(source: pa.NativeFile, layout: Layout, check: TextCheck | None
     value_type = pa.dictionary(pa.int32(), pa.string()) if layout.value == "relevance" else pa.float64()
     source.seek(0)
     try:
-        table = pacsv.read_csv(
-            source,
-            read_options=pacsv.ReadOptions(column_names=layout.fields, use_threads=False, block_size=_BLOCK),
-            parse_options=pacsv.ParseOptions(
-                delimiter="\t" if b"\t" in first_line else " ", quote_char=False, escape_char=False
-            ),
-            convert_options=pacsv.ConvertOptions(
-                include_columns=[*layout.ids, layout.value],
-                column_types={**dict.fromkeys(layout.ids, pa.string()), layout.value: value_type},
-                null_values=[],
-            ),
-        )
+        kinds = {**dict.fromkeys(layout.ids, pa.string()), layout.value: value_type}
+        delimiter = "\t" if b"\t" in first_line else " "
+        table = csv_cells(source, layout.fields, kinds, delimiter, quoted=False, block=_BLOCK)
     except pa.ArrowInvalid:
         return None
     # One separator behind each cell: else Arrow took two cells for one, or skipped a line.
@@ -198,11 +185,11 @@ def _read_lines(data: bytes, layout: Layout, where: str) -> Columns:
         for name, column in ids.items():
             column.append(fields[layout.fields.index(name)])
         values.append(fields[value_at])
-        number_of(values[-1], f"{where}, line {number}, column {layout.value}")
+        opening.number_of(values[-1], f"{where}, line {number}, column {layout.value}")
     if not values:
         raise FileFormatError(f"{where} is empty: expected lines of {layout}")
     columns = {name: pa.array(column, pa.string()) for name, column in ids.items()}
-    return Columns(value=numbers_of_texts(values), name=tag, **columns)
+    return Columns(value=opening.numbers_of_texts(values), name=tag, **columns)
 
 
 def _lines(data: bytes, layout: Layout, where: str) -> Iterator[tuple[int, list[str]]]:
@@ -210,10 +197,8 @@ def _lines(data: bytes, layout: Layout, where: str) -> Iterator[tuple[int, list[
     # As in the regular reader, other cells need not be UTF-8; nor must a tag but the first.
     read = {layout.fields.index(name) for name in [*layout.ids, layout.value]}
     tags = {width - 1} if layout.tag else set()
-    for number, line in enumerate(io.BytesIO(data), start=1):
+    for number, line in opening.filled_lines(data):
         cells = line.split(None, width - 1) if layout.tag else line.split()
-        if not cells:
-            continue
         at = f"{where}, line {number}"
         if cells[0].startswith(b"#"):
             _check_comment(line.split(), layout, at)
@@ -251,23 +236,17 @@ def _check_tag(fields: list[str], where: str, layout: Layout) -> None:
     words = [word for word in re.split(f"[{_SPACE}]", fields[-1]) if word]
     if len(words) < 2:
         return
-    remedy = None
-    if _holds_row(words):
-        remedy = "the tag holds another row: is a line end missing?"
-    elif len(words) > _TAG_WORDS:
-        remedy = f"a tag has {_TAG_WORDS} words at most"
-    elif not fields[3].isdigit() or NUMBER.fullmatch(words[0]):
-        remedy = "ids must not hold blanks"
-    if remedy:
+    # Another row is ``word Q0 word rank score``, whose first word may be glued to the tag before it.
+    # Its rank is the fourth word or a later one: "a 1 2" is a tag.
+    ranked = (word.isdigit() and NUMBER.fullmatch(score) for word, score in pairwise(words[3:]))
+    faults = (
+        ("Q0" in words or any(ranked), "the tag holds another row: is a line end missing?"),
+        (len(words) > _TAG_WORDS, f"a tag has {_TAG_WORDS} words at most"),
+        (not fields[3].isdigit() or NUMBER.fullmatch(words[0]), "ids must not hold blanks"),
+    )
+    for remedy in (remedy for wrong, remedy in faults if wrong):
         found = f"{len(fields) - 1 + len(words)}: {' '.join(fields)[:80]!r}"
         raise FileFormatError(f"expected {layout}, found {found}", where=where, remedy=remedy)
-
-
-def _holds_row(words: list[str]) -> bool:
-    # Looks for ``word Q0 word rank score``, whose first word may be glued to the tag before it.
-    # The rank of another row is the fourth word or a later one: "a 1 2" is a tag.
-    ranked = (word.isdigit() and NUMBER.fullmatch(score) for word, score in pairwise(words[3:]))
-    return any(ranked) or "Q0" in words
 
 
 def _write(table: pa.Table) -> Iterator[pa.Buffer]:
@@ -299,26 +278,22 @@ def _ranking(table: pa.Table) -> list[Any]:
     return [qid, pa.repeat("Q0", len(table)), docid, places_of(rank), score, pa.repeat(tag, len(table))]
 
 
-def _read(judgments: Layout, given: OpenFile) -> Columns:
-    layout = judgments if given.value == "relevance" else RUN
-    return read_trec(given.file, layout, given.path, given.limits)
-
-
 _row_lines = partial(text_lines, comment=b"#")
 add_format(
     Format(
         "trec",
         "TREC text",
-        read=partial(_read, QRELS),
+        read=partial(read_trec, QRELS),
         write=_write,
         suffixes=(".txt", ".trec", ".run", ".qrels"),
         row_lines=_row_lines,
         unfit=r"[ \t\n\r\v\f\x00]",
+        unread="",
     )
 )
-_JUDGMENTS = {
-    "ndeval": ("TREC judgments whose second column is the subtopic or the judge", NDEVAL),
-    "prefs": ("trec_eval's preferences: query, group, sub-group, document, grade", PREFS),
-}
-for _name, (_words, _layout) in _JUDGMENTS.items():
-    add_format(Format(_name, _words, partial(_read, _layout), row_lines=_row_lines, values=("relevance",)))
+for _name, _words, _layout in (
+    ("ndeval", "TREC judgments whose second column is the subtopic or the judge", NDEVAL),
+    ("prefs", "trec_eval's preferences: query, group, sub-group, document, grade", PREFS),
+):
+    _judged = partial(read_trec, _layout)
+    add_format(Format(_name, _words, _judged, row_lines=_row_lines, unread="", values=("relevance",)))

@@ -81,8 +81,8 @@ class JoinedAspects:
         All judgments.
     document : ndarray of shape (n_rows,)
         Judged document of each row of the run, -1 if it has none.
-    unretrieved, unretrieved_offsets : ndarray
-        Judged documents that were not ranked, grouped by query; the offsets are None if these do not count.
+    unretrieved : ndarray
+        Judged documents that were not ranked and count, grouped by query.
     skips_below : float, optional
         If unjudged documents are taken out: a grade below this is no judgment.
     """
@@ -90,22 +90,20 @@ class JoinedAspects:
     table: AspectTable
     document: Ints
     unretrieved: Ints
-    unretrieved_offsets: Ints | None
     skips_below: float | None = None
 
     def block(
-        self, rows: slice | Ints, ranked: Ints | None, keep: NDArray[np.bool_] | None, offsets: Ints, queries: slice
+        self, rows: slice | Ints, ranked: Ints, keep: NDArray[np.bool_] | None, offsets: Ints, rest: tuple[Ints, Ints]
     ) -> AspectBlock:
-        """Return the judgments of a chunk: of its rows in rank order, and of all documents that its queries know."""
+        """Return the judgments of a chunk: of its rows in rank order, and of all documents that its queries know.
+
+        ``rest`` are the places of its documents that were not ranked, and the query of each.
+        """
         document = self.document[rows]
         query = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
-        known, known_query = document[document >= 0], query[document >= 0]
-        if self.unretrieved_offsets is not None:
-            upto = self.unretrieved_offsets[queries.start : queries.stop + 1]
-            known = np.concatenate([known, self.unretrieved[upto[0] : upto[-1]]])
-            known_query = np.concatenate([known_query, np.repeat(np.arange(len(upto) - 1), np.diff(upto))])
-        document = document if ranked is None else document[ranked]
-        document = document if keep is None else document[keep]
+        known = np.concatenate([document[document >= 0], self.unretrieved[rest[0]]])
+        known_query = np.concatenate([query[document >= 0], rest[1]])
+        document = document[ranked] if keep is None else document[ranked][keep]
         return AspectBlock(self.table, document, known, known_query, self.skips_below)
 
 

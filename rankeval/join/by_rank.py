@@ -29,7 +29,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from rankeval.join.flat import Floats, Ints, cells_of, offsets_of
+from rankeval.join.flat import Floats, Ints, cells_of, spread
 
 Table = NDArray[np.unsignedinteger]
 
@@ -154,12 +154,12 @@ def sum_of_precisions(hits: Table, counting: NDArray[np.uint8]) -> Floats:
     return _added(precisions, len(counting), hits.shape[1])
 
 
-def discounted_gains(code: NDArray[np.uint8], gain: Floats, discount: Floats) -> Floats:
+def discounted_gains(code: NDArray[np.uint8] | Ints, gain: Floats, discount: Floats) -> Floats:
     """Return the sum of gain * discount, added in rank order.
 
     Parameters
     ----------
-    code : ndarray of uint8 of shape (n_ranks, n_queries)
+    code : ndarray of shape (n_ranks, n_queries)
         Label codes by rank.
     gain : ndarray of shape (n_levels,)
         Gain of each code.
@@ -246,29 +246,15 @@ def _rank_by_rank(counts: Ints, gains: Floats, discount: Floats) -> Floats:
     place = np.zeros((len(discount), len(counts)), dtype=np.uint8 if len(gains) < 256 else np.int64)
     for used_up in upto.T:
         place += used_up <= np.arange(len(discount), dtype=np.int16)[:, None]
-    table = np.append(gains, 0.0).take(place)
-    table *= discount[:, None]
-    return added_rank_by_rank(table)
+    return discounted_gains(place, np.append(gains, 0.0), discount)
 
 
 def _row_by_row(counts: Ints, gains: Floats, discount: Floats, cutoff: int | None) -> Floats:
     """Add the gains of the documents one after another; counts and gains stand best first."""
-    upto = np.cumsum(counts, axis=1)
-    if cutoff is not None:
-        upto = np.minimum(upto, cutoff)
+    upto = np.minimum(np.cumsum(counts, axis=1), len(discount) if cutoff is None else cutoff)
     size = np.diff(upto, axis=1, prepend=0)
-    per_query = size.sum(axis=1)
     each = np.repeat(np.broadcast_to(gains, size.shape).ravel(), size.ravel())
-    query = np.repeat(np.arange(len(counts)), per_query)
-    rank = np.arange(len(each)) - np.repeat(offsets_of(per_query)[:-1], per_query)
+    rank, query = spread(np.zeros_like(upto[:, -1]), upto[:, -1])
     # Without any values bincount returns integers.
     sums = np.bincount(query, weights=each * discount[rank], minlength=len(counts))
     return sums.astype(np.float64, copy=False)
-
-
-def added_rank_by_rank(gains: Floats) -> Floats:
-    """Add the rows of a table of rank by query one after the other; NumPy's own sum may take another order."""
-    total = np.zeros(gains.shape[1])
-    for row in gains:
-        total += row
-    return total

@@ -92,19 +92,20 @@ def join_collection(qrels: Qrels, run: Run, *, convention: Convention) -> Joined
     if convention.judgments == "rows":
         rest, rest_offsets = rest[:0], None
     else:
-        rest_offsets = _offsets(truth_query[rest], len(queries), numbers)
+        rest_offsets = offsets_of(np.bincount(truth_query[rest], minlength=len(queries))[numbers])
     aspects = None
     if table is not None:
         judgment = np.full(len(run), -1)
         judgment[run_row] = np.where(judged[run_row], truth_row, -1)
         lowest = 0.0 if convention.negative == "unjudged" else -np.inf  # a grade below it is no judgment
         skips_below = lowest if convention.unjudged == "skip" else None
-        aspects = JoinedAspects(table, judgment, rest, rest_offsets, skips_below)
+        aspects = JoinedAspects(table, judgment, rest, skips_below)
+    sizes = np.bincount(of_run.of_rows()[rows], minlength=len(queries))[numbers]
     is_whole = pa.types.is_integer(queries.type)
     names = numbers_of(queries) if is_whole else np.array(queries.to_pylist(), dtype=object)
     return Joined(
         queries=names[numbers],
-        offsets=ranked.offsets if rows is ranked.rows else _offsets(of_run.of_rows()[rows], len(queries), numbers),
+        offsets=ranked.offsets if rows is ranked.rows else offsets_of(sizes),
         order=None if len(rows) == len(run) and ascend(rows) else rows,
         score=run.score,
         relevance=label,
@@ -220,10 +221,6 @@ def _side(table: Qrels | Run, of: _Stretches, n_queries: int, name: str) -> Side
     rows = kept if of.start is None or of.size is None else rows_of(of.start[kept], of.size[kept])
     offsets = offsets_of(sizes.astype(np.int64, copy=False))
     return Side(rows, offsets, table.docid, hash_ids(table.docid), table.qid, name, table.source)
-
-
-def _offsets(query: Numbers, n_queries: int, some: slice | Ints = slice(None)) -> Ints:
-    return offsets_of(np.bincount(query, minlength=n_queries)[some])
 
 
 def _narrow(labels: NDArray[Any]) -> NDArray[Any]:

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankeval._checks import count
-from rankeval.errors import InvalidInput, QueryIdError
+from rankeval.errors import InvalidInput, QueryIdError, UnusableQueryIdsError
 from rankeval.io.columns import as_typed, comparable, refuse_masked
 
 if TYPE_CHECKING:
@@ -122,10 +122,10 @@ def sizes_to_ids(group: ArrayLike, n_rows: int) -> Ints:
 
     Raises
     ------
-    QueryIdError
+    UnusableQueryIdsError
         If a size is no count or is 0 (such a query would count in no mean), or the sizes do not add up to the rows.
     """
-    refuse_masked(group, "group", QueryIdError)
+    refuse_masked(group, "group", UnusableQueryIdsError)
     try:
         sizes = np.asarray(group)
         with np.errstate(invalid="ignore"):  # nan becomes some integer, and the comparison below refuses it
@@ -134,15 +134,15 @@ def sizes_to_ids(group: ArrayLike, n_rows: int) -> Ints:
         counts = None
     if counts is None or (counts != sizes).any():
         found = " ".join(repr(group).split())[:60]
-        raise QueryIdError(f"group is {found}: expected the sizes of consecutive queries; ids of rows go to qid=")
+        raise UnusableQueryIdsError(f"group is {found}: give sizes of consecutive queries; ids of rows go to qid=")
     if (counts < 1).any():
         place = int(np.argmax(counts < 1))
         problem = f"group has the size {counts[place]} at {place}: sizes are positive"
-        raise QueryIdError(problem, remedy="leave empty queries out")
+        raise UnusableQueryIdsError(problem, remedy="leave empty queries out")
     total = sum(counts.tolist())  # Python's integers do not wrap
     if total != n_rows:
         hint = "; these look like ids of rows, which go to qid=" if len(counts) == n_rows else ""
-        raise QueryIdError(f"the sizes in group add up to {total}, but the data has {count(n_rows, 'row')}{hint}")
+        raise UnusableQueryIdsError(f"sizes in group add up to {total}, but the data has {count(n_rows, 'row')}{hint}")
     return np.repeat(np.arange(len(counts)), counts)
 
 
@@ -207,11 +207,7 @@ def ascend(ids: NDArray[Any]) -> bool:
 
 
 def _starts(ids: NDArray[Any]) -> Ints:
-    return _behind(ids[1:] != ids[:-1])[: len(ids)]
-
-
-def _behind(changes: NDArray[np.bool_]) -> Ints:
-    return np.append(0, np.flatnonzero(changes) + 1)
+    return np.append(0, np.flatnonzero(ids[1:] != ids[:-1]) + 1)[: len(ids)]
 
 
 def order_of(ids: NDArray[Any]) -> Ints:
@@ -222,9 +218,8 @@ def order_of(ids: NDArray[Any]) -> Ints:
     ids : ndarray of shape (n_rows,)
         Ids that NumPy can compare.
     """
-    changes = ids[1:] != ids[:-1]
-    if (np.count_nonzero(changes) + 1) * 8 < len(ids):  # whole blocks change places (bench_files: topics by number)
-        starts = _behind(changes)[: len(ids)]
+    if (np.count_nonzero(ids[1:] != ids[:-1]) + 1) * 8 < len(ids):  # few: whole blocks change places (bench_files)
+        starts = _starts(ids)
         blocks = order_of(ids[starts])
         return rows_of(starts[blocks], np.diff(starts, append=len(ids))[blocks])
     bits = len(ids).bit_length()

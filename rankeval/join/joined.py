@@ -35,7 +35,7 @@ from rankeval.io import columns
 from rankeval.io.columns import comparable, places_of
 from rankeval.join.aspects import JoinedAspects
 from rankeval.join.by_rank import MOST_PADDED, ByRank
-from rankeval.join.flat import Floats, Grouping, Ints, group_rows, offsets_of, query_blocks, refuse_repeats, rows_of
+from rankeval.join.flat import Floats, Grouping, Ints, group_rows, offsets_of, query_blocks, refuse_repeats, spread
 from rankeval.join.judged import BELOW_ALL, NO_GROUPS, Column, Groups, Judged, with_unlike_labels
 from rankeval.join.ranking import Ranked, order_tied, rank_rows
 
@@ -146,27 +146,25 @@ class Joined:
     def chunks_by_length(self) -> Iterator[tuple[Ints, Judged, Groups]]:
         """Yield the same of all queries, with lists of similar length in one chunk: these fit a table by rank.
 
-        Queries are numbers here. If lists are similar as they stand, or have judgments besides, the chunks are those of
-        `chunks`.
+        Queries are numbers here. If lists are similar as they stand, the chunks are those of `chunks`.
         """
         lengths, blocks = np.diff(self.offsets), list(query_blocks(self.offsets, CHUNK))
         padded = sum(int(lengths[block].max()) * (block.stop - block.start) for block in blocks)
-        if padded <= MOST_PADDED * self.offsets[-1] or self.aspects is not None or self.unretrieved_offsets is not None:
+        if padded <= MOST_PADDED * self.offsets[-1]:
             for queries, judged, ties in self.chunks():
                 yield np.arange(queries.start, queries.stop), judged, ties
             return
         by_length = np.argsort(lengths, kind="stable")
         for block in query_blocks(offsets_of(lengths[by_length]), CHUNK):
             some = by_length[block]
-            rows = rows_of(self.offsets[some], lengths[some])
+            rows, _ = spread(self.offsets[some], lengths[some])
             yield some, *self._chunk(some, rows if self.order is None else self.order[rows], offsets_of(lengths[some]))
 
     def _chunk(self, queries: slice | Ints, rows: slice | Ints, offsets: Ints) -> tuple[Judged, Groups]:
         judged = None if self.judged is None else _taken(self.judged, rows)
         levels, code, rest = self._labels(queries, rows, offsets, judged)
         found = self._ranked(rows, code, offsets, len(levels))
-        ranked, row, ties = found.code, found.row, found.ties
-        by_rank = found.by_rank
+        ranked, row, ties, by_rank = found.code, found.row, found.ties, found.by_rank
         if ranked is not None and len(offsets) > _MANY_QUERIES:
             by_rank = ByRank.of(ranked, offsets)
         if judged is not None:
@@ -196,18 +194,14 @@ class Joined:
         else:  # tied rows stand by label
             unlike = ties.of(chunk.codes_at(ties.start, ties.query) != chunk.codes_at(ties.end - 1, ties.query))
         self._count("ties", queries, np.bincount(unlike.query, unlike.end - unlike.start, len(offsets) - 1))
-        keep = self._kept(queries, offsets, judged)
-        if self.aspects is not None:
-            assert isinstance(queries, slice)
-            chunk.aspects = self.aspects.block(rows, row, keep, offsets, queries)
         if open_ties:
             chunk.groups = unlike
+        keep = self._kept(queries, offsets, judged)
         if keep is not None:
-            chunk.flat, chunk.by_rank = chunk.code[keep], None
-            chunk.offsets, chunk.judged = offsets_of(keep)[offsets], None if judged is None else judged[keep]
-            chunk.columns = {
-                name: Column.of(column.values[keep], chunk.offsets) for name, column in chunk.columns.items()
-            }
+            chunk = chunk.kept(keep)
+        if self.aspects is not None:
+            assert row is not None
+            chunk.aspects = self.aspects.block(rows, row, keep, offsets, self._rest(queries))
         return chunk, ties
 
     def _column(self, column: Floats, rows: slice | Ints, found: Ranked, offsets: Ints) -> Column:
@@ -223,12 +217,8 @@ class Joined:
         self, queries: slice | Ints, rows: slice | Ints, offsets: Ints, judged: NDArray[np.bool_] | None
     ) -> tuple[NDArray[Any], Ints, Ints | None]:
         """Return the distinct labels, each row's as an index into them, and counts of the documents not retrieved."""
-        labels, rest, rest_query = _taken(self.relevance, rows), _NONE, _NONE
-        if self.unretrieved_offsets is not None:
-            assert isinstance(queries, slice)
-            upto = self.unretrieved_offsets[queries.start : queries.stop + 1]
-            rest = self.unretrieved[upto[0] : upto[-1]]
-            rest_query = np.repeat(np.arange(len(upto) - 1), np.diff(upto))
+        labels, (place, rest_query) = _taken(self.relevance, rows), self._rest(queries)
+        rest = self.unretrieved[place]
         both = np.concatenate([labels, rest]) if len(rest) else labels
         levels, codes = self._coded(both)
         if levels[0] < 0:
@@ -244,6 +234,12 @@ class Joined:
         shape = len(offsets) - 1, len(levels)
         cells = rest_query * len(levels) + rest_code
         return levels, code, np.bincount(cells, minlength=shape[0] * shape[1]).reshape(shape)
+
+    def _rest(self, queries: slice | Ints) -> tuple[Ints, Ints]:
+        """Return where the judged documents that were not retrieved stand, and the query of each in the chunk."""
+        if self.unretrieved_offsets is None:
+            return _NONE, _NONE
+        return spread(self.unretrieved_offsets[:-1][queries], np.diff(self.unretrieved_offsets)[queries])
 
     def _coded(self, labels: NDArray[Any]) -> tuple[NDArray[Any], Ints]:
         """Return the distinct labels, zero among them, and each label as an index into them."""
@@ -279,7 +275,7 @@ class Joined:
             by_position=ties in _BY_POSITION,
             highest_first=ties == "best",
             with_rows=ties == "docid" or self.judged is not None,
-            with_low=0 if not self.columns else self.reach if self.convention.depth is None else DEEPEST,
+            with_head=0 if not self.columns else self.reach if self.convention.depth is None else DEEPEST,
             with_table=len(offsets) > _MANY_QUERIES,
         )
         if ties == "docid" and len(found.ties.start):

@@ -33,14 +33,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rankeval.join.by_rank import FEW_RANKS, ByRank, Table, added_rank_by_rank, discounted_gains, ideal_sums
+from rankeval.join.by_rank import FEW_RANKS, ByRank, Table, discounted_gains, ideal_sums
 from rankeval.join.flat import Floats, Ints, offsets_of, spread
 
 if TYPE_CHECKING:
@@ -183,12 +183,31 @@ class Judged:
         kept: _Value = self._memo[key]
         return kept
 
+    def relabelled(self, code: NDArray[Any], ties: Groups, **parts: Any) -> Judged:
+        """Return a chunk of these codes and ties; its aspects and columns, and what was computed, are left behind.
+
+        ``parts`` are other fields of the new chunk. All others are those of this one.
+        """
+        fresh: dict[str, Any] = {"aspects": None, "by_rank": None, "columns": {}, "drawn": {}, "_memo": {}}
+        return replace(self, flat=code, groups=with_unlike_labels(ties, code), ties=ties, **fresh | parts)
+
+    def kept(self, rows: NDArray[np.bool_]) -> Judged:
+        """Return the chunk with some of its rows, given a mask of them; its aspects are left behind."""
+        before = offsets_of(rows)
+        offsets, ties = before[self.offsets], Groups(before[self.ties.start], before[self.ties.end], self.ties.query)
+        return self.relabelled(
+            self.code[rows],
+            ties.of(ties.end - ties.start > 1),
+            offsets=offsets,
+            judged=None if self.judged is None else self.judged[rows],
+            columns={name: Column.of(column.values[rows], offsets) for name, column in self.columns.items()},
+        )
+
     @property
     def has_open_ties(self) -> bool:
         """Whether a value may depend on the order of tied rows: by label, by aspect, or by who was judged."""
-        return bool(len(self.groups.start)) or (
-            bool(len(self.ties.start)) and (self.judged is not None or self.aspects is not None)
-        )
+        by_label = self.judged is None and self.aspects is None
+        return len((self.groups if by_label else self.ties).start) > 0
 
     @property
     def code(self) -> NDArray[Any]:
@@ -245,17 +264,10 @@ class Judged:
         # A matrix product: NumPy sums short rows five times slower (bench_arrays D).
         return self.once(("n_relevant", first), lambda: self.counts @ at_least.astype(np.int64))
 
-    def prefix(self, rel: float) -> NDArray[np.int32]:
+    def prefix(self, rel: float) -> Ints:
         """Return the number of relevant rows of the chunk before each row, with the total behind."""
         first = self.threshold(rel)
-
-        def add_up() -> NDArray[np.int32]:
-            sums = np.empty(len(self.code) + 1, dtype=np.int32)
-            sums[0] = 0
-            np.cumsum(self.code >= first, out=sums[1:])
-            return sums
-
-        return self.once(("prefix", first), add_up)
+        return self.once(("prefix", first), lambda: offsets_of(self.code >= first))
 
     def hits(self, rel: float, cutoff: int | Ints | None = None) -> Floats:
         """Return the number of relevant rows within the cut-off, its mean over orders if rows are tied.
@@ -294,10 +306,7 @@ class Judged:
 
         def find() -> tuple[Ints, Ints]:
             above = self.hits_above(rel, start, query)
-            if self.hits_by_rank(rel) is not None:
-                return above, self.hits_above(rel, end, query) - above
-            flags = (self.code[self.tied_rows()[0]] >= self.threshold(rel)).view(np.int8)
-            return above, np.add.reduceat(flags, offsets_of(end - start)[:-1], dtype=np.int64)
+            return above, self.hits_above(rel, end, query) - above
 
         return self.once(("hits of groups", self.threshold(rel)), find)
 
@@ -363,19 +372,13 @@ class Judged:
 
     def relevant(self, rel: float) -> Relevant:
         """Return the relevant rows in rank order."""
-        first = self.threshold(rel)
 
         def find() -> Relevant:
-            row = self.relevant_rows(rel)
-            begin = self.offsets[:-1]
-            before = self.first_hits(rel)
-            per_query = np.diff(before)
-            query = np.repeat(np.arange(self.n_queries), per_query)
-            rank = row - np.repeat(begin - 1, per_query)
-            hits = np.arange(1, len(row) + 1) - np.repeat(before[:-1], per_query)
-            return Relevant(row, query, rank, hits)
+            row, first = self.relevant_rows(rel), self.first_hits(rel)
+            hits, query = spread(np.ones_like(first[:-1]), np.diff(first))
+            return Relevant(row, query, row - self.offsets[query] + 1, hits)
 
-        return self.once(("relevant", first), find)
+        return self.once(("relevant", self.threshold(rel)), find)
 
     def discounted(self, gain: Floats, discount: Floats, cutoff: int | None = None) -> Floats:
         """Return the discounted gain of each query, added in rank order.
@@ -459,31 +462,24 @@ class Judged:
             of, place, group = of[within], place[within], group[within]
             found[(place, of) if is_table else offsets_of(depth)[of] + place] = mean[group]
         found *= discount[rank]
-        return added_rank_by_rank(found) if is_table else self.sums(query, found)
+        return self.sums(np.broadcast_to(query, found.shape).ravel(), found.ravel())
 
     def rows_of(self, wanted: NDArray[np.bool_]) -> tuple[Ints, Ints, Ints]:
         """Return row, query and rank (from 0) of the rows whose label is wanted, given a mask of the levels."""
 
         def find() -> tuple[Ints, Ints, Ints]:
             row = np.flatnonzero(wanted[self.code])
-            size = np.diff(np.searchsorted(row, self.offsets))
-            query = np.repeat(np.arange(self.n_queries), size)
-            return row, query, row - np.repeat(self.offsets[:-1], size)
+            query = np.repeat(np.arange(self.n_queries), np.diff(np.searchsorted(row, self.offsets)))
+            return row, query, row - self.offsets[query]
 
         return self.once(("rows of", wanted.tobytes()), find)
 
     def _discounted_head(self, gain: Floats, discount: Floats, cutoff: int) -> Floats:
         # Rank by rank: only the first rows of each query are read (bench_arrays C).
         rank = np.arange(cutoff)[:, None]
-        row = self.offsets[:-1] + rank
-        short = None if self.n_retrieved.min(initial=cutoff) >= cutoff else rank >= self.n_retrieved
-        if short is not None:
-            row[short] = 0
-        gains = gain.take(self.code.take(row))
-        if short is not None:
-            gains[short] = 0
-        gains *= discount[:cutoff, None]
-        return added_rank_by_rank(gains)
+        code = self.code.take(self.offsets[:-1] + rank, mode="clip")
+        code[rank >= self.n_retrieved] = len(gain)
+        return discounted_gains(code, np.append(gain, 0.0), discount)
 
     def _levelled(self, gain: Floats, discount: Floats, cutoff: int | None) -> Floats:
         """Return the change of each query's sum if every tied row gains the mean of its group."""

@@ -29,8 +29,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rankeval.join.by_rank import FEW_RANKS, ByRank
-from rankeval.join.flat import Floats, Ints, cells_of, offsets_of, rows_of
+from rankeval.join.by_rank import FEW_RANKS, MOST_PADDED, ByRank
+from rankeval.join.flat import Floats, Ints, cells_of, offsets_of
 from rankeval.join.judged import NO_GROUPS, Groups
 
 _LAST = np.finfo(np.float64).max.view(np.int64)
@@ -47,6 +47,10 @@ _NO_BLOCK = -(2**60)
 """In place of the block before the first, and behind the last."""
 
 _NONE = np.empty(0, dtype=np.int64)
+
+
+Collisions = tuple[Ints, Ints, Ints]
+"""Rows whose keys agree in their scores with the key of the row above: row, key, and the key above."""
 
 
 class Layout(NamedTuple):
@@ -110,43 +114,33 @@ class Block(NamedTuple):
         place = np.flatnonzero(self.same)
         query, rank = np.divmod(place, max(self.key.shape[1], 1))
         key = self.key.reshape(-1)
-        return Collisions(offsets[self.queries][query] + rank, key[place], key[place - 1])
+        return offsets[self.queries][query] + rank, key[place], key[place - 1]
 
 
-class Collisions(NamedTuple):
-    """Rows whose keys agree in their scores with the key of the row above: row, key, and the key above."""
-
-    row: Ints
-    key: Ints
-    above: Ints
-
-
-def cuts(offsets: Ints, *, ascending: bool) -> Ints | None:
+def cuts(offsets: Ints) -> Ints:
     """Return where to cut queries into blocks of at most some 33,000 rows, or of one query.
 
     Parameters
     ----------
     offsets : ndarray of shape (n_queries + 1,)
         Where each query begins.
-    ascending : bool
-        Whether the lists stand in order of their lengths: blocks are then cut where the length has doubled.
 
     Returns
     -------
-    ndarray of int64 or None
-        None if padding would more than double the rows: put the lists into order of length then.
+    ndarray of int64
+        Blocks are also cut where the length of the lists doubles, if they would be mostly padding otherwise. They are
+        many then, unless the lists stand in order of their lengths (`Joined.chunks_by_length`).
     """
     lengths = np.diff(offsets)
-    key = (offsets[1:] - 1) >> _BLOCK_BITS
-    if ascending:
-        key = key * 64 + np.frexp(lengths.astype(np.float64))[1]
-    cut = np.flatnonzero(np.diff(key, prepend=_NO_BLOCK, append=_NO_BLOCK))
-    if not ascending and len(lengths) and np.maximum.reduceat(lengths, cut[:-1]) @ np.diff(cut) > 2 * offsets[-1]:
-        return None
+    block = (offsets[1:] - 1) >> _BLOCK_BITS
+    cut = np.flatnonzero(np.diff(block, prepend=_NO_BLOCK, append=_NO_BLOCK))
+    if len(lengths) and np.maximum.reduceat(lengths, cut[:-1]) @ np.diff(cut) > MOST_PADDED * offsets[-1]:
+        block = block * 64 + np.frexp(lengths.astype(np.float64))[1]
+        cut = np.flatnonzero(np.diff(block, prepend=_NO_BLOCK, append=_NO_BLOCK))
     return cut
 
 
-def sorted_blocks(score: Floats, code: Ints | None, offsets: Ints, cut: Ints, layout: Layout) -> Iterator[Block]:
+def sorted_blocks(score: Floats, code: Ints | None, offsets: Ints, layout: Layout) -> Iterator[Block]:
     """Yield the sorted keys of each block of queries.
 
     Parameters
@@ -157,12 +151,10 @@ def sorted_blocks(score: Floats, code: Ints | None, offsets: Ints, cut: Ints, la
         Label codes, if the keys are to hold them.
     offsets : ndarray of shape (n_queries + 1,)
         Where each query begins.
-    cut : ndarray
-        Where each block begins among the queries, with the number of queries behind.
     layout : Layout
         What the keys hold.
     """
-    lengths = np.diff(offsets)
+    lengths, cut = np.diff(offsets), cuts(offsets)
     most = int((np.maximum.reduceat(lengths, cut[:-1]) * np.diff(cut)).max(initial=0))
     flat_keys, tables = np.empty(most, dtype=np.int64), np.empty(most, dtype=np.int64)
     spare, flags = np.empty(_BLOCK, dtype=np.int64), np.empty(most + 1, dtype=np.bool_)
@@ -313,17 +305,14 @@ class Ranked:
     """The label code at each rank, its row in the input if asked for, and all groups of tied rows.
 
     If the sort has made a table of codes on its way, ``by_rank`` holds them and ``code`` is None. ``head``, of shape
-    (n_ranks, n_queries), holds the rows of the first ranks; ``low`` the low bits of the sorted keys of all rows, but in
-    blocks without ties only if there is no head.
+    (n_ranks, n_queries), holds the rows of the first ranks; then ``row`` holds those of blocks with ties only.
     """
 
     code: NDArray[np.uint8] | Ints | None
     row: Ints | None
     ties: Groups
     by_rank: ByRank | None = None
-    low: Ints | None = None
     head: Ints | None = None
-    layout: Layout | None = None
 
     def rows_at(self, query: Ints, rank: Ints, offsets: Ints) -> Ints:
         """Return the rows of the input at some ranks of some queries, from 0; a table of ranks is of all queries."""
@@ -331,14 +320,8 @@ class Ranked:
             return self.head[: len(rank)]
         if self.head is not None and rank.max(initial=0) < len(self.head):
             return self.head[rank, query]
-        row: Ints = offsets[query] + rank
-        if self.row is not None:
-            row = self.row[row]
-        else:
-            assert self.low is not None
-            assert self.layout is not None
-            row = self.layout.position(self.low[row])
-            row += offsets[query]
+        assert self.row is not None
+        row: Ints = self.row[offsets[query] + rank]
         return row
 
 
@@ -351,7 +334,7 @@ def rank_rows(
     by_position: bool,
     highest_first: bool = False,
     with_rows: bool = False,
-    with_low: int = 0,
+    with_head: int = 0,
     with_table: bool = False,
 ) -> Ranked:
     """Put the rows of each query into descending order of score.
@@ -373,8 +356,8 @@ def rank_rows(
         Whether tied rows of the highest label come first, if they are ordered by label.
     with_rows : bool
         Also return which row stands at each rank.
-    with_low : int
-        Make it possible to ask `Ranked.rows_at` down to this rank and within ties, which costs less than all rows.
+    with_head : int
+        Make it possible to ask `Ranked.rows_at` down to this rank and within ties. A few ranks cost less than all rows.
     with_table : bool
         Return the codes by rank, if they are sorted and the table would not be mostly empty. Not with `with_rows`.
 
@@ -384,6 +367,7 @@ def rank_rows(
         With every group of two or more tied rows, whatever their labels.
     """
     few = n_levels <= _FEW_LEVELS
+    all_rows = with_rows or with_head > FEW_RANKS or not few
     turned = n_levels - 1 - code if highest_first else code
     if _falls(score, offsets):
         row = np.arange(len(score))
@@ -396,8 +380,8 @@ def rank_rows(
             offsets,
             layout,
             by_position=by_position or not few,
-            with_rows=with_rows or not few,
-            with_low=with_low if few and not with_rows else 0,
+            with_rows=all_rows,
+            with_head=0 if all_rows else with_head,
             with_table=with_table and few and not with_rows and not highest_first,
         )
         if few and highest_first:
@@ -409,81 +393,43 @@ def rank_rows(
         row, ties = found.row, found.ties
     if not by_position:
         order_tied(row, ties, turned.take)
-    return Ranked((code.astype(np.uint8) if few else code)[row], row if with_rows or with_low else None, ties)
+    return Ranked((code.astype(np.uint8) if few else code)[row], row if with_rows or with_head else None, ties)
 
 
-def _sorted(score: Floats, code: Ints | None, offsets: Ints, layout: Layout, **asked: Any) -> Ranked:
-    """Sort the rows of each query; return their codes too, if they are given."""
-    cut = cuts(offsets, ascending=False)
-    if cut is not None:
-        return _sorted_in_blocks(score, code, offsets, cut, layout, **asked)
-    # A few long lists among short ones: the short ones would be padded to many times their length.
-    lengths = np.diff(offsets)
-    order = np.argsort(lengths, kind="stable")
-    moved = offsets_of(lengths[order])
-    rows = rows_of(offsets[order], lengths[order])
-    cut = cuts(moved, ascending=True)
-    assert cut is not None
-    codes = None if code is None else code[rows]
-    found = _sorted_in_blocks(score[rows], codes, moved, cut, layout, **{**asked, "with_table": False})
-    ranked, low = _put_back(found.code, rows), _put_back(found.low, rows)
-    row = None if found.row is None else _put_back(rows[found.row], rows)
-    head = None
-    if found.head is not None:
-        head = np.empty_like(found.head)
-        head[:, order] = rows.take(found.head, mode="clip")  # no row stands beyond the end of a list
-    start, end, query = found.ties
-    back = (offsets[order] - moved[:-1])[query]
-    ties = Groups(start + back, end + back, order[query])
-    return Ranked(ranked, row, ties.of(np.argsort(ties.start)), None, low, head, layout)
-
-
-def _put_back(values: Any, rows: Ints) -> Any:
-    """Return values of rows that were moved, in the rows' own places; None if there are none."""
-    if values is None:
-        return None
-    places = np.empty_like(values)
-    places[rows] = values
-    return places
-
-
-def _sorted_in_blocks(
+def _sorted(
     score: Floats,
     code: Ints | None,
     offsets: Ints,
-    cut: Ints,
     layout: Layout,
     *,
     by_position: bool,
     with_rows: bool,
-    with_low: int,
+    with_head: int,
     with_table: bool,
 ) -> Ranked:
+    """Sort the rows of each query; return their codes too, if they are given."""
     by_rank = ByRank.empty(offsets) if with_table else None
     ranked = None if code is None or by_rank is not None else np.empty(len(score), dtype=np.uint8)
-    row = np.empty(len(score), dtype=np.int64) if with_rows else None
-    head = np.empty((with_low, len(offsets) - 1), dtype=np.int64) if 0 < with_low <= FEW_RANKS else None
-    low = None
+    row = None
+    head = np.empty((with_head, len(offsets) - 1), dtype=np.int64) if with_head else None
     found = []
-    for block in sorted_blocks(score, code, offsets, cut, layout):
+    for block in sorted_blocks(score, code, offsets, layout):
         rows = slice(offsets[block.queries.start], offsets[block.queries.stop])
         if by_rank is not None:
             codes = layout.code(block.key)
             by_rank.fill(block.queries, codes if block.filled is None else codes * block.filled)
         if ranked is not None:
             ranked[rows] = block.flat(layout.code(block.key))
-        if row is not None:
+        if with_rows or (with_head and block.same.any()):
+            row = np.empty(len(score), dtype=np.int64) if row is None else row
             position = layout.position(block.key)
             position += offsets[block.queries, None]
             row[rows] = block.flat(position)
         if head is not None:
-            position = layout.position(block.key[:, :with_low].T.copy())
+            position = layout.position(block.key[:, :with_head].T.copy())
             np.add(position, offsets[block.queries], out=head[: len(position), block.queries])
-        if with_low and (head is None or block.same.any()):
-            low = np.empty(len(score), dtype=np.int64) if low is None else low
-            low[rows] = block.flat(block.key)
         found.append(block.collisions(offsets))
-    asked = {"by_position": by_position, "with_rows": with_rows or with_low > 0}
+    asked = {"by_position": by_position, "with_rows": with_rows or with_head > 0}
     place, query, key, ties = mended(found, score, offsets, layout, **asked)
     if by_rank is not None:
         by_rank.mend(place - offsets[query], query, layout.code(key))
@@ -491,13 +437,11 @@ def _sorted_in_blocks(
         ranked[place] = layout.code(key)
     if row is not None:
         row[place] = layout.position(key) + offsets[query]
-    if low is not None:
-        low[place] = key
-    if head is not None:
+    if row is not None and head is not None:
         rank = place - offsets[query]
-        within = rank < with_low
-        head[rank[within], query[within]] = (layout.position(key) + offsets[query])[within]
-    return Ranked(ranked, row, ties, by_rank, low, head, layout)
+        within = rank < with_head
+        head[rank[within], query[within]] = row[place[within]]
+    return Ranked(ranked, row, ties, by_rank, head)
 
 
 def order_tied(row: Ints, ties: Groups, key_of: Callable[[Ints], NDArray[Any]]) -> None:

@@ -27,7 +27,7 @@ import numpy as np
 
 from rankeval.errors import InvalidInput
 from rankeval.join.flat import Ints, offsets_of, spread
-from rankeval.join.judged import Groups, Judged, with_unlike_labels
+from rankeval.join.judged import Groups, Judged
 
 
 def condensed(judged: Judged) -> Judged:
@@ -38,21 +38,8 @@ def condensed(judged: Judged) -> Judged:
     judged : Judged
         A chunk that knows which rows are judged. Its aspects are left behind.
     """
-    kept = judged.judged
-    assert kept is not None
-    before, code = offsets_of(kept), judged.code[kept]
-    ties = Groups(before[judged.ties.start], before[judged.ties.end], judged.ties.query)
-    ties = ties.of(ties.end - ties.start > 1)
-    return Judged(
-        offsets=before[judged.offsets],
-        levels=judged.levels,
-        flat=code,
-        counts=judged.counts,
-        groups=with_unlike_labels(ties, code),
-        judged=kept[kept],
-        ties=ties,
-        queries=judged.queries,
-    )
+    assert judged.judged is not None
+    return judged.kept(judged.judged)
 
 
 def completed(judged: Judged, cutoff: int | None, grade: float) -> Judged:
@@ -85,16 +72,7 @@ def completed(judged: Judged, cutoff: int | None, grade: float) -> Judged:
     row, group = judged.ties.rows()  # tied rows stand by label
     order = row[np.lexsort((code[row], group))]
     code[row], marked[row] = code[order], marked[order]
-    return Judged(
-        offsets=judged.offsets,
-        levels=levels,
-        flat=code,
-        counts=counts,
-        groups=with_unlike_labels(judged.ties, code),
-        judged=marked,
-        ties=judged.ties,
-        queries=judged.queries,
-    )
+    return judged.relabelled(code, judged.ties, levels=levels, counts=counts, judged=marked)
 
 
 class Parts(NamedTuple):
@@ -164,15 +142,13 @@ def _parts(whole: Judged, skips_below: float | None) -> Parts:
     labels[place] = np.searchsorted(levels, ranked.grade)
     seen = np.zeros(len(labels), dtype=bool)
     seen[place] = skips_below is None or ranked.grade >= skips_below
-    ties = _repeated(whole, query, offsets)
-    judged = Judged(
+    judged = whole.relabelled(
+        labels,
+        _repeated(whole, query, offsets),
         offsets=offsets,
         levels=levels,
-        flat=labels,
         counts=counts.reshape(len(pair), len(levels)),
-        groups=with_unlike_labels(ties, labels),
         judged=seen,
-        ties=ties,
         queries=None if whole.queries is None else whole.queries[query],
     )
     return Parts(judged if skips_below is None else condensed(judged), query)

@@ -29,7 +29,8 @@ from sklearn.pipeline import Pipeline
 from rankeval._checks import refuse
 from rankeval.errors import InvalidInput
 from rankeval.model_selection.category_columns import categories_of
-from rankeval.model_selection.rows import EarlyStopping, TrainingRows, differing
+from rankeval.model_selection.query_ids import differing
+from rankeval.model_selection.rows import EarlyStopping, TrainingRows, as_arguments
 
 
 def library(estimator: Any) -> str:
@@ -41,7 +42,7 @@ def library(estimator: Any) -> str:
         Any estimator; a subclass counts as its base class.
     """
     roots = (cls.__module__.partition(".")[0] for cls in type(estimator).__mro__)
-    return next((root for root in roots if root in _FITS), "")
+    return next((root for root in roots if root in _STOPPED_FITS), "")
 
 
 def is_ranker(estimator: Any) -> bool:
@@ -140,7 +141,16 @@ def fit(estimator: Any, rows: TrainingRows, watch: EarlyStopping | None = None) 
             estimator.set_params(enable_categorical=True)
         elif name == "catboost" and estimator.get_params().get("cat_features") is None:
             estimator.set_params(cat_features=categories)
-    return _FITS.get(name, _fit_plainly)(estimator, rows.in_blocks() if takes & _TOLD else rows, watch, takes)
+    rows = rows.in_blocks() if takes & _TOLD else rows
+    told = _queries(estimator, rows, takes) | _weights(estimator, rows, takes)
+    if name == "lightgbm" and rows.position is not None:
+        told["callbacks"] = [_positions(rows.position)]  # a class of somebody's own may not take it
+    elif rows.position is not None:
+        told["position"] = rows.position
+    if watch is not None:
+        return _STOPPED_FITS[name](estimator, rows, watch, told)
+    estimator.fit(rows.X, rows.y, **told, **({} if name else as_arguments(rows.validation)))
+    return None
 
 
 def refuse_position(rows: TrainingRows, estimator: Any, *, taken: bool) -> None:
@@ -164,49 +174,49 @@ def refuse_position(rows: TrainingRows, estimator: Any, *, taken: bool) -> None:
         )
 
 
-def _row_weight(rows: TrainingRows, takes: set[str], estimator: Any) -> dict[str, Any]:
-    of_none = f"{type(estimator).__name__} takes no sample_weight: leave it out"
-    refuse((rows.weight is not None and "sample_weight" not in takes, of_none))
-    return {} if rows.weight is None else {"sample_weight": rows.weight}
+def _queries(estimator: Any, rows: TrainingRows, takes: set[str]) -> dict[str, Any]:
+    """Return the argument that tells ``fit`` the queries of these rows."""
+    name = library(estimator)
+    if name == "catboost":
+        return {"group_id": rows.codes} if "group_id" in takes else {}
+    if "qid" in takes and name != "lightgbm":
+        return {"qid": rows.codes if name else rows.qid}
+    return {"group": rows.sizes} if "group" in takes else {}
 
 
-def _query_weight(rows: TrainingRows, estimator: Any, otherwise: str) -> NDArray[np.float64] | None:
-    if rows.weight is None:
-        return None
-    odd = differing(rows.weight, rows.codes)
+def _weights(estimator: Any, rows: TrainingRows, takes: set[str]) -> dict[str, Any]:
+    """Return the argument that tells ``fit`` the weights, by row or by query."""
+    if rows.sample_weight is None:
+        return {}
+    name, kind, odd = library(estimator), type(estimator).__name__, differing(rows.sample_weight, rows.codes)
+    by_row = name != "xgboost" or "qid" not in takes
+    if name == "catboost" and "group_id" in takes:
+        loss = str(estimator.get_params().get("loss_function")).partition(":")[0]
+        by_row = loss in _WEIGHS_ROWS and len(odd) > 0
+    if by_row:
+        refuse(("sample_weight" not in takes, f"{kind} takes no sample_weight: leave it out"))
+        return {"sample_weight": rows.sample_weight}
     if len(odd):
+        others = "XGBRegressor" if name == "xgboost" else "Its losses RMSE, QueryRMSE and QuerySoftMax"
         raise InvalidInput(
-            f"sample_weight differs within query {rows.ids[odd].tolist()[0]!r}, and {type(estimator).__name__} takes "
-            f"one weight per query: repeat it on the query's rows. {otherwise}, LGBMRanker and regressors take a "
-            "weight per row"
+            f"sample_weight differs within query {rows.qid[odd].tolist()[0]!r}, and {kind} takes one weight per query: "
+            f"repeat it on the query's rows. {others}, LGBMRanker and regressors take a weight per row"
         )
-    return rows.weight
+    return (
+        {"sample_weight": rows.sample_weight[rows.starts]}
+        if name == "xgboost"
+        else {"group_weight": rows.sample_weight}
+    )
 
 
-def _fit_plainly(estimator: Any, rows: TrainingRows, _watch: EarlyStopping | None, takes: set[str]) -> None:
-    told: dict[str, Any] = {"qid": rows.ids} if "qid" in takes else {}
-    if "group" in takes and not told:
-        told = {"group": rows.sizes}
-    told |= rows.told_validation() | ({} if rows.position is None else {"position": rows.position})
-    estimator.fit(rows.X, rows.y, **told, **_row_weight(rows, takes, estimator))
-
-
-def _fit_lightgbm(estimator: Any, rows: TrainingRows, watch: EarlyStopping | None, takes: set[str]) -> int | None:
-    ranks = "group" in takes
-    told: dict[str, Any] = {"group": rows.sizes} if ranks else {}
-    told |= _row_weight(rows, takes, estimator)
-    callbacks = [] if rows.position is None else [_positions(rows.position)]
-    told |= {"callbacks": callbacks} if callbacks else {}  # a class of somebody's own may not take it
-    if watch is None:
-        estimator.fit(rows.X, rows.y, **told)
-        return None
+def _stop_lightgbm(estimator: Any, rows: TrainingRows, watch: EarlyStopping, told: dict[str, Any]) -> int:
     import lightgbm
 
     held_out = watch.held_out
     # LightGBM 4.7 renamed eval_set.
-    pair = held_out.X, held_out.y
-    told |= dict(zip(("eval_X", "eval_y"), pair, strict=True)) if "eval_X" in takes else {"eval_set": [pair]}
-    told |= {"eval_group": [held_out.sizes]} if ranks else {}
+    pair, renamed = (held_out.X, held_out.y), "eval_X" in signature(estimator.fit).parameters
+    told |= dict(zip(("eval_X", "eval_y"), pair, strict=True)) if renamed else {"eval_set": [pair]}
+    told |= {"eval_group": [held_out.sizes]} if "group" in told else {}
     name = str(watch.measure)
 
     def stop(env: Any) -> None:
@@ -215,7 +225,7 @@ def _fit_lightgbm(estimator: Any, rows: TrainingRows, watch: EarlyStopping | Non
         if watch.noted(env.iteration, value) or env.iteration + 1 == env.end_iteration:
             raise lightgbm.EarlyStopException(watch.best_iteration, env.evaluation_result_list)
 
-    told["callbacks"] = [*callbacks, stop]
+    told["callbacks"] = [*told.get("callbacks", ()), stop]
     told["eval_metric"] = lambda _, score: (name, watch.value(score), watch.greater_is_better)
     # Its own patience could stop the training before ours does.
     before = estimator.get_params()
@@ -249,18 +259,7 @@ def _positions(position: NDArray[np.int32]) -> Callable[[Any], None]:
     return give
 
 
-def _fit_xgboost(estimator: Any, rows: TrainingRows, watch: EarlyStopping | None, takes: set[str]) -> int | None:
-    told: dict[str, Any] = {}
-    if "qid" in takes:
-        told["qid"] = rows.codes
-        weight = _query_weight(rows, estimator, "XGBRegressor")
-        if weight is not None:
-            told["sample_weight"] = weight[rows.starts]
-    else:
-        told |= _row_weight(rows, takes, estimator)
-    if watch is None:
-        estimator.fit(rows.X, rows.y, **told)
-        return None
+def _stop_xgboost(estimator: Any, rows: TrainingRows, watch: EarlyStopping, told: dict[str, Any]) -> int:
     import xgboost
 
     read = {name: getattr(estimator, name) for name in ("missing", "enable_categorical", "feature_types")}
@@ -269,16 +268,13 @@ def _fit_xgboost(estimator: Any, rows: TrainingRows, watch: EarlyStopping | None
     class Stop(xgboost.callback.TrainingCallback):  # type: ignore[misc]
         """Checks after each iteration. XGBoost caches predictions of a matrix, so only the new tree is evaluated."""
 
-        def __init__(self, watch: EarlyStopping) -> None:
-            self.watch = watch
-
         def after_iteration(self, model: Any, epoch: int, evals_log: Any) -> bool:  # noqa: ARG002 - their signature
-            stop = self.watch.after(epoch, model.predict(matrix, output_margin=True))
-            model.set_attr(best_iteration=str(self.watch.best_iteration), best_score=str(self.watch.best))
+            stop = watch.noted(epoch, watch.value(model.predict(matrix, output_margin=True)))
+            model.set_attr(best_iteration=str(watch.best_iteration), best_score=str(watch.best))
             return stop
 
     theirs = estimator.callbacks, estimator.early_stopping_rounds
-    estimator.callbacks, estimator.early_stopping_rounds = [*(theirs[0] or ()), Stop(watch)], None
+    estimator.callbacks, estimator.early_stopping_rounds = [*(theirs[0] or ()), Stop()], None
     estimator.fit(rows.X, rows.y, **told)
     # The callback holds the held-out rows, which must not stay in a fitted model.
     estimator.callbacks, estimator.early_stopping_rounds = theirs
@@ -310,25 +306,12 @@ class CatBoostMetric:
         return error / weight
 
 
-def _fit_catboost(estimator: Any, rows: TrainingRows, watch: EarlyStopping | None, takes: set[str]) -> int | None:
-    told: dict[str, Any] = {}
-    if "group_id" in takes:
-        told["group_id"] = rows.codes
-        loss = str(estimator.get_params().get("loss_function")).partition(":")[0]
-        if rows.weight is not None and loss in _WEIGHS_ROWS and len(differing(rows.weight, rows.codes)):
-            told["sample_weight"] = rows.weight
-        elif rows.weight is not None:
-            told["group_weight"] = _query_weight(rows, estimator, "Its losses RMSE, QueryRMSE and QuerySoftMax")
-    else:
-        told |= _row_weight(rows, takes, estimator)
-    if watch is None:
-        estimator.fit(rows.X, rows.y, **told)
-        return None
+def _stop_catboost(estimator: Any, rows: TrainingRows, watch: EarlyStopping, told: dict[str, Any]) -> int:
     import catboost
 
     held_out, params = watch.held_out, estimator.get_params()
     features = {name: params[name] for name in ("cat_features", "text_features") if name in params}
-    groups = {"group_id": held_out.codes} if "group_id" in takes else {}
+    groups = {"group_id": held_out.codes} if "group_id" in told else {}
     pool = catboost.Pool(held_out.X, held_out.y, **groups, **features)
     estimator.set_params(eval_metric=CatBoostMetric(watch))
     estimator.fit(rows.X, rows.y, eval_set=pool, early_stopping_rounds=watch.rounds, use_best_model=True, **told)
@@ -361,11 +344,12 @@ _NO_EARLIER_MODEL = {
 """Parameters by which earlier iterations change: names, values, and a value with which they do not. Dart rescales
 earlier trees, gblinear has one set of coefficients."""
 
-_FITS: dict[str, Callable[[Any, TrainingRows, EarlyStopping | None, set[str]], int | None]] = {
-    "lightgbm": _fit_lightgbm,
-    "xgboost": _fit_xgboost,
-    "catboost": _fit_catboost,
+_STOPPED_FITS: dict[str, Callable[[Any, TrainingRows, EarlyStopping, dict[str, Any]], int]] = {
+    "lightgbm": _stop_lightgbm,
+    "xgboost": _stop_xgboost,
+    "catboost": _stop_catboost,
 }
+"""How each library is fitted until our measure gets no better."""
 
 
 def cloned(estimator: Any) -> Any:

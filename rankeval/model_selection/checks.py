@@ -62,9 +62,12 @@ def check_measures(
             )
         if not takes_columns:
             one.refuse_lacking(())
-    with np.errstate(all="ignore"):  # two rows without a relevant one give 0/0
+    # A query of two rows that are not relevant: the least that a kernel can be called with.
+    zeros, ends, queries = np.zeros(2, dtype=np.int64), np.array([0, 2]), np.array([0])
+    with np.errstate(all="ignore"):  # they give 0/0
         for one in bound_measures([one for _, one in found], rules):
-            one.values(_two_rows(one))
+            columns = {name: Column.of(np.zeros(2), ends) for name in one.columns.values()}
+            one.values(Judged(ends, queries, zeros, np.array([[2]]), NO_GROUPS, queries=queries, columns=columns))
     return found
 
 
@@ -88,13 +91,6 @@ def for_other_processes(measure: Any, convention: str | Convention) -> Any:
     except InvalidInput:
         return measure
     return measure if all(one.family.is_known_everywhere for _, one in found) else found[0][1]
-
-
-def _two_rows(one: Measure) -> Judged:
-    """Return a query of two rows that are not relevant: the least that a kernel can be called with."""
-    zeros, ends = np.zeros(2, dtype=np.int64), np.array([0, 2])
-    columns = {name: Column.of(np.zeros(2), ends) for name in one.columns.values()}
-    return Judged(ends, np.array([0]), zeros, np.array([[2]]), NO_GROUPS, queries=zeros[:1], columns=columns)
 
 
 def signs(found: Iterable[tuple[str, Measure]]) -> dict[str, int]:

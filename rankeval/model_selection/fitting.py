@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,7 +27,7 @@ from rankeval.model_selection.holdout import as_ranking_data, validation_part
 from rankeval.model_selection.query_ids import read_columns
 from rankeval.model_selection.query_split import Rows
 from rankeval.model_selection.ranker import QueryRanker, stops_early, what_was_chosen
-from rankeval.model_selection.rows import query_weight_of_rows, row_positions, row_units, row_weights
+from rankeval.model_selection.rows import query_weight_of_rows, row_columns
 from rankeval.model_selection.searches import Watched
 from rankeval.model_selection.splitters import Folds, query_folds
 from rankeval.render.progress import Bar, Progress
@@ -45,53 +45,34 @@ class Task:
     ----------
     data : RankingData
         All rows.
-    unit : ndarray of shape (n_rows,), optional
-        Units coarser than queries, which no split cuts.
-    weight : ndarray of shape (n_rows,), optional
-        Weights of rows, for fitting.
-    query_weight : ndarray of shape (n_rows,), optional
-        The weight of each row's query, for means.
-    position : ndarray of int of shape (n_rows,), optional
-        The rank at which each row was shown, for fitting.
+    beside : mapping of str to ndarray of shape (n_rows,)
+        What is given for each row, by its name in `QueryRanker.fit`: ``unit``, which no split cuts, ``sample_weight``,
+        ``query_weight`` (that of the row's query) and ``position``.
     validation : RankingData, optional
         A validation part on which every fit that can stops early.
     """
 
     data: RankingData
-    unit: NDArray[Any] | None = None
-    weight: NDArray[np.float64] | None = None
-    query_weight: NDArray[np.float64] | None = None
-    position: NDArray[np.int32] | None = None
+    beside: Mapping[str, NDArray[Any]] = field(default_factory=dict)
     validation: RankingData | None = None
 
     @classmethod
-    def of(
-        cls,
-        rankers: Sequence[QueryRanker],
-        X: Any,
-        y: Any,
-        *,
-        query_weight: Any,
-        eval_set: Any,
-        eval_qid: Any,
-        who: str,
-        action: str = "",
-        **columns: Any,
-    ) -> Task:
+    def of(cls, rankers: Sequence[QueryRanker], X: Any, y: Any, *, who: str, action: str = "", **given: Any) -> Task:
         """Check all that is given beside the rankers, and ask the guard, before anything is fitted.
 
         Parameters
         ----------
         rankers : sequence of QueryRanker
             The rankers to fit.
-        X, y, query_weight, eval_set, eval_qid
+        X, y
             As in `cross_validate`.
         who : str
             The caller, for messages.
         action : str
             What the caller does, for the guard's message, if it is not the caller's name.
-        **columns
-            ``qid``, ``group``, ``docid``, ``unit``, ``sample_weight`` and ``position`` of `cross_validate`.
+        **given
+            ``qid``, ``group``, ``docid``, ``unit``, ``sample_weight``, ``query_weight``, ``position``, ``eval_set`` and
+            ``eval_qid`` of `cross_validate`.
 
         Raises
         ------
@@ -102,7 +83,8 @@ class Task:
         GuardRefusal
             If the rows, or those of the validation part, are registered test content.
         """
-        data = as_ranking_data(X, y, who=who, **columns)
+        query_weight, eval_set, eval_qid = (given.pop(name) for name in ("query_weight", "eval_set", "eval_qid"))
+        data = as_ranking_data(X, y, who=who, **given)
         check, action = ContaminationCheck.current(), action or who
         check.refuse(data.X, data.y, data.qid, action=action)
         part = validation_part(eval_set, eval_qid)
@@ -110,13 +92,13 @@ class Task:
             useless = "eval_set has rows to stop training on, and no ranker stops: give early_stopping_rounds too"
             refuse((not any(stops_early(ranker) for ranker in rankers), useless))
             check.refuse(part.X, part.y, part.qid, action=f"{action} with this eval_set")
-        unit, weight = row_units(columns["unit"], data.qid), row_weights(columns["sample_weight"], len(data))
-        means = query_weight_of_rows(query_weight, data.qid, X=X, y=y, qid=columns["qid"])
-        return cls(data, unit, weight, means, row_positions(columns["position"], len(data)), part)
+        beside = row_columns(data.qid, **{name: given[name] for name in ("unit", "sample_weight", "position")})
+        means = query_weight_of_rows(query_weight, data.qid, X=X, y=y, qid=given["qid"])
+        return cls(data, beside if means is None else {**beside, "query_weight": means}, part)
 
     def folds(self, cv: Any) -> Folds:
         """Return the rows of each split; refuse a validation part that has queries of them."""
-        folds = query_folds(cv, self.data, self.unit)
+        folds = query_folds(cv, self.data, self.beside.get("unit"))
         if self.validation is not None:
             part, used = self.validation, self.data.take(np.unique(np.concatenate([*map(np.concatenate, folds)])))
             watched = Watched.of(part.X, part.y, part.qid)
@@ -130,31 +112,25 @@ class Task:
         Task, with all rows inside, for each fold.
         """
         columns = {name: getattr(self.data, name) for name in ("X", "y", "qid")}
-        columns |= {name: getattr(self, name) for name in _BESIDE}
         if self.validation is not None:
-            columns |= {f"validation_{name}": getattr(self.validation, name) for name in ("X", "y", "qid")}
-        return columns
+            columns |= {f"eval_{name}": getattr(self.validation, name) for name in columns}
+        return {**columns, **self.beside}
 
     @classmethod
     def of_columns(cls, X: Any, y: NDArray[Any], qid: NDArray[Any], **beside: Any) -> Task:
         """Put the columns of a task together; they were checked before they were sent."""
-        own = {name: beside.pop(name) for name in _BESIDE}
-        part = {name.removeprefix("validation_"): column for name, column in beside.items()}
-        return cls(RankingData(X, y, qid), **own, validation=RankingData(**part) if part else None)
+        names = ("eval_X", "eval_y", "eval_qid")
+        part = RankingData(*map(beside.pop, names)) if "eval_X" in beside else None
+        return cls(RankingData(X, y, qid), beside, part)
 
     def fit(self, ranker: QueryRanker, rows: Rows) -> QueryRanker:
         """Fit a copy of a ranker to these rows."""
         part = self.data.take(rows)
-        given = {("sample_weight" if name == "weight" else name): getattr(self, name) for name in _BESIDE}
-        told: dict[str, Any] = {name: column[rows] for name, column in given.items() if column is not None}
+        told: dict[str, Any] = {name: column[rows] for name, column in self.beside.items()}
         if self.validation is not None and stops_early(ranker):
             told["eval_set"] = self.validation
         fitted: QueryRanker = boosters.cloned(ranker).fit(part.X, part.y, qid=part.qid, **told)
         return fitted
-
-
-_BESIDE = ("unit", "weight", "query_weight", "position")
-"""Columns of a `Task` beside its data."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -186,7 +162,7 @@ class FoldScoring:
         data = task.data
         read = read_columns(data.X, data.y, (one for _, one in asked), columns_by_name(columns))
         given = Given(data.y, np.zeros(len(data)), data.qid, data.docid, read=read)
-        return cls(given.join(convention), asked, task.query_weight, data.qid)
+        return cls(given.join(convention), asked, task.beside.get("query_weight"), data.qid)
 
     def evaluate(self, rows: Rows, predicted: NDArray[np.float64], name: str | None = None) -> Evaluation:
         """Evaluate the scores of these rows, which are all rows of some queries."""
@@ -241,23 +217,19 @@ def run_folds(
     keep : bool
         Keep the fitted estimators.
     """
-    parallel, columns = _parallel(n_jobs), task.columns()
-    done = []
+    fits = n_jobs is None or whole_number(n_jobs) is not None  # joblib waits for ever for an array of one number
+    require(fits, "n_jobs", n_jobs, "a whole number, or -1 for all cores")
+    # scikit-learn's Parallel sends its configuration along, such as the output of transformers.
+    try:
+        parallel = Parallel(n_jobs=n_jobs, return_as="generator")
+    except ValueError:  # of a backend that returns all results at once, such as "multiprocessing"
+        parallel = Parallel(n_jobs=n_jobs)
+    columns, done = task.columns(), []
     with Bar(progress, len(jobs), "cross-validation") as bar:
         for fold in parallel(delayed(_fit_fold)(ranker, train, test, keep, **columns) for ranker, train, test in jobs):
             done.append(fold)
             bar.show(len(done))
     return done
-
-
-def _parallel(n_jobs: int | None) -> Parallel:
-    fits = n_jobs is None or whole_number(n_jobs) is not None  # joblib waits for ever for an array of one number
-    require(fits, "n_jobs", n_jobs, "a whole number, or -1 for all cores")
-    # scikit-learn's Parallel sends its configuration along, such as the output of transformers.
-    try:
-        return Parallel(n_jobs=n_jobs, return_as="generator")
-    except ValueError:  # of a backend that returns all results at once, such as "multiprocessing"
-        return Parallel(n_jobs=n_jobs)
 
 
 def _fit_fold(ranker: QueryRanker, train: Rows, test: Rows, keep: bool, **columns: Any) -> FittedFold:

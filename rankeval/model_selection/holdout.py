@@ -250,16 +250,12 @@ def hold_out(
     share, rounds, last = ranker.validation_fraction, ranker.early_stopping_rounds, nesting.last_of(ranker.estimator)
     rounds = boosters.own_rounds(last) if rounds is None else rounds
     useless = validation is not None and rounds is None and not nesting.stops_by_itself(ranker.estimator)
+    both = "validation_fraction holds queries of X out, eval_set has rows to stop on: give only one"
+    when = "give early_stopping_rounds too"
     refuse(
-        (
-            share is not None and validation is not None,
-            "validation_fraction holds queries of X out, eval_set has rows to stop on: give only one",
-        ),
-        (
-            share is not None and rounds is None,
-            "validation_fraction holds queries out to stop on: give early_stopping_rounds too",
-        ),
-        (useless, "eval_set has rows to stop training on: give early_stopping_rounds too"),
+        (share is not None and validation is not None, both),
+        (share is not None and rounds is None, f"validation_fraction holds queries out to stop on: {when}"),
+        (useless, f"eval_set has rows to stop training on: {when}"),
     )
     if rounds is None:
         return replace(rows, validation=validation), None
@@ -288,7 +284,7 @@ def hold_out(
 
 def _held_out(share: float, rows: TrainingRows) -> NDArray[np.bool_]:
     check_share("validation_fraction", share)
-    codes, units = encode(rows.ids if rows.unit is None else rows.unit)
+    codes, units = encode(rows.qid if rows.unit is None else rows.unit)
     noun = "queries" if rows.unit is None else "units"
     n_held_out = max(1, round(share * len(units)))
     few = f"{len(units)} {noun} are too few to hold out a share of {share} for early stopping"
@@ -324,25 +320,18 @@ def validation_part(
     QueryIdError
         If the query of each row is not known.
     """
-    parts = [part for part in (eval_X, eval_y) if part is not None]
-    found: Any = _only(eval_set)
+    while isinstance(eval_set, (list, tuple)) and len(eval_set) == 1:
+        eval_set = eval_set[0]
+    parts = tuple(part for part in (eval_X, eval_y) if part is not None)
+    found, has_ids = (eval_set if eval_set is not None else parts or None), eval_qid is not None
     refuse(
-        (bool(parts) and eval_set is not None, "eval_set and eval_X, eval_y are the same rows twice: leave one out"),
+        (parts and eval_set is not None, "eval_set and eval_X, eval_y are the same rows twice: leave one out"),
         (len(parts) == 1, "one of eval_X and eval_y is missing: give both, or eval_set=(Xv, yv)"),
-        (
-            not parts and eval_set is None and eval_qid is not None,
-            "eval_qid has the queries of eval_set, which is missing: give eval_set=(Xv, yv) too",
-        ),
-        (
-            isinstance(found, RankingData) and eval_qid is not None,
-            "eval_set is a RankingData, which has query ids: leave eval_qid out",
-        ),
+        (has_ids and found is None, "eval_qid has the queries of eval_set, and there is none: give eval_set=(Xv, yv)"),
+        (has_ids and isinstance(found, RankingData), "eval_set is a RankingData, which has ids: leave eval_qid out"),
     )
-    if isinstance(found, RankingData):
+    if found is None or isinstance(found, RankingData):
         return found
-    if eval_set is None and not parts:
-        return None
-    found = tuple(parts) if parts else found
     n_parts = len(found) if isinstance(found, (list, tuple)) else 1
     two = n_parts == 2 and all(isinstance(part, (tuple, RankingData)) for part in found)
     forms = "give (Xv, yv), a list that holds one such pair, or a RankingData"
@@ -353,25 +342,14 @@ def validation_part(
     X, y = found
     try:
         X = X if hasattr(X, "shape") else np.asarray(X)
-        return _checked(X, y, _only_ids(eval_qid), single_query=single_query)
+        return _checked(X, y, eval_qid, single_query=single_query)
     except InvalidInput as error:
         raise error.having(where="eval_set") from error.__cause__
 
 
-def _only(eval_set: Any) -> Any:
-    while isinstance(eval_set, (list, tuple)) and len(eval_set) == 1:
-        eval_set = eval_set[0]
-    return eval_set
-
-
-def _only_ids(eval_qid: Any) -> Any:
-    """Take the column out of a list that holds one; a list of one id is a column."""
-    held: Any = eval_qid[0] if isinstance(eval_qid, (list, tuple)) and len(eval_qid) == 1 else None
-    is_column = not isinstance(held, (str, bytes)) and (hasattr(held, "__len__") or hasattr(held, "__array__"))
-    return held if is_column and np.ndim(held) else eval_qid
-
-
 def _checked(X: Any, y: Any, qid: Any, *, single_query: bool) -> RankingData:
+    if isinstance(qid, (list, tuple)) and len(qid) == 1 and np.ndim(qid[0]):
+        qid = qid[0]  # a list of one column; a list of one id is a column itself
     check_rows(**{"eval_set[0]": X, "eval_set[1]": y, "eval_qid": qid})
     rows, labels = n_rows(X), columns.labels(columns.as_column(y), "eval_set[1]")
     refuse((labels.shape != (rows,), f"{rows} rows of features, and labels of shape {labels.shape}: give one per row"))
@@ -380,11 +358,8 @@ def _checked(X: Any, y: Any, qid: Any, *, single_query: bool) -> RankingData:
             qid = id_array(qid, rows, "eval_qid")
         except UnusableQueryIdsError as error:
             raise (error.having(remedy=f"{CUT}: give eval_qid=[ids]") if in_search() else error) from None
-    ids = find(X, y, qid=qid)
-    if ids is None and not single_query:
-        raise UnusableQueryIdsError(
-            "it needs the query id of each row: give eval_qid=, or an index level or column 'qid' of its features"
-        )
+    ways = "eval_qid=, or an index level or column 'qid' of its features"
+    ids = find(X, y, qid=qid) if single_query else require(X, y, who="it", ways=ways, qid=qid)
     return RankingData(without_ids(X), labels, np.zeros(rows, dtype=np.int64) if ids is None else ids)
 
 

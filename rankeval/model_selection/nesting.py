@@ -22,7 +22,7 @@ from rankeval.collection.rows import check_rows
 from rankeval.errors import InvalidInput
 from rankeval.model_selection import boosters
 from rankeval.model_selection.query_ids import without_ids
-from rankeval.model_selection.rows import EarlyStopping, TrainingRows
+from rankeval.model_selection.rows import EarlyStopping, TrainingRows, as_arguments
 from rankeval.model_selection.splitters import by_query
 
 
@@ -184,15 +184,15 @@ def _consumes(estimator: Any, param: str) -> bool:
 def _fitted_by_routing(estimator: Any, rows: TrainingRows, watch: EarlyStopping | None) -> Any:
     kind = type(estimator).__name__
     refuse((watch is not None, f"early stopping belongs inside {kind}: leave it out of the QueryRanker around it"))
-    told: dict[str, Any] = {"qid": rows.ids}
-    if rows.weight is not None:
+    told: dict[str, Any] = {"qid": rows.qid}
+    if rows.sample_weight is not None:
         _ask_for_weights(estimator)
-        told["sample_weight"] = rows.weight
+        told["sample_weight"] = rows.sample_weight
     # A unit goes to the splitter of a search under the name that scikit-learn has for it.
     beside = {"groups": rows.unit, "unit": rows.unit, "query_weight": rows.query_weight, "position": rows.position}
     told |= {name: column for name, column in beside.items() if column is not None and _consumes(estimator, name)}
     boosters.refuse_position(rows, estimator, taken="position" in told)
-    told |= rows.told_validation()
+    told |= as_arguments(rows.validation)
     with config_context(enable_metadata_routing=True):
         return estimator.fit(rows.X, rows.y, **told)
 
@@ -241,7 +241,7 @@ def _whole_queries(estimator: Any, rows: TrainingRows) -> Iterator[None]:
     if cv is None or (rows.codes == rows.codes[0]).all():
         yield
         return
-    estimator.set_params(cv=list(cv.split(rows.X, rows.y, rows.unit, qid=rows.ids)))
+    estimator.set_params(cv=list(cv.split(rows.X, rows.y, rows.unit, qid=rows.qid)))
     try:
         yield
     finally:

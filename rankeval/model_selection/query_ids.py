@@ -92,27 +92,6 @@ def id_array(ids: Any, rows: int, source: str) -> NDArray[Any]:
     return column
 
 
-def from_sizes(group: Any, rows: int) -> NDArray[np.int64]:
-    """Return the number of each row's query, for consecutive queries of these sizes.
-
-    Parameters
-    ----------
-    group : array-like of int of shape (n_queries,)
-        Rows per query, in row order.
-    rows : int
-        The number of rows that they must add up to.
-
-    Raises
-    ------
-    UnusableQueryIdsError
-        If they do not.
-    """
-    try:
-        return sizes_to_ids(group, rows)
-    except QueryIdError as error:
-        raise UnusableQueryIdsError(**error.fields) from error
-
-
 def encode(ids: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[Any]]:
     """Return numbers for distinct ids, in the order in which they first appear.
 
@@ -131,9 +110,14 @@ def encode(ids: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[Any]]:
     import pandas as pd
 
     codes, _ = pd.factorize(ids)
-    first = np.full(int(codes.max(initial=-1)) + 1, len(ids))
-    np.minimum.at(first, codes, np.arange(len(ids)))
-    return codes.astype(np.int64), ids[first]
+    return codes.astype(np.int64), ids[first_rows(codes)]
+
+
+def first_rows(codes: NDArray[np.integer[Any]]) -> NDArray[np.intp]:
+    """Return the first row of each query, by the numbers of the rows' queries."""
+    first = np.zeros(int(codes.max(initial=-1)) + 1, dtype=np.intp)
+    first[codes[::-1]] = np.arange(len(codes))[::-1]  # the last one written is the first
+    return first
 
 
 def by_id(ids: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[Any]]:
@@ -162,19 +146,17 @@ def same_queries(left: NDArray[Any], right: NDArray[Any]) -> bool:
     return np.array_equal(encode(left)[0], encode(right)[0])
 
 
-def partly_in(codes: NDArray[np.int64], rows: NDArray[Any]) -> NDArray[np.bool_]:
-    """Return whether each query, by number, has rows both among these rows and outside of them.
+def differing(values: NDArray[Any], codes: NDArray[np.int64]) -> NDArray[np.intp]:
+    """Return the rows whose value is not that of their query's first row; none if values are those of queries.
 
     Parameters
     ----------
+    values : ndarray of shape (n_rows,)
+        A value, such as the weight, of each row.
     codes : ndarray of shape (n_rows,)
         Queries by number.
-    rows : ndarray
-        Row numbers, or a mask of rows.
     """
-    sizes = np.bincount(codes)
-    inside = np.bincount(codes[rows], minlength=len(sizes))
-    return (inside > 0) & (inside < sizes)
+    return np.flatnonzero(values != values[first_rows(codes)[codes]])
 
 
 def per_query(values: Any, codes: NDArray[np.int64], what: str) -> NDArray[Any]:
@@ -197,13 +179,10 @@ def per_query(values: Any, codes: NDArray[np.int64], what: str) -> NDArray[Any]:
     column = np.asarray(values)
     if column.shape != codes.shape:
         raise InvalidInput(f"{what} has shape {column.shape}, but there are {len(codes)} rows: give one per row")
-    first = np.zeros(int(codes.max(initial=-1)) + 1, dtype=np.intp)
-    first[codes[::-1]] = np.arange(len(codes))[::-1]
-    odd = column != column[first][codes]
-    if odd.any():
-        row = int(np.argmax(odd))
-        raise InvalidInput(f"{what} differs within the query of row {row}: it belongs to the query, not to the row")
-    return column[first]
+    odd = differing(column, codes)
+    if len(odd):
+        raise InvalidInput(f"{what} differs within the query of row {odd[0]}: it belongs to the query, not to the row")
+    return column[first_rows(codes)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -328,7 +307,7 @@ def _sources(X: Any, y: Any, qid: Any, group: Any, bound: BoundIds | None) -> It
     if qid is not None:
         yield "the argument qid", id_array(qid, rows, "qid")
     if group is not None:
-        yield "the argument group", from_sizes(group, rows)
+        yield "the argument group", sizes_to_ids(group, rows)
     if bound is not None:
         yield "the bound qid", bound.at(X, y)
     for name, level in index_levels(X, y, NAME):
@@ -383,22 +362,24 @@ WAYS = (
 """Ways to give ids, for messages; ``asarray``, because pandas looks a Series with a new index up by label."""
 
 
-def require(X: Any, y: Any = None, *, who: str, qid: Any = None, group: Any = None) -> NDArray[Any]:
+def require(X: Any, y: Any = None, *, who: str, ways: str = WAYS, **sources: Any) -> NDArray[Any]:
     """Return the query of each row; the error of a missing one lists the ways to give it.
 
     Parameters
     ----------
-    X, y, qid, group
+    X, y, **sources
         As in `find`.
     who : str
         The caller, for the message.
+    ways : str
+        Ways to give ids there.
 
     Raises
     ------
     QueryIdError
         If there are none, or as in `find`.
     """
-    ids = find(X, y, qid=qid, group=group)
+    ids = find(X, y, **sources)
     if ids is None:
-        raise UnusableQueryIdsError(f"{who} needs the query id of each row: give {WAYS}")
+        raise UnusableQueryIdsError(f"{who} needs the query id of each row: give {ways}")
     return ids

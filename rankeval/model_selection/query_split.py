@@ -135,8 +135,9 @@ class QuerySplit:
             warnings.filterwarnings("ignore", "The least populated class", UserWarning)
             groups = (np.arange(len(units)),) if wants_groups else ()
             sides = list(self.splitter.split(units.reshape(-1, 1), targets, *groups))
-        for train, test in sides:
-            yield _rows_of(train, codes, len(units)), _rows_of(test, codes, len(units))
+        for side in sides:
+            train, test = (np.flatnonzero(np.isin(codes, np.arange(len(units))[queries])) for queries in side)
+            yield train, test
 
     def _units(self, X: Any, y: Any, groups: Any, qid: Any, group: Any) -> NDArray[Any]:
         """Return the unit of each row that must stay whole: its group, or else its query."""
@@ -244,16 +245,8 @@ class QuerySplit:
             shown.append(f"stratum={getattr(self.stratum, '__name__', repr(self.stratum))}")
         if self.key is not None:
             shown.append(f"key={_spelled(self.key)}")
-        if type(self) is QuerySplit:
-            return f"QuerySplit({', '.join([inner, *shown])})"
-        options = inner[len(type(self.splitter).__name__) + 1 : -1]
+        options = inner if type(self) is QuerySplit else inner[len(type(self.splitter).__name__) + 1 : -1]
         return f"{type(self).__name__}({', '.join([options, *shown])})"
-
-
-def _rows_of(chosen: Rows, codes: NDArray[np.int64], n_units: int) -> Rows:
-    mask = np.zeros(n_units, dtype=bool)
-    mask[chosen] = True
-    return np.flatnonzero(mask[codes])
 
 
 def _spelled(key: Any) -> str:
@@ -359,14 +352,18 @@ def strata(values: list[Any], splitter: Any) -> NDArray[np.int64]:
     codes = np.array([number[value] for value in values], dtype=np.int64)
     if not all(isinstance(name, (int, float, np.number)) and not isinstance(name, bool) for name in names):
         return codes
-    n_folds = _n_folds(splitter)
-    least = n_folds or _least_of_draws(splitter, len(values))
+    is_drawn = hasattr(splitter, "test_size")
+    if is_drawn:
+        draws = ShuffleSplit(1, test_size=splitter.test_size, train_size=splitter.train_size)
+        least = max(2, *(ceil(len(values) / len(side)) for side in next(draws.split(values))))
+    else:  # a repeated splitter keeps the options of its inner splitter in cvargs
+        least = int(getattr(splitter, "cvargs", {}).get("n_splits", 0) or getattr(splitter, "n_splits", 2))
     few = f"{type(splitter).__name__} needs {least} queries or more, and there are {len(values)}"
     refuse((len(values) < least, few))
     sizes = np.bincount(codes)
     joined = _joined(sizes, least)
     # One stratum would balance nothing. Folds can share rare numbers, if not with one query for every fold.
-    return codes if n_folds and not joined.any() and sizes.max() >= least else joined[codes]
+    return codes if not is_drawn and not joined.any() and sizes.max() >= least else joined[codes]
 
 
 def _joined(sizes: NDArray[np.int64], least: int) -> NDArray[np.int64]:
@@ -380,15 +377,3 @@ def _joined(sizes: NDArray[np.int64], least: int) -> NDArray[np.int64]:
     if filled < least and now:
         strata[strata == now] = now - 1
     return strata
-
-
-def _n_folds(splitter: Any) -> int:
-    if hasattr(splitter, "test_size"):
-        return 0
-    # A repeated splitter keeps the options of its inner splitter in cvargs.
-    return int(getattr(splitter, "cvargs", {}).get("n_splits", 0) or getattr(splitter, "n_splits", 2))
-
-
-def _least_of_draws(splitter: Any, n_queries: int) -> int:
-    draws = ShuffleSplit(1, test_size=splitter.test_size, train_size=splitter.train_size)
-    return max(2, *(ceil(n_queries / len(side)) for side in next(draws.split(range(n_queries)))))

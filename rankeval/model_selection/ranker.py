@@ -33,9 +33,9 @@ from rankeval.model_selection.checks import for_other_processes
 from rankeval.model_selection.holdout import SCORE, hold_out, refuse_cut, validation_part
 from rankeval.model_selection.nesting import features_for
 from rankeval.model_selection.query_ids import find, n_rows, require
-from rankeval.model_selection.rows import TrainingRows, query_weight_of_rows, row_positions, row_units, row_weights
+from rankeval.model_selection.rows import TrainingRows, query_weight_of_rows, row_columns
 from rankeval.model_selection.scorers import make_scorer
-from rankeval.model_selection.searches import Watched, in_search, stopping, stopping_at
+from rankeval.model_selection.searches import Watched, in_search, stopping
 
 
 def _if_inner_has(method: str) -> Callable[[QueryRanker], bool]:
@@ -208,19 +208,21 @@ class QueryRanker(BaseEstimator):  # type: ignore[misc]
         check_consistent_length(features, labels)
         if labels.dtype.kind == "f":
             assert_all_finite(labels, input_name="y")
-        given = self._ids(X, y, qid, group, unit=unit, sample_weight=sample_weight, position=position)
+        with stopping():
+            check_rows(X=X, y=y, qid=qid, unit=unit, sample_weight=sample_weight, position=position)
+            sources = {"qid": qid, "group": group}
+            given = find(X, y, **sources) if self.single_query else require(X, y, who="QueryRanker.fit", **sources)
         ids = np.zeros(len(labels), dtype=np.int64) if given is None else given
         validation = self._validation(features, eval_set, eval_qid, eval_X, eval_y)
         check = ContaminationCheck.current()
         check.refuse(features, labels, ids, action="fit")
         watched = None
         if validation is not None:
-            check.refuse(validation.X, validation.y, validation.ids, action="fit with this eval_set")
-            watched = Watched.of(validation.X, validation.y, validation.ids)
+            check.refuse(validation.X, validation.y, validation.qid, action="fit with this eval_set")
+            watched = Watched.of(validation.X, validation.y, validation.qid)
             watched.refuse_in(fingerprint(features, labels, ids), "the training data", by_id=given is not None)
-        beside = {"weight": row_weights(sample_weight, len(labels)), "unit": row_units(unit, ids)}
-        beside["position"] = row_positions(position, len(labels))
-        with stopping_at(UnusableWeights):
+        beside = row_columns(ids, sample_weight=sample_weight, unit=unit, position=position)
+        with stopping(UnusableWeights):
             means = query_weight_of_rows(query_weight, ids, X=X, y=y, qid=qid)
         rows = TrainingRows.of(features, labels, ids, **beside, query_weight=means)
         rows, watch = hold_out(self, rows, validation)
@@ -358,13 +360,6 @@ class QueryRanker(BaseEstimator):  # type: ignore[misc]
             self.categories_ = categories_of(features)
         estimator = getattr(self, "estimator_", self.estimator)
         return coded(features, self.categories_, keep_unknown=nesting.keeps_unknown(estimator))
-
-    def _ids(self, X: Any, y: Any, qid: Any, group: Any, **beside: Any) -> NDArray[Any] | None:
-        with stopping():
-            check_rows(X=X, y=y, qid=qid, **beside)
-            if self.single_query:
-                return find(X, y, qid=qid, group=group)
-            return require(X, y, who="QueryRanker.fit", qid=qid, group=group)
 
     def _validation(self, trained: Any, eval_set: Any, eval_qid: Any, eval_X: Any, eval_y: Any) -> TrainingRows | None:
         with stopping():

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from rankeval._checks import refuse
 from rankeval.collection.convention import Convention, get_convention
-from rankeval.collection.data import take_rows
+from rankeval.collection.data import RankingData, take_rows
 from rankeval.errors import InvalidInput
 from rankeval.evaluation import Evaluation, Given, query_weights, score
 from rankeval.evaluation.result import aggregates
@@ -29,22 +29,22 @@ class TrainingRows:
 
     X: Any
     y: NDArray[Any]
-    ids: NDArray[Any]
+    qid: NDArray[Any]
     codes: NDArray[np.int64]
-    weight: NDArray[np.float64] | None = None
+    sample_weight: NDArray[np.float64] | None = None
     query_weight: NDArray[np.float64] | None = None
     unit: NDArray[Any] | None = None
     position: NDArray[np.int32] | None = None
     validation: TrainingRows | None = None
 
     @classmethod
-    def of(cls, X: Any, y: NDArray[Any], ids: NDArray[Any], **beside: Any) -> TrainingRows:
+    def of(cls, X: Any, y: NDArray[Any], qid: NDArray[Any], **beside: Any) -> TrainingRows:
         """Return the rows with their queries numbered in ascending order of their ids.
 
         CatBoost, and every estimator that samples, learns another model from another order of queries. This order is
         that of the usual loop by hand, and does not depend on the order in which queries come.
         """
-        return cls(X, y, ids, by_id(ids)[0], **beside)
+        return cls(X, y, qid, by_id(qid)[0], **beside)
 
     def take(self, rows: NDArray[Any]) -> TrainingRows:
         """Return these rows, in this order."""
@@ -58,11 +58,6 @@ class TrainingRows:
             return self
         return self.take(np.argsort(self.codes, kind="stable"))
 
-    def told_validation(self) -> dict[str, Any]:
-        """Return the arguments by which a QueryRanker inside is told the validation part, if there is one."""
-        part = self.validation
-        return {} if part is None else as_arguments(part.X, part.y, part.ids)
-
     @property
     def starts(self) -> NDArray[np.intp]:
         """First row of each query; rows must be in blocks."""
@@ -74,7 +69,7 @@ class TrainingRows:
         return np.diff(self.starts, append=len(self.codes))
 
 
-def as_arguments(X: Any, y: NDArray[Any], ids: NDArray[Any]) -> dict[str, Any]:
+def as_arguments(part: TrainingRows | RankingData | None) -> dict[str, Any]:
     """Return a validation part as arguments of `QueryRanker.fit`, in a form that no search of scikit-learn cuts.
 
     A search cuts every array that is as long as its X. So the ids stand in a list, beside the pair of features and
@@ -82,10 +77,10 @@ def as_arguments(X: Any, y: NDArray[Any], ids: NDArray[Any]) -> dict[str, Any]:
 
     Parameters
     ----------
-    X, y, ids
-        Features, labels and query of each row.
+    part : TrainingRows or RankingData, optional
+        Features, labels and query of each row; there are no arguments without it.
     """
-    return {"eval_set": (X, y), "eval_qid": [ids]}
+    return {} if part is None else {"eval_set": (part.X, part.y), "eval_qid": [part.qid]}
 
 
 def query_weight_of_rows(query_weight: Any, ids: NDArray[Any], **beside: Any) -> NDArray[np.float64] | None:
@@ -115,96 +110,51 @@ def query_weight_of_rows(query_weight: Any, ids: NDArray[Any], **beside: Any) ->
     return of_rows
 
 
-def row_weights(sample_weight: Any, rows: int) -> NDArray[np.float64] | None:
-    """Check weights, and return them by row.
+def row_columns(
+    ids: NDArray[Any], *, sample_weight: Any = None, unit: Any = None, position: Any = None
+) -> dict[str, NDArray[Any]]:
+    """Check what is given for each row, and return it as arrays by argument.
 
     Parameters
     ----------
-    sample_weight : array-like of shape (n_rows,) or None
-        The weight of each row.
-    rows : int
-        The number of rows.
-
-    Raises
-    ------
-    InvalidInput
-        If there is not one weight a row, one is negative or not finite, or all are 0.
-    """
-    if sample_weight is None:
-        return None
-    weights = labels(sample_weight, "sample_weight").astype(np.float64)
-    fits = weights.shape == (rows,)
-    refuse((not fits, f"sample_weight has shape {weights.shape}, but there are {rows} rows: give one per row"))
-    bad = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
-    if len(bad):
-        raise InvalidInput(f"sample_weight is {weights[bad[0]]} in row {bad[0]}: give finite weights, none below 0")
-    refuse((not weights.any(), "sample_weight is zero in every row: nothing would be learnt"))
-    return weights
-
-
-def row_positions(position: Any, rows: int) -> NDArray[np.int32] | None:
-    """Check positions, and return them by row.
-
-    Parameters
-    ----------
-    position : array-like of shape (n_rows,) or None
-        The rank at which each row was shown.
-    rows : int
-        The number of rows.
-
-    Raises
-    ------
-    InvalidInput
-        If there is not one whole number a row.
-    """
-    if position is None:
-        return None
-    found = labels(position, "position")
-    with np.errstate(invalid="ignore"):  # nan becomes some number, and differs from it
-        whole = found.astype(np.int32)
-    odd = np.flatnonzero(whole != found)
-    if len(found) != rows or len(odd):
-        wrong = f"{found[odd[0]]} in row {odd[0]}" if len(odd) else f"{len(found)} values"
-        raise InvalidInput(argument="position", found=wrong, expected=f"a whole number for each of {rows} rows")
-    return whole
-
-
-def differing(weights: NDArray[np.float64], codes: NDArray[np.int64]) -> NDArray[np.intp]:
-    """Return the rows whose weight is not that of their query's first row; none if weights are those of queries.
-
-    Parameters
-    ----------
-    weights : ndarray of shape (n_rows,)
-        The weight of each row.
-    codes : ndarray of shape (n_rows,)
-        Queries by number.
-    """
-    queries, first = np.unique(codes, return_index=True)
-    return np.flatnonzero(weights != weights[first[np.searchsorted(queries, codes)]])
-
-
-def row_units(unit: Any, ids: NDArray[Any]) -> NDArray[Any] | None:
-    """Check that units are made of whole queries, and return them by row.
-
-    Parameters
-    ----------
-    unit : array-like of shape (n_rows,) or None
-        Units coarser than queries.
     ids : ndarray of shape (n_rows,)
         The query of each row.
+    sample_weight : array-like of shape (n_rows,), optional
+        The weight of each row.
+    unit : array-like of shape (n_rows,), optional
+        Units coarser than queries.
+    position : array-like of shape (n_rows,), optional
+        The rank at which each row was shown.
 
     Raises
     ------
     InvalidInput
-        If rows of one query are in several units.
+        If there is not one weight or whole number a row, a weight is negative or not finite, all are 0, or rows of one
+        query are in several units.
     QueryIdError
         If there is not one unit a row.
     """
-    if unit is None:
-        return None
-    units = id_array(unit, len(ids), "unit")
-    per_query(encode(units)[0], encode(ids)[0], "unit")
-    return units
+    rows, found = len(ids), dict[str, NDArray[Any]]()
+    if sample_weight is not None:
+        weights = found["sample_weight"] = labels(sample_weight, "sample_weight").astype(np.float64)
+        unlike = f"sample_weight has shape {weights.shape}, but there are {rows} rows: give one per row"
+        refuse((weights.shape != (rows,), unlike))
+        bad = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
+        if len(bad):
+            raise InvalidInput(f"sample_weight is {weights[bad[0]]} in row {bad[0]}: give finite weights, none below 0")
+        refuse((not weights.any(), "sample_weight is zero in every row: nothing would be learnt"))
+    if unit is not None:
+        found["unit"] = id_array(unit, rows, "unit")
+        per_query(encode(found["unit"])[0], encode(ids)[0], "unit")
+    if position is not None:
+        values = labels(position, "position")
+        with np.errstate(invalid="ignore"):  # nan becomes some number, and differs from it
+            whole = found["position"] = values.astype(np.int32)
+        odd = np.flatnonzero(whole != values)
+        if len(values) != rows or len(odd):
+            wrong = f"{values[odd[0]]} in row {odd[0]}" if len(odd) else f"{len(values)} values"
+            raise InvalidInput(argument="position", found=wrong, expected=f"a whole number for each of {rows} rows")
+    return found
 
 
 @dataclass
@@ -248,10 +198,6 @@ class EarlyStopping:
     def value(self, predicted: Any) -> float:
         """Return the aggregate of the measure for these scores of the held-out rows."""
         return aggregates(self.evaluation(predicted))[str(self.measure)]
-
-    def after(self, iteration: int, predicted: Any) -> bool:
-        """Take note of the scores after an iteration; return whether to stop."""
-        return self.noted(iteration, self.value(predicted))
 
     def noted(self, iteration: int, value: float) -> bool:
         """Take note of the value after an iteration; return whether to stop."""

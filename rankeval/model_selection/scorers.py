@@ -22,16 +22,18 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.metadata_routing import MetadataRequest
 
+from rankeval._checks import refuse
 from rankeval._registry import chosen
 from rankeval.collection.convention import Convention, get_convention, rules_of_call
 from rankeval.collection.rows import check_rows
 from rankeval.contamination.refusal import ContaminationCheck
-from rankeval.errors import InvalidInput, QueryIdError, UnusableColumns, UnusableQueryIdsError, UnusableWeights
+from rankeval.errors import InvalidInput, QueryIdError, UnusableColumns, UnusableWeights
 from rankeval.evaluation import Evaluation, Given, query_weights, score
 from rankeval.evaluation.front_door import columns_by_name
 from rankeval.evaluation.responses import RESPONSES, responses
-from rankeval.evaluation.result import aggregates, by_name
+from rankeval.evaluation.result import aggregates
 from rankeval.io import columns as io_columns
+from rankeval.join.flat import sizes_to_ids
 from rankeval.join.joined import role_of
 from rankeval.measures import Measure
 from rankeval.model_selection.checks import check_measures, signs
@@ -40,14 +42,13 @@ from rankeval.model_selection.query_ids import (
     NAME,
     WAYS,
     BoundIds,
-    find,
-    from_sizes,
     has_column,
     index_levels,
     read_columns,
+    require,
     without_ids,
 )
-from rankeval.model_selection.searches import check_fold, stop, stopping_at
+from rankeval.model_selection.searches import check_fold, stop, stopping
 
 
 def make_scorer(
@@ -130,74 +131,107 @@ def make_scorer(
     {'RR': 0.75, 'P@1': 0.5}
     """
     single = {"ties": ties, "missing": missing, "no_relevant": no_relevant, "judgments": judgments}
-    bound = {"qid": qid, "y": y, "columns": columns}
-    return QueryScorer(measures, convention, single, **bound, response_method=response_method, name=name)
+    rules = rules_of_call(convention, **single)
+    asked = dict(check_measures(measures, rules))
+    listed = (measures,) if isinstance(measures, (str, Measure)) else tuple(measures)
+    methods: Any = None
+    if response_method is not None:
+        is_list = isinstance(response_method, Iterable) and not isinstance(response_method, str)
+        methods = tuple(response_method) if is_list else (response_method,)
+        for method in methods:
+            chosen("response method", method, RESPONSES)
+    bound = {
+        column: given if isinstance(given, str) else BoundIds(given, y, role_of(column))
+        for column, given in columns_by_name(columns).items()
+    }
+    unbound = "y is there to check bound query ids, and none are bound: give qid too"
+    refuse((qid is None and y is not None and not bound, unbound))
+    taken = signature(QueryScorer.evaluate).parameters
+    read = (column for one in asked.values() for column in one.columns.values() if column not in taken)
+    return QueryScorer(
+        measures=listed[0] if isinstance(measures, (str, Measure)) and len(asked) == 1 else listed,
+        by_name=asked,
+        convention=rules,
+        methods=methods,
+        name=name,
+        given={"convention": convention, **single, "response_method": response_method, "name": name},
+        qid=None if qid is None else BoundIds(qid, y),
+        columns=bound,
+        requests=dict.fromkeys(("qid", "docid", "query_weight", *read), True),
+        contamination=ContaminationCheck.current(),
+    )
 
 
+@dataclass(eq=False, repr=False)
 class QueryScorer:
     """Scores an estimator's ranking of each query; see `make_scorer`.
 
-    Parameters
+    Attributes
     ----------
-    measures, convention, qid, y, columns, response_method, name
-        As in `make_scorer`.
-    single : mapping of str to str or None
-        Its single rules by name.
+    measures : str, Measure, or tuple of them
+        As they were asked for: a tuple if the scorer returns a dict.
+    by_name : dict of str to Measure
+        Its measures by the names under which they are returned.
+    convention : Convention
+        The rules, with the single rules of the call.
+    methods : tuple of str, optional
+        The methods of an estimator that may give the scores.
+    name : str, optional
+        Name of the system in the evaluations.
+    given : mapping of str to object
+        Other arguments of `make_scorer`, as they are shown.
+    qid : BoundIds, optional
+        Bound query ids.
+    columns : dict of str to BoundIds or str
+        Bound columns, or names of columns of X.
+    requests : dict of str to bool, str or None
+        The metadata that is routed here, as scikit-learn's requests.
+    contamination : ContaminationCheck
+        The ledgers that were known when the scorer was made: a worker knows them from the scorer.
     """
 
-    def __init__(
-        self,
-        measures: str | Measure | Sequence[str | Measure],
-        convention: str | Convention,
-        single: Mapping[str, str | None],
-        *,
-        qid: Any,
-        y: Any,
-        columns: Any,
-        response_method: str | Sequence[str] | None,
-        name: str | None,
-    ) -> None:
-        self.convention: Convention = rules_of_call(convention, **single)
-        self._asked = check_measures(measures, self.convention)
-        if isinstance(measures, (str, Measure)):
-            measures = measures if len(self._asked) == 1 else (measures,)
-        self.measures: str | Measure | tuple[str | Measure, ...]
-        self.measures = measures if isinstance(measures, (str, Measure)) else tuple(measures)
-        self._given = {"convention": convention, **single}
-        self.response_method: Any = response_method
-        if isinstance(response_method, Iterable) and not isinstance(response_method, str):
-            self.response_method = tuple(response_method)
-        given = self.response_method
-        self._methods = given if given is None or isinstance(given, tuple) else (given,)
-        self.name = name
-        for method in self._methods or ():
-            chosen("response method", method, RESPONSES)
-        self._columns = {
-            column: given if isinstance(given, str) else BoundIds(given, y, role_of(column))
-            for column, given in columns_by_name(columns).items()
-        }
-        if qid is None and y is not None and not self._columns:
-            raise InvalidInput("y is there to check bound query ids, and none are bound: give qid too")
-        self._bound = None if qid is None else BoundIds(qid, y)
-        read = [column for _, one in self._asked for column in one.columns.values()]
-        taken = signature(self.evaluate).parameters
-        self._requests: dict[str, bool | str | None] = {"qid": True, "docid": True, "query_weight": True}
-        self._requests |= {column: True for column in read if column not in taken}
-        self._contamination = ContaminationCheck.current()
+    measures: str | Measure | tuple[str | Measure, ...]
+    by_name: dict[str, Measure]
+    convention: Convention
+    methods: tuple[str, ...] | None
+    name: str | None
+    given: Mapping[str, Any]
+    qid: BoundIds | None
+    columns: dict[str, Any]
+    requests: Mapping[str, bool | str | None]
+    contamination: ContaminationCheck
 
-    def __call__(
+    def __call__(self, estimator: Any, X: Any, y: Any, qid: Any = None, **beside: Any) -> float | dict[str, float]:
+        """Predict once and return the measure, or a dict of measures; negative if less of a measure is better.
+
+        Parameters
+        ----------
+        estimator, X, y, qid, **beside
+            As in `evaluate`.
+
+        Raises
+        ------
+        MissingQueryIds, UnusableWeights, UnusableColumns, SharedQueries, GuardRefusal
+            As in `evaluate`.
+        """
+        values = self.evaluate(estimator, X, y, qid=qid, **beside).aggregate()
+        # As with scikit-learn's greater_is_better=False: a search keeps the highest score.
+        scores = {label: sign * float(values[label]) for label, sign in signs(self.by_name.items()).items()}
+        return scores if isinstance(self.measures, tuple) else next(iter(scores.values()))
+
+    def evaluate(
         self,
         estimator: Any,
         X: Any,
         y: Any,
-        qid: Any = None,
         *,
+        qid: Any = None,
         group: Any = None,
         docid: Any = None,
         query_weight: Any = None,
         **columns: Any,
-    ) -> float | dict[str, float]:
-        """Predict once and return the measure, or a dict of measures; negative if less of a measure is better.
+    ) -> Evaluation:
+        """Predict once and return the scores of every query.
 
         Parameters
         ----------
@@ -218,6 +252,11 @@ class QueryScorer:
         **columns : array-like of shape (n_rows,)
             Columns that the measures read, by name.
 
+        Returns
+        -------
+        Evaluation
+            Under the scorer's measures and convention.
+
         Raises
         ------
         MissingQueryIds
@@ -233,70 +272,32 @@ class QueryScorer:
         GuardRefusal
             If X and y are registered test content.
         """
-        beside = {"qid": qid, "group": group, "docid": docid, "query_weight": query_weight}
-        evaluation = self.evaluate(estimator, X, y, **beside, **columns)
-        values = evaluation.aggregate()
-        # As with scikit-learn's greater_is_better=False: a search keeps the highest score.
-        sign = signs(by_name(evaluation).items())
-        scores = {label: sign[label] * float(values[label]) for label in evaluation.measure_names}
-        return scores if isinstance(self.measures, tuple) else next(iter(scores.values()))
-
-    def evaluate(
-        self,
-        estimator: Any,
-        X: Any,
-        y: Any,
-        *,
-        qid: Any = None,
-        group: Any = None,
-        docid: Any = None,
-        query_weight: Any = None,
-        **columns: Any,
-    ) -> Evaluation:
-        """Predict once and return the scores of every query.
-
-        Parameters
-        ----------
-        estimator, X, y, qid, group, docid, query_weight, **columns
-            As in a call of the scorer.
-
-        Returns
-        -------
-        Evaluation
-            Under the scorer's measures and convention.
-        """
         for column in columns:
-            chosen("metadata of a scorer", column, self._requests)
+            chosen("metadata of a scorer", column, self.requests)
         documents = next((column for _, column in index_levels(X, y, DOCID)), None) if docid is None else docid
+        routed = "params={'qid': qid} under sklearn.set_config(enable_metadata_routing=True)"
+        ways = f"{routed}; {WAYS}; make_scorer(..., qid=series); or use rankeval.cross_validate(..., qid=qid)"
         try:
             check_rows(X=X, y=y, qid=qid, docid=docid)
-            ids = find(X, y, qid=qid, group=group, bound=self._bound)
+            ids = require(X, y, who=f"{self!r}", ways=ways, qid=qid, group=group, bound=self.qid)
         except InvalidInput as error:
             stop(error)
-        if ids is None:
-            stop(
-                UnusableQueryIdsError(
-                    f"{self!r} was called without query ids. Give one of: params={{'qid': qid}} under "
-                    f"sklearn.set_config(enable_metadata_routing=True); {WAYS}; make_scorer(..., qid=series); or use "
-                    "rankeval.cross_validate(..., qid=qid), which needs no routing"
-                )
-            )
-        with stopping_at(UnusableColumns):
-            read = read_columns(X, y, self.by_name.values(), self._columns | columns)
+        with stopping(UnusableColumns):
+            read = read_columns(X, y, self.by_name.values(), self.columns | columns)
         labels = io_columns.labels(io_columns.as_column(y), "y")
         check_fold(estimator, without_ids(X), labels, ids)
-        predicted = responses(estimator, as_fitted(estimator, X), self._methods)
-        # A worker knows the ledgers from the scorer; a registration since the scorer was made is seen as well.
-        self._contamination.refuse(without_ids(X), labels, ids, docid=documents, score=predicted, action="score")
+        predicted = responses(estimator, as_fitted(estimator, X), self.methods)
+        # A registration since the scorer was made is seen as well.
+        self.contamination.refuse(without_ids(X), labels, ids, docid=documents, score=predicted, action="score")
         joined = Given(labels, predicted, ids, documents, read=read).join(self.convention)
-        with stopping_at(UnusableWeights):
+        with stopping(UnusableWeights):
             weights = query_weights(query_weight, joined, {"X": X, "y": y, "qid": qid})
-        return score(joined, self._asked, weights=weights, name=self.name)
+        return score(joined, [*self.by_name.items()], weights=weights, name=self.name)
 
     def get_metadata_routing(self) -> MetadataRequest:
         """Return the request by which scikit-learn routes ``qid``, ``docid``, ``query_weight`` and columns here."""
         request = MetadataRequest(owner=self)
-        for param, alias in self._requests.items():
+        for param, alias in self.requests.items():
             request.score.add_request(param=param, alias=alias)
         return request
 
@@ -320,14 +321,9 @@ class QueryScorer:
             If a keyword is none of these.
         """
         for param in requests:
-            chosen("metadata of a scorer", param, self._requests)
-        self._requests = {**self._requests, **requests}
+            chosen("metadata of a scorer", param, self.requests)
+        self.requests = {**self.requests, **requests}
         return self
-
-    @property
-    def by_name(self) -> dict[str, Measure]:
-        """Its measures by the names under which they are returned."""
-        return dict(self._asked)
 
     def __sklearn_clone__(self) -> QueryScorer:
         return copy.copy(self).set_score_request()  # requests are copied, so that a clone can change its own
@@ -335,13 +331,12 @@ class QueryScorer:
     def __repr__(self) -> str:
         many = isinstance(self.measures, tuple)
         shown = [repr([str(one) for one in self.measures] if many else str(self.measures))]  # type: ignore[union-attr]
-        given = {**self._given, "response_method": self.response_method, "name": self.name}
         left_out = {"convention": "rankeval"}
-        shown += [f"{name}={value!r}" for name, value in given.items() if value != left_out.get(name)]
-        if self._bound is not None:
-            shown.append(f"qid=<{len(self._bound.ids)} bound ids>")
-        shown += [f"columns={list(self._columns)}"] if self._columns else []
-        renamed = [f"{param}={alias!r}" for param, alias in self._requests.items() if alias is not True]
+        shown += [f"{name}={value!r}" for name, value in self.given.items() if value != left_out.get(name)]
+        if self.qid is not None:
+            shown.append(f"qid=<{len(self.qid.ids)} bound ids>")
+        shown += [f"columns={list(self.columns)}"] if self.columns else []
+        renamed = [f"{param}={alias!r}" for param, alias in self.requests.items() if alias is not True]
         return f"make_scorer({', '.join(shown)})" + (f".set_score_request({', '.join(renamed)})" if renamed else "")
 
 
@@ -398,7 +393,7 @@ class TrainingMetric:
 
     def values(self, y: Any, predicted: Any, sizes: NDArray[np.int64], weight: Any) -> list[tuple[str, float]]:
         """Return (name, value) of each measure, queries weighted by the mean weight of their rows."""
-        ids, weights = from_sizes(sizes, len(predicted)), None
+        ids, weights = sizes_to_ids(sizes, len(predicted)), None
         if weight is not None and len(weight):
             weights = np.asarray(weight, dtype=np.float64)
             if len(weights) != len(sizes):  # of rows, not of queries

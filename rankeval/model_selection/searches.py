@@ -84,44 +84,35 @@ def in_search(package: str = SEARCHES) -> bool:
     return any(is_of(frame, package) for frame in callers())
 
 
-def stop(error: InvalidInput) -> NoReturn:
+def stop(error: InvalidInput, refusal: type[Refusal] | None = None) -> NoReturn:
     """Stop the search around this call, if there is one.
 
     Parameters
     ----------
     error : InvalidInput
         Why. A `QueryIdError` that is not an `UnusableQueryIdsError` is a disagreement of sources.
+    refusal : class, optional
+        The class of the refusal, by default that of missing or contradicted query ids.
 
     Raises
     ------
-    MissingQueryIds
-        Always, except in a worker whose caller would hang, as that of a ``multiprocessing.Pool``.
+    Refusal
+        Always, except in a worker whose caller would hang, as that of a ``multiprocessing.Pool``: there the error.
     """
     if hangs_on_refusals():
-        raise UnusableQueryIdsError(**error.fields) from error
+        raise error
     conflict = isinstance(error, QueryIdError) and not isinstance(error, UnusableQueryIdsError)
-    raise (ConflictingQueryIds if conflict else MissingQueryIds)(**error.fields) from error
+    raise (refusal or (ConflictingQueryIds if conflict else MissingQueryIds))(**error.fields) from error
 
 
 @contextmanager
-def stopping() -> Iterator[None]:
+def stopping(refusal: type[Refusal] | None = None) -> Iterator[None]:
     """Let an InvalidInput inside stop the search around this call; without a search it is raised as it is."""
     try:
         yield
     except InvalidInput as error:
         if in_search():
-            stop(error)
-        raise
-
-
-@contextmanager
-def stopping_at(refusal: type[Refusal]) -> Iterator[None]:
-    """As `stopping`, with a refusal of another class."""
-    try:
-        yield
-    except InvalidInput as error:
-        if in_search() and not hangs_on_refusals():
-            raise refusal(**error.fields) from error
+            stop(error, refusal)
         raise
 
 

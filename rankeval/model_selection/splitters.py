@@ -32,7 +32,7 @@ from rankeval.collection.data import RankingData
 from rankeval.collection.rows import check_rows
 from rankeval.datasets import load_letor_parts
 from rankeval.errors import InvalidInput, QueryIdError, warn
-from rankeval.model_selection.query_ids import encode, index_levels, partly_in
+from rankeval.model_selection.query_ids import encode, index_levels
 from rankeval.model_selection.query_split import QuerySplit, Rows, Stratum, is_by_query, of_key
 
 
@@ -482,12 +482,10 @@ def query_folds(cv: Any, data: RankingData, unit: NDArray[Any] | None, *, name: 
         (n_folds > n_queries, f"{name} is {n_folds}, and there are {count(n_queries, 'query')}: a fold holds out one"),
         (splitter is None and unit is not None, both),
     )
-    if splitter is not None:
-        folds = list(splitter.split(data.X, data.y, unit, qid=data.qid))
+    if splitter is None:
+        folds = _given_folds(cv, data, name)
     else:
-        pairs = (_pair(one, name) for one in cv)
-        folds = [(_positions(train, len(data)), _positions(test, len(data))) for train, test in pairs]
-        _refuse_cuts(folds, data, name)
+        folds = list(splitter.split(data.X, data.y, unit, qid=data.qid))
     used_up = f"{name} has no splits; an iterator that was used up gives none again: pass a list or a splitter"
     refuse((not folds, used_up))
     for number, (train, test) in enumerate(folds):
@@ -498,26 +496,24 @@ def query_folds(cv: Any, data: RankingData, unit: NDArray[Any] | None, *, name: 
     return folds
 
 
-def _refuse_cuts(folds: Folds, data: RankingData, name: str) -> None:
+def _given_folds(cv: Any, data: RankingData, name: str) -> Folds:
+    """Return splits that are given by row numbers or masks, if they cut no query."""
     codes, queries = encode(data.qid)
-    for number, (train, test) in enumerate(folds):
-        on_both_sides = np.intersect1d(codes[train], codes[test])
-        cut = partly_in(codes, test)
-        cut[on_both_sides] = True
+    sizes, folds = np.bincount(codes), []
+    for number, split in enumerate(cv):
+        if not isinstance(split, Sequence) or isinstance(split, (str, bytes)) or len(split) != 2:
+            raise InvalidInput(f"each split is a pair of training and test rows, found {shown(split)}", argument=name)
+        # NumPy makes floats of an empty list, and floats are no positions.
+        train, test = (
+            np.flatnonzero(side) if side.dtype == bool or not len(side) else np.arange(len(data))[side]
+            for side in map(np.asarray, split)
+        )
+        n_train, n_test = (np.bincount(codes[side], minlength=len(sizes)) for side in (train, test))
+        cut = (n_test > 0) & ((n_test < sizes) | (n_train > 0))
         if cut.any():
             raise InvalidInput(
                 f"split {number} of {name} cuts query {queries.tolist()[np.argmax(cut)]!r}: hold out all of its rows, "
                 f"or none; a splitter given as {name} is applied to queries"
             )
-
-
-def _pair(split: Any, name: str) -> Any:
-    if not isinstance(split, Sequence) or isinstance(split, (str, bytes)) or len(split) != 2:
-        raise InvalidInput(f"each split is a pair of training and test rows, found {shown(split)}", argument=name)
-    return split
-
-
-def _positions(rows: Any, n_rows: int) -> Rows:
-    chosen = np.asarray(rows)
-    # NumPy makes floats of an empty list, and floats are no positions.
-    return np.flatnonzero(chosen) if chosen.dtype == bool or not len(chosen) else np.arange(n_rows)[chosen]
+        folds.append((train, test))
+    return folds

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from threading import Lock
 from typing import Any
@@ -56,19 +56,16 @@ def few(estimator: Any, X: Any) -> Iterator[None]:
     """
     cells = X.nnz if hasattr(X, "nnz") else X.shape[0] * X.shape[1]
     last = nesting.last_of(estimator)
-    if cells > SMALL or is_said():
-        with _threads(last, _of_variable()) if boosters.library(last) == "lightgbm" else nullcontext():
-            yield
-        return
     with ExitStack() as stack:
-        if not _limited.get():
-            found = pools()
-            if limited(found):
-                yield
-                return
+        if cells > SMALL or is_said():
+            if boosters.library(last) == "lightgbm":
+                stack.enter_context(_threads(last, _of_variable()))
+        elif _limited.get():
+            stack.enter_context(_threads(last, 1))
+        elif not limited(found := pools()):
             stack.enter_context(found.limit(limits=1))
             stack.callback(_limited.reset, _limited.set(True))
-        stack.enter_context(_threads(last, 1))
+            stack.enter_context(_threads(last, 1))
         yield
 
 

@@ -217,13 +217,12 @@ def optuna_objective(
     """
     forms = "a function of a trial that returns parameters, or a mapping of parameters to distributions or choices"
     refuse((not callable(space) and not isinstance(space, Mapping), f"space is {space!r}; give {forms}"))
-    if isinstance(space, Mapping) and not callable(space):
-        space = {name: _distribution(name, wanted) for name, wanted in space.items()}
     rules = rules_of_call(convention, ties=ties, missing=missing, no_relevant=no_relevant, judgments=judgments)
     found = check_measures(measure, rules)
     refuse((len(found) > 1, f"measure is {measure!r}; give one measure for the study to optimise"))
     ranker = as_ranker(estimator)
-    if isinstance(space, Mapping):
+    if not callable(space):
+        space = {name: _distribution(name, wanted) for name, wanted in space.items()}
         check_names(estimator, space, where="space")
     rows = {"qid": qid, "group": group, "docid": docid, "unit": unit, "sample_weight": sample_weight}
     told = {"query_weight": query_weight, "position": position, "eval_set": eval_set, "eval_qid": eval_qid}
@@ -243,12 +242,10 @@ def _distribution(name: str, wanted: Any) -> Any:
     kind = "IntDistribution" if is_pair and all(isinstance(one, Integral) for one in wanted) else "FloatDistribution"
     given = f"space[{name!r}] is {shown(wanted)}"
     values = f"give the list {list(wanted) if is_pair else ''} for the two values"
+    unclear = f"which may mean two values or a range: {values}, or optuna.distributions.{kind}{wanted!r} for it"
     kinds = "FloatDistribution, IntDistribution or CategoricalDistribution"
     refuse(
-        (
-            is_pair,
-            f"{given}, which may mean two values or a range: {values}, or optuna.distributions.{kind}{wanted!r} for it",
-        ),
+        (is_pair, f"{given}, {unclear}"),
         (not is_sequence, f"{given}; give an optuna.distributions.{kinds}, or a list of choices"),
     )
     return CategoricalDistribution(list(wanted))

@@ -17,7 +17,7 @@ from rankeval.collection.convention import Convention, rules_of_call
 from rankeval.model_selection.checks import check_measures
 from rankeval.model_selection.fitting import FittedFold, FoldScoring, Task, fold_table, run_folds
 from rankeval.model_selection.query_ids import by_id
-from rankeval.model_selection.ranker import QueryRanker, as_ranker
+from rankeval.model_selection.ranker import as_ranker
 from rankeval.model_selection.results import CrossValidation, CrossValidations, Split
 from rankeval.model_selection.splitters import Folds
 from rankeval.render.progress import Progress
@@ -191,9 +191,9 @@ def cross_validate(
     done = run_folds(task, jobs, n_jobs=n_jobs, progress=progress, keep=return_estimators)
     splits = tuple(Split.of(task.data.qid[train], task.data.qid[test]) for train, test in folds)
     results = {}
-    for place, system in enumerate(named):
-        own = done[place * len(folds) : (place + 1) * len(folds)]
-        results[system] = _collect(scoring, folds, own, splits, system, rankers[place], keep=return_estimators)
+    for place, (system, ranker) in enumerate(zip(named, rankers, strict=True)):
+        result = _collect(scoring, folds, done[place * len(folds) : (place + 1) * len(folds)], system)
+        results[system] = replace(result, splits=splits, ranker=ranker)
     if isinstance(estimator, Mapping):
         return CrossValidations({str(system): result for system, result in results.items()})
     return results[name]
@@ -209,16 +209,7 @@ def _named(estimator: Any, name: str | None) -> dict[str | None, Any]:
     return {str(key): one for key, one in estimator.items()}
 
 
-def _collect(
-    scoring: FoldScoring,
-    folds: Folds,
-    done: list[FittedFold],
-    splits: tuple[Split, ...],
-    name: str | None,
-    ranker: QueryRanker,
-    *,
-    keep: bool,
-) -> CrossValidation:
+def _collect(scoring: FoldScoring, folds: Folds, done: list[FittedFold], name: str | None) -> CrossValidation:
     import pandas as pd
 
     n_rows = len(scoring.joined.score)
@@ -228,10 +219,10 @@ def _collect(
     evaluation = scoring.evaluate(np.flatnonzero(held_out), predictions[held_out], name)
     evaluation = replace(evaluation, facts=replace(evaluation.facts, n_folds=len(folds)))
     table = fold_table(scoring, [test for _, test in folds], done)
-    estimators = tuple(fold.estimator for fold in done) if keep else None
+    estimators = tuple(fold.estimator for fold in done if fold.estimator is not None) or None
     chosen = [fold.best_params for fold in done]
     by_fold = None if None in chosen else pd.DataFrame(chosen, index=table.index)
-    return CrossValidation(evaluation, table, predictions, estimators, splits, by_fold, ranker)
+    return CrossValidation(evaluation, table, predictions, estimators, best_params=by_fold)
 
 
 @dataclass(frozen=True, eq=False)

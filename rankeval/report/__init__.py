@@ -1,6 +1,6 @@
 """Write reports for a browser: one static HTML file each."""
 
-from rankeval.report.html import report_for_evaluation, report_for_experiment, report_for_judging
+from rankeval.report.html import report_for_evaluation, report_for_experiment, report_for_judging, report_for_queries
 from rankeval.report.summaries import Candidate, ExperimentFacts, GuardFacts, MovedRows
 
 __all__ = [
@@ -11,4 +11,5 @@ __all__ = [
     "report_for_evaluation",
     "report_for_experiment",
     "report_for_judging",
+    "report_for_queries",
 ]

@@ -10,9 +10,8 @@ from __future__ import annotations
 
 import base64
 import io
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,18 +22,22 @@ from rankeval.comparison.headline import named_system
 from rankeval.comparison.tables import printed
 from rankeval.evaluation import Evaluation
 from rankeval.evaluation.result import left_out_of_worst, reading_of, worst_first
-from rankeval.measures import direction
+from rankeval.measures import Measure, direction
 from rankeval.render import plots
 from rankeval.render.tables import DASH, Table, number, with_minus
 from rankeval.report import summaries
 from rankeval.report.queries import Column, QueryTable, TextTable, query_table, script, script_hash
-from rankeval.report.summaries import WARNINGS, ExperimentFacts
+from rankeval.significance.declarations import Rng
+from rankeval.text.inspection import inspected
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+_TEMPLATES = Environment(loader=PackageLoader("rankeval.report"), autoescape=True, undefined=StrictUndefined)
+_TEMPLATES.filters.update(count=count, minus=with_minus)
 
-def report_for_experiment(facts: ExperimentFacts) -> str:
+
+def report_for_experiment(facts: summaries.ExperimentFacts) -> str:
     """Write the report of an experiment as one HTML page.
 
     Parameters
@@ -55,8 +58,8 @@ def report_for_experiment(facts: ExperimentFacts) -> str:
         "experiment.html.jinja",
         facts=facts,
         findings=comparison.findings,
-        notes=sorted(summaries.notes_of(facts), key=lambda note: not note.startswith(WARNINGS)),
-        warnings=WARNINGS,
+        notes=sorted(summaries.notes_of(facts), key=lambda note: not note.startswith(summaries.WARNINGS)),
+        warnings=summaries.WARNINGS,
         intervals=_image(comparison.plot()),
         candidates=_texts(Table(summaries.candidate_frame(facts))),
         comparison=_texts(printed(comparison)),
@@ -70,7 +73,6 @@ def report_for_experiment(facts: ExperimentFacts) -> str:
         searches=[(each.name, _texts(Table(each.search.map(_short)))) for each in facts.candidates],
         card=TextTable(["Rule", "Value", "Affected"], summaries.card_rows(facts.candidates[0].test), n_text=2),
         coverage=[(each.name, summaries.coverage_sentences(each.test)) for each in facts.candidates],
-        trained=count(facts.n_trained, "ranker"),
     )
 
 
@@ -135,6 +137,89 @@ def report_for_judging(results: Iterable[Any], *, title: str = "Judging") -> str
     return _render("judging.html.jinja", title=title, parts=parts)
 
 
+def report_for_queries(
+    evaluations: Evaluation | Mapping[str, Evaluation],
+    runs: Any,
+    qrels: Any,
+    *,
+    texts: Any = None,
+    needs: Any = None,
+    queries: Any = 10,
+    measure: str | Measure | None = None,
+    depth: int = 10,
+    rng: Rng = 0,
+    stem: str | None = None,
+    stop: str | Iterable[str] | None = "english",
+) -> str:
+    """Write some queries as one HTML page: need, ranked documents, labels and snippets, of two systems side by side.
+
+    A mean does not say why a ranking is bad; reading ten queries does. The page shows for each query why it is there,
+    its scores, and the first documents of each ranking: rank, grade or "unjudged", id, score, and the parts of the text
+    around the words of the need, which are marked. Of two systems it shows how each document moved. A document that
+    nearly repeats one above it is marked: a reader who saw that one gains nothing.
+
+    Parameters
+    ----------
+    evaluations : Evaluation, or mapping of one or two by name
+        The scores of the systems. Nothing is evaluated again. The second is compared with the first.
+    runs : mapping of Run, dict, frame or path
+        The rankings that were evaluated, by the same names. For a single Evaluation also the ranking itself.
+    qrels : Qrels, dict, frame or path
+        The judgments.
+    texts : mapping, Series, frame or path, optional
+        The texts of documents by id. Documents may lack one.
+    needs : mapping, Series, frame or path, optional
+        The texts of queries by id. Without one, a document has its first words.
+    queries : int, or ids of queries, or mask
+        How many queries; or which, as in `Evaluation.subset`. Of two systems two fifths are the greatest losses, two
+        fifths the greatest gains, and the others are drawn at random. Of one system they are the worst, the best and
+        random ones. If lower is better (ARP), the highest scores are the worst.
+    measure : str or Measure, optional
+        The measure that chooses; by default the first that the evaluations share.
+    depth : int
+        How many documents of each ranking.
+    rng : int, Generator or None
+        Seed of the draw.
+    stem, stop
+        As in `rankeval.text.snippets`: the words of the need that are marked.
+
+    Returns
+    -------
+    str
+        The page. It has at most 2,000 ranked documents, reads at most 100,000 characters of a text, and says what it
+        leaves out. Text of strangers stays text: control characters and marks of the writing direction are written as
+        escapes.
+
+    Raises
+    ------
+    InvalidInput
+        If there are more than two evaluations, no run of one, or no common measure or query; or the judgments, runs or
+        texts cannot be read.
+    QueryIdError
+        If a query that is asked for is unknown.
+    UnknownName
+        If the evaluations do not have the measure.
+    GuardRefusal
+        If the content is registered with a guard and a ranking was not opened.
+
+    Notes
+    -----
+    Near-duplicates: more than half of the different runs of four words in either text are in both (Jaccard
+    coefficient of shingles; Broder et al. 1997, https://doi.org/10.1016/S0169-7552(97)00031-7).
+
+    Examples
+    --------
+    >>> import rankeval as rk
+    >>> qrels, run = {"q1": {"d1": 1, "d2": 0}}, {"q1": {"d2": 0.9, "d1": 0.2}}
+    >>> ev = rk.evaluate(qrels, run, measures="RR", name="bm25")
+    >>> page = report_for_queries(ev, run, qrels, texts={"d1": "lift of a wing"}, needs={"q1": "wings"}, stem="english")
+    >>> "lift of a <mark>wing</mark>" in page
+    True
+    """
+    asked = evaluations, runs, qrels, texts, needs, queries, measure, depth, rng, stem, stop
+    return _render("cards.html.jinja", page=inspected(*asked))
+
+
 def slice_table(evaluation: Evaluation, by: Any) -> TextTable:
     """Return the table of `Evaluation.slices` for a page, with 95 % intervals unless the queries have weights.
 
@@ -149,21 +234,8 @@ def slice_table(evaluation: Evaluation, by: Any) -> TextTable:
     return _texts(Table(evaluation.slices(by, level=level).reset_index()))
 
 
-@cache
-def _environment() -> Environment:
-    environment = Environment(
-        loader=PackageLoader("rankeval.report"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters.update(count=count, minus=with_minus)
-    return environment
-
-
 def _render(template: str, **values: Any) -> str:
-    return _environment().get_template(template).render(script=script(), script_hash=script_hash(), **values)
+    return _TEMPLATES.get_template(template).render(script=script(), script_hash=script_hash(), **values)
 
 
 def _image(figure: Figure) -> str:
@@ -191,9 +263,9 @@ def _means(evaluation: Evaluation) -> TextTable:
         row = intervals.get(label)
         interval = DASH if row is None else f"[{number(row['ci_low'])}, {number(row['ci_high'])}]"
         rows.append([str(label), number(value), interval, number(share, digits=2)])
-    if (shares == 1).all():
-        return TextTable(["Measure", "value", "95% interval"], [row[:3] for row in rows])
-    return TextTable(["Measure", "value", "95% interval", "judged within the cut-off"], rows)
+    kept = 3 if (shares == 1).all() else 4
+    headers = ["Measure", "value", "95% interval", "judged within the cut-off"]
+    return TextTable(headers[:kept], [row[:kept] for row in rows])
 
 
 def _scores_of_queries(evaluation: Evaluation) -> QueryTable:
@@ -212,7 +284,7 @@ def _sorted_scores(evaluation: Evaluation) -> Figure:
     return plots.sorted_scores(evaluation.per_query, worst)
 
 
-def _queries_of(facts: ExperimentFacts, best: str) -> QueryTable:
+def _queries_of(facts: summaries.ExperimentFacts, best: str) -> QueryTable:
     """Return the test queries with the primary score of every ranker, the largest losses of the best one first.
 
     A single ranker loses against nobody: its lowest queries are first.

@@ -122,6 +122,7 @@ class GuardFacts:
 
 
 RULE_WORDS: dict[str, str] = {
+    "name": "preset",
     "ties": "equal scores",
     "judgments": "relevant documents come from",
     "negative": "negative labels",
@@ -353,11 +354,9 @@ def coverage_sentences(evaluation: Evaluation) -> list[str]:
         for measure, n in evaluation.undefined.items()
         if n
     ]
-    if tied := int(evaluation.facts.query_counts["tied"].sum()):
-        rows = f"{count(tied, 'ranked row')} ({evaluation.tied_share:.1%})"
-        said.append(f"{rows} share their score with another row of their query.")
-    else:
-        said.append("No equal scores within a query.")
+    tied = count(int(evaluation.facts.query_counts["tied"].sum()), "ranked row")
+    shared = f"{tied} ({evaluation.tied_share:.1%}) share their score with another row of their query."
+    said.append(shared if evaluation.tied_share else "No equal scores within a query.")
     if evaluation.judged_share < 1:
         said.append(f"{evaluation.judged_share:.1%} of the ranked rows are judged.")
     said += [f"{note[0].upper()}{note[1:]}." for note in info_of(evaluation).values()]
@@ -372,13 +371,9 @@ def card_rows(evaluation: Evaluation) -> list[tuple[str, str, str]]:
     evaluation : Evaluation
         The evaluation.
     """
-    rows = [("preset", evaluation.convention.name, "")]
-    for rule, value in evaluation.convention.card().items():
-        if rule == "name" or value is None or value == {}:
-            continue
-        touched = evaluation.facts.totals().get(rule)
-        rows.append((RULE_WORDS.get(rule, rule), _plain(value), "" if touched is None else f"{touched:,}"))
-    return rows
+    touched = {rule: f"{n:,}" for rule, n in evaluation.facts.totals().items()}
+    card = {rule: value for rule, value in evaluation.convention.card().items() if value is not None and value != {}}
+    return [(RULE_WORDS.get(rule, rule), _plain(value), touched.get(rule, "")) for rule, value in card.items()]
 
 
 def _plain(value: Any) -> str:

@@ -10,8 +10,10 @@
 from __future__ import annotations
 
 from rankeval.io.texts import read_texts
+from rankeval.text.rankers import BM25, VectorSpace
+from rankeval.text.summaries import Snippet, key_sentences, lead, snippets
 
-__all__ = ["read_texts"]
+__all__ = ["BM25", "Snippet", "VectorSpace", "key_sentences", "lead", "read_texts", "snippets"]
 
 
 def __dir__() -> list[str]:

@@ -14,16 +14,17 @@ one word; scripts without spaces make one long word of a phrase.
 from __future__ import annotations
 
 import re
-import unicodedata
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from os import PathLike
 from typing import Any, NamedTuple
+from unicodedata import category, normalize
 
 import pandas as pd
 
-from rankeval._checks import require, shown
+from rankeval._checks import few, refuse, require, shown
 from rankeval._registry import chosen
 from rankeval.errors import InvalidInput
 from rankeval.io.frames import spelled
@@ -80,9 +81,10 @@ class Terms:
 
 @cache
 def _pattern() -> re.Pattern[str]:
-    # `\w` has no combining marks: a word with a decomposed accent would be cut in two.
-    marks = "".join(letter for code in range(0x300, 0x10000) if unicodedata.category(letter := chr(code))[0] == "M")
-    return re.compile(rf"[^\W_]+(?:[{marks}]+[^\W_]*)*")
+    # `\w` has no combining marks: a word with a decomposed accent would be cut in two. The lookahead spares most
+    # letters the long list of marks.
+    marks = "".join(c for c in map(chr, [*range(0x300, 0x20000), *range(0xE0100, 0xE01F0)]) if category(c)[0] == "M")
+    return re.compile(rf"[^\W_]+(?:(?![\x00-\u02ff])[{marks}]+[^\W_]*)*")
 
 
 @cache
@@ -98,8 +100,10 @@ def _term_of(stem: str | None, stop: Any) -> Callable[[str], str | None]:
 
 
 def _folded(word: str) -> str:
-    # Twice: case folding may leave letters that are not composed.
-    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", word).casefold())
+    # Twice: case folding may leave letters that are not composed. In pieces: the time grows with the square of the
+    # marks that stand in a row.
+    pieces = (word[start : start + 1000] for start in range(0, len(word), 1000))
+    return "".join(normalize("NFKC", normalize("NFKC", piece).casefold()) for piece in pieces)
 
 
 def _stop_words(given: str | Iterable[str] | None) -> frozenset[str]:
@@ -150,7 +154,8 @@ def as_texts(given: Any, argument: str, part: str) -> dict[Any, str]:
     is_by_id = isinstance(given, Mapping | pd.Series)
     require(is_by_id, argument, type(given).__name__, "texts by id: a mapping, a Series, a frame or a path")
     texts: dict[Any, str] = dict(given.items())
-    require(len(texts) == len(given), argument, "an id that is given twice", "each id once")
+    twice = [name for name, times in Counter(given.keys()).items() if times > 1]
+    refuse((twice, f"{few(twice)} is given more than once"), argument=argument)
     for name, text in texts.items():
         require(isinstance(text, str), f"{argument}[{shown(name)}]", text, "a text")
     return texts

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -11,7 +12,7 @@ from sklearn.linear_model import Ridge
 
 import rankeval as rk
 from rankeval.errors import InvalidInput
-from rankeval.experiment.training import Trained, read_cached, read_packed, write_cached
+from rankeval.experiment.training import Trained, read_cached, write_cached
 
 
 @pytest.fixture
@@ -23,8 +24,8 @@ def tuned():
 
 
 def test_what_is_kept_comes_back(tuned, tmp_path):
-    write_cached(tmp_path / "kept", tuned, {"a/host": b"model"})
-    found = read_cached(tmp_path / "kept", name="renamed")
+    write_cached(tmp_path / "kept", replace(tuned, model=b"model"), host="a/host")
+    found = read_cached(tmp_path / "kept", name="renamed", host="a/host")
     one, other = tuned.validation, found.validation
     pd.testing.assert_frame_equal(one.folds, other.folds, check_exact=True)
     np.testing.assert_array_equal(one.predictions, other.predictions)
@@ -33,9 +34,9 @@ def test_what_is_kept_comes_back(tuned, tmp_path):
     assert found.validation.evaluation.name == "renamed"
     np.testing.assert_array_equal(tuned.scores, found.scores)
     assert (found.params, found.seconds, found.n_iterations) == ({"alpha": 1.0}, 1.5, 4)
-    assert read_packed(tmp_path / "kept", "a/host") == b"model"
-    assert read_packed(tmp_path / "kept", "other") is None
-    assert read_cached(tmp_path / "nothing", name="renamed") is None
+    assert found.model == b"model"
+    assert read_cached(tmp_path / "kept", name="renamed", host="other").model is None
+    assert read_cached(tmp_path / "nothing", name="renamed", host="a/host") is None
 
 
 def without_column(facts):
@@ -48,19 +49,19 @@ def endless(facts):
 
 @pytest.mark.parametrize("damage", [without_column, endless])
 def test_a_damaged_file_is_named(damage, tuned, tmp_path):
-    write_cached(tmp_path / "kept", tuned, {})
+    write_cached(tmp_path / "kept", tuned, host="")
     path = tmp_path / "kept" / "facts.json"
     facts = json.loads(path.read_text())
     damage(facts)
     path.write_text(json.dumps(facts))
     with pytest.raises(InvalidInput, match=r"kept is damaged \(facts.json"):
-        read_cached(tmp_path / "kept", name="ridge")
+        read_cached(tmp_path / "kept", name="ridge", host="")
 
 
 @pytest.mark.parametrize("name", ["dev", "folds", "predictions", "scores"])
 def test_a_table_that_was_cut_off_is_named(name, tuned, tmp_path):
-    write_cached(tmp_path / "kept", tuned, {})
+    write_cached(tmp_path / "kept", tuned, host="")
     path = tmp_path / "kept" / f"{name}.parquet"
     path.write_bytes(path.read_bytes()[:-9])
     with pytest.raises(InvalidInput, match=r"kept is damaged"):
-        read_cached(tmp_path / "kept", name="ridge")
+        read_cached(tmp_path / "kept", name="ridge", host="")

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rankeval.errors import InvalidInput, UnknownName
-from rankeval.experiment.guessing import guess
+from rankeval.experiment.loading import guess
 from rankeval.io.frames import LAST, SPELLINGS
 
 N_QUERIES, N_ROWS = 12, 120

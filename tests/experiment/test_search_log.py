@@ -15,7 +15,7 @@ from sklearn.model_selection import GridSearchCV
 
 import rankeval as rk
 from rankeval.errors import ConfigError, InvalidInput
-from rankeval.experiment import check_config, check_run, guessing, load_config, load_parts, run_experiment
+from rankeval.experiment import check_config, check_run, load_config, load_parts, loading, run_experiment
 
 FIXED = {"n_estimators": 20, "learning_rate": 0.2, "min_child_samples": 5, "n_jobs": 1, "verbose": -1}
 EXPERIMENT = """\
@@ -234,12 +234,12 @@ def test_features_are_asked_for_if_a_column_looks_like_an_answer(name):
 @pytest.mark.parametrize("name", ["rating", "verdict"])
 def test_an_answer_is_found_in_some_of_many_rows(monkeypatch, name):
     """Each list begins with its best row, so rows at equal distances would show one label only."""
-    monkeypatch.setattr(guessing, "_MOST", 200)
+    monkeypatch.setattr(loading, "_MOST", 200)
     n, grade = 2000, np.tile([1, 0, 0, 0, 0], 400)
     column = grade + np.arange(n) / n / 50 if name == "rating" else pd.Categorical(np.where(grade, "good", "bad"))
     with pytest.raises(ConfigError, match=f"columns look like answers: '{name}'"):
-        guessing.refuse_answers({name: column}, grade, "rows.csv")
-    guessing.refuse_answers({"noise": np.random.default_rng(1).normal(size=n)}, grade, "rows.csv")
+        loading.refuse_answers({name: column}, grade, "rows.csv")
+    loading.refuse_answers({"noise": np.random.default_rng(1).normal(size=n)}, grade, "rows.csv")
 
 
 def test_features_that_say_much_of_the_label_are_no_answers():

@@ -16,6 +16,8 @@ import rankeval as rk
 from rankeval.collection.qrels import Qrels
 from rankeval.collection.run import Run
 from rankeval.errors import FileFormatError, InvalidInput, UnknownName
+from rankeval.io.formats import OpenFile
+from rankeval.io.opening import Limits
 from rankeval.io.trec import QRELS, RUN, _made_regular, _read_lines, _read_regular, read_trec
 
 TREC = b"q1 0 d1 2\nq1 0 d2 0\nq2 0 d1 1\n"
@@ -326,7 +328,7 @@ def test_a_long_file_is_checked_to_its_end():
     assert _read_regular(pa.BufferReader(text), QRELS) is not None
     assert _read_regular(pa.BufferReader(text + b"q1  d1 2\n"), QRELS) is None
     with pytest.raises(FileFormatError, match="line 200001: expected 4 columns"):
-        read_trec(text + b"q1  d1 2\n", QRELS, "file")
+        read_trec(QRELS, OpenFile(pa.BufferReader(text + b"q1  d1 2\n"), "relevance", "file", Limits()))
 
 
 def test_a_table_needs_a_header(tmp_path: Path):

@@ -91,7 +91,7 @@ def test_docno_beside_another_docid_is_refused(columns, tmp_path: Path):
         as_run(frame)
     assert rk.Run.from_frame(frame, docid="docno").docid.to_pylist() == columns["docno"]
     frame.to_parquet(tmp_path / "r.parquet")
-    with pytest.raises(FileFormatError, match=r"r\.parquet has the columns 'docno' and 'docid'"):
+    with pytest.raises(FileFormatError, match=r"r\.parquet: the table has the columns 'docno' and 'docid'"):
         rk.Run.read(tmp_path / "r.parquet")
 
 

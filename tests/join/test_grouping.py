@@ -10,10 +10,9 @@ from fuzz.budget import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rankeval.errors import InvalidInput, QueryIdError
+from rankeval.errors import InvalidInput, QueryIdError, UnusableQueryIdsError
 from rankeval.io.columns import as_typed
 from rankeval.join.flat import group_rows, order_of, sizes_to_ids
-from rankeval.model_selection.query_ids import from_sizes
 
 ids = st.one_of(
     st.lists(st.integers(-(2**62), 2**62), min_size=1, max_size=40),
@@ -211,10 +210,9 @@ def test_sizes_are_whole_numbers_of_any_type(sizes):
 @pytest.mark.filterwarnings("error")
 def test_what_is_no_size_is_refused_in_one_line(sizes, message):
     """By one rule, wherever group= is taken."""
-    for take in (sizes_to_ids, from_sizes):
-        with pytest.raises(QueryIdError, match=message) as caught:
-            take(sizes, 3)
-        assert "\n" not in str(caught.value)
+    with pytest.raises(UnusableQueryIdsError, match=message) as caught:
+        sizes_to_ids(sizes, 3)
+    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,9 @@ def test_a_watch_stops_after_its_rounds_and_not_before():
     y = np.array([1, 0, 1, 0])
     watch = EarlyStopping(rk.measure("P@1"), 2, TrainingRows.of(np.zeros((4, 1)), y, np.array([1, 1, 2, 2])))
     good, bad = [1, 0, 1, 0], [0, 1, 0, 1]
-    assert [watch.after(number, score) for number, score in enumerate([bad, good, good, bad])] == [False] * 3 + [True]
+    assert [watch.noted(number, watch.value(score)) for number, score in enumerate([bad, good, good, bad])] == [
+        False
+    ] * 3 + [True]
     assert (watch.best, watch.best_iteration) == (1.0, 1)
 
 
@@ -33,7 +35,9 @@ def test_a_watch_of_a_measure_of_which_less_is_better():
         rk.measure("ARP"), 2, TrainingRows.of(np.zeros((4, 1)), np.array([1, 0, 1, 0]), np.array([1, 1, 2, 2]))
     )
     good, bad = [1, 0, 1, 0], [0, 1, 0, 1]
-    assert [watch.after(number, score) for number, score in enumerate([bad, good, bad, bad])] == [False] * 3 + [True]
+    assert [watch.noted(number, watch.value(score)) for number, score in enumerate([bad, good, bad, bad])] == [
+        False
+    ] * 3 + [True]
     assert (watch.best, watch.best_iteration) == (watch.value(good), 1)
 
 

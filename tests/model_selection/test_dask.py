@@ -285,7 +285,7 @@ def test_a_refusal_ends_a_search_that_takes_errors_for_nan(backend, registered, 
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_missing_ids_end_a_search_that_takes_errors_for_nan(backend, ltr, on):
-    with on(backend), pytest.raises(MissingQueryIds, match="without query ids"):
+    with on(backend), pytest.raises(MissingQueryIds, match="needs the query id of each row"):
         cross_val_score(Ridge(), ltr.X, ltr.y, scoring=rk.make_scorer("AP"), error_score=np.nan)
 
 

@@ -147,7 +147,7 @@ def held_out(ranker, data):
 
     _, watch = hold_out(ranker, TrainingRows.of(data.X, data.y, data.qid))
     rows = watch.held_out
-    return rows.X, rows.y, rows.ids, ~np.isin(data.qid, rows.ids)
+    return rows.X, rows.y, rows.qid, ~np.isin(data.qid, rows.qid)
 
 
 def test_held_out_queries_do_not_depend_on_the_order_of_rows(ltr):

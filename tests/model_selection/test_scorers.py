@@ -124,7 +124,7 @@ def test_a_forgotten_or_unusable_qid_is_not_swallowed(call, ltr, ridge):
 
 
 def test_a_forgotten_qid_gets_through_error_score_nan(ltr):
-    with pytest.raises(Refusal, match=r"called without query ids.*index level.*make_scorer.*cross_validate"):
+    with pytest.raises(Refusal, match=r"needs the query id of each row.*index level.*make_scorer.*cross_validate"):
         cross_val_score(Ridge(), ltr.X, ltr.y, cv=3, scoring=rk.make_scorer("AP"), error_score=np.nan)
 
 

@@ -21,7 +21,7 @@ def told_as(wrong, qid):
     with_gap = qid.astype(object)
     with_gap[7] = np.nan
     return {
-        "missing": (None, "needs the query id of each row|called without query ids"),
+        "missing": (None, "needs the query id of each row"),
         "wrong length": (qid[:-1], "has shape"),
         "nan": (with_gap, "is missing in row"),
     }[wrong]

@@ -127,7 +127,6 @@ def test_cloudpickle_saves_names_and_no_code(objects):
                 "rankeval.collection.convention.Convention",
                 "rankeval.contamination.refusal.ContaminationCheck",
                 "rankeval.measures.family.Measure",
-                "rankeval.measures.names.LabelledMeasure",
                 "rankeval.model_selection.scorers.QueryScorer",
             },
         ),

@@ -8,8 +8,12 @@ import mlflow
 import pytest
 import requests
 
+import rankeval as rk
 import rankeval_mlflow as rkm
+from rankeval.errors import InvalidInput
+from rankeval.report import report_for_queries
 from rankeval.tracking import LoggedData, RunRecord, host
+from rankeval_mlflow.delivery.spool import waiting
 from rankeval_mlflow.layout import COMPLETE
 
 pytestmark = pytest.mark.server
@@ -37,6 +41,36 @@ def test_an_evaluation_comes_back_from_a_server_bit_for_bit(small, assert_same, 
     assert COMPLETE in run.data.tags
     assert run.info.status == "FINISHED"
     assert capfd.readouterr() == ("", "")
+
+
+def test_a_page_of_queries_stands_beside_the_report_of_an_evaluation_and_of_a_comparison(remote, tmp_path):
+    """Byte for byte, with what only looks like markup; and nothing else is an artifact of that name."""
+    truth = {f"q{q}": {f"d{d}": int((q + d) % 3 == 0) for d in range(6)} for q in range(12)}
+    runs = {
+        name: {q: {d: float(scale * (int(d[1:]) - 2) ** 2) for d in of} for q, of in truth.items()}
+        for name, scale in (("<b>up</b>", 1), ("down", -1))
+    }
+    evaluations = {name: rk.evaluate(truth, run, measures=["AP"], name=name) for name, run in runs.items()}
+    texts = {f"d{d}": f"</script><i>text \u202e of {d}" for d in range(6)}
+    page = report_for_queries(evaluations, runs, truth, texts=texts, needs={"q1": "text"})
+    compared = rk.compare(evaluations, baseline="down", n_resamples=99)
+    for tracked, folder in (
+        (rkm.log_evaluation(evaluations["down"], "test", page=page), "test"),
+        (rkm.log_comparison(compared, page=page), "comparison"),
+        (rkm.log_evaluation(evaluations["down"], "dev", step=3, page=page), "dev/step-3"),
+    ):
+        path = remote.download_artifacts(tracked.run_id, f"rankeval/{folder}/queries.html", str(tmp_path))
+        assert Path(path).read_bytes() == page.encode()
+    bare = rkm.log_comparison(compared)
+    listed = {one.path for one in remote.list_artifacts(bare.run_id, "rankeval/comparison")}
+    assert "rankeval/comparison/report.html" in listed
+    assert "rankeval/comparison/queries.html" not in listed
+
+
+def test_a_page_that_is_no_text_is_refused_before_anything_is_kept(small):
+    with pytest.raises(InvalidInput, match=r"^page is PosixPath.*report_for_queries"):
+        rkm.log_evaluation(small(), page=Path("queries.html"))
+    assert not waiting()
 
 
 def test_a_record_arrives_with_its_children_data_and_files(small, assert_same, remote, tmp_path):

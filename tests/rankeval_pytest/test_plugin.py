@@ -405,7 +405,7 @@ def test_other_file(rankeval_baseline):
     result = project.runpytest_inprocess()
     result.assert_outcomes(failed=2)
     result.stdout.fnmatch_lines(
-        ["E *rankeval_baseline keeps an Evaluation, as rankeval.evaluate returns, found DataFrame"]
+        ["E *candidate is <class '*DataFrame'>; expected an Evaluation, as rankeval.evaluate returns"]
     )
     result.stdout.fnmatch_lines(
         ["E *test_search.test_other_file.parquet: expected a Parquet file that Evaluation.save*"]

@@ -10,6 +10,7 @@ The layout of an evaluation of role ``dev``; at a step of training, the folder i
     artifacts  rankeval/dev/evaluation.parquet  the whole evaluation with the scores of every query, bit for bit
                rankeval/dev/queries.json        drawn: the worst queries as MLflow shows tables
                rankeval/dev/report.html         drawn
+               rankeval/dev/queries.html        if the caller gives a page of queries
     inputs     the data set, role as context, full digest in the tag `rankeval.digest`
 
 The layout of a comparison called ``final``::
@@ -24,6 +25,7 @@ The layout of a comparison called ``final``::
                rankeval/final/table.csv
                rankeval/final/evaluations/      the evaluation of each system
                rankeval/final/report.html       drawn
+               rankeval/final/queries.html      if the caller gives a page of queries
     inputs     the data sets of the evaluations
 
 The layout of a result of `rankeval.judging`, such as an agreement called ``final``::

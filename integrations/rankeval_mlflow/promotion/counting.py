@@ -29,12 +29,11 @@ import numpy as np
 from mlflow.entities import ViewType
 from numpy.typing import NDArray
 
-from rankeval._budget import Budget
 from rankeval._checks import count
 from rankeval.contamination.hashing import text_hashes
-from rankeval.errors import InvalidInput, TrackingError
+from rankeval.errors import InvalidInput, LedgerError, TrackingError
 from rankeval.guard.exposure import is_few
-from rankeval.guard.gate_terms import Decision
+from rankeval.guard.gate_terms import Budget, Decision
 from rankeval.guard.records import Journal, why_lost
 from rankeval.ledger.discovery import active_urls, default_url, may_exist
 from rankeval.ledger.ledger import Ledger
@@ -246,7 +245,7 @@ def counted(
         If the earlier decisions have other terms, or none is left.
     """
     for one in past:
-        budget.refuse_others(one.terms, f"gate {one.gate!r}" if one.gate else one.where)
+        _refuse_other_terms(one, budget)
     known = next((one for one in past if one.question == question), None)
     asked = {one.question for one in past}
     if known is None:
@@ -254,6 +253,21 @@ def counted(
     first, accepted = ("", accepted) if known is None else (f"{alias.model} v{known.version}", known.accepted)
     left, of = budget.left(len(asked | {question})), (names[0], str(alias), names[1])
     return Decision(accepted, left, budget.decisions, *of, known is None, first_name=first), known
+
+
+def _refuse_other_terms(past: Past, budget: Budget) -> None:
+    # A decision without terms has none to differ.
+    if past.terms not in (None, budget):
+        name = "alpha" if past.terms.alpha != budget.alpha else "decisions"
+        who = f"gate {past.gate!r}" if past.gate else past.where
+        raise LedgerError(
+            f"{who} decided on these queries by other terms (alpha {past.terms.alpha:g} over a budget of "
+            f"{past.terms.decisions}), and terms do not change",
+            argument="alpha" if name == "alpha" else "budget",
+            found=f"{getattr(budget, name):g}",
+            expected=f"{getattr(past.terms, name):g}",
+            remedy="use those, or go on with fresh queries",
+        )
 
 
 def chosen_here(alias: Alias, past: Sequence[Past], holder: str | None) -> str:

@@ -15,7 +15,7 @@ To decide on two evaluations (`decide`), no store is asked. The numbers are thos
 The candidate is accepted if all of them are shown. Nothing is corrected for their number, since each must be shown: a
 candidate for which one of them is false is accepted with the probability of that level or less, as nearly as the test
 holds it (intersection-union test: Berger, 1982, doi:10.1080/00401706.1982.10487790). The decisions on the same queries
-share alpha (`rankeval._budget`), and `counting` counts them.
+share alpha (`rankeval.guard.gate_terms.Budget`), and `counting` counts them.
 """
 
 from __future__ import annotations
@@ -31,7 +31,6 @@ import mlflow
 import numpy as np
 import pandas as pd
 
-from rankeval._budget import Budget
 from rankeval._checks import check_number, count, few, require
 from rankeval._registry import chosen
 from rankeval.comparison import Comparison, compare
@@ -43,7 +42,7 @@ from rankeval.evaluation import Evaluation
 from rankeval.evaluation.choosing import labels_of
 from rankeval.guard import Decision, Gate
 from rankeval.guard.collection import RegisteredCollection
-from rankeval.guard.gate_terms import CLAIMS
+from rankeval.guard.gate_terms import CLAIMS, Budget
 from rankeval.tracking import LoggedData
 from rankeval_mlflow.delivery.connection import reason
 from rankeval_mlflow.layout import sha256

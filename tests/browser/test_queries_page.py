@@ -1,0 +1,98 @@
+"""In a real browser the page of queries runs nothing, text stays text, and two systems fit into any window."""
+
+from __future__ import annotations
+
+import pytest
+from browser.chromium import browser
+from report.test_queries_page import HOSTILE, collection
+
+import rankeval as rk
+from rankeval.report import report_for_queries
+
+pytestmark = pytest.mark.browser
+
+EVIL = "<script>document.title='taken'</script><img src=x onerror=\"document.title='taken'\">"
+
+
+@pytest.fixture(scope="module")
+def tab(tmp_path_factory):
+    with browser(tmp_path_factory.mktemp("browser")) as found:
+        yield found
+
+
+@pytest.fixture
+def opened(tab, tmp_path):
+    """Return a function that opens a page and checks, at the end, that the browser found no fault in it."""
+
+    def open_page(page: str, **settings):
+        path = tmp_path / "page.html"
+        path.write_text(page, encoding="utf-8")
+        tab.said.clear()
+        tab.open(path, **settings)
+        return tab
+
+    yield open_page
+    assert not tab.said
+
+
+def hostile_page() -> str:
+    """Return a page whose names, ids, needs and texts are all hostile."""
+    ids = [text for text in [EVIL, *HOSTILE] if text.strip() and "\ud800" not in text]
+    truth = {f"{query} {place}": dict.fromkeys(ids, place % 2) for place, query in enumerate(ids)}
+    runs = {
+        EVIL: {query: {docid: float(at) for at, docid in enumerate(of)} for query, of in truth.items()},
+        HOSTILE[1]: {query: {docid: -float(at) for at, docid in enumerate(of)} for query, of in truth.items()},
+    }
+    evaluations = {name: rk.evaluate(truth, run, measures="AP", name=name) for name, run in runs.items()}
+    texts = {docid: f"{text} wing {text}" for docid, text in zip(ids, [EVIL, *HOSTILE], strict=False)}
+    needs = {query: f"{query} wing" for query in truth}
+    return report_for_queries(evaluations, runs, truth, texts=texts, needs=needs, queries=len(truth))
+
+
+@pytest.mark.parametrize("width", [500, 1280])
+def test_hostile_text_runs_nothing_and_widens_nothing(opened, width):
+    """No script, image or handler comes of it, and only the attributes that the template has."""
+    tab = opened(hostile_page(), width=width)
+    tab.run("new Promise((done) => setTimeout(done, 100))")
+    assert tab.run("document.title") == f"{HOSTILE[1]} against {EVIL}"
+    assert tab.run("document.querySelectorAll('script, img, iframe, a, form, svg').length") == 0
+    attributes = "[...document.body.querySelectorAll('*')].flatMap((each) => each.getAttributeNames())"
+    assert set(tab.run(f"[...new Set({attributes})]")) == {"class", "dir"}
+    ids = tab.run("[...document.querySelectorAll('.id')].map((each) => each.textContent)")
+    assert {EVIL, *HOSTILE[:4]} <= set(ids)
+    marks = tab.run("[...new Set([...document.querySelectorAll('mark')].map((each) => each.textContent))]")
+    assert "wing" in marks
+    assert not any("<" in mark for mark in marks)
+    assert tab.run("document.documentElement.scrollWidth <= innerWidth")
+    assert max(tab.run("[...document.querySelectorAll('h2, .id')].map((each) => each.clientHeight)")) < 400
+
+
+def test_two_systems_stand_side_by_side_or_below_each_other(opened):
+    """As the window allows; each within it."""
+    truth, run = collection(6)
+    evaluation = rk.evaluate(truth, run, measures="AP")
+    page = report_for_queries(dict.fromkeys("ab", evaluation), dict.fromkeys("ab", run), truth)
+    places = (
+        "[...document.querySelectorAll('.card:first-of-type .side')]"
+        ".map((each) => { const { left, right, top } = each.getBoundingClientRect(); return [left, right, top]; })"
+    )
+    one, other = opened(page, width=1280).run(places)
+    assert one[1] < other[0]
+    assert one[2] == other[2]
+    one, other = opened(page, width=500).run(places)
+    assert one[0] == other[0]
+    assert one[2] < other[2]
+    assert max(one[1], other[1]) <= 500
+
+
+def test_a_text_of_the_other_direction_turns_nothing_around_it(opened):
+    """The id is at the left of its score, and a need in Hebrew begins at the right of its own line alone."""
+    truth = {"\u05d0\u05d1 1": {"\u05d0\u05d1\u05d2 (5": 1}}
+    run = {"\u05d0\u05d1 1": ["\u05d0\u05d1\u05d2 (5"]}
+    evaluation = rk.evaluate(truth, run, measures="AP")
+    tab = opened(report_for_queries(evaluation, run, truth, needs={"\u05d0\u05d1 1": "\u05d0\u05d1\u05d2 wing"}))
+    assert tab.run("getComputedStyle(document.querySelector('h2')).direction") == "rtl"
+    assert tab.run("getComputedStyle(document.querySelector('.id')).unicodeBidi") == "isolate"
+    lefts = tab.run("['.rank', '.tag', '.id', '.score'].map((each) => "
+        "document.querySelector(each).getBoundingClientRect().left)")  # fmt: skip
+    assert lefts == sorted(lefts)

@@ -1,0 +1,127 @@
+"""Words and terms: where words stand in any text, what folds together, and hostile text."""
+
+import pickle
+import sys
+import unicodedata
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from rankeval.errors import InvalidInput
+from rankeval.text import terms
+from rankeval.text.terms import Terms, as_texts
+
+PLAIN = Terms()
+
+
+@given(st.text())
+@example("The Straße, 2nd: İstanbul\0naïve\ud800snake_case")
+def test_words_are_pieces_of_the_text_in_their_order(text):
+    """Each word is a piece of the original text that alone gives the same term; the terms are those of the words."""
+    words = PLAIN.words(text)
+    assert [word.term for word in words] == PLAIN(text)
+    assert all(PLAIN(text[word.start : word.end]) == [word.term] for word in words)
+    ends = [0, *(word.end for word in words)]
+    assert all(end <= word.start < word.end for end, word in zip(ends, words, strict=False))
+
+
+@given(st.text())
+def test_no_letter_or_digit_is_outside_of_words(text):
+    """What lies between words has neither letters nor digits."""
+    rest, end = "", 0
+    for word in PLAIN.words(text):
+        rest, end = rest + text[end : word.start], word.end
+    assert not any(letter.isalnum() for letter in rest + text[end:])
+
+
+@given(st.text())
+@example("e\u0301 \u1100\u1161")
+def test_composed_and_decomposed_texts_have_the_same_terms(text):
+    """How an editor stores an accent changes no term."""
+    assert PLAIN(unicodedata.normalize("NFD", text)) == PLAIN(unicodedata.normalize("NFC", text)) == PLAIN(text)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("STRASSE", "straße"),
+        ("ΣΊΣΥΦΟΣ", "σίσυφος"),
+        ("cafe\u0301", "CAFÉ"),
+        ("ﬁne", "Fine"),
+        ("\uff11\uff12", "12"),
+        ("İ", "i\u0307"),
+    ],
+)
+def test_forms_of_a_word_fold_together(one, other):
+    """Case, ligatures, widths and combining accents make no difference."""
+    assert len(PLAIN(one)) == 1
+    assert PLAIN(one) == PLAIN(other)
+
+
+@pytest.mark.parametrize(
+    "word", ["हिन्दी", "cafe\u0301", "𑄇𑄮𑄙𑄳𑄦", "葛\U000e0100飾", "2nd", "ไทย", "a\u20dd", "x" * 3000, "é" * 3000]
+)
+def test_a_word_with_its_marks_is_one_word(word):
+    """Vowel signs, accents and variation selectors, also beyond the basic plane, do not cut their word."""
+    text = f"({word}) b"
+    assert [text[found.start : found.end] for found in PLAIN.words(text)] == [word, "b"]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", []),
+        (" \t\n\0\u202e\u2066\ufeff", []),
+        ("\ud800\udfff", []),
+        ("a\0b\u202ec\ud800d", ["a", "b", "c", "d"]),
+        ('<script>alert("x")</script>', ["script", "alert", "x", "script"]),
+        ("snake_case don't e.g. 3.14", ["snake", "case", "don", "t", "e", "g", "3", "14"]),
+        ("\u0301\u0301 alone", ["alone"]),
+    ],
+)
+def test_what_is_no_letter_parts_words(text, expected):
+    """Controls, halves of characters, signs of direction, markup and underscores are no part of a word."""
+    assert PLAIN(text) == expected
+
+
+def test_marks_in_a_row_take_no_quadratic_time():
+    """Normalising sorts marks by insertion: a million of them at once would take longer than a test may."""
+    assert len(PLAIN("a" + "\u0300\u0327" * 500_000)) == 1
+
+
+@pytest.mark.parametrize("stop", ["english", ["THE", "And"], {"the", "and"}, ("the", "and")])
+def test_stop_words_are_words_without_a_term(stop):
+    """Stop words fold as words do; they keep their place and lose their term."""
+    without = Terms(stop=stop)
+    assert without("The apple AND pear") == ["apple", "pear"]
+    assert [word.term for word in without.words("The apple")] == [None, "apple"]
+
+
+def test_words_are_stemmed_after_stop_words_are_taken_out():
+    """A stop list holds words, and no stems."""
+    assert Terms("english", ["running"])("Running runs") == ["run"]
+    assert Terms("german")("Häuser") == Terms("german")("HAUS")
+
+
+def test_terms_are_a_value():
+    """Equal ways to terms are equal, can be keys, and pickle."""
+    one = Terms("english", ["b", "a"])
+    assert one == Terms("english", {"a", "b"}) == pickle.loads(pickle.dumps(one))
+    assert len({one, Terms("english", ("a", "b"))}) == 1
+
+
+def test_without_pystemmer_stemming_is_refused_with_the_way_to_install_it(monkeypatch):
+    """The extra is named."""
+    monkeypatch.setitem(sys.modules, "Stemmer", None)
+    terms._term_of.cache_clear()
+    with pytest.raises(InvalidInput, match="PyStemmer") as refused:
+        Terms("english")
+    assert "[text]" in refused.value.remedy
+
+
+def test_texts_of_a_path_are_read(tmp_path, monkeypatch):
+    """A path, as text or as Path, is a file of texts."""
+    monkeypatch.setattr(terms, "read_texts", lambda path: {"d": f"text of {path}"})
+    assert as_texts("docs.jsonl", "docs", "docid") == {"d": "text of docs.jsonl"}
+    assert as_texts(tmp_path, "docs", "docid") == {"d": f"text of {tmp_path}"}
