@@ -139,10 +139,8 @@ def shared_scores(
     for part in next(iter(given.values())):
         names = [cell(name, part) for name in given]
         paired[part] = pair_scores({name: frames[name] for name in names}, labels, unpaired=unpaired)
-        if part is not None and len(paired[part].queries) < 2:
-            raise InvalidInput(
-                f"collection {part!r} has 1 query, and a paired test needs 2 or more", remedy="leave it out"
-            )
+        alone = f"collection {part!r} has 1 query, and a paired test needs 2 or more"
+        refuse((part is not None and len(paired[part].queries) < 2, alone, "leave it out"))
     lacked = [
         f"queries that a system lacked were left out for all systems: {counts}"
         for each in paired.values()
@@ -221,11 +219,8 @@ def cells_of(given: Given, joint: str = " on ") -> dict[str, Scores]:
     judged: dict[str, Any] = {}
     for part, each in within.items() if joint == " on " else ():
         other = judged.setdefault(next(iter(each.values())).judgments_digest, part)
-        if other != part:
-            raise InvalidInput(
-                f"collections {other!r} and {part!r} have the same queries and judgments",
-                remedy="give each collection once",
-            )
+        same = f"collections {other!r} and {part!r} have the same queries and judgments"
+        refuse((other != part, same, "give each collection once"))
     return cells
 
 
