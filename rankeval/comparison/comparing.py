@@ -386,8 +386,7 @@ def compare_algorithms(
         for label, one in by_name(evaluation).items()
         if one.family.aggregate == "mean" and all(label in frame for frame in folds.values())
     ]
-    if not means:
-        raise InvalidInput("no measure here is a mean over queries; folds are compared by such means")
+    refuse((not means, "no measure here is a mean over queries; folds are compared by such means"))
     labels = means if measures is None else labels_of(measures, means, "measure that is a mean over queries")
     design = Design(list(folds), labels, baseline, family)
     scores = np.stack([frame[design.measures].to_numpy(np.float64) for frame in folds.values()], axis=1)

@@ -397,10 +397,8 @@ def measures_of(candidate: Scores, baseline: Scores, wanted: Measures | None) ->
         return labels_of(wanted, shared, "measure of both candidate and baseline")
     if len(shared) == 1:
         return shared
-    nothing = (
-        f"candidate and baseline share no measure: candidate has {', '.join(one)}; baseline has {', '.join(other)}"
-    )
-    refuse((not shared, nothing))
+    found = f"candidate has {', '.join(one)}; baseline has {', '.join(other)}"
+    refuse((not shared, f"candidate and baseline share no measure: {found}"))
     raise InvalidInput("both sides have several", argument="measure", remedy=f"name one or more: measure={shared!r}")
 
 
