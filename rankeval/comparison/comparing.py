@@ -238,12 +238,8 @@ def _compared(
     scores, places, notes, strata = shared.scores, shared.places, shared.notes, None
     d: Floats | Pairs = design.columns(scores)
     if places:
-        if by is not None:
-            raise InvalidInput(
-                "slices within several collections are not compared: an attribute may mean another thing in each",
-                argument="by",
-                remedy="compare slices on one collection at a time",
-            )
+        mixed = "slices within several collections are not compared: an attribute may mean another thing in each"
+        refuse((by is not None, mixed, "compare slices on one collection at a time"), argument="by")
         parts, weights = list(places.values()), settings.collection_weights
         shares = weights_of_collections(weights, scores, parts)
         notes, strata = [*collection_notes(places, shares, weights), *notes], Strata.together(parts, shares)
