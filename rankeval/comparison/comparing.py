@@ -238,12 +238,8 @@ def _compared(
     scores, places, notes, strata = shared.scores, shared.places, shared.notes, None
     d: Floats | Pairs = design.columns(scores)
     if places:
-        if by is not None:
-            raise InvalidInput(
-                "slices within several collections are not compared: an attribute may mean another thing in each",
-                argument="by",
-                remedy="compare slices on one collection at a time",
-            )
+        mixed = "slices within several collections are not compared: an attribute may mean another thing in each"
+        refuse((by is not None, mixed, "compare slices on one collection at a time"), argument="by")
         parts, weights = list(places.values()), settings.collection_weights
         shares = weights_of_collections(weights, scores, parts)
         notes, strata = [*collection_notes(places, shares, weights), *notes], Strata.together(parts, shares)
@@ -386,8 +382,7 @@ def compare_algorithms(
         for label, one in by_name(evaluation).items()
         if one.family.aggregate == "mean" and all(label in frame for frame in folds.values())
     ]
-    if not means:
-        raise InvalidInput("no measure here is a mean over queries; folds are compared by such means")
+    refuse((not means, "no measure here is a mean over queries; folds are compared by such means"))
     labels = means if measures is None else labels_of(measures, means, "measure that is a mean over queries")
     design = Design(list(folds), labels, baseline, family)
     scores = np.stack([frame[design.measures].to_numpy(np.float64) for frame in folds.values()], axis=1)

@@ -23,12 +23,11 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
-from rankeval._checks import count
+from rankeval._checks import count, refuse
 from rankeval.comparison.design import COLUMNS, CROSSED, LEAST_QUERIES, MEANS, TOGETHER, Design, table_without_rows
 from rankeval.comparison.inputs import Systems
 from rankeval.comparison.record import PARTED, ComparisonSettings, parted, with_notes, with_settings
 from rankeval.comparison.result import Comparison
-from rankeval.errors import InvalidInput
 from rankeval.evaluation import Evaluation
 from rankeval.join.flat import Ints
 from rankeval.significance.columns import deviation
@@ -308,8 +307,7 @@ def comparison_of_one(name: str, evaluation: Evaluation, *, alpha: float = 0.05)
     >>> comparison_of_one("final", ev).headline
     'final: RR 0.8333 [95% interval 0.1162 to 1.0000], on 3 queries.'
     """
-    if not evaluation.n_queries:
-        raise InvalidInput(f"{name!r} has no scored query, so it has no mean")
+    refuse((not evaluation.n_queries, f"{name!r} has no scored query, so it has no mean"))
     settings = ComparisonSettings(alpha=alpha, rng=0, correction="none", primary=evaluation.measure_names[0])
     means = means_of({name: evaluation}, 1 - alpha)
     return Comparison(table_without_rows(), {name: evaluation}, settings, means=means)

@@ -12,6 +12,7 @@ from typing import NamedTuple, cast
 import numpy as np
 import pandas as pd
 
+from rankeval._checks import refuse
 from rankeval._registry import chosen
 from rankeval.comparison.inputs import Scores, SharedScores, shared_scores
 from rankeval.comparison.record import Choice, ComparisonRecord, gains, kept, known_means, overall
@@ -61,13 +62,10 @@ def held_scores(record: ComparisonRecord, measures: Sequence[str]) -> SharedScor
             "this is computed from the queries of one collection, and the comparison is over several: compare the "
             "systems on one of them, {system: parts[collection] for system, parts in evaluations.items()}"
         )
-    if record.table.empty:
-        raise InvalidInput("this is computed from differences, and the comparison has one system: compare two")
-    if not {*record.table["system"], *record.table["baseline"]} <= set(record.evaluations):
-        raise InvalidInput(
-            "the scores of every query are needed, and this comparison was read from a file or lost its evaluations",
-            remedy="compare the evaluations again",
-        )
+    alone = "this is computed from differences, and the comparison has one system: compare two"
+    lost = "the scores of every query are needed, and this comparison was read from a file or lost its evaluations"
+    held = {*record.table["system"], *record.table["baseline"]} <= set(record.evaluations)
+    refuse((record.table.empty, alone), (not held, lost, "compare the evaluations again"))
     # unpaired="skip" compared the common queries only; else all systems have the same ones.
     return shared_scores(cast("Mapping[str, Scores]", record.evaluations), list(measures), unpaired="skip")
 
@@ -98,11 +96,8 @@ def best_system(record: ComparisonRecord, measure: str) -> Choice:
     chosen("measure of the comparison", measure, record.table["measure"].tolist())
     if choice is not None and choice.measure == measure:
         return choice
-    if asked.test in FOLD_TESTS:
-        raise InvalidInput(
-            "the value of the best is estimated from queries, and this comparison is one of folds",
-            remedy='compare with question="models"',
-        )
+    folds = "the value of the best is estimated from queries, and this comparison is one of folds"
+    refuse((asked.test in FOLD_TESTS, folds, 'compare with question="models"'))
     scores = held_scores(record, [measure])
     columns = dict(zip(scores.systems, scores.scores[:, :, 0].T, strict=True))
     names = [name for name in columns if name != asked.baseline]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from rankeval._checks import count
+from rankeval._checks import count, refuse
 from rankeval._registry import chosen
 from rankeval.comparison.derived import held_scores, rank_table
 from rankeval.comparison.design import COLLECTION, TOGETHER
@@ -134,8 +134,7 @@ def _on_daggers(rows: pd.DataFrame) -> list[str]:
 
 def _forest(record: ComparisonRecord, rows: pd.DataFrame, cut: list[str]) -> Figure:
     group = record.settings.grouped
-    if not group:
-        raise InvalidInput('kind="forest" needs several collections or slices; give compare() collections or by=')
+    refuse((not group, 'kind="forest" needs several collections or slices; give compare() collections or by='))
     _, _, kind = shown_interval(record.table)
     ordered = rows.assign(
         group=rows["measure"], label=rows[group].astype(str) + rows["dagger"], n=rows["n_queries"],

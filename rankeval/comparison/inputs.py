@@ -139,10 +139,8 @@ def shared_scores(
     for part in next(iter(given.values())):
         names = [cell(name, part) for name in given]
         paired[part] = pair_scores({name: frames[name] for name in names}, labels, unpaired=unpaired)
-        if part is not None and len(paired[part].queries) < 2:
-            raise InvalidInput(
-                f"collection {part!r} has 1 query, and a paired test needs 2 or more", remedy="leave it out"
-            )
+        alone = f"collection {part!r} has 1 query, and a paired test needs 2 or more"
+        refuse((part is not None and len(paired[part].queries) < 2, alone, "leave it out"))
     lacked = [
         f"queries that a system lacked were left out for all systems: {counts}"
         for each in paired.values()
@@ -221,11 +219,8 @@ def cells_of(given: Given, joint: str = " on ") -> dict[str, Scores]:
     judged: dict[str, Any] = {}
     for part, each in within.items() if joint == " on " else ():
         other = judged.setdefault(next(iter(each.values())).judgments_digest, part)
-        if other != part:
-            raise InvalidInput(
-                f"collections {other!r} and {part!r} have the same queries and judgments",
-                remedy="give each collection once",
-            )
+        same = f"collections {other!r} and {part!r} have the same queries and judgments"
+        refuse((other != part, same, "give each collection once"))
     return cells
 
 
@@ -452,19 +447,17 @@ def slices_by(by: Any, queries: pd.Index[Any], systems: Mapping[str, Scores]) ->
         raise InvalidInput(problem, argument="by", remedy="give a Series or mapping by query id")
     rows = next((each.facts.rows for each in evaluations.values() if each.facts.rows is not None), None)
     values, places = slices_of(by, ids, counts, rows)
-    if max(map(len, places)) < LEAST_QUERIES:
-        raise InvalidInput(
-            f"no slice has {LEAST_QUERIES} queries or more, so none could be tested: found {len(places)} slices of "
-            f"{count(len(queries), 'query')}",
-            argument="by",
-            remedy="give an attribute with fewer values, such as ranges of a number (pandas.qcut)",
-        )
     name, said = " x ".join(map(str, values.names)), [_said(value) for value in values]
-    if name in COLUMNS:
-        raise InvalidInput(f"the table has a column {name!r}", argument="by", remedy="give the attribute another name")
-    if len(set(said)) < len(said) or TOGETHER in said:
-        problem = f"slices need different names, and {TOGETHER!r} stands for all queries; found {few(said)}"
-        raise InvalidInput(problem, argument="by", remedy="rename them")
+    small = f"no slice has {LEAST_QUERIES} queries or more, so none could be tested: found {len(places)} slices of "
+    small += count(len(queries), "query")
+    alike = f"slices need different names, and {TOGETHER!r} stands for all queries; found {few(said)}"
+    ranges = "give an attribute with fewer values, such as ranges of a number (pandas.qcut)"
+    refuse(
+        (max(map(len, places)) < LEAST_QUERIES, small, ranges),
+        (name in COLUMNS, f"the table has a column {name!r}", "give the attribute another name"),
+        (len(set(said)) < len(said) or TOGETHER in said, alike, "rename them"),
+        argument="by",
+    )
     return name, dict(zip(said, places, strict=True))
 
 

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from rankeval._checks import count, few
+from rankeval._checks import count, few, refuse
 from rankeval._registry import chosen
 from rankeval.comparison.comparing import compare
 from rankeval.comparison.inputs import (
@@ -293,8 +293,7 @@ def rank_intervals(
         lower_is_better=lower_is_better,
     )
     measures = compared.table["measure"].unique().tolist()
-    if len(measures) > 1:
-        raise InvalidInput(f"systems are ranked by one measure, found {', '.join(measures)}; name one as measure=")
+    refuse((len(measures) > 1, f"systems are ranked by one measure, found {', '.join(measures)}; name one as measure="))
     ranks = compared.ranks
     _warn_of_few_resamples(compared)
     return ranks
@@ -435,14 +434,12 @@ def _means_on_collections(given: Given, measures: Measures | None, unpaired: str
     orders, notes = {}, []
     for collection in collections:
         part = {name: each[collection] for name, each in given.items() if collection in each}
-        if len(part) < 2:
-            raise InvalidInput(f"an order takes 2 systems or more, found {list(part)} on {collection!r}; leave it out")
+        refuse((len(part) < 2, f"an order takes 2 systems or more, found {list(part)} on {collection!r}; leave it out"))
         shared = shared_scores(part, measures, unpaired=unpaired)
         orders[collection] = pd.DataFrame(shared.scores.mean(axis=0), index=shared.systems, columns=shared.measures)
         notes += [f"{collection}: {note}" for note in shared.notes]
     everywhere = [label for label in orders[collections[0]] if all(label in order for order in orders.values())]
-    if not everywhere:
-        raise InvalidInput(f"no measure is shared by the systems on all of {', '.join(collections)}", remedy="name one")
+    refuse((not everywhere, f"no measure is shared by the systems on all of {', '.join(collections)}", "name one"))
     means = pd.concat(
         {label: pd.concat({name: order[label] for name, order in orders.items()}, axis=1) for label in everywhere},
         axis=1,

@@ -27,7 +27,6 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from rankeval._checks import require
-from rankeval._checks import shown as as_shown
 from rankeval._registry import chosen
 from rankeval.comparison.derived import held_scores
 from rankeval.comparison.record import PARTED, ComparisonRecord, gains, known_means, part_of_row, parted, shown_level
@@ -210,13 +209,8 @@ def _systems(
 def _others(record: ComparisonRecord, systems: list[str], against: str | Sequence[str] | None) -> list[str]:
     """Return the systems that marks refer to: the baseline, those asked for, or all."""
     if (baseline := record.settings.baseline) is not None:
-        if against not in (None, baseline, [baseline]):
-            raise InvalidInput(
-                argument="against",
-                found=as_shown(against),
-                expected=f"the baseline {baseline!r}, with which all comparisons are",
-                remedy="compare all pairs (leave out baseline=) to mark differences from other systems",
-            )
+        other = f"the baseline {baseline!r}, with which all comparisons are; leave out baseline= to compare all pairs"
+        require(against in (None, baseline, [baseline]), "against", against, other)
         return [baseline]
     wanted = systems if against is None else [against] if isinstance(against, str) else list(against)
     if not wanted:

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from rankeval._checks import count, few
+from rankeval._checks import count, few, refuse
 from rankeval.comparison.inputs import Given, Scores, cells_of, check_number_of_systems, fold_notes, per_query_frame
 from rankeval.comparison.tables import WithTable
 from rankeval.errors import InvalidInput
@@ -241,13 +241,10 @@ def _are_replicates(scores: Any) -> bool:
 def _label(wanted: str | Measure | None, frames: Mapping[str, pd.DataFrame]) -> str:
     first, *others = frames.values()
     shared = [str(name) for name in first if all(name in other for other in others)]
-    if not shared:
-        raise InvalidInput("the systems share no measure")
+    refuse((not shared, "the systems share no measure"))
     labels = shared if wanted is None else labels_of(wanted, shared)
-    if len(labels) > 1:
-        raise InvalidInput(
-            f"measure is left open: the scores have {', '.join(labels)}; name one, measure={labels[0]!r}"
-        )
+    several = f"measure is left open: the scores have {', '.join(labels)}; name one, measure={labels[0]!r}"
+    refuse((len(labels) > 1, several))
     return labels[0]
 
 

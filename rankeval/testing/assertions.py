@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from rankeval._checks import check_number, check_share, count, few, require, shown
+from rankeval._checks import check_number, check_share, count, few, refuse, require, shown
 from rankeval.comparison import Comparison, compare
 from rankeval.comparison.design import Design
 from rankeval.comparison.inputs import LowerIsBetter, Scores, SharedScores, per_query_frame, shared_scores
@@ -397,10 +397,8 @@ def measures_of(candidate: Scores, baseline: Scores, wanted: Measures | None) ->
         return labels_of(wanted, shared, "measure of both candidate and baseline")
     if len(shared) == 1:
         return shared
-    if not shared:
-        raise InvalidInput(
-            f"candidate and baseline share no measure: candidate has {', '.join(one)}; baseline has {', '.join(other)}"
-        )
+    found = f"candidate has {', '.join(one)}; baseline has {', '.join(other)}"
+    refuse((not shared, f"candidate and baseline share no measure: {found}"))
     raise InvalidInput("both sides have several", argument="measure", remedy=f"name one or more: measure={shared!r}")
 
 
