@@ -65,7 +65,7 @@ class Claim:
         Whether absence of harm is claimed, so that unseen queries count.
     verb, adjective, nothing : str
         Words of the headline: "a beats b"; "2 others are shown better"; "No difference was shown". The first two are
-        formats of the `rankeval.measures.Direction` of a column, so that it may be "a is faster than b".
+        formats of the ``Direction`` of a column, so that it may be "a is faster than b".
     """
 
     words: str

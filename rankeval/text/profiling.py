@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 PERCENTILES = (50, 90, 95, 99)
 LATENCY = "Latency (ms)"
-"""The column of `Profile.per_query`."""
+"""The column of ``Profile.per_query``."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,7 +118,7 @@ def profile(
         `rankeval.text.VectorSpace`.
     queries : mapping, Series, frame or path
         Queries by id. Values of a mapping or Series may be whatever ``search`` takes; frames and paths have texts, as
-        in `rankeval.text.VectorSpace.search`.
+        in ``VectorSpace.search``.
     repeats : int, default 5
         Rounds that count. The latency of a query is the median of its rounds.
     warmup : int, default 1
