@@ -26,6 +26,7 @@ from rankeval._checks import check_count, count, require, whole_number
 from rankeval.collection.qrels import as_qrels
 from rankeval.collection.run import as_run
 from rankeval.evaluation import Evaluation, Given
+from rankeval.evaluation import score as score_joined
 from rankeval.evaluation.choosing import labels_of, places_of
 from rankeval.evaluation.result import by_name, worst_first
 from rankeval.measures import Measure
@@ -156,11 +157,14 @@ def inspected(
         gains = dict(sign * (scores.iloc[:, 1] - scores.iloc[:, 0])) if is_pair else None
         order = sorted(gains, key=gains.__getitem__) if gains else first.queries[worst_first(first, label)].tolist()
         chosen = _extremes(order, gains, min(wanted, most), rng)
-    truth, names, rankings = as_qrels(qrels), {str(query) for query in chosen}, []
-    for name, one in systems.items():
+    truth, names, rankings, others = as_qrels(qrels), {str(query) for query in chosen}, [], []
+    for place, (name, one) in enumerate(systems.items()):
         run = as_run(runs[name] if are_named else runs)
-        Given.of(truth, run).refuse_or_join(one.convention, action="report_for_queries")
+        joined = Given.of(truth, run).refuse_or_join(one.convention, action="report_for_queries")
         rankings.append((_shown(str(name)), _by_query(run.to_frame(), names, "score")))
+        if not by_name(one)[label].columns:
+            again = score_joined(joined, [(label, by_name(one)[label])]).per_query[label].reindex(list(chosen))
+            others += [rankings[-1][0]] * (not np.allclose(again, scores.loc[list(chosen)].iloc[:, place]))
     judged = _by_query(truth.to_frame(), names, "relevance")
     data = _Data(rankings, judged, _by_id(texts, "texts", "docid"), _by_id(needs, "needs", "qid"), depth, stem, stop)
     cards = [data.card(query, why, scores.loc[query].tolist(), sign) for query, why in chosen.items()]
@@ -169,6 +173,7 @@ def inspected(
     notes = {
         f"each ranking is shown to rank {depth:,}, and equal scores stand by document id, descending": True,
         f"{label}: less is better": sign < 0,
+        f"by these judgments the rankings given have other {label} than shown for {' and '.join(others)}": others,
         f"{count(wanted - most, 'query')} left out: a page has at most {MOST_ROWS:,} documents": wanted > most,
         f"{count(without, 'ranked document')} without a text": data.texts and without,
         f"only the first {MOST_LETTERS:,} characters of a text are read": longest > MOST_LETTERS,

@@ -324,6 +324,15 @@ def test_the_highest_grade_of_several_aspects_is_shown():
     assert [each.label for each in card.rankings[0][1]] == ["2", "1"]
 
 
+def test_a_ranking_with_other_scores_than_those_shown_is_named(pair):
+    """Two names that were swapped would explain each score by the ranking of the other system."""
+    truth, runs, evaluations = pair
+    swapped = {"noisy": runs["exact"], "exact": runs["noisy"]}
+    assert not [note for note in shown(evaluations, runs, truth).notes if "other AP" in note]
+    (note,) = (note for note in shown(evaluations, swapped, truth).notes if "other AP" in note)
+    assert note == "by these judgments the rankings given have other AP than shown for noisy and exact"
+
+
 def test_registered_content_is_shown_for_opened_rankings_only(tmp_path, monkeypatch):
     monkeypatch.setenv("RANKEVAL_LEDGER", str(tmp_path / "ledger"))
     forget()
