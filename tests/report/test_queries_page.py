@@ -381,3 +381,12 @@ def test_a_score_of_many_digits_is_short(score):
     run, qrels = {"q": {"a": score, "b": 0.5}}, {"q": {"a": 1}}
     page = report_for_queries(rk.evaluate(qrels, run, measures="AP"), run, qrels)
     assert max(map(len, re.findall(r'<span class="score">([^<]*)', page))) <= 24
+
+
+@pytest.mark.parametrize("shape", [lambda one: [one, one], lambda one: None, lambda one: "ev.json"])
+def test_evaluations_of_another_shape_are_refused_by_name(shape):
+    """A list of two is the usual mistake: the answer names the argument and what is expected."""
+    run, qrels = {"q": {"a": 1.0}}, {"q": {"a": 1}}
+    with pytest.raises(InvalidInput) as caught:
+        report_for_queries(shape(rk.evaluate(qrels, run, measures="AP")), run, qrels)
+    assert caught.value.argument == "evaluations"
