@@ -383,10 +383,11 @@ def test_a_score_of_many_digits_is_short(score):
     assert max(map(len, re.findall(r'<span class="score">([^<]*)', page))) <= 24
 
 
-@pytest.mark.parametrize("shape", [lambda one: [one, one], lambda one: None, lambda one: "ev.json"])
+@pytest.mark.parametrize("shape", [lambda one: [one, one], lambda one: one.name, lambda one: one.weights])
 def test_evaluations_of_another_shape_are_refused_by_name(shape):
     """A list of two is the usual mistake: the answer names the argument and what is expected."""
     run, qrels = {"q": {"a": 1.0}}, {"q": {"a": 1}}
+    evaluated = rk.evaluate(qrels, run, measures="AP", name="bm25")
     with pytest.raises(InvalidInput) as caught:
-        report_for_queries(shape(rk.evaluate(qrels, run, measures="AP")), run, qrels)
+        report_for_queries(shape(evaluated), run, qrels)
     assert caught.value.argument == "evaluations"
