@@ -21,7 +21,7 @@ from rankeval.join.flat import Floats, Ints, ratio
 from rankeval.join.judged import BELOW_ALL, Judged
 from rankeval.measures.chances import hypergeometric
 from rankeval.measures.family import family
-from rankeval.measures.grammar import Share, Spelling
+from rankeval.measures.grammar import Share, Spelling, fixing
 
 EPSILON = 1e-5
 """trec_eval's small number: infAP adds it to counts of documents, and it is the least value in geometric means."""
@@ -227,17 +227,13 @@ RBP_GAINS = ("binary", "scaled", "linear")
     monotone="grade",
     spellings={
         "trec_eval-10": (
-            Spelling("rbp", {"p": 0.9, "gain": "scaled"}),
-            Spelling("RBP", {"p": 0.9, "gain": "scaled"}),
-            Spelling("RBP@{cutoff}", {"p": 0.9, "gain": "scaled"}),
-            Spelling("rbp@{cutoff}", {"p": 0.9, "gain": "scaled"}),
-            Spelling("rbp_p={p}", {"gain": "scaled"}),
-            Spelling("rbp.p={p}", {"gain": "scaled"}),
+            *fixing({"p": 0.9, "gain": "scaled"}, "rbp", "RBP", "RBP@{cutoff}", "rbp@{cutoff}"),
+            *fixing({"gain": "scaled"}, "rbp_p={p}", "rbp.p={p}"),
         ),
-        "trectools": (Spelling("rbp", {"p": 0.8}), Spelling("rbp@{cutoff}", {"p": 0.8})),
-        "ranx": (Spelling("rbp.{p:decimals}", {"gain": "linear"}), Spelling("rbp@{p:decimals}", {"gain": "linear"})),
-        "ir_measures": (Spelling("RBP", {"p": 0.8}), Spelling("RBP@{cutoff}", {"p": 0.8})),
-        "Moffat & Zobel": (Spelling("RBP", {"p": 0.95}), Spelling("RBP@{cutoff}", {"p": 0.95})),
+        "trectools": fixing({"p": 0.8}, "rbp", "rbp@{cutoff}"),
+        "ranx": fixing({"gain": "linear"}, "rbp.{p:decimals}", "rbp@{p:decimals}"),
+        "ir_measures": fixing({"p": 0.8}, "RBP", "RBP@{cutoff}"),
+        "Moffat & Zobel": fixing({"p": 0.95}, "RBP", "RBP@{cutoff}"),
     },
 )
 def rbp(judged: Judged, *, p: Share, gain: str = "binary", rel: float = 1, cutoff: int | None = None) -> Floats:

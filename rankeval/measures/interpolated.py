@@ -50,7 +50,7 @@ from rankeval.join.flat import Floats, Ints, ratio
 from rankeval.join.judged import Judged
 from rankeval.measures.chances import CELLS, distinct_rows, place_of_hit
 from rankeval.measures.family import family
-from rankeval.measures.grammar import Chance, Levels, Positive, Spelling
+from rankeval.measures.grammar import Chance, Levels, Positive, Spelling, fixing
 from rankeval.measures.tie_enumeration import write_over_orders
 
 ELEVEN = tuple(place / 10 for place in range(11))
@@ -87,7 +87,7 @@ RULES: dict[str, Callable[[float, Ints], Ints]] = {
 
 def _by_version(*names: str) -> dict[str, tuple[Spelling, ...]]:
     versions = ("trec_eval-9", "trec_eval-10")
-    return {version: tuple(Spelling(name, {"rule": version}) for name in names) for version in versions}
+    return {version: fixing({"rule": version}, *names) for version in versions}
 
 
 def _needed(judged: Judged, level: float, rule: str, rel: float) -> Ints:
