@@ -22,6 +22,7 @@ from rankeval.join.judged import BELOW_ALL, Judged
 from rankeval.measures.chances import hypergeometric
 from rankeval.measures.family import family
 from rankeval.measures.grammar import Share, Spelling, fixing
+from rankeval.measures.set_based import counted
 
 EPSILON = 1e-5
 """trec_eval's small number: infAP adds it to counts of documents, and it is the least value in geometric means."""
@@ -190,14 +191,10 @@ def unjudged(judged: Judged, *, cutoff: int | None = None) -> Floats:
     return ratio(found, size)
 
 
-@family(
+@counted(
     "NumNonrelJudgedRet",
     title="number of retrieved documents that were judged not relevant",
     formula="rows judged not relevant",
-    source="Buckley & Voorhees, trec_eval",
-    aggregate="sum",
-    bounds=(0.0, np.inf),
-    linear=True,
     greater_is_better=False,
     spellings={"trec_eval": ("num_nonrel_judged_ret",)},
 )
