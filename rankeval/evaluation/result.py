@@ -469,13 +469,13 @@ def aggregate_errors(evaluation: Evaluation) -> pd.Series[float]:
     return found
 
 
-def _draws_note(evaluation: Evaluation) -> str:
+def _draws_note(evaluation: Evaluation, drawn: NDArray[np.bool_]) -> str:
     """Say which values are means over drawn orders, and how uncertain that leaves the aggregate."""
-    errors, drawn = aggregate_errors(evaluation), evaluation.facts.drawn.sum(axis=0).tolist()
+    errors = aggregate_errors(evaluation)
     said = [
         f"{label} in {count(number, 'query')} (standard error of the "
         f"{_WORDS[one.family.aggregate]} {errors[label]:.2g})"
-        for (label, one), number in zip(by_name(evaluation).items(), drawn, strict=True)
+        for (label, one), number in zip(by_name(evaluation).items(), drawn.sum(axis=0).tolist(), strict=True)
         if number
     ]
     return f"mean over {DRAWS} drawn orders of tied rows, where there were too many: {', '.join(said)}"
@@ -510,8 +510,8 @@ def info_of(evaluation: Evaluation) -> dict[str, str]:
         pooled = evaluation.convention.negative == "unjudged"
         counted, taken = ("ranked document", "not judged") if pooled else ("document", "not relevant")
         said["negative"] = f"{count(negative, counted)} with a label below zero, taken as {taken}"
-    if facts.errors is not None:
-        said["ties"] = _draws_note(evaluation)
+    if facts.drawn is not None:
+        said["ties"] = _draws_note(evaluation, facts.drawn)
     if facts.whole is not None:
         said["subset"] = f"a subset: {size_of(evaluation)}"
     return said

@@ -177,16 +177,15 @@ def score_part(joined: Joined, asked: Named, *, weights: Floats | None = None, n
     is_drawn, errors = np.zeros(scores.shape, dtype=bool), np.zeros(scores.shape)
     for place, error in drawn.items():
         is_drawn[place], errors[place] = True, error
-    labels = labels if joined.identity is None else joined.identity
     facts = QueryFacts(
         counts,
         rules,
         undefined[0],
-        is_drawn,
-        labels,
+        labels if joined.identity is None else joined.identity,
         rankings,
         readings=unread.readings(measures),
         columns={name: column_hashes(column, joined) for name, column in joined.columns.items()},
+        drawn=is_drawn if drawn else None,
         errors=errors if drawn else None,
         left_out=joined.left_out_counts,
     )
