@@ -25,7 +25,7 @@ import pyarrow.parquet as pq
 from rankeval import __version__, errors
 from rankeval.collection.convention import Convention
 from rankeval.errors import RankevalError
-from rankeval.evaluation.result import to_bytes
+from rankeval.evaluation import to_bytes
 from rankeval.evaluation.scoring import score_part
 from rankeval.evaluation.weights import part_weights
 from rankeval.join.joined import join_arrays

@@ -19,7 +19,6 @@ from rankeval.collection.convention import COUNTED_AS, Convention
 from rankeval.errors import InvalidInput
 from rankeval.evaluation.choosing import labels_of, places_of, slices_of
 from rankeval.evaluation.facts import QueryFacts, Whole
-from rankeval.evaluation.storage import pack, unpack
 from rankeval.io.opening import read_bytes, write_atomically
 from rankeval.join.flat import Floats, Ints
 from rankeval.measures import Measure
@@ -363,6 +362,8 @@ class Evaluation:
         InvalidInput
             If the folder does not exist or cannot be written to.
         """
+        from rankeval.evaluation.storage import to_bytes
+
         write_atomically(path, [to_bytes(self)])
 
     @classmethod
@@ -393,6 +394,8 @@ class Evaluation:
         >>> rk.Evaluation.load(path).per_query["RR"].to_dict()
         {'a': 1.0}
         """
+        from rankeval.evaluation.storage import from_bytes
+
         return from_bytes(read_bytes(path), str(path))
 
     def __repr__(self) -> str:
@@ -419,16 +422,6 @@ def _row(part: Evaluation, level: float | None) -> dict[str, float]:
         row[label] = value
         row |= {f"{label} {end}": limits[label][end] for end in ("ci_low", "ci_high") if label in limits}
     return row
-
-
-def to_bytes(evaluation: Evaluation) -> bytes:
-    """Return an evaluation as the bytes of a Parquet file, a column a measure and count; the rest is its metadata."""
-    return pack(vars(evaluation))
-
-
-def from_bytes(content: bytes, where: str = "") -> Evaluation:
-    """Return the evaluation from the bytes that `to_bytes` gave, the same bit for bit; ``where`` names the file."""
-    return Evaluation(**unpack(content, where))
 
 
 def by_name(evaluation: Evaluation) -> dict[str, Measure]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -15,10 +14,11 @@ from rankeval._checks import said
 from rankeval.collection.convention import Convention
 from rankeval.errors import InvalidInput
 from rankeval.evaluation.facts import KINDS, READINGS, QueryFacts, Whole
+from rankeval.evaluation.result import Evaluation
 from rankeval.io.opening import DEFAULT
 from rankeval.measures import measure
 
-# Errors from a table or a card that `pack` did not write.
+# Errors from a table or a card that `to_bytes` did not write.
 _NOT_OURS = (pa.ArrowException, OSError, LookupError, TypeError, ValueError, AttributeError, RecursionError)
 _METADATA = b"rankeval.evaluation"
 
@@ -26,34 +26,27 @@ _METADATA = b"rankeval.evaluation"
 _LARGE = 2**20
 
 
-def pack(fields: Mapping[str, Any]) -> bytes:
-    """Return an evaluation as the bytes of a Parquet file.
-
-    Parameters
-    ----------
-    fields : mapping of str to object
-        The fields of an `Evaluation`.
-    """
-    facts, weights = fields["facts"], fields["weights"]
-    columns = {"qid": _ids(fields["queries"])}
-    for kind, of in {"measure": fields["scores"], **facts.table()}.items():
-        by_measure = zip(fields["measure_names"], of.T, strict=True) if of.ndim == 2 else ()
+def to_bytes(evaluation: Evaluation) -> bytes:
+    """Return an evaluation as the bytes of a Parquet file, a column a measure and count; the rest is its metadata."""
+    facts, weights = evaluation.facts, evaluation.weights
+    columns = {"qid": _ids(evaluation.queries)}
+    for kind, of in {"measure": evaluation.scores, **facts.table()}.items():
+        by_measure = zip(evaluation.measure_names, of.T, strict=True) if of.ndim == 2 else ()
         columns |= {f"{kind}:{name}": column for name, column in by_measure} or {kind: of}
     columns |= {} if weights is None else {"weight": weights}
-    judgments_digest, ranking_digest = facts.digests(fields["queries"])
     card = {
-        "convention": fields["convention"].card(),
-        "measures": [str(one) for one in fields["measures"]],
-        "semantics": [one.semantics for one in fields["measures"]],
-        "qid_dtype": fields["queries"].dtype.str,
+        "convention": evaluation.convention.card(),
+        "measures": [str(one) for one in evaluation.measures],
+        "semantics": [one.semantics for one in evaluation.measures],
+        "qid_dtype": evaluation.queries.dtype.str,
         "whole": None if facts.whole is None else asdict(facts.whole),
-        "measure_names": fields["measure_names"],
+        "measure_names": evaluation.measure_names,
         "rule_counts": facts.totals(),
-        "excluded": fields["excluded"],
-        "undefined": fields["undefined"],
-        "judgments_digest": judgments_digest,
-        "ranking_digest": ranking_digest,
-        "name": fields["name"],
+        "excluded": evaluation.excluded,
+        "undefined": evaluation.undefined,
+        "judgments_digest": evaluation.judgments_digest,
+        "ranking_digest": evaluation.ranking_digest,
+        "name": evaluation.name,
         "n_folds": facts.n_folds,
     }
     table = pa.table(columns).replace_schema_metadata({_METADATA: json.dumps(card, default=_plain)})
@@ -76,8 +69,8 @@ def _plain(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else str(value)
 
 
-def unpack(content: bytes, where: str = "") -> dict[str, Any]:
-    """Return the fields of the evaluation that `pack` wrote.
+def from_bytes(content: bytes, where: str = "") -> Evaluation:
+    """Return the evaluation from the bytes that `to_bytes` gave, the same bit for bit.
 
     Parameters
     ----------
@@ -92,7 +85,7 @@ def unpack(content: bytes, where: str = "") -> dict[str, Any]:
         If it is another file.
     """
     try:
-        found = _fields(content)
+        found = _read(content)
     except _NOT_OURS as error:
         raise InvalidInput(
             f"expected a Parquet file that Evaluation.save of this version wrote; found another "
@@ -104,7 +97,7 @@ def unpack(content: bytes, where: str = "") -> dict[str, Any]:
     return found
 
 
-def _fields(content: bytes) -> dict[str, Any]:
+def _read(content: bytes) -> Evaluation:
     from rankeval.io.tables import parquet_table
 
     table = parquet_table(pa.BufferReader(content), "it", DEFAULT)
@@ -123,15 +116,15 @@ def _fields(content: bytes) -> dict[str, Any]:
     tables = {"undefined", "drawn", "error", *READINGS}
     known |= {kind: by_measure(kind) for kind in tables & set(kinds.values())}
     facts = QueryFacts.of(known, whole=whole, n_folds=card["n_folds"])
-    return {
-        "queries": np.array(ids.to_numpy() if dtype.kind in "iu" else ids.to_pylist(), dtype),
-        "measure_names": tuple(names),
-        "measures": tuple(replace(one, semantics=number) for one, number in measures),
-        "scores": by_measure("measure"),
-        "convention": Convention.from_card(card["convention"]),
-        "excluded": {reason: tuple(ids) for reason, ids in card["excluded"].items()},
-        "undefined": card["undefined"],
-        "facts": facts.with_totals(card["rule_counts"]),
-        "weights": table["weight"].to_numpy() if "weight" in table.column_names else None,
-        "name": card["name"],
-    }
+    return Evaluation(
+        queries=np.array(ids.to_numpy() if dtype.kind in "iu" else ids.to_pylist(), dtype),
+        measure_names=tuple(names),
+        measures=tuple(replace(one, semantics=number) for one, number in measures),
+        scores=by_measure("measure"),
+        convention=Convention.from_card(card["convention"]),
+        excluded={reason: tuple(ids) for reason, ids in card["excluded"].items()},
+        undefined=card["undefined"],
+        facts=facts.with_totals(card["rule_counts"]),
+        weights=table["weight"].to_numpy() if "weight" in table.column_names else None,
+        name=card["name"],
+    )
