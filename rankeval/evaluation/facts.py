@@ -49,22 +49,6 @@ _BYTES = 256
 _STEP = np.uint64(0x9E3779B97F4A7C15)
 
 
-@dataclass(frozen=True)
-class Whole:
-    """The evaluation that a subset was taken from.
-
-    Attributes
-    ----------
-    n_queries : int
-        Its number of queries.
-    judgments_digest : str
-        The digest of its judgments.
-    """
-
-    n_queries: int
-    judgments_digest: str
-
-
 @dataclass(frozen=True, eq=False)
 class QueryFacts:
     """What is known of each query of an evaluation, and of where the queries come from.
@@ -92,8 +76,8 @@ class QueryFacts:
         not contain the uncertainty from the choice of queries.
     left_out : mapping of str to int
         How many rows or queries each rule affected of the queries that are left out.
-    whole : Whole, optional
-        The evaluation that this is a subset of.
+    whole : int, optional
+        The number of queries of the evaluation that this is a subset of.
     n_folds : int, default 0
         Number of folds whose held-out queries are scored here, each by a model of its own; 0 if these are not scores of
         a cross-validation. `rankeval.compare` notes that a test over several folds is approximate.
@@ -111,7 +95,7 @@ class QueryFacts:
     drawn: Mask | None = None
     errors: Floats | None = None
     left_out: Mapping[str, int] = field(default_factory=dict)
-    whole: Whole | None = None
+    whole: int | None = None
     n_folds: int = 0
     rows: Any = None
 

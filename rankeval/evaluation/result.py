@@ -18,7 +18,7 @@ from rankeval._checks import check_count, check_share, count, few, refuse
 from rankeval.collection.convention import COUNTED_AS, Convention
 from rankeval.errors import InvalidInput
 from rankeval.evaluation.choosing import labels_of, places_of, slices_of
-from rankeval.evaluation.facts import QueryFacts, Whole
+from rankeval.evaluation.facts import QueryFacts
 from rankeval.io.opening import read_bytes, write_atomically
 from rankeval.join.flat import Floats, Ints
 from rankeval.measures import Measure
@@ -258,7 +258,7 @@ class Evaluation:
             scores=self.scores[places],
             excluded={},
             undefined=dict(zip(self.measure_names, facts.undefined.sum(axis=0).tolist(), strict=True)),
-            facts=replace(facts, whole=self.facts.whole or Whole(self.n_queries, self.judgments_digest)),
+            facts=replace(facts, whole=self.facts.whole or self.n_queries),
             weights=weights,
         )
 
@@ -515,7 +515,7 @@ def size_of(evaluation: Evaluation) -> str:
     whole = evaluation.facts.whole
     if whole is None:
         return count(evaluation.n_queries, "query")
-    return f"{evaluation.n_queries:,} of {count(whole.n_queries, 'query')}"
+    return f"{evaluation.n_queries:,} of {count(whole, 'query')}"
 
 
 def worst_first(evaluation: Evaluation, label: str) -> Ints:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from rankeval._checks import said
 from rankeval.collection.convention import Convention
 from rankeval.errors import InvalidInput
-from rankeval.evaluation.facts import KINDS, READINGS, QueryFacts, Whole
+from rankeval.evaluation.facts import KINDS, READINGS, QueryFacts
 from rankeval.evaluation.result import Evaluation
 from rankeval.io.opening import DEFAULT
 from rankeval.measures import measure
@@ -39,7 +39,7 @@ def to_bytes(evaluation: Evaluation) -> bytes:
         "measures": [str(one) for one in evaluation.measures],
         "semantics": [one.semantics for one in evaluation.measures],
         "qid_dtype": evaluation.queries.dtype.str,
-        "whole": None if facts.whole is None else asdict(facts.whole),
+        "whole": facts.whole and {"n_queries": facts.whole},
         "measure_names": evaluation.measure_names,
         "rule_counts": facts.totals(),
         "excluded": evaluation.excluded,
@@ -110,12 +110,11 @@ def _read(content: bytes) -> Evaluation:
         return np.column_stack([table[f"{kind}:{name}"].to_numpy() for name in names])
 
     ids, dtype = table["qid"], np.dtype(card["qid_dtype"])
-    whole = None if card["whole"] is None else Whole(**card["whole"])
     kinds = {name: name.partition(":")[0] for name in table.column_names}
     known = {name: table[name].to_numpy() for name, kind in kinds.items() if kind in ("judgments", "rankings", *KINDS)}
     tables = {"undefined", "drawn", "error", *READINGS}
     known |= {kind: by_measure(kind) for kind in tables & set(kinds.values())}
-    facts = QueryFacts.of(known, whole=whole, n_folds=card["n_folds"])
+    facts = QueryFacts.of(known, whole=(card["whole"] or {}).get("n_queries"), n_folds=card["n_folds"])
     return Evaluation(
         queries=np.array(ids.to_numpy() if dtype.kind in "iu" else ids.to_pylist(), dtype),
         measure_names=tuple(names),
