@@ -228,12 +228,6 @@ def _sums_of_words(judged: Judged, byte_of: NDArray[np.uint8]) -> Hashes:
     code = judged.code
     if code.dtype != np.uint8 or not are_bytes:
         code = byte_of.take(code)
-    longest = int(lengths.max(initial=0))
-    if longest * judged.n_queries == len(code):  # lists of one length (bench_arrays C)
-        table = np.zeros((judged.n_queries, -(-longest // 8) * 8), dtype=np.uint8)
-        table[:, :longest] = code.reshape(judged.n_queries, longest)
-        words = mixed(table.view("<u8"))
-        return np.asarray(words @ number[: words.shape[1]])
     n_words = -(-lengths // 8)
     padded = np.zeros(len(code) + 8, dtype=np.uint8)
     padded[: len(code)] = code
