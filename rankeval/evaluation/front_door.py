@@ -277,9 +277,9 @@ def evaluate(
     single = {"ties": ties, "missing": missing, "no_relevant": no_relevant, "judgments": judgments}
     rules = rules_of_call(convention, rows, **single)
     asked = parse_measures(measures, rules)  # a misspelt name is an error before anything is read
-    read = {role_of(column): (column, given) for column, given in columns_read(columns, asked, rules).items()}
+    read = columns_read(columns, asked, rules)
     named = {"qid": qid, "relevance": relevance, "score": score, "docid": docid, "query_weight": query_weight}
-    named |= {role: given for role, (_, given) in read.items()}
+    named |= {role_of(column): given for column, given in read.items()}
     if any(isinstance(column, str) for column in named.values()):
         _refuse_mixed(truth, ranking, group, named)
     elif ranking is None:
@@ -298,7 +298,7 @@ def evaluate(
         qid=named["qid"],
         group=group,
         docid=named["docid"],
-        read={column: named[role] for role, (column, _) in read.items()},
+        read={column: named[role_of(column)] for column in read},
         named=isinstance(relevance, str),
     )
     joined = given.refuse_or_join(rules, action="evaluate")

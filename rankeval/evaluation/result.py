@@ -18,8 +18,7 @@ from rankeval._checks import check_count, check_share, count, few, refuse
 from rankeval.collection.convention import COUNTED_AS, Convention
 from rankeval.errors import InvalidInput
 from rankeval.evaluation.choosing import labels_of, places_of, slices_of
-from rankeval.evaluation.facts import QueryFacts, Whole
-from rankeval.evaluation.storage import pack, unpack
+from rankeval.evaluation.facts import QueryFacts
 from rankeval.io.opening import read_bytes, write_atomically
 from rankeval.join.flat import Floats, Ints
 from rankeval.measures import Measure
@@ -259,7 +258,7 @@ class Evaluation:
             scores=self.scores[places],
             excluded={},
             undefined=dict(zip(self.measure_names, facts.undefined.sum(axis=0).tolist(), strict=True)),
-            facts=replace(facts, whole=self.facts.whole or Whole(self.n_queries, self.judgments_digest)),
+            facts=replace(facts, whole=self.facts.whole or self.n_queries),
             weights=weights,
         )
 
@@ -363,6 +362,8 @@ class Evaluation:
         InvalidInput
             If the folder does not exist or cannot be written to.
         """
+        from rankeval.evaluation.storage import to_bytes
+
         write_atomically(path, [to_bytes(self)])
 
     @classmethod
@@ -393,6 +394,8 @@ class Evaluation:
         >>> rk.Evaluation.load(path).per_query["RR"].to_dict()
         {'a': 1.0}
         """
+        from rankeval.evaluation.storage import from_bytes
+
         return from_bytes(read_bytes(path), str(path))
 
     def __repr__(self) -> str:
@@ -419,16 +422,6 @@ def _row(part: Evaluation, level: float | None) -> dict[str, float]:
         row[label] = value
         row |= {f"{label} {end}": limits[label][end] for end in ("ci_low", "ci_high") if label in limits}
     return row
-
-
-def to_bytes(evaluation: Evaluation) -> bytes:
-    """Return an evaluation as the bytes of a Parquet file, a column a measure and count; the rest is its metadata."""
-    return pack(vars(evaluation))
-
-
-def from_bytes(content: bytes, where: str = "") -> Evaluation:
-    """Return the evaluation from the bytes that `to_bytes` gave, the same bit for bit; ``where`` names the file."""
-    return Evaluation(**unpack(content, where))
 
 
 def by_name(evaluation: Evaluation) -> dict[str, Measure]:
@@ -469,13 +462,13 @@ def aggregate_errors(evaluation: Evaluation) -> pd.Series[float]:
     return found
 
 
-def _draws_note(evaluation: Evaluation) -> str:
+def _draws_note(evaluation: Evaluation, drawn: NDArray[np.bool_]) -> str:
     """Say which values are means over drawn orders, and how uncertain that leaves the aggregate."""
-    errors, drawn = aggregate_errors(evaluation), evaluation.facts.drawn.sum(axis=0).tolist()
+    errors = aggregate_errors(evaluation)
     said = [
         f"{label} in {count(number, 'query')} (standard error of the "
         f"{_WORDS[one.family.aggregate]} {errors[label]:.2g})"
-        for (label, one), number in zip(by_name(evaluation).items(), drawn, strict=True)
+        for (label, one), number in zip(by_name(evaluation).items(), drawn.sum(axis=0).tolist(), strict=True)
         if number
     ]
     return f"mean over {DRAWS} drawn orders of tied rows, where there were too many: {', '.join(said)}"
@@ -510,8 +503,8 @@ def info_of(evaluation: Evaluation) -> dict[str, str]:
         pooled = evaluation.convention.negative == "unjudged"
         counted, taken = ("ranked document", "not judged") if pooled else ("document", "not relevant")
         said["negative"] = f"{count(negative, counted)} with a label below zero, taken as {taken}"
-    if facts.errors is not None:
-        said["ties"] = _draws_note(evaluation)
+    if facts.drawn is not None:
+        said["ties"] = _draws_note(evaluation, facts.drawn)
     if facts.whole is not None:
         said["subset"] = f"a subset: {size_of(evaluation)}"
     return said
@@ -522,7 +515,7 @@ def size_of(evaluation: Evaluation) -> str:
     whole = evaluation.facts.whole
     if whole is None:
         return count(evaluation.n_queries, "query")
-    return f"{evaluation.n_queries:,} of {count(whole.n_queries, 'query')}"
+    return f"{evaluation.n_queries:,} of {count(whole, 'query')}"
 
 
 def worst_first(evaluation: Evaluation, label: str) -> Ints:

@@ -24,9 +24,6 @@ from rankeval.measures.incomplete import EPSILON, bpref
 _LONG = 1024
 """Rows in a list for which a call or two of their own are no cost."""
 
-LEAST_AP = 1e-5
-"""The least AP in the geometric mean (trec_eval's value): a query with AP 0 would make the mean 0."""
-
 
 def _sum_of_precisions(judged: Judged, rel: float, cutoff: int | None) -> Floats:
     """Return the sum of the precisions at the relevant rows outside of groups of tied rows."""
@@ -269,7 +266,7 @@ def reciprocal_rank(judged: Judged, *, rel: float = 1, cutoff: int | None = None
     formula="log(max(AP, 0.00001)); the aggregate is exp of the mean",
     source="Robertson 2006",
     doi="10.1145/1183614.1183630",
-    bounds=(float(np.log(LEAST_AP)), 0.0),
+    bounds=(float(np.log(EPSILON)), 0.0),
     aggregate="gmean",
     expected="orders of hits",
     monotone="order",
@@ -280,7 +277,7 @@ def gm_average_precision(judged: Judged, *, rel: float = 1, cutoff: int | None =
 
     In [log 0.00001, 0], higher is better; the least value without relevant documents.
     """
-    return np.log(np.maximum(np.nan_to_num(average_precision(judged, rel=rel, cutoff=cutoff)), LEAST_AP))
+    return np.log(np.maximum(np.nan_to_num(average_precision(judged, rel=rel, cutoff=cutoff)), EPSILON))
 
 
 @family(
