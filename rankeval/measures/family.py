@@ -41,7 +41,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankeval._checks import few, refuse
-from rankeval._registry import chosen, unknown
+from rankeval._registry import chosen
 from rankeval.collection.convention import PRESETS
 from rankeval.errors import InvalidInput
 from rankeval.join.judged import Judged
@@ -356,8 +356,7 @@ class Family:
     def with_parameters(self, **given: Any) -> Measure:
         """Return the measure with these parameters, defaults for those left out; raise for values that cannot be."""
         for name in given:
-            if name not in self.defaults:
-                raise unknown(f"parameter of {self.name}", name, self.defaults)
+            chosen(f"parameter of {self.name}", name, self.defaults)
         for name in self.required:
             if name not in given and name not in self._bound:
                 form = f"{self.name}@10" if name == "cutoff" else f"{self.name}({name}=...)"

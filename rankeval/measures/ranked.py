@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from rankeval._registry import unknown
+from rankeval._registry import chosen
 from rankeval.errors import InvalidInput
 from rankeval.join.by_rank import before_first_hit, sum_of_precisions
 from rankeval.join.flat import Floats, Ints, ratio, rows_of
@@ -84,6 +84,7 @@ NORMALIZERS = ("R", "min", "k", "hits")
 
 
 def _normalized(total: Floats, judged: Judged, rel: float, cutoff: int | None, normalizer: str) -> Floats:
+    chosen("normalizer of AP", normalizer, NORMALIZERS)
     found = judged.n_relevant(rel)
     if normalizer == "R":
         whole = found
@@ -93,10 +94,8 @@ def _normalized(total: Floats, judged: Judged, rel: float, cutoff: int | None, n
         if cutoff is None:
             raise InvalidInput("AP(normalizer='k') divides by the cut-off: give one, write AP(normalizer='k')@10")
         whole = np.where(found > 0, cutoff, 0)
-    elif normalizer == "hits":
-        whole = np.where(found > 0, np.maximum(judged.hits(rel, cutoff), 1), 0)
     else:
-        raise unknown("normalizer of AP", str(normalizer), NORMALIZERS)
+        whole = np.where(found > 0, np.maximum(judged.hits(rel, cutoff), 1), 0)
     return ratio(total, whole)
 
 
