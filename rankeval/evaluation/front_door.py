@@ -32,7 +32,7 @@ from rankeval.evaluation.scoring import bound_measures
 from rankeval.evaluation.scoring import score as score_joined
 from rankeval.evaluation.weights import query_weights
 from rankeval.io import columns
-from rankeval.io.frames import is_records
+from rankeval.io.frames import frame_columns, is_records
 from rankeval.join.flat import ids_of_rows
 from rankeval.join.joined import Joined, join_arrays, role_of
 from rankeval.ledger import discovery
@@ -282,14 +282,10 @@ def evaluate(
     named |= {role_of(column): given for column, given in read.items()}
     if any(isinstance(column, str) for column in named.values()):
         _refuse_mixed(truth, ranking, group, named)
-    elif ranking is None:
-        raise InvalidInput(
-            f"ranking is missing beside truth ({type(truth).__name__})",
-            remedy="give the scores of its rows, or a run; of a frame, name the columns by qid=, relevance= and score=",
-        )
+    else:
+        way = "give the scores of its rows, or a run; of a frame, name the columns by qid=, relevance= and score="
+        refuse((ranking is None, f"ranking is missing beside truth ({type(truth).__name__})", way))
     if relevance is not None:
-        from rankeval.io.frames import frame_columns
-
         named |= frame_columns(truth, {role: name for role, name in named.items() if isinstance(name, str)})
         truth, ranking = named["relevance"], named["score"]
     given = Given.of(

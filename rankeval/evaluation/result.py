@@ -194,12 +194,10 @@ class Evaluation:
     def notes(self) -> tuple[str, ...]:
         """Sentences for a reader of the numbers, such as those on queries that were left out."""
         said, affected = [], self.facts.totals()
-        missing = affected.get("missing", 0)
-        if missing and self.convention.missing in COUNTED_AS:
+        if (missing := affected.get("missing", 0)) and self.convention.missing in COUNTED_AS:
             said.append(f"{count(missing, 'query')} missing from the run: {COUNTED_AS[self.convention.missing]}")
         said += [f"{count(len(ids), 'query')} left out: {reason}" for reason, ids in self.excluded.items() if len(ids)]
-        barren = affected.get("no_relevant", 0)
-        if barren and self.convention.no_relevant != "skip":
+        if (barren := affected.get("no_relevant", 0)) and self.convention.no_relevant != "skip":
             value = {"zero": 0, "one": 1}[self.convention.no_relevant]
             said.append(f"{count(barren, 'query')} without a relevant document: 0/0 counted as {value}")
         if unnamed := affected.get("gain", 0):
