@@ -132,11 +132,8 @@ def by_query(values: Values, queries: NDArray[Any], what: str) -> Values:
         refuse((uneven, several, "give one value for each query"), kind=QueryIdError, argument=what)
         values = values[~index.duplicated()]
     if (values.index.get_indexer(known) < 0).all():
-        raise QueryIdError(
-            f"no id in common: the evaluation has {few(known.tolist())}, the index has {few(index.tolist())}",
-            argument=what,
-            remedy=_type_hint(index.tolist(), known),
-        )
+        foreign = f"no id in common: the evaluation has {few(known.tolist())}, the index has {few(index.tolist())}"
+        raise QueryIdError(foreign, argument=what, remedy=_type_hint(index.tolist(), known))
     return values.reindex(known)
 
 

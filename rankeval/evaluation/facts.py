@@ -135,13 +135,12 @@ class QueryFacts:
         more = {rule: totals[rule] - int(of.sum()) for rule, of in self.rule_counts.items()}
         return replace(self, left_out={rule: number for rule, number in more.items() if number})
 
-    def digests(self, queries: NDArray[Any]) -> tuple[str, str]:
-        """Return the digest of the judgments and that of the rankings, given the ids of the queries, ascending."""
-        judgments = digest_of_queries(queries)
-        rankings = judgments.copy()
-        judgments.update(np.ascontiguousarray(self.judgments))
-        rankings.update(np.ascontiguousarray(self.rankings))
-        return judgments.hexdigest(), rankings.hexdigest()
+
+def digest(queries: NDArray[Any], hashes: Hashes) -> str:
+    """Return the SHA-256 of the ids of queries, ascending, and of their hashes."""
+    found = digest_of_queries(queries)
+    found.update(np.ascontiguousarray(hashes))
+    return str(found.hexdigest())
 
 
 def label_hashes(judged: Judged) -> Hashes:

@@ -18,7 +18,7 @@ from rankeval._checks import check_count, check_share, count, few, refuse
 from rankeval.collection.convention import COUNTED_AS, Convention
 from rankeval.errors import InvalidInput
 from rankeval.evaluation.choosing import labels_of, places_of, slices_of
-from rankeval.evaluation.facts import QueryFacts
+from rankeval.evaluation.facts import QueryFacts, digest
 from rankeval.io.opening import read_bytes, write_atomically
 from rankeval.join.flat import Floats, Ints
 from rankeval.measures import Measure
@@ -85,18 +85,14 @@ class Evaluation:
         return len(self.queries)
 
     @cached_property
-    def _digests(self) -> tuple[str, str]:
-        return self.facts.digests(self.queries)
-
-    @property
     def judgments_digest(self) -> str:
         """SHA-256 of the judgments of the queries that count."""
-        return self._digests[0]
+        return digest(self.queries, self.facts.judgments)
 
-    @property
+    @cached_property
     def ranking_digest(self) -> str:
         """SHA-256 of the ranking as the measures see it, of the queries that count."""
-        return self._digests[1]
+        return digest(self.queries, self.facts.rankings)
 
     @property
     def per_query(self) -> pd.DataFrame:

@@ -44,8 +44,6 @@ def to_bytes(evaluation: Evaluation) -> bytes:
         "rule_counts": facts.totals(),
         "excluded": evaluation.excluded,
         "undefined": evaluation.undefined,
-        "judgments_digest": evaluation.judgments_digest,
-        "ranking_digest": evaluation.ranking_digest,
         "name": evaluation.name,
         "n_folds": facts.n_folds,
     }
