@@ -182,9 +182,9 @@ class Given:
 
 
 def _is_collection(truth: Any) -> bool:
-    if isinstance(truth, (str, os.PathLike, Mapping)) or hasattr(truth, "relevance") or is_records(truth):
-        return True
-    if hasattr(truth, "collect_schema"):  # polars warns if a lazy frame is asked for its columns
+    # Polars warns if a lazy frame, which has collect_schema, is asked for its columns.
+    is_held = any(hasattr(truth, name) for name in ("relevance", "collect_schema"))
+    if is_held or isinstance(truth, (str, os.PathLike, Mapping)) or is_records(truth):
         return True
     return getattr(truth, "ndim", 2) == 2 and (hasattr(truth, "columns") or hasattr(truth, "__arrow_c_stream__"))
 

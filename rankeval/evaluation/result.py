@@ -19,6 +19,7 @@ from rankeval.collection.convention import COUNTED_AS, Convention
 from rankeval.errors import InvalidInput
 from rankeval.evaluation.choosing import labels_of, places_of, slices_of
 from rankeval.evaluation.facts import QueryFacts, digest
+from rankeval.evaluation.storage import pack, unpack
 from rankeval.io.opening import read_bytes, write_atomically
 from rankeval.join.flat import Floats, Ints
 from rankeval.measures import Measure
@@ -99,9 +100,8 @@ class Evaluation:
         """The scores as a DataFrame of shape (n_queries, n_measures): index ``qid``, columns as asked for."""
         import pandas as pd
 
-        return pd.DataFrame(
-            self.scores, index=pd.Index(self.queries, name="qid"), columns=list(self.measure_names), copy=False
-        )
+        ids = pd.Index(self.queries, name="qid")
+        return pd.DataFrame(self.scores, index=ids, columns=list(self.measure_names), copy=False)
 
     def aggregate(self) -> pd.Series[float]:
         """Return the aggregate of every measure over queries.
@@ -356,8 +356,6 @@ class Evaluation:
         InvalidInput
             If the folder does not exist or cannot be written to.
         """
-        from rankeval.evaluation.storage import to_bytes
-
         write_atomically(path, [to_bytes(self)])
 
     @classmethod
@@ -388,8 +386,6 @@ class Evaluation:
         >>> rk.Evaluation.load(path).per_query["RR"].to_dict()
         {'a': 1.0}
         """
-        from rankeval.evaluation.storage import from_bytes
-
         return from_bytes(read_bytes(path), str(path))
 
     def __repr__(self) -> str:
@@ -416,6 +412,16 @@ def _row(part: Evaluation, level: float | None) -> dict[str, float]:
         row[label] = value
         row |= {f"{label} {end}": limits[label][end] for end in ("ci_low", "ci_high") if label in limits}
     return row
+
+
+def to_bytes(evaluation: Evaluation) -> bytes:
+    """Return an evaluation as the bytes of a Parquet file, a column a measure and count; the rest is its metadata."""
+    return pack(evaluation)
+
+
+def from_bytes(content: bytes, where: str = "") -> Evaluation:
+    """Return the evaluation from the bytes that `to_bytes` gave, the same bit for bit; ``where`` names the file."""
+    return Evaluation(**unpack(content, where))
 
 
 def by_name(evaluation: Evaluation) -> dict[str, Measure]:
