@@ -112,7 +112,7 @@ class QueryFacts:
 
     @classmethod
     def of(cls, table: Mapping[str, NDArray[Any]], **others: Any) -> QueryFacts:
-        """Return the facts that `QueryFacts.table` gives, and others by their names."""
+        """Return facts from such a table, and others by their names."""
         places = [(*name.partition(":"), of) for name, of in table.items()]
         fields: dict[str, Any] = {name: table[name] for name in _ARRAYS}
         fields |= {name: {key: of for one, _, key, of in places if one == kind} for kind, name in KINDS.items()}
