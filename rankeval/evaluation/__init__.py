@@ -2,9 +2,8 @@
 
 from rankeval.evaluation.front_door import DEFAULT_MEASURES, Given, evaluate
 from rankeval.evaluation.merging import differences, merged
-from rankeval.evaluation.result import Evaluation, aggregate_errors, standard_errors
+from rankeval.evaluation.result import Evaluation, aggregate_errors, from_bytes, standard_errors, to_bytes
 from rankeval.evaluation.scoring import score
-from rankeval.evaluation.storage import from_bytes, to_bytes
 from rankeval.evaluation.weights import query_weights
 
 __all__ = [

@@ -112,7 +112,7 @@ class QueryFacts:
 
     @classmethod
     def of(cls, table: Mapping[str, NDArray[Any]], **others: Any) -> QueryFacts:
-        """Return the facts that `QueryFacts.table` gives, and others by their names."""
+        """Return facts from such a table, and others by their names."""
         places = [(*name.partition(":"), of) for name, of in table.items()]
         fields: dict[str, Any] = {name: table[name] for name in _ARRAYS}
         fields |= {name: {key: of for one, _, key, of in places if one == kind} for kind, name in KINDS.items()}
@@ -135,13 +135,12 @@ class QueryFacts:
         more = {rule: totals[rule] - int(of.sum()) for rule, of in self.rule_counts.items()}
         return replace(self, left_out={rule: number for rule, number in more.items() if number})
 
-    def digests(self, queries: NDArray[Any]) -> tuple[str, str]:
-        """Return the digest of the judgments and that of the rankings, given the ids of the queries, ascending."""
-        judgments = digest_of_queries(queries)
-        rankings = judgments.copy()
-        judgments.update(np.ascontiguousarray(self.judgments))
-        rankings.update(np.ascontiguousarray(self.rankings))
-        return judgments.hexdigest(), rankings.hexdigest()
+
+def digest(queries: NDArray[Any], hashes: Hashes) -> str:
+    """Return the SHA-256 of the ids of queries, ascending, and of their hashes."""
+    found = digest_of_queries(queries)
+    found.update(np.ascontiguousarray(hashes))
+    return str(found.hexdigest())
 
 
 def label_hashes(judged: Judged) -> Hashes:

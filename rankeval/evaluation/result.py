@@ -18,7 +18,8 @@ from rankeval._checks import check_count, check_share, count, few, refuse
 from rankeval.collection.convention import COUNTED_AS, Convention
 from rankeval.errors import InvalidInput
 from rankeval.evaluation.choosing import labels_of, places_of, slices_of
-from rankeval.evaluation.facts import QueryFacts
+from rankeval.evaluation.facts import QueryFacts, digest
+from rankeval.evaluation.storage import pack, unpack
 from rankeval.io.opening import read_bytes, write_atomically
 from rankeval.join.flat import Floats, Ints
 from rankeval.measures import Measure
@@ -85,27 +86,22 @@ class Evaluation:
         return len(self.queries)
 
     @cached_property
-    def _digests(self) -> tuple[str, str]:
-        return self.facts.digests(self.queries)
-
-    @property
     def judgments_digest(self) -> str:
         """SHA-256 of the judgments of the queries that count."""
-        return self._digests[0]
+        return digest(self.queries, self.facts.judgments)
 
-    @property
+    @cached_property
     def ranking_digest(self) -> str:
         """SHA-256 of the ranking as the measures see it, of the queries that count."""
-        return self._digests[1]
+        return digest(self.queries, self.facts.rankings)
 
     @property
     def per_query(self) -> pd.DataFrame:
         """The scores as a DataFrame of shape (n_queries, n_measures): index ``qid``, columns as asked for."""
         import pandas as pd
 
-        return pd.DataFrame(
-            self.scores, index=pd.Index(self.queries, name="qid"), columns=list(self.measure_names), copy=False
-        )
+        ids = pd.Index(self.queries, name="qid")
+        return pd.DataFrame(self.scores, index=ids, columns=list(self.measure_names), copy=False)
 
     def aggregate(self) -> pd.Series[float]:
         """Return the aggregate of every measure over queries.
@@ -194,12 +190,10 @@ class Evaluation:
     def notes(self) -> tuple[str, ...]:
         """Sentences for a reader of the numbers, such as those on queries that were left out."""
         said, affected = [], self.facts.totals()
-        missing = affected.get("missing", 0)
-        if missing and self.convention.missing in COUNTED_AS:
+        if (missing := affected.get("missing", 0)) and self.convention.missing in COUNTED_AS:
             said.append(f"{count(missing, 'query')} missing from the run: {COUNTED_AS[self.convention.missing]}")
         said += [f"{count(len(ids), 'query')} left out: {reason}" for reason, ids in self.excluded.items() if len(ids)]
-        barren = affected.get("no_relevant", 0)
-        if barren and self.convention.no_relevant != "skip":
+        if (barren := affected.get("no_relevant", 0)) and self.convention.no_relevant != "skip":
             value = {"zero": 0, "one": 1}[self.convention.no_relevant]
             said.append(f"{count(barren, 'query')} without a relevant document: 0/0 counted as {value}")
         if unnamed := affected.get("gain", 0):
@@ -362,8 +356,6 @@ class Evaluation:
         InvalidInput
             If the folder does not exist or cannot be written to.
         """
-        from rankeval.evaluation.storage import to_bytes
-
         write_atomically(path, [to_bytes(self)])
 
     @classmethod
@@ -394,8 +386,6 @@ class Evaluation:
         >>> rk.Evaluation.load(path).per_query["RR"].to_dict()
         {'a': 1.0}
         """
-        from rankeval.evaluation.storage import from_bytes
-
         return from_bytes(read_bytes(path), str(path))
 
     def __repr__(self) -> str:
@@ -422,6 +412,16 @@ def _row(part: Evaluation, level: float | None) -> dict[str, float]:
         row[label] = value
         row |= {f"{label} {end}": limits[label][end] for end in ("ci_low", "ci_high") if label in limits}
     return row
+
+
+def to_bytes(evaluation: Evaluation) -> bytes:
+    """Return an evaluation as the bytes of a Parquet file, a column a measure and count; the rest is its metadata."""
+    return pack(evaluation)
+
+
+def from_bytes(content: bytes, where: str = "") -> Evaluation:
+    """Return the evaluation from the bytes that `to_bytes` gave, the same bit for bit; ``where`` names the file."""
+    return Evaluation(**unpack(content, where))
 
 
 def by_name(evaluation: Evaluation) -> dict[str, Measure]:

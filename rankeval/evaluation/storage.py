@@ -14,11 +14,10 @@ from rankeval._checks import said
 from rankeval.collection.convention import Convention
 from rankeval.errors import InvalidInput
 from rankeval.evaluation.facts import KINDS, READINGS, QueryFacts
-from rankeval.evaluation.result import Evaluation
 from rankeval.io.opening import DEFAULT
 from rankeval.measures import measure
 
-# Errors from a table or a card that `to_bytes` did not write.
+# Errors from a table or a card that `pack` did not write.
 _NOT_OURS = (pa.ArrowException, OSError, LookupError, TypeError, ValueError, AttributeError, RecursionError)
 _METADATA = b"rankeval.evaluation"
 
@@ -26,8 +25,8 @@ _METADATA = b"rankeval.evaluation"
 _LARGE = 2**20
 
 
-def to_bytes(evaluation: Evaluation) -> bytes:
-    """Return an evaluation as the bytes of a Parquet file, a column a measure and count; the rest is its metadata."""
+def pack(evaluation: Any) -> bytes:
+    """Return an `Evaluation`, which stands above this module, as the bytes of a Parquet file."""
     facts, weights = evaluation.facts, evaluation.weights
     columns = {"qid": _ids(evaluation.queries)}
     for kind, of in {"measure": evaluation.scores, **facts.table()}.items():
@@ -44,8 +43,6 @@ def to_bytes(evaluation: Evaluation) -> bytes:
         "rule_counts": facts.totals(),
         "excluded": evaluation.excluded,
         "undefined": evaluation.undefined,
-        "judgments_digest": evaluation.judgments_digest,
-        "ranking_digest": evaluation.ranking_digest,
         "name": evaluation.name,
         "n_folds": facts.n_folds,
     }
@@ -69,8 +66,8 @@ def _plain(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else str(value)
 
 
-def from_bytes(content: bytes, where: str = "") -> Evaluation:
-    """Return the evaluation from the bytes that `to_bytes` gave, the same bit for bit.
+def unpack(content: bytes, where: str = "") -> dict[str, Any]:
+    """Return the fields of the evaluation that `pack` wrote.
 
     Parameters
     ----------
@@ -85,7 +82,7 @@ def from_bytes(content: bytes, where: str = "") -> Evaluation:
         If it is another file.
     """
     try:
-        found = _read(content)
+        found = _fields(content)
     except _NOT_OURS as error:
         raise InvalidInput(
             f"expected a Parquet file that Evaluation.save of this version wrote; found another "
@@ -97,7 +94,7 @@ def from_bytes(content: bytes, where: str = "") -> Evaluation:
     return found
 
 
-def _read(content: bytes) -> Evaluation:
+def _fields(content: bytes) -> dict[str, Any]:
     from rankeval.io.tables import parquet_table
 
     table = parquet_table(pa.BufferReader(content), "it", DEFAULT)
@@ -115,15 +112,15 @@ def _read(content: bytes) -> Evaluation:
     tables = {"undefined", "drawn", "error", *READINGS}
     known |= {kind: by_measure(kind) for kind in tables & set(kinds.values())}
     facts = QueryFacts.of(known, whole=(card["whole"] or {}).get("n_queries"), n_folds=card["n_folds"])
-    return Evaluation(
-        queries=np.array(ids.to_numpy() if dtype.kind in "iu" else ids.to_pylist(), dtype),
-        measure_names=tuple(names),
-        measures=tuple(replace(one, semantics=number) for one, number in measures),
-        scores=by_measure("measure"),
-        convention=Convention.from_card(card["convention"]),
-        excluded={reason: tuple(ids) for reason, ids in card["excluded"].items()},
-        undefined=card["undefined"],
-        facts=facts.with_totals(card["rule_counts"]),
-        weights=table["weight"].to_numpy() if "weight" in table.column_names else None,
-        name=card["name"],
-    )
+    return {
+        "queries": np.array(ids.to_numpy() if dtype.kind in "iu" else ids.to_pylist(), dtype),
+        "measure_names": tuple(names),
+        "measures": tuple(replace(one, semantics=number) for one, number in measures),
+        "scores": by_measure("measure"),
+        "convention": Convention.from_card(card["convention"]),
+        "excluded": {reason: tuple(ids) for reason, ids in card["excluded"].items()},
+        "undefined": card["undefined"],
+        "facts": facts.with_totals(card["rule_counts"]),
+        "weights": table["weight"].to_numpy() if "weight" in table.column_names else None,
+        "name": card["name"],
+    }
