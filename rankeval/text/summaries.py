@@ -15,12 +15,12 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from rankeval._checks import check_count
+from rankeval._checks import check_count, require
 from rankeval.text.terms import Terms, Word
 
 _END = re.compile(r"[.!?\u2026]['\"\u2019\u201d\u00bb)\]]*+(?=\s|\Z)|[\u3002\uff01\uff1f]|\n[^\S\n]*+\n")
@@ -62,7 +62,7 @@ def lead(doc: str, words: int = 50) -> list[Snippet]:
     Raises
     ------
     InvalidInput
-        If ``words`` is no whole number of at least 1.
+        If ``doc`` is no text, or ``words`` no whole number of at least 1.
 
     Examples
     --------
@@ -71,12 +71,13 @@ def lead(doc: str, words: int = 50) -> list[Snippet]:
     'Lift, drag and'
     """
     check_count("words", words)
+    require(isinstance(doc, str), "doc", doc, "a text")
     found = Terms().words(doc)[:words]
     return [_part(doc, found)] if found else []
 
 
 def key_sentences(
-    doc: str, n: int = 3, *, stem: str | None = None, stop: str | Iterable[str] | None = "english"
+    doc: str, n: int = 3, *, stem: str | None = None, stop: str | Collection[str] | None = "english"
 ) -> list[Snippet]:
     """Return the sentences of a document that say most of it, by Luhn's significance factor.
 
@@ -102,7 +103,7 @@ def key_sentences(
     Raises
     ------
     InvalidInput
-        If ``n`` is no whole number of at least 1, or PyStemmer is not installed.
+        If ``doc`` is no text, ``n`` no whole number of at least 1, or PyStemmer is not installed.
     UnknownName
         If there is no such stemmer or list of stop words.
 
@@ -119,6 +120,7 @@ def key_sentences(
     'The wing of a plane gives lift.'
     """
     check_count("n", n)
+    require(isinstance(doc, str), "doc", doc, "a text")
     found = Terms(stem, stop).words(doc)
     counts = Counter(word.term for word in found if word.term is not None)
     frequent = sorted(counts.values(), reverse=True)[:_FREQUENT]
@@ -137,7 +139,7 @@ def snippets(
     most: int = 2,
     *,
     stem: str | None = None,
-    stop: str | Iterable[str] | None = None,
+    stop: str | Collection[str] | None = None,
 ) -> list[Snippet]:
     """Return the windows of a document that hold most of a query.
 
@@ -166,7 +168,8 @@ def snippets(
     Raises
     ------
     InvalidInput
-        If ``words`` or ``most`` is no whole number of at least 1, or PyStemmer is not installed.
+        If ``doc`` or ``query`` is no text, ``words`` or ``most`` no whole number of at least 1, or PyStemmer is not
+        installed.
     UnknownName
         If there is no such stemmer or list of stop words.
 
@@ -179,6 +182,8 @@ def snippets(
     """
     check_count("words", words)
     check_count("most", most)
+    require(isinstance(doc, str), "doc", doc, "a text")
+    require(isinstance(query, str), "query", query, "a text")
     terms = Terms(stem, stop)
     found = terms.words(doc)
     parts = _parts_of_query(found, terms(query))

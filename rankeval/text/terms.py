@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from os import PathLike
@@ -27,7 +27,7 @@ import pandas as pd
 from rankeval._checks import few, refuse, require, shown
 from rankeval._registry import chosen
 from rankeval.errors import InvalidInput
-from rankeval.io.frames import spelled
+from rankeval.io.frames import SPELLINGS, spelled
 from rankeval.io.texts import read_texts
 
 
@@ -47,7 +47,7 @@ class Terms:
     ----------
     stem : str, optional
         A language of the Snowball stemmers, such as "english"; needs the extra ``text``.
-    stop : str or iterable of str, optional
+    stop : str or collection of str, optional
         Stop words, or "english" for those of scikit-learn.
 
     Raises
@@ -55,13 +55,15 @@ class Terms:
     UnknownName
         If there is no stemmer, or no list of stop words, of this name.
     InvalidInput
-        If PyStemmer is not installed.
+        If PyStemmer is not installed, or the stop words can be read only once.
     """
 
     stem: str | None = None
-    stop: str | Iterable[str] | None = None
+    stop: str | Collection[str] | None = None
 
     def __post_init__(self) -> None:
+        is_lasting = not isinstance(self.stop, Iterator)  # each fit of a ranker reads them again
+        require(is_lasting, "stop", self.stop, "a list or a set of stop words")
         if not isinstance(self.stop, str | None):
             object.__setattr__(self, "stop", frozenset(self.stop))
         self._term()
@@ -106,7 +108,7 @@ def _folded(word: str) -> str:
     return "".join(normalize("NFKC", normalize("NFKC", piece).casefold()) for piece in pieces)
 
 
-def _stop_words(given: str | Iterable[str] | None) -> frozenset[str]:
+def _stop_words(given: str | Collection[str] | None) -> frozenset[str]:
     if isinstance(given, str):
         from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
@@ -132,8 +134,10 @@ def as_texts(given: Any, argument: str, part: str) -> dict[Any, str]:
     Parameters
     ----------
     given : mapping, Series, frame or path
-        Texts by id. A frame of pandas, polars or Arrow has the ids in a column or in its index, and a column ``text``.
-        A path is read by `rankeval.text.read_texts`.
+        Texts by id. A frame of pandas, polars or Arrow has the ids in a column, such as ``docid`` or ``id``, or in an
+        index that is more than the numbers of its rows. Its text is a column ``text``, ``contents`` or ``body``, of
+        queries first ``query``; a column ``title`` comes before it, in a line of its own, and may have gaps. A path is
+        read by `rankeval.text.read_texts`.
     argument : str
         The caller's name for them, for messages.
     part : {"docid", "qid"}
@@ -142,20 +146,43 @@ def as_texts(given: Any, argument: str, part: str) -> dict[Any, str]:
     Raises
     ------
     InvalidInput
-        If an id is repeated, or a text is none.
+        If an id is repeated, a text is none, or a frame has no ids.
     """
     if isinstance(given, str | PathLike):
         return read_texts(given)
+    titles: dict[Any, str] = {}
     given = given.to_pandas() if callable(getattr(given, "to_pandas", None)) else given
     if isinstance(given, pd.DataFrame):
-        ids = spelled(given.columns, part)
-        require("text" in given.columns, argument, list(given.columns), "a frame with a column 'text'")
-        given = (given.set_index(ids[0]) if ids else given)["text"]
+        given = _by_id(given, argument, part)
+        column = next((name for name in _TEXTS[part] if name in given), None)
+        require(column, argument, list(given.columns), "a frame with a column 'text'")
+        if column != "title" and "title" in given:
+            titles = {name: str(title) for name, title in given["title"].dropna().items()}
+        given = given[column]
     is_by_id = isinstance(given, Mapping | pd.Series)
     require(is_by_id, argument, type(given).__name__, "texts by id: a mapping, a Series, a frame or a path")
     texts: dict[Any, str] = dict(given.items())
     twice = [name for name, times in Counter(given.keys()).items() if times > 1]
-    refuse((twice, f"{few(twice)} is given more than once"), argument=argument)
+    missing = list(given.index[given.isna()]) if isinstance(given, pd.Series) else []
+    refuse(
+        (twice, f"{few(twice)} is given more than once"),
+        (missing, f"the text of {few(missing)} is missing", '.fillna("") makes it an empty document'),
+        argument=argument,
+    )
     for name, text in texts.items():
         require(isinstance(text, str), f"{argument}[{shown(name)}]", text, "a text")
-    return texts
+    return {name: "\n".join(filter(None, (titles.get(name), text))) for name, text in texts.items()}
+
+
+_TEXTS = {"docid": ("text", "contents", "body", "title"), "qid": ("query", "text", "contents", "body", "title")}
+
+
+def _by_id(frame: pd.DataFrame, argument: str, part: str) -> pd.DataFrame:
+    names, known = list(frame.columns), [*SPELLINGS[part], "_id", "id"]
+    ids = spelled([name for name in names if name in SPELLINGS[part]], part) or [n for n in known[-2:] if n in names]
+    # Filtering leaves numbers of rows that are no range: beside other columns they are hardly ids.
+    is_range = isinstance(frame.index, pd.RangeIndex) or not {*names} <= {*_TEXTS[part]}
+    is_numbered = is_range and frame.index.name is None and frame.index.inferred_type == "integer"
+    problem = f"{argument} has no column of ids among {few(names)}; known names are {', '.join(known)}"
+    refuse((not ids and is_numbered, problem, "rename the column of ids, or set the index"), argument=argument)
+    return frame.set_index(ids[0]) if ids else frame
