@@ -175,17 +175,16 @@ def _parse_json(line: str) -> dict[str, str]:
 
 def _parse_cranfield(record: str) -> dict[str, str]:
     first, *parts = re.split(r"(?m)^\.([A-Z])[ \t]*(?:\n|\Z)", record)
+    _, number = first.split()
     marked = zip(parts[::2], parts[1::2], strict=True)
-    return {"_id": first.split()[1], **_gathered((_MARKS.get(mark, mark), text) for mark, text in marked)}
+    return {"_id": number, **_gathered((_MARKS.get(mark, mark), text) for mark, text in marked)}
 
 
 def _parse_tagged(tag: str, record: str) -> dict[str, str]:
-    cdata = r"(?s)<!\[CDATA\[((?:(?!<!\[CDATA\[|\]\]>).)*+)\]\]>"
-    record = re.sub(cdata, lambda found: html.escape(found[1]), record)
+    record = _CDATA.sub(lambda found: html.escape(found[0]), record)
     _, attributes, content, after = re.split(rf"(?is)\A<{tag}([^<>]*)>(.*)</{tag}\s*>", record)
     refuse((_plain(after), f"a text follows </{tag}>"))
-    numbers = re.findall(r"""\s(?:number|id)\s*=\s*["']([^"']*)["']""", attributes)
-    parts = [("_id", number) for number in numbers[:1]]
+    parts = [("_id", number) for number in re.findall(r"""\s(?:number|id)\s*=\s*["']([^"']*)["']""", attributes)[:1]]
     parts += [(name, found) for name, text in _elements(content) if (found := _plain(text)) or name != "outside"]
     return _gathered((name, _LABEL.sub("", text) if tag == "top" else text) for name, text in parts)
 
@@ -218,6 +217,7 @@ _FIELDS = ("title", "headline", "query", "text", "contents", "body")
 _HEADER = re.compile(rf"(?i)\A(?:{'|'.join(_IDS)})(?:\t(?:{'|'.join(_FIELDS)}))+(?=\r?\n)".encode())
 _MARKS = {"T": "title", "A": "author", "B": "source", "W": "text", "K": "keywords"}
 _TAG = re.compile(r"<!--[^<>]*-->|<!\[CDATA\[|\]\]>|<(?P<closes>/?)(?P<name>[A-Za-z][\w.:-]*)(?:\s[^<>]*)?>")
+_CDATA = re.compile(r"(?s)(?<=<!\[CDATA\[)(?:(?!<!\[CDATA\[|\]\]>).)*+(?=\]\]>)")
 _LABEL = re.compile(r"\A(?:Number|Topic|Domain|Title|Description|Summary|Narrative|\w+\(s\)):\s*")
 _LINE, _MARK = rb"(?m)^(?=[^\r\n])", rb"(?m)^(?=\.I[ \t]+\S+[ \t\r]*$)"
 

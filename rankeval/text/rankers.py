@@ -152,7 +152,6 @@ class _Ranker(BaseEstimator):  # type: ignore[misc]
         ids = id_column(list(texts), "docid")
         order = pc.array_sort_indices(ids)
         terms = Terms(self.stem, self.stop)
-        # The rule of words is that of the terms: none of scikit-learn's shall seem to hold.
         counter = CountVectorizer(analyzer=terms, token_pattern=None, lowercase=False, dtype=np.float64)
         try:
             counts = counter.fit_transform(map(list(texts.values()).__getitem__, order.to_pylist()))

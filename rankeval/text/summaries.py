@@ -71,7 +71,6 @@ def lead(doc: str, words: int = 50) -> list[Snippet]:
     'Lift, drag and'
     """
     check_count("words", words)
-    require(isinstance(doc, str), "doc", doc, "a text")
     found = Terms().words(doc)[:words]
     return [_part(doc, found)] if found else []
 
@@ -120,11 +119,9 @@ def key_sentences(
     'The wing of a plane gives lift.'
     """
     check_count("n", n)
-    require(isinstance(doc, str), "doc", doc, "a text")
     found = Terms(stem, stop).words(doc)
     counts = Counter(word.term for word in found if word.term is not None)
-    frequent = sorted(counts.values(), reverse=True)[:_FREQUENT]
-    least = max(2, frequent[-1] if frequent else 0)
+    least = max(2, min((times for _, times in counts.most_common(_FREQUENT)), default=0))
     firsts = [place for place in range(len(found)) if _is_first(doc, found, place)]
     sentences = [found[first:last] for first, last in pairwise([*firsts, len(found)])]
     factors = [_factor([counts[word.term or ""] >= least for word in sentence]) for sentence in sentences]
@@ -182,7 +179,6 @@ def snippets(
     """
     check_count("words", words)
     check_count("most", most)
-    require(isinstance(doc, str), "doc", doc, "a text")
     require(isinstance(query, str), "query", query, "a text")
     terms = Terms(stem, stop)
     found = terms.words(doc)
@@ -204,10 +200,9 @@ def snippets(
         free[at : at + 1] = [(room[0], begin), (last, room[1])]
         chosen.append((begin, last))
         shown |= held
-    windows_of = [
-        (found[first:last], [at for at in range(first, last) if at in places]) for first, last in sorted(chosen)
-    ]
-    return [_part(doc, part, tuple(found[at][1:] for at in marked)) for part, marked in windows_of] or lead(doc, words)
+    marks = {at: found[at][1:] for at in places}
+    sections = [(found[i:j], tuple(marks[at] for at in range(i, j) if at in marks)) for i, j in sorted(chosen)]
+    return [_part(doc, section, marked) for section, marked in sections] or lead(doc, words)
 
 
 def _parts_of_query(found: list[Word], asked: list[str]) -> list[tuple[int, int, Any]]:

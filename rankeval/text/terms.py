@@ -14,7 +14,6 @@ one word; scripts without spaces make one long word of a phrase.
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, lru_cache
@@ -27,7 +26,7 @@ import pandas as pd
 from rankeval._checks import few, refuse, require, shown
 from rankeval._registry import chosen
 from rankeval.errors import InvalidInput
-from rankeval.io.frames import SPELLINGS, spelled
+from rankeval.io.frames import SPELLINGS
 from rankeval.io.texts import read_texts
 
 
@@ -62,8 +61,8 @@ class Terms:
     stop: str | Collection[str] | None = None
 
     def __post_init__(self) -> None:
-        is_lasting = not isinstance(self.stop, Iterator)  # each fit of a ranker reads them again
-        require(is_lasting, "stop", self.stop, "a list or a set of stop words")
+        # Each fit of a ranker reads them again.
+        require(not isinstance(self.stop, Iterator), "stop", self.stop, "a list or a set of stop words")
         if not isinstance(self.stop, str | None):
             object.__setattr__(self, "stop", frozenset(self.stop))
         self._term()
@@ -71,10 +70,11 @@ class Terms:
     def _term(self) -> Callable[[str], str | None]:
         return _term_of(self.stem, self.stop)  # type: ignore[arg-type] # a frozenset, if it is neither text nor None
 
-    def words(self, text: str) -> list[Word]:
-        """Return all words of a text in their order."""
+    def words(self, doc: str) -> list[Word]:
+        """Return all words of a text in their order, or refuse what is no text."""
+        require(isinstance(doc, str), "doc", doc, "a text")
         term = self._term()
-        return [Word(term(found[0]), *found.span()) for found in _pattern().finditer(text)]
+        return [Word(term(found[0]), *found.span()) for found in _pattern().finditer(doc)]
 
     def __call__(self, text: str) -> list[str]:
         """Return the terms of a text in their order, without stop words."""
@@ -153,36 +153,28 @@ def as_texts(given: Any, argument: str, part: str) -> dict[Any, str]:
     titles: dict[Any, str] = {}
     given = given.to_pandas() if callable(getattr(given, "to_pandas", None)) else given
     if isinstance(given, pd.DataFrame):
-        given = _by_id(given, argument, part)
-        column = next((name for name in _TEXTS[part] if name in given), None)
-        require(column, argument, list(given.columns), "a frame with a column 'text'")
-        if column != "title" and "title" in given:
-            titles = {name: str(title) for name, title in given["title"].dropna().items()}
+        ids, column = (next((name for name in known[part] if name in given), None) for known in (_IDS, _TEXTS))
+        require(column, argument, list(given), "a frame with a column 'text'")
+        # Filtering leaves numbers of rows that are no range: beside other columns they are hardly ids.
+        is_numbered = isinstance(given.index, pd.RangeIndex) or not {*given} <= {*_TEXTS[part]}
+        is_numbered &= given.index.name is None and given.index.inferred_type == "integer"
+        problem = f"{argument} has no column of ids among {few(list(given))}; known names are {', '.join(_IDS[part])}"
+        refuse((not ids and is_numbered, problem, "rename the column of ids, or set the index"), argument=argument)
+        given = given.set_index(ids) if ids else given
+        titles = given.drop(columns=column).get("title", pd.Series()).dropna().map(str).to_dict()
         given = given[column]
     is_by_id = isinstance(given, Mapping | pd.Series)
     require(is_by_id, argument, type(given).__name__, "texts by id: a mapping, a Series, a frame or a path")
     texts: dict[Any, str] = dict(given.items())
-    twice = [name for name, times in Counter(given.keys()).items() if times > 1]
-    missing = list(given.index[given.isna()]) if isinstance(given, pd.Series) else []
-    refuse(
-        (twice, f"{few(twice)} is given more than once"),
-        (missing, f"the text of {few(missing)} is missing", '.fillna("") makes it an empty document'),
-        argument=argument,
-    )
+    if isinstance(given, pd.Series):
+        twice, missing = (few(list(given.index[at].unique())) for at in (given.index.duplicated(), given.isna()))
+        refuse((twice, f"{twice} is given more than once"), argument=argument)
+        refuse((missing, f"{missing} has no text", '.fillna("") makes it an empty document'), argument=argument)
     for name, text in texts.items():
         require(isinstance(text, str), f"{argument}[{shown(name)}]", text, "a text")
     return {name: "\n".join(filter(None, (titles.get(name), text))) for name, text in texts.items()}
 
 
+# The better name first: beside ``docno``, PyTerrier's ``docid`` is a number.
+_IDS = {"docid": ("docno", *SPELLINGS["docid"], "_id", "id"), "qid": (*SPELLINGS["qid"], "_id", "id")}
 _TEXTS = {"docid": ("text", "contents", "body", "title"), "qid": ("query", "text", "contents", "body", "title")}
-
-
-def _by_id(frame: pd.DataFrame, argument: str, part: str) -> pd.DataFrame:
-    names, known = list(frame.columns), [*SPELLINGS[part], "_id", "id"]
-    ids = spelled([name for name in names if name in SPELLINGS[part]], part) or [n for n in known[-2:] if n in names]
-    # Filtering leaves numbers of rows that are no range: beside other columns they are hardly ids.
-    is_range = isinstance(frame.index, pd.RangeIndex) or not {*names} <= {*_TEXTS[part]}
-    is_numbered = is_range and frame.index.name is None and frame.index.inferred_type == "integer"
-    problem = f"{argument} has no column of ids among {few(names)}; known names are {', '.join(known)}"
-    refuse((not ids and is_numbered, problem, "rename the column of ids, or set the index"), argument=argument)
-    return frame.set_index(ids[0]) if ids else frame

@@ -327,7 +327,7 @@ def test_stems_match(ranker):
         (["red"], "expected texts by id"),
         ({"d": 3}, r"docs\['d'\] is 3; expected a text"),
         ({"d": b"red"}, "expected a text"),
-        (pd.Series({"d": None}), "the text of 'd' is missing"),
+        (pd.Series({"d": None}), "'d' has no text"),
         (pd.Series(["red", "pear"], index=["x", "x"]), "'x' is given more than once"),
         (pd.DataFrame({"docid": [1, 1], "text": ["red", "pear"]}), "1 is given more than once"),
         (pd.DataFrame({"docid": [1], "abstract": ["red"]}), "a column 'text'"),

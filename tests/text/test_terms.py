@@ -164,10 +164,12 @@ def test_a_frame_is_read_as_a_file_is(make, part, columns, expected):
 def test_numbers_of_rows_are_no_ids(make, part):
     """A frame whose ids have a name that nobody knows is refused, and not searched under the numbers of its rows."""
     frame = make({"sku": ["a", "b", "c"], "text": ["red", "pear", "fig"]})
-    with pytest.raises(InvalidInput, match=rf"no column of ids among 'sku', 'text'; known names are {part}, .*_id, id"):
+    with pytest.raises(InvalidInput, match=rf"no column of ids among .*; known names are .*{part}, .*_id, id"):
         as_texts(frame, "docs", part)
     with pytest.raises(InvalidInput, match="no column of ids"):
         as_texts(frame[1:], "docs", part)
+    with pytest.raises(InvalidInput, match="no column of ids"):
+        as_texts(frame[[0, 2]] if make is pl.DataFrame else frame[frame["sku"] != "b"], "docs", part)
 
 
 def test_an_index_that_the_caller_set_has_the_ids():
@@ -182,7 +184,7 @@ def test_an_index_that_the_caller_set_has_the_ids():
 @pytest.mark.parametrize("nothing", [None, float("nan"), pd.NA])
 def test_a_missing_text_is_refused_with_the_way_to_an_empty_document(nothing):
     frame = pd.DataFrame({"id": ["a", "b"], "title": ["T", "T"], "text": ["red", nothing]})
-    with pytest.raises(InvalidInput, match="the text of 'b' is missing") as refused:
+    with pytest.raises(InvalidInput, match="'b' has no text") as refused:
         as_texts(frame, "docs", "docid")
     assert refused.value.remedy == '.fillna("") makes it an empty document'
     assert as_texts(frame.fillna(""), "docs", "docid") == {"a": "T\nred", "b": "T"}
