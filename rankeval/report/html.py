@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import base64
 import io
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -149,7 +149,7 @@ def report_for_queries(
     depth: int = 10,
     rng: Rng = 0,
     stem: str | None = None,
-    stop: str | Iterable[str] | None = "english",
+    stop: str | Collection[str] | None = "english",
 ) -> str:
     """Write some queries as one HTML page: need, ranked documents, labels and snippets, of two systems side by side.
 

@@ -15,7 +15,7 @@ pieces before a template escapes it: an escaped text is never cut, so that no ma
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -130,7 +130,7 @@ def inspected(
     depth: int,
     rng: Rng,
     stem: str | None,
-    stop: str | Iterable[str] | None,
+    stop: str | Collection[str] | None,
 ) -> Inspection:
     """Choose queries and lay out what a reader sees of each; see `rankeval.report.report_for_queries`."""
     check_count("depth", depth)
@@ -219,7 +219,7 @@ class _Data:
     needs: Mapping[str, str]
     depth: int
     stem: str | None
-    stop: str | Iterable[str] | None
+    stop: str | Collection[str] | None
 
     def card(self, query: Any, why: str, scores: list[float], sign: int) -> QueryCard:
         qid = str(query)
