@@ -353,7 +353,8 @@ def log_profile(profile: Profile, run_id: str | None = None, *, name: str | None
     """Log the cost of a search to MLflow: its numbers as metrics, its tables and its notes.
 
     The metrics are ``profile/latency_p50_ms``, ``profile/queries_per_second`` and the like, with the ends of their
-    intervals (``_ci_low``, ``_ci_high``); `rankeval.Profile` has the list. The latency of each query is the artifact
+    intervals (``_ci_low``, ``_ci_high``); `rankeval.Profile` has the list. Those of a profile with a name have it
+    within, ``profile/bm25/latency_p50_ms``, so that a run holds several. The latency of each query is the artifact
     ``per_query.csv``.
 
     Parameters
@@ -364,8 +365,8 @@ def log_profile(profile: Profile, run_id: str | None = None, *, name: str | None
         The run to write to, such as that of the system's evaluation. By default the active run, else a new run that is
         ended.
     name : str, optional
-        The name of the folder for its artifacts; by default "profile". A second one in the same run needs another
-        name, which stands in its metrics: ``profile/gpu/latency_p50_ms``.
+        The name of the folder for its artifacts, which stands in its metrics; by default that of the profile, with _
+        for what is no letter or digit, or "profile" if it has none. A second one in the same run needs another name.
 
     Returns
     -------
@@ -388,7 +389,8 @@ def log_profile(profile: Profile, run_id: str | None = None, *, name: str | None
     5000.0
     """
     require(isinstance(profile, Profile), "profile", type(profile), "the result of rankeval.profile")
-    return send(judging_node(profile, name, report=False), run_id)
+    word = name or re.sub("[^a-zA-Z0-9]+", "_", profile.name).strip("_")[:64]
+    return send(judging_node(profile, word, report=False), run_id)
 
 
 def log_cross_validation(

@@ -235,7 +235,8 @@ def _compared(
     if CLAIMS[settings.claim].sides == 1 or settings.alternative != "two-sided":
         settings.must_know_directions(shared.measures, "one-sided claims and alternatives have a direction")
     design = Design(shared.systems, shared.measures, settings.baseline, settings.family, settings.lower_is_better)
-    scores, places, notes, strata = shared.scores, shared.places, shared.notes, None
+    scores, places, strata = shared.scores, shared.places, None
+    notes = [*shared.notes, *settings.direction_notes(shared.measures)]
     d: Floats | Pairs = design.columns(scores)
     if places:
         mixed = "slices within several collections are not compared: an attribute may mean another thing in each"

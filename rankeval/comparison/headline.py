@@ -34,6 +34,7 @@ from rankeval.comparison.record import (
     main_measure,
     parted,
 )
+from rankeval.comparison.tables import printed_digits
 from rankeval.evaluation.choosing import UNNAMED
 from rankeval.measures import Direction
 from rankeval.render.tables import p_value, telling
@@ -56,6 +57,7 @@ class _Row(NamedTuple):
     p_adjusted: float
     shown: bool
     parted: bool
+    effect_size: float
     n_queries: int
     n_decided: int
     detectable_difference: float
@@ -118,6 +120,10 @@ def _one_system(record: ComparisonRecord) -> str:
 def _direction(record: ComparisonRecord) -> Direction:
     """Return the direction of the measure that the sentences speak of."""
     return record.settings.direction(main_measure(record))
+
+
+def _told(record: ComparisonRecord, value: float, *, least: float = 0.0) -> str:
+    return telling(value, sign=True, least=least, digits=printed_digits(record)[main_measure(record)])
 
 
 def _rows(record: ComparisonRecord) -> pd.DataFrame:
@@ -268,7 +274,7 @@ def _first_two(record: ComparisonRecord, rows: pd.DataFrame, named: _Row) -> lis
     said = []
     for row in found.to_dict("records") if rows["shown"].any() else ():
         one, other = row["system"], row["baseline"]
-        gap = f"{telling(row['difference'], sign=True)} {row['measure']}, {_p_words(row['p_value'])}{alone}"
+        gap = f"{_told(record, row['difference'])} {row['measure']}, {_p_words(row['p_value'])}{alone}"
         if row["p_value"] > record.alpha:
             said.append(f"The first two by their means, {one} and {other}, cannot be told apart: {gap}.")
         else:
@@ -311,7 +317,7 @@ def _evidence(record: ComparisonRecord, row: _Row) -> str:
     asked, folds = record.settings, kept(record).folds
     finite = [abs(value) for value in (row.difference, row.low, row.high) if math.isfinite(value)]
     least = TIE_TOLERANCE * max(finite)  # below it is what rounding leaves of 0
-    difference, low, high = (telling(one, sign=True, least=least) for one in (row.difference, row.low, row.high))
+    difference, low, high = (_told(record, one, least=least) for one in (row.difference, row.low, row.high))
     interval = f"{100 * (asked.adjusted_level if row.is_adjusted else asked.interval_level):g}% interval"
     if not row.is_adjusted and asked.n_comparisons != 1:
         interval += " of this pair alone"
@@ -320,8 +326,10 @@ def _evidence(record: ComparisonRecord, row: _Row) -> str:
         interval += f"; none belongs to {asked.correction_words}"
     size = count(row.n_queries, "query")
     over = f"over {count(len(folds.scores), 'fold')} of {size}" if folds else f"on {size}"
+    is_same = math.isinf(row.effect_size)  # without variance there is no interval, and p follows from the size alone
+    interval = f"the same difference on every {'fold' if folds else 'query'}" if is_same else interval
     said = f"{difference} {row.measure}{_direction(record).note} [{interval}], {over}"
-    if math.isnan(row.p_adjusted):
+    if math.isnan(row.p_adjusted) or (is_same and row.shown):
         return said
     uncorrected = asked.correction == "none" and asked.n_comparisons > 1
     many = f", not corrected for the {asked.n_comparisons} comparisons" if uncorrected else ""
@@ -356,7 +364,9 @@ def _detectable(record: ComparisonRecord, row: _Row) -> list[str]:
         return []
     if math.isinf(size):
         return [f"With so few {_lacking(record, row, unit)} no difference can be shown."]
-    return [f"With this many {unit} a difference of {telling(size)} would be found four times in five."]
+    return [
+        f"With this many {unit} a difference of {_told(record, size)[1:]} would be found four times in five."
+    ]
 
 
 def _lacking(record: ComparisonRecord, row: _Row, unit: str) -> str:

@@ -17,18 +17,19 @@ import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from functools import partial
 from html import escape
 from typing import Any, TypeVar
 
 import numpy as np
 import pandas as pd
 
-from rankeval._checks import count, few, refuse, said
+from rankeval._checks import count, few, refuse, require, said
 from rankeval.comparison.design import BOUNDS, COLUMNS, CROSSED, MEANS, TEXTS, TOGETHER, table_without_rows
 from rankeval.comparison.inputs import Systems
 from rankeval.errors import InvalidInput
 from rankeval.measures import Direction, direction
-from rankeval.render.tables import telling
+from rankeval.render.tables import decimals, telling
 from rankeval.significance.declarations import CLAIMS, CORRECTIONS, TESTS, Floats, Settings, all_tests, seed_of
 from rankeval.significance.running import adjusted_level
 from rankeval.significance.strata import STRATIFIED, WEIGHTS
@@ -42,6 +43,13 @@ PARTED = (
     "it"
 )
 """Note on the rows of `parted`."""
+
+WANTED = {
+    "faster": "less is better; systems timed one after the other differ by the load of the machine too, so time them "
+    "in turn: rk.profile({name: search, ...}, queries)",
+    "different": "whether more or less is wanted is not known (lower_is_better= says so)",
+}
+"""Notes on columns, by the word for the better of two systems."""
 
 JSON_FORMAT = "rankeval.comparison/6"
 KEYS = (
@@ -99,9 +107,8 @@ class Choice:
     lower_is_better: bool | None = None
 
     def __str__(self) -> str:
-        low, value, high = (
-            telling(one, sign=self.baseline is not None) for one in (self.ci_low, self.estimate, self.ci_high)
-        )
+        written = partial(telling, sign=self.baseline is not None, digits=min(4, decimals(abs(self.estimate))))
+        low, value, high = map(written, (self.ci_low, self.estimate, self.ci_high))
         ends = f"[{100 * self.confidence_level:g}% interval {low} to {high}]"
         wanted = direction(self.measure, {self.measure: self.lower_is_better})
         if self.n_candidates == 1:
@@ -212,10 +219,20 @@ class ComparisonSettings(Settings):
         given = [self.lower_is_better] if isinstance(self.lower_is_better, str) else self.lower_is_better or ()
         declared = dict(given) if isinstance(given, Mapping) else dict.fromkeys(given, True)
         vars(self).update(plain, unseen=self.n_unseen, lower_is_better=declared)
+        for name, less in declared.items():
+            require(less is True or less is False, f"lower_is_better[{name!r}]", less, "True or False")
 
     def direction(self, measure: str) -> Direction:
         """Return which values of a column are better, and the words for it."""
         return direction(measure, self.lower_is_better)
+
+    def direction_notes(self, measures: Iterable[str]) -> list[str]:
+        """Say of which columns less is better, and of which it is not known."""
+        said: dict[str, list[str]] = {}
+        for measure in measures:
+            if (words := self.direction(measure)).sign <= 0:
+                said.setdefault(WANTED.get(words.better, "less is better"), []).append(measure)
+        return [f"{', '.join(columns)}: {wanted}" for wanted, columns in said.items()]
 
     def must_know_directions(self, measures: Iterable[str], what: str) -> None:
         """Raise `InvalidInput` if it is not known of a column which values are better; ``what`` needs to know it."""

@@ -33,7 +33,7 @@ from rankeval.comparison.record import PARTED, ComparisonRecord, gains, known_me
 from rankeval.errors import InvalidInput
 from rankeval.measures import Direction
 from rankeval.render import layouts
-from rankeval.render.tables import DASH, MOST_DIGITS, Table, digits_for, number
+from rankeval.render.tables import DASH, MOST_DIGITS, Table, decimals, digits_for, number
 from rankeval.significance.columns import standard_error
 from rankeval.significance.declarations import CLAIMS, Floats
 from rankeval.significance.paired import t_interval
@@ -100,7 +100,7 @@ def laid_out(
         return _systems(record, against, spread, gain=gain, digits=digits)
     if against is not None or spread is not None:
         raise InvalidInput('against= and spread= belong to layout="systems"')
-    return _comparisons(record, gain=gain, digits=digits)
+    return _comparisons(record, gain=gain, digits=_digits_by_measure(record, digits))
 
 
 def _means(record: ComparisonRecord, digits: int | None, options: Mapping[str, Any]) -> Table:
@@ -121,9 +121,9 @@ def _means(record: ComparisonRecord, digits: int | None, options: Mapping[str, A
     return Table(shown, numeric=("queries", "mean"), caption=record.caption, notes=record.notes)
 
 
-def _comparisons(record: ComparisonRecord, *, gain: bool, digits: int | None) -> Table:
+def _comparisons(record: ComparisonRecord, *, gain: bool, digits: Mapping[str, int]) -> Table:
     table = record.table
-    places = table["measure"].map(_digits_by_measure(record, digits))
+    places = table["measure"].map(digits)
     base = table["mean_baseline"].to_numpy(dtype=np.float64)
     gained = gains(record)
     percents = _percent(np.asarray(gained, dtype=np.float64), base) if gain else None
@@ -142,8 +142,10 @@ def _comparisons(record: ComparisonRecord, *, gain: bool, digits: int | None) ->
 
 def printed(record: ComparisonRecord) -> Table:
     """Return the table of a comparison that is printed: what a decision needs, or the mean of the only system."""
-    whole = laid_out(record, "comparisons", digits=4)
-    return whole if record.table.empty else layouts.for_decisions(whole, record.settings.baseline)
+    if record.table.empty:
+        return laid_out(record, "comparisons", digits=4)
+    whole = _comparisons(record, gain=False, digits=printed_digits(record))
+    return layouts.for_decisions(whole, record.settings.baseline)
 
 
 def unjudged_tables(record: ComparisonRecord) -> list[Table]:
@@ -240,6 +242,12 @@ def _gain_texts(record: ComparisonRecord, others: list[str], means: pd.DataFrame
 def _places(record: ComparisonRecord, digits: int | None) -> dict[str, int]:
     by_measure = _digits_by_measure(record, digits)
     return {column: by_measure[measure] for column, measure in column_measures(record).items()}
+
+
+def printed_digits(record: ComparisonRecord) -> dict[str, int]:
+    """Return the decimals of each measure in sentences and on the screen, by its largest mean."""
+    largest = record.table[["mean_baseline", "mean_system"]].abs().max(axis=1).groupby(record.table["measure"]).max()
+    return {str(measure): decimals(one) for measure, one in largest.items()}
 
 
 def _digits_by_measure(record: ComparisonRecord, digits: int | None) -> dict[str, int]:

@@ -177,7 +177,11 @@ def number(value: float, *, digits: int = 4, sign: bool = False) -> str:
     """Write a number; nan as a dash, infinity as its sign."""
     if math.isnan(value):
         return DASH
-    text = f"{value:{'+' if sign else ''}.{digits}f}" if math.isfinite(value) else f"{'-' if value < 0 else ''}∞"
+    text = (
+        f"{value:{'+' if sign else ''}.{digits}{'f' if abs(value) < 1e15 else 'g'}}"
+        if math.isfinite(value)
+        else f"{'-' if value < 0 else ''}∞"
+    )
     # A rounded -0.00004 is 0, neither below nor above it.
     return text.lstrip("+-") if text.strip("+-0.") == "" else text
 
@@ -187,15 +191,26 @@ def signed(value: float) -> str:
     return number(value, sign=True)
 
 
-def telling(value: float, *, sign: bool = False, least: float = 0.0) -> str:
-    """Write a number with four decimals, or with two significant digits if it would seem to be 0; below least it is 0.
+def decimals(largest: float) -> int:
+    """Return 4, or of numbers beyond 10,000 or below .001 the decimals with which the largest has four digits.
+
+    Examples
+    --------
+    >>> decimals(0.7), decimals(0.00021), decimals(1.2e8)
+    (4, 7, 0)
+    """
+    return digits_for([largest], significant=4) if 0 < largest < 0.001 or largest >= 10_000 else 4
+
+
+def telling(value: float, *, sign: bool = False, least: float = 0.0, digits: int = 4) -> str:
+    """Write a number with its decimals, or with two significant digits if it would seem to be 0; below least it is 0.
 
     Examples
     --------
     >>> telling(0.0312), telling(-3e-7, sign=True), telling(3e-17, least=1e-12)
     ('0.0312', '-3e-07', '0.0000')
     """
-    text = number(value, sign=sign)
+    text = number(value, digits=digits, sign=sign)
     seems_zero = math.isfinite(value) and text.strip("0.") == ""
     return f"{value:{'+' if sign else ''}.2g}" if seems_zero and abs(value) > least else text
 
@@ -205,7 +220,7 @@ def p_value(value: float) -> str:
     return "< 0.0001" if value < 0.0001 else number(value)
 
 
-def digits_for(errors: Iterable[float], *, default: int = 4) -> int:
+def digits_for(errors: Iterable[float], *, default: int = 4, significant: int = 2) -> int:
     """Return the decimals at which the largest of the standard errors has two digits.
 
     Parameters
@@ -214,6 +229,8 @@ def digits_for(errors: Iterable[float], *, default: int = 4) -> int:
         Standard errors; those that are zero or not finite do not count.
     default : int
         The answer if none counts.
+    significant : int
+        Other digits than two, for numbers that are no errors.
 
     Examples
     --------
@@ -225,7 +242,7 @@ def digits_for(errors: Iterable[float], *, default: int = 4) -> int:
         return default
     # Rounded first: .0996 is .10 to two digits.
     exponent = int(f"{max(known):.1e}".partition("e")[2])
-    return min(max(1 - exponent, 0), MOST_DIGITS)
+    return min(max(significant - 1 - exponent, 0), MOST_DIGITS + significant - 2)
 
 
 @dataclass(frozen=True)

@@ -1,12 +1,12 @@
 """What a search costs: the latency of each query, percentiles with intervals, throughput, index and cost.
 
-Each query is searched several times, one query at a time::
+Each query is searched several times, one query at a time, by the systems in turn::
 
-    round    order of the queries, drawn anew
-    warm-up  q2 q1 q3    not counted
-    1        q3 q2 q1    so that a machine that becomes slower does not make the last query slow
-    2        q1 q3 q2
-             latency of q1 = the median of its rounds
+    round    order of the queries, and for each of the systems, drawn anew
+    warm-up  q2: b a    q1: a b    q3: b a    not counted
+    1        q3: a b    q2: a b    q1: b a    so that load on the machine makes neither the last query slow,
+    2        q1: b a    q3: b a    q2: a b    nor the last system
+             latency of q1 for a = the median of its rounds
 
 The percentiles are over the queries. Latencies have long tails, so no normal interval fits. The interval of a
 percentile ends at two of the sorted latencies: how many of n queries lie below the true percentile p is binomial,
@@ -15,16 +15,16 @@ whatever the distribution is.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterable, Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack, overload
 
 import numpy as np
 import pandas as pd
 
-from rankeval._checks import check_count, check_number, check_share, count, require
+from rankeval._checks import check_count, check_number, check_share, count, few, require
 from rankeval.comparison.tables import WithTable
 from rankeval.render.tables import Table
 from rankeval.significance.declarations import Floats, Rng
@@ -34,8 +34,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 PERCENTILES = (50, 90, 95, 99)
-LATENCY = "Latency (ms)"
-"""The column of ``Profile.per_query``."""
+LATENCY, COST = "latency_ms", "cost"
+"""The columns of ``Profile.per_query``."""
+ALONE = "timed alone; to compare systems, time them in turn: profile({name: search, ...})"
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +52,7 @@ class Profile(WithTable):
         two of the sorted latencies. Its coverage is the exact chance to hold the percentile of the queries that these
         are a sample of, and at least the level asked for; nan if there are too few queries for it.
     per_query : DataFrame
-        A row per query, index ``qid``: "Latency (ms)", the median of the repeats in milliseconds, and "Cost" if it was
+        A row per query, index ``qid``: latency_ms, the median of the repeats in milliseconds, and cost if it was
         given. `rankeval.compare` takes it as the scores of a system, and says "is faster than".
     name : str
         The name of the system; "" without one.
@@ -96,6 +97,25 @@ class Profile(WithTable):
         return Table(self.table, caption=self.caption, notes=self.notes)
 
 
+class _Options(TypedDict, total=False):
+    repeats: int
+    warmup: int
+    name: str
+    index_seconds: float | Mapping[str, float] | None
+    index_bytes: float | Mapping[str, float] | None
+    cost: float | Mapping[Any, Any] | None
+    confidence_level: float
+    rng: Rng
+
+
+@overload
+def profile(search: Mapping[str, Any], queries: Any, **options: Unpack[_Options]) -> dict[str, Profile]: ...
+
+
+@overload
+def profile(search: Any, queries: Any, **options: Unpack[_Options]) -> Profile: ...
+
+
 def profile(
     search: Any,
     queries: Any,
@@ -103,48 +123,54 @@ def profile(
     repeats: int = 5,
     warmup: int = 1,
     name: str = "",
-    index_seconds: float | None = None,
-    index_bytes: float | None = None,
-    cost: float | Mapping[Any, float] | None = None,
+    index_seconds: float | Mapping[str, float] | None = None,
+    index_bytes: float | Mapping[str, float] | None = None,
+    cost: float | Mapping[Any, Any] | None = None,
     confidence_level: float = 0.95,
     rng: Rng = 0,
-) -> Profile:
+) -> Profile | dict[str, Profile]:
     """Search each query several times, one at a time, and say how long it takes.
+
+    To compare systems, time them in one call, ``profile({"bm25": a, "dense": b}, queries)``: in each round each query
+    goes to all of them, so that load on the machine hits all alike. Timed one after the other, the same system may
+    seem to be faster than itself.
 
     Parameters
     ----------
-    search : callable or object with a method ``search``
+    search : callable, object with a method ``search``, or mapping of str to these
         Called with one query; or its method is called with a mapping of one query id to its query, as that of
-        `rankeval.text.VectorSpace`.
+        `rankeval.text.VectorSpace`. A mapping has several systems by name.
     queries : mapping, Series, frame or path
-        Queries by id. Values of a mapping or Series may be whatever ``search`` takes; frames and paths have texts, as
-        in ``VectorSpace.search``.
+        Queries by id. Values of a mapping may be whatever ``search`` takes; a Series, frame or path has texts, as in
+        ``VectorSpace.search``.
     repeats : int, default 5
         Rounds that count. The latency of a query is the median of its rounds.
     warmup : int, default 1
         Rounds before them that do not count: they fill caches.
     name : str, optional
-        The name of the system.
-    index_seconds, index_bytes : float, optional
-        The time that indexing took, and the size of the index, as you measured them.
+        The name of the system, if ``search`` is one.
+    index_seconds, index_bytes : float or mapping of str to float, optional
+        The time that indexing took, and the size of the index, as you measured them; of several systems by name.
     cost : float or mapping of query id to float, optional
-        The cost of a query, in your unit of money: one number for all, or by query.
+        The cost of a query, in your unit of money: one number for all, or by query; of several systems a mapping of
+        their names to these.
     confidence_level : float, default 0.95
         The least coverage of the intervals of percentiles.
     rng : int, Generator or None, default 0
-        Seed of the order of the queries, which each round draws anew: a machine that becomes slower then makes no
-        query look slower than another one.
+        Seed of the order of queries and systems, which each round draws anew: a machine that becomes slower then makes
+        no query or system look slower than another one.
 
     Returns
     -------
-    Profile
-        Percentiles, throughput, and the latency of each query.
+    Profile or dict of str to Profile
+        Percentiles, throughput, and the latency of each query; of several systems by name.
 
     Raises
     ------
     InvalidInput
-        If ``search`` is neither, there is no query, or a number is out of its range. Errors of ``search`` itself are
-        raised as they are, with a note that names the query.
+        If ``search`` is neither, or returns before it has run (a coroutine, an iterator), there is no query or an id is
+        repeated, or a number is out of its range. Errors of ``search`` itself are raised as they are, with a note that
+        names the query.
 
     Notes
     -----
@@ -155,52 +181,87 @@ def profile(
     Examples
     --------
     >>> import time
-    >>> found = profile(time.sleep, {"short": 0.001, "long": 0.03}, repeats=1, cost=0.002)
-    >>> found.per_query.idxmax()["Latency (ms)"], found.table.iloc[-1].tolist()[0]
-    ('long', 'cost_per_query')
+    >>> import rankeval as rk
+    >>> def slow(seconds):
+    ...     time.sleep(seconds + 0.01)
+    >>> queries = {"q1": 0.001, "q2": 0.003, "q3": 0.005}
+    >>> found = profile({"slow": slow, "fast": time.sleep}, queries, repeats=1, cost={"slow": 0.002})
+    >>> found["fast"].per_query.idxmax()["latency_ms"], found["slow"].table.iloc[-1].tolist()[0]
+    ('q3', 'cost_per_query')
+    >>> per_query = {name: one.per_query for name, one in found.items()}
+    >>> rk.compare(per_query, baseline="slow", measures="latency_ms").headline.partition(":")[0]
+    'fast is faster than slow'
     """
     check_count("repeats", repeats)
     check_count("warmup", warmup, least=0)
     check_share("confidence_level", confidence_level)
-    asked = dict(queries.items() if isinstance(queries, Mapping | pd.Series) else as_texts(queries, "queries", "qid"))
+    several = isinstance(search, Mapping)
+    systems = dict(search) if several else {name: search}
+    require(not several or (search and not name), "search", search, "one system with name=, or systems by name")
+    asked = dict(queries) if isinstance(queries, Mapping) else as_texts(queries, "queries", "qid")
     require(asked, "queries", "none", "at least one query")
-    method = search if callable(search) else getattr(search, "search", search)
-    require(callable(method), "search", type(search), "a function of one query, or an object with a method search")
-    calls = {qid: partial(method, query if method is search else {qid: query}) for qid, query in asked.items()}
-    seconds = _timed(calls, warmup + repeats, np.random.default_rng(rng))[warmup:]
-    ids = pd.Index(asked, name="qid", tupleize_cols=False)
+    given: dict[str, Any] = {"index_seconds": index_seconds, "index_bytes": index_bytes, "cost": cost}
+    for key, value in given.items():
+        given[key] = (value or {}) if several else {name: value}
+        fits = isinstance(given[key], Mapping) and given[key].keys() <= systems.keys()
+        require(fits, key, value, f"a mapping of names of systems: {few(list(systems))}")
+    calls = []
+    for one, system in systems.items():
+        method = system if callable(system) else getattr(system, "search", system)
+        require(callable(method), "search", type(system), "a function of one query, or an object with a method search")
+        calls.append(
+            [(one, q, partial(method, query if method is system else {q: query})) for q, query in asked.items()]
+        )
+    ids, how = (
+        pd.Index(asked, name="qid", tupleize_cols=False),
+        f"timed in turn: {few(list(systems))}" if several else ALONE,
+    )
+    found = {}
+    for one, seconds in zip(systems, _timed(calls, warmup + repeats, np.random.default_rng(rng)), strict=True):
+        own = {key: of.get(one) for key, of in given.items()}
+        found[one] = _profiled(one, seconds[warmup:], ids, how, own, confidence_level)
+    return found if several else found[name]
+
+
+def _profiled(name: str, seconds: Floats, ids: pd.Index[Any], how: str, own: dict[str, Any], level: float) -> Profile:
+    """Return the profile of a system from its seconds: a row per round, a column per query."""
     per_query = pd.DataFrame({LATENCY: 1000 * np.median(seconds, axis=0)}, index=ids)
-    rows = [_percentile(np.sort(per_query[LATENCY].to_numpy()), percent, confidence_level) for percent in PERCENTILES]
-    plain = {"queries_per_second": seconds.size / seconds.sum(), "index_seconds": index_seconds}
-    plain |= {"index_bytes": index_bytes, "cost_per_query": None}
+    rows = [_percentile(np.sort(per_query[LATENCY].to_numpy()), percent, level) for percent in PERCENTILES]
+    cost, plain = own.pop("cost"), {"queries_per_second": seconds.size / seconds.sum(), **own}
     if cost is not None:
-        per_query["Cost"] = pd.Series(cost, index=ids, dtype=np.float64)
-        plain["cost_per_query"] = per_query["Cost"].mean(skipna=False)
+        per_query[COST] = pd.Series(cost, index=ids, dtype=np.float64)
+        check_number("cost_per_query", per_query[COST].min(skipna=False), least=0)
+        plain["cost_per_query"] = per_query[COST].mean()
     for quantity, value in plain.items():
         if value is not None:
             check_number(quantity, value, least=0)
             rows.append((quantity, value, np.nan, np.nan, np.nan))
     table = pd.DataFrame(rows, columns=["quantity", "value", "ci_low", "ci_high", "coverage"])
     lacking = table["quantity"][: len(PERCENTILES)][table["coverage"].isna()]
-    level = f"{100 * confidence_level:g} % interval: {count(len(asked), 'query')} are too few"
-    of_rounds = f"each latency is the median of {count(repeats, 'round')} in random order, one query at a time"
-    notes = [of_rounds, "other load on this machine is in the numbers", *(f"{one} has no {level}" for one in lacking)]
-    return Profile(table, per_query, name, repeats, tuple(notes))
+    rounds = f"each latency is the median of {count(len(seconds), 'round')} in random order, one query at a time"
+    few_of = f"{100 * level:g} % interval with only {count(len(ids), 'query')}"
+    notes = [f"{rounds}, on this machine under its load at that time", how]
+    return Profile(table, per_query, name, len(seconds), (*notes, *(f"{one} has no {few_of}" for one in lacking)))
 
 
-def _timed(calls: Mapping[Any, Callable[[], Any]], n_rounds: int, rng: np.random.Generator) -> Floats:
-    """Return the seconds of each call: a row per round, a column per query."""
-    spent, listed = np.empty((n_rounds, len(calls))), list(calls.items())
-    for seconds in spent:
-        for place in rng.permutation(len(listed)):
-            qid, call = listed[place]
-            started = perf_counter()
-            try:
-                call()
-            except Exception as error:
-                error.add_note(f"rankeval.profile searched the query {qid!r}")
-                raise
-            seconds[place] = perf_counter() - started
+def _timed(
+    calls: Sequence[Sequence[tuple[str, Any, Callable[[], Any]]]], n_rounds: int, rng: np.random.Generator
+) -> Floats:
+    """Return the seconds of each call, of shape (n_systems, n_rounds, n_queries)."""
+    spent = np.empty((len(calls), n_rounds, len(calls[0])))
+    for round_ in range(n_rounds):
+        for place in rng.permutation(len(calls[0])):
+            for system in rng.permutation(len(calls)):
+                name, qid, call = calls[system][place]
+                started = perf_counter()
+                try:
+                    found = call()
+                except Exception as error:
+                    error.add_note(f"rankeval.profile searched the query {qid!r}{f' by {name}' if name else ''}")
+                    raise
+                spent[system, round_, place] = perf_counter() - started
+                has_run = not isinstance(found, Awaitable | AsyncIterable | Iterator)
+                require(has_run, "search", type(found), "a search that has run when it returns, such as list(...)")
     return spent
 
 

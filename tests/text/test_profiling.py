@@ -49,7 +49,7 @@ def test_latency_is_the_median_of_the_rounds_that_count(clock):
     slow = {4: 100, 7: 100}
     found = rk.profile(clock.search(lambda query, place: 0.001 * query * slow.get(place, 1)), QUERIES, repeats=5)
     assert found.per_query.index.name == "qid"
-    assert found.per_query["Latency (ms)"].to_dict() == pytest.approx({"q1": 1.0, "q2": 2.0, "q3": 3.0})
+    assert found.per_query["latency_ms"].to_dict() == pytest.approx({"q1": 1.0, "q2": 2.0, "q3": 3.0})
     assert found.repeats == 5
     assert "median of 5 rounds" in found.notes[0]
 
@@ -76,7 +76,7 @@ def test_each_round_asks_each_query_once_in_an_order_of_its_own(clock):
 def test_a_machine_that_becomes_slower_hits_no_query_more_than_another(clock):
     """Under a steady drift the latencies vary by chance alone: asked one after the other, they would rise by rank."""
     found = rk.profile(clock.search(lambda _, place: 1 + place / 100), dict(enumerate(range(200))), repeats=25)
-    assert abs(stats.spearmanr(found.per_query["Latency (ms)"], np.arange(200)).statistic) < 0.2
+    assert abs(stats.spearmanr(found.per_query["latency_ms"], np.arange(200)).statistic) < 0.2
 
 
 @pytest.mark.parametrize(
@@ -119,7 +119,7 @@ def test_the_coverage_stated_is_the_share_of_samples_whose_interval_holds_the_pe
 def test_too_few_queries_have_no_interval_and_a_note(clock):
     found = rk.profile(clock.search(lambda *_: 1.0), QUERIES)
     assert found.table[["ci_low", "ci_high", "coverage"]].isna().all(axis=None)
-    assert "latency_p99_ms has no 95 % interval: 3 queries are too few" in found.notes
+    assert "latency_p99_ms has no 95 % interval with only 3 queries" in found.notes
     assert "\N{EN DASH}" in str(found)
 
 
@@ -128,7 +128,7 @@ def test_index_and_cost_stand_as_given(clock):
     found = values(rk.profile(search, QUERIES, index_seconds=12, index_bytes=3e9, cost=0.002))
     assert found[["index_seconds", "index_bytes", "cost_per_query"]].tolist() == [12.0, 3e9, 0.002]
     by_query = rk.profile(search, QUERIES, cost={"q3": 3.0, "q2": 2.0, "q1": 1.0})
-    assert by_query.per_query["Cost"].tolist() == [1.0, 2.0, 3.0]
+    assert by_query.per_query["cost"].tolist() == [1.0, 2.0, 3.0]
     assert values(by_query)["cost_per_query"] == 2.0
     assert "cost_per_query" not in values(rk.profile(search, QUERIES))
 
@@ -153,6 +153,42 @@ def test_an_error_of_the_search_names_the_query_and_stays_what_it_is():
     with pytest.raises(ZeroDivisionError, match="no documents") as caught:
         rk.profile(search, QUERIES)
     assert caught.value.__notes__ == ["rankeval.profile searched the query 'q2'"]
+    with pytest.raises(ZeroDivisionError) as caught:
+        rk.profile({"a": str, "b": search}, QUERIES)
+    assert caught.value.__notes__ == ["rankeval.profile searched the query 'q2' by b"]
+
+
+def test_systems_are_timed_in_turn_in_an_order_of_its_own(clock):
+    """Each call takes longer than the one before: timed one after the other, a search would be faster than itself."""
+    queries = dict(enumerate(range(100)))
+    search = clock.search(lambda _, place: (100 + place) / 1000)
+    one, other = (rk.profile(search, queries, name=name) for name in "ab")
+    assert rk.compare({"a": one.per_query, "b": other.per_query}).headline.startswith("a is faster than b")
+    clock.asked.clear()
+    found = rk.profile({"a": search, "b": search}, queries)
+    assert list(found) == ["a", "b"]
+    assert [one.name for one in found.values()] == ["a", "b"]
+    assert np.ptp(np.reshape(clock.asked, (-1, 2)), axis=1).max() == 0  # each query goes to both, one after the other
+    gaps = found["a"].per_query["latency_ms"] - found["b"].per_query["latency_ms"]
+    assert 20 < (gaps > 0).sum() < 80
+    assert "No difference was shown" in rk.compare({name: one.per_query for name, one in found.items()}).headline
+
+
+def test_systems_have_index_and_cost_by_name(clock):
+    search, by_query = clock.search(lambda *_: 1.0), {"q1": 1.0, "q2": 2.0, "q3": 6.0}
+    found = rk.profile({"a": search, "b": search}, QUERIES, index_bytes={"a": 5}, cost={"a": by_query, "b": 2.0})
+    assert values(found["a"])[["index_bytes", "cost_per_query"]].tolist() == [5.0, 3.0]
+    assert values(found["b"]).index.tolist()[4:] == ["queries_per_second", "cost_per_query"]
+    assert found["b"].per_query["cost"].tolist() == [2.0, 2.0, 2.0]
+
+
+def test_notes_say_what_the_times_hold(clock):
+    search = clock.search(lambda *_: 1.0)
+    alone, (together, _) = rk.profile(search, QUERIES), rk.profile({"a": search, "b": search}, QUERIES).values()
+    for one in (alone, together):
+        assert one.notes[0].endswith("one query at a time, on this machine under its load at that time")
+    assert alone.notes[1] == "timed alone; to compare systems, time them in turn: profile({name: search, ...})"
+    assert together.notes[1] == "timed in turn: 'a', 'b'"
 
 
 @pytest.mark.parametrize(
@@ -166,6 +202,11 @@ def test_an_error_of_the_search_names_the_query_and_stays_what_it_is():
         ("index_seconds", {"index_seconds": -1}),
         ("cost_per_query", {"cost": -0.1}),
         ("cost_per_query", {"cost": {"q1": 1.0}}),
+        ("search", {"search": {}}),
+        ("search", {"search": {"a": str}, "name": "b"}),
+        ("search", {"search": {"a": 1}}),
+        ("cost", {"search": {"a": str}, "cost": 1.0}),
+        ("index_bytes", {"search": {"a": str}, "index_bytes": {"b": 1.0}}),
     ],
 )
 def test_what_does_not_fit_is_refused_by_name(argument, options):

@@ -512,13 +512,13 @@ def judging_node(result: Any, name: str | None, *, report: bool) -> Node:
     rows = table[~table[key].duplicated(keep=False)].to_dict("records")
     shared = {one: set(table[one]) for one in _FACTS_OF_JUDGING if one in table}
     params = {one: layout.short_name(str(*values)) for one, values in shared.items() if len(values) == 1}
-    params |= {one: value for one, value in vars(result).items() if isinstance(value, str) and one != "caption"}
+    facts = {f"{before}/system" if one == "name" else one: value for one, value in vars(result).items()}
+    params |= {one: value for one, value in facts.items() if isinstance(value, str) and one != "caption"}
     if isinstance(result, Agreement):
         params["judges"] = ", ".join(map(str, result.disputed.columns.drop(["qid", "docid", "n_labels", "spread"])))
-    frames = {one: frame for one, frame in vars(result).items() if isinstance(frame, pd.DataFrame)}
+    frames = {one: frame for one, frame in facts.items() if isinstance(frame, pd.DataFrame)}
     files = {f"{one}.csv": frame.to_csv(index=frame.index.name is not None) for one, frame in frames.items()}
-    files["notes.txt"] = str(result)
-    files |= {REPORT: report_for_judging([result], title=type(result).__name__)} if report else {}
+    files |= {"notes.txt": str(result)} | ({REPORT: report_for_judging([result], title=kind.title())} if report else {})
     return Node(
         name=name,
         label=name,
