@@ -211,3 +211,34 @@ def test_assertions_take_declared_columns():
     with pytest.raises(AssertionError, match="by Latency the candidate is slower on") as caught:
         assert_no_regression(slower["b"], slower["a"])
     assert "better" not in str(caught.value)
+
+
+@pytest.mark.parametrize("value", [np.False_, 0])
+def test_a_number_that_is_false_declares_that_more_is_better_or_is_refused_as_no_bool(value):
+    """Such a value comes out of NumPy or pandas; the column is no measure, and no message may say so."""
+    try:
+        found = rk.compare(frames("fresh", 0.5), baseline="a", lower_is_better={"fresh": value})
+    except InvalidInput as refused:
+        assert "is a measure" not in str(refused)  # noqa: PT017 - both are right
+    else:
+        assert "beats" in found.headline
+
+
+@pytest.mark.parametrize("value", ["no", "false", None])
+def test_a_direction_that_is_no_bool_is_refused_by_its_value(value):
+    """The word "no" is not read as yes, and an unknown column is not called a measure."""
+    with pytest.raises(InvalidInput, match="lower_is_better") as refused:
+        rk.compare(frames("fresh", 0.5), lower_is_better={"fresh": value})
+    assert repr(value) in str(refused.value)
+    assert "is a measure" not in str(refused.value)
+
+
+@pytest.mark.parametrize("name", ["latency < 100 ms", "Latency<=1s", "1 - cost", "1-latency", "cost^-1", "latency*-1"])
+def test_a_bound_or_an_inverse_has_no_known_direction(name):
+    """The share of queries below 100 ms, or one minus the cost: more is better, and "slower" would be false."""
+    assert direction(name).sign == 0
+
+
+def test_the_share_answered_in_time_has_no_known_direction():
+    """Of "in_time" more is wanted, though "time" stands in it."""
+    assert direction("in_time").sign == 0

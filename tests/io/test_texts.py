@@ -285,3 +285,37 @@ def test_the_real_collections_are_read_whole(shared):
     web = shared / "web2012" / "topics.xml"
     assert list(read_texts(web)) == [str(n) for n in range(151, 201)]
     assert read_texts(web, fields="description")["151"] == "What is a 403b plan?"
+
+
+def test_words_like_labels_within_a_field_stay(tmp_path):
+    """Only the label at the beginning of a field is no part of its text."""
+    narrative = "Lists with Name(s): of planes, and the Title: of each report, count."
+    path = write(tmp_path, f"<top>\n<num> Number: 1\n<title> Planes\n<narr> Narrative:\n{narrative}\n</top>\n")
+    assert read_texts(path, fields="narr") == {"1": narrative}
+
+
+@pytest.mark.timeout(30)
+def test_a_topic_of_one_long_word_is_read_in_one_pass(tmp_path):
+    """A search for labels from each letter to the end of the word would take hours; a line may be that long."""
+    word = "a" * 1_000_000
+    assert read_texts(write(tmp_path, f"<top><num>1\n<title>{word}\n</top>")) == {"1": word}
+
+
+@pytest.mark.parametrize("text", [["red", "pear"], {"body": "red"}, 3.5, True])
+def test_a_text_of_json_that_is_no_text_is_never_read_as_an_empty_one(tmp_path, text):
+    """A list of paragraphs beside good records would else be lost silently."""
+    path = write(
+        tmp_path, "".join(json.dumps({"_id": name, "text": one}) + "\n" for name, one in (("a", "x"), ("b", text)))
+    )
+    try:
+        found = read_texts(path)
+    except FileFormatError as refused:
+        assert f"{path}, line 2" in str(refused)  # noqa: PT017 - both are right
+    else:
+        assert found["b"]
+
+
+def test_tags_in_cdata_are_text(tmp_path):
+    """Within CDATA a sign is itself."""
+    path = write(tmp_path, '<topics><topic number="1"><query><![CDATA[a <b> & c]]></query></topic></topics>')
+    assert read_texts(path) == {"1": "a <b> & c"}

@@ -382,3 +382,21 @@ def test_evaluations_without_a_common_query_or_measure_are_refused(pair):
     rr = rk.evaluate(truth, runs["exact"], measures="RR")
     with pytest.raises(InvalidInput):
         report_for_queries({"noisy": evaluations["noisy"], "exact": rr}, runs, truth)
+
+
+@pytest.mark.parametrize("score", [1e300, -1e300, 123456789012345678901234567890.0])
+def test_a_score_of_many_digits_is_short(score):
+    """Three hundred digits in one word would make the page wider than the window."""
+    run, qrels = {"q": {"a": score, "b": 0.5}}, {"q": {"a": 1}}
+    page = report_for_queries(rk.evaluate(qrels, run, measures="AP"), run, qrels)
+    assert max(map(len, re.findall(r'<span class="score">([^<]*)', page))) <= 24
+
+
+@pytest.mark.parametrize("shape", [lambda one: [one, one], lambda one: one.name, lambda one: one.weights])
+def test_evaluations_of_another_shape_are_refused_by_name(shape):
+    """A list of two is the usual mistake: the answer names the argument and what is expected."""
+    run, qrels = {"q": {"a": 1.0}}, {"q": {"a": 1}}
+    evaluated = rk.evaluate(qrels, run, measures="AP", name="bm25")
+    with pytest.raises(InvalidInput) as caught:
+        report_for_queries(shape(evaluated), run, qrels)
+    assert caught.value.argument == "evaluations"

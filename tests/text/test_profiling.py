@@ -197,3 +197,39 @@ def test_the_figure_names_the_slowest_queries(clock):
     figure = rk.profile(clock.search(lambda query, _: query / 1000), QUERIES).plot()
     assert figure.axes[0].lines[0].get_ydata().tolist() == pytest.approx([1.0, 2.0, 3.0])
     assert figure.axes[0].get_xlabel() == "worst: q3, q2, q1"
+
+
+def test_a_series_that_repeats_an_id_is_refused():
+    """No query is lost silently: a frame with the same ids is refused too."""
+    with pytest.raises(InvalidInput, match="'a' is given more than once"):
+        rk.profile(str, pd.Series(["red", "pear"], index=["a", "a"]), repeats=1)
+
+
+async def _awaited(query):
+    return [query]
+
+
+def _lazy(query):
+    yield query
+
+
+@pytest.mark.filterwarnings("ignore:coroutine .* was never awaited:RuntimeWarning")
+@pytest.mark.parametrize("search", [_awaited, _lazy])
+def test_a_search_that_has_not_run_when_it_returns_is_refused(search):
+    """The time to make a coroutine or a generator is no latency: nothing was searched."""
+    with pytest.raises(InvalidInput) as caught:
+        rk.profile(search, QUERIES, repeats=1)
+    assert caught.value.argument == "search"
+
+
+def test_no_query_has_a_cost_below_zero():
+    """Another query's cost does not hide it in the mean."""
+    with pytest.raises(InvalidInput, match="cost"):
+        rk.profile(str, {"q1": "a", "q2": "b"}, repeats=1, cost={"q1": 10.0, "q2": -5.0})
+
+
+def test_one_query_is_too_few():
+    """Notes are sentences, of one query too."""
+    notes = rk.profile(str, {"q1": "a"}, repeats=1).notes
+    assert any("1 query" in note for note in notes)
+    assert not [note for note in notes if "1 query are" in note]

@@ -489,3 +489,15 @@ def test_ap_on_real_collections_is_that_of_the_guide_and_of_independent_code(sha
                 assert f"{ap:.3f}".lstrip("0") == shown[at], (scheme, options)
                 if (where, scheme) in APART:
                     assert ap == pytest.approx(APART[where, scheme][at], abs=0.01), (scheme, options)
+
+
+def test_stop_words_of_an_iterator_hold_at_every_fit():
+    """Tuning fits one ranker again and again: the second fit has the stop words of the first one, or is refused."""
+    docs = {"d": "the red apple"}
+    try:
+        ranker = VectorSpace("nnn.nnn", stop=iter(["the"]))
+        found = [sorted(ranker.fit(docs).counter_.vocabulary_) for _ in range(2)]
+    except InvalidInput as refused:
+        assert refused.argument == "stop"  # noqa: PT017 - both are right
+    else:
+        assert found == [["apple", "red"]] * 2

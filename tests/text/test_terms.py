@@ -4,6 +4,7 @@ import pickle
 import sys
 import unicodedata
 
+import pandas as pd
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -125,3 +126,16 @@ def test_texts_of_a_path_are_read(tmp_path, monkeypatch):
     monkeypatch.setattr(terms, "read_texts", lambda path: {"d": f"text of {path}"})
     assert as_texts("docs.jsonl", "docs", "docid") == {"d": "text of docs.jsonl"}
     assert as_texts(tmp_path, "docs", "docid") == {"d": f"text of {tmp_path}"}
+
+
+@pytest.mark.parametrize("name", ["_id", "id"])
+@pytest.mark.parametrize("part", ["docid", "qid"])
+def test_a_frame_with_the_ids_of_beir_keeps_them_or_is_refused(name, part):
+    """The numbers of the rows never stand silently for ids that a column holds."""
+    frame = pd.DataFrame({name: ["a", "b"], "text": ["red", "pear"]})
+    try:
+        found = as_texts(frame, "docs", part)
+    except InvalidInput as refused:
+        assert name in str(refused)  # noqa: PT017 - both are right
+    else:
+        assert found == {"a": "red", "b": "pear"}
