@@ -346,7 +346,7 @@ def page(
     *, qrels: Path, runs: list[Path], documents: Path | None, topics: Path | None, measure: str, out: Path | None,
     **given: Any,
 ) -> None:  # fmt: skip
-    """Write queries as a page of HTML to be read: need, ranked documents, labels, snippets, and why each is there.
+    """Write queries as a page of HTML to be read: need, ranked documents, labels, snippets, and why each query is there.
 
     Of two runs, the second is compared with the first, and the page shows how each document moved.
     """

@@ -58,7 +58,7 @@ OPTIONS: dict[str, tuple[Any, ...]] = {
     "CONFIG": (TEXT, None, "An experiment file, or a shipped one by name: quickstart, letor."),
     "FILES": (list[Path], ..., "A table, or judgments and a run.", "TABLE|QRELS RUN"),
     "QRELS": (Path, ..., "Judgments in any format that rankeval evaluate lists, also .gz and .zst."),
-    "RUNS": (list[Path], ..., "Rankings, one file each.", "RUN..."),
+    "RUNS": (list[Path], ..., "Rankings, one file each; its name in the output is the file's, or NAME=PATH.", "RUN..."),
     "DATA": (str, ..., "A Parquet data set of scored rows: a file, a folder or a URL (s3://...), of any size."),
     "WORDS": (TEXT, None, "A part of a name, a title or a name in another tool; all if not given.", "NAME"),
     "PROJECT": (str, ..., "The guard's project."),
