@@ -126,14 +126,10 @@ OPTIONS: dict[str, tuple[Any, ...]] = {
     "human": (Path, ..., "People's judgments, of some queries."),
     "machine": (Path, ..., "The machine's judgments, of all queries."),
     # Texts.
-    "scheme": (
-        str,
-        "ltc.ltc",
-        "Weights in documents and queries, such as lnc.ltc or Lnu.ltc; or BM25, with k1 1.2 and b 0.75.",
-    ),
+    "scheme": (str, "ltc.ltc", "Weights in documents and queries, such as lnc.ltc; or BM25, with k1 1.2 and b 0.75."),
     "k": (int, 1000, "How many documents to find for each query, at most."),
-    "stem": (TEXT, None, "Cut words to their stems: english, german, ...; none if not given."),
-    "stop": (TEXT, None, "Leave out stop words: english; the empty word leaves out none."),
+    "stem": (TEXT, None, "Cut words to their stems: english, german, ...; else words stay whole."),
+    "stop": (TEXT, None, "Leave out the stop words of a list: english."),
     "fields": (TEXTS, None, "A field of the documents, such as title; several times.", "--field"),
     "query_fields": (TEXTS, None, "A field of the queries, such as desc; several times.", "--query-field"),
     "ids": (TEXT, None, "Count the queries in their order (order), or take their ids as written.", "--query-ids"),

@@ -364,9 +364,7 @@ def _detectable(record: ComparisonRecord, row: _Row) -> list[str]:
         return []
     if math.isinf(size):
         return [f"With so few {_lacking(record, row, unit)} no difference can be shown."]
-    return [
-        f"With this many {unit} a difference of {_told(record, size)[1:]} would be found four times in five."
-    ]
+    return [f"With this many {unit} a difference of {_told(record, size)[1:]} would be found four times in five."]
 
 
 def _lacking(record: ComparisonRecord, row: _Row, unit: str) -> str:

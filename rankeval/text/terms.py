@@ -158,7 +158,7 @@ def as_texts(given: Any, argument: str, part: str) -> dict[Any, str]:
         # Filtering leaves numbers of rows that are no range: beside other columns they are hardly ids.
         is_numbered = isinstance(given.index, pd.RangeIndex) or not {*given} <= {*_TEXTS[part]}
         is_numbered &= given.index.name is None and given.index.inferred_type == "integer"
-        problem = f"{argument} has no column of ids among {few(list(given))}; known names are {', '.join(_IDS[part])}"
+        problem = f"no column of ids among {few(list(given))}; known names are {', '.join(sorted({*_IDS[part]}))}"
         refuse((not ids and is_numbered, problem, "rename the column of ids, or set the index"), argument=argument)
         given = given.set_index(ids) if ids else given
         titles = given.drop(columns=column).get("title", pd.Series()).dropna().map(str).to_dict()
