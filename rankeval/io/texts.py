@@ -168,7 +168,7 @@ def _parse_tab(line: str) -> dict[str, str]:
 
 def _parse_json(line: str) -> dict[str, str]:
     row = dict(json.loads(line, object_pairs_hook=unique_keys))
-    for name in row.keys() & _FIELDS:
+    for name in filter(_FIELDS.__contains__, row):
         require(row[name] is None or type(row[name]) in (str, int), name, row[name], "a text")
     return {key: str(value) for key, value in row.items() if type(value) in (str, int)}
 
@@ -214,7 +214,7 @@ def _tagged(words: str, tag: str) -> TextFormat:
 _COUNT = 'ids must be "order" if the judgments count the records so, as those of Cranfield do, and else "written"'
 _IDS = ("_id", "docno", "id", "docid", "doc_id", "qid", "query_id", "num", "number")
 _FIELDS = ("title", "headline", "query", "text", "contents", "body")
-_HEADER = re.compile(rf"(?i)\A(?:{'|'.join(_IDS)})(?:\t(?:{'|'.join(_FIELDS)}))+(?=\r?\n)".encode())
+_HEADER = re.compile(rf"(?i)\A(?:{'|'.join(_IDS)})(?:\t(?:{'|'.join(_FIELDS)}))+(?=\r?\n|\Z)".encode())
 _MARKS = {"T": "title", "A": "author", "B": "source", "W": "text", "K": "keywords"}
 _TAG = re.compile(r"<!--[^<>]*-->|<!\[CDATA\[|\]\]>|<(?P<closes>/?)(?P<name>[A-Za-z][\w.:-]*)(?:\s[^<>]*)?>")
 _CDATA = re.compile(r"(?s)(?<=<!\[CDATA\[)(?:(?!<!\[CDATA\[|\]\]>).)*+(?=\]\]>)")

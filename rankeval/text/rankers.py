@@ -107,7 +107,7 @@ class _Ranker(BaseEstimator):  # type: ignore[misc]
     stop: Stop
     _name: str  # of runs
 
-    # Else the help of each ranker has a page on the routing of `docs`, which is no weight of samples.
+    # Else the help of each ranker has a page on the routing of documents, which is no weight of samples.
     __metadata_request__fit: ClassVar = {"docs": UNUSED}
 
     def _check(self) -> None:
@@ -240,8 +240,8 @@ class VectorSpace(_Ranker):
     cosine and the number of terms are those of the text's different terms.
 
     A word is a run of letters and digits with their marks; one letter is a word, and ``_`` parts two words. Case does
-    not count: "Straße" and "STRASSE" are the term ``strasse``. There is no stemming, and all words count, unless `stem`
-    and `stop` say else.
+    not count: "Straße" and "STRASSE" are the term ``strasse``. There is no stemming, and all words count, unless
+    ``stem`` and ``stop`` say else.
 
     Parameters
     ----------
@@ -330,8 +330,8 @@ class BM25(_Ranker):
     ``k1 + 1``, which changes no ranking. They equal those of bm25s with ``method="lucene"``, computed here in float64.
 
     A word is a run of letters and digits with their marks; one letter is a word, and ``_`` parts two words. Case does
-    not count: "Straße" and "STRASSE" are the term ``strasse``. There is no stemming, and all words count, unless `stem`
-    and `stop` say else.
+    not count: "Straße" and "STRASSE" are the term ``strasse``. There is no stemming, and all words count, unless
+    ``stem`` and ``stop`` say else.
 
     Parameters
     ----------

@@ -330,6 +330,8 @@ def test_a_line_of_names_is_no_text(tmp_path, header):
     with pytest.raises(FileFormatError, match="line 3: expected an id, a tab"):
         read_texts(write(tmp_path, f"{header}\na\tx\nb\n"))
     assert read_texts(write(tmp_path, "id\ta text\n")) == {"id": "a text"}
+    with pytest.raises(FileFormatError, match="expected an id, a tab and its text"):
+        read_texts(write(tmp_path, header.strip()))
 
 
 def test_a_json_field_that_is_no_text_is_named(tmp_path):
