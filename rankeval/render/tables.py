@@ -177,11 +177,8 @@ def number(value: float, *, digits: int = 4, sign: bool = False) -> str:
     """Write a number; nan as a dash, infinity as its sign."""
     if math.isnan(value):
         return DASH
-    text = (
-        f"{value:{'+' if sign else ''}.{digits}{'f' if abs(value) < 1e15 else 'g'}}"
-        if math.isfinite(value)
-        else f"{'-' if value < 0 else ''}∞"
-    )
+    kind = "f" if abs(value) < 1e15 else "g"
+    text = f"{value:{'+' if sign else ''}.{digits}{kind}}".replace("+inf", "∞").replace("inf", "∞")
     # A rounded -0.00004 is 0, neither below nor above it.
     return text.lstrip("+-") if text.strip("+-0.") == "" else text
 
@@ -288,9 +285,8 @@ class Table:
             columns[place] = name, False
             for row, cell in zip(rows, _filled(name, [row[place] for row in rows]), strict=True):
                 row[place] = cell
-        lines = _drawn(columns, rows)
         caption, notes = self._words()
-        return "\n".join([*filter(None, [caption]), *lines, *(f"* {note}" for note in notes)])
+        return "\n".join([*filter(None, [caption]), *_drawn(columns, rows), *(f"* {note}" for note in notes)])
 
     def to_markdown(self) -> str:
         """Return a Markdown table of GitHub's flavour, without a line break at its end."""
