@@ -224,9 +224,8 @@ def _check_correction(settings: ComparisonSettings) -> None:
     for argument, value in needed.items() if CORRECTIONS[name].all_pairs_only else ():
         if (found := getattr(settings, argument)) != value:
             expected = f"{value!r}, since {name} tests all pairs for a difference"
-            raise InvalidInput(
-                argument=argument, found=repr(found), expected=expected, remedy='or use correction="max_t"'
-            )
+            remedy = 'or use correction="max_t"'
+            raise InvalidInput(argument=argument, found=repr(found), expected=expected, remedy=remedy)
 
 
 def _compared(

@@ -209,9 +209,8 @@ def cells_of(given: Given, joint: str = " on ") -> dict[str, Scores]:
             if isinstance(scores, Evaluation):
                 within.setdefault(part, {})[cell(name, part, joint)] = scores
     evaluations = {name: one for each in within.values() for name, one in each.items()}
-    for name, one in evaluations.items():
-        if one.weights is not None:
-            raise InvalidInput(f"system {name!r} was evaluated with query weights; the tests count every query once")
+    weighted = [name for name, one in evaluations.items() if one.weights is not None][:1]
+    refuse((weighted, f"system {few(weighted)} was evaluated with query weights; the tests count every query once"))
     for each in within.values():
         refuse_other_conventions(each)
     refuse_other_conventions(evaluations, judgments=False)  # each part may have judgments of its own

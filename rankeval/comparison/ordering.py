@@ -416,8 +416,8 @@ def _given_means(frame: pd.DataFrame, measures: Measures | None) -> pd.DataFrame
         if not labels.is_unique:
             name = labels[labels.duplicated()][0]
             raise InvalidInput(f"{_FORM}; found the {what} {name!r} {(labels == name).sum()} times")
-    if len(means) and all(map(_is_known, means.index)) and not any(map(_is_known, means.columns)):
-        raise InvalidInput(f"{_FORM}; here the rows are measures ({few(means.index.tolist())}): turn it by .T")
+    is_turned = len(means) and all(map(_is_known, means.index)) and not any(map(_is_known, means.columns))
+    refuse((is_turned, f"{_FORM}; here the rows are measures ({few(means.index.tolist())}): turn it by .T"))
     means = means.rename(index=str, columns=str)
     if measures is not None:
         means = means[labels_of(measures, means.columns.tolist(), "order")]

@@ -44,7 +44,7 @@ PARTED = (
 )
 """Note on the rows of `parted`."""
 
-IN_TURN = "less is better; load of the machine is in it, so time systems in turn: rk.profile({name: search}, queries)"
+IN_TURN = "less is wanted; load of the machine is in it, so time systems in turn: rk.profile({name: search}, queries)"
 UNKNOWN = "whether more or less is wanted is not known (lower_is_better= says so)"
 """Notes on columns: of times, and of those whose direction is not known."""
 
@@ -222,9 +222,10 @@ class ComparisonSettings(Settings):
         return direction(measure, self.lower_is_better)
 
     def direction_notes(self, measures: Iterable[str]) -> list[str]:
-        """Say of which columns less is better, and of which it is not known."""
-        words, notes = {name: self.direction(name) for name in measures}, {"faster": IN_TURN, "different": UNKNOWN}
-        return [f"{name}: {notes.get(one.better, 'less is better')}" for name, one in words.items() if one.sign <= 0]
+        """Say of columns that neither are measures nor are declared that less is wanted, or that it is not known."""
+        notes = {"faster": IN_TURN, "different": UNKNOWN}
+        words = {name: self.direction(name).better for name in measures}
+        return [f"{name}: {notes.get(one, 'less is wanted')}" for name, one in words.items() if one != "better"]
 
     def must_know_directions(self, measures: Iterable[str], what: str) -> None:
         """Raise `InvalidInput` if it is not known of a column which values are better; ``what`` needs to know it."""

@@ -10,7 +10,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from io import StringIO
 from typing import TYPE_CHECKING, Any
 
@@ -177,26 +177,26 @@ def number(value: float, *, digits: int = 4, sign: bool = False) -> str:
     """Write a number; nan as a dash, infinity as its sign."""
     if math.isnan(value):
         return DASH
-    kind = "f" if abs(value) < 1e15 else "g"
-    text = f"{value:{'+' if sign else ''}.{digits}{kind}}".replace("+inf", "∞").replace("inf", "∞")
+    text = f"{value:{'+' if sign else ''}.{digits}{'fg'[abs(value) >= 1e15]}}".replace("+inf", "∞").replace("inf", "∞")
     # A rounded -0.00004 is 0, neither below nor above it.
     return text.lstrip("+-") if text.strip("+-0.") == "" else text
 
 
-def signed(value: float) -> str:
-    """Write a difference: `number` with its sign."""
-    return number(value, sign=True)
+signed = partial(number, sign=True)
+"""Write a difference: `number` with its sign."""
 
 
 def decimals(largest: float) -> int:
     """Return 4, or of numbers beyond 10,000 or below .001 the decimals with which the largest has four digits.
+
+    Below 1e-6 they would be many: `telling` then gives two digits and an exponent.
 
     Examples
     --------
     >>> decimals(0.7), decimals(0.00021), decimals(1.2e8)
     (4, 7, 0)
     """
-    return digits_for([largest], significant=4) if 0 < largest < 0.001 or largest >= 10_000 else 4
+    return digits_for([largest], significant=4) if 1e-6 < largest < 0.001 or largest >= 10_000 else 4
 
 
 def telling(value: float, *, sign: bool = False, least: float = 0.0, digits: int = 4) -> str:
@@ -239,7 +239,7 @@ def digits_for(errors: Iterable[float], *, default: int = 4, significant: int = 
         return default
     # Rounded first: .0996 is .10 to two digits.
     exponent = int(f"{max(known):.1e}".partition("e")[2])
-    return min(max(significant - 1 - exponent, 0), MOST_DIGITS + significant - 2)
+    return min(max(significant - 1 - exponent, 0), MOST_DIGITS * significant // 2)
 
 
 @dataclass(frozen=True)
