@@ -29,7 +29,7 @@ from jinja2 import Environment, PackageLoader
 from rankeval._checks import count
 from rankeval.datasets.files import is_letor
 from rankeval.errors import InvalidInput
-from rankeval.evaluation.result import to_bytes
+from rankeval.evaluation import to_bytes
 from rankeval.experiment.checks import remove_empty
 from rankeval.experiment.loading import Ask, guess
 

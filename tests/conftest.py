@@ -79,10 +79,21 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                 item.add_marker(pytest.mark.skip(reason=why[marker.name]))
 
 
-def pytest_collection_finish() -> None:
-    """Let the garbage collector pass over what collection left: millions of objects that live until the end."""
-    gc.collect()
-    gc.freeze()
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """Collect without the garbage collector, and let it pass over what collection left.
+
+    These are millions of objects that live until the end: to look for garbage among them takes a third of the time.
+    Later it looks less often than after 700 new objects, which takes a twelfth of the time of small tests.
+    """
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.collect()
+        gc.freeze()
+        gc.set_threshold(20_000)
+        gc.enable()
 
 
 def _reason(report: pytest.TestReport | pytest.CollectReport) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import csv
 import fcntl
 import inspect
 import json
@@ -370,8 +371,8 @@ def test_the_commands_of_a_host_are_its_own(rankeval):
     assert "resend" in rankeval("mlflow", "--help")[1]
 
 
-def alone(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    return forking.run("from rankeval.cli import main; main()", *arguments, env={**os.environ, **environment})
+def alone(*arguments: str, **options: object) -> subprocess.CompletedProcess[str]:
+    return forking.run("from rankeval.cli import main; main()", *arguments, **options)
 
 
 def test_help_imports_nothing_heavy():
@@ -401,12 +402,13 @@ def test_evaluating_files_does_without_pandas(options):
     assert done.stdout.splitlines()[-1] == "['pyarrow']", done.stderr
 
 
-def in_a_terminal(*arguments: str) -> str:
+def in_a_terminal(*arguments: str, cwd: Path, env: dict[str, str]) -> str:
     """Return what a command prints to a terminal of 80 columns, as its driver got it."""
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
     command = [sys.executable, "-c", "from rankeval.cli import main; main()", *arguments]
-    with subprocess.Popen(command, stdout=theirs, stderr=subprocess.PIPE, env={**os.environ, "TERM": "xterm"}) as run:
+    environment = {**env, "TERM": "xterm"}
+    with subprocess.Popen(command, stdout=theirs, stderr=subprocess.PIPE, cwd=cwd, env=environment) as run:
         os.close(theirs)
         said = b""
         with contextlib.suppress(OSError):  # how Linux says that the last writer is gone
@@ -417,11 +419,25 @@ def in_a_terminal(*arguments: str) -> str:
     return said.decode().replace("\r\n", "\n")
 
 
-def test_the_quickstart_fits_15_lines_of_80_columns():
+@pytest.fixture(scope="module")
+def quickstart(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
+    """Run the shipped file as it is in a new project: in a pipe, again in a terminal, and again for its digests.
+
+    Return the folder and what each run printed.
+    """
+    folder = tmp_path_factory.mktemp("project")
+    (folder / "pyproject.toml").touch()
+    environment = {name: value for name, value in os.environ.items() if name != "RANKEVAL_LEDGER"}
+    first = alone("run", "quickstart", cwd=folder, env=environment)
+    assert first.returncode == 0, first.stderr
+    second = in_a_terminal("run", "quickstart", cwd=folder, env=environment)
+    return folder, [first.stdout, second, alone("run", "quickstart", "--verbose", cwd=folder, env=environment).stdout]
+
+
+def test_the_quickstart_fits_15_lines_of_80_columns(quickstart):
     """In a pipe and in a terminal, with its own ledger; the digests are for those who ask."""
-    done = alone("run", "quickstart")
-    assert done.returncode == 0, done.stderr
-    for said in (done.stdout, in_a_terminal("run", "quickstart")):
+    *short, digests = quickstart[1]
+    for said in short:
         lines = said.rstrip("\n").split("\n")
         assert len(lines) <= 15, said
         assert max(map(len, lines)) <= 80, said
@@ -430,23 +446,29 @@ def test_the_quickstart_fits_15_lines_of_80_columns():
         assert [line.partition(":")[0] for line in lines[-3:]] == ["Report", "MLflow", "Ledger"]
         assert lines[-1].endswith("rankeval-out/quickstart/ledger")
         assert not re.search("[0-9a-f]{20}|\x1b", said)
-    digests = alone("run", "quickstart", "--verbose").stdout
     assert re.search("as of head [0-9a-f]{64}; plan [0-9a-f]{20};", digests)
     assert "won/tied/lost" in digests
 
 
-def test_the_quickstart_runs_whole_and_again_for_nothing(tmp_path):
-    """The shipped file as it is: guard, MLflow on sqlite, report; the second run trains nothing and adds no look."""
-    environment = {"RANKEVAL_LEDGER": str(tmp_path / "ledger.db")}
-    first = alone("run", "quickstart", **environment)
-    assert first.returncode == 0, first.stderr
-    assert "This run: 2 rankers trained, 1 look added." in first.stdout
-    assert "mlflow ui --backend-store-uri sqlite:///mlflow.db\n" in first.stdout
-    assert "beats ridge by" in first.stdout
-    assert (tmp_path / "mlflow.db").is_file()
-    second = alone("run", "quickstart", **environment)
-    assert second.returncode == 0, second.stderr
-    assert "This run: 0 rankers trained, 0 looks added." in second.stdout
+def test_the_quickstart_runs_whole_and_again_for_nothing(quickstart):
+    """Guard, MLflow on sqlite, report; the second run trains nothing and adds no look."""
+    folder, (first, second, _) = quickstart
+    assert "This run: 2 rankers trained, 1 look added." in first
+    assert "mlflow ui --backend-store-uri sqlite:///mlflow.db\n" in first
+    assert "beats ridge by" in first
+    assert (folder / "mlflow.db").is_file()
+    assert "This run: 0 rankers trained, 0 looks added." in second
+
+
+def test_the_readme_shows_the_headline_of_the_quickstart(quickstart):
+    """As its command prints it, with the gains that the alternative text of the picture counts."""
+    folder, (printed, *_) = quickstart
+    text = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
+    headline = printed.partition("\n\n")[0]
+    assert f"```text\n{headline}\n```" in text
+    row = next(csv.DictReader((folder / "rankeval-out" / "quickstart" / "comparison.csv").open(encoding="utf-8")))
+    counted = re.search(r"!\[The gain of each query: (\d+) won, (\d+) tied, (\d+) lost\]", text).groups()
+    assert counted == (row["wins"], row["ties"], row["losses"])
 
 
 @pytest.mark.shared

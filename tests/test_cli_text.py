@@ -62,8 +62,11 @@ def test_a_page_is_that_of_python(rankeval):
     how = {"texts": read_texts("docs"), "needs": read_texts("queries", ids="order")}
     page = rk.report.report_for_queries(scored, runs, "qrels", **how, queries=2, rng=3, depth=1)
     assert Path("page.html").read_text() == page
+    Path("of=k1.run").write_bytes(Path("nnn.nnn").read_bytes())
+    assert rankeval("page", "qrels", "ours=BM25", "of=k1.run", "-m", "AP", "--out", "named.html")[0] == 0
+    assert "<title>of=k1.run against ours</title>" in Path("named.html").read_text()
     code, out, _ = rankeval("page", "qrels", "BM25", *files, "-m", "AP")
-    assert (code, "&lt;b&gt;" in out, "<b>" in out) == (0, True, False)
+    assert (code, "&lt;b&gt;" in out, "<b>fish" in out) == (0, True, False)
     assert rankeval("page", "qrels", "BM25", "-m", "AP", "--out", "short.html")[0] == 0
 
 
@@ -92,7 +95,7 @@ WRONG = {
     "no folder": (["search", "docs", "docs", "--out", "a/b.run"], "there is no folder 'a'"),
     "limit": (["search", "docs", "docs", "--limit", "line=4"], "raise it: --limit line=..."),
     "measure": (["page", "qrels", "x.run", "-m", "APP"], "unknown measure 'APP'"),
-    "three runs": (["page", "qrels", "x.run", "y.run", "z.run"], "one or two"),
+    "three runs": (["page", "qrels", "x.run", "y.run", "z.run"], "a page takes one or two systems, found 3"),
     "queries": (["page", "qrels", "x.run", "--queries", "0"], "--queries is 0; expected a whole number"),
 }
 

@@ -55,7 +55,7 @@ def same(part, alone):
     assert part.facts.totals() == alone.facts.totals()
     for field in ("undefined", "excluded"):
         assert getattr(part, field) == getattr(alone, field), field
-    assert part.notes == (*alone.notes, f"a subset: {part.n_queries} of {part.facts.whole.n_queries} queries")
+    assert part.notes == (*alone.notes, f"a subset: {part.n_queries} of {part.facts.whole} queries")
     assert {name: found.tolist() for name, found in part.facts.query_counts.items()} == {
         name: found.tolist() for name, found in alone.facts.query_counts.items()
     }

@@ -24,8 +24,8 @@ import pandas as pd
 from rankeval._checks import count
 from rankeval.comparison import Comparison
 from rankeval.comparison.tables import printed, unjudged_tables
-from rankeval.evaluation import Evaluation
-from rankeval.evaluation.result import from_bytes, info_of, left_out_of_worst, worst_first
+from rankeval.evaluation import Evaluation, from_bytes
+from rankeval.evaluation.result import info_of, left_out_of_worst, worst_first
 from rankeval.render.tables import Table, number
 from rankeval.report import report_for_evaluation, report_for_judging
 from rankeval.report.queries import TextTable

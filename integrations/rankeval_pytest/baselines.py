@@ -42,7 +42,6 @@ class Baselines:
 
     def __init__(self, node: pytest.Item) -> None:
         self._node = node
-        self.folder: Path = node.path.parent / node.config.getini("rankeval_baselines")
 
     def __call__(self, candidate: Evaluation, name: str | None = None) -> Evaluation:
         """Return the baseline; with ``--rankeval-update``, write the candidate first and return it.
@@ -71,17 +70,16 @@ class Baselines:
         __tracebackhide__ = True
         is_one = isinstance(candidate, Evaluation)
         require(is_one, "candidate", type(candidate), "an Evaluation, as rankeval.evaluate returns")
-        path, config = self.path(name), self._node.config
-        if config.getoption("rankeval_update"):
+        path = self.path(name)
+        if self._node.config.getoption("rankeval_update"):
             return self._renewed(candidate, path)
         target = shlex.quote(f"{self._relative(self._node.path)}::{self._node.nodeid.partition('::')[2]}")
         remedy = f"write it from this code with `pytest {target} --rankeval-update`, and commit the file"
         if not path.exists():
             pytest.fail(f"there is no baseline {self._relative(path)}; {remedy}", pytrace=False)
         baseline = Evaluation.load(path)
-        known = baseline.measure_names
-        reasons = [f"the baseline has no {measure}" for measure in candidate.measure_names if measure not in known]
-        if reasons := [*reasons, *differences(candidate, baseline)]:
+        absent = [measure for measure in candidate.measure_names if measure not in baseline.measure_names]
+        if reasons := [*(f"the baseline has no {measure}" for measure in absent), *differences(candidate, baseline)]:
             problem = f"the candidate cannot be compared with the baseline {self._relative(path)}: {'; '.join(reasons)}"
             pytest.fail(f"{problem}. If the change is meant, {remedy}", pytrace=False)
         return baseline
@@ -99,7 +97,7 @@ class Baselines:
         quoted = quote(stem.replace("::", "."), safe="[]")
         if len(quoted) > _LONGEST:
             quoted = f"{quoted[:_LONGEST]}.{hashlib.sha256(stem.encode()).hexdigest()[:16]}"
-        return self.folder / f"{quoted}.parquet"
+        return Path(self._node.path.parent, self._node.config.getini("rankeval_baselines"), f"{quoted}.parquet")
 
     def _renewed(self, candidate: Evaluation, path: Path) -> Evaluation:
         before, old = path.read_bytes() if path.exists() else b"", dict[str, float]()

@@ -33,10 +33,9 @@ from rankeval._checks import check_count
 from rankeval.collection.convention import Convention, rules_of_call
 from rankeval.contamination.streamed import StreamedCheck
 from rankeval.errors import InvalidInput
-from rankeval.evaluation import DEFAULT_MEASURES
+from rankeval.evaluation import DEFAULT_MEASURES, Evaluation, from_bytes
 from rankeval.evaluation.front_door import columns_read
 from rankeval.evaluation.merging import merged
-from rankeval.evaluation.result import Evaluation, from_bytes
 from rankeval.evaluation.scoring import bound_measures, warned_if_empty
 from rankeval.evaluation.weights import refuse_unusable
 from rankeval.join.joined import role_of

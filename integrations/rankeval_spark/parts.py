@@ -25,9 +25,8 @@ import pyarrow.parquet as pq
 from rankeval import __version__, errors
 from rankeval.collection.convention import Convention
 from rankeval.errors import RankevalError
-from rankeval.evaluation.result import to_bytes
+from rankeval.evaluation import query_weights, to_bytes
 from rankeval.evaluation.scoring import score_part
-from rankeval.evaluation.weights import part_weights
 from rankeval.join.joined import join_arrays
 from rankeval.measures import Measure
 from rankeval.streaming.rows import as_columns
@@ -105,7 +104,8 @@ class PartScoring:
     def _scored(self, table: pa.Table) -> tuple[Note, bytes | None, bytes]:
         given = as_columns(table)
         joined = join_arrays(**given, convention=self.convention)
-        weights = part_weights(table["query_weight"], joined) if "query_weight" in table.column_names else None
+        column = table["query_weight"] if "query_weight" in table.column_names else None
+        weights = query_weights(column, joined, all_queries=False)
         evaluation = score_part(joined, self.asked, weights=weights, name=self.name)
         grades = np.unique(joined.relevance).astype(np.float64).tolist() if self.needs_grades else []
         note: Note = {"weighs": weights is None or bool((weights > 0).any()), "grades": grades}

@@ -318,7 +318,8 @@ def _rules(given: dict[str, Any], *, collection_size: int | None = None) -> Conv
 def search(*, docs: Path, queries: Path, scheme: str, k: int, out: Path | None, **given: Any) -> None:
     """Rank documents by words: by the weights of a SMART scheme, or by BM25.
 
-    The run has the name of the scheme. Its file is TREC text, or has the format of its suffix.
+    The run has the name of the scheme. Its file is TREC text, or has the format of its suffix. For other settings, use
+    Python: rk.text.BM25(k1=0.9, b=0.4), rk.text.VectorSpace("Lnu.ltc", slope=0.1).
     """
     from rankeval.text import BM25, VectorSpace
 
@@ -345,7 +346,7 @@ def page(
     *, qrels: Path, runs: list[Path], documents: Path | None, topics: Path | None, measure: str, out: Path | None,
     **given: Any,
 ) -> None:  # fmt: skip
-    """Write queries as a page of HTML to be read: need, ranked documents, labels, snippets, and why each is there.
+    """Write queries as a page of HTML to be read: need, ranked documents, labels, snippets, and why each query is there.
 
     Of two runs, the second is compared with the first, and the page shows how each document moved.
     """

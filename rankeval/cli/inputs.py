@@ -13,9 +13,13 @@ if TYPE_CHECKING:
 
 
 def by_file_name(paths: Sequence[Path]) -> dict[str, Path]:
-    """Return paths by the names of their files, since several files may share a tag; by paths if names are equal."""
-    names = [path.name.removesuffix(".gz").removesuffix(".zst") for path in paths]
-    return dict(zip(map(str, paths) if len(set(names)) < len(names) else names, paths, strict=True))
+    """Return paths by the names of their files, since several files may share a tag; by paths if names are equal.
+
+    ``NAME=PATH`` gives another name, unless there is a file of that very name, such as ``k1=2.run``.
+    """
+    given = [str(path).partition("=") if "=" in str(path) and not path.exists() else ("", "", path) for path in paths]
+    named = [(name or Path(path).name.removesuffix(".gz").removesuffix(".zst"), Path(path)) for name, _, path in given]
+    return dict(named) if len(dict(named)) == len(named) else {str(path): path for _, path in named}
 
 
 def evaluations(

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from rankeval._checks import few, refuse, said, shown
+from rankeval._checks import few, refuse, said
 from rankeval._registry import chosen, unknown
 from rankeval.collection.rows import index_of, may_number_rows
 from rankeval.errors import InvalidInput, QueryIdError
@@ -83,16 +83,11 @@ def _by_id(values: list[Any], queries: NDArray[Any], excluded: Mapping[str, tupl
     again = asked[asked.duplicated()].unique().tolist()
     refuse((again, f"{few(again)} asked for more than once", "name each once"), kind=QueryIdError, argument="queries")
     places = np.asarray(known.get_indexer(asked), dtype=np.int64)
-    if (places < 0).any():
-        lacking = asked[places < 0].tolist()
+    if lacking := asked[places < 0].tolist():
         why = [reason for reason, ids in excluded.items() if not set(ids).isdisjoint(lacking)]
-        raise QueryIdError(
-            f"the evaluation has no query {few(lacking)} ({len(lacking)} of {len(values)} ids asked for)",
-            argument="queries",
-            remedy=f"some were left out: {', '.join(why)}"
-            if why
-            else _type_hint(lacking, known) or f"it has ids such as {few(known.tolist())}",
-        )
+        remedy = f"some were left out: {', '.join(why)}" if why else _type_hint(lacking, known)
+        absent = f"the evaluation has no query {few(lacking)} ({len(lacking)} of {len(values)} ids asked for)"
+        raise QueryIdError(absent, argument="queries", remedy=remedy or f"it has ids such as {few(known.tolist())}")
     return places
 
 
@@ -132,16 +127,13 @@ def by_query(values: Values, queries: NDArray[Any], what: str) -> Values:
         argument=what,
     )
     if index.has_duplicates:  # a value for each row
-        if uneven := _uneven(values):
-            problem, remedy = f"query {shown(uneven[0])} has several values", "give one value for each query"
-            raise QueryIdError(problem, argument=what, remedy=remedy)
+        uneven = _uneven(values)
+        several = f"query {few(uneven)} has several values"
+        refuse((uneven, several, "give one value for each query"), kind=QueryIdError, argument=what)
         values = values[~index.duplicated()]
     if (values.index.get_indexer(known) < 0).all():
-        raise QueryIdError(
-            f"no id in common: the evaluation has {few(known.tolist())}, the index has {few(index.tolist())}",
-            argument=what,
-            remedy=_type_hint(index.tolist(), known),
-        )
+        foreign = f"no id in common: the evaluation has {few(known.tolist())}, the index has {few(index.tolist())}"
+        raise QueryIdError(foreign, argument=what, remedy=_type_hint(index.tolist(), known))
     return values.reindex(known)
 
 
@@ -232,13 +224,13 @@ def _by_row(by: Any, rows: Any) -> Any:
     moved = values.set_axis(id_index(rows.to_pylist() if hasattr(rows, "to_pylist") else rows))
     # Of ids that are numbers, those of rows may be among them: the rows of a query agree where it is by row.
     is_plain = values.index.equals(pd.RangeIndex(len(values)))
-    return moved if is_plain or _uneven(moved) is None else by
+    return moved if is_plain or not _uneven(moved) else by
 
 
-def _uneven(values: Values) -> Any:
-    """Return a list with the first query whose rows differ; None if there is none."""
+def _uneven(values: Values) -> list[Any]:
+    """Return a list with the first query whose rows differ; empty if there is none."""
     numbers = values.groupby(level=0, sort=False).nunique(dropna=False)
-    return numbers.index[np.any(numbers.to_numpy().reshape(len(numbers), -1) > 1, axis=1)].tolist()[:1] or None
+    return numbers.index[np.any(numbers.to_numpy().reshape(len(numbers), -1) > 1, axis=1)].tolist()[:1]
 
 
 def labels_of(
@@ -263,8 +255,7 @@ def labels_of(
         One of them is not among the labels.
     """
     asked = [wanted] if isinstance(wanted, str | Measure) or not isinstance(wanted, Iterable) else list(wanted)
-    if not asked:
-        raise InvalidInput("measures is empty: name at least one, or leave it out for all that are shared")
+    refuse((not asked, "measures is empty: name at least one, or leave it out for all that are shared"))
     return list(dict.fromkeys(label for each in asked for label in _labels_meant(each, labels, kind)))
 
 

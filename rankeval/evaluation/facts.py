@@ -37,32 +37,16 @@ Mask = NDArray[np.bool_]
 QUERY_COUNTS = ("relevant", "retrieved", "tied", "judged")
 """Numbers of documents that are kept for each query."""
 
-ARRAYS = ("undefined", "drawn", "judgments", "rankings")
-MAPPINGS = ("query_counts", "rule_counts", "readings", "columns")
-"""Facts of which every query has a share."""
-
 READINGS = ("judged", "relevant", "skipped")
 """Per query and measure: the share of the documents within the cut-off that are judged; the score if the others were
 judged and had the greatest grade of the collection; the score of the ranking without them."""
 
+_ARRAYS = ("undefined", "judgments", "rankings")
+KINDS = {"count": "query_counts", "rule": "rule_counts", "column": "columns"}
+"""Facts that every query has a share of, and by their names in a file those that are mappings."""
+
 _BYTES = 256
 _STEP = np.uint64(0x9E3779B97F4A7C15)
-
-
-@dataclass(frozen=True)
-class Whole:
-    """The evaluation that a subset was taken from.
-
-    Attributes
-    ----------
-    n_queries : int
-        Its number of queries.
-    judgments_digest : str
-        The digest of its judgments.
-    """
-
-    n_queries: int
-    judgments_digest: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,21 +63,21 @@ class QueryFacts:
         all its rows have one score; under ``fixed``, 1 if no ranking of its documents changes its scores.
     undefined : ndarray of bool of shape (n_queries, n_measures)
         Which values were 0/0.
-    drawn : ndarray of bool of shape (n_queries, n_measures)
-        Which values are means over drawn orders of tied rows.
     judgments, rankings : ndarray of uint64 of shape (n_queries,)
         A hash of the query's judgments, and of its ranking as the measures see it.
     readings : mapping of str to ndarray of shape (n_queries, n_measures)
         What unjudged documents mean for the scores, by the names of `READINGS`; empty if there are none.
     columns : mapping of str to ndarray of uint64 of shape (n_queries,)
         A hash of the query's values in each column that a measure reads; the order of rows does not matter.
+    drawn : ndarray of bool of shape (n_queries, n_measures), optional
+        Which values are means over drawn orders of tied rows; None if all are exact.
     errors : ndarray of shape (n_queries, n_measures), optional
         Standard errors of scores that are means over drawn orders, 0 for exact scores; None if all are exact. They do
         not contain the uncertainty from the choice of queries.
     left_out : mapping of str to int
         How many rows or queries each rule affected of the queries that are left out.
-    whole : Whole, optional
-        The evaluation that this is a subset of.
+    whole : int, optional
+        The number of queries of the evaluation that this is a subset of.
     n_folds : int, default 0
         Number of folds whose held-out queries are scored here, each by a model of its own; 0 if these are not scores of
         a cross-validation. `rankeval.compare` notes that a test over several folds is approximate.
@@ -104,27 +88,43 @@ class QueryFacts:
     query_counts: Mapping[str, Ints]
     rule_counts: Mapping[str, Ints]
     undefined: Mask
-    drawn: Mask
     judgments: Hashes
     rankings: Hashes
     readings: Mapping[str, Floats] = field(default_factory=dict)
     columns: Mapping[str, Hashes] = field(default_factory=dict)
+    drawn: Mask | None = None
     errors: Floats | None = None
     left_out: Mapping[str, int] = field(default_factory=dict)
-    whole: Whole | None = None
+    whole: int | None = None
     n_folds: int = 0
     rows: Any = None
 
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), "rows": None}
 
+    def table(self) -> dict[str, NDArray[Any]]:
+        """Return all that has a row for each query, by the names of the columns in a file."""
+        found: dict[str, Any] = {name: getattr(self, name) for name in _ARRAYS}
+        for kind, several in KINDS.items():
+            found |= {f"{kind}:{name}": of for name, of in getattr(self, several).items()}
+        drawn = {} if self.drawn is None else {"drawn": self.drawn, "error": self.errors}
+        return {**found, **self.readings, **drawn}
+
+    @classmethod
+    def of(cls, table: Mapping[str, NDArray[Any]], **others: Any) -> QueryFacts:
+        """Return facts from such a table, and others by their names."""
+        places = [(*name.partition(":"), of) for name, of in table.items()]
+        fields: dict[str, Any] = {name: table[name] for name in _ARRAYS}
+        fields |= {name: {key: of for one, _, key, of in places if one == kind} for kind, name in KINDS.items()}
+        fields["readings"] = {name: table[name] for name in READINGS if name in table}
+        return cls(**fields, drawn=table.get("drawn"), errors=table.get("error"), **others)
+
     def part(self, places: Ints | Mask | slice) -> QueryFacts:
         """Return the facts of some of the queries, without what is known of those that are left out."""
-        arrays = {name: getattr(self, name)[places] for name in ARRAYS}
-        mappings = {name: {key: of[places] for key, of in getattr(self, name).items()} for name in MAPPINGS}
-        errors = self.errors[places] if self.errors is not None and arrays["drawn"].any() else None
-        by_query: dict[str, Any] = {**arrays, **mappings, "errors": errors}
-        return replace(self, **by_query, left_out={})
+        table = {name: of[places] for name, of in self.table().items()}
+        if self.drawn is not None and not table["drawn"].any():
+            del table["drawn"], table["error"]
+        return QueryFacts.of(table, whole=self.whole, n_folds=self.n_folds, rows=self.rows)
 
     def totals(self) -> dict[str, int]:
         """Return how many rows or queries each rule affected, those that are left out among them."""
@@ -135,13 +135,12 @@ class QueryFacts:
         more = {rule: totals[rule] - int(of.sum()) for rule, of in self.rule_counts.items()}
         return replace(self, left_out={rule: number for rule, number in more.items() if number})
 
-    def digests(self, queries: NDArray[Any]) -> tuple[str, str]:
-        """Return the digest of the judgments and that of the rankings, given the ids of the queries, ascending."""
-        judgments = digest_of_queries(queries)
-        rankings = judgments.copy()
-        judgments.update(np.ascontiguousarray(self.judgments))
-        rankings.update(np.ascontiguousarray(self.rankings))
-        return judgments.hexdigest(), rankings.hexdigest()
+
+def digest(queries: NDArray[Any], hashes: Hashes) -> str:
+    """Return the SHA-256 of the ids of queries, ascending, and of their hashes."""
+    found = digest_of_queries(queries)
+    found.update(np.ascontiguousarray(hashes))
+    return str(found.hexdigest())
 
 
 def label_hashes(judged: Judged) -> Hashes:
@@ -228,12 +227,6 @@ def _sums_of_words(judged: Judged, byte_of: NDArray[np.uint8]) -> Hashes:
     code = judged.code
     if code.dtype != np.uint8 or not are_bytes:
         code = byte_of.take(code)
-    longest = int(lengths.max(initial=0))
-    if longest * judged.n_queries == len(code):  # lists of one length (bench_arrays C)
-        table = np.zeros((judged.n_queries, -(-longest // 8) * 8), dtype=np.uint8)
-        table[:, :longest] = code.reshape(judged.n_queries, longest)
-        words = mixed(table.view("<u8"))
-        return np.asarray(words @ number[: words.shape[1]])
     n_words = -(-lengths // 8)
     padded = np.zeros(len(code) + 8, dtype=np.uint8)
     padded[: len(code)] = code

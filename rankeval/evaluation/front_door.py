@@ -32,7 +32,7 @@ from rankeval.evaluation.scoring import bound_measures
 from rankeval.evaluation.scoring import score as score_joined
 from rankeval.evaluation.weights import query_weights
 from rankeval.io import columns
-from rankeval.io.frames import is_records
+from rankeval.io.frames import frame_columns, is_records
 from rankeval.join.flat import ids_of_rows
 from rankeval.join.joined import Joined, join_arrays, role_of
 from rankeval.ledger import discovery
@@ -182,9 +182,9 @@ class Given:
 
 
 def _is_collection(truth: Any) -> bool:
-    if isinstance(truth, (str, os.PathLike, Mapping)) or hasattr(truth, "relevance") or is_records(truth):
-        return True
-    if hasattr(truth, "collect_schema"):  # polars warns if a lazy frame is asked for its columns
+    # Polars warns if a lazy frame, which has collect_schema, is asked for its columns.
+    is_held = any(hasattr(truth, name) for name in ("relevance", "collect_schema"))
+    if is_held or isinstance(truth, (str, os.PathLike, Mapping)) or is_records(truth):
         return True
     return getattr(truth, "ndim", 2) == 2 and (hasattr(truth, "columns") or hasattr(truth, "__arrow_c_stream__"))
 
@@ -277,19 +277,15 @@ def evaluate(
     single = {"ties": ties, "missing": missing, "no_relevant": no_relevant, "judgments": judgments}
     rules = rules_of_call(convention, rows, **single)
     asked = parse_measures(measures, rules)  # a misspelt name is an error before anything is read
-    read = {role_of(column): (column, given) for column, given in columns_read(columns, asked, rules).items()}
+    read = columns_read(columns, asked, rules)
     named = {"qid": qid, "relevance": relevance, "score": score, "docid": docid, "query_weight": query_weight}
-    named |= {role: given for role, (_, given) in read.items()}
+    named |= {role_of(column): given for column, given in read.items()}
     if any(isinstance(column, str) for column in named.values()):
         _refuse_mixed(truth, ranking, group, named)
-    elif ranking is None:
-        raise InvalidInput(
-            f"ranking is missing beside truth ({type(truth).__name__})",
-            remedy="give the scores of its rows, or a run; of a frame, name the columns by qid=, relevance= and score=",
-        )
+    else:
+        way = "give the scores of its rows, or a run; of a frame, name the columns by qid=, relevance= and score="
+        refuse((ranking is None, f"ranking is missing beside truth ({type(truth).__name__})", way))
     if relevance is not None:
-        from rankeval.io.frames import frame_columns
-
         named |= frame_columns(truth, {role: name for role, name in named.items() if isinstance(name, str)})
         truth, ranking = named["relevance"], named["score"]
     given = Given.of(
@@ -298,7 +294,7 @@ def evaluate(
         qid=named["qid"],
         group=group,
         docid=named["docid"],
-        read={column: named[role] for role, (column, _) in read.items()},
+        read={column: named[role_of(column)] for column in read},
         named=isinstance(relevance, str),
     )
     joined = given.refuse_or_join(rules, action="evaluate")

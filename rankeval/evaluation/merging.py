@@ -12,8 +12,9 @@ bit: aggregates are computed from the scores in ascending order of the ids, and 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from numpy.typing import NDArray
 
 from rankeval._checks import few, refuse
 from rankeval.collection.convention import CHOICES
-from rankeval.evaluation.facts import ARRAYS, QUERY_COUNTS, READINGS, QueryFacts
+from rankeval.evaluation.facts import READINGS, QueryFacts
 from rankeval.evaluation.result import Evaluation, by_name, reading_of, size_of
 from rankeval.io.columns import as_typed, comparable
 from rankeval.join.flat import Ints
@@ -106,28 +107,19 @@ def _stacked(columns: Sequence[Any], order: Ints) -> NDArray[Any]:
 
 
 def _facts(parts: Sequence[Evaluation], order: Ints) -> QueryFacts:
-    facts = [part.facts for part in parts]
-    rules = dict.fromkeys(rule for one in facts for rule in one.rule_counts)
-    # A rule that a part does not know affected nothing there, and a part without errors is exact.
-    errors = [np.zeros_like(part.scores) if part.facts.errors is None else part.facts.errors for part in parts]
-    columns: dict[str, Any] = {name: _stacked([getattr(one, name) for one in facts], order) for name in ARRAYS}
-    return replace(
-        facts[0],
-        query_counts={name: _stacked([one.query_counts[name] for one in facts], order) for name in QUERY_COUNTS},
-        rule_counts={
-            rule: _stacked([one.rule_counts.get(rule, np.zeros(len(one.drawn), np.int64)) for one in facts], order)
-            for rule in rules
-        },
-        **columns,
-        readings={
-            name: _stacked([reading_of(part, name) for part in parts], order)
-            for name in READINGS
-            if any(one.readings for one in facts)
-        },
-        columns={name: _stacked([one.columns[name] for one in facts], order) for name in facts[0].columns},
-        errors=None if all(one.errors is None for one in facts) else _stacked(errors, order),
-        left_out=dict(sum((Counter(one.left_out) for one in facts), Counter())),
-    )
+    tables = [part.facts.table() for part in parts]
+    known = {name: of for table in tables for name, of in table.items()}
+
+    def of_part(name: str, part: Evaluation, table: Mapping[str, NDArray[Any]]) -> NDArray[Any]:
+        if name in READINGS:
+            return reading_of(part, name)
+        # A rule that a part does not know affected nothing there, and a part without errors is exact.
+        lacking = np.zeros((part.n_queries, *known[name].shape[1:]), known[name].dtype)
+        return table.get(name, lacking)
+
+    joint = {name: _stacked([*map(partial(of_part, name), parts, tables)], order) for name in known}
+    left_out = dict(sum((Counter(part.facts.left_out) for part in parts), Counter()))
+    return QueryFacts.of(joint, n_folds=parts[0].facts.n_folds, rows=parts[0].facts.rows, left_out=left_out)
 
 
 def _excluded(parts: Sequence[Evaluation]) -> dict[str, tuple[Any, ...]]:

@@ -56,11 +56,10 @@ def responses(estimator: Any, X: Any, methods: Sequence[str] | None = None) -> N
     found = getattr(estimator, method)(X)
     columns.refuse_masked(found, method)
     values = np.asarray(found)
-    if values.ndim == 2 and values.shape[1] == 2 and method == "predict_proba":
-        values = values[:, 1]
-    if values.ndim == 2 and values.shape[1] > 1 and method == "predict_proba":
+    if method == "predict_proba" and values.ndim == 2 and values.shape[1] > 1:
         # With several grades of relevance, the score of a row is its expected grade.
-        values = values @ np.asarray(estimator.classes_, dtype=np.float64)
+        several = values.shape[1] > 2
+        values = values @ np.asarray(estimator.classes_, dtype=np.float64) if several else values[:, 1]
     values = columns.as_column(values)
     # A list is checked as it was given, because the array may have rounded its whole numbers.
     column = found if isinstance(found, list) and values.ndim == np.ndim(found) else values

@@ -18,7 +18,7 @@ from rankeval._checks import check_count, check_share, count, few, refuse
 from rankeval.collection.convention import COUNTED_AS, Convention
 from rankeval.errors import InvalidInput
 from rankeval.evaluation.choosing import labels_of, places_of, slices_of
-from rankeval.evaluation.facts import QueryFacts, Whole
+from rankeval.evaluation.facts import QueryFacts, digest
 from rankeval.evaluation.storage import pack, unpack
 from rankeval.io.opening import read_bytes, write_atomically
 from rankeval.join.flat import Floats, Ints
@@ -86,27 +86,22 @@ class Evaluation:
         return len(self.queries)
 
     @cached_property
-    def _digests(self) -> tuple[str, str]:
-        return self.facts.digests(self.queries)
-
-    @property
     def judgments_digest(self) -> str:
         """SHA-256 of the judgments of the queries that count."""
-        return self._digests[0]
+        return digest(self.queries, self.facts.judgments)
 
-    @property
+    @cached_property
     def ranking_digest(self) -> str:
         """SHA-256 of the ranking as the measures see it, of the queries that count."""
-        return self._digests[1]
+        return digest(self.queries, self.facts.rankings)
 
     @property
     def per_query(self) -> pd.DataFrame:
         """The scores as a DataFrame of shape (n_queries, n_measures): index ``qid``, columns as asked for."""
         import pandas as pd
 
-        return pd.DataFrame(
-            self.scores, index=pd.Index(self.queries, name="qid"), columns=list(self.measure_names), copy=False
-        )
+        ids = pd.Index(self.queries, name="qid")
+        return pd.DataFrame(self.scores, index=ids, columns=list(self.measure_names), copy=False)
 
     def aggregate(self) -> pd.Series[float]:
         """Return the aggregate of every measure over queries.
@@ -195,12 +190,10 @@ class Evaluation:
     def notes(self) -> tuple[str, ...]:
         """Sentences for a reader of the numbers, such as those on queries that were left out."""
         said, affected = [], self.facts.totals()
-        missing = affected.get("missing", 0)
-        if missing and self.convention.missing in COUNTED_AS:
+        if (missing := affected.get("missing", 0)) and self.convention.missing in COUNTED_AS:
             said.append(f"{count(missing, 'query')} missing from the run: {COUNTED_AS[self.convention.missing]}")
         said += [f"{count(len(ids), 'query')} left out: {reason}" for reason, ids in self.excluded.items() if len(ids)]
-        barren = affected.get("no_relevant", 0)
-        if barren and self.convention.no_relevant != "skip":
+        if (barren := affected.get("no_relevant", 0)) and self.convention.no_relevant != "skip":
             value = {"zero": 0, "one": 1}[self.convention.no_relevant]
             said.append(f"{count(barren, 'query')} without a relevant document: 0/0 counted as {value}")
         if unnamed := affected.get("gain", 0):
@@ -259,7 +252,7 @@ class Evaluation:
             scores=self.scores[places],
             excluded={},
             undefined=dict(zip(self.measure_names, facts.undefined.sum(axis=0).tolist(), strict=True)),
-            facts=replace(facts, whole=self.facts.whole or Whole(self.n_queries, self.judgments_digest)),
+            facts=replace(facts, whole=self.facts.whole or self.n_queries),
             weights=weights,
         )
 
@@ -423,7 +416,7 @@ def _row(part: Evaluation, level: float | None) -> dict[str, float]:
 
 def to_bytes(evaluation: Evaluation) -> bytes:
     """Return an evaluation as the bytes of a Parquet file, a column a measure and count; the rest is its metadata."""
-    return pack(vars(evaluation))
+    return pack(evaluation)
 
 
 def from_bytes(content: bytes, where: str = "") -> Evaluation:
@@ -469,13 +462,13 @@ def aggregate_errors(evaluation: Evaluation) -> pd.Series[float]:
     return found
 
 
-def _draws_note(evaluation: Evaluation) -> str:
+def _draws_note(evaluation: Evaluation, drawn: NDArray[np.bool_]) -> str:
     """Say which values are means over drawn orders, and how uncertain that leaves the aggregate."""
-    errors, drawn = aggregate_errors(evaluation), evaluation.facts.drawn.sum(axis=0).tolist()
+    errors = aggregate_errors(evaluation)
     said = [
         f"{label} in {count(number, 'query')} (standard error of the "
         f"{_WORDS[one.family.aggregate]} {errors[label]:.2g})"
-        for (label, one), number in zip(by_name(evaluation).items(), drawn, strict=True)
+        for (label, one), number in zip(by_name(evaluation).items(), drawn.sum(axis=0).tolist(), strict=True)
         if number
     ]
     return f"mean over {DRAWS} drawn orders of tied rows, where there were too many: {', '.join(said)}"
@@ -510,8 +503,8 @@ def info_of(evaluation: Evaluation) -> dict[str, str]:
         pooled = evaluation.convention.negative == "unjudged"
         counted, taken = ("ranked document", "not judged") if pooled else ("document", "not relevant")
         said["negative"] = f"{count(negative, counted)} with a label below zero, taken as {taken}"
-    if facts.errors is not None:
-        said["ties"] = _draws_note(evaluation)
+    if facts.drawn is not None:
+        said["ties"] = _draws_note(evaluation, facts.drawn)
     if facts.whole is not None:
         said["subset"] = f"a subset: {size_of(evaluation)}"
     return said
@@ -522,7 +515,7 @@ def size_of(evaluation: Evaluation) -> str:
     whole = evaluation.facts.whole
     if whole is None:
         return count(evaluation.n_queries, "query")
-    return f"{evaluation.n_queries:,} of {count(whole.n_queries, 'query')}"
+    return f"{evaluation.n_queries:,} of {count(whole, 'query')}"
 
 
 def worst_first(evaluation: Evaluation, label: str) -> Ints:

@@ -17,7 +17,7 @@ chunk that is scored anyway, and cannot be had from scores later.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -50,11 +50,14 @@ class Unread:
         The share of the documents within the cut-off that is judged.
     grade : float
         The greatest grade of the collection, at least 1.
+    drawn : dict of (int, int) to float
+        The standard errors of scores that are means over drawn orders of tied rows, by query and measure.
     """
 
     scores: Floats
     judged: Floats
     grade: float
+    drawn: dict[tuple[int, int], float] = field(default_factory=dict)
 
     @classmethod
     def of(cls, joined: Joined, n_measures: int) -> Unread:
@@ -67,7 +70,17 @@ class Unread:
         return cls(scores, np.empty_like(scores[0]), max(grades))
 
     def read(self, queries: Ints, judged: Judged, measures: Mapping[int, Measure]) -> None:
-        """Fill in the readings of a chunk by some measures, given by column."""
+        """Fill in the scores of a chunk by some measures, given by column, in all readings."""
+        columns = np.empty((len(measures), judged.n_queries))
+        for values, (column, one) in zip(columns, measures.items(), strict=True):
+            judged.drawn.clear()
+            values[:] = one.values(judged)
+            self.drawn.update(((int(queries[query]), column), error) for query, error in judged.drawn.items())
+        if len(measures) == self.scores.shape[2]:
+            # Each line of memory is written once, not once a measure (bench_arrays D).
+            self.scores[0, queries] = columns.T
+        else:
+            self.scores[0, queries[:, None], list(measures)] = columns.T
         if len(self.scores) == 1:
             return
         assert judged.judged is not None
@@ -139,7 +152,6 @@ def score_part(joined: Joined, asked: Named, *, weights: Floats | None = None, n
     )
     unread = Unread.of(joined, len(measures))
     scores = unread.scores[0]
-    drawn: dict[tuple[int, int], float] = {}
     counts = {count: np.zeros(joined.n_queries, dtype=np.int64) for count in QUERY_COUNTS}
     labels, rankings = (np.zeros(joined.n_queries, dtype=np.uint64) for _ in range(2))
 
@@ -148,7 +160,6 @@ def score_part(joined: Joined, asked: Named, *, weights: Floats | None = None, n
     ascending = {column: one for column, one in enumerate(measures) if one.family.ascending and by_docid}
     others = {column: one for column, one in enumerate(measures) if column not in ascending}
     for queries, judged, ties in joined.chunks_by_length():
-        _score_chunk(queries, judged, others, scores, drawn)
         unread.read(queries, judged, others)
         _count_documents(queries, judged, ties, counts)
         whole = ties.query[ties.end - ties.start == lengths[queries[ties.query]]]
@@ -162,7 +173,6 @@ def score_part(joined: Joined, asked: Named, *, weights: Floats | None = None, n
         del judged, ties  # or the memory of two chunks is held while the next is made
     if ascending:
         for queries, judged, _ in replace(joined, ascending=True, rule_counts={}).chunks_by_length():
-            _score_chunk(queries, judged, ascending, scores, drawn)
             unread.read(queries, judged, ascending)
     if joined.lacking is not None and joined.convention.missing == "zero":
         # A mean gains nothing. A geometric mean keeps its floor for an empty list, and counts of judgments stay.
@@ -175,19 +185,18 @@ def score_part(joined: Joined, asked: Named, *, weights: Floats | None = None, n
     excluded = {"no relevant document": tuple(joined.queries[left_out].tolist())} if left_out.any() else {}
     rules["no_relevant"] = barren.astype(np.int64)
     is_drawn, errors = np.zeros(scores.shape, dtype=bool), np.zeros(scores.shape)
-    for place, error in drawn.items():
+    for place, error in unread.drawn.items():
         is_drawn[place], errors[place] = True, error
-    labels = labels if joined.identity is None else joined.identity
     facts = QueryFacts(
         counts,
         rules,
         undefined[0],
-        is_drawn,
-        labels,
+        labels if joined.identity is None else joined.identity,
         rankings,
         readings=unread.readings(measures),
         columns={name: column_hashes(column, joined) for name, column in joined.columns.items()},
-        errors=errors if drawn else None,
+        drawn=is_drawn if unread.drawn else None,
+        errors=errors if unread.drawn else None,
         left_out=joined.left_out_counts,
     )
     return Evaluation(
@@ -259,20 +268,6 @@ def _reach(measures: Sequence[Measure], known: Collection[str]) -> int:
     # A user's own measure may read all rows, also below its cut-off.
     deep = (one.cutoff if one.family.is_known_everywhere else None for one in measures if one.columns)
     return max((DEEPEST if cutoff is None else cutoff for cutoff in deep), default=0)
-
-
-def _score_chunk(
-    queries: Ints, judged: Judged, measures: dict[int, Measure], scores: Floats, drawn: dict[tuple[int, int], float]
-) -> None:
-    columns = np.empty((len(measures), judged.n_queries))
-    for values, (column, one) in zip(columns, measures.items(), strict=True):
-        judged.drawn.clear()
-        values[:] = one.values(judged)
-        drawn.update(((int(queries[query]), column), error) for query, error in judged.drawn.items())
-    if len(measures) == scores.shape[1]:
-        scores[queries] = columns.T  # each line of memory is written once, not once a measure (bench_arrays D)
-    else:
-        scores[queries[:, None], list(measures)] = columns.T
 
 
 def _count_documents(queries: Ints, judged: Judged, ties: Groups, counts: dict[str, NDArray[np.int64]]) -> None:

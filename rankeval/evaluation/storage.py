@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,7 @@ from numpy.typing import NDArray
 from rankeval._checks import said
 from rankeval.collection.convention import Convention
 from rankeval.errors import InvalidInput
-from rankeval.evaluation.facts import QUERY_COUNTS, READINGS, QueryFacts, Whole
+from rankeval.evaluation.facts import KINDS, READINGS, QueryFacts
 from rankeval.io.opening import DEFAULT
 from rankeval.measures import measure
 
@@ -26,44 +25,26 @@ _METADATA = b"rankeval.evaluation"
 _LARGE = 2**20
 
 
-def pack(fields: Mapping[str, Any]) -> bytes:
-    """Return an evaluation as the bytes of a Parquet file.
-
-    Parameters
-    ----------
-    fields : mapping of str to object
-        The fields of an `Evaluation`.
-    """
-    facts, weights = fields["facts"], fields["weights"]
-
-    def by_measure(**tables: NDArray[Any]) -> dict[str, Any]:
-        pairs = [(kind, zip(fields["measure_names"], table.T, strict=True)) for kind, table in tables.items()]
-        return {f"{kind}:{name}": column for kind, columns in pairs for name, column in columns}
-
-    columns = {"qid": _ids(fields["queries"]), **by_measure(measure=fields["scores"])}
-    columns |= {f"count:{count}": facts.query_counts[count] for count in QUERY_COUNTS}
-    columns |= {f"rule:{rule}": numbers for rule, numbers in facts.rule_counts.items()}
-    columns |= by_measure(undefined=facts.undefined, **facts.readings)
-    columns |= {f"column:{name}": hashes for name, hashes in facts.columns.items()}
-    columns |= {"judgments": facts.judgments, "rankings": facts.rankings}
-    columns |= {} if facts.errors is None else by_measure(drawn=facts.drawn, error=facts.errors)
+def pack(evaluation: Any) -> bytes:
+    """Return an `Evaluation`, which stands above this module, as the bytes of a Parquet file."""
+    facts, weights = evaluation.facts, evaluation.weights
+    columns = {"qid": _ids(evaluation.queries)}
+    for kind, of in {"measure": evaluation.scores, **facts.table()}.items():
+        by_measure = zip(evaluation.measure_names, of.T, strict=True) if of.ndim == 2 else ()
+        columns |= {f"{kind}:{name}": column for name, column in by_measure} or {kind: of}
     columns |= {} if weights is None else {"weight": weights}
-    judgments_digest, ranking_digest = facts.digests(fields["queries"])
     card = {
-        "convention": fields["convention"].card(),
-        "measures": [str(one) for one in fields["measures"]],
-        "semantics": [one.semantics for one in fields["measures"]],
-        "qid_dtype": fields["queries"].dtype.str,
-        "whole": None if facts.whole is None else asdict(facts.whole),
-        "measure_names": fields["measure_names"],
+        "convention": evaluation.convention.card(),
+        "measures": [str(one) for one in evaluation.measures],
+        "semantics": [one.semantics for one in evaluation.measures],
+        "qid_dtype": evaluation.queries.dtype.str,
+        "whole": facts.whole and {"n_queries": facts.whole},
+        "measure_names": evaluation.measure_names,
         "rule_counts": facts.totals(),
-        "excluded": fields["excluded"],
-        "undefined": fields["undefined"],
-        "judgments_digest": judgments_digest,
-        "ranking_digest": ranking_digest,
-        "name": fields["name"],
+        "excluded": evaluation.excluded,
+        "undefined": evaluation.undefined,
+        "name": evaluation.name,
         "n_folds": facts.n_folds,
-        "columns": list(facts.columns),
     }
     table = pa.table(columns).replace_schema_metadata({_METADATA: json.dumps(card, default=_plain)})
     sink = pa.BufferOutputStream()
@@ -125,29 +106,17 @@ def _fields(content: bytes) -> dict[str, Any]:
     def by_measure(kind: str) -> NDArray[Any]:
         return np.column_stack([table[f"{kind}:{name}"].to_numpy() for name in names])
 
-    def by_query(kind: str, keys: Iterable[str]) -> dict[str, NDArray[Any]]:
-        return {key: table[f"{kind}:{key}"].to_numpy() for key in keys}
-
-    scores, kept = by_measure("measure"), {kind for kind, _, _ in (one.partition(":") for one in table.column_names)}
     ids, dtype = table["qid"], np.dtype(card["qid_dtype"])
-    facts = QueryFacts(
-        query_counts=by_query("count", QUERY_COUNTS),
-        rule_counts=by_query("rule", card["rule_counts"]),
-        undefined=by_measure("undefined"),
-        drawn=by_measure("drawn") if "drawn" in kept else np.zeros(scores.shape, dtype=bool),
-        judgments=table["judgments"].to_numpy(),
-        rankings=table["rankings"].to_numpy(),
-        readings={reading: by_measure(reading) for reading in READINGS if reading in kept},
-        columns=by_query("column", card.get("columns", [])),
-        errors=by_measure("error") if "error" in kept else None,
-        whole=None if card["whole"] is None else Whole(**card["whole"]),
-        n_folds=card["n_folds"],
-    )
+    kinds = {name: name.partition(":")[0] for name in table.column_names}
+    known = {name: table[name].to_numpy() for name, kind in kinds.items() if kind in ("judgments", "rankings", *KINDS)}
+    tables = {"undefined", "drawn", "error", *READINGS}
+    known |= {kind: by_measure(kind) for kind in tables & set(kinds.values())}
+    facts = QueryFacts.of(known, whole=(card["whole"] or {}).get("n_queries"), n_folds=card["n_folds"])
     return {
         "queries": np.array(ids.to_numpy() if dtype.kind in "iu" else ids.to_pylist(), dtype),
         "measure_names": tuple(names),
         "measures": tuple(replace(one, semantics=number) for one, number in measures),
-        "scores": scores,
+        "scores": by_measure("measure"),
         "convention": Convention.from_card(card["convention"]),
         "excluded": {reason: tuple(ids) for reason, ids in card["excluded"].items()},
         "undefined": card["undefined"],

@@ -21,7 +21,7 @@ from rankeval.join.joined import Joined
 
 
 def query_weights(
-    weights: Any | None, joined: Joined, beside: Mapping[str, Any] = MappingProxyType({})
+    weights: Any | None, joined: Joined, beside: Mapping[str, Any] = MappingProxyType({}), *, all_queries: bool = True
 ) -> Floats | None:
     """Return one weight a query.
 
@@ -33,6 +33,8 @@ def query_weights(
         The weighted queries and their rows.
     beside : mapping of str to array-like
         The columns of the same call by argument name. Without them a Series is taken by query.
+    all_queries : bool
+        Whether there are no other queries. The weights of a part may all be 0, and a mapping may have more queries.
 
     Returns
     -------
@@ -50,7 +52,8 @@ def query_weights(
     if not hasattr(weights, "items") or (long and _is_by_row(weights, joined, beside)):
         values = _weights_of_rows(weights, joined)
     else:
-        numbered = not long and index_of(weights) is not None and may_number_rows(weights.index, joined.queries)
+        by_index = all_queries and not long and index_of(weights) is not None
+        numbered = by_index and may_number_rows(weights.index, joined.queries)
         way = "give the weights of these rows, or .set_axis(qid); if these are query ids, name the index"
         refuse((numbered, "its index is 0, 1, 2, ... and the query ids are not", way), argument="query_weight")
         values = _weights_of_queries(weights, joined)
@@ -61,31 +64,7 @@ def query_weights(
         unlike = may_be_by_row and not np.array_equal(values, _weights_of_rows(weights, joined))
         way = "give .to_numpy() for one weight per row, .to_dict() for one per query"
         refuse((unlike, "this Series may be by row or by query, and the two differ", way), argument="query_weight")
-    refuse_unusable(values)
-    return values
-
-
-def part_weights(weights: Any, joined: Joined) -> Floats:
-    """Return one weight a query of a part of the data, in which all may be 0.
-
-    Parameters
-    ----------
-    weights : mapping or Series by query id, or array-like of shape (n_rows,)
-        Weights of at least the queries of the part, or of its rows.
-    joined : Joined
-        The part.
-
-    Returns
-    -------
-    ndarray of shape (n_queries,)
-
-    Raises
-    ------
-    InvalidInput
-        If a query has no weight or several, or a weight is negative or not finite.
-    """
-    values = (_weights_of_queries if hasattr(weights, "items") else _weights_of_rows)(weights, joined)
-    refuse_unusable(values, all_queries=False)
+    refuse_unusable(values, all_queries=all_queries)
     return values
 
 

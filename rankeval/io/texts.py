@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import NamedTuple
 
-from rankeval._checks import refuse, said, shown, unique_keys
+from rankeval._checks import refuse, require, said, shown, unique_keys
 from rankeval._registry import chosen
 from rankeval.errors import FileFormatError, InvalidInput
 from rankeval.io.opening import DEFAULT, Limits, read_text
@@ -63,7 +63,8 @@ def read_texts(
     r"""Read the texts of documents or queries.
 
     A record without a text, or without the chosen fields, has the empty text: none is left out. A tag in small letters
-    names a field; text between tags is the field ``outside``.
+    names a field; text between tags is the field ``outside``. A first line of names, such as ``doc_id<tab>text``, is no
+    record.
 
     ================= =========================================== =====================
     format            a record                                    fields by default
@@ -118,7 +119,7 @@ def read_texts(
     >>> read_texts("topics.txt", fields=("title", "desc"))
     {'301': 'organized crime\nName the groups.'}
     """
-    data = read_text(path, limits)
+    data = _HEADER.sub(b"", read_text(path, limits))
     told = next(name for name, one in TEXT_FORMATS.items() if re.match(one.sniff, data[: 1 << 14].lstrip()))
     how = TEXT_FORMATS[told if format is None else chosen("format of texts", format, TEXT_FORMATS)]
     numbering = ids and chosen("numbering", ids, ["order", "written"])
@@ -167,6 +168,8 @@ def _parse_tab(line: str) -> dict[str, str]:
 
 def _parse_json(line: str) -> dict[str, str]:
     row = dict(json.loads(line, object_pairs_hook=unique_keys))
+    for name in row.keys() & _FIELDS:
+        require(row[name] is None or type(row[name]) in (str, int), name, row[name], "a text")
     return {key: str(value) for key, value in row.items() if type(value) in (str, int)}
 
 
@@ -178,10 +181,10 @@ def _parse_cranfield(record: str) -> dict[str, str]:
 
 
 def _parse_tagged(tag: str, record: str) -> dict[str, str]:
+    record = _CDATA.sub(lambda found: html.escape(found[0]), record)
     _, attributes, content, after = re.split(rf"(?is)\A<{tag}([^<>]*)>(.*)</{tag}\s*>", record)
     refuse((_plain(after), f"a text follows </{tag}>"))
-    number = re.search(r"""\s(?:number|id)\s*=\s*["']([^"']*)["']""", attributes)
-    parts = [("_id", number[1])] if number else []
+    parts = [("_id", number) for number in re.findall(r"""\s(?:number|id)\s*=\s*["']([^"']*)["']""", attributes)[:1]]
     parts += [(name, found) for name, text in _elements(content) if (found := _plain(text)) or name != "outside"]
     return _gathered((name, _LABEL.sub("", text) if tag == "top" else text) for name, text in parts)
 
@@ -211,9 +214,11 @@ def _tagged(words: str, tag: str) -> TextFormat:
 _COUNT = 'ids must be "order" if the judgments count the records so, as those of Cranfield do, and else "written"'
 _IDS = ("_id", "docno", "id", "docid", "doc_id", "qid", "query_id", "num", "number")
 _FIELDS = ("title", "headline", "query", "text", "contents", "body")
+_HEADER = re.compile(rf"(?i)\A(?:{'|'.join(_IDS)})(?:\t(?:{'|'.join(_FIELDS)}))+(?=\r?\n)".encode())
 _MARKS = {"T": "title", "A": "author", "B": "source", "W": "text", "K": "keywords"}
 _TAG = re.compile(r"<!--[^<>]*-->|<!\[CDATA\[|\]\]>|<(?P<closes>/?)(?P<name>[A-Za-z][\w.:-]*)(?:\s[^<>]*)?>")
-_LABEL = re.compile(r"(?:Number|Topic|Domain|Title|Description|Summary|Narrative|\w+\(s\)):\s*")
+_CDATA = re.compile(r"(?s)(?<=<!\[CDATA\[)(?:(?!<!\[CDATA\[|\]\]>).)*+(?=\]\]>)")
+_LABEL = re.compile(r"\A(?:Number|Topic|Domain|Title|Description|Summary|Narrative|\w+\(s\)):\s*")
 _LINE, _MARK = rb"(?m)^(?=[^\r\n])", rb"(?m)^(?=\.I[ \t]+\S+[ \t\r]*$)"
 
 TEXT_FORMATS = {

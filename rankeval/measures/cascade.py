@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from rankeval._registry import unknown
+from rankeval._registry import chosen
 from rankeval.errors import InvalidInput
 from rankeval.join.flat import Floats, Ints
 from rankeval.join.judged import Judged
@@ -159,20 +159,19 @@ def stop_chances(judged: Judged, name: str, max_rel: float, gain: str) -> Floats
     UnknownName
         If gain is neither "exp" nor "linear".
     """
+    chosen("gain", gain, ("exp", "linear"))
     level = np.maximum(np.asarray(judged.levels, dtype=np.float64), 0)
     if max_rel <= 0 or level[-1] > max_rel:
         raise InvalidInput(
             f"{name}: max_rel must be above 0 and the greatest grade of the scale (found max_rel={max_rel}, and a "
             f"document of grade {level[-1]:g})"
         )
-    if gain == "exp":
-        if max_rel > GREATEST_EXPONENT:
-            raise InvalidInput(f"{name}: max_rel is {max_rel:g}, and 2^{max_rel:g} is too large: give gain='linear'")
-        stop: Floats = (np.exp2(level) - 1) / np.exp2(max_rel)
-        return stop
     if gain == "linear":
         return level / max_rel
-    raise unknown("gain", str(gain), ("exp", "linear"))
+    if max_rel > GREATEST_EXPONENT:
+        raise InvalidInput(f"{name}: max_rel is {max_rel:g}, and 2^{max_rel:g} is too large: give gain='linear'")
+    stop: Floats = (np.exp2(level) - 1) / np.exp2(max_rel)
+    return stop
 
 
 def ranks(judged: Judged, cutoff: int | None) -> Floats:

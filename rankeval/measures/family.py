@@ -35,13 +35,13 @@ from functools import cached_property
 from hashlib import sha256
 from importlib.machinery import ModuleSpec
 from types import FunctionType
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rankeval._checks import few
-from rankeval._registry import unknown
+from rankeval._checks import few, refuse
+from rankeval._registry import chosen
 from rankeval.collection.convention import PRESETS
 from rankeval.errors import InvalidInput
 from rankeval.join.judged import Judged
@@ -295,15 +295,12 @@ class Family:
                 f"{self.name}: declare linear=True (tied rows may each take their group's mean) or give expected=, the "
                 "kernel that averages over the orders of tied rows, or expected='orders' if there is no formula"
             )
-        strings = [tool for tool, templates in self.spellings.items() if isinstance(templates, str)]
-        if strings:  # each letter would be a name
-            raise InvalidInput(
-                f"{self.name}: the spellings of {strings[0]} are a tuple, such as ('ndcg_cut_{{cutoff}}',)"
-            )
+        for tool, templates in self.spellings.items():  # each letter of a string would be a name
+            is_one = isinstance(templates, str)
+            refuse((is_one, f"{self.name}: the spellings of {tool} are a tuple, such as ('ndcg_cut_{{cutoff}}',)"))
         for rule, known in CHOICES.items():
-            value = getattr(self, rule)
-            if isinstance(value, str) and value not in known:
-                raise unknown(f"value of {rule}", value, known)
+            if isinstance(value := getattr(self, rule), str):
+                chosen(f"value of {rule}", value, known)
         if self.expected in ("orders", "orders of hits"):
             object.__setattr__(self, "exact_to", EXACT_TO)
 
@@ -359,8 +356,7 @@ class Family:
     def with_parameters(self, **given: Any) -> Measure:
         """Return the measure with these parameters, defaults for those left out; raise for values that cannot be."""
         for name in given:
-            if name not in self.defaults:
-                raise unknown(f"parameter of {self.name}", name, self.defaults)
+            chosen(f"parameter of {self.name}", name, self.defaults)
         for name in self.required:
             if name not in given and name not in self._bound:
                 form = f"{self.name}@10" if name == "cutoff" else f"{self.name}({name}=...)"
@@ -484,8 +480,7 @@ class Measure:
 
     def refuse_bounds(self, ties: str, unjudged: str) -> None:
         """Refuse a convention that asks for the best or worst case of a measure that has no such bound."""
-        if ties in ("best", "worst") and not self.monotone:
-            self._refuse_ties(ties, first_fall(np.array([0]), self.gain_map))
+        self.refuse_falling_gains(ties, np.array([0]))
         if unjudged in ("lowest", "highest") and self.monotone != "grade":
             why = "a map of gains" if self.gain_map else "the value that it is divided by rises too"
             raise InvalidInput(
@@ -494,15 +489,12 @@ class Measure:
             )
 
     def refuse_falling_gains(self, ties: str, grades: NDArray[Any]) -> None:
-        """Refuse the best or worst case if grades at hand, which the map of gains does not name, have smaller gains."""
-        if ties in ("best", "worst") and self.gain_map and (fall := first_fall(grades, self.gain_map)):
-            self._refuse_ties(ties, fall)
-
-    def _refuse_ties(self, ties: str, fall: str) -> NoReturn:
-        why = f" ({fall})" if fall else ""
-        raise InvalidInput(
-            f"ties={ties!r}: {self} is not monotone in the order of rows{why}, so that is no bound of it"
-        )
+        """Refuse the best or worst case if a better order may lower the value, also by the gains of grades at hand."""
+        if ties in ("best", "worst"):
+            fall = first_fall(grades, self.gain_map)
+            why = f" ({fall})" if fall else ""
+            problem = f"ties={ties!r}: {self} is not monotone in the order of rows{why}, so that is no bound of it"
+            refuse((fall or not self.monotone, problem))
 
     def bound(self, bind: Mapping[str, Mapping[str, Any]]) -> Measure:
         """Return the measure with the parameters of a convention where its own name leaves them open."""

@@ -25,7 +25,7 @@ from rankeval.errors import InvalidInput
 from rankeval.join.flat import Floats, Ints, ratio
 from rankeval.join.judged import Column, Judged
 from rankeval.measures.family import GainMap, family, mapped_gains
-from rankeval.measures.grammar import Base, Spelling
+from rankeval.measures.grammar import Base, fixing
 
 GREATEST_EXPONENT = 1000
 """The greatest grade for gains of 2^grade: the sum of such gains over a list is still a float."""
@@ -95,12 +95,7 @@ def _discounts(discount: str, base: float, bits: int) -> Floats:
     monotone="grade",
     spellings={
         "trec_eval": ("dcg",),
-        "ranx": (
-            "dcg@{cutoff}",
-            "dcg",
-            Spelling("dcg_burges@{cutoff}", {"gain": "exp"}),
-            Spelling("dcg_burges", {"gain": "exp"}),
-        ),
+        "ranx": ("dcg@{cutoff}", "dcg", *fixing({"gain": "exp"}, "dcg_burges@{cutoff}", "dcg_burges")),
     },
 )
 def dcg(
@@ -157,12 +152,7 @@ def ideal_dcg(
     spellings={
         "trec_eval": ("ndcg", "ndcg_cut_{cutoff}", "ndcg_{gain}"),
         "ir_measures": ("nDCG", "nDCG@{cutoff}", "NDCG", "NDCG@{cutoff}"),
-        "ranx": (
-            "ndcg@{cutoff}",
-            "ndcg",
-            Spelling("ndcg_burges@{cutoff}", {"gain": "exp"}),
-            Spelling("ndcg_burges", {"gain": "exp"}),
-        ),
+        "ranx": ("ndcg@{cutoff}", "ndcg", *fixing({"gain": "exp"}, "ndcg_burges@{cutoff}", "ndcg_burges")),
     },
 )
 def ndcg(

@@ -61,6 +61,11 @@ class Spelling(NamedTuple):
         return self.text
 
 
+def fixing(parameters: Mapping[str, Any], *texts: str) -> tuple[Spelling, ...]:
+    """Return names of a tool that set the same parameters without saying so."""
+    return tuple(Spelling(text, parameters) for text in texts)
+
+
 class Written(NamedTuple):
     """A name in its parts: ``P(rel=2)@5`` is ``("P", {"rel": 2}, "5")``; ``at`` is "" without a number behind ``@``."""
 

@@ -73,10 +73,7 @@ def list_measures(name: str | None = None) -> pd.DataFrame:
         {
             "name": family.name,
             "title": family.title,
-            "parameters": ", ".join(
-                name if default is inspect.Parameter.empty else f"{name}={default!r}"
-                for name, default in family.defaults.items()
-            ),
+            "parameters": ", ".join(_parameters(family)),
             "formula": family.formula,
             "bounds": family.bounds,
             "aggregate": family.aggregate,
@@ -92,6 +89,10 @@ def list_measures(name: str | None = None) -> pd.DataFrame:
         for family in sorted(FAMILIES.values() if name is None else _found(name), key=lambda one: one.name.lower())
     ]
     return pd.DataFrame(rows).set_index("name")
+
+
+def _parameters(family: Family) -> list[str]:
+    return [name if name in family.required else f"{name}={default!r}" for name, default in family.defaults.items()]
 
 
 def _found(name: str) -> list[Family]:
@@ -174,10 +175,8 @@ def measures_markdown() -> str:
     chapters: dict[str, list[Family]] = {}
     for family in FAMILIES.values():
         chapters.setdefault(_chapter(family), []).append(family)
-    parts = [OPENING, "## Conventions\n", _table(*_presets()), "## Where tools differ\n"]
-    parts.append(
-        _table(("question and answer", "name", "used by"), ((c.question, _code(c.ours), c.who) for c in CHOICES))
-    )
+    answers = _table(("question and answer", "name", "used by"), ((c.question, _code(c.ours), c.who) for c in CHOICES))
+    parts = [OPENING, "## Conventions\n", _table(*_presets()), "## Where tools differ\n", answers]
     for title, families in sorted(chapters.items()):  # the order of imports means nothing
         parts += [f"## {title}\n", _table(HEADS, map(_row, sorted(families, key=lambda one: one.name.lower())))]
     return "\n".join(parts)
@@ -191,10 +190,7 @@ def _chapter(family: Family) -> str:
 def _row(family: Family) -> Iterator[str]:
     yield f"**{_escaped(family.name)}**: {_escaped(family.title)}"
     yield _escaped(family.formula)
-    empty = inspect.Parameter.empty
-    yield ", ".join(
-        _code(name if default is empty else f"{name}={default!r}") for name, default in family.defaults.items()
-    )
+    yield ", ".join(map(_code, _parameters(family)))
     yield _range(family)
     yield f"exact up to {_escaped(family.exact_to)}" if family.exact_to else "exact"
     yield f"[{_escaped(family.source)}](https://doi.org/{family.doi})" if family.doi else _escaped(family.source)
@@ -251,9 +247,8 @@ def _call(name: str, bound: Any) -> str:
     return f"{name}({', '.join(f'{key}={value!r}' for key, value in bound.items())})"
 
 
-def _table(heads: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
-    heads = tuple(heads)
-    lines = [heads, ("---",) * len(heads), *(tuple(row) for row in rows)]
+def _table(heads: tuple[str, ...], rows: Iterable[Iterable[str]]) -> str:
+    lines = [heads, ("---",) * len(heads), *rows]
     return "".join(f"| {' | '.join(cells)} |\n" for cells in lines)
 
 

@@ -21,10 +21,12 @@ from rankeval.join.flat import Floats, Ints, ratio
 from rankeval.join.judged import BELOW_ALL, Judged
 from rankeval.measures.chances import hypergeometric
 from rankeval.measures.family import family
-from rankeval.measures.grammar import Share, Spelling
+from rankeval.measures.grammar import Share, Spelling, fixing
+from rankeval.measures.set_based import counted
 
 EPSILON = 1e-5
-"""trec_eval's small number: infAP adds it to counts of documents, and it is the least value in geometric means."""
+"""trec_eval's small number: infAP adds it to counts of documents, and it is the least value in geometric means, which
+a query with the value 0 would make 0."""
 
 
 def judged_rows(judged: Judged) -> NDArray[np.bool_]:
@@ -80,8 +82,8 @@ def bpref(judged: Judged, *, rel: float = 1) -> Floats:
     return ratio(judged.sums(found.query, 1 - share), n_relevant)
 
 
-def _precision_expected(relevant: Floats, nonrelevant: Floats, pooled: Floats, rank: Floats) -> Floats:
-    known = relevant + nonrelevant
+def _precision_expected(relevant: Floats, known: Floats, pooled: Floats, rank: Floats) -> Floats:
+    """Return the precision at a relevant row, given the numbers of relevant, judged and pooled rows above it."""
     share = (relevant + EPSILON) / (known + 2 * EPSILON)
     return (1 + (known + pooled) * share) / rank
 
@@ -100,15 +102,13 @@ def _inf_ap_of_group(
     if not inside:
         return 0.0
     known = inside + others - 1  # judged rows of the group besides the relevant row in question
-    place = np.arange(size)[:, None]
-    drawn = np.arange(known + 1)[None, :]
+    place = np.arange(size, dtype=np.float64)[:, None]
+    drawn = np.arange(known + 1, dtype=np.float64)
     chance = hypergeometric(size - 1, known, place, drawn)
     relevant_above = hits + (drawn * (inside - 1) / known if known else 0.0 * drawn)
     left = size - 1 - known
     pooled_above = marks + ((place - drawn) * more / left if left else 0.0 * (place - drawn))
-    judged_above = hits + misses + drawn
-    share = (relevant_above + EPSILON) / (judged_above + 2 * EPSILON)
-    estimate = (1 + (judged_above + pooled_above) * share) / (ahead + place + 1)
+    estimate = _precision_expected(relevant_above, hits + misses + drawn, pooled_above, ahead + place + 1)
     return float((chance * estimate).sum() * inside / size)
 
 
@@ -137,7 +137,7 @@ def inf_ap(judged: Judged, *, rel: float = 1) -> Floats:
     begin = judged.offsets[found.query]
     value = _precision_expected(
         (found.hits - 1).astype(np.float64),
-        (nonrelevant[found.row] - nonrelevant[begin]).astype(np.float64),
+        (found.hits - 1 + nonrelevant[found.row] - nonrelevant[begin]).astype(np.float64),
         (pooled[found.row] - pooled[begin]).astype(np.float64),
         found.rank.astype(np.float64),
     )
@@ -190,14 +190,10 @@ def unjudged(judged: Judged, *, cutoff: int | None = None) -> Floats:
     return ratio(found, size)
 
 
-@family(
+@counted(
     "NumNonrelJudgedRet",
     title="number of retrieved documents that were judged not relevant",
     formula="rows judged not relevant",
-    source="Buckley & Voorhees, trec_eval",
-    aggregate="sum",
-    bounds=(0.0, np.inf),
-    linear=True,
     greater_is_better=False,
     spellings={"trec_eval": ("num_nonrel_judged_ret",)},
 )
@@ -227,17 +223,13 @@ RBP_GAINS = ("binary", "scaled", "linear")
     monotone="grade",
     spellings={
         "trec_eval-10": (
-            Spelling("rbp", {"p": 0.9, "gain": "scaled"}),
-            Spelling("RBP", {"p": 0.9, "gain": "scaled"}),
-            Spelling("RBP@{cutoff}", {"p": 0.9, "gain": "scaled"}),
-            Spelling("rbp@{cutoff}", {"p": 0.9, "gain": "scaled"}),
-            Spelling("rbp_p={p}", {"gain": "scaled"}),
-            Spelling("rbp.p={p}", {"gain": "scaled"}),
+            *fixing({"p": 0.9, "gain": "scaled"}, "rbp", "RBP", "RBP@{cutoff}", "rbp@{cutoff}"),
+            *fixing({"gain": "scaled"}, "rbp_p={p}", "rbp.p={p}"),
         ),
-        "trectools": (Spelling("rbp", {"p": 0.8}), Spelling("rbp@{cutoff}", {"p": 0.8})),
-        "ranx": (Spelling("rbp.{p:decimals}", {"gain": "linear"}), Spelling("rbp@{p:decimals}", {"gain": "linear"})),
-        "ir_measures": (Spelling("RBP", {"p": 0.8}), Spelling("RBP@{cutoff}", {"p": 0.8})),
-        "Moffat & Zobel": (Spelling("RBP", {"p": 0.95}), Spelling("RBP@{cutoff}", {"p": 0.95})),
+        "trectools": fixing({"p": 0.8}, "rbp", "rbp@{cutoff}"),
+        "ranx": fixing({"gain": "linear"}, "rbp.{p:decimals}", "rbp@{p:decimals}"),
+        "ir_measures": fixing({"p": 0.8}, "RBP", "RBP@{cutoff}"),
+        "Moffat & Zobel": fixing({"p": 0.95}, "RBP", "RBP@{cutoff}"),
     },
 )
 def rbp(judged: Judged, *, p: Share, gain: str = "binary", rel: float = 1, cutoff: int | None = None) -> Floats:

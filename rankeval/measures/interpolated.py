@@ -16,7 +16,7 @@ hit can have:
           |  __|                 F falls to the left of it
         0 +--L--------------> v
 
-Each chance is that of a path of hits and misses that keeps below a boundary (the ballot problem, `mean_of_products`):
+Each chance is that of a path of hits and misses that keeps below a boundary (the ballot problem, `chance_of_places`):
 hit number h of the list is below precision v if its rank is above h / v. A group whose best order does not exceed L
 cannot matter, which spares most groups. One pass over the places serves all recall levels, since a level only says at
 which hit the boundary begins.
@@ -50,7 +50,7 @@ from rankeval.join.flat import Floats, Ints, ratio
 from rankeval.join.judged import Judged
 from rankeval.measures.chances import CELLS, distinct_rows, place_of_hit
 from rankeval.measures.family import family
-from rankeval.measures.grammar import Chance, Levels, Positive, Spelling
+from rankeval.measures.grammar import Chance, Levels, Positive, Spelling, fixing
 from rankeval.measures.tie_enumeration import write_over_orders
 
 ELEVEN = tuple(place / 10 for place in range(11))
@@ -87,7 +87,7 @@ RULES: dict[str, Callable[[float, Ints], Ints]] = {
 
 def _by_version(*names: str) -> dict[str, tuple[Spelling, ...]]:
     versions = ("trec_eval-9", "trec_eval-10")
-    return {version: tuple(Spelling(name, {"rule": version}) for name in names) for version in versions}
+    return {version: fixing({"rule": version}, *names) for version in versions}
 
 
 def _needed(judged: Judged, level: float, rule: str, rel: float) -> Ints:
@@ -106,10 +106,6 @@ def _interpolated(judged: Judged, rank: Ints, needed: Ints, rel: float) -> Float
         # reduceat takes pairs (needed hit, end of the query); the 0 appended makes the last end a valid place.
         value[reached] = np.maximum.reduceat(np.append(precision, 0.0), between)[::2]
     return value
-
-
-Factor = Callable[[int, int, int], NDArray[np.bool_]]
-"""The factors of some hits of a group at a place; see `mean_of_products`."""
 
 
 class Mixed(NamedTuple):
@@ -133,11 +129,6 @@ class Mixed(NamedTuple):
     def of(self, which: NDArray[np.bool_] | Ints) -> Mixed:
         """Return some of the groups."""
         return Mixed(*(part[which] for part in self))
-
-    def by_shape(self) -> Iterator[tuple[int, int, Ints]]:
-        """Yield each pair of a number of hits and a number of misses, with the groups that have it."""
-        for (hits, misses), groups in distinct_rows(np.column_stack((self.hits, self.misses))):
-            yield hits, misses, groups
 
 
 def relevant_or_not(judged: Judged, rel: float) -> tuple[Mixed, NDArray[np.bool_]]:
@@ -163,31 +154,29 @@ def worst_ranks(judged: Judged, rel: float, groups: Mixed, alone: NDArray[np.boo
     return rank
 
 
-def mean_of_products(hits: int, misses: int, n_items: int, factor: Factor) -> Floats:
-    """Return the mean over orders of a product with one factor for each hit, from each hit on.
+def chance_of_places(misses: int, allowed: Ints) -> Floats:
+    """Return the chance that a hit of a group, and each one behind it, stands at its first allowed place or below.
 
     Parameters
     ----------
-    hits, misses : int
-        Rows of the group.
-    n_items : int
-        Number of products that are computed together.
-    factor : callable
-        ``factor(place, low, high)`` gives the factors of hits number ``low`` to ``high`` at a place, of shape
-        (high - low + 1, n_items).
+    misses : int
+        Rows of the group that are no hits.
+    allowed : ndarray of shape (hits, n_items)
+        The first allowed place of each hit; a column for each boundary.
 
     Returns
     -------
     ndarray of shape (hits, n_items)
-        Row k - 1 is the mean of the product over hit number k and those behind it.
+        Row k - 1 is the chance for hit number k and those behind it.
     """
+    hits, n_items = allowed.shape
     size = hits + misses
-    left = np.ones((hits + 1, n_items))  # row j, with j hits found so far: the mean product of the hits still to come
+    left = np.ones((hits + 1, n_items))  # row j, with j hits found so far: the chance for the hits still to come
     found = np.zeros((hits, n_items))
     chance = place_of_hit(hits, misses)
     for place in range(size, 0, -1):
         low, high = max(place - misses, 1), min(hits, place)  # numbers that a hit at this place can have
-        hit = left[low : high + 1] * factor(place, low, high)
+        hit = left[low : high + 1] * (place >= allowed[low - 1 : high])
         found[low - 1 : high] += chance[place - 1, low - 1 : high, None] * hit
         goes_up = ((hits - np.arange(low - 1, high)) / (size - place + 1))[:, None]
         left[low - 1 : high] *= 1 - goes_up
@@ -246,7 +235,8 @@ def mean_interpolated(groups: Mixed, levels: RecallLevels) -> Floats:
     -------
     ndarray of shape (n_levels, n_queries)
     """
-    steps = [one for shape in groups.by_shape() for one in _steps_of_shape(groups.of(shape[2]), levels)]
+    shapes = distinct_rows(np.column_stack((groups.hits, groups.misses)))
+    steps = [one for _, same in shapes for one in _steps_of_shape(groups.of(same), levels)]
     if not steps:
         return levels.worst
     job, precision, factor = (np.concatenate(parts) for parts in zip(*steps, strict=True))
@@ -293,15 +283,6 @@ def _precisions(groups: Mixed, least: Floats) -> tuple[Ints, Floats]:
     return np.nonzero(new)[0], precision[new]
 
 
-def _keeps_below(allowed: Ints) -> Factor:
-    """Return factors for `mean_of_products`: 1 for a hit at or behind its first allowed place, else 0."""
-
-    def factor(place: int, low: int, high: int) -> NDArray[np.bool_]:
-        return place >= allowed[low - 1 : high]
-
-    return factor
-
-
 def _chances(groups: Mixed, group: Ints, precision: Floats, at_least: Ints) -> Floats:
     """Return the chance that all hits of a group that count at a level are below a precision."""
     hits, misses = int(groups.hits[0]), int(groups.misses[0])
@@ -314,7 +295,7 @@ def _chances(groups: Mixed, group: Ints, precision: Floats, at_least: Ints) -> F
         # from a whole number, which is more than the error of a float: so 1e-7 rounds down safely.
         reach = (groups.hits_above[of] + hit) / precision[begin : begin + at_once]
         allowed = np.floor(reach + 1e-7).astype(np.int64) - groups.above[of] + 1
-        chance = mean_of_products(hits, misses, len(of), _keeps_below(allowed))
+        chance = chance_of_places(misses, allowed)
         found[:, begin : begin + at_once] = chance[at_least[:, of], np.arange(len(of))]
     return found
 

@@ -207,9 +207,9 @@ class Direction(NamedTuple):
         As in "is faster than" and "was shown slower than".
     """
 
-    sign: float = 0.0
-    better: str = "different"
-    worse: str = "different"
+    sign: float = 1.0
+    better: str = "better"
+    worse: str = "worse"
 
     @property
     def beats(self) -> str:
@@ -221,6 +221,8 @@ class Direction(NamedTuple):
         """A note behind the name of a column, if less is better and no word such as "faster" says so."""
         return " (less is better)" if self.sign < 0 and self.better == "better" else ""
 
+
+_UNKNOWN = Direction(0.0, "different", "different")
 
 LOWER_IS_BETTER = {
     ("faster", "slower"): "latency|latencies|time|runtime|duration|seconds?|secs?|milliseconds|ms",
@@ -251,18 +253,18 @@ def direction(name: str, lower_is_better: Mapping[str, bool | None] | None = Non
     >>> [direction(name).beats for name in ("ARP", "p95 latency_ms", "cost per 1000", "bytes per second")]
     ['beats', 'is faster than', 'is cheaper than', 'differs from']
     """
+    single = names_behind(name.strip(), version_10=True) or [name.strip()]
     try:
-        family: Family | None = measure(name).family
-    except AmbiguousName:  # of several measures, by all of which more is better
-        return Direction(1.0, "better", "worse")
+        families: set[Family | None] = {one.family for each in single for _, one in meanings(each)}
     except RankevalError:  # such a name may lack a parameter only
-        family = _family(re.split("[@(]", name)[0])
-    if family is not None:
-        return Direction(1.0 if family.greater_is_better else -1.0, "better", "worse")
+        families = {_family(re.split("[@(]", name)[0])}
+    signs = {1.0 if family.greater_is_better else -1.0 for family in families if family}
+    if signs:
+        return Direction(signs.pop()) if len(signs) == 1 else _UNKNOWN
     words, less = _words_for_less(name), (lower_is_better or {}).get(name)
     if less is False:
-        return Direction(1.0, "better", "worse")
-    return Direction(-1.0, *(words or ("better", "worse"))) if less or words else Direction()
+        return Direction()
+    return Direction(-1.0, *(words or ())) if less or words else _UNKNOWN
 
 
 def _words_for_less(name: str) -> tuple[str, str] | None:

@@ -21,6 +21,7 @@ parameter ``rule`` reproduces them.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -45,7 +46,6 @@ from rankeval.measures.grammar import Positive, Spelling
     source="MacAvaney, Macdonald & Ounis 2022, ir_measures, which calls it Accuracy",
     doi="10.1007/978-3-030-99739-7_38",
     expected="kernel",
-    monotone="",
     spellings={"ir_measures": ("Accuracy", "Accuracy@{cutoff}")},
 )
 def pair_accuracy(judged: Judged, *, rel: float = 1, cutoff: int | None = None) -> Floats:
@@ -282,6 +282,10 @@ def _count(judged: Judged, *, fulfilled: bool, count: str) -> Floats:
     return value
 
 
+_of_groups = partial(family, needs="groups", source="Buckley, trec_eval", expected="kernel", ascending=True)
+"""`family` for preferences fulfilled: half of those among tied rows count, and ids ascend as in trec_eval."""
+
+
 @family(
     "NumPrefs",
     title="number of preferences",
@@ -298,16 +302,12 @@ def num_prefs(judged: Judged) -> Floats:
     return _count(judged, fulfilled=False, count="all")
 
 
-@family(
+@_of_groups(
     "NumPrefsFul",
     title="number of preferences fulfilled",
     formula="preferences whose preferred document is ranked above the other",
-    needs="groups",
-    source="Buckley, trec_eval",
     aggregate="sum",
     bounds=(0.0, np.inf),
-    expected="kernel",
-    ascending=True,
     spellings={
         "trec_eval": ("prefs_num_prefs_ful", Spelling("prefs_num_prefs_ful_ret", {"count": "retrieved"})),
     },
@@ -341,15 +341,12 @@ def _spellings() -> tuple[Spelling, ...]:
     )
 
 
-@family(
+@_of_groups(
     "Prefs",
     title="share of preferences fulfilled",
     formula="fulfilled / possible; or its mean over pairs of documents, or over groups of judgments",
-    needs="groups",
     source="Buckley, trec_eval; Carterette, Bennett, Chickering & Dumais 2008",
     doi="10.1007/978-3-540-78646-7_5",
-    expected="kernel",
-    ascending=True,
     spellings={"trec_eval": _spellings()},
 )
 def prefs(judged: Judged, *, average: str = "preference", count: str = "all") -> Floats:
@@ -427,14 +424,10 @@ def _balanced(one: Preferences, group: int, count: str, rule: str) -> float:
     return float(found / there) if there else np.nan
 
 
-@family(
+@_of_groups(
     "PrefsR",
     title="share of preferences fulfilled, with R others",
     formula="as Prefs by group, with the first R documents of grade 0; missing ones count as ranked below all others",
-    needs="groups",
-    source="Buckley, trec_eval",
-    expected="kernel",
-    ascending=True,
     spellings={
         "trec_eval": (
             Spelling("prefs_avgjg_Rnonrel", {"rule": "trec_eval"}),

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from rankeval._registry import unknown
+from rankeval._registry import chosen
 from rankeval.errors import InvalidInput
 from rankeval.join.by_rank import before_first_hit, sum_of_precisions
 from rankeval.join.flat import Floats, Ints, ratio, rows_of
@@ -23,9 +23,6 @@ from rankeval.measures.incomplete import EPSILON, bpref
 
 _LONG = 1024
 """Rows in a list for which a call or two of their own are no cost."""
-
-LEAST_AP = 1e-5
-"""The least AP in the geometric mean (trec_eval's value): a query with AP 0 would make the mean 0."""
 
 
 def _sum_of_precisions(judged: Judged, rel: float, cutoff: int | None) -> Floats:
@@ -87,6 +84,7 @@ NORMALIZERS = ("R", "min", "k", "hits")
 
 
 def _normalized(total: Floats, judged: Judged, rel: float, cutoff: int | None, normalizer: str) -> Floats:
+    chosen("normalizer of AP", normalizer, NORMALIZERS)
     found = judged.n_relevant(rel)
     if normalizer == "R":
         whole = found
@@ -96,10 +94,8 @@ def _normalized(total: Floats, judged: Judged, rel: float, cutoff: int | None, n
         if cutoff is None:
             raise InvalidInput("AP(normalizer='k') divides by the cut-off: give one, write AP(normalizer='k')@10")
         whole = np.where(found > 0, cutoff, 0)
-    elif normalizer == "hits":
-        whole = np.where(found > 0, np.maximum(judged.hits(rel, cutoff), 1), 0)
     else:
-        raise unknown("normalizer of AP", str(normalizer), NORMALIZERS)
+        whole = np.where(found > 0, np.maximum(judged.hits(rel, cutoff), 1), 0)
     return ratio(total, whole)
 
 
@@ -269,7 +265,7 @@ def reciprocal_rank(judged: Judged, *, rel: float = 1, cutoff: int | None = None
     formula="log(max(AP, 0.00001)); the aggregate is exp of the mean",
     source="Robertson 2006",
     doi="10.1145/1183614.1183630",
-    bounds=(float(np.log(LEAST_AP)), 0.0),
+    bounds=(float(np.log(EPSILON)), 0.0),
     aggregate="gmean",
     expected="orders of hits",
     monotone="order",
@@ -280,7 +276,7 @@ def gm_average_precision(judged: Judged, *, rel: float = 1, cutoff: int | None =
 
     In [log 0.00001, 0], higher is better; the least value without relevant documents.
     """
-    return np.log(np.maximum(np.nan_to_num(average_precision(judged, rel=rel, cutoff=cutoff)), LEAST_AP))
+    return np.log(np.maximum(np.nan_to_num(average_precision(judged, rel=rel, cutoff=cutoff)), EPSILON))
 
 
 @family(

@@ -8,6 +8,8 @@ Measures of a classification into retrieved and not retrieved also need the size
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from rankeval.errors import InvalidInput
@@ -215,14 +217,15 @@ def success(judged: Judged, *, rel: float = 1, cutoff: int | None = None) -> Flo
     return (judged.hits(rel, cutoff) > 0).astype(np.float64)
 
 
-@family(
+counted = partial(family, source="Buckley & Voorhees, trec_eval", aggregate="sum", bounds=(0.0, np.inf), linear=True)
+"""`family` for counts, which are added up over queries."""
+
+
+@counted(
     "NumQ",
     title="number of queries",
     formula="1 for each query",
-    source="Buckley & Voorhees, trec_eval",
-    aggregate="sum",
     bounds=(1.0, 1.0),
-    linear=True,
     monotone="grade",
     spellings={"trec_eval": ("num_q",), "ir_measures": ("NumQ",)},
 )
@@ -231,14 +234,10 @@ def num_q(judged: Judged) -> Floats:
     return np.ones(judged.n_queries)
 
 
-@family(
+@counted(
     "NumRet",
     title="number of retrieved documents",
     formula="retrieved",
-    source="Buckley & Voorhees, trec_eval",
-    aggregate="sum",
-    bounds=(0.0, np.inf),
-    linear=True,
     monotone="grade",
     spellings={"trec_eval": ("num_ret",), "ir_measures": ("NumRet",)},
 )
@@ -247,14 +246,10 @@ def num_ret(judged: Judged) -> Floats:
     return judged.n_retrieved.astype(np.float64)
 
 
-@family(
+@counted(
     "NumRel",
     title="number of relevant documents",
     formula="R",
-    source="Buckley & Voorhees, trec_eval",
-    aggregate="sum",
-    bounds=(0.0, np.inf),
-    linear=True,
     monotone="order",
     spellings={"trec_eval": ("num_rel",), "ir_measures": ("NumRel",)},
 )
@@ -263,14 +258,10 @@ def num_rel(judged: Judged, *, rel: float = 1) -> Floats:
     return judged.n_relevant(rel).astype(np.float64)
 
 
-@family(
+@counted(
     "NumRelRet",
     title="number of relevant documents retrieved",
     formula="hits",
-    source="Buckley & Voorhees, trec_eval",
-    aggregate="sum",
-    bounds=(0.0, np.inf),
-    linear=True,
     monotone="grade",
     spellings={
         "trec_eval": ("num_rel_ret",),

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import base64
 import io
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -149,13 +149,14 @@ def report_for_queries(
     depth: int = 10,
     rng: Rng = 0,
     stem: str | None = None,
-    stop: str | Iterable[str] | None = "english",
+    stop: str | Collection[str] | None = "english",
 ) -> str:
     """Write some queries as one HTML page: need, ranked documents, labels and snippets, of two systems side by side.
 
-    A mean does not say why a ranking is bad; reading ten queries does. The page shows for each query why it is there,
-    its scores, and the first documents of each ranking: rank, grade or "unjudged", id, score, and the parts of the text
-    around the words of the need, which are marked. Of two systems it shows how each document moved. A document that
+    A mean does not say why a ranking is bad; reading ten queries does. The page begins with the means over all queries
+    and a list of those shown. It has for each query its scores and the first documents of each ranking: rank, grade or
+    "unjudged", id, score, and the parts of the text around the words of the need, which are marked. Relevant documents
+    that no ranking shows can be unfolded below. Of two systems the page shows how each document moved. A document that
     nearly repeats one above it is marked: a reader who saw that one gains nothing.
 
     Parameters
@@ -163,7 +164,9 @@ def report_for_queries(
     evaluations : Evaluation, or mapping of one or two by name
         The scores of the systems. Nothing is evaluated again. The second is compared with the first.
     runs : mapping of Run, dict, frame or path
-        The rankings that were evaluated, by the same names. For a single Evaluation also the ranking itself.
+        The rankings that were evaluated, by the same names. For a single Evaluation also the ranking itself. Equal
+        scores are shown in the order of the run; if the scores were made with ``ties="docid"``, by document id,
+        descending.
     qrels : Qrels, dict, frame or path
         The judgments.
     texts : mapping, Series, frame or path, optional

@@ -30,7 +30,7 @@ from rankeval.evaluation.front_door import DEFAULT_MEASURES, Specs, columns_read
 from rankeval.evaluation.merging import merged
 from rankeval.evaluation.result import Evaluation
 from rankeval.evaluation.scoring import score_part, warned_if_empty
-from rankeval.evaluation.weights import part_weights, refuse_unusable
+from rankeval.evaluation.weights import query_weights, refuse_unusable
 from rankeval.join.joined import Joined, join_arrays, role_of
 from rankeval.measures import Measure
 from rankeval.measures import measures as parse_measures
@@ -75,7 +75,7 @@ def _joined(rows: pa.Table, request: Request) -> Joined:
 def _evaluated(rows: pa.Table, request: Request) -> Evaluation:
     joined = _joined(rows, request)
     given = rows["query_weight"] if "query_weight" in rows.schema.names else request.weights
-    weights = None if given is None else part_weights(given, joined)
+    weights = query_weights(given, joined, all_queries=False)
     return score_part(joined, request.measures, weights=weights, name=request.name)
 
 

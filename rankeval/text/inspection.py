@@ -15,24 +15,27 @@ pieces before a template escapes it: an escaped text is never cut, so that no ma
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from rankeval._checks import check_count, count, require, whole_number
+from rankeval._checks import check_count, count, refuse, require, whole_number
+from rankeval.collection.convention import Convention
 from rankeval.collection.qrels import as_qrels
 from rankeval.collection.run import as_run
+from rankeval.errors import UnknownName
 from rankeval.evaluation import Evaluation, Given
 from rankeval.evaluation import score as score_joined
 from rankeval.evaluation.choosing import labels_of, places_of
-from rankeval.evaluation.result import by_name, worst_first
+from rankeval.evaluation.result import aggregates, by_name, worst_first
 from rankeval.measures import Measure
 from rankeval.render.tables import number, signed, visible
-from rankeval.significance.columns import TIE_TOLERANCE
+from rankeval.significance.columns import differences
 from rankeval.significance.declarations import Rng
+from rankeval.significance.effects import Outcomes, outcomes
 from rankeval.text.summaries import Snippet, snippets
 from rankeval.text.terms import Terms, as_texts
 
@@ -45,7 +48,7 @@ SHINGLE, DUPLICATE = 4, 0.5
 MOST_LETTERS = 100_000
 """Letters of a text that are read."""
 
-_LETTERS, _MISSED = 1_000, 5
+_LETTERS, _MISSED, _LARGE = 1_000, 5, 1e9
 _BLANKS = re.compile(r"[^\S\xa0]+")
 
 
@@ -62,13 +65,14 @@ class RankedDocument(NamedTuple):
     Attributes
     ----------
     rank : int
-        Its rank, from 1. Equal scores stand by document id, descending.
+        Its rank, from 1; 0 if it is not shown in a ranking.
     docid, score : str
         Its id and its score.
     label : str
         Its grade; empty if it is not judged.
     moved : str
-        Its rank in the other of two systems, such as "↑ from 7" or "↓ to 9"; "=", "new" or "gone".
+        Its rank in the other of two systems, such as "↑ from 7" or "↓ to 9"; "=", "new" or "gone". Without a rank of its
+        own, its ranks in all systems, or "not retrieved".
     twin : int
         The rank of the first document above of which it is a near-duplicate; 0 if there is none.
     pieces : list of Piece, optional
@@ -92,13 +96,15 @@ class QueryCard(NamedTuple):
     qid, need : str
         The id, and the text of the query; empty if there is none.
     why : str
-        Why it is shown.
+        Why it is shown, such as "greatest losses".
     scores : list of (str, str)
         Each system with its score; of two systems the difference and "better" or "worse" too.
     rankings : list of (str, list of RankedDocument)
         Each system with the first documents of its ranking.
-    said : str
-        The number of judgments, and the best judged documents that are in no ranking shown.
+    missed : list of RankedDocument
+        Relevant documents that are in no ranking shown: at most five, of the highest grades.
+    n_missed, n_judged : int
+        How many documents are relevant and not shown, and how many are judged.
     """
 
     qid: str
@@ -106,16 +112,39 @@ class QueryCard(NamedTuple):
     why: str
     scores: list[tuple[str, str]]
     rankings: list[tuple[str, list[RankedDocument]]]
-    said: str
+    missed: list[RankedDocument]
+    n_missed: int
+    n_judged: int
 
 
 class Inspection(NamedTuple):
-    """Some queries to be read: a title, the measure that chose them, and sentences on what is not shown."""
+    """Some queries to be read, all queries in numbers, and sentences on what is not shown.
+
+    Attributes
+    ----------
+    title, measure : str
+        The systems, and the measure that chose the queries.
+    means : list of (str, str, str)
+        Each system, its aggregate over all queries, and their number.
+    outcomes : Outcomes or None
+        On how many queries the second of two systems won, tied and lost.
+    cards : list of QueryCard
+        The queries.
+    notes : list of str
+        What is not shown, and what may mislead.
+    convention : Convention
+        The rules of the scores.
+    has_texts : bool
+        Whether texts were given.
+    """
 
     title: str
     measure: str
+    means: list[tuple[str, str, str]]
+    outcomes: Outcomes | None
     cards: list[QueryCard]
     notes: list[str]
+    convention: Convention
     has_texts: bool
 
 
@@ -130,23 +159,28 @@ def inspected(
     depth: int,
     rng: Rng,
     stem: str | None,
-    stop: str | Iterable[str] | None,
+    stop: str | Collection[str] | None,
 ) -> Inspection:
     """Choose queries and lay out what a reader sees of each; see `rankeval.report.report_for_queries`."""
     check_count("depth", depth)
-    systems = {evaluations.name or "system": evaluations} if isinstance(evaluations, Evaluation) else dict(evaluations)
-    are_evaluations = all(isinstance(one, Evaluation) for one in systems.values())
-    is_pair = len(systems) == 2
-    expected = "an Evaluation, or a mapping of one or two by name"
-    require(are_evaluations and (is_pair or len(systems) == 1), "evaluations", evaluations, expected)
+    systems = {evaluations.name or "system": evaluations} if isinstance(evaluations, Evaluation) else evaluations
+    are_evaluations = isinstance(systems, Mapping) and all(isinstance(one, Evaluation) for one in systems.values())
+    require(are_evaluations, "evaluations", systems, "an Evaluation, or a mapping of one or two by name")
+    is_pair, found = len(systems) == 2, f"a page takes one or two systems, found {len(systems)}"
+    refuse((not is_pair and len(systems) != 1, found), argument="evaluations")
     are_named = isinstance(runs, Mapping) and systems.keys() <= runs.keys()
     require(are_named or not is_pair, "runs", runs, f"a mapping with the runs of {' and '.join(map(str, systems))}")
     first = next(iter(systems.values()))
     shared = [name for name in first.measure_names if all(name in one.measure_names for one in systems.values())]
-    label = labels_of(shared[:1] if measure is None else measure, shared)[0]
+    try:
+        label = labels_of(shared[:1] if measure is None else measure, shared)[0]
+    except UnknownName as error:
+        raise UnknownName(f"the evaluations lack a measure: {error}", remedy="evaluate all systems by it") from None
     sign = 1 if by_name(first)[label].family.greater_is_better else -1
     scores = pd.concat([one.per_query[label] for one in systems.values()], axis=1, join="inner")
     require(len(scores), "evaluations", list(systems), "evaluations with a query in common")
+    gained = sign * differences(scores.iloc[:, -1], scores.iloc[:, 0])
+    gains = dict(zip(scores.index, gained, strict=True)) if is_pair else None
     depth = min(depth, MOST_ROWS // len(systems))
     most, wanted = MOST_ROWS // (depth * len(systems)), whole_number(queries)
     if wanted is None:
@@ -154,24 +188,25 @@ def inspected(
         chosen, wanted = dict.fromkeys(scores.index[places[:most]], "asked for"), len(places)
     else:
         check_count("queries", wanted)
-        gains = dict(sign * (scores.iloc[:, 1] - scores.iloc[:, 0])) if is_pair else None
         order = sorted(gains, key=gains.__getitem__) if gains else first.queries[worst_first(first, label)].tolist()
         chosen = _extremes(order, gains, min(wanted, most), rng)
-    truth, names, rankings, others = as_qrels(qrels), {str(query) for query in chosen}, [], []
+    truth, names, rankings, others, means = as_qrels(qrels), {str(query) for query in chosen}, [], [], []
     for place, (name, one) in enumerate(systems.items()):
         run = as_run(runs[name] if are_named else runs)
         joined = Given.of(truth, run).refuse_or_join(one.convention, action="report_for_queries")
-        rankings.append((_shown(str(name)), _by_query(run.to_frame(), names, "score")))
+        order = ["score", "docid"][: 1 + (one.convention.ties == "docid")]
+        rankings.append((_shown(str(name)), _by_query(run.to_frame(), names, order)))
+        means.append((rankings[-1][0], number(aggregates(one)[label]), count(one.n_queries, "query")))
         if not by_name(one)[label].columns:
             again = score_joined(joined, [(label, by_name(one)[label])]).per_query[label].reindex(list(chosen))
             others += [rankings[-1][0]] * (not np.allclose(again, scores.loc[list(chosen)].iloc[:, place]))
-    judged = _by_query(truth.to_frame(), names, "relevance")
+    judged = _by_query(truth.to_frame(), names, ["relevance"])
     data = _Data(rankings, judged, _by_id(texts, "texts", "docid"), _by_id(needs, "needs", "qid"), depth, stem, stop)
     cards = [data.card(query, why, scores.loc[query].tolist(), sign) for query, why in chosen.items()]
     without = sum(each.pieces is None for card in cards for _, of in card.rankings for each in of)
     longest = max(map(len, data.texts.values()), default=0)
     notes = {
-        f"each ranking is shown to rank {depth:,}, and equal scores stand by document id, descending": True,
+        f"each ranking is shown to rank {depth:,}": True,
         f"{label}: less is better": sign < 0,
         f"by these judgments the rankings given have other {label} than shown for {' and '.join(others)}": others,
         f"{count(wanted - most, 'query')} left out: a page has at most {MOST_ROWS:,} documents": wanted > most,
@@ -179,28 +214,29 @@ def inspected(
         f"only the first {MOST_LETTERS:,} characters of a text are read": longest > MOST_LETTERS,
     }
     title = " against ".join(name for name, _ in reversed(rankings))
-    return Inspection(title, label, cards, [note for note, holds in notes.items() if holds], bool(data.texts))
+    won, said = outcomes(gained) if is_pair else None, [note for note, holds in notes.items() if holds]
+    return Inspection(title, label, means, won, cards, said, first.convention, bool(data.texts))
 
 
 def _extremes(order: list[Any], gains: Mapping[Any, float] | None, n: int, rng: Rng) -> dict[Any, str]:
     """Return two fifths from the low end of the order, two from the high end, the rest at random, and why each."""
     few = -(-2 * n // 5)
-    low = [one for one in order[:few] if gains is None or gains[one] < -TIE_TOLERANCE]
+    low = [one for one in order[:few] if gains is None or gains[one] < 0]
     high = order[len(low) :][::-1][: min(few, n - len(low))]
-    high = [one for one in high if gains is None or gains[one] > TIE_TOLERANCE]
+    high = [one for one in high if gains is None or gains[one] > 0]
     rest = [one for one in order if one not in {*low, *high}]
     drawn = np.sort(np.random.default_rng(rng).permutation(len(rest))[: n - len(low) - len(high)])
-    words = ("worst", "best") if gains is None else ("greatest losses", "greatest gains")
-    found = {one: f"among the {word}" for ids, word in zip((low, high), words, strict=True) for one in ids}
+    words = ("worst scores", "best scores") if gains is None else ("greatest losses", "greatest gains")
+    found = {one: word for ids, word in zip((low, high), words, strict=True) for one in ids}
     return found | {rest[place]: "drawn at random" for place in drawn}
 
 
-def _by_query(frame: pd.DataFrame, queries: set[str], value: str) -> dict[str, dict[str, float]]:
-    """Return the values of each query's documents, the greatest first; equal ones by document id, descending."""
+def _by_query(frame: pd.DataFrame, queries: set[str], order: list[str]) -> dict[str, dict[str, float]]:
+    """Return the first column of an order by query and document, sorted by all of them, descending."""
     frame = frame[frame["qid"].astype(str).isin(queries)].astype({"qid": str, "docid": str})
-    frame = frame.sort_values([value, "docid"], ascending=False)
+    frame = frame.sort_values(order, ascending=False, kind="stable")
     found: dict[str, dict[str, float]] = {query: {} for query in queries}
-    for query, docid, number_of in zip(frame["qid"], frame["docid"], frame[value], strict=True):
+    for query, docid, number_of in zip(frame["qid"], frame["docid"], frame[order[0]], strict=True):
         found[query].setdefault(docid, number_of)  # a document may have a judgment for each aspect
     return found
 
@@ -219,7 +255,7 @@ class _Data:
     needs: Mapping[str, str]
     depth: int
     stem: str | None
-    stop: str | Iterable[str] | None
+    stop: str | Collection[str] | None
 
     def card(self, query: Any, why: str, scores: list[float], sign: int) -> QueryCard:
         qid = str(query)
@@ -228,7 +264,7 @@ class _Data:
             gain = sign * (scores[1] - scores[0])
             written.append(("better" if gain > 0 else "worse" if gain < 0 else "equal", signed(scores[1] - scores[0])))
         shown = [(name, self._documents(qid, place)) for place, (name, _) in enumerate(self.rankings)]
-        return QueryCard(_shown(qid), _shown(self.needs.get(qid, "")), why, written, shown, self._said(qid))
+        return QueryCard(_shown(qid), _shown(self.needs.get(qid, "")), why, written, shown, *self._missed(qid))
 
     def _documents(self, qid: str, system: int) -> list[RankedDocument]:
         # Of one system the other is itself.
@@ -239,11 +275,15 @@ class _Data:
             shingles = _shingles(self.texts.get(docid, "")[:MOST_LETTERS])
             twin = next((place for place, one in enumerate(above, 1) if _alike(one, shingles)), 0)
             above.append(shingles)
-            label = f"{self.judged[qid][docid]:g}" if docid in self.judged[qid] else ""
             moved = _moved(rank, ranks.get(docid), is_second=system == 1) if len(self.rankings) == 2 else ""
-            pieces = self._pieces(docid, self.needs.get(qid, ""))
-            found.append(RankedDocument(rank, _shown(docid), number(score), label, moved, twin, pieces))
+            written = number(score) if abs(score) < _LARGE else f"{score:.6g}"
+            found.append(self._document(qid, docid, rank, written, moved, twin))
         return found
+
+    def _document(self, qid: str, docid: str, rank: int, score: str, moved: str, twin: int = 0) -> RankedDocument:
+        label = f"{self.judged[qid][docid]:g}" if docid in self.judged[qid] else ""
+        pieces = self._pieces(docid, self.needs.get(qid, ""))
+        return RankedDocument(rank, _shown(docid), score, label, moved, twin, pieces)
 
     def _pieces(self, docid: str, need: str) -> list[Piece] | None:
         if docid not in self.texts:
@@ -255,17 +295,16 @@ class _Data:
                 room -= len(pieces[-1].text)
         return pieces
 
-    def _said(self, qid: str) -> str:
-        """Say how many documents are judged, and which of the best are in no ranking within the depth."""
+    def _missed(self, qid: str) -> tuple[list[RankedDocument], int, int]:
+        """Return the first relevant documents that no ranking shows, their number, and that of judged documents."""
         labels, lists = self.judged[qid], [(name, list(of[qid])) for name, of in self.rankings]
         shown = {docid for _, of in lists for docid in of[: self.depth]}
-        missed = [docid for docid, label in labels.items() if label > 0 and docid not in shown][:_MISSED]
-        said = []
-        for docid in missed:
+        missed = [docid for docid, label in labels.items() if label > 0 and docid not in shown]
+        found = list[RankedDocument]()
+        for docid in missed[:_MISSED]:
             places = [f"rank {of.index(docid) + 1:,} of {name}" for name, of in lists if docid in of]
-            said.append(f"{docid} (grade {labels[docid]:g}, {' and '.join(places) or 'not retrieved'})")
-        judged = f"{count(len(labels), 'document')} judged" if labels else "no document is judged"
-        return _shown("; ".join([judged, *(["relevant but not shown: " + ", ".join(said)] if said else [])]))
+            found.append(self._document(qid, docid, 0, "", _shown(" and ".join(places) or "not retrieved")))
+        return found, len(missed), len(labels)
 
 
 def _moved(rank: int, other: int | None, *, is_second: bool) -> str:

@@ -17,10 +17,10 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import pyarrow as pa
@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator
 from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
 
 from rankeval._checks import check_count, check_number, require, said
@@ -38,7 +39,7 @@ from rankeval.io.columns import id_column, places_of
 from rankeval.text.terms import Terms, as_texts
 
 Values = NDArray[np.float64]
-Stop = str | Iterable[str] | None
+Stop = str | Collection[str] | None
 
 # By letter. The lambdas take arrays: the frequency of a term in a text, the largest and the mean one of that text, a,
 # and the logarithm of the base; the number of documents, and in how many of them each term stands.
@@ -106,6 +107,9 @@ class _Ranker(BaseEstimator):  # type: ignore[misc]
     stop: Stop
     _name: str  # of runs
 
+    # Else the help of each ranker has a page on the routing of `docs`, which is no weight of samples.
+    __metadata_request__fit: ClassVar = {"docs": UNUSED}
+
     def _check(self) -> None:
         """Refuse wrong parameters."""
         for name in ("a", "slope", "b"):
@@ -127,9 +131,11 @@ class _Ranker(BaseEstimator):  # type: ignore[misc]
         Parameters
         ----------
         docs : mapping, Series, frame or path
-            Texts by id. A frame has the ids in a column such as ``docid`` or in its index, and a column ``text``. A
-            path is read by `rankeval.text.read_texts`. An empty text is a document: it counts in the number and in the
-            mean length of the documents, and no query retrieves it.
+            Texts by id. A frame has the ids in a column, such as ``docid`` or ``id``, or in an index that is more than
+            the numbers of its rows. Its text is a column ``text``, ``contents`` or ``body``; a column ``title`` comes
+            before it, in a line of its own, and may have gaps. A path is read by `rankeval.text.read_texts`. An empty
+            text is a document: it counts in the number and in the mean length of the documents, and no query retrieves
+            it.
 
         Returns
         -------
@@ -139,13 +145,14 @@ class _Ranker(BaseEstimator):  # type: ignore[misc]
         Raises
         ------
         InvalidInput
-            If a parameter is refused, an id is repeated, a text is none, or no document has a term.
+            If a parameter is refused, an id is repeated, a text is none, a frame has no ids, or no document has a term.
         """
         self._check()
         texts = as_texts(docs, "docs", "docid")
         ids = id_column(list(texts), "docid")
         order = pc.array_sort_indices(ids)
-        counter = CountVectorizer(analyzer=Terms(self.stem, self.stop), dtype=np.float64)
+        terms = Terms(self.stem, self.stop)
+        counter = CountVectorizer(analyzer=terms, token_pattern=None, lowercase=False, dtype=np.float64)
         try:
             counts = counter.fit_transform(map(list(texts.values()).__getitem__, order.to_pylist()))
         except ValueError as error:
@@ -166,7 +173,7 @@ class _Ranker(BaseEstimator):  # type: ignore[misc]
         Parameters
         ----------
         queries : mapping, Series, frame or path
-            Texts by id, as in `fit`, with ids such as ``qid``.
+            Texts by id, as in `fit`, with ids such as ``qid``. A frame may call the text ``query``.
         k : int, default=1000
             How many documents to return for each query, at most.
         name : str, optional
@@ -184,7 +191,7 @@ class _Ranker(BaseEstimator):  # type: ignore[misc]
         NotFittedError
             If there are no documents yet.
         InvalidInput
-            If k is no positive whole number, an id is repeated, or a text is none.
+            If k is no positive whole number, an id is repeated, a text is none, or a frame has no ids.
         """
         check_is_fitted(self)
         check_count("k", k)
@@ -232,6 +239,10 @@ class VectorSpace(_Ranker):
     queries too. "Lnu.ltc" with slope .2 is the scheme of Singhal, Buckley and Mitra. The largest and the mean tf, the
     cosine and the number of terms are those of the text's different terms.
 
+    A word is a run of letters and digits with their marks; one letter is a word, and ``_`` parts two words. Case does
+    not count: "Straße" and "STRASSE" are the term ``strasse``. There is no stemming, and all words count, unless `stem`
+    and `stop` say else.
+
     Parameters
     ----------
     scheme : str, default="ltc.ltc"
@@ -244,7 +255,7 @@ class VectorSpace(_Ranker):
         The base of the logarithms, above 1.
     stem : str, optional
         A language of the Snowball stemmers, such as "english"; needs the extra ``text``.
-    stop : str or iterable of str, optional
+    stop : str or collection of str, optional
         Stop words, or "english" for those of scikit-learn.
 
     Attributes
@@ -318,6 +329,10 @@ class BM25(_Ranker):
     times in the document and in ``df`` of the ``N`` documents; a length is a number of terms. Scores have no factor
     ``k1 + 1``, which changes no ranking. They equal those of bm25s with ``method="lucene"``, computed here in float64.
 
+    A word is a run of letters and digits with their marks; one letter is a word, and ``_`` parts two words. Case does
+    not count: "Straße" and "STRASSE" are the term ``strasse``. There is no stemming, and all words count, unless `stem`
+    and `stop` say else.
+
     Parameters
     ----------
     k1 : float, default=1.2
@@ -326,7 +341,7 @@ class BM25(_Ranker):
         How much a document's length counts, from 0 to 1.
     stem : str, optional
         A language of the Snowball stemmers, such as "english"; needs the extra ``text``.
-    stop : str or iterable of str, optional
+    stop : str or collection of str, optional
         Stop words, or "english" for those of scikit-learn.
 
     Attributes

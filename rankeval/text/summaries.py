@@ -15,12 +15,12 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from rankeval._checks import check_count
+from rankeval._checks import check_count, require
 from rankeval.text.terms import Terms, Word
 
 _END = re.compile(r"[.!?\u2026]['\"\u2019\u201d\u00bb)\]]*+(?=\s|\Z)|[\u3002\uff01\uff1f]|\n[^\S\n]*+\n")
@@ -62,7 +62,7 @@ def lead(doc: str, words: int = 50) -> list[Snippet]:
     Raises
     ------
     InvalidInput
-        If ``words`` is no whole number of at least 1.
+        If ``doc`` is no text, or ``words`` no whole number of at least 1.
 
     Examples
     --------
@@ -76,7 +76,7 @@ def lead(doc: str, words: int = 50) -> list[Snippet]:
 
 
 def key_sentences(
-    doc: str, n: int = 3, *, stem: str | None = None, stop: str | Iterable[str] | None = "english"
+    doc: str, n: int = 3, *, stem: str | None = None, stop: str | Collection[str] | None = "english"
 ) -> list[Snippet]:
     """Return the sentences of a document that say most of it, by Luhn's significance factor.
 
@@ -102,7 +102,7 @@ def key_sentences(
     Raises
     ------
     InvalidInput
-        If ``n`` is no whole number of at least 1, or PyStemmer is not installed.
+        If ``doc`` is no text, ``n`` no whole number of at least 1, or PyStemmer is not installed.
     UnknownName
         If there is no such stemmer or list of stop words.
 
@@ -121,8 +121,7 @@ def key_sentences(
     check_count("n", n)
     found = Terms(stem, stop).words(doc)
     counts = Counter(word.term for word in found if word.term is not None)
-    frequent = sorted(counts.values(), reverse=True)[:_FREQUENT]
-    least = max(2, frequent[-1] if frequent else 0)
+    least = max(2, min((times for _, times in counts.most_common(_FREQUENT)), default=0))
     firsts = [place for place in range(len(found)) if _is_first(doc, found, place)]
     sentences = [found[first:last] for first, last in pairwise([*firsts, len(found)])]
     factors = [_factor([counts[word.term or ""] >= least for word in sentence]) for sentence in sentences]
@@ -137,7 +136,7 @@ def snippets(
     most: int = 2,
     *,
     stem: str | None = None,
-    stop: str | Iterable[str] | None = None,
+    stop: str | Collection[str] | None = None,
 ) -> list[Snippet]:
     """Return the windows of a document that hold most of a query.
 
@@ -166,7 +165,8 @@ def snippets(
     Raises
     ------
     InvalidInput
-        If ``words`` or ``most`` is no whole number of at least 1, or PyStemmer is not installed.
+        If ``doc`` or ``query`` is no text, ``words`` or ``most`` no whole number of at least 1, or PyStemmer is not
+        installed.
     UnknownName
         If there is no such stemmer or list of stop words.
 
@@ -179,6 +179,7 @@ def snippets(
     """
     check_count("words", words)
     check_count("most", most)
+    require(isinstance(query, str), "query", query, "a text")
     terms = Terms(stem, stop)
     found = terms.words(doc)
     parts = _parts_of_query(found, terms(query))
@@ -199,10 +200,9 @@ def snippets(
         free[at : at + 1] = [(room[0], begin), (last, room[1])]
         chosen.append((begin, last))
         shown |= held
-    windows_of = [
-        (found[first:last], [at for at in range(first, last) if at in places]) for first, last in sorted(chosen)
-    ]
-    return [_part(doc, part, tuple(found[at][1:] for at in marked)) for part, marked in windows_of] or lead(doc, words)
+    marks = {at: found[at][1:] for at in places}
+    sections = [(found[i:j], tuple(marks[at] for at in range(i, j) if at in marks)) for i, j in sorted(chosen)]
+    return [_part(doc, section, marked) for section, marked in sections] or lead(doc, words)
 
 
 def _parts_of_query(found: list[Word], asked: list[str]) -> list[tuple[int, int, Any]]:

@@ -14,8 +14,7 @@ one word; scripts without spaces make one long word of a phrase.
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from os import PathLike
@@ -27,7 +26,7 @@ import pandas as pd
 from rankeval._checks import few, refuse, require, shown
 from rankeval._registry import chosen
 from rankeval.errors import InvalidInput
-from rankeval.io.frames import spelled
+from rankeval.io.frames import SPELLINGS
 from rankeval.io.texts import read_texts
 
 
@@ -47,7 +46,7 @@ class Terms:
     ----------
     stem : str, optional
         A language of the Snowball stemmers, such as "english"; needs the extra ``text``.
-    stop : str or iterable of str, optional
+    stop : str or collection of str, optional
         Stop words, or "english" for those of scikit-learn.
 
     Raises
@@ -55,13 +54,15 @@ class Terms:
     UnknownName
         If there is no stemmer, or no list of stop words, of this name.
     InvalidInput
-        If PyStemmer is not installed.
+        If PyStemmer is not installed, or the stop words can be read only once.
     """
 
     stem: str | None = None
-    stop: str | Iterable[str] | None = None
+    stop: str | Collection[str] | None = None
 
     def __post_init__(self) -> None:
+        # Each fit of a ranker reads them again.
+        require(not isinstance(self.stop, Iterator), "stop", self.stop, "a list or a set of stop words")
         if not isinstance(self.stop, str | None):
             object.__setattr__(self, "stop", frozenset(self.stop))
         self._term()
@@ -69,10 +70,11 @@ class Terms:
     def _term(self) -> Callable[[str], str | None]:
         return _term_of(self.stem, self.stop)  # type: ignore[arg-type] # a frozenset, if it is neither text nor None
 
-    def words(self, text: str) -> list[Word]:
-        """Return all words of a text in their order."""
+    def words(self, doc: str) -> list[Word]:
+        """Return all words of a text in their order, or refuse what is no text."""
+        require(isinstance(doc, str), "doc", doc, "a text")
         term = self._term()
-        return [Word(term(found[0]), *found.span()) for found in _pattern().finditer(text)]
+        return [Word(term(found[0]), *found.span()) for found in _pattern().finditer(doc)]
 
     def __call__(self, text: str) -> list[str]:
         """Return the terms of a text in their order, without stop words."""
@@ -106,7 +108,7 @@ def _folded(word: str) -> str:
     return "".join(normalize("NFKC", normalize("NFKC", piece).casefold()) for piece in pieces)
 
 
-def _stop_words(given: str | Iterable[str] | None) -> frozenset[str]:
+def _stop_words(given: str | Collection[str] | None) -> frozenset[str]:
     if isinstance(given, str):
         from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
@@ -132,8 +134,10 @@ def as_texts(given: Any, argument: str, part: str) -> dict[Any, str]:
     Parameters
     ----------
     given : mapping, Series, frame or path
-        Texts by id. A frame of pandas, polars or Arrow has the ids in a column or in its index, and a column ``text``.
-        A path is read by `rankeval.text.read_texts`.
+        Texts by id. A frame of pandas, polars or Arrow has the ids in a column, such as ``docid`` or ``id``, or in an
+        index that is more than the numbers of its rows. Its text is a column ``text``, ``contents`` or ``body``, of
+        queries first ``query``; a column ``title`` comes before it, in a line of its own, and may have gaps. A path is
+        read by `rankeval.text.read_texts`.
     argument : str
         The caller's name for them, for messages.
     part : {"docid", "qid"}
@@ -142,20 +146,35 @@ def as_texts(given: Any, argument: str, part: str) -> dict[Any, str]:
     Raises
     ------
     InvalidInput
-        If an id is repeated, or a text is none.
+        If an id is repeated, a text is none, or a frame has no ids.
     """
     if isinstance(given, str | PathLike):
         return read_texts(given)
+    titles: dict[Any, str] = {}
     given = given.to_pandas() if callable(getattr(given, "to_pandas", None)) else given
     if isinstance(given, pd.DataFrame):
-        ids = spelled(given.columns, part)
-        require("text" in given.columns, argument, list(given.columns), "a frame with a column 'text'")
-        given = (given.set_index(ids[0]) if ids else given)["text"]
+        ids, column = (next((name for name in known[part] if name in given), None) for known in (_IDS, _TEXTS))
+        require(column, argument, list(given), "a frame with a column 'text'")
+        # Filtering leaves numbers of rows that are no range: beside other columns they are hardly ids.
+        is_numbered = isinstance(given.index, pd.RangeIndex) or not {*given} <= {*_TEXTS[part]}
+        is_numbered &= given.index.name is None and given.index.inferred_type == "integer"
+        problem = f"{argument} has no column of ids among {few(list(given))}; known names are {', '.join(_IDS[part])}"
+        refuse((not ids and is_numbered, problem, "rename the column of ids, or set the index"), argument=argument)
+        given = given.set_index(ids) if ids else given
+        titles = given.drop(columns=column).get("title", pd.Series()).dropna().map(str).to_dict()
+        given = given[column]
     is_by_id = isinstance(given, Mapping | pd.Series)
     require(is_by_id, argument, type(given).__name__, "texts by id: a mapping, a Series, a frame or a path")
     texts: dict[Any, str] = dict(given.items())
-    twice = [name for name, times in Counter(given.keys()).items() if times > 1]
-    refuse((twice, f"{few(twice)} is given more than once"), argument=argument)
+    if isinstance(given, pd.Series):
+        twice, missing = (few(list(given.index[at].unique())) for at in (given.index.duplicated(), given.isna()))
+        refuse((twice, f"{twice} is given more than once"), argument=argument)
+        refuse((missing, f"{missing} has no text", '.fillna("") makes it an empty document'), argument=argument)
     for name, text in texts.items():
         require(isinstance(text, str), f"{argument}[{shown(name)}]", text, "a text")
-    return texts
+    return {name: "\n".join(filter(None, (titles.get(name), text))) for name, text in texts.items()}
+
+
+# The better name first: beside ``docno``, PyTerrier's ``docid`` is a number.
+_IDS = {"docid": ("docno", *SPELLINGS["docid"], "_id", "id"), "qid": (*SPELLINGS["qid"], "_id", "id")}
+_TEXTS = {"docid": ("text", "contents", "body", "title"), "qid": ("query", "text", "contents", "body", "title")}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+from html import escape
 
 import pytest
 from browser.chromium import browser
@@ -59,14 +60,15 @@ def test_hostile_text_runs_nothing_and_widens_nothing(opened, width):
     assert tab.run("document.title") == f"{HOSTILE[1]} against {EVIL}"
     assert tab.run("document.querySelectorAll('script, img, iframe, a, form, svg').length") == 0
     attributes = "[...document.body.querySelectorAll('*')].flatMap((each) => each.getAttributeNames())"
-    assert set(tab.run(f"[...new Set({attributes})]")) == {"class", "dir"}
+    assert set(tab.run(f"[...new Set({attributes})]")) == {"class", "dir", "for", "id", "type"}
     ids = tab.run("[...document.querySelectorAll('.id')].map((each) => each.textContent)")
     assert {EVIL, *HOSTILE[:4]} <= set(ids)
     marks = tab.run("[...new Set([...document.querySelectorAll('mark')].map((each) => each.textContent))]")
     assert "wing" in marks
     assert not any("<" in mark for mark in marks)
     assert tab.run("document.documentElement.scrollWidth <= innerWidth")
-    assert max(tab.run("[...document.querySelectorAll('h2, .id')].map((each) => each.clientHeight)")) < 400
+    assert max(tab.run("[...document.querySelectorAll('.id')].map((each) => each.clientHeight)")) < 400
+    assert tab.run("[...document.querySelectorAll('h2')].every((each) => each.scrollHeight <= each.clientHeight + 1)")
 
 
 def test_two_systems_stand_side_by_side_or_below_each_other(opened):
@@ -85,6 +87,39 @@ def test_two_systems_stand_side_by_side_or_below_each_other(opened):
     assert one[0] == other[0]
     assert one[2] < other[2]
     assert max(one[1], other[1]) <= 500
+
+
+@pytest.mark.parametrize("width", [500, 1280])
+def test_a_query_of_the_overview_leads_to_its_card(opened, width):
+    """By a click, and by the key that goes from query to query."""
+    truth, run = collection(12)
+    tab = opened(report_for_queries(rk.evaluate(truth, run, measures="AP"), run, truth), width=width)
+    top = "document.querySelectorAll('.card')[{}].getBoundingClientRect().top"
+    assert tab.run(top.format(6)) > 900
+    tab.click(".contents label[for='query-7']")
+    assert -1 <= tab.run(top.format(6)) < 450
+    tab.press("Tab")
+    assert -1 <= tab.run(top.format(7)) < 450
+
+
+def test_a_query_of_the_overview_leads_to_its_card_in_a_closed_frame(opened):
+    """MLflow shows artifacts in a sandbox of an origin of its own, where no link within a page is followed."""
+    truth, run = collection(12)
+    page = report_for_queries(rk.evaluate(truth, run, measures="AP"), run, truth)
+    tab = opened(f'<iframe sandbox="allow-scripts" width="900" height="700" srcdoc="{escape(page)}"></iframe>')
+    frame = tab.call("Page.getFrameTree")["frameTree"]["childFrames"][0]["frame"]["id"]
+    world = tab.call("Page.createIsolatedWorld", frameId=frame)["executionContextId"]
+    found = tab.call(
+        "Runtime.evaluate",
+        contextId=world,
+        returnByValue=True,
+        expression="document.querySelector(\"[for='query-7']\").click(), [origin, scrollY, "
+        "document.querySelectorAll('.card')[6].getBoundingClientRect().top]",
+    )
+    origin, scrolled, top = found["result"]["value"]
+    assert origin == "null"
+    assert scrolled > 700
+    assert -1 <= top < 350
 
 
 @pytest.mark.shared
@@ -114,7 +149,7 @@ def test_a_text_of_the_other_direction_turns_nothing_around_it(opened):
     run = {"\u05d0\u05d1 1": ["\u05d0\u05d1\u05d2 (5"]}
     evaluation = rk.evaluate(truth, run, measures="AP")
     tab = opened(report_for_queries(evaluation, run, truth, needs={"\u05d0\u05d1 1": "\u05d0\u05d1\u05d2 wing"}))
-    assert tab.run("getComputedStyle(document.querySelector('h2')).direction") == "rtl"
+    assert tab.run("getComputedStyle(document.querySelector('.card h2')).direction") == "rtl"
     assert tab.run("getComputedStyle(document.querySelector('.id')).unicodeBidi") == "isolate"
     lefts = tab.run("['.rank', '.tag', '.id', '.score'].map((each) => "
         "document.querySelector(each).getBoundingClientRect().left)")  # fmt: skip

@@ -231,3 +231,14 @@ def test_a_direction_that_is_no_bool_is_refused_by_its_value(value):
         rk.compare(frames("fresh", 0.5), lower_is_better={"fresh": value})
     assert repr(value) in str(refused.value)
     assert "is a measure" not in str(refused.value)
+
+
+@pytest.mark.parametrize("name", ["latency < 100 ms", "Latency<=1s", "1 - cost", "1-latency", "cost^-1", "latency*-1"])
+def test_a_bound_or_an_inverse_has_no_known_direction(name):
+    """The share of queries below 100 ms, or one minus the cost: more is better, and "slower" would be false."""
+    assert direction(name).sign == 0
+
+
+def test_the_share_answered_in_time_has_no_known_direction():
+    """Of "in_time" more is wanted, though "time" stands in it."""
+    assert direction("in_time").sign == 0

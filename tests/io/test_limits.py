@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import gzip
 import os
-import subprocess
-import sys
 import threading
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+import forking
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -37,13 +36,7 @@ print(time.perf_counter() - begun, peak / 1024)
 
 def refused(read: str, path: object) -> str:
     """Return what was said of a file, once it was said in five seconds and 500 MB."""
-    done = subprocess.run(
-        [sys.executable, "-c", WATCHED.format(read=read), str(path)],
-        check=True,
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
+    done = forking.run(WATCHED.format(read=read), str(path), timeout=60)
     *said, figures = done.stdout.splitlines()
     seconds, megabytes = map(float, figures.split())
     assert (seconds < 5, megabytes < 500, done.stderr) == (True, True, "")

@@ -319,3 +319,22 @@ def test_tags_in_cdata_are_text(tmp_path):
     """Within CDATA a sign is itself."""
     path = write(tmp_path, '<topics><topic number="1"><query><![CDATA[a <b> & c]]></query></topic></topics>')
     assert read_texts(path) == {"1": "a <b> & c"}
+
+
+@pytest.mark.parametrize("header", ["query_id\ttext", "doc_id\ttext", "ID\tTitle\tText\r", "_id\tquery"])
+def test_a_line_of_names_is_no_text(tmp_path, header):
+    """Tables that other tools write begin with the names of their columns."""
+    path = write(tmp_path, f"{header}\na\tx\nid\ttext\n")
+    assert read_texts(path) == {"a": "x", "id": "text"}
+    assert read_texts(path, ids="order") == {"1": "x", "2": "text"}
+    with pytest.raises(FileFormatError, match="line 3: expected an id, a tab"):
+        read_texts(write(tmp_path, f"{header}\na\tx\nb\n"))
+    assert read_texts(write(tmp_path, "id\ta text\n")) == {"id": "a text"}
+
+
+def test_a_json_field_that_is_no_text_is_named(tmp_path):
+    """It is not "unknown": it is there, and no text. A field of that name may be null."""
+    row = {"_id": "a", "text": ["red", "pear"]}
+    with pytest.raises(FileFormatError, match=r"line 1: .*: text is \['red', 'pear'\]; expected a text"):
+        read_texts(write(tmp_path, json.dumps(row)))
+    assert read_texts(write(tmp_path, json.dumps(row | {"title": None, "text": "red"}))) == {"a": "red"}

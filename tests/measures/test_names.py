@@ -359,11 +359,13 @@ def test_a_name_that_may_mean_more_is_better_is_not_known(name):
 
 
 def test_measures_keep_their_direction_by_every_name():
-    """Also a name of several measures, or one that lacks a parameter: by all of them more is better."""
+    """Also a name of several measures, or one that lacks a parameter."""
     for name in ("AP", "nDCG@10", "ndcg_cut_10", "recall", "success", "rbp", "accuracy", "P", "MAP"):
         assert direction(name).beats == "beats"
         assert direction(name, {name: True}).sign == 1.0
     assert direction("ARP") == (-1.0, "better", "worse")
     assert direction("ARP").note == " (less is better)"
+    assert direction("unj").sign == direction("unj_10").sign == direction("Unj@10").sign == -1.0
+    assert direction("all_trec").sign == 0.0  # of several measures, by some of which less is better
     for one in FAMILIES.values():
         assert direction(one.name).sign == (1.0 if one.greater_is_better else -1.0)

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import ast
-import csv
 import doctest
 import importlib
 import os
 import pkgutil
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import forking
@@ -74,18 +71,6 @@ def test_what_the_readme_says_is_refused_is_refused(tmp_path):
 
 def test_the_readme_is_short():
     assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 130
-
-
-def test_the_readme_shows_the_headline_of_the_quickstart(tmp_path):
-    """As its command prints it, with the gains that the alternative text of the picture counts."""
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    command = [sys.executable, "-m", "rankeval", "run", str(ROOT / "configs" / "quickstart.yaml")]
-    done = subprocess.run(command, cwd=tmp_path, env=in_a_project(tmp_path), capture_output=True, text=True, check=True)
-    headline = done.stdout.partition("\n\n")[0]
-    assert f"```text\n{headline}\n```" in text
-    row = next(csv.DictReader((tmp_path / "rankeval-out" / "quickstart" / "comparison.csv").open(encoding="utf-8")))
-    counted = re.search(r"!\[The gain of each query: (\d+) won, (\d+) tied, (\d+) lost\]", text).groups()
-    assert counted == (row["wins"], row["ties"], row["losses"])
 
 
 def test_the_readme_names_the_values_of_three_conventions():

@@ -41,7 +41,7 @@ class Page(HTMLParser):
     def handle_starttag(self, tag, attrs):
         self.tags.add(tag)
         self.attributes |= {name for name, _ in attrs}
-        if tag not in ("meta", "link"):
+        if tag not in ("meta", "link", "input"):
             self._open.append(dict(attrs).get("class") or tag)
             self.texts.setdefault(self._open[-1], []).append("")
 
@@ -82,7 +82,7 @@ def test_the_greatest_losses_the_greatest_gains_and_a_random_few_are_shown(pair,
     gain = sign * (evaluations["exact"].per_query[measure] - evaluations["noisy"].per_query[measure])
     order = gain.sort_values(kind="stable").index.tolist()
     assert [card.qid for card in found.cards[:8]] == [*order[:4], *reversed(order[-4:])]
-    whys = ["among the greatest losses"] * 4 + ["among the greatest gains"] * 4 + ["drawn at random"] * 2
+    whys = ["greatest losses"] * 4 + ["greatest gains"] * 4 + ["drawn at random"] * 2
     assert [card.why for card in found.cards] == whys
     assert not {card.qid for card in found.cards[8:]} & {card.qid for card in found.cards[:8]}
     assert [card.scores[2][0] for card in found.cards[:8]] == ["worse"] * 4 + ["better"] * 4
@@ -96,7 +96,7 @@ def test_of_one_system_the_worst_and_the_best_are_shown(pair):
     found = shown(evaluations["noisy"], runs["noisy"], truth, queries=5)
     scores = evaluations["noisy"].per_query["AP"].sort_values(kind="stable")
     assert [card.qid for card in found.cards[:4]] == [*scores.index[:2], *scores.index[:-3:-1]]
-    assert [card.why for card in found.cards] == ["among the worst"] * 2 + ["among the best"] * 2 + ["drawn at random"]
+    assert [card.why for card in found.cards] == ["worst scores"] * 2 + ["best scores"] * 2 + ["drawn at random"]
     assert {each.moved for card in found.cards for _, of in card.rankings for each in of} == {""}
     named = shown({"a": evaluations["noisy"]}, {"a": runs["noisy"], "b": None}, truth, queries=5)
     assert [card.qid for card in named.cards] == [card.qid for card in found.cards]
@@ -130,24 +130,105 @@ def test_each_document_has_its_rank_label_score_and_way():
         (2, "a", "2", "2.0000", "↓ from 1"),
         (3, "e", "", "1.0000", "new"),
     ]
-    assert card.said == (
-        "5 documents judged; relevant but not shown: y (grade 2, not retrieved), "
-        "x (grade 1, rank 4 of old and rank 4 of new)"
-    )
+    assert [(each.rank, each.docid, each.label, each.score, each.moved) for each in card.missed] == [
+        (0, "y", "2", "", "not retrieved"),
+        (0, "x", "1", "", "rank 4 of old and rank 4 of new"),
+    ]
+    assert (card.n_missed, card.n_judged) == (2, 5)
     assert found.title == "new against old"
     page = Page(report_for_queries(evaluations, runs, truth, depth=3))
     assert page.texts["tag open"] == ["unjudged"]
-    assert page.texts["tag good"] == ["2", "1", "1", "2"]
+    assert page.texts["tag good"] == ["2", "1", "1", "2", "2", "1"]
+    assert page.texts["summary"] == ["Relevant but not shown: 2 documents"]
+    assert page.texts["place"] == ["not retrieved", "rank 4 of old and rank 4 of new"]
     assert [text for name in ("up", "down", "same") for text in page.texts.get(name, [])] == [
         *("↑ to 1", "↑ from 3", "new"),
         *("↓ to 2", "gone", "↓ from 1"),
     ]
 
 
-def test_equal_scores_stand_by_document_id_descending():
-    run = {"q": {"d1": 1.0, "d3": 1.0, "d2": 1.0, "d10": 1.0}}
-    found = shown(rk.evaluate({"q": {"d1": 1}}, run, measures="AP"), run, {"q": {"d1": 1}})
-    assert [each.docid for each in found.cards[0].rankings[0][1]] == ["d3", "d2", "d10", "d1"]
+@pytest.mark.parametrize(
+    ("ties", "order", "said"),
+    [
+        ("expected", ["d1", "d3", "d2", "d10"], "as the run has them; AP is the mean over their orders."),
+        ("stable", ["d1", "d3", "d2", "d10"], "as the run has them."),
+        ("best", ["d1", "d3", "d2", "d10"], "as the run has them; AP is that of their best order."),
+        ("docid", ["d3", "d2", "d10", "d1"], "by document id, descending."),
+    ],
+)
+def test_equal_scores_stand_as_the_run_has_them_or_as_they_were_scored(ties, order, said):
+    """A search that breaks ties by ascending id is shown as it was."""
+    run, truth = {"q": {"d0": 2.0, "d1": 1.0, "d3": 1.0, "d2": 1.0, "d10": 1.0, "d9": 0.5}}, {"q": {"d1": 1}}
+    evaluation = rk.evaluate(truth, run, measures="AP", ties=ties)
+    page = report_for_queries(evaluation, run, truth)
+    assert Page(page).texts["id"] == ["d0", *order, "d9"]
+    assert f"Equal scores stand {said}" in Page(page).texts["soft said"][0]
+
+
+def test_the_top_has_all_queries_in_numbers_and_a_link_to_each_that_is_shown(pair):
+    """Means are those of the evaluations, the numbers won and lost those of a comparison."""
+    truth, runs, evaluations = pair
+    needs = {qid: f"need of {qid}" for qid in truth}
+    html = report_for_queries(evaluations, runs, truth, needs=needs)
+    page = Page(html)
+    counts = rk.compare(evaluations, measures="AP", baseline="noisy").table.iloc[0]
+    means = {name: one.mean()["AP"] for name, one in evaluations.items()}
+    facts = " ".join(page.texts["facts"][0].split())
+    assert facts == (
+        f"AP over all queries: noisy {means['noisy']:.4f} (40 queries)exact {means['exact']:.4f} (40 queries) "
+        f"exact won {counts['wins']}, tied {counts['ties']}, lost {counts['losses']}"
+    )
+    cards = shown(evaluations, runs, truth, needs=needs).cards
+    assert page.texts["name"] == [f"need of {card.qid}" for card in cards]
+    links = re.findall(r'<label for="(query-\d+)"><b class="(\w+)">([^<]+)</b>', html)
+    assert [one for one, _, _ in links] == re.findall(r'<section class="card">\s*<input [^>]*id="([^"]+)">', html)
+    differences = [(name, value.replace("-", "\N{MINUS SIGN}")) for name, value in (card.scores[2] for card in cards)]
+    assert [(kind, value) for _, kind, value in links] == differences
+    headings = ["Greatest losses", "Greatest gains", "Drawn at random"]
+    assert page.texts["group"] == headings
+    assert page.texts["h3"][:3] == headings
+
+
+def test_a_page_of_one_query_is_worded_for_one(pair):
+    truth, runs, evaluations = pair
+    page = Page(report_for_queries(evaluations["noisy"], runs["noisy"], truth, queries=1))
+    assert page.texts["group"] == ["Worst score"]
+    assert page.texts["p"][0] == "1 query to read, chosen by AP"
+
+
+@pytest.mark.parametrize(
+    ("unjudged", "said"),
+    [
+        ("zero", "an unjudged document counts as not relevant"),
+        ("skip", "unjudged documents are left out before a ranking is scored"),
+        ("lowest", "an unjudged document counts with grade 0"),
+        ("highest", "an unjudged document counts with the greatest grade"),
+    ],
+)
+def test_the_legend_says_how_an_unjudged_document_counts(unjudged, said):
+    run, truth = {"q": {"a": 2.0, "b": 1.0}}, {"q": {"b": 1}}
+    evaluation = rk.evaluate(truth, run, measures="P@2", convention=rk.Convention(unjudged=unjudged))
+    legend = Page(report_for_queries(evaluation, run, truth)).texts["soft said"][0]
+    assert said in legend
+    assert "in the other system" not in legend
+    pair = dict.fromkeys("ab", evaluation), dict.fromkeys("ab", run)
+    assert "ranks in the other system" in Page(report_for_queries(*pair, truth)).texts["soft said"][0]
+
+
+def test_relevant_documents_that_are_not_shown_have_their_texts():
+    """At most five, those of the highest grade first; their number is said."""
+    truth = {"q": {"a": 1, **{f"r{n}": 1 + (n == 6) for n in range(8)}}}
+    run = {"q": {"a": 9.0, "r3": 2.0}}
+    evaluation = rk.evaluate(truth, run, measures="AP", name="s")
+    texts = {"r6": "<i>Lift</i> of wings", "r0": "drag"}
+    html = report_for_queries(evaluation, run, truth, depth=1, texts=texts, needs={"q": "lift"})
+    page = Page(html)
+    assert page.texts["summary"] == ["Relevant but not shown: 8 documents, the first 5 here"]
+    assert page.texts["id"] == ["a", "r6", "r0", "r1", "r2", "r3"]
+    assert page.texts["place"] == ["not retrieved"] * 4 + ["rank 2 of s"]
+    assert page.texts["text"] == ["<i>Lift</i> of wings", "drag"]
+    assert page.texts["mark"] == ["Lift"]
+    assert "Relevant but not shown" not in report_for_queries(evaluation, run, {"q": {"a": 1}})
 
 
 def test_a_near_duplicate_names_the_first_document_above_that_it_repeats():
@@ -289,7 +370,7 @@ def test_what_is_missing_is_said():
     assert "without a text" not in bare
     unjudged = rk.evaluate([1, 0], [2, 1], qid=["q9", "q9"], measures="AP")
     (card,) = shown(unjudged, {"q9": ["a", "b"], "q1": ["a"]}, truth).cards
-    assert card.said == "no document is judged"
+    assert (card.missed, card.n_missed, card.n_judged) == ([], 0, 0)
     assert [each.label for each in card.rankings[0][1]] == ["", ""]
 
 
@@ -314,7 +395,7 @@ def test_the_page_runs_no_script_but_the_one_that_its_policy_names(pair):
     page = Page(report_for_queries(evaluations, runs, truth))
     assert "script" not in page.tags
     assert not {name for name in page.attributes if name.startswith("on")}
-    assert not page.attributes & {"src", "href", "action", "id"}
+    assert not page.attributes & {"src", "href", "action"}
 
 
 def test_the_highest_grade_of_several_aspects_is_shown():
@@ -390,3 +471,28 @@ def test_a_score_of_many_digits_is_short(score):
     run, qrels = {"q": {"a": score, "b": 0.5}}, {"q": {"a": 1}}
     page = report_for_queries(rk.evaluate(qrels, run, measures="AP"), run, qrels)
     assert max(map(len, re.findall(r'<span class="score">([^<]*)', page))) <= 24
+
+
+@pytest.mark.parametrize("shape", [lambda one: [one, one], lambda one: one.name, lambda one: one.weights])
+def test_evaluations_of_another_shape_are_refused_by_name(shape):
+    """A list of two is the usual mistake: the answer names the argument and what is expected."""
+    run, qrels = {"q": {"a": 1.0}}, {"q": {"a": 1}}
+    evaluated = rk.evaluate(qrels, run, measures="AP", name="bm25")
+    with pytest.raises(InvalidInput) as caught:
+        report_for_queries(shape(evaluated), run, qrels)
+    assert caught.value.argument == "evaluations"
+
+
+def test_a_measure_that_was_not_evaluated_is_said_to_be_lacking(pair):
+    """The measure is known; the evaluations do not have it."""
+    truth, runs, evaluations = pair
+    with pytest.raises(UnknownName) as caught:
+        report_for_queries(evaluations, runs, truth, measure="nDCG@10")
+    assert str(caught.value).startswith("the evaluations lack a measure: unknown measure 'nDCG@10'; known are: AP, ARP")
+    assert "evaluate all systems by it" in str(caught.value)
+
+
+def test_three_systems_are_refused_in_words(pair):
+    truth, runs, evaluations = pair
+    with pytest.raises(InvalidInput, match=r"a page takes one or two systems, found 3$"):
+        report_for_queries(dict.fromkeys("abc", evaluations["exact"]), dict.fromkeys("abc", runs["exact"]), truth)

@@ -263,9 +263,12 @@ def test_checks_are_kept_for_the_summary():
     assert all(isinstance(value, str) for value in row.values())
 
 
-@pytest.mark.parametrize(("gain", "outcome", "least"), [(0.0, True, 92), (-0.1, False, 95)])
-def test_the_rates_that_are_promised(gain, outcome, least):
-    """N = 200, sd .20, fixed seeds: an equal ranker passes both checks, one worse by .10 fails both."""
+@pytest.mark.parametrize(("gain", "outcome", "trials", "least"), [(0.0, True, 100, 92), (-0.1, False, 40, 40)])
+def test_the_rates_that_are_promised(gain, outcome, trials, least):
+    """N = 200, sd .20, fixed seeds: an equal ranker passes both checks, one worse by .10 fails both.
+
+    A check that finds such a loss in 95 of 100 data sets passes this with a chance of 13 %, one of 90 with 1 %.
+    """
 
     def passes(assertion, *systems, **options):
         try:
@@ -274,7 +277,7 @@ def test_the_rates_that_are_promised(gain, outcome, least):
             return False
 
     both = 0
-    for seed in range(100):
+    for seed in range(trials):
         systems = frames(gain, seed=seed)
         both += (passes(assert_no_regression, *systems), passes(assert_not_worse, *systems, margin=0.06)) == (
             outcome,

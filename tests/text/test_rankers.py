@@ -327,10 +327,10 @@ def test_stems_match(ranker):
         (["red"], "expected texts by id"),
         ({"d": 3}, r"docs\['d'\] is 3; expected a text"),
         ({"d": b"red"}, "expected a text"),
-        (pd.Series({"d": None}), "expected a text"),
+        (pd.Series({"d": None}), "'d' has no text"),
         (pd.Series(["red", "pear"], index=["x", "x"]), "'x' is given more than once"),
         (pd.DataFrame({"docid": [1, 1], "text": ["red", "pear"]}), "1 is given more than once"),
-        (pd.DataFrame({"docid": [1], "body": ["red"]}), "a column 'text'"),
+        (pd.DataFrame({"docid": [1], "abstract": ["red"]}), "a column 'text'"),
         ({"d": "red", 1: "red"}, "column docid holds int and str"),
         ({"": "red"}, "an empty id"),
         ({None: "red"}, "no id"),
@@ -501,3 +501,17 @@ def test_stop_words_of_an_iterator_hold_at_every_fit():
         assert refused.argument == "stop"  # noqa: PT017 - both are right
     else:
         assert found == [["apple", "red"]] * 2
+
+
+def test_the_counter_shows_no_rule_of_words_that_does_not_hold():
+    """The words are those of `Terms`: a pattern of scikit-learn, which drops single letters, would say otherwise."""
+    counter = BM25().fit({"d": "Vitamin C, straße_x"}).counter_
+    assert sorted(counter.vocabulary_) == ["c", "strasse", "vitamin", "x"]
+    assert (counter.token_pattern, counter.lowercase) == (None, False)
+
+
+@pytest.mark.parametrize("ranker", [VectorSpace, BM25])
+def test_a_ranker_offers_no_routing_of_its_documents(ranker):
+    """The method of scikit-learn that routes weights of samples has nothing to route, and would fill the help."""
+    assert not hasattr(ranker, "set_fit_request")
+    assert ranker().get_metadata_routing() is not None

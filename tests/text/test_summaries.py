@@ -176,9 +176,13 @@ def test_a_document_without_words_has_no_summary(doc):
         (lambda: key_sentences("a", 0), "n"),
         (lambda: snippets("a", "a", 0), "words"),
         (lambda: snippets("a", "a", most=True), "most"),
+        (lambda: lead(None), "doc"),
+        (lambda: key_sentences(b"a"), "doc"),
+        (lambda: snippets(None, "a"), "doc"),
+        (lambda: snippets("a", None), "query"),
     ],
 )
-def test_numbers_are_whole_and_at_least_one(call, argument):
+def test_numbers_are_whole_and_at_least_one_and_texts_are_texts(call, argument):
     with pytest.raises(InvalidInput) as caught:
         call()
     assert caught.value.argument == argument

@@ -5,6 +5,7 @@ import sys
 import unicodedata
 
 import pandas as pd
+import polars as pl
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -139,3 +140,51 @@ def test_a_frame_with_the_ids_of_beir_keeps_them_or_is_refused(name, part):
         assert name in str(refused)  # noqa: PT017 - both are right
     else:
         assert found == {"a": "red", "b": "pear"}
+
+
+@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame])
+@pytest.mark.parametrize(
+    ("part", "columns", "expected"),
+    [
+        ("docid", {"id": ["a", "b"], "title": ["T", ""], "text": ["red", "pear"]}, {"a": "T\nred", "b": "pear"}),
+        ("docid", {"_id": ["a", "b"], "title": [None, "T"], "text": ["red", ""]}, {"a": "red", "b": "T"}),
+        ("docid", {"id": [7, 8], "docid": ["a", "b"], "contents": ["red", "pear"]}, {"a": "red", "b": "pear"}),
+        ("docid", {"qid": ["q"], "query": ["who"], "docno": ["a"], "docid": [0], "text": ["red"]}, {"a": "red"}),
+        ("qid", {"qid": ["q"], "query": ["who"], "docno": ["a"], "docid": [0], "text": ["red"]}, {"q": "who"}),
+        ("qid", {"id": ["q"], "title": ["who"]}, {"q": "who"}),
+    ],
+)
+def test_a_frame_is_read_as_a_file_is(make, part, columns, expected):
+    """Title and text are joined, a missing title is empty, and our names of ids win over ``id``."""
+    assert as_texts(make(columns), "docs", part) == expected
+
+
+@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame])
+@pytest.mark.parametrize("part", ["docid", "qid"])
+def test_numbers_of_rows_are_no_ids(make, part):
+    """A frame whose ids have a name that nobody knows is refused, and not searched under the numbers of its rows."""
+    frame = make({"sku": ["a", "b", "c"], "text": ["red", "pear", "fig"]})
+    with pytest.raises(InvalidInput, match=rf"no column of ids among .*; known names are .*{part}, .*_id, id"):
+        as_texts(frame, "docs", part)
+    with pytest.raises(InvalidInput, match="no column of ids"):
+        as_texts(frame[1:], "docs", part)
+    with pytest.raises(InvalidInput, match="no column of ids"):
+        as_texts(frame[[0, 2]] if make is pl.DataFrame else frame[frame["sku"] != "b"], "docs", part)
+
+
+def test_an_index_that_the_caller_set_has_the_ids():
+    """It has a name, or labels that are no numbers of rows."""
+    frame = pd.DataFrame({"sku": ["a", "b"], "text": ["red", "pear"]})
+    expected = {"a": "red", "b": "pear"}
+    assert as_texts(frame.set_index("sku"), "docs", "docid") == expected
+    assert as_texts(frame.set_index(pd.Index(["a", "b"])), "docs", "docid") == expected
+    assert as_texts(frame.rename_axis("row"), "docs", "docid") == {0: "red", 1: "pear"}
+
+
+@pytest.mark.parametrize("nothing", [None, float("nan"), pd.NA])
+def test_a_missing_text_is_refused_with_the_way_to_an_empty_document(nothing):
+    frame = pd.DataFrame({"id": ["a", "b"], "title": ["T", "T"], "text": ["red", nothing]})
+    with pytest.raises(InvalidInput, match="'b' has no text") as refused:
+        as_texts(frame, "docs", "docid")
+    assert refused.value.remedy == '.fillna("") makes it an empty document'
+    assert as_texts(frame.fillna(""), "docs", "docid") == {"a": "T\nred", "b": "T"}
