@@ -177,7 +177,8 @@ def number(value: float, *, digits: int = 4, sign: bool = False) -> str:
     """Write a number; nan as a dash, infinity as its sign."""
     if math.isnan(value):
         return DASH
-    text = f"{value:{'+' if sign else ''}.{digits}{'fg'[abs(value) >= 1e15]}}".replace("+inf", "∞").replace("inf", "∞")
+    kind = f"{'+' if sign else ''}.{digits}{'f' if abs(value) < 1e15 else 'g'}"
+    text = format(value, kind).replace("+inf", "∞").replace("inf", "∞")
     # A rounded -0.00004 is 0, neither below nor above it.
     return text.lstrip("+-") if text.strip("+-0.") == "" else text
 
@@ -208,8 +209,7 @@ def telling(value: float, *, sign: bool = False, least: float = 0.0, digits: int
     ('0.0312', '-3e-07', '0.0000')
     """
     text = number(value, digits=digits, sign=sign)
-    seems_zero = math.isfinite(value) and text.strip("0.") == ""
-    return f"{value:{'+' if sign else ''}.2g}" if seems_zero and abs(value) > least else text
+    return f"{value:{'+' if sign else ''}.2g}" if text.strip("0.") == "" and abs(value) > least else text
 
 
 def p_value(value: float) -> str:
