@@ -16,7 +16,7 @@ from typing import Any, cast
 import numpy as np
 import pandas as pd
 
-from rankeval._checks import refuse
+from rankeval._checks import refuse, require
 from rankeval._registry import chosen, unknown
 from rankeval.comparison.concluding import conclude, with_parts
 from rankeval.comparison.design import COLLECTION, Design
@@ -198,6 +198,7 @@ def compare(
     compared = _compared(systems, settings, measures, unpaired, by)
     for name, less in settings.lower_is_better.items():
         chosen("compared column", name, [*compared.table["measure"]])
+        require(less is True or less is False, f"lower_is_better[{name!r}]", less, "True or False")
         is_other = settings.direction(name).sign != (-1 if less else 1)
         refuse((is_other, f"lower_is_better: {name} is a measure, and declares what is better", "leave it out"))
     # Of collections each is tested, so the smallest counts; the note stays with the result.
@@ -223,9 +224,8 @@ def _check_correction(settings: ComparisonSettings) -> None:
     for argument, value in needed.items() if CORRECTIONS[name].all_pairs_only else ():
         if (found := getattr(settings, argument)) != value:
             expected = f"{value!r}, since {name} tests all pairs for a difference"
-            raise InvalidInput(
-                argument=argument, found=repr(found), expected=expected, remedy='or use correction="max_t"'
-            )
+            remedy = 'or use correction="max_t"'
+            raise InvalidInput(argument=argument, found=repr(found), expected=expected, remedy=remedy)
 
 
 def _compared(

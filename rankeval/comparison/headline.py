@@ -109,10 +109,8 @@ def _one_system(record: ComparisonRecord) -> str:
     means = known_means(record)
     row = means[means["measure"] == main_measure(record)].iloc[0]
     interval = f"{100 * record.settings.confidence_level:g}% interval"
-    if math.isnan(row["ci_low"]):
-        ends = f"no {interval}"
-    else:
-        ends = f"{interval} {telling(row['ci_low'])} to {telling(row['ci_high'])}"
+    low, high = map(telling, row[["ci_low", "ci_high"]])
+    ends = f"no {interval}" if math.isnan(row["ci_low"]) else f"{interval} {low} to {high}"
     value = f"{row['measure']} {telling(row['mean'])}{_direction(record).note}"
     return " ".join(f"{row['system']}: {value} [{ends}], on {count(int(row['n_queries']), 'query')}.".split())
 

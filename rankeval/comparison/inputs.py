@@ -181,10 +181,9 @@ def per_query_frame(scores: Scores) -> pd.DataFrame:
         # Ids left in a column are no measure, and the row numbers beside them are no ids.
         ids = spelled(frame.columns, "qid")
         return frame.set_index(ids[0]) if len(ids) == 1 else frame
-    raise InvalidInput(
-        f"systems are evaluations, DataFrames of per-query scores or {{qid: {{measure: score}}}}, found "
-        f"{type(scores).__name__}"
-    )
+    remedy = "take its .per_query" if hasattr(scores, "per_query") else None
+    expected = "systems are evaluations, DataFrames of per-query scores or {qid: {measure: score}}"
+    raise InvalidInput(f"{expected}, found {type(scores).__name__}", remedy=remedy)
 
 
 def cell(system: str, part: Any, joint: str = " on ") -> str:
@@ -210,9 +209,8 @@ def cells_of(given: Given, joint: str = " on ") -> dict[str, Scores]:
             if isinstance(scores, Evaluation):
                 within.setdefault(part, {})[cell(name, part, joint)] = scores
     evaluations = {name: one for each in within.values() for name, one in each.items()}
-    for name, one in evaluations.items():
-        if one.weights is not None:
-            raise InvalidInput(f"system {name!r} was evaluated with query weights; the tests count every query once")
+    weighted = [name for name, one in evaluations.items() if one.weights is not None][:1]
+    refuse((weighted, f"system {few(weighted)} was evaluated with query weights; the tests count every query once"))
     for each in within.values():
         refuse_other_conventions(each)
     refuse_other_conventions(evaluations, judgments=False)  # each part may have judgments of its own
@@ -273,9 +271,8 @@ def _chosen_measures(
     for one in reversed([one for one in cells.values() if isinstance(one, Evaluation)]):
         aggregates |= {label: measure.family.aggregate for label, measure in by_name(one).items()}
     labels = [label for label in everywhere if aggregates[label] in ("mean", "gmean")]
-    if not labels:
-        listed = "; ".join(f"{name!r} has {', '.join(labels)}" for name, labels in columns.items())
-        raise InvalidInput(f"the systems share no measure that is a mean over queries: {listed}")
+    listed = "; ".join(f"{name!r} has {', '.join(each)}" for name, each in columns.items())
+    refuse((not labels, f"the systems share no measure that is a mean over queries: {listed}"))
     beside = [label for label in seen if aggregates[label] == "none"]
     lacked = [label for label in seen if label not in everywhere and label not in beside]
     notes = [f"not compared, since only some systems have it: {label}" for label in lacked]
@@ -300,14 +297,11 @@ def arranged(systems: Mapping[str, Any], baseline: str | None = None) -> Given:
     found = {name: dict(parts) for name, parts in parted.items() if parts is not None}
     if not found:
         return {str(name): {None: scores} for name, scores in systems.items()}
-    if len(found) < len(parted):
-        plain = next(name for name in parted if name not in found)
-        raise InvalidInput(
-            f"system {next(iter(found))!r} has scores by collection, and system {plain!r} has not",
-            remedy="give all systems by collection",
-        )
-    if baseline is not None and baseline not in found and all(baseline in parts for parts in found.values()):
-        raise InvalidInput(f"the baseline {baseline!r} stands within each of {few(list(found))}; {_TURN}")
+    plain = [name for name in parted if name not in found]
+    mixed = f"system {next(iter(found))!r} has scores by collection, and system {next(iter(plain), None)!r} has not"
+    is_inside = baseline is not None and baseline not in found and all(baseline in parts for parts in found.values())
+    inside = f"the baseline {baseline!r} stands within each of {few(list(found))}; {_TURN}"
+    refuse((plain, mixed, "give all systems by collection"), (is_inside, inside))
     return found
 
 
@@ -469,11 +463,8 @@ def _said(value: Any) -> str:
 
 def _common_counts(by: str, evaluations: Mapping[str, Evaluation], queries: pd.Index[Any]) -> dict[str, Ints]:
     """Return the counts of the queries in the first evaluation, if the one asked for is the same in all."""
-    if not evaluations:
-        raise InvalidInput(
-            f"by={by!r} names a count of an evaluation, and the systems are frames", remedy="give a Series by qid"
-        )
-    counts = {}
+    counts, frames = {}, f"by={by!r} names a count of an evaluation, and the systems are frames"
+    refuse((not evaluations, frames, "give a Series by qid"))
     for name, each in evaluations.items():
         rows = pd.Index(each.queries, tupleize_cols=False).get_indexer(queries)
         counts[name] = {key: numbers[rows] for key, numbers in each.facts.query_counts.items()}

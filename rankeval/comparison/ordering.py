@@ -378,9 +378,8 @@ def order_agreement(
         )
     names = [" on ".join(_key(column)) for column in means]
     rows = [_row(means, one, other, directed=truth is not None) for one, other in _pairs(means, truth)]
-    if not rows:
-        found = ", ".join(names) or "none"
-        raise InvalidInput(f"agreement takes two orders or more, found {found}; give more measures or collections")
+    found = ", ".join(names) or "none"
+    refuse((not rows, f"agreement takes two orders or more, found {found}; give more measures or collections"))
     for name, column in zip(names, means, strict=True):
         if competition_ranks(_gains(means[column])).max() == 1:
             notes.append(f"all systems are tied by {name}: there is no order to agree with")
@@ -413,13 +412,12 @@ def _is_known(label: Any) -> bool:
 def _given_means(frame: pd.DataFrame, measures: Measures | None) -> pd.DataFrame:
     means = frame.set_index("system") if "system" in frame else frame
     for labels, what in ((means.index, "system"), (means.columns, "order")):
-        if labels.nlevels > 1:
-            raise InvalidInput(f"{_FORM}; found {what}s {labels[:4].tolist()}")
+        refuse((labels.nlevels > 1, f"{_FORM}; found {what}s {labels[:4].tolist()}"))
         if not labels.is_unique:
             name = labels[labels.duplicated()][0]
             raise InvalidInput(f"{_FORM}; found the {what} {name!r} {(labels == name).sum()} times")
-    if len(means) and all(map(_is_known, means.index)) and not any(map(_is_known, means.columns)):
-        raise InvalidInput(f"{_FORM}; here the rows are measures ({few(means.index.tolist())}): turn it by .T")
+    is_turned = len(means) and all(map(_is_known, means.index)) and not any(map(_is_known, means.columns))
+    refuse((is_turned, f"{_FORM}; here the rows are measures ({few(means.index.tolist())}): turn it by .T"))
     means = means.rename(index=str, columns=str)
     if measures is not None:
         means = means[labels_of(measures, means.columns.tolist(), "order")]

@@ -24,7 +24,7 @@ from typing import Any, TypeVar
 import numpy as np
 import pandas as pd
 
-from rankeval._checks import count, few, refuse, require, said
+from rankeval._checks import count, few, refuse, said
 from rankeval.comparison.design import BOUNDS, COLUMNS, CROSSED, MEANS, TEXTS, TOGETHER, table_without_rows
 from rankeval.comparison.inputs import Systems
 from rankeval.errors import InvalidInput
@@ -44,12 +44,9 @@ PARTED = (
 )
 """Note on the rows of `parted`."""
 
-WANTED = {
-    "faster": "less is better; systems timed one after the other differ by the load of the machine too, so time them "
-    "in turn: rk.profile({name: search, ...}, queries)",
-    "different": "whether more or less is wanted is not known (lower_is_better= says so)",
-}
-"""Notes on columns, by the word for the better of two systems."""
+IN_TURN = "less is wanted; load of the machine is in it, so time systems in turn: rk.profile({name: search}, queries)"
+UNKNOWN = "whether more or less is wanted is not known (lower_is_better= says so)"
+"""Notes on columns: of times, and of those whose direction is not known."""
 
 JSON_FORMAT = "rankeval.comparison/6"
 KEYS = (
@@ -219,20 +216,16 @@ class ComparisonSettings(Settings):
         given = [self.lower_is_better] if isinstance(self.lower_is_better, str) else self.lower_is_better or ()
         declared = dict(given) if isinstance(given, Mapping) else dict.fromkeys(given, True)
         vars(self).update(plain, unseen=self.n_unseen, lower_is_better=declared)
-        for name, less in declared.items():
-            require(less is True or less is False, f"lower_is_better[{name!r}]", less, "True or False")
 
     def direction(self, measure: str) -> Direction:
         """Return which values of a column are better, and the words for it."""
         return direction(measure, self.lower_is_better)
 
     def direction_notes(self, measures: Iterable[str]) -> list[str]:
-        """Say of which columns less is better, and of which it is not known."""
-        said: dict[str, list[str]] = {}
-        for measure in measures:
-            if (words := self.direction(measure)).sign <= 0:
-                said.setdefault(WANTED.get(words.better, "less is better"), []).append(measure)
-        return [f"{', '.join(columns)}: {wanted}" for wanted, columns in said.items()]
+        """Say of columns that neither are measures nor are declared that less is wanted, or that it is not known."""
+        notes = {"faster": IN_TURN, "different": UNKNOWN}
+        words = {name: self.direction(name).better for name in measures}
+        return [f"{name}: {notes.get(one, 'less is wanted')}" for name, one in words.items() if one != "better"]
 
     def must_know_directions(self, measures: Iterable[str], what: str) -> None:
         """Raise `InvalidInput` if it is not known of a column which values are better; ``what`` needs to know it."""

@@ -26,11 +26,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from rankeval._checks import require
+from rankeval._checks import refuse, require
 from rankeval._registry import chosen
 from rankeval.comparison.derived import held_scores
 from rankeval.comparison.record import PARTED, ComparisonRecord, gains, known_means, part_of_row, parted, shown_level
-from rankeval.errors import InvalidInput
 from rankeval.measures import Direction
 from rankeval.render import layouts
 from rankeval.render.tables import DASH, MOST_DIGITS, Table, decimals, digits_for, number
@@ -98,16 +97,14 @@ def laid_out(
         return _means(record, digits, {"against": against, "spread": spread, "gain": gain})
     if layout == "systems":
         return _systems(record, against, spread, gain=gain, digits=digits)
-    if against is not None or spread is not None:
-        raise InvalidInput('against= and spread= belong to layout="systems"')
+    refuse((against is not None or spread is not None, 'against= and spread= belong to layout="systems"'))
     return _comparisons(record, gain=gain, digits=_digits_by_measure(record, digits))
 
 
 def _means(record: ComparisonRecord, digits: int | None, options: Mapping[str, Any]) -> Table:
     """Lay out a row per measure with the mean of the only system; other options are about two systems."""
     for name, value in options.items():
-        if value:
-            raise InvalidInput("needs two systems, and this comparison has one", argument=name, remedy="leave it out")
+        refuse((value, "needs two systems, and this comparison has one", "leave it out"), argument=name)
     means = known_means(record)
     places = digits_for((means["ci_high"] - means["ci_low"]) / 4) if digits is None else digits
 
@@ -215,8 +212,7 @@ def _others(record: ComparisonRecord, systems: list[str], against: str | Sequenc
         require(against in (None, baseline, [baseline]), "against", against, other)
         return [baseline]
     wanted = systems if against is None else [against] if isinstance(against, str) else list(against)
-    if not wanted:
-        raise InvalidInput("against names no system", remedy="leave it out to mark differences from all of them")
+    refuse((not wanted, "against names no system", "leave it out to mark differences from all of them"))
     for name in wanted:
         chosen("system of the comparison", name, systems)
     return [name for name in systems if name in wanted]
@@ -228,8 +224,7 @@ def _percent(gains: Floats, base: Floats) -> Floats:
 
 
 def _gain_texts(record: ComparisonRecord, others: list[str], means: pd.DataFrame) -> pd.DataFrame:
-    if len(others) != 1:
-        raise InvalidInput("gain=True needs one baseline: name it by against=, or compare with baseline=")
+    refuse((len(others) != 1, "gain=True needs one baseline: name it by against=, or compare with baseline="))
     values, known = means.to_numpy(dtype=np.float64), column_directions(record)
     base = means.loc[[others[0]]].to_numpy(dtype=np.float64)
     gains = _percent((values - base) * [known[str(column)].sign or np.nan for column in means], base)
@@ -258,8 +253,8 @@ def _digits_by_measure(record: ComparisonRecord, digits: int | None) -> dict[str
 def _spread_texts(
     record: ComparisonRecord, systems: list[str], spread: str, digits: int | None
 ) -> tuple[pd.DataFrame, dict[str, int]]:
-    if record.settings.grouped:
-        raise InvalidInput("spread= needs one collection: compare on each alone, and print each comparison's table")
+    alone = "spread= needs one collection: compare on each alone, and print each comparison's table"
+    refuse((record.settings.grouped, alone))
     shared = held_scores(record, list(record.table["measure"].unique()))
     error, low, high = (
         pd.DataFrame(part, index=shared.systems, columns=shared.measures).loc[systems]

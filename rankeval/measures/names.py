@@ -270,8 +270,9 @@ def direction(name: str, lower_is_better: Mapping[str, bool | None] | None = Non
 def _words_for_less(name: str) -> tuple[str, str] | None:
     """Return the words for less and more of a column with a known noun and nothing else that could turn it."""
     spaced = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).replace("/", " per ").lower()
-    # A sign in front is a word that is in no list.
-    head, _, rate = " ".join(["", *re.findall(r"^\W|[^\W\d_]+", spaced), ""]).partition(" per ")
+    # A sign in front is a word that is in no list, as are those of bounds and inverses, and "in" before a noun.
+    found = re.findall(r"^\W|^in[\W_]|^\d+\s*-|[<>=^*]|[^\W\d_]+", spaced)
+    head, _, rate = f" {' '.join(found)} ".partition(" per ")
     for words, nouns in LOWER_IS_BETTER.items():
         if re.fullmatch(rf"( ({nouns}|{BESIDE_NOUNS}))*", head.rstrip()) and re.search(rf"\b({nouns})\b", head):
             return None if re.search(rf"\b({'|'.join(LOWER_IS_BETTER.values())}|s|us|ns)\b", rate) else words

@@ -10,7 +10,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from io import StringIO
 from typing import TYPE_CHECKING, Any
 
@@ -177,29 +177,27 @@ def number(value: float, *, digits: int = 4, sign: bool = False) -> str:
     """Write a number; nan as a dash, infinity as its sign."""
     if math.isnan(value):
         return DASH
-    text = (
-        f"{value:{'+' if sign else ''}.{digits}{'f' if abs(value) < 1e15 else 'g'}}"
-        if math.isfinite(value)
-        else f"{'-' if value < 0 else ''}∞"
-    )
+    kind = f"{'+' if sign else ''}.{digits}{'f' if abs(value) < 1e15 else 'g'}"
+    text = format(value, kind).replace("+inf", "∞").replace("inf", "∞")
     # A rounded -0.00004 is 0, neither below nor above it.
     return text.lstrip("+-") if text.strip("+-0.") == "" else text
 
 
-def signed(value: float) -> str:
-    """Write a difference: `number` with its sign."""
-    return number(value, sign=True)
+signed = partial(number, sign=True)
+"""Write a difference: `number` with its sign."""
 
 
 def decimals(largest: float) -> int:
     """Return 4, or of numbers beyond 10,000 or below .001 the decimals with which the largest has four digits.
+
+    Below 1e-6 they would be many: `telling` then gives two digits and an exponent.
 
     Examples
     --------
     >>> decimals(0.7), decimals(0.00021), decimals(1.2e8)
     (4, 7, 0)
     """
-    return digits_for([largest], significant=4) if 0 < largest < 0.001 or largest >= 10_000 else 4
+    return digits_for([largest], significant=4) if 1e-6 < largest < 0.001 or largest >= 10_000 else 4
 
 
 def telling(value: float, *, sign: bool = False, least: float = 0.0, digits: int = 4) -> str:
@@ -211,8 +209,7 @@ def telling(value: float, *, sign: bool = False, least: float = 0.0, digits: int
     ('0.0312', '-3e-07', '0.0000')
     """
     text = number(value, digits=digits, sign=sign)
-    seems_zero = math.isfinite(value) and text.strip("0.") == ""
-    return f"{value:{'+' if sign else ''}.2g}" if seems_zero and abs(value) > least else text
+    return f"{value:{'+' if sign else ''}.2g}" if text.strip("0.") == "" and abs(value) > least else text
 
 
 def p_value(value: float) -> str:
@@ -242,7 +239,7 @@ def digits_for(errors: Iterable[float], *, default: int = 4, significant: int = 
         return default
     # Rounded first: .0996 is .10 to two digits.
     exponent = int(f"{max(known):.1e}".partition("e")[2])
-    return min(max(significant - 1 - exponent, 0), MOST_DIGITS + significant - 2)
+    return min(max(significant - 1 - exponent, 0), MOST_DIGITS * significant // 2)
 
 
 @dataclass(frozen=True)
@@ -288,9 +285,8 @@ class Table:
             columns[place] = name, False
             for row, cell in zip(rows, _filled(name, [row[place] for row in rows]), strict=True):
                 row[place] = cell
-        lines = _drawn(columns, rows)
         caption, notes = self._words()
-        return "\n".join([*filter(None, [caption]), *lines, *(f"* {note}" for note in notes)])
+        return "\n".join([*filter(None, [caption]), *_drawn(columns, rows), *(f"* {note}" for note in notes)])
 
     def to_markdown(self) -> str:
         """Return a Markdown table of GitHub's flavour, without a line break at its end."""

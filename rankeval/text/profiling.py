@@ -15,11 +15,11 @@ whatever the distribution is.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterable, Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterable, Awaitable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 import pandas as pd
@@ -37,6 +37,10 @@ PERCENTILES = (50, 90, 95, 99)
 LATENCY, COST = "latency_ms", "cost"
 """The columns of ``Profile.per_query``."""
 ALONE = "timed alone; to compare systems, time them in turn: profile({name: search, ...})"
+
+
+_NOT_RUN = Awaitable, AsyncIterable, Iterator
+"""What a search returns that has not run yet."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,26 +101,15 @@ class Profile(WithTable):
         return Table(self.table, caption=self.caption, notes=self.notes)
 
 
-class _Options(TypedDict, total=False):
-    repeats: int
-    warmup: int
-    name: str
-    index_seconds: float | Mapping[str, float] | None
-    index_bytes: float | Mapping[str, float] | None
-    cost: float | Mapping[Any, Any] | None
-    confidence_level: float
-    rng: Rng
+@overload
+def profile(search: Mapping[str, Any], queries: Any, **options: Any) -> dict[str, Profile]: ...
 
 
 @overload
-def profile(search: Mapping[str, Any], queries: Any, **options: Unpack[_Options]) -> dict[str, Profile]: ...
+def profile(search: Any, queries: Any, **options: Any) -> Profile: ...
 
 
-@overload
-def profile(search: Any, queries: Any, **options: Unpack[_Options]) -> Profile: ...
-
-
-def profile(
+def profile(  # type: ignore[misc]  # keyword arguments are as below
     search: Any,
     queries: Any,
     *,
@@ -209,16 +202,12 @@ def profile(
     for one, system in systems.items():
         method = system if callable(system) else getattr(system, "search", system)
         require(callable(method), "search", type(system), "a function of one query, or an object with a method search")
-        calls.append(
-            [(one, q, partial(method, query if method is system else {q: query})) for q, query in asked.items()]
-        )
-    ids, how = (
-        pd.Index(asked, name="qid", tupleize_cols=False),
-        f"timed in turn: {few(list(systems))}" if several else ALONE,
-    )
+        calls.append([(one, q, partial(method, x if method is system else {q: x})) for q, x in asked.items()])
+    ids = pd.Index(asked, name="qid", tupleize_cols=False)
+    how = f"timed in turn: {few(list(systems))}" if several else ALONE
     found = {}
     for one, seconds in zip(systems, _timed(calls, warmup + repeats, np.random.default_rng(rng)), strict=True):
-        own = {key: of.get(one) for key, of in given.items()}
+        own = {key: of[one] for key, of in given.items() if of.get(one) is not None}
         found[one] = _profiled(one, seconds[warmup:], ids, how, own, confidence_level)
     return found if several else found[name]
 
@@ -227,15 +216,14 @@ def _profiled(name: str, seconds: Floats, ids: pd.Index[Any], how: str, own: dic
     """Return the profile of a system from its seconds: a row per round, a column per query."""
     per_query = pd.DataFrame({LATENCY: 1000 * np.median(seconds, axis=0)}, index=ids)
     rows = [_percentile(np.sort(per_query[LATENCY].to_numpy()), percent, level) for percent in PERCENTILES]
-    cost, plain = own.pop("cost"), {"queries_per_second": seconds.size / seconds.sum(), **own}
+    cost, plain = own.pop("cost", None), {"queries_per_second": seconds.size / seconds.sum(), **own}
     if cost is not None:
         per_query[COST] = pd.Series(cost, index=ids, dtype=np.float64)
         check_number("cost_per_query", per_query[COST].min(skipna=False), least=0)
         plain["cost_per_query"] = per_query[COST].mean()
     for quantity, value in plain.items():
-        if value is not None:
-            check_number(quantity, value, least=0)
-            rows.append((quantity, value, np.nan, np.nan, np.nan))
+        check_number(quantity, value, least=0)
+        rows.append((quantity, value, np.nan, np.nan, np.nan))
     table = pd.DataFrame(rows, columns=["quantity", "value", "ci_low", "ci_high", "coverage"])
     lacking = table["quantity"][: len(PERCENTILES)][table["coverage"].isna()]
     rounds = f"each latency is the median of {count(len(seconds), 'round')} in random order, one query at a time"
@@ -244,9 +232,7 @@ def _profiled(name: str, seconds: Floats, ids: pd.Index[Any], how: str, own: dic
     return Profile(table, per_query, name, len(seconds), (*notes, *(f"{one} has no {few_of}" for one in lacking)))
 
 
-def _timed(
-    calls: Sequence[Sequence[tuple[str, Any, Callable[[], Any]]]], n_rounds: int, rng: np.random.Generator
-) -> Floats:
+def _timed(calls: Sequence[Sequence[Any]], n_rounds: int, rng: np.random.Generator) -> Floats:
     """Return the seconds of each call, of shape (n_systems, n_rounds, n_queries)."""
     spent = np.empty((len(calls), n_rounds, len(calls[0])))
     for round_ in range(n_rounds):
@@ -260,8 +246,7 @@ def _timed(
                     error.add_note(f"rankeval.profile searched the query {qid!r}{f' by {name}' if name else ''}")
                     raise
                 spent[system, round_, place] = perf_counter() - started
-                has_run = not isinstance(found, Awaitable | AsyncIterable | Iterator)
-                require(has_run, "search", type(found), "a search that has run when it returns, such as list(...)")
+                require(not isinstance(found, _NOT_RUN), "search", type(found), "a search that returns its results")
     return spent
 
 

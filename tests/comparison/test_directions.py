@@ -242,3 +242,56 @@ def test_a_bound_or_an_inverse_has_no_known_direction(name):
 def test_the_share_answered_in_time_has_no_known_direction():
     """Of "in_time" more is wanted, though "time" stands in it."""
     assert direction("in_time").sign == 0
+
+
+def test_a_difference_that_is_the_same_on_every_query_has_no_interval_and_no_p():
+    """It has no variance: an infinite interval and a p of so many queries say nothing of a price."""
+    ids = [f"q{i}" for i in range(20)]
+    old, new = (pd.DataFrame({"cost": price}, index=ids) for price in (0.001, 0.002))
+    headline = rk.compare({"old": old, "new": new}, baseline="old").headline
+    assert headline == (
+        "new is more expensive than old: +0.0010 cost [the same difference on every query], on 20 queries."
+    )
+    few = rk.compare({"old": old[:3], "new": new[:3]}, baseline="old").headline
+    assert "[the same difference on every query], on 3 queries, p = 0.2500" in few
+
+
+@pytest.mark.parametrize(
+    ("column", "scale", "mean", "difference"),
+    [
+        ("cost", 1.2e-4, "0.0001800", "+0.0000600"),
+        ("index_bytes", 123_456_789, "185185184", "+61728394"),
+        ("AP", 0.2, "0.3000", "+0.1000"),
+        ("latency_ms", 20.0, "30.0000", "+10.0000"),
+    ],
+)
+def test_numbers_are_printed_with_digits_of_their_size(column, scale, mean, difference):
+    ids = [f"q{i}" for i in range(20)]
+    old = pd.DataFrame({column: scale * np.tile([0.9, 1.1], 10)}, index=ids)
+    compared = rk.compare({"old": old, "new": 1.5 * old}, baseline="old")
+    row = str(compared).splitlines()[4].split()
+    assert row[:3] == ["new", mean, difference]
+    assert f"{difference} {column}" in compared.headline
+
+
+@pytest.mark.parametrize(
+    ("column", "note"),
+    [
+        ("latency_ms", "latency_ms: less is wanted; load of the machine is in it, so time systems in turn: rk.profile"),
+        ("cost", "cost: less is wanted"),
+        ("fresh", "fresh: whether more or less is wanted is not known (lower_is_better= says so)"),
+        ("AP", None),
+        ("ARP", None),
+    ],
+)
+def test_what_is_printed_says_what_is_wanted_of_a_column(column, note):
+    compared = rk.compare(frames(column, 0.1))
+    said = [line for line in str(compared).splitlines() if line.startswith(f"* {column}: ")]
+    assert bool(said) == (note is not None)
+    assert all(line.startswith(f"* {note}") for line in said)
+
+
+def test_a_profile_in_place_of_its_frame_is_refused_with_the_remedy():
+    found = rk.profile({"a": str, "b": str}, {"q1": "a", "q2": "b"}, repeats=1)
+    with pytest.raises(InvalidInput, match=r"found Profile.*take its \.per_query"):
+        rk.compare(found)
