@@ -103,7 +103,6 @@ def test_the_convention_and_missing_queries_are_said_with_the_numbers(rankeval):
     assert (code, err) == (0, "")
 
 
-@pytest.mark.usefixtures("files")
 def test_a_run_may_be_given_a_name(rankeval):
     """A file whose own name has the sign of equality is that file."""
     qrels = {f"q{n}": {"a": 1, "b": 0} for n in range(3)}
@@ -117,9 +116,10 @@ def test_a_run_may_be_given_a_name(rankeval):
         assert "one.run" not in out
     trec = rankeval("evaluate", "qrels", "ours=one.run", "--format", "trec")
     assert trec == rankeval("evaluate", "qrels", "one.run", "--format", "trec")
-    assert rankeval("evaluate", "qrels", "ours=two.run")[2] == "error: there is no file 'two.run'\n"
+    assert "there is no file 'two.run'" in rankeval("evaluate", "qrels", "ours=two.run")[2]
 
 
+@pytest.mark.usefixtures("files")
 def test_runs_of_one_name_in_two_folders_are_told_apart(rankeval):
     Path("other").mkdir()
     Path("other/good.run").write_text(BAD)
