@@ -104,6 +104,22 @@ def test_the_convention_and_missing_queries_are_said_with_the_numbers(rankeval):
     assert (code, err) == (0, "")
 
 
+def test_a_run_may_be_given_a_name(rankeval):
+    """A file whose own name has the sign of equality is that file."""
+    qrels = {f"q{n}": {"a": 1, "b": 0} for n in range(3)}
+    rk.Qrels.from_dict(qrels).write("qrels")
+    for name in ("one.run", "k1=2.run"):
+        rk.Run.from_dict({q: ["a", "b"] for q in qrels}).write(name)
+    for command in ("evaluate", "compare"):
+        code, out, _ = rankeval(command, "qrels", "ours=one.run", "k1=2.run", "theirs=k1=2.run", "-m", "AP")
+        assert code == 0
+        assert all(name in out for name in ("ours", "k1=2.run", "theirs"))
+        assert "one.run" not in out
+    trec = rankeval("evaluate", "qrels", "ours=one.run", "--format", "trec")
+    assert trec == rankeval("evaluate", "qrels", "one.run", "--format", "trec")
+    assert "there is no file 'two.run'" in rankeval("evaluate", "qrels", "ours=two.run")[2]
+
+
 @pytest.mark.usefixtures("files")
 def test_runs_of_one_name_in_two_folders_are_told_apart(rankeval):
     Path("other").mkdir()

@@ -273,7 +273,7 @@ def evaluate(
         judgments = Qrels.read(qrels, qrels_format, limits=limits)
         reference = None if zscores is None else read_zscores(zscores, limits=limits)
         how: dict[str, Any] = {"per_query": per_query, "summary": not no_summary, "zscores": reference}
-        for path in runs:
+        for path in by_file_name(runs).values():
             ranking = Run.read(path, limits=limits)
             sys.stdout.write(trec_text(judgments, ranking, measures=measures or ["official"], convention=rules, **how))
         return
@@ -346,7 +346,7 @@ def page(
     *, qrels: Path, runs: list[Path], documents: Path | None, topics: Path | None, measure: str, out: Path | None,
     **given: Any,
 ) -> None:  # fmt: skip
-    """Write queries as a page of HTML to be read: need, ranked documents, labels, snippets, and why each query is there.
+    """Write queries as a page of HTML to be read: need, ranked documents, labels, snippets, why each query is there.
 
     Of two runs, the second is compared with the first, and the page shows how each document moved.
     """

@@ -201,7 +201,7 @@ def report_for_queries(
     QueryIdError
         If a query that is asked for is unknown.
     UnknownName
-        If the evaluations do not have the measure.
+        If the evaluations lack the measure.
     GuardRefusal
         If the content is registered with a guard and a ranking was not opened.
 

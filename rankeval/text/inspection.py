@@ -71,8 +71,8 @@ class RankedDocument(NamedTuple):
     label : str
         Its grade; empty if it is not judged.
     moved : str
-        Its rank in the other of two systems, such as "↑ from 7" or "↓ to 9"; "=", "new" or "gone". Without a rank of its
-        own, its ranks in all systems, or "not retrieved".
+        Its rank in the other of two systems, such as "↑ from 7" or "↓ to 9"; "=", "new" or "gone". If no ranking shows
+        the document, its ranks in all systems, or "not retrieved".
     twin : int
         The rank of the first document above of which it is a near-duplicate; 0 if there is none.
     pieces : list of Piece, optional
