@@ -48,7 +48,7 @@ SHINGLE, DUPLICATE = 4, 0.5
 MOST_LETTERS = 100_000
 """Letters of a text that are read."""
 
-_LETTERS, _MISSED, _LARGE = 1_000, 5, 1e9
+_LETTERS, _MISSED = 1_000, 5
 _BLANKS = re.compile(r"[^\S\xa0]+")
 
 
@@ -273,11 +273,12 @@ class _Data:
         found, above = list[RankedDocument](), list[frozenset[int]]()
         for rank, (docid, score) in enumerate(list(ranking.items())[: self.depth], 1):
             shingles = _shingles(self.texts.get(docid, "")[:MOST_LETTERS])
-            twin = next((place for place, one in enumerate(above, 1) if _alike(one, shingles)), 0)
+            twin = next(
+                (at for at, one in enumerate(above, 1) if len(one & shingles) > DUPLICATE * len(one | shingles)), 0
+            )
             above.append(shingles)
             moved = _moved(rank, ranks.get(docid), is_second=system == 1) if len(self.rankings) == 2 else ""
-            written = number(score) if abs(score) < _LARGE else f"{score:.6g}"
-            found.append(self._document(qid, docid, rank, written, moved, twin))
+            found.append(self._document(qid, docid, rank, number(score), moved, twin))
         return found
 
     def _document(self, qid: str, docid: str, rank: int, score: str, moved: str, twin: int = 0) -> RankedDocument:
@@ -319,11 +320,6 @@ def _shingles(text: str) -> frozenset[int]:
     terms = Terms()(text)
     runs = [tuple(terms[at : at + SHINGLE]) for at in range(max(1, len(terms) - SHINGLE + 1))]
     return frozenset(map(hash, filter(None, runs)))
-
-
-def _alike(one: frozenset[int], other: frozenset[int]) -> bool:
-    both = len(one & other)
-    return both > DUPLICATE * (len(one) + len(other) - both)
 
 
 def _cut(text: str, parts: list[Snippet]) -> Iterator[tuple[str, bool]]:

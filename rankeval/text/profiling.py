@@ -39,10 +39,6 @@ LATENCY, COST = "latency_ms", "cost"
 ALONE = "timed alone; to compare systems, time them in turn: profile({name: search, ...})"
 
 
-_NOT_RUN = Awaitable, AsyncIterable, Iterator
-"""What a search returns that has not run yet."""
-
-
 @dataclass(frozen=True, eq=False)
 class Profile(WithTable):
     """The cost of a search, with the latency of each query.
@@ -246,7 +242,8 @@ def _timed(calls: Sequence[Sequence[Any]], n_rounds: int, rng: np.random.Generat
                     error.add_note(f"rankeval.profile searched the query {qid!r}{f' by {name}' if name else ''}")
                     raise
                 spent[system, round_, place] = perf_counter() - started
-                require(not isinstance(found, _NOT_RUN), "search", type(found), "a search that returns its results")
+                has_run = not isinstance(found, Awaitable | AsyncIterable | Iterator)
+                require(has_run, "search", type(found), "a search that returns its results")
     return spent
 
 

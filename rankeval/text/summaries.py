@@ -15,7 +15,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -181,8 +181,8 @@ def snippets(
     check_count("most", most)
     require(isinstance(query, str), "query", query, "a text")
     terms = Terms(stem, stop)
-    found = terms.words(doc)
-    parts = _parts_of_query(found, terms(query))
+    found, asked = terms.words(doc), terms(query)
+    parts = _parts_of_query(found, asked)
     places = dict.fromkeys(place for place, _, _ in parts)
     free, shown, chosen = [(0, len(found))], set[Any](), list[tuple[int, int]]()
     for _ in range(most if places else 0):
@@ -200,9 +200,7 @@ def snippets(
         free[at : at + 1] = [(room[0], begin), (last, room[1])]
         chosen.append((begin, last))
         shown |= held
-    marks = {at: found[at][1:] for at in places}
-    sections = [(found[i:j], tuple(marks[at] for at in range(i, j) if at in marks)) for i, j in sorted(chosen)]
-    return [_part(doc, section, marked) for section, marked in sections] or lead(doc, words)
+    return [_part(doc, found[first:last], asked) for first, last in sorted(chosen)] or lead(doc, words)
 
 
 def _parts_of_query(found: list[Word], asked: list[str]) -> list[tuple[int, int, Any]]:
@@ -245,8 +243,9 @@ def _is_first(doc: str, found: list[Word], place: int) -> bool:
     return place == 0 or _END.search(doc, found[place - 1].end, found[place].start + 1) is not None
 
 
-def _part(doc: str, found: list[Word], marks: tuple[tuple[int, int], ...] = ()) -> Snippet:
-    """Return the part of some words, with the mark behind them if they end a sentence."""
-    end = found[-1].end
+def _part(doc: str, found: list[Word], asked: Iterable[str] = ()) -> Snippet:
+    """Return the part of some words, with the sign behind them if they end a sentence, and the terms asked for."""
+    end, wanted = found[-1].end, {*asked}
     ended = _END.match(doc, end)
+    marks = tuple(word[1:] for word in found if word.term in wanted)
     return Snippet(found[0].start, end + len(ended[0].rstrip()) if ended else end, marks)

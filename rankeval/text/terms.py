@@ -168,8 +168,8 @@ def as_texts(given: Any, argument: str, part: str) -> dict[Any, str]:
     texts: dict[Any, str] = dict(given.items())
     if isinstance(given, pd.Series):
         twice, missing = (few(list(given.index[at].unique())) for at in (given.index.duplicated(), given.isna()))
-        refuse((twice, f"{twice} is given more than once"), argument=argument)
-        refuse((missing, f"{missing} has no text", '.fillna("") makes it an empty document'), argument=argument)
+        gap = missing, f"{missing} has no text", '.fillna("") makes it an empty document'
+        refuse((twice, f"{twice} is given more than once"), gap, argument=argument)
     for name, text in texts.items():
         require(isinstance(text, str), f"{argument}[{shown(name)}]", text, "a text")
     return {name: "\n".join(filter(None, (titles.get(name), text))) for name, text in texts.items()}
