@@ -217,7 +217,9 @@ def success(judged: Judged, *, rel: float = 1, cutoff: int | None = None) -> Flo
     return (judged.hits(rel, cutoff) > 0).astype(np.float64)
 
 
-counted = partial(family, source="Buckley & Voorhees, trec_eval", aggregate="sum", bounds=(0.0, np.inf), linear=True)
+counted: partial[family] = partial(
+    family, source="Buckley & Voorhees, trec_eval", aggregate="sum", bounds=(0.0, np.inf), linear=True
+)
 """`family` for counts, which are added up over queries."""
 
 

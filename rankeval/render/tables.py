@@ -183,7 +183,7 @@ def number(value: float, *, digits: int = 4, sign: bool = False) -> str:
     return text.lstrip("+-") if text.strip("+-0.") == "" else text
 
 
-signed = partial(number, sign=True)
+signed: partial[str] = partial(number, sign=True)
 """Write a difference: `number` with its sign."""
 
 

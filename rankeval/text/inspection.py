@@ -272,11 +272,9 @@ class _Data:
         ranks = {docid: rank for rank, docid in enumerate(other, 1)}
         found, above = list[RankedDocument](), list[frozenset[int]]()
         for rank, (docid, score) in enumerate(list(ranking.items())[: self.depth], 1):
-            shingles = _shingles(self.texts.get(docid, "")[:MOST_LETTERS])
-            twin = next(
-                (at for at, one in enumerate(above, 1) if len(one & shingles) > DUPLICATE * len(one | shingles)), 0
-            )
-            above.append(shingles)
+            own = _shingles(self.texts.get(docid, "")[:MOST_LETTERS])
+            twin = next((at for at, one in enumerate(above, 1) if len(one & own) > DUPLICATE * len(one | own)), 0)
+            above.append(own)
             moved = _moved(rank, ranks.get(docid), is_second=system == 1) if len(self.rankings) == 2 else ""
             found.append(self._document(qid, docid, rank, number(score), moved, twin))
         return found
