@@ -230,7 +230,7 @@ class ComparisonSettings(Settings):
     def must_know_directions(self, measures: Iterable[str], what: str) -> None:
         """Raise `InvalidInput` if it is not known of a column which values are better; ``what`` needs to know it."""
         unknown = [measure for measure in measures if not self.direction(measure).sign]
-        problem = f"{what}, and it is not known whether more or less is better of {few(unknown)}"
+        problem = f"{what}, and it is not known whether more or less of {few(unknown)} is better"
         refuse((unknown, problem, "say so: lower_is_better=[names], or {name: False} if more is better"))
 
     @property

@@ -137,7 +137,7 @@ def test_claims_of_latency_have_its_words():
     ],
 )
 def test_what_has_a_direction_is_refused_of_an_unknown_column(ask):
-    with pytest.raises(InvalidInput, match="not known whether more or less is better of 'fresh'") as caught:
+    with pytest.raises(InvalidInput, match="not known whether more or less of 'fresh' is better") as caught:
         ask(frames("fresh", 0.5))
     assert "lower_is_better=" in caught.value.remedy
 
