@@ -321,7 +321,7 @@ def all_kinds(folder: Path) -> list[Kind]:
         Kind("plan", kept.body, kept.read_plan, named=False),
         Kind("pyproject.toml", PYPROJECT, read_pyproject),
         Kind("record.json", record_text(), read_record),
-        Kind("facts.json", facts, lambda path: read_cached(path.parent, name="x"), beside=(
+        Kind("facts.json", facts, lambda path: read_cached(path.parent, name="x", host=""), beside=(
             ("dev.parquet", evaluation_file(folder)), ("folds.parquet", folds),
             *((f"{name}.parquet", parquet_bytes(score=[0.5, 1.5])) for name in ("scores", "predictions")))),
         Kind("sniffed", RUN, run_rows),
