@@ -147,10 +147,10 @@ def compare(
     rng : int, Generator or None, default 0
         Seed; the one used is recorded.
     lower_is_better : str, sequence of str, or mapping of str to bool, optional
-        Columns of which less is better, or False of those of which more is. Measures have a direction of their own. So
-        have columns that are named by latency, time, cost, price, bytes or memory, such as "latency_ms" or "cost per
-        1000": a system is then said to be faster, cheaper or smaller. Of all other columns only a difference is said,
-        and a one-sided claim or alternative, ranks and the best system are refused.
+        Columns in which less is better; in a mapping, False says that more is better. A measure has its own direction.
+        A column named by latency, time, cost, price, bytes or memory, such as "latency_ms" or "cost per 1000", has one
+        too: a system is then said to be faster, cheaper or smaller. All other columns show a difference only. They
+        have no best system and no ranks, and one-sided claims and alternatives are refused.
 
     Returns
     -------

@@ -47,7 +47,7 @@ Measures = str | Measure | Sequence[str | Measure]
 """Measures by name or as objects, one or several."""
 
 LowerIsBetter = str | Sequence[str] | Mapping[str, bool] | None
-"""Columns of which less is better; a mapping has False for those of which more is."""
+"""Columns in which less is better; in a mapping, False says that more is better."""
 
 WEIGHT = "weight"
 BESIDE = (*QUERY_COUNTS, WEIGHT)

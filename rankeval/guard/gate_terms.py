@@ -47,7 +47,7 @@ class Budget:
     """The decisions that share one level: those of a gate, or the promotions to an alias on the same queries.
 
     Each of T decisions is tested at alpha / T. As long as nothing was accepted, every answer was "rejected", and the
-    next candidate would have been made whatever the scores were. So the chance that a candidate is ever accepted
+    next candidate would have been made with any other scores too. So the chance that a candidate is ever accepted
     although none is better is at most alpha, by Bonferroni's inequality, as nearly as the test holds its level.
 
     Attributes

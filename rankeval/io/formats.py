@@ -173,7 +173,7 @@ class Source:
 
 
 @contextmanager
-def reading_rows(path: str | os.PathLike[str], value: str, format: str | None, limits: Limits) -> Iterator[Columns]:  # noqa: A002
+def reading_rows(path: str | os.PathLike[str], value: str, format: str | None, limits: Limits) -> Iterator[Columns]:  # noqa: A002 - as in `Qrels.read`
     """Read a file of judgments or a ranking; if its columns are refused within the block, name the line of the cell.
 
     Parameters

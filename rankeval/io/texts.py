@@ -54,7 +54,7 @@ class TextFormat(NamedTuple):
 
 def read_texts(
     path: str | os.PathLike[str],
-    format: str | None = None,  # noqa: A002
+    format: str | None = None,  # noqa: A002 - as in `Qrels.read`
     *,
     fields: str | Iterable[str] | None = None,
     ids: str | None = None,

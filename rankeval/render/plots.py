@@ -133,8 +133,9 @@ def query_differences(
     axes.axhline(0, color=INK, linewidth=0.8)
     axes.axhline(mean, color=SOFT, linewidth=1, linestyle="--")
     axes.annotate(
-        f"mean {mean:+.4f}", (1, mean), xycoords=("axes fraction", "data"),
-        xytext=(-2, 3), textcoords="offset points", ha="right", va="bottom", fontsize=8, color=SOFT,
+        f"mean {mean:+.4f}", (1, mean), xycoords=("axes fraction", "data"), textcoords="offset points", fontsize=8,
+        # Where less is better, the bars at the right rise: below the line is room.
+        xytext=(-2, -3 if sign < 0 else 3), va="top" if sign < 0 else "bottom", ha="right", color=SOFT,
     )  # fmt: skip
     if len(values) <= 30:
         long = max(len(str(query)) for query in ordered.index) > 3

@@ -74,7 +74,7 @@ class RankedDocument(NamedTuple):
         Its rank in the other of two systems, such as "↑ from 7" or "↓ to 9"; "=", "new" or "gone". If no ranking shows
         the document, its ranks in all systems, or "not retrieved".
     twin : int
-        The rank of the first document above of which it is a near-duplicate; 0 if there is none.
+        The rank of the first document above that has nearly the same text; 0 if there is none.
     pieces : list of Piece, optional
         Its text around the words of the need, or its first words; None if there is no text.
     """

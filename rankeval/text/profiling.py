@@ -1,4 +1,4 @@
-"""What a search costs: the latency of each query, percentiles with intervals, throughput, index and cost.
+"""The cost of a search: the latency of each query, percentiles with intervals, throughput, index and cost.
 
 Each query is searched several times, one query at a time, by the systems in turn::
 
@@ -9,8 +9,8 @@ Each query is searched several times, one query at a time, by the systems in tur
              latency of q1 for a = the median of its rounds
 
 The percentiles are over the queries. Latencies have long tails, so no normal interval fits. The interval of a
-percentile ends at two of the sorted latencies: how many of n queries lie below the true percentile p is binomial,
-whatever the distribution is.
+percentile ends at two of the sorted latencies: for any distribution, the number of queries below the true percentile
+is binomial.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class Profile(WithTable):
 
     @property
     def caption(self) -> str:
-        """What was measured, in one line."""
+        """The system, and how many queries were searched how often, in one line."""
         of = f" of {self.name}" if self.name else ""
         return f"Cost{of}: {count(len(self.per_query), 'query')}, each searched {count(self.repeats, 'time')}"
 
@@ -105,7 +105,7 @@ def profile(search: Mapping[str, Any], queries: Any, **options: Any) -> dict[str
 def profile(search: Any, queries: Any, **options: Any) -> Profile: ...
 
 
-def profile(  # type: ignore[misc]  # keyword arguments are as below
+def profile(  # type: ignore[misc]  # mypy wants **options here too; with these names a wrong one is refused
     search: Any,
     queries: Any,
     *,
@@ -130,7 +130,7 @@ def profile(  # type: ignore[misc]  # keyword arguments are as below
         Called with one query; or its method is called with a mapping of one query id to its query, as that of
         `rankeval.text.VectorSpace`. A mapping has several systems by name.
     queries : mapping, Series, frame or path
-        Queries by id. Values of a mapping may be whatever ``search`` takes; a Series, frame or path has texts, as in
+        Queries by id. A mapping may have any values that ``search`` takes; a Series, frame or path has texts, as in
         ``VectorSpace.search``.
     repeats : int, default 5
         Rounds that count. The latency of a query is the median of its rounds.

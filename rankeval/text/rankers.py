@@ -102,7 +102,7 @@ class _Smart:
         return _with(tf * self.idf[counts.indices], counts)
 
 
-class _Ranker(BaseEstimator):  # type: ignore[misc]
+class _Ranker(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     stem: str | None
     stop: Stop
     _name: str  # of runs
@@ -119,7 +119,7 @@ class _Ranker(BaseEstimator):  # type: ignore[misc]
 
     def _learn(self, counts: csr_array, df: Values) -> csr_array:
         """Return the weights of documents, given their counts and the number of documents with each term."""
-        raise NotImplementedError
+        raise NotImplementedError  # each ranker has its own
 
     def _weighed(self, counts: csr_array) -> csr_array:
         """Return the weights of queries."""

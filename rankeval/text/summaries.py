@@ -229,7 +229,7 @@ def _worth(held: set[Any]) -> tuple[int, int]:
 
 
 def _factor(significant: list[bool]) -> float:
-    """Return Luhn's significance factor of a sentence, of which each word is significant or not."""
+    """Return Luhn's significance factor of a sentence; a value per word says whether it is significant."""
     best, first, n, before = 0.0, 0, 0, -_NEAR - 2
     for place in (place for place, is_one in enumerate(significant) if is_one):
         first, n = (first, n + 1) if place - before <= _NEAR + 1 else (place, 1)

@@ -125,7 +125,7 @@ def _stemmer(language: str | None) -> Callable[[str], str]:
     except ImportError as error:
         problem, remedy = "stemming needs PyStemmer, which is not installed", 'pip install "rankeval-mlflow[text]"'
         raise InvalidInput(problem, argument="stem", remedy=remedy) from error
-    return Stemmer.Stemmer(chosen("stemmer", language, Stemmer.algorithms())).stemWord  # type: ignore[no-any-return]
+    return Stemmer.Stemmer(chosen("stemmer", language, Stemmer.algorithms())).stemWord  # type: ignore[no-any-return] # no types
 
 
 def as_texts(given: Any, argument: str, part: str) -> dict[Any, str]:

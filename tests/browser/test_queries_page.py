@@ -6,7 +6,6 @@ import gzip
 from html import escape
 
 import pytest
-from browser.chromium import browser
 from report.test_queries_page import HOSTILE, collection
 
 import rankeval as rk
@@ -15,27 +14,6 @@ from rankeval.report import report_for_queries
 pytestmark = pytest.mark.browser
 
 EVIL = "<script>document.title='taken'</script><img src=x onerror=\"document.title='taken'\">"
-
-
-@pytest.fixture(scope="module")
-def tab(tmp_path_factory):
-    with browser(tmp_path_factory.mktemp("browser")) as found:
-        yield found
-
-
-@pytest.fixture
-def opened(tab, tmp_path):
-    """Return a function that opens a page and checks, at the end, that the browser found no fault in it."""
-
-    def open_page(page: str, **settings):
-        path = tmp_path / "page.html"
-        path.write_text(page, encoding="utf-8")
-        tab.said.clear()
-        tab.open(path, **settings)
-        return tab
-
-    yield open_page
-    assert not tab.said
 
 
 def hostile_page() -> str:
