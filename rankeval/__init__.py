@@ -57,7 +57,7 @@ _HOMES = {
     "text.profiling": ("Profile", "profile"),
 }
 _HOME_OF = {name: f"rankeval.{module}" for module, names in _HOMES.items() for name in names}
-_MODULES = ("analysis.curves", "datasets", "errors", "judging", "testing", "text")
+_MODULES = ("analysis.curves", "datasets", "errors", "judging", "online", "testing", "text")
 _SUBMODULES = {module.rpartition(".")[2]: f"rankeval.{module}" for module in _MODULES}
 
 __all__ = [*_HOME_OF, *_SUBMODULES]  # noqa: PLE0604 - strings all, collected from the table above

@@ -4,6 +4,7 @@
 from rankeval import datasets as datasets
 from rankeval import errors as errors
 from rankeval import judging as judging
+from rankeval import online as online
 from rankeval import testing as testing
 from rankeval import text as text
 from rankeval.analysis import curves as curves

@@ -68,6 +68,7 @@ MODULES = (
     "rankeval.errors",
     "rankeval.judging",
     "rankeval.testing",
+    "rankeval.online",
     "rankeval.text",
     "rankeval_mlflow",
     "rankeval_spark",

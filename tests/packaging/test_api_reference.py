@@ -45,7 +45,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 def test_every_public_name_has_a_page(pages):
     """It is listed in the reference, and its page has its signature."""
-    modules = {"curves", "datasets", "errors", "judging", "testing", "text"}
+    modules = {"curves", "datasets", "errors", "judging", "online", "testing", "text"}
     names = [f"rankeval.{name}" for name in rankeval.__all__ if name not in modules]
     names += [f"rankeval_mlflow.{name}" for name in rankeval_mlflow.__all__]
     names += ["rankeval.analysis.curves.roc", "rankeval.datasets.load_letor", "rankeval.errors.GuardRefusal"]

@@ -64,7 +64,7 @@ def test_a_package_lists_its_public_names_only(package):
     assert not [name for name in module.__all__ if name.startswith("_")]
 
 
-@pytest.mark.parametrize("name", ["", "curves", "datasets", "judging", "testing", "text"])
+@pytest.mark.parametrize("name", ["", "curves", "datasets", "judging", "online", "testing", "text"])
 def test_only_public_names_are_in_sight(name):
     """After everything is imported too: no module, no name that was imported for use inside."""
     for module in pkgutil.walk_packages(rankeval.__path__, "rankeval."):
