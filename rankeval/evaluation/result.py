@@ -510,12 +510,12 @@ def info_of(evaluation: Evaluation) -> dict[str, str]:
     return said
 
 
-def size_of(evaluation: Evaluation) -> str:
+def size_of(evaluation: Evaluation, unit: str = "query") -> str:
     """Return the number of queries in words, such as "40 queries", or "7 of 40 queries" for a subset."""
     whole = evaluation.facts.whole
     if whole is None:
-        return count(evaluation.n_queries, "query")
-    return f"{evaluation.n_queries:,} of {count(whole, 'query')}"
+        return count(evaluation.n_queries, unit)
+    return f"{evaluation.n_queries:,} of {count(whole, unit)}"
 
 
 def worst_first(evaluation: Evaluation, label: str) -> Ints:
