@@ -137,7 +137,9 @@ class Interleaved:
                 ranks={name: tuple(row) for name, row in ranks.items()},
             )
             lengths = {len(set(found.ids)), *map(len, found.credits.values()), *map(len, found.ranks.values())}
-            fits = form == FORMAT and lengths == {len(found.ids)} and min(min(row) for row in found.credits.values()) >= 0
+            fits = (
+                form == FORMAT and lengths == {len(found.ids)} and min(min(row) for row in found.credits.values()) >= 0
+            )
         except (AttributeError, KeyError, TypeError, ValueError, ZeroDivisionError) as error:
             refuse((True, f"this is no credit record: {said(error)}"), argument="record")
         require(fits, "record", record, f"a credit record of the format {FORMAT}, a credit for each document")
@@ -236,7 +238,9 @@ class Interleaver:
         lists = _checked({name: rankings[name] for name in names}, self.scheme, self.depth)
         about = {"impression": impression, "user": user, "qid": qid}
         for argument, value in about.items():
-            fits = isinstance(value, str) and value or type(value) is int or (value is None and argument != "impression")
+            fits = (
+                (isinstance(value, str) and value) or type(value) is int or (value is None and argument != "impression")
+            )
             require(fits, argument, value, "an id: text or an integer")
         seed = blake2b(json.dumps([self.scheme, impression]).encode(), key=self._hash_key).digest()
         bits = Random(int.from_bytes(seed)).getrandbits
@@ -310,7 +314,9 @@ def interleaving_bias(
     _check_scheme(scheme, depth)
     rankings = _checked({"a": a, "b": b}, scheme, depth)
     strangers = set(relevant or ()).difference(*rankings)
-    require(not strangers and (relevant is None or relevant), "relevant", relevant, f"documents among the first {depth}")
+    require(
+        not strangers and (relevant is None or relevant), "relevant", relevant, f"documents among the first {depth}"
+    )
 
     @cache
     def credit(shown: frozenset[Id], state: Any) -> tuple[Fraction, Fraction]:
@@ -338,7 +344,9 @@ def _check_scheme(scheme: str, depth: int) -> None:
 def _checked(rankings: Mapping[str, Iterable[Id]], scheme: str, depth: int) -> Rankings:
     """Return the first documents of each ranking; ids are text or integers, in all rankings the same."""
     n, most = len(rankings), None if scheme == "team_draft" else 2
-    require(n >= 2 and n <= (most or n), "rankings", [*rankings], "two rankings" + (", or more" if most is None else ""))
+    require(
+        n >= 2 and n <= (most or n), "rankings", [*rankings], "two rankings" + (", or more" if most is None else "")
+    )
     lists, kinds = [], set()
     for name, ranking in rankings.items():
         ordered = isinstance(ranking, Iterable) and not isinstance(ranking, (str, bytes, Mapping, set, frozenset))
@@ -462,7 +470,9 @@ def _solved(rankings: Rankings, depth: int) -> Moves:
     heads = tuple(ranking[:shared] for ranking in rankings)
     lists: set[tuple[Id, ...]] = {()}
     for _ in range(min(depth, len({*heads[0], *heads[1]}))):
-        lists = {(*ids, next(one for one in head if one not in ids)) for ids in lists for head in heads if {*head} - {*ids}}
+        lists = {
+            (*ids, next(one for one in head if one not in ids)) for ids in lists for head in heads if {*head} - {*ids}
+        }
     ordered = sorted(lists)
     ranks = [_ranks(heads, ids) for ids in ordered]
     gains = np.array([[(y or shared + 1) - (x or shared + 1) for x, y in zip(*row, strict=True)] for row in ranks])

@@ -1,0 +1,218 @@
+"""Crediting: the clicks on interleaved lists, credited to the rankings and compared by users.
+
+::
+
+    credits   i1  u7  [d4, d9]  A: [1, 0]  B: [0, 1]        clicks   i1  d9
+    credits   i2  u7  [d4, d9]  A: [0, 1]  B: [1, 0]        clicks   i2  d9
+                                                     |
+              u7  A: (0 + 1) / 2   B: (1 + 0) / 2    a row of each system's frame, for `rankeval.compare`
+
+All impressions that were served count, those without a click as 0 for each ranking. So the credits lead, and the clicks
+are looked up.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Literal
+
+import pandas as pd
+
+from rankeval._checks import count, few, refuse, require
+from rankeval._registry import chosen
+from rankeval.comparison import Comparison, compare
+from rankeval.comparison.record import with_notes
+from rankeval.errors import InvalidInput
+from rankeval.io.columns import as_list, id_column
+from rankeval.io.frames import frame_columns, is_frame
+from rankeval.io.opening import read_text
+from rankeval.io.tables import json_lines
+from rankeval.online.interleaving import Id, Interleaved
+
+UNITS = {"user": "user", "query": "qid", "impression": "impression"}
+"""The field of a record that names the unit."""
+
+CREDIT = "credit"
+BY_IMPRESSION = (
+    "an impression is no independent sample if users return: where users have strong tastes, tests of two rankings that "
+    'are equally good found a difference in .31 of the cases, instead of .05; compare with unit="user"'
+)
+BALANCED = (
+    "balanced interleaving is biased under random clicks for some pairs of rankings: see "
+    "rankeval.online.interleaving_bias"
+)
+
+
+def compare_interleaved(
+    credits: Any,  # noqa: A002 - the field's noun for these records
+    clicks: Any,
+    *,
+    unit: Literal["user", "query", "impression"] = "user",
+    test: str = "t",
+    unshown: Literal["error", "skip"] = "error",
+    salt: str | None = None,
+    **options: Any,
+) -> Comparison:
+    """Compare rankings by the clicks on their interleaved lists.
+
+    An impression gives each ranking the mean credit of its clicks, and 0 without a click::
+
+        credit(ranking, impression) = (sum of its credits over the documents clicked) / max(1, documents clicked)
+        credit(ranking, unit)       = mean over all impressions of the unit
+
+    The mean makes an impression with many clicks count as much as one with a single click, and a user with many
+    impressions as much as any other. It is linear in the credits, so random clicks favour no ranking if the scheme has
+    no bias; a share of the credit, or a count of wins, would not have this property for "optimized".
+
+    Parameters
+    ----------
+    credits : iterable, path or frame
+        The records of all lists that were shown, with and without clicks: results of `rankeval.online.Interleaver`,
+        their JSON, or the objects read from it; the path of a file with a record a line; or a frame whose column
+        ``record`` has their JSON.
+    clicks : mapping or frame
+        Impression -> ids of the documents clicked. Or a frame with a row per click: columns impression and docid, and
+        perhaps user. A document that is clicked twice in an impression counts once.
+    unit : {"user", "query", "impression"}, default "user"
+        The unit that is sampled, a row of the test. Impressions of one user depend on each other, so that a test by
+        impressions claims differences that are not there; the result says so.
+    test : str, default "t"
+        As in `rankeval.compare`.
+    unshown : {"error", "skip"}, default "error"
+        Refuse clicks that no record explains: of an impression without a record, on a document that was not shown, by
+        another user than the one to whom it was shown. Or leave them out; the notes count them.
+    salt : str, optional
+        The salt of the interleaver: records that do not fit their seal are then refused.
+    **options
+        As in `rankeval.compare`, such as ``baseline``, ``claim``, ``alpha`` and ``by``. Without a baseline, all pairs
+        are compared.
+
+    Returns
+    -------
+    Comparison
+        Of the column ``credit``, of which more is better. The notes have the numbers of impressions, with and without
+        clicks, and of all that was left out.
+
+    Raises
+    ------
+    InvalidInput
+        If a record is none, was changed, or stands there again with another list; if records are of several schemes or
+        have other rankings; if a record has no user; or if a click is refused.
+
+    Examples
+    --------
+    >>> import rankeval as rk
+    >>> il = rk.online.Interleaver("team_draft")
+    >>> lists = [il.show({"A": ["a", "b"], "B": ["c", "d"]}, impression=f"i{n}", user=f"u{n % 9}") for n in range(90)]
+    >>> compared = rk.online.compare_interleaved(lists, {one.impression: ["a"] for one in lists})
+    >>> compared.table[["baseline", "system", "mean_baseline", "mean_system"]]
+      baseline system  mean_baseline  mean_system
+    0        A      B            1.0          0.0
+    """
+    chosen("unit", unit, UNITS)
+    chosen("value of unshown", unshown, ("error", "skip"))
+    records, repeated = _records(credits, salt)
+    without = [one.impression for one in records.values() if getattr(one, UNITS[unit]) is None]
+    remedy = f"give {UNITS[unit]}= when lists are shown, or compare by another unit"
+    refuse(
+        (not records, "there is no record"),
+        (without, f"no {unit} in {count(len(without), 'record')}, of the impressions {few(without)}", remedy),
+        argument="credits",
+    )
+    clicked, left_out = _clicked(clicks, records)
+    for words, found in left_out.items() if unshown == "error" else ():
+        refuse(
+            (True, f"{count(len(found), 'click')} {words}: {few(found)}", 'unshown="skip" leaves them out'),
+            argument="clicks",
+        )
+    names = sorted(next(iter(records.values())).credits)
+    rows = []
+    for impression, record in records.items():
+        found = clicked.get(impression, {})
+        gained = record.credited(found) if found else {}
+        rows.append(
+            [getattr(record, UNITS[unit]), *(float(gained.get(name, 0)) / max(1, len(found)) for name in names)]
+        )
+    means = pd.DataFrame(rows, columns=[unit, *names]).groupby(unit, sort=False).mean()
+    systems = {name: means[[name]].set_axis([CREDIT], axis=1) for name in names}
+    compared = compare(systems, test=test, unit=unit, **{"lower_is_better": {CREDIT: False}} | options)
+    without_clicks = len(records) - len(clicked)
+    again = sum(n - 1 for found in clicked.values() for n in found.values())
+    scheme = next(iter(records.values())).scheme
+    notes = [
+        f"{count(len(records), 'impression')} of {count(len(means), unit)}, {without_clicks:,} of them without a click; "
+        f"the credit of {'an' if unit == 'impression' else 'a'} {unit} is the mean over impressions",
+        *([f"{count(repeated, 'repeated record')} dropped"] if repeated else []),
+        *([f"{count(again, 'repeated click')} on a document of the same impression dropped"] if again else []),
+        *(f"left out: {count(len(found), 'click')} {words}" for words, found in left_out.items()),
+        *([BALANCED] if scheme == "balanced" else []),
+        *([BY_IMPRESSION] if unit == "impression" else []),
+    ]
+    return with_notes(compared, *notes)
+
+
+def _records(credits: Any, salt: str | None) -> tuple[dict[Id, Interleaved], int]:  # noqa: A002 - as above
+    """Return the record of each impression, and how many stood there again."""
+    found: dict[Id, Interleaved] = {}
+    n = 0
+    for n, (where, one) in enumerate(_given(credits), start=1):  # noqa: B007 - n counts them
+        try:
+            record = one if isinstance(one, Interleaved) and salt is None else Interleaved.from_json(one, salt=salt)
+        except InvalidInput as error:
+            raise error.having(where=where) from error
+        known = found.setdefault(record.impression, record)
+        first = next(iter(found.values()))
+        other = (record.scheme, {*record.credits}) != (first.scheme, {*first.credits})
+        refuse(
+            (record != known, f"impression {record.impression!r} has two records that differ"),
+            (other, f"impression {record.impression!r} has another scheme or other rankings than the first one"),
+            where=where,
+        )
+    return found, n - len(found)
+
+
+def _given(credits: Any) -> Iterator[tuple[str | None, Any]]:  # noqa: A002 - as above
+    """Yield each record and its place in the file."""
+    if isinstance(credits, (str, os.PathLike)):
+        path = os.fspath(credits)
+        yield from ((f"{path}, line {line}", row) for line, row in json_lines(read_text(path), path))
+        return
+    if is_frame(credits):
+        credits = as_list(frame_columns(credits, {"credits": "record"})["credits"])  # noqa: A001 - as above
+    require(isinstance(credits, Iterable), "credits", credits, "records, a path or a frame")
+    yield from ((None, one) for one in credits)
+
+
+def _clicked(
+    clicks: Any, records: Mapping[Id, Interleaved]
+) -> tuple[Mapping[Id, Counter[Id]], Mapping[str, list[tuple[Id, Id]]]]:
+    """Return how often each document of an impression was clicked, and the clicks that no record explains."""
+    found: dict[Id, Counter[Id]] = defaultdict(Counter)
+    left_out: dict[str, list[tuple[Id, Id]]] = defaultdict(list)
+    for impression, document, user in _clicks(clicks):
+        record = records.get(impression)
+        if record is None:
+            left_out["of impressions without a record"].append((impression, document))
+        elif document not in record.ids:
+            left_out["on documents that were not shown"].append((impression, document))
+        elif user is not None and record.user is not None and user != record.user:
+            left_out["by another user than the one of the record"].append((impression, document))
+        else:
+            found[impression][document] += 1
+    return found, left_out
+
+
+def _clicks(clicks: Any) -> Iterator[tuple[Id, Id, Id | None]]:
+    if is_frame(clicks):
+        names = ["impression", "docid", *(["user"] if "user" in clicks else [])]
+        columns = frame_columns(clicks, {name: name for name in names})
+        ids = [id_column(columns[name], name).to_pylist() for name in names]
+        yield from zip(*ids, *[[None] * len(ids[0])] * (3 - len(ids)), strict=True)
+        return
+    require(isinstance(clicks, Mapping), "clicks", clicks, "a mapping of impressions to clicked ids, or a frame")
+    for impression, documents in clicks.items():
+        listed = isinstance(documents, Iterable) and not isinstance(documents, (str, bytes, Mapping))
+        require(listed, f"clicks[{impression!r}]", documents, "a list of document ids")
+        yield from ((impression, document, None) for document in documents)
