@@ -24,7 +24,6 @@ from rankeval._checks import count, few, refuse, require
 from rankeval._registry import chosen
 from rankeval.comparison import Comparison, compare
 from rankeval.comparison.record import with_notes
-from rankeval.errors import InvalidInput
 from rankeval.io.columns import as_list, id_column
 from rankeval.io.frames import frame_columns, is_frame
 from rankeval.io.opening import read_text
@@ -36,8 +35,8 @@ UNITS = {"user": "user", "query": "qid", "impression": "impression"}
 
 CREDIT = "credit"
 BY_IMPRESSION = (
-    "an impression is no independent sample if users return: where users have strong tastes, tests of two rankings that "
-    'are equally good found a difference in .31 of the cases, instead of .05; compare with unit="user"'
+    "impressions of a user who returns are no independent sample: with strong tastes of users, tests of two rankings "
+    'that are equally good found a difference in .31 of the cases, not in .05; compare with unit="user"'
 )
 BALANCED = (
     "balanced interleaving is biased under random clicks for some pairs of rankings: see "
@@ -115,101 +114,74 @@ def compare_interleaved(
     chosen("value of unshown", unshown, ("error", "skip"))
     records, repeated = _records(credits, salt)
     without = [one.impression for one in records.values() if getattr(one, UNITS[unit]) is None]
+    problem = f"no {unit} in {count(len(without), 'record')}, of the impressions {few(without)}"
     remedy = f"give {UNITS[unit]}= when lists are shown, or compare by another unit"
-    refuse(
-        (not records, "there is no record"),
-        (without, f"no {unit} in {count(len(without), 'record')}, of the impressions {few(without)}", remedy),
-        argument="credits",
-    )
-    clicked, left_out = _clicked(clicks, records)
-    for words, found in left_out.items() if unshown == "error" else ():
-        refuse(
-            (True, f"{count(len(found), 'click')} {words}: {few(found)}", 'unshown="skip" leaves them out'),
-            argument="clicks",
-        )
-    names = sorted(next(iter(records.values())).credits)
-    rows = []
-    for impression, record in records.items():
-        found = clicked.get(impression, {})
-        gained = record.credited(found) if found else {}
-        rows.append(
-            [getattr(record, UNITS[unit]), *(float(gained.get(name, 0)) / max(1, len(found)) for name in names)]
-        )
-    means = pd.DataFrame(rows, columns=[unit, *names]).groupby(unit, sort=False).mean()
-    systems = {name: means[[name]].set_axis([CREDIT], axis=1) for name in names}
-    compared = compare(systems, test=test, unit=unit, **{"lower_is_better": {CREDIT: False}} | options)
-    without_clicks = len(records) - len(clicked)
-    again = sum(n - 1 for found in clicked.values() for n in found.values())
-    scheme = next(iter(records.values())).scheme
-    notes = [
-        f"{count(len(records), 'impression')} of {count(len(means), unit)}, {without_clicks:,} of them without a click; "
-        f"the credit of {'an' if unit == 'impression' else 'a'} {unit} is the mean over impressions",
-        *([f"{count(repeated, 'repeated record')} dropped"] if repeated else []),
-        *([f"{count(again, 'repeated click')} on a document of the same impression dropped"] if again else []),
-        *(f"left out: {count(len(found), 'click')} {words}" for words, found in left_out.items()),
-        *([BALANCED] if scheme == "balanced" else []),
-        *([BY_IMPRESSION] if unit == "impression" else []),
-    ]
-    return with_notes(compared, *notes)
-
-
-def _records(credits: Any, salt: str | None) -> tuple[dict[Id, Interleaved], int]:  # noqa: A002 - as above
-    """Return the record of each impression, and how many stood there again."""
-    found: dict[Id, Interleaved] = {}
-    n = 0
-    for n, (where, one) in enumerate(_given(credits), start=1):  # noqa: B007 - n counts them
-        try:
-            record = one if isinstance(one, Interleaved) and salt is None else Interleaved.from_json(one, salt=salt)
-        except InvalidInput as error:
-            raise error.having(where=where) from error
-        known = found.setdefault(record.impression, record)
-        first = next(iter(found.values()))
-        other = (record.scheme, {*record.credits}) != (first.scheme, {*first.credits})
-        refuse(
-            (record != known, f"impression {record.impression!r} has two records that differ"),
-            (other, f"impression {record.impression!r} has another scheme or other rankings than the first one"),
-            where=where,
-        )
-    return found, n - len(found)
-
-
-def _given(credits: Any) -> Iterator[tuple[str | None, Any]]:  # noqa: A002 - as above
-    """Yield each record and its place in the file."""
-    if isinstance(credits, (str, os.PathLike)):
-        path = os.fspath(credits)
-        yield from ((f"{path}, line {line}", row) for line, row in json_lines(read_text(path), path))
-        return
-    if is_frame(credits):
-        credits = as_list(frame_columns(credits, {"credits": "record"})["credits"])  # noqa: A001 - as above
-    require(isinstance(credits, Iterable), "credits", credits, "records, a path or a frame")
-    yield from ((None, one) for one in credits)
-
-
-def _clicked(
-    clicks: Any, records: Mapping[Id, Interleaved]
-) -> tuple[Mapping[Id, Counter[Id]], Mapping[str, list[tuple[Id, Id]]]]:
-    """Return how often each document of an impression was clicked, and the clicks that no record explains."""
-    found: dict[Id, Counter[Id]] = defaultdict(Counter)
+    refuse((without, problem, remedy), argument="credits")
+    clicked: dict[Id, Counter[Id]] = defaultdict(Counter)
     left_out: dict[str, list[tuple[Id, Id]]] = defaultdict(list)
     for impression, document, user in _clicks(clicks):
-        record = records.get(impression)
-        if record is None:
+        if (record := records.get(impression)) is None:
             left_out["of impressions without a record"].append((impression, document))
         elif document not in record.ids:
             left_out["on documents that were not shown"].append((impression, document))
-        elif user is not None and record.user is not None and user != record.user:
-            left_out["by another user than the one of the record"].append((impression, document))
+        elif user is not None and user != record.user:
+            left_out["by another user than the record has"].append((impression, document))
         else:
-            found[impression][document] += 1
-    return found, left_out
+            clicked[impression][document] += 1
+    for words, found in left_out.items():
+        problem = f"{count(len(found), 'click')} {words}: {few(found)}"
+        refuse((unshown == "error", problem, 'unshown="skip" leaves them out'), argument="clicks")
+    rows = [
+        {unit: getattr(record, UNITS[unit])}
+        | {name: float(gain) / max(1, len(clicked.get(impression, ()))) for name, gain in gained.items()}
+        for impression, record in records.items()
+        for gained in [record.credited(clicked.get(impression, ()))]
+    ]
+    means = pd.DataFrame(rows).groupby(unit, sort=False).mean()
+    systems = {name: means[[name]].set_axis([CREDIT], axis=1) for name in means}
+    compared = compare(systems, test=test, unit=unit, **{"lower_is_better": {CREDIT: False}} | options)
+    again = sum(n - 1 for found in clicked.values() for n in found.values())
+    shown = f"{count(len(records), 'impression')} of {count(len(means), unit)}"
+    counted = {
+        f"{shown}, {len(records) - len(clicked):,} of them without a click": True,
+        f"{count(repeated, 'repeated record')} dropped": repeated,
+        f"{count(again, 'repeated click')} on a document of the same impression dropped": again,
+        **{f"left out: {count(len(found), 'click')} {words}": True for words, found in left_out.items()},
+        BALANCED: any(record.scheme == "balanced" for record in records.values()),
+        BY_IMPRESSION: unit == "impression",
+    }
+    return with_notes(compared, *(note for note, holds in counted.items() if holds))
+
+
+def _records(given: Any, salt: str | None) -> tuple[dict[Id, Interleaved], int]:
+    """Return the record of each impression, and how many stood there again."""
+    if isinstance(given, (str, os.PathLike)):
+        given = [row for _, row in json_lines(read_text(given), os.fspath(given))]
+    elif is_frame(given):
+        given = as_list(frame_columns(given, {"credits": "record"})["credits"])
+    require(isinstance(given, Iterable), "credits", given, "records, a path or a frame")
+    found: dict[Id, Interleaved] = {}
+    n = 0
+    for n, one in enumerate(given, start=1):  # noqa: B007 - their number, also of an iterator
+        record = Interleaved.from_json(one.to_json() if isinstance(one, Interleaved) else one, salt=salt)
+        known, first = found.setdefault(record.impression, record), next(iter(found.values()))
+        same = (record.scheme, {*record.credits}) == (first.scheme, {*first.credits})
+        about = f"impression {record.impression!r} has"
+        refuse((record != known, f"{about} two records that differ"), argument="credits")
+        refuse((not same, f"{about} another scheme or other rankings than the first one"), argument="credits")
+    refuse((not found, "there is no record"), argument="credits")
+    return found, n - len(found)
 
 
 def _clicks(clicks: Any) -> Iterator[tuple[Id, Id, Id | None]]:
+    """Yield impression, document and user, if it is known, of each click."""
     if is_frame(clicks):
-        names = ["impression", "docid", *(["user"] if "user" in clicks else [])]
-        columns = frame_columns(clicks, {name: name for name in names})
-        ids = [id_column(columns[name], name).to_pylist() for name in names]
-        yield from zip(*ids, *[[None] * len(ids[0])] * (3 - len(ids)), strict=True)
+        names = ["impression", "docid", *(["user"] if "user" in names_in(clicks) else [])]
+        ids = [
+            id_column(column, name).to_pylist()
+            for name, column in frame_columns(clicks, dict(zip(names, names, strict=True))).items()
+        ]
+        yield from ((one[0], one[1], one[2] if len(one) > 2 else None) for one in zip(*ids, strict=True))
         return
     require(isinstance(clicks, Mapping), "clicks", clicks, "a mapping of impressions to clicked ids, or a frame")
     for impression, documents in clicks.items():
