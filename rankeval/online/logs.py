@@ -13,15 +13,19 @@ an impression are a slice of the columns. Ids are codes: a log has few queries a
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from rankeval._checks import require
+from rankeval.io.formats import naming
+from rankeval.io.frames import as_table, frame_columns, names_in
+from rankeval.io.opening import DEFAULT, Limits
+from rankeval.online.events import NO_QUERY, arranged, found_columns, read_columns
 
 Ints = NDArray[np.int64]
 
@@ -44,7 +48,21 @@ class ClickLog:
         Whether each impression has all its positions, 1 to n. In the log of a policy that records one item at a time it
         has not: models that follow a user down the list refuse such a log.
     excluded : mapping of str to int
-        What was left out in reading, and how often.
+        What was left out, and how often.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from rankeval.online import ClickLog
+    >>> rows = {"impression": ["i1", "i2"], "qid": ["q", "q"], "shown": [["d4", "d9"], ["d9"]], "clicked": [["d9"], []]}
+    >>> log = ClickLog.from_frame(pd.DataFrame(rows))
+    >>> log
+    ClickLog(2 impressions, 3 items, 1 clicks)
+    >>> log.items[["impression", "position", "docid", "clicked"]]
+       impression  position docid  clicked
+    0           0         1    d4    False
+    1           0         2    d9     True
+    2           1         1    d9    False
     """
 
     impressions: pd.DataFrame
@@ -53,28 +71,139 @@ class ClickLog:
     excluded: Mapping[str, int] = field(default_factory=dict)
 
     @classmethod
-    def from_frame(cls, frame: Any) -> ClickLog:
-        """Return the log of a frame with a row per shown item: impression, qid, position, docid, clicked, and others.
+    def read(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        tz: str | None = None,
+        clicks: Literal["error", "skip"] = "error",
+        complete: bool = True,
+        limits: Limits = DEFAULT,
+        **columns: str,
+    ) -> ClickLog:
+        r"""Read a log from a file.
 
         Parameters
         ----------
-        frame : DataFrame
-            Columns impression, position, docid and clicked; of the impression, as far as known, qid, user, session,
-            time, arm and count; of the item, propensity.
+        path : path
+            CSV or TSV with a header, Parquet, or JSON lines (``.jsonl``, ``.ndjson``); also as ``.gz`` or ``.zst``. Ids
+            of CSV are text. A list in a cell of CSV is JSON, such as ``["d1", "d2"]``.
+        tz, clicks, complete, **columns
+            As of `from_frame`.
+        limits : Limits
+            How far the file may expand, and how long a line may be.
+
+        Returns
+        -------
+        ClickLog
+            The log.
+
+        Raises
+        ------
+        InvalidInput
+            If there is no such file, or `from_frame` refuses the content; then it is a ``FileFormatError``.
+        UnknownName
+            If the suffix is none of these.
+
+        Examples
+        --------
+        >>> from pathlib import Path
+        >>> from rankeval.online import ClickLog
+        >>> rows = "i1,1,d4,0", "i1,2,d9,1"
+        >>> _ = Path("log.csv").write_text("\n".join(["search_id,rank,docid,click", *rows]))
+        >>> ClickLog.read("log.csv")
+        ClickLog(1 impressions, 2 items, 1 clicks)
         """
-        needed = ["impression", "position", "docid", "clicked"]
-        require(set(needed) <= {*frame}, "frame", [*frame], f"a frame with the columns {needed}")
-        codes, ids = pd.factorize(frame["impression"])
-        order = np.lexsort((frame["position"].to_numpy(), codes))
-        frame, codes = frame.iloc[order].reset_index(drop=True), codes[order]
-        firsts = frame.groupby(codes, sort=False).head(1).set_index(pd.Index(ids, name="impression"))
-        beside = [name for name in ("qid", "user", "session", "time", "arm", "count") if name in frame]
-        impressions = firsts[beside].assign(qid=firsts.get("qid", pd.Series("", firsts.index)).astype("category"))
-        own = [name for name in ("position", "docid", "clicked", "propensity") if name in frame]
-        items = frame[own].assign(impression=codes, docid=frame["docid"].astype("category"))
-        items = items.astype({"position": np.int64, "clicked": bool})[["impression", *own]]
-        place = np.arange(len(items)) - np.flatnonzero(np.diff(codes, prepend=-1))[codes] + 1
-        return cls(impressions, items, bool((items["position"].to_numpy() == place).all()))
+        with naming(str(path)):
+            read = read_columns(path, columns, complete=complete, limits=limits)
+            return cls(*arranged(read, tz=tz, clicks=clicks, complete=complete))
+
+    @classmethod
+    def from_frame(
+        cls,
+        frame: Any,
+        *,
+        tz: str | None = None,
+        clicks: Literal["error", "skip"] = "error",
+        complete: bool = True,
+        **columns: str,
+    ) -> ClickLog:
+        """Return the log of a frame, in one of two forms.
+
+        Parameters
+        ----------
+        frame : frame
+            Of pandas, polars or Arrow. Either a row per shown item: impression, position (from 1), docid, clicked (0 or
+            1), and perhaps propensity. Or a row per impression: shown, a list of ids from the top; clicked, a list of
+            the clicked ids, or of 0 or 1 for each id shown. A document that is clicked twice is clicked. Both forms
+            have, as far as known, qid, user, session, time, arm and count, which do not vary within an impression. Rows
+            of lists may lack the column impression: then repeated events cannot be told, and `checks` looks for them.
+        tz : str, optional
+            The zone of times that have none, such as ``"Europe/Berlin"``. Times are held in UTC.
+        clicks : {"error", "skip"}, default "error"
+            Refuse a click on an id that the list did not show; or leave it out, and count it in ``excluded``.
+        complete : bool, default True
+            Whether each impression must have all its positions, 1 to n. False is for the log of single items of lists.
+        **columns : str, optional
+            The name of the column of a part, such as ``docid="sku"``. Without it usual names are found, such as
+            ``query_id``, ``search_id``, ``rank``, ``item_id``, ``click``, ``timestamp`` and ``user_id``.
+
+        Returns
+        -------
+        ClickLog
+            Impressions in the order of their first rows. An event that stands there again, with the same id and the
+            same content, is dropped and counted in ``excluded``, as are impressions of an empty list.
+
+        Raises
+        ------
+        InvalidInput
+            If a column is missing, or two could be meant; an id is missing; a click is neither 0 nor 1; an impression
+            has a gap in its positions, shows a document twice, or stands there again with other content; a time has no
+            zone and ``tz`` is not given.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from rankeval.online import ClickLog
+        >>> rows = {"search_id": ["i1"] * 4, "rank": [1, 2, 1, 2], "docid": ["a", "b"] * 2, "click": [0, 1] * 2}
+        >>> ClickLog.from_frame(pd.DataFrame(rows)).excluded
+        {'repeated events': 1}
+        """
+        table = as_table(frame)
+        found = frame_columns(table, found_columns(names_in(table), columns, complete=complete))
+        return cls(*arranged(found, tz=tz, clicks=clicks, complete=complete))
+
+    @classmethod
+    def from_open_bandit(cls, source: Any) -> ClickLog:
+        """Return the log of a policy of the Open Bandit data, in which each row is one shown item.
+
+        Parameters
+        ----------
+        source : path, frame, or mapping of str to these
+            A file such as ``random/men/men.csv``, or a frame of it. A mapping names several policies: the name is the
+            ``arm``.
+
+        Returns
+        -------
+        ClickLog
+            An impression a row, with the number of the row as its id, time, and the propensity of the item at its
+            position. There is no user and no query, and ``complete`` is False: the data do not say which three items
+            were shown together.
+
+        Raises
+        ------
+        InvalidInput
+            As of `read` and `from_frame`.
+
+        Notes
+        -----
+        Saito, Aihara, Matsutani and Narita (2021), Open Bandit Dataset and Pipeline, arXiv:2008.07146.
+        """
+        if isinstance(source, Mapping):
+            parts = [cls.from_open_bandit(one).to_frame().assign(arm=arm) for arm, one in source.items()]
+            return cls.from_frame(pd.concat(parts).drop(columns="impression"), complete=False)
+        is_path = isinstance(source, str | os.PathLike)
+        return cls.read(source, complete=False) if is_path else cls.from_frame(source, complete=False)
 
     @property
     def counts(self) -> Ints:
@@ -82,6 +211,14 @@ class ClickLog:
         if "count" in self.impressions:
             return self.impressions["count"].to_numpy(np.int64)
         return np.ones(len(self.impressions), dtype=np.int64)
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return a row per shown item with the facts of its impression: `from_frame` makes the same log of it."""
+        rows = self.items["impression"].to_numpy()
+        facts = self.impressions.reset_index().take(rows).set_axis(self.items.index)
+        if list(facts["qid"].cat.categories) == [NO_QUERY]:
+            del facts["qid"]
+        return pd.concat([facts, self.items.drop(columns="impression")], axis=1)
 
     def __repr__(self) -> str:
         shown, clicks = len(self.items), int(self.items["clicked"].sum())
