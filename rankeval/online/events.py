@@ -212,7 +212,7 @@ def _checked(part: str, values: Any, tz: str | None) -> Any:
 
 def _utc(values: Any, tz: str | None) -> pa.Array:
     """Return times in UTC; refuse those that have no zone, and a mixture."""
-    if isinstance(values, list) or getattr(values, "dtype", None) == object:
+    if isinstance(values, list) or getattr(values, "dtype", "") == np.dtype(object):
         # Arrow would take a time without a zone that follows one with a zone for UTC.
         zones = {getattr(value, "tzinfo", None) is not None for value in values}
         refuse((len(zones) > 1, "some times have a zone and others have none", "give all a zone"), argument="time")
@@ -264,12 +264,13 @@ def _flat(shown: Any, clicked: Any, *, skip: bool) -> tuple[dict[str, Any], dict
     require(len(lists) == len(marks), "clicked", len(marks), f"{len(lists)} lists, as many as of what was shown")
     docids, row, at = id_column(lists.flatten(), "shown"), _parents(lists), _parents(marks)
     own = {"docid": docids, "row": row, "position": np.arange(len(row)) - np.searchsorted(row, row) + 1}
-    told, found = marks.flatten(), {}
+    told = marks.flatten()
+    found: dict[str, NDArray[Any]] = {}
     if is_number(told.type) and len(at) == len(row) and (at == row).all():
         flags = value_column(told, "clicked")
         found |= {"flags": flags} if np.isin(flags, (0, 1)).all() else {}
     lost = np.zeros(len(at), dtype=bool)
-    if not len(told) or is_text(docids.type) == is_text(told.type) and not pa.types.is_boolean(told.type):
+    if not len(told) or (is_text(docids.type) == is_text(told.type) and not pa.types.is_boolean(told.type)):
         names, width = docids.unique(), len(docids) + 1
         clicks = id_column(told, "clicked").cast(docids.type)
         here, there = (

@@ -14,24 +14,29 @@ an impression are a slice of the columns. Ids are codes: a log has few queries a
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
+from rankeval._checks import check_number, require
+from rankeval.comparison.tables import WithTable
 from rankeval.io.formats import naming
 from rankeval.io.frames import as_table, frame_columns, names_in
 from rankeval.io.opening import DEFAULT, Limits
+from rankeval.online.checking import ClickRates, LogChecks, checks, rates, session_numbers
 from rankeval.online.events import NO_QUERY, arranged, found_columns, read_columns
+from rankeval.render.tables import Table
 
+USERS = "impressions of users left out"
 Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
-class ClickLog:
+class ClickLog(WithTable):
     """What was shown to users, and what they clicked.
 
     Attributes
@@ -212,6 +217,165 @@ class ClickLog:
             return self.impressions["count"].to_numpy(np.int64)
         return np.ones(len(self.impressions), dtype=np.int64)
 
+    def subset(self, keep: ArrayLike) -> ClickLog:
+        """Return the log of some impressions.
+
+        Parameters
+        ----------
+        keep : array-like of bool of shape (n_impressions,)
+            Such as ``log.impressions["arm"] == "A"``. It is your choice, so it is not counted in ``excluded``.
+
+        Raises
+        ------
+        InvalidInput
+            If it has another shape or type, or keeps nothing.
+        """
+        mask = np.asarray(keep)
+        fits = mask.dtype == np.bool_ and mask.shape == (len(self.impressions),) and mask.any()
+        require(fits, "keep", keep, f"true or false for each of {len(self.impressions)} impressions, and some true")
+        rows = self.items["impression"].to_numpy()
+        items = self.items[mask[rows]].assign(impression=(np.cumsum(mask) - 1)[rows[mask[rows]]])
+        return replace(self, impressions=self.impressions[mask], items=items.reset_index(drop=True))
+
+    def without(self, *, users: Iterable[Any]) -> ClickLog:
+        """Return the log without some users, whose impressions are counted in ``excluded``.
+
+        Parameters
+        ----------
+        users : iterable
+            Such as ``log.checks().users["user"]``.
+
+        Raises
+        ------
+        InvalidInput
+            If the log has no such user, or no other one.
+        """
+        dropped = [*users]
+        require("user" in self.impressions, "users", dropped, "a log with users")
+        unknown = [*{*dropped} - {*self.impressions["user"]}]
+        require(not unknown, "users", unknown, "users of the log")
+        is_dropped = self.impressions["user"].isin(dropped).to_numpy()
+        n = int(self.counts[is_dropped].sum()) + self.excluded.get(USERS, 0)
+        return replace(self.subset(~is_dropped), excluded={**self.excluded, USERS: n})
+
+    def sessions(self, gap: str = "30min") -> ClickLog:
+        """Return the log with a column ``session``, which replaces one that there is.
+
+        A session is of one user, and ends if there is no impression for longer than the gap.
+
+        Parameters
+        ----------
+        gap : str, default "30min"
+            A time, as pandas writes it.
+
+        Raises
+        ------
+        InvalidInput
+            If the log has no user or no time.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from rankeval.online import ClickLog
+        >>> times = ["2024-05-01 12:00", "2024-05-01 12:30", "2024-05-01 13:01"]
+        >>> rows = {"user": "u", "time": times, "shown": [["a"], ["b"], ["a"]], "clicked": [["a"], [], []]}
+        >>> log = ClickLog.from_frame(pd.DataFrame(rows), tz="UTC").sessions("30min")
+        >>> log.impressions["session"].tolist()
+        [1, 1, 2]
+        >>> log.abandonment(of="session").table["abandonment"].tolist()
+        [0.5]
+        """
+        return replace(self, impressions=self.impressions.assign(session=session_numbers(self.impressions, gap)))
+
+    def click_rates(self, by: str | Sequence[str] = "position") -> ClickRates:
+        """Return click rates with 95 % intervals.
+
+        Parameters
+        ----------
+        by : str or sequence of str, default "position"
+            Groups: "position", "docid", "qid", "user", "session", "time" or "arm", or several of them; ``()`` for one
+            rate of the whole log. By position or document, the rate is clicks by times that it was shown. Else it is
+            the share of impressions with a click.
+
+        Returns
+        -------
+        ClickRates
+            A row per group. Its ``plot`` draws them.
+
+        Raises
+        ------
+        UnknownName
+            If the log has no such column.
+
+        Notes
+        -----
+        The interval is that of Wilson (1927), for impressions that are independent.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from rankeval.online import ClickLog
+        >>> rows = {"qid": "q", "shown": [["a", "b"]] * 4, "clicked": [["a"], ["a", "b"], [], []]}
+        >>> ClickLog.from_frame(pd.DataFrame(rows)).click_rates("position").table.round(3)
+           position  impressions  clicked  clicks  click_rate  ci_low  ci_high
+        0         1            4        2       2        0.50   0.150    0.850
+        1         2            4        1       1        0.25   0.046    0.699
+        """
+        return rates(self.impressions, self.items, self.counts, by)
+
+    def abandonment(
+        self, by: str | Sequence[str] = (), *, of: Literal["impression", "session"] = "impression"
+    ) -> ClickRates:
+        """Return the share of impressions, or of sessions, without a click, with 95 % intervals.
+
+        Parameters
+        ----------
+        by : str or sequence of str, optional
+            Groups, such as "arm". A session that is in several groups counts in each with its impressions there.
+        of : {"impression", "session"}, default "impression"
+            The unit. Sessions are those of the log, or of `sessions`.
+
+        Raises
+        ------
+        UnknownName
+            If the log has no such column.
+        """
+        return rates(self.impressions, self.items, self.counts, by, of=of, abandoned=True)
+
+    def checks(self, *, times_usual: float = 20) -> LogChecks:
+        """Look for faults of the log: nothing is dropped.
+
+        Checks: events that were repeated, clicks on what was not shown and empty lists, which reading left out;
+        impressions that lack a position; impressions without a click; positions never clicked; users with many times
+        the usual number of impressions or clicks, who may be robots; users in several arms; times that go back from row
+        to row, and times in the future; impressions of the same user, query and time, which may be one event.
+
+        Parameters
+        ----------
+        times_usual : float, default 20
+            List users above so many times the median of all users: of their impressions, or of the clicks of those who
+            click.
+
+        Returns
+        -------
+        LogChecks
+            A row per check, and the users to look at.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from rankeval.online import ClickLog
+        >>> users = ["u1", "u2", "u3"] + ["bot"] * 30
+        >>> rows = {"user": users, "shown": [["a", "b"]] * 33, "clicked": [["a"]] * 33}
+        >>> log = ClickLog.from_frame(pd.DataFrame(rows))
+        >>> log.checks().users["user"].tolist()
+        ['bot']
+        >>> log.without(users=["bot"]).excluded
+        {'impressions of users left out': 30}
+        """
+        check_number("times_usual", times_usual, least=1)
+        return checks(self.impressions, self.items, self.counts, self.excluded, times_usual=times_usual)
+
     def to_frame(self) -> pd.DataFrame:
         """Return a row per shown item with the facts of its impression: `from_frame` makes the same log of it."""
         rows = self.items["impression"].to_numpy()
@@ -223,3 +387,17 @@ class ClickLog:
     def __repr__(self) -> str:
         shown, clicks = len(self.items), int(self.items["clicked"].sum())
         return f"ClickLog({len(self.impressions):,} impressions, {shown:,} items, {clicks:,} clicks)"
+
+    def _laid_out(self) -> Table:
+        n = int(self.counts.sum())
+        facts = {"impressions": n, "shown items": int(self.counts[self.items["impression"]].sum())}
+        facts["clicks"] = int((self.items["clicked"] * self.counts[self.items["impression"]]).sum())
+        facts["documents"] = self.items["docid"].nunique()
+        named = {"qid": "queries", "user": "users", "session": "sessions", "arm": "arms"}
+        facts |= {words: self.impressions[name].nunique() for name, words in named.items() if name in self.impressions}
+        rows = [(name, f"{value:,}") for name, value in facts.items()]
+        if "time" in self.impressions:
+            rows += [("first", f"{self.impressions['time'].min()}"), ("last", f"{self.impressions['time'].max()}")]
+        notes = [f"left out: {found:,} {what}" for what, found in self.excluded.items()]
+        shown = pd.DataFrame(rows, columns=["fact", "value"])
+        return Table(shown, numeric=("value",), caption="Click log", notes=notes)
