@@ -10,8 +10,9 @@
 from __future__ import annotations
 
 from rankeval.online.logs import ClickLog
+from rankeval.online.models import ClickModel, Perplexity
 
-__all__ = ["ClickLog"]
+__all__ = ["ClickLog", "ClickModel", "Perplexity"]
 
 
 def __dir__() -> list[str]:
