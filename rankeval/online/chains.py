@@ -60,19 +60,15 @@ def fit_chain(
     places = np.arange(depth)
     last = np.where(clicked, places + 1, 0).max(axis=1)
     n_stops = {"always": 0, "position": depth, "pair": n_pairs}[stops]
+    stop_of = {"position": np.broadcast_to(places, pairs.shape)}.get(stops, pairs)
 
-    def counts_of(on_pairs: Mask, on_stops: Mask) -> list[Floats]:
-        by = pairs if stops == "pair" else np.broadcast_to(places, pairs.shape)
-        weights = np.broadcast_to(counts[:, None], pairs.shape)
-        on_stops &= n_stops > 0
-        return [
-            np.bincount(codes[chosen], weights[chosen], size).astype(np.float64)
-            for codes, chosen, size in ((pairs, on_pairs, n_pairs), (by, on_stops, n_stops))
-        ]
+    def known(on_pairs: Mask, on_stops: Mask) -> Floats:
+        attracted = np.bincount(pairs.ravel(), (counts[:, None] * on_pairs).ravel(), n_pairs + 1)[:n_pairs]
+        stopped = np.bincount(stop_of.ravel(), (counts[:, None] * on_stops).ravel(), n_stops)[:n_stops]
+        return np.concatenate([attracted, stopped, [leaves * float(counts @ np.maximum(last - 1, 0))]])
 
-    above, onward = places < last[:, None], [leaves * float(counts @ np.maximum(last - 1, 0))]
-    hits = np.concatenate([*counts_of(clicked, np.zeros_like(clicked)), onward])
-    trials = np.concatenate([*counts_of(above, clicked & (places < last[:, None] - 1)), onward])
+    hits = known(clicked, np.zeros_like(clicked))
+    trials = known(places < last[:, None], clicked & (places < last[:, None] - 1))
 
     # Lists get codes position by position, so that equal lists have equal codes and no hash can collide.
     lists = np.zeros(len(pairs), dtype=np.int64)

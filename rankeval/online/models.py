@@ -16,12 +16,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from math import isqrt
 from typing import Any, Self
 
 import numpy as np
 import pandas as pd
 
-from rankeval._checks import check_count, check_number, count, few, refuse, require
+from rankeval._checks import check_count, count, few, refuse, require
 from rankeval._registry import chosen
 from rankeval.comparison.tables import WithTable
 from rankeval.online.chains import Mask, fit_chain
@@ -175,7 +176,6 @@ class ClickModel:
         it. For sdbn and dcm the closed forms of the literature take the last click for the end of examination; here
         the chance that the user went on without a click is counted, so that the values are those of the model.
         """
-        require(isinstance(log, ClickLog) and len(log.items), "log", log, "a ClickLog with shown items")
         place, (codes, index) = self._placed(log), _pairs(log)
         shown, depth, n_pairs = place >= 0, place.shape[1], len(index)
         pairs, clicked = np.append(codes, n_pairs)[place], self._clicks(log, place)
@@ -193,13 +193,9 @@ class ClickModel:
             attraction, examination, self.objectives = fit_factors(codes, slots, clicked[shown], weights, **options)
             scale = float(examination[0])
             refuse((scale == 0, "nothing is clicked at position 1, and examination is relative to it", "give a prior"))
-            index_of_slots = pd.RangeIndex(1, depth + 1) if self.name == "pbm" else _slots(depth)
-            fitted = {"examination": pd.Series(examination / scale, index_of_slots)}
-        fitted["attraction"] = pd.Series(attraction * scale, index)
-        if "satisfaction" in PARAMETERS[self.name]:
-            fitted["satisfaction"] = pd.Series(fitted["satisfaction"], index)
+            fitted = {"examination": examination / scale}
+        self._set({**fitted, "attraction": pd.Series(attraction * scale, index)})
         self.unknown = _mean(prior) * scale
-        self._set(fitted)
         self._rates = {
             BY_POSITION: _rates(np.nonzero(shown)[1], clicked[shown], weights, prior),
             "rate_by_document": _rates(codes, clicked[shown], weights, prior),
@@ -227,9 +223,8 @@ class ClickModel:
             If the log has positions that the model lacks, or pairs that it lacks and ``unknown`` is not given. Of
             models that are not fitted; of the cascade model also if an impression has several clicks.
         """
-        unknown = self.unknown if unknown is None else unknown
-        place, pairs, clicked, _ = self._laid(log, unknown)
-        return self._walked(pairs, unknown, lambda at, _: clicked[:, at])[0][place >= 0]
+        place, _, _, chances = self._foreseen(log, unknown)
+        return chances[place >= 0]
 
     def perplexity(self, log: ClickLog, *, unknown: float | None = None) -> Perplexity:
         """Say how well the model foresees the clicks of a log, best one that it was not fitted to.
@@ -259,26 +254,28 @@ class ClickModel:
         >>> user.perplexity(user.simulate({"q1": ["d1"]}, n=9)).overall
         2.0
         """
-        unknown = self.unknown if unknown is None else unknown
-        place, pairs, clicked, n_unknown = self._laid(log, unknown)
+        place, pairs, clicked, chances = self._foreseen(log, unknown)
         shown = place >= 0
         at, codes, clicks = np.nonzero(shown)[1], pairs[shown], clicked[shown]
         weights = np.repeat(log.counts, shown.sum(axis=1))
-        chances = {"perplexity": self._walked(pairs, unknown, lambda at, _: clicked[:, at])[0][shown]}
-        for name, rates in self._rates.items():
-            chances[name] = rates[np.minimum(at if name == BY_POSITION else codes, len(rates) - 1)]
-        n_shown = np.bincount(at, weights)
-        table = pd.DataFrame({"position": [*range(1, len(n_shown) + 1), "all"], "shown": [*n_shown, n_shown.sum()]})
-        for name, chance in chances.items():
+        by_name = {"perplexity": chances[shown]} | {
+            name: rates[np.minimum(at if name == BY_POSITION else codes, len(rates) - 1)]
+            for name, rates in self._rates.items()
+        }
+        n_shown, here = np.bincount(at, weights), np.unique(at)
+        table = pd.DataFrame({"position": [*(here + 1), "all"], "shown": [*n_shown[here], n_shown.sum()]})
+        for name, chance in by_name.items():
             with np.errstate(divide="ignore"):
                 bits = np.bincount(at, -weights * np.log2(np.where(clicks, chance, 1 - chance)))
-            table[name] = 2 ** (np.append(bits, bits.sum()) / table["shown"])
-        impossible = weights[np.where(clicks, chances["perplexity"], 1 - chances["perplexity"]) == 0].sum()
-        all_shown = f"of {count(int(n_shown.sum()), 'shown item')}"
+            table[name] = 2 ** (np.append(bits[here], bits.sum()) / table["shown"])
+        n_unknown = int(weights[codes == len(self._parameters["attraction"])].sum())
+        without = (
+            f"{n_unknown:,} of {count(int(n_shown.sum()), 'shown item')} are of pairs that the model does not know"
+        )
         notes = {
             "each probability is given the clicks above in the same list; all: over all shown items": True,
-            f"{n_unknown:,} {all_shown} are of pairs that the model does not know: their attraction is set": n_unknown,
-            f"{impossible:,} {all_shown} have a click or skip with probability 0 in the model": impossible,
+            f"{without}: they have a set attraction": n_unknown,
+            "the model gives probability 0 to a click or skip that happened": np.isinf(table["perplexity"]).any(),
             "the parameters were given: there is no training log for click rates to compare with": not self._rates,
         }
         return Perplexity(table.astype({"shown": np.int64}), self.name, tuple(note for note, so in notes.items() if so))
@@ -318,7 +315,7 @@ class ClickModel:
         """
         check_count("n", n)
         log = rankings if isinstance(rankings, ClickLog) else _shown(rankings)
-        place, pairs = self._laid(log, unknown)[:2]
+        place, pairs = self._laid(log, unknown)
         rows = np.repeat(np.arange(len(place)), n * log.counts)
         generator, place = np.random.default_rng(rng), place[rows]
         clicked = self._walked(pairs[rows], unknown, lambda _, chance: generator.random(len(rows)) < chance)[1]
@@ -331,21 +328,16 @@ class ClickModel:
         return ClickLog(impressions, items, log.complete)
 
     def _set(self, given: Mapping[str, Any]) -> None:
-        """Hold the parameters, each checked against the index that it should have; attraction comes first."""
+        """Hold the parameters, each in the order of the index that it should have."""
+        pairs = pd.Series(given["attraction"], dtype=np.float64).index
         held: dict[str, Any] = {}
         for name, keys in PARAMETERS[self.name].items():
             value = given[name] if keys else [given[name]]
-            listed = not isinstance(value, Mapping | pd.Series)
-            values = pd.Series(value, range(1, len(value) + 1) if listed else None, dtype=np.float64, name=name)
-            index: Any = values.index
-            fits = index.is_unique and index.nlevels == max(len(keys), 1)
-            if name == "satisfaction":
-                index = held["attraction"].index
-            elif keys == PLACE:
-                index = pd.RangeIndex(1, len(values) + 1)
-            elif fits and keys == SLOT:
-                index = _slots(max(index.get_level_values(0), default=0))
-            values = values.reindex(index) if fits and len(values) == len(index) else values * np.nan
+            size, by_id = len(value), isinstance(value, Mapping | pd.Series)
+            one_to_n = pd.RangeIndex(1, size + 1)
+            index = {PAIR: pairs, PLACE: one_to_n, SLOT: _slots(isqrt(2 * size)), ONE: one_to_n}[keys]
+            require(size == len(index) and index.nlevels == max(len(keys), 1), name, value, f"one value {EACH[keys]}")
+            values = pd.Series(value, None if by_id else index, dtype=np.float64, name=name).reindex(index)
             top = np.inf if name == "examination" else 1.0
             require(values.between(0, top).all(), name, value, f"a probability {EACH[keys]}")
             held[name] = values.rename_axis(list(keys)) if keys else float(values.iloc[0])
@@ -355,10 +347,11 @@ class ClickModel:
 
     def _placed(self, log: ClickLog) -> Ints:
         """Return the row of the item at each position of each impression, -1 for none."""
+        require(isinstance(log, ClickLog) and len(log.items), "log", log, "a ClickLog with shown items")
         lacks = f"{self.name} follows users down the list, and the log does not have all positions of its impressions"
         refuse((self.name != "pbm" and not log.complete, lacks, "fit pbm"))
         position = log.items["position"].to_numpy()
-        place = np.full((len(log.impressions), max(position, default=0)), -1)
+        place = np.full((len(log.impressions), position.max()), -1)
         place[log.items["impression"].to_numpy(), position - 1] = np.arange(len(position))
         return place
 
@@ -368,28 +361,27 @@ class ClickModel:
         refuse((several, f"{count(several, 'impression')} with several clicks: cascade knows one", "fit dcm or sdbn"))
         return clicked
 
-    def _laid(self, log: ClickLog, unknown: float | None) -> tuple[Ints, Ints, Mask, int]:
-        """Return the items' rows, the model's codes of their pairs, their clicks, and how many pairs are unknown."""
+    def _laid(self, log: ClickLog, unknown: float | None) -> tuple[Ints, Ints]:
+        """Return the items' rows and the model's codes of their pairs, by impression and position."""
         refuse((not self._parameters, "the model has no parameters", "fit it, or give them"))
-        place, (codes, pairs) = self._placed(log), _pairs(log)
-        found = self._parameters["attraction"].index.get_indexer(pairs)
-        lacking, depth = found < 0, self._depth()
-        lacks = f"the model does not know {count(int(lacking.sum()), 'pair')} of query and document"
-        refuse(
-            (place.shape[1] > depth, f"the model knows {depth:g} positions, and a list has {place.shape[1]:,}"),
-            (unknown is None and lacking.any(), f"{lacks}: {few([*pairs[lacking]])}", "give unknown="),
-        )
-        if unknown is not None:
-            check_number("unknown", unknown, least=0.0)
-        n_known = len(self._parameters["attraction"])
-        laid = np.append(np.where(lacking, n_known, found)[codes], n_known + 1)[place]
-        return place, laid, self._clicks(log, place), int(log.counts @ (laid == n_known).sum(axis=1))
+        require(unknown is None or 0 <= unknown <= 1, "unknown", unknown, "a probability")
+        place, (codes, pairs), held = self._placed(log), _pairs(log), self._parameters
+        n_pairs, found = len(held["attraction"]), held["attraction"].index.get_indexer(pairs)
+        lacking = pairs[found < 0]
+        lacks = f"the model does not know {count(len(lacking), 'pair')} of query and document: {few([*lacking])}"
+        refuse((unknown is None and len(lacking), lacks, "give unknown="))
+        by_position = {"dcm": "continuation"}.get(self.name, "examination")
+        if by_position in held:
+            most = max(held[by_position].index.get_level_values(0), default=0) + (self.name == "dcm")
+            refuse((place.shape[1] > most, f"the model knows {most} positions, and a list has {place.shape[1]:,}"))
+        return place, np.append(np.where(found < 0, n_pairs, found)[codes], n_pairs + 1)[place]
 
-    def _depth(self) -> float:
-        held = self._parameters
-        if "examination" in held:
-            return float(max(held["examination"].index.get_level_values(0)))
-        return len(held["continuation"]) + 1 if "continuation" in held else np.inf
+    def _foreseen(self, log: ClickLog, unknown: float | None) -> tuple[Ints, Ints, Mask, Floats]:
+        """Return also the clicks of a log, and the chance of each given those above it."""
+        unknown = self.unknown if unknown is None else unknown
+        place, pairs = self._laid(log, unknown)
+        clicked = self._clicks(log, place)
+        return place, pairs, clicked, self._walked(pairs, unknown, lambda at, _: clicked[:, at])[0]
 
     def _starts(self, depth: int) -> Ints:
         """Return the slot of each position without a click above; in ubm a slot for each click above follows."""
@@ -464,9 +456,8 @@ def _shown(rankings: Any) -> ClickLog:
     ids, lengths = rankings["impression"], rankings["shown"].map(len)
     refuse(
         (not ids.is_unique, f"impression ids are repeated: {few([*ids[ids.duplicated()]])}"),
-        ((lengths == 0).any() or ids.empty, "a list is empty, or there is none"),
+        (not (lengths > 0).all() or ids.empty, "a list is empty, or there is none"),
         argument="rankings",
     )
     long = rankings.explode("shown").rename(columns={"shown": "docid"})
-    position = np.concatenate([np.arange(1, length + 1) for length in lengths])
-    return ClickLog.from_frame(long.assign(position=position, clicked=False))
+    return ClickLog.from_frame(long.assign(position=long.groupby("impression").cumcount() + 1, clicked=False))
