@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from rankeval.online.interleaving import Interleaved, Interleaver, interleaving_bias
     from rankeval.online.logs import ClickLog
     from rankeval.online.models import ClickModel, Perplexity
+    from rankeval.online.positions import Propensities, propensities
+    from rankeval.online.valuing import PolicyValue, counterfactual, policy_value
 
 _HOMES = {
     "crediting": ("compare_interleaved",),
@@ -32,6 +34,15 @@ _HOMES = {
         "ClickModel",
         "Perplexity",
     ),
+    "positions": (
+        "Propensities",
+        "propensities",
+    ),
+    "valuing": (
+        "PolicyValue",
+        "counterfactual",
+        "policy_value",
+    ),
 }
 _HOME_OF = {name: f"rankeval.online.{module}" for module, names in _HOMES.items() for name in names}
 
@@ -41,8 +52,13 @@ __all__ = [
     "Interleaved",
     "Interleaver",
     "Perplexity",
+    "PolicyValue",
+    "Propensities",
     "compare_interleaved",
+    "counterfactual",
     "interleaving_bias",
+    "policy_value",
+    "propensities",
 ]
 
 
