@@ -18,15 +18,48 @@ if TYPE_CHECKING:
     from rankeval.online.crediting import compare_interleaved
     from rankeval.online.interleaving import Interleaved, Interleaver, interleaving_bias
     from rankeval.online.logs import ClickLog
+    from rankeval.online.models import ClickModel, Perplexity
+    from rankeval.online.positions import Propensities, propensities
+    from rankeval.online.valuing import PolicyValue, counterfactual, policy_value
 
 _HOMES = {
     "crediting": ("compare_interleaved",),
-    "interleaving": ("Interleaved", "Interleaver", "interleaving_bias"),
+    "interleaving": (
+        "Interleaved",
+        "Interleaver",
+        "interleaving_bias",
+    ),
     "logs": ("ClickLog",),
+    "models": (
+        "ClickModel",
+        "Perplexity",
+    ),
+    "positions": (
+        "Propensities",
+        "propensities",
+    ),
+    "valuing": (
+        "PolicyValue",
+        "counterfactual",
+        "policy_value",
+    ),
 }
 _HOME_OF = {name: f"rankeval.online.{module}" for module, names in _HOMES.items() for name in names}
 
-__all__ = ["ClickLog", "Interleaved", "Interleaver", "compare_interleaved", "interleaving_bias"]
+__all__ = [
+    "ClickLog",
+    "ClickModel",
+    "Interleaved",
+    "Interleaver",
+    "Perplexity",
+    "PolicyValue",
+    "Propensities",
+    "compare_interleaved",
+    "counterfactual",
+    "interleaving_bias",
+    "policy_value",
+    "propensities",
+]
 
 
 def __getattr__(name: str) -> Any:
