@@ -16,6 +16,7 @@ from __future__ import annotations
 import os
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import repeat
 from typing import Any, Literal
 
 import pandas as pd
@@ -25,7 +26,7 @@ from rankeval._registry import chosen
 from rankeval.comparison import Comparison, compare
 from rankeval.comparison.record import with_notes
 from rankeval.io.columns import as_list, id_column
-from rankeval.io.frames import frame_columns, is_frame
+from rankeval.io.frames import as_table, frame_columns, is_frame, names_in
 from rankeval.io.opening import read_text
 from rankeval.io.tables import json_lines
 from rankeval.online.interleaving import Id, Interleaved
@@ -138,7 +139,7 @@ def compare_interleaved(
         for gained in [record.credited(clicked.get(impression, ()))]
     ]
     means = pd.DataFrame(rows).groupby(unit, sort=False).mean()
-    systems = {name: means[[name]].set_axis([CREDIT], axis=1) for name in means}
+    systems = {str(name): means[[name]].set_axis([CREDIT], axis=1) for name in means}
     compared = compare(systems, test=test, unit=unit, **{"lower_is_better": {CREDIT: False}} | options)
     again = sum(n - 1 for found in clicked.values() for n in found.values())
     shown = f"{count(len(records), 'impression')} of {count(len(means), unit)}"
@@ -176,12 +177,11 @@ def _records(given: Any, salt: str | None) -> tuple[dict[Id, Interleaved], int]:
 def _clicks(clicks: Any) -> Iterator[tuple[Id, Id, Id | None]]:
     """Yield impression, document and user, if it is known, of each click."""
     if is_frame(clicks):
-        names = ["impression", "docid", *(["user"] if "user" in names_in(clicks) else [])]
-        ids = [
-            id_column(column, name).to_pylist()
-            for name, column in frame_columns(clicks, dict(zip(names, names, strict=True))).items()
-        ]
-        yield from ((one[0], one[1], one[2] if len(one) > 2 else None) for one in zip(*ids, strict=True))
+        table = as_table(clicks)
+        names = [name for name in ("impression", "docid", "user") if name != "user" or name in names_in(table)]
+        columns = frame_columns(table, {name: name for name in names})
+        ids = [id_column(column, name).to_pylist() for name, column in columns.items()]
+        yield from zip(*ids, *([repeat(None)] if len(ids) < 3 else []), strict=False)
         return
     require(isinstance(clicks, Mapping), "clicks", clicks, "a mapping of impressions to clicked ids, or a frame")
     for impression, documents in clicks.items():

@@ -27,7 +27,7 @@ from hashlib import blake2b
 from itertools import accumulate, chain, zip_longest
 from math import lcm
 from random import Random
-from typing import Any
+from typing import Any, cast
 
 from rankeval._checks import check_count, few, refuse, require, said, unique_keys, whole_number
 from rankeval._registry import chosen
@@ -225,20 +225,21 @@ class Interleaver:
         lists = _checked(self, {name: rankings[name] for name in names})
         about = {"impression": impression, "user": user, "qid": qid}
         for argument, value in about.items():
-            fits = _id(value) is not None or (value is None and argument != "impression")
+            about[argument] = _id(value)
+            fits = about[argument] is not None or (value is None and argument != "impression")
             require(fits, argument, value, "an id: text or an integer")
-        seed = _hash(json.dumps([self.scheme, impression]), self.salt, 64)
+        seed = _hash(json.dumps([self.scheme, about["impression"]]), self.salt, 64)
         bits = Random(int.from_bytes(seed)).getrandbits  # noqa: S311 - the hash is the secret, not the generator
-        ids: tuple[Id, ...] = ()
+        ids: dict[Id, None] = {}
         rows: list[tuple[Fraction, ...]] = []
         state: Any = None
         while moves := _moves(self, lists, ids, state):
             ends = [*accumulate(weight for weight, *_ in moves)]
             _, added, parts, over, state = moves[bisect(ends, bits(64) * ends[-1] >> 64)]
-            ids += tuple(added)
+            ids.update(dict.fromkeys(added))
             rows += [tuple(_fraction(part, over) for part in row) for row in parts]
         credit = dict(zip(names, zip(*rows, strict=True), strict=True))
-        record = Interleaved(ids, credit, impression, self.scheme, user, qid)
+        record = Interleaved((*ids,), credit, scheme=self.scheme, **cast("dict[str, Any]", about))
         object.__setattr__(record, "seal", _hash(record._text, self.salt, 16).hex())  # noqa: SLF001 - its own record
         return record
 
@@ -334,7 +335,7 @@ def _checked(il: Interleaver, rankings: Mapping[str, Iterable[Id]]) -> Rankings:
         )
     mixed = len({type(one) for ids in lists.values() for one in ids}) > 1
     refuse((mixed, "ids are text and integers; give all of them one type"), argument="rankings")
-    return tuple(tuple(ids[: il.depth]) for ids in lists.values())
+    return tuple(tuple(cast("list[Id]", ids)[: il.depth]) for ids in lists.values())
 
 
 def _moves(il: Interleaver, lists: Rankings, shown: Collection[Id], state: Any) -> Moves:
@@ -403,10 +404,9 @@ def _is_filled(left: Sequence[Sequence[Id]], picks: int) -> bool:
     A ranking fails if the others may take all that it has left. The picks before its own are ``picks - 1`` at most, so
     each of them is among the first ``picks - 1`` of another ranking. For two rankings this is exact.
     """
-    firsts = [{*rest[: picks - 1]} for rest in left]
     return all(
-        len(rest) >= picks or not {*rest} <= set().union(*firsts[:at], *firsts[at + 1 :])
-        for at, rest in enumerate(left)
+        len(rest) >= picks or not {*rest} <= {one for other in left if other is not rest for one in other[: picks - 1]}
+        for rest in left
     )
 
 
@@ -417,9 +417,13 @@ def _probabilistic(rankings: Rankings, _depth: int, shown: Collection[Id], _stat
         for ranking in rankings
     )
     of_a, of_b = sum(a.values()) or 1, sum(b.values()) or 1
-    # P(A drew it) / P(A or B drew it), with both fractions over the same denominator.
-    parts = {one: (a.get(one, 0) * of_b, b.get(one, 0) * of_a) for one in a | b}
-    return [(sum(part), (one,), (part if a and b else (0, 0),), sum(part), None) for one, part in parts.items()]
+    moves = []
+    for one in a | b:
+        # P(A drew it) / P(A or B drew it), with both fractions over the same denominator.
+        of_each = a.get(one, 0) * of_b, b.get(one, 0) * of_a
+        both = of_each[0] + of_each[1]
+        moves.append((both, (one,), (of_each if a and b else (0, 0),), both, None))
+    return moves
 
 
 @cache
@@ -429,7 +433,7 @@ def _softmax(length: int) -> Row:
 
 
 @lru_cache(4096)
-def _optimized(rankings: Rankings, depth: int, _shown: Collection[Id], _state: Any) -> Moves:
+def _optimized(rankings: Rankings, depth: int) -> Moves:
     """Solve for the distribution over lists that is fair at each cut-off and most sensitive.
 
     A click on a document credits A with rank in B less rank in A, if that is positive, and B the other way round; a
@@ -457,7 +461,7 @@ def _optimized(rankings: Rankings, depth: int, _shown: Collection[Id], _state: A
     sensitivity = entr(wins).sum(axis=0) - entr(wins.sum(axis=0))
     fair = np.vstack([np.ones(len(ordered)), gains.T])
     target = np.eye(n + 1)[0]
-    solution = linprog(-sensitivity, A_eq=fair, b_eq=target, method="highs-ds").x
+    solution = np.asarray(linprog(-sensitivity, A_eq=fair, b_eq=target, method="highs-ds").x)
     # The solver stops at 1e-7; at the corner that it found the equations are solved to the last digits.
     used = np.flatnonzero(solution > 1e-9)
     moves = []
@@ -472,5 +476,5 @@ SCHEMES: dict[str, Callable[[Rankings, int, Collection[Id], Any], Moves]] = {
     "balanced": _balanced,
     "team_draft": _team_draft,
     "probabilistic": _probabilistic,
-    "optimized": _optimized,
+    "optimized": lambda rankings, depth, *_: _optimized(rankings, depth),
 }
