@@ -164,7 +164,8 @@ def _records(given: Any, salt: str | None) -> tuple[dict[Id, Interleaved], int]:
     found: dict[Id, Interleaved] = {}
     n = 0
     for n, one in enumerate(given, start=1):  # noqa: B007 - their number, also of an iterator
-        record = Interleaved.from_json(one.to_json() if isinstance(one, Interleaved) else one, salt=salt)
+        made = isinstance(one, Interleaved)
+        record = one if made and salt is None else Interleaved.from_json(one.to_json() if made else one, salt=salt)
         known, first = found.setdefault(record.impression, record), next(iter(found.values()))
         same = (record.scheme, {*record.credits}) == (first.scheme, {*first.credits})
         about = f"impression {record.impression!r} has"
