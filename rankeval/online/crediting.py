@@ -30,6 +30,7 @@ from rankeval.io.frames import as_table, frame_columns, is_frame, names_in
 from rankeval.io.opening import read_text
 from rankeval.io.tables import json_lines
 from rankeval.online.interleaving import Id, Interleaved
+from rankeval.online.logs import ClickLog
 
 UNITS = {"user": "user", "query": "qid", "impression": "impression"}
 """The field of a record that names the unit."""
@@ -72,9 +73,9 @@ def compare_interleaved(
         The records of all lists that were shown, with and without clicks: results of `rankeval.online.Interleaver`,
         their JSON, or the objects read from it; the path of a file with a record a line; or a frame whose column
         ``record`` has their JSON.
-    clicks : mapping or frame
-        Impression -> ids of the documents clicked. Or a frame with a row per click: columns impression and docid, and
-        perhaps user. A document that is clicked twice in an impression counts once.
+    clicks : mapping, frame or ClickLog
+        Impression -> ids of the documents clicked; or a frame with a row per click, columns impression and docid, and
+        perhaps user; or a log of the impressions. A document that is clicked twice in an impression counts once.
     unit : {"user", "query", "impression"}, default "user"
         The unit that is sampled, a row of the test. Impressions of one user depend on each other, so that a test by
         impressions claims differences that are not there; the result says so.
@@ -177,6 +178,10 @@ def _records(given: Any, salt: str | None) -> tuple[dict[Id, Interleaved], int]:
 
 def _clicks(clicks: Any) -> Iterator[tuple[Id, Id, Id | None]]:
     """Yield impression, document and user, if it is known, of each click."""
+    if isinstance(clicks, ClickLog):
+        hits = clicks.items[clicks.items["clicked"]]
+        about = clicks.impressions.reset_index().iloc[hits["impression"]]
+        clicks = about.assign(docid=hits["docid"].astype(object).to_numpy()).filter(["impression", "docid", "user"])
     if is_frame(clicks):
         table = as_table(clicks)
         names = [name for name in ("impression", "docid", "user") if name != "user" or name in names_in(table)]

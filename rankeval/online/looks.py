@@ -122,7 +122,9 @@ class LooksPlan(WithTable):
         return Table(self.table, dict.fromkeys(["level", "spent"], ".2g"), caption=about)
 
 
-def looks_plan(shares: int | Sequence[float], *, spending: str = "obrien_fleming", alpha: float = 0.05) -> LooksPlan:
+def looks_plan(
+    shares: int | Sequence[float], *, spending: str = "obrien_fleming", alpha: float = 0.05
+) -> LooksPlan:
     """Plan the looks at an A/B test, and return the bound of abs(z) at each.
 
     Parameters

@@ -10,7 +10,7 @@ import pytest
 
 import rankeval as rk
 from rankeval.errors import InvalidInput, UnknownName
-from rankeval.online import Interleaver, compare_interleaved
+from rankeval.online import ClickLog, Interleaver, compare_interleaved
 
 RANKINGS = {"A": ["a", "b", "c"], "B": ["d", "e", "a"]}
 
@@ -61,9 +61,16 @@ def test_records_and_clicks_are_taken_in_all_forms(tmp_path):
         pd.testing.assert_frame_equal(compare_interleaved(form, frame, salt="s").table, expected)
     import pyarrow as pa
 
-    with_user = frame.assign(user=[dict((one.impression, one.user) for one in shown)[i] for i in frame["impression"]])
+    with_user = frame.assign(user=[{one.impression: one.user for one in shown}[i] for i in frame["impression"]])
     table = pa.table({name: [*with_user[name]] for name in with_user})
-    pd.testing.assert_frame_equal(compare_interleaved(shown, table).table, expected)
+    rows = [
+        (one.impression, one.user, k, d, d in clicks.get(one.impression, ()))
+        for one in shown
+        for k, d in enumerate(one.ids, 1)
+    ]
+    log = ClickLog.from_frame(pd.DataFrame(rows, columns=["impression", "user", "position", "docid", "clicked"]))
+    for form in (table, log):
+        pd.testing.assert_frame_equal(compare_interleaved(shown, form).table, expected)
 
 
 def test_clicks_that_no_record_explains_are_refused_or_counted():
@@ -76,7 +83,7 @@ def test_clicks_that_no_record_explains_are_refused_or_counted():
             "user": ["u0", "u1", "u1", "u1", "u0", "u2"],
         }
     )
-    with pytest.raises(InvalidInput, match="1 click on documents that were not shown: .'i1', 'z'"):
+    with pytest.raises(InvalidInput, match=r"1 click on documents that were not shown: .'i1', 'z'"):
         compare_interleaved(shown, frame)
     compared = compare_interleaved(shown, frame, unshown="skip")
     pd.testing.assert_frame_equal(compared.table, compare_interleaved(shown, {"i0": ["a"], "i2": ["a"]}).table)
@@ -224,7 +231,7 @@ def needed_by_ab(a, b):
 
 @pytest.mark.parametrize(("rank", "of_ab"), [(2, 602), (4, 27_871)])
 def test_team_draft_needs_at_most_half_of_the_impressions(rank, of_ab):
-    """A document that moves from rank 5 to 2, or to 4: 121 and 1,112 impressions where the best A/B metric needs these."""
+    """A document moves from rank 5 to 2 or 4: 121 and 1,112 impressions, where the best A/B metric needs these."""
     a = [f"d{place}" for place in range(1, 11)]
     b = [one for one in a if one != "d5"]
     b.insert(rank - 1, "d5")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import random
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -23,8 +22,8 @@ ABC, BCA = ["a", "b", "c"], ["b", "c", "a"]
 
 def pairs(n, lengths, *, seed):
     """Draw pairs of rankings of eight documents."""
-    rng = random.Random(seed)
-    return [tuple(rng.sample("abcdefgh", rng.choice(lengths)) for _ in "AB") for _ in range(n)]
+    rng = np.random.default_rng(seed)
+    return [tuple(rng.permutation([*"abcdefgh"])[: rng.choice(lengths)].tolist() for _ in "AB") for _ in range(n)]
 
 
 @pytest.mark.parametrize(
