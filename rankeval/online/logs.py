@@ -16,22 +16,25 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from rankeval._checks import check_number, require
+from rankeval._checks import check_number, few, require
+from rankeval._registry import chosen
 from rankeval.comparison.tables import WithTable
 from rankeval.io.formats import naming
 from rankeval.io.frames import as_table, frame_columns, names_in
 from rankeval.io.opening import DEFAULT, Limits
-from rankeval.online.checking import ClickRates, LogChecks, checks, rates, session_numbers
-from rankeval.online.events import NO_QUERY, arranged, found_columns, read_columns
+from rankeval.online.checking import ClickRates, LogChecks, rates
+from rankeval.online.events import EMPTY, NO_QUERY, NOT_SHOWN, REPEATED, arranged, found_columns, read_columns
 from rankeval.render.tables import Table
 
 USERS = "impressions of users left out"
+OF_ITEM = ("position", "docid")
+OF_IDS = ("qid", "user", "session", "arm")
 Ints = NDArray[np.int64]
 
 
@@ -53,7 +56,7 @@ class ClickLog(WithTable):
         Whether each impression has all its positions, 1 to n. In the log of a policy that records one item at a time it
         has not: models that follow a user down the list refuse such a log.
     excluded : mapping of str to int
-        What was left out, and how often.
+        What was left out, such as ``"repeated events"``, and how often.
 
     Examples
     --------
@@ -81,7 +84,7 @@ class ClickLog(WithTable):
         path: str | os.PathLike[str],
         *,
         tz: str | None = None,
-        clicks: Literal["error", "skip"] = "error",
+        clicks: str = "error",
         complete: bool = True,
         limits: Limits = DEFAULT,
         **columns: str,
@@ -92,7 +95,8 @@ class ClickLog(WithTable):
         ----------
         path : path
             CSV or TSV with a header, Parquet, or JSON lines (``.jsonl``, ``.ndjson``); also as ``.gz`` or ``.zst``. Ids
-            of CSV are text. A list in a cell of CSV is JSON, such as ``["d1", "d2"]``.
+            of CSV are text. Rows of lists are read from JSON lines; of Parquet with lists take the frame, as in
+            ``ClickLog.from_frame(pd.read_parquet(path))``.
         tz, clicks, complete, **columns
             As of `from_frame`.
         limits : Limits
@@ -129,7 +133,7 @@ class ClickLog(WithTable):
         frame: Any,
         *,
         tz: str | None = None,
-        clicks: Literal["error", "skip"] = "error",
+        clicks: str = "error",
         complete: bool = True,
         **columns: str,
     ) -> ClickLog:
@@ -250,13 +254,11 @@ class ClickLog(WithTable):
         InvalidInput
             If the log has no such user, or no other one.
         """
-        dropped = [*users]
-        require("user" in self.impressions, "users", dropped, "a log with users")
-        unknown = [*{*dropped} - {*self.impressions["user"]}]
+        dropped, known = {*users}, self._known("user")["user"]
+        unknown = dropped.difference(known)
         require(not unknown, "users", unknown, "users of the log")
-        is_dropped = self.impressions["user"].isin(dropped).to_numpy()
-        n = int(self.counts[is_dropped].sum()) + self.excluded.get(USERS, 0)
-        return replace(self.subset(~is_dropped), excluded={**self.excluded, USERS: n})
+        n = int(self.counts[known.isin(dropped)].sum()) + self.excluded.get(USERS, 0)
+        return replace(self.subset(~known.isin(dropped)), excluded={**self.excluded, USERS: n})
 
     def sessions(self, gap: str = "30min") -> ClickLog:
         """Return the log with a column ``session``, which replaces one that there is.
@@ -285,7 +287,12 @@ class ClickLog(WithTable):
         >>> log.abandonment(of="session").table["abandonment"].tolist()
         [0.5]
         """
-        return replace(self, impressions=self.impressions.assign(session=session_numbers(self.impressions, gap)))
+        known = self._known("user", "time")
+        codes, times = pd.factorize(known["user"])[0], known["time"]
+        order = np.lexsort((times.to_numpy(), codes))
+        begins = (np.diff(codes[order], prepend=-1) != 0) | (times.iloc[order].diff() > pd.Timedelta(gap)).to_numpy()
+        session = np.cumsum(begins)[np.argsort(order)]
+        return replace(self, impressions=self.impressions.assign(session=session))
 
     def click_rates(self, by: str | Sequence[str] = "position") -> ClickRates:
         """Return click rates with 95 % intervals.
@@ -321,11 +328,16 @@ class ClickLog(WithTable):
         0         1            4        2       2        0.50   0.150    0.850
         1         2            4        1       1        0.25   0.046    0.699
         """
-        return rates(self.impressions, self.items, self.counts, by)
+        names, counts = [by] if isinstance(by, str) else [*by], self.counts
+        own = [chosen("column of the log", name, (*OF_ITEM, *self.impressions)) for name in names]
+        if not {*own} & {*OF_ITEM}:
+            return rates(self._known(*own).assign(n=counts, clicks=self._clicks()), own, "impression")
+        row = self.items["impression"].to_numpy()
+        units = self.items[[*OF_ITEM]].assign(n=counts[row], clicks=self.items["clicked"] * counts[row])
+        units = units.assign(**{name: self.impressions[name].array[row] for name in {*own} - {*OF_ITEM}})
+        return rates(units, own, "impression")
 
-    def abandonment(
-        self, by: str | Sequence[str] = (), *, of: Literal["impression", "session"] = "impression"
-    ) -> ClickRates:
+    def abandonment(self, by: str | Sequence[str] = (), *, of: str = "impression") -> ClickRates:
         """Return the share of impressions, or of sessions, without a click, with 95 % intervals.
 
         Parameters
@@ -340,7 +352,13 @@ class ClickLog(WithTable):
         UnknownName
             If the log has no such column.
         """
-        return rates(self.impressions, self.items, self.counts, by, of=of, abandoned=True)
+        names = [by] if isinstance(by, str) else [*by]
+        chosen("unit of abandonment", of, ("impression", "session"))
+        own = [*dict.fromkeys((*names, *(["session"] if of == "session" else [])))]
+        units = self._known(*own).assign(n=self.counts, clicks=self._clicks())
+        if of == "session":
+            units = units.groupby(own, observed=True)[["clicks"]].sum().reset_index().assign(n=1)
+        return rates(units, names, of, abandoned=True)
 
     def checks(self, *, times_usual: float = 20) -> LogChecks:
         """Look for faults of the log: nothing is dropped.
@@ -374,7 +392,55 @@ class ClickLog(WithTable):
         {'impressions of users left out': 30}
         """
         check_number("times_usual", times_usual, least=1)
-        return checks(self.impressions, self.items, self.counts, self.excluded, times_usual=times_usual)
+        counts, clicks, known = self.counts, self._clicks(), self.impressions
+        n, whole = int(counts.sum()), {REPEATED: 0, NOT_SHOWN: 0, EMPTY: 0, **self.excluded}
+        found = [
+            (f"{what}, left out", k, k + int((clicks if what == NOT_SHOWN else counts).sum()))
+            for what, k in whole.items()
+        ]
+        shows = self.items.groupby("impression")["position"].agg(["size", "max"]).to_numpy()
+        found.append(("impressions that lack a position", int(counts[shows[:, 0] < shows[:, 1]].sum()), n))
+        found.append(("impressions without a click", int(counts[clicks == 0].sum()), n))
+        never = ~self.items.groupby("position")["clicked"].any()
+        found.append(("positions never clicked", int(never.sum()), len(never)))
+        notes = [f"never clicked: position {few([*never.index[never]])}"] if never.any() else []
+        users = pd.DataFrame(columns=["user", "impressions", "clicks", "times_usual"])
+        if "user" in known:
+            users = known[["user"]].assign(impressions=counts, clicks=clicks).groupby("user").sum()
+            # Most users may have no click: usual is the number of those who have.
+            usual = users.where(users > 0).median()
+            users["times_usual"] = (users / usual).max(axis=1)
+            many = users["times_usual"] > times_usual
+            found.append((f"users above {times_usual:g} times the usual", int(many.sum()), len(users)))
+            words = f"usual: {usual['impressions']:g} impressions, and {usual['clicks']:g} clicks of those who click"
+            notes.append(
+                f"{words}; users far above may be robots: .users lists them, log.without(users=...) drops them"
+            )
+            if "arm" in known:
+                users["arms"] = known.groupby("user")["arm"].nunique()
+                found.append(("users in several arms", int((users["arms"] > 1).sum()), len(users)))
+                many |= users["arms"] > 1
+            users = users[many].sort_values("impressions", ascending=False, kind="stable").reset_index()
+        if "time" in known:
+            times = known["time"]
+            found.append(
+                ("times before that of the row above", int((times.diff() < pd.Timedelta(0)).sum()), len(times))
+            )
+            found.append(("times in the future", int((times > pd.Timestamp.now("UTC")).sum()), len(times)))
+            if who := [name for name in ("user", "session") if name in known]:
+                again = int(known.duplicated([*who, "qid", "time"]).sum())
+                found.append((f"{', '.join(who)}, query and time again, under another id", again, len(times)))
+        if lacking := [name for name in ("user", "time", "arm") if name not in known]:
+            notes.append(f"the log has no {' and no '.join(lacking)}: checks of them are left out")
+        return LogChecks(pd.DataFrame(found, columns=["check", "found", "of"]), users, tuple(notes))
+
+    def _known(self, *names: str) -> pd.DataFrame:
+        return self.impressions[[chosen("column of the impressions", name, [*self.impressions]) for name in names]]
+
+    def _clicks(self) -> Ints:
+        """Return the clicks of each row of the impressions, of shape (n_impressions,)."""
+        row, clicked = self.items["impression"].to_numpy(), self.items["clicked"].to_numpy()
+        return np.bincount(row, clicked, len(self.impressions)).astype(np.int64) * self.counts
 
     def to_frame(self) -> pd.DataFrame:
         """Return a row per shown item with the facts of its impression: `from_frame` makes the same log of it."""
@@ -389,15 +455,11 @@ class ClickLog(WithTable):
         return f"ClickLog({len(self.impressions):,} impressions, {shown:,} items, {clicks:,} clicks)"
 
     def _laid_out(self) -> Table:
-        n = int(self.counts.sum())
-        facts = {"impressions": n, "shown items": int(self.counts[self.items["impression"]].sum())}
-        facts["clicks"] = int((self.items["clicked"] * self.counts[self.items["impression"]]).sum())
-        facts["documents"] = self.items["docid"].nunique()
-        named = {"qid": "queries", "user": "users", "session": "sessions", "arm": "arms"}
-        facts |= {words: self.impressions[name].nunique() for name, words in named.items() if name in self.impressions}
-        rows = [(name, f"{value:,}") for name, value in facts.items()]
+        facts: dict[str, Any] = {"impressions": int(self.counts.sum()), "clicks": int(self._clicks().sum())}
+        facts |= {"shown items": int(self.counts[self.items["impression"]].sum())}
+        facts |= {f"different {name}": held.nunique() for name, held in self.impressions.items() if name in OF_IDS}
         if "time" in self.impressions:
-            rows += [("first", f"{self.impressions['time'].min()}"), ("last", f"{self.impressions['time'].max()}")]
-        notes = [f"left out: {found:,} {what}" for what, found in self.excluded.items()]
-        shown = pd.DataFrame(rows, columns=["fact", "value"])
-        return Table(shown, numeric=("value",), caption="Click log", notes=notes)
+            facts |= {f"{which} time": getattr(self.impressions["time"], which)() for which in ("min", "max")}
+        table = pd.DataFrame({"fact": [*facts], "value": [*map(str, facts.values())]})
+        notes = [f"left out: {n:,} {what}" for what, n in self.excluded.items()]
+        return Table(table, numeric=("value",), caption="Click log", notes=notes)
