@@ -184,9 +184,9 @@ def _array(values: Any, part: str) -> pa.Array:
 def _flat(listed: Any, clicked: Any, *, skip: bool) -> tuple[dict[str, Any], dict[str, int]]:
     """Return the items of lists as columns, with the row of the list; and how many clicks were left out."""
     lists, marks = _array(listed, "shown"), _array(clicked, "clicked")
-    for part, array in (("shown", lists), ("clicked", marks)):
-        is_list = pa.types.is_list(array.type) or pa.types.is_large_list(array.type)
-        require(is_list, part, str(array.type), "a list in each row, as JSON lines and frames have them")
+    for part, kind in (("shown", lists.type), ("clicked", marks.type)):
+        fits = pa.types.is_list(kind) or pa.types.is_large_list(kind)
+        require(fits, part, str(kind), "a list in each row, as JSON lines and frames have them")
     told, docids = marks.flatten(), id_column(lists.flatten(), "shown")
     row, at = (numbers_of(pc.list_parent_indices(array)).astype(np.int64) for array in (lists, marks))
     own = {"position": np.arange(len(row)) - np.searchsorted(row, row) + 1, "docid": docids, "row": row}
@@ -194,20 +194,20 @@ def _flat(listed: Any, clicked: Any, *, skip: bool) -> tuple[dict[str, Any], dic
     if pa.types.is_boolean(told.type) or (is_number(told.type) and is_text(docids.type)):
         require(pairs, "clicked", f"{len(at)} clicks", "ids that were clicked, or 0 or 1 for each id shown")
         return own | {"clicked": _checked("clicked", told, None)}, {}
-    ids = id_column(told, "clicked")
-    alike = not len(ids) or is_text(ids.type) == is_text(docids.type)
-    require(alike, "clicked", str(ids.type), f"ids of the type of those shown, {docids.type}")
+    ids = id_column(told if len(told) else docids[:0], "clicked")
+    require(ids.type == docids.type, "clicked", str(ids.type), f"ids of the type of those shown, {docids.type}")
     unclear = pairs and len(ids) and not is_text(ids.type) and np.isin(numbers_of(ids), (0, 1)).all()
     refuse((unclear, "0 and 1 may be ids, or say which ids were clicked", "give true and false"), argument="clicked")
     names = docids.unique()
-    known = (pc.fill_null(pc.index_in(part.cast(docids.type), names), len(names)) for part in (docids, ids))
-    keys, clicks = (at * (len(names) + 1) + numbers_of(codes) for at, codes in zip((row, at), known, strict=True))
-    lost = ~np.isin(clicks, keys)
-    first = int(np.argmax(lost)) if lost.any() else 0
-    where = f"row {at[first]} (counting from 0), and {lost.sum():,} in all" if lost.any() else None
+    keys, clicks = (
+        rows * (len(names) + 1) + numbers_of(pc.fill_null(pc.index_in(part, names), len(names)))
+        for rows, part in ((row, docids), (at, ids))
+    )
+    lost = np.flatnonzero(~np.isin(clicks, keys))
+    found = ids.take(pa.array(lost[:1])).to_pylist()
     wanted = "clicks on ids that the list shows; clicks='skip' leaves out others, and counts them"
-    require(skip or where is None, "clicked", ids[first : first + 1].to_pylist(), wanted, where)
-    return own | {"clicked": np.isin(keys, clicks).astype(np.int64)}, {NOT_SHOWN: int(lost.sum())}
+    require(skip or not found, "clicked", found, wanted, f"row {at[lost[:1]]} (from 0), {len(lost):,} in all")
+    return own | {"clicked": np.isin(keys, clicks).astype(np.int64)}, {NOT_SHOWN: len(lost)}
 
 
 def _factorized(values: Any) -> tuple[Ints, pa.Array]:

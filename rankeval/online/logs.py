@@ -34,7 +34,10 @@ from rankeval.render.tables import Table
 
 USERS = "impressions of users left out"
 OF_ITEM = ("position", "docid")
-OF_IDS = ("qid", "user", "session", "arm")
+USUAL = (
+    "usual for a user: {impressions:g} impressions, and {clicks:g} clicks of those who click; users far above may be "
+    "robots, or not: they are kept, .users lists them, and log.without(users=...) drops them"
+)
 Ints = NDArray[np.int64]
 
 
@@ -328,14 +331,7 @@ class ClickLog(WithTable):
         0         1            4        2       2        0.50   0.150    0.850
         1         2            4        1       1        0.25   0.046    0.699
         """
-        names, counts = [by] if isinstance(by, str) else [*by], self.counts
-        own = [chosen("column of the log", name, (*OF_ITEM, *self.impressions)) for name in names]
-        if not {*own} & {*OF_ITEM}:
-            return rates(self._known(*own).assign(n=counts, clicks=self._clicks()), own, "impression")
-        row = self.items["impression"].to_numpy()
-        units = self.items[[*OF_ITEM]].assign(n=counts[row], clicks=self.items["clicked"] * counts[row])
-        units = units.assign(**{name: self.impressions[name].array[row] for name in {*own} - {*OF_ITEM}})
-        return rates(units, own, "impression")
+        return self._rates(by, "impression", abandoned=False)
 
     def abandonment(self, by: str | Sequence[str] = (), *, of: str = "impression") -> ClickRates:
         """Return the share of impressions, or of sessions, without a click, with 95 % intervals.
@@ -352,13 +348,21 @@ class ClickLog(WithTable):
         UnknownName
             If the log has no such column.
         """
-        names = [by] if isinstance(by, str) else [*by]
-        chosen("unit of abandonment", of, ("impression", "session"))
-        own = [*dict.fromkeys((*names, *(["session"] if of == "session" else [])))]
-        units = self._known(*own).assign(n=self.counts, clicks=self._clicks())
-        if of == "session":
+        return self._rates(by, chosen("unit of abandonment", of, ("impression", "session")), abandoned=True)
+
+    def _rates(self, by: str | Sequence[str], unit: str, *, abandoned: bool) -> ClickRates:
+        names, counts, row = [by] if isinstance(by, str) else [*by], self.counts, self.items["impression"].to_numpy()
+        of_items = [name for name in OF_ITEM if name in names and not abandoned]
+        own = [
+            *dict.fromkeys([*(name for name in names if name not in of_items), *(["session"] * (unit == "session"))])
+        ]
+        units = self._known(*own).assign(n=counts, clicks=self._clicks())
+        if of_items:
+            units = units.take(row).assign(n=counts[row], clicks=self.items["clicked"].to_numpy() * counts[row])
+            units = units.assign(**{name: self.items[name].array for name in of_items})
+        if unit == "session":
             units = units.groupby(own, observed=True)[["clicks"]].sum().reset_index().assign(n=1)
-        return rates(units, names, of, abandoned=True)
+        return rates(units, names, unit, abandoned=abandoned)
 
     def checks(self, *, times_usual: float = 20) -> LogChecks:
         """Look for faults of the log: nothing is dropped.
@@ -393,46 +397,41 @@ class ClickLog(WithTable):
         """
         check_number("times_usual", times_usual, least=1)
         counts, clicks, known = self.counts, self._clicks(), self.impressions
-        n, whole = int(counts.sum()), {REPEATED: 0, NOT_SHOWN: 0, EMPTY: 0, **self.excluded}
-        found = [
-            (f"{what}, left out", k, k + int((clicks if what == NOT_SHOWN else counts).sum()))
-            for what, k in whole.items()
-        ]
+        found: dict[str, tuple[Any, Any]] = {}
+        n, notes = counts.sum(), []
+        for what in dict.fromkeys((REPEATED, NOT_SHOWN, EMPTY, *self.excluded)):
+            k = self.excluded.get(what, 0)
+            found[f"{what}, left out"] = k, k + (clicks if what == NOT_SHOWN else counts).sum()
         shows = self.items.groupby("impression")["position"].agg(["size", "max"]).to_numpy()
-        found.append(("impressions that lack a position", int(counts[shows[:, 0] < shows[:, 1]].sum()), n))
-        found.append(("impressions without a click", int(counts[clicks == 0].sum()), n))
+        found["impressions that lack a position"] = counts[shows[:, 0] < shows[:, 1]].sum(), n
+        found["impressions without a click"] = counts[clicks == 0].sum(), n
         never = ~self.items.groupby("position")["clicked"].any()
-        found.append(("positions never clicked", int(never.sum()), len(never)))
-        notes = [f"never clicked: position {few([*never.index[never]])}"] if never.any() else []
+        found["positions never clicked"] = never.sum(), len(never)
+        notes += [f"never clicked: position {few([*never.index[never]])}"] if never.any() else []
         users = pd.DataFrame(columns=["user", "impressions", "clicks", "times_usual"])
         if "user" in known:
             users = known[["user"]].assign(impressions=counts, clicks=clicks).groupby("user").sum()
             # Most users may have no click: usual is the number of those who have.
             usual = users.where(users > 0).median()
             users["times_usual"] = (users / usual).max(axis=1)
-            many = users["times_usual"] > times_usual
-            found.append((f"users above {times_usual:g} times the usual", int(many.sum()), len(users)))
-            words = f"usual: {usual['impressions']:g} impressions, and {usual['clicks']:g} clicks of those who click"
-            notes.append(
-                f"{words}; users far above may be robots: .users lists them, log.without(users=...) drops them"
-            )
+            listed = users["times_usual"] > times_usual
+            found[f"users above {times_usual:g} times the usual"] = listed.sum(), len(users)
+            notes.append(USUAL.format(**usual))
             if "arm" in known:
                 users["arms"] = known.groupby("user")["arm"].nunique()
-                found.append(("users in several arms", int((users["arms"] > 1).sum()), len(users)))
-                many |= users["arms"] > 1
-            users = users[many].sort_values("impressions", ascending=False, kind="stable").reset_index()
+                found["users in several arms"] = (users["arms"] > 1).sum(), len(users)
+                listed |= users["arms"] > 1
+            users = users[listed].sort_values("impressions", ascending=False, kind="stable").reset_index()
         if "time" in known:
-            times = known["time"]
-            found.append(
-                ("times before that of the row above", int((times.diff() < pd.Timedelta(0)).sum()), len(times))
-            )
-            found.append(("times in the future", int((times > pd.Timestamp.now("UTC")).sum()), len(times)))
-            if who := [name for name in ("user", "session") if name in known]:
-                again = int(known.duplicated([*who, "qid", "time"]).sum())
-                found.append((f"{', '.join(who)}, query and time again, under another id", again, len(times)))
+            times, who = known["time"], [name for name in ("user", "session") if name in known]
+            found["times before that of the row above"] = (times.diff() < pd.Timedelta(0)).sum(), len(times)
+            found["times in the future"] = (times > pd.Timestamp.now("UTC")).sum(), len(times)
+            again = known.duplicated([*who, "qid", "time"]).sum() if who else 0
+            found["same user, query and time, under another id"] = again, len(times)
         if lacking := [name for name in ("user", "time", "arm") if name not in known]:
             notes.append(f"the log has no {' and no '.join(lacking)}: checks of them are left out")
-        return LogChecks(pd.DataFrame(found, columns=["check", "found", "of"]), users, tuple(notes))
+        table = pd.DataFrame([(check, int(k), int(of)) for check, (k, of) in found.items()])
+        return LogChecks(table.set_axis(["check", "found", "of"], axis=1), users, tuple(notes))
 
     def _known(self, *names: str) -> pd.DataFrame:
         return self.impressions[[chosen("column of the impressions", name, [*self.impressions]) for name in names]]
@@ -455,11 +454,5 @@ class ClickLog(WithTable):
         return f"ClickLog({len(self.impressions):,} impressions, {shown:,} items, {clicks:,} clicks)"
 
     def _laid_out(self) -> Table:
-        facts: dict[str, Any] = {"impressions": int(self.counts.sum()), "clicks": int(self._clicks().sum())}
-        facts |= {"shown items": int(self.counts[self.items["impression"]].sum())}
-        facts |= {f"different {name}": held.nunique() for name, held in self.impressions.items() if name in OF_IDS}
-        if "time" in self.impressions:
-            facts |= {f"{which} time": getattr(self.impressions["time"], which)() for which in ("min", "max")}
-        table = pd.DataFrame({"fact": [*facts], "value": [*map(str, facts.values())]})
-        notes = [f"left out: {n:,} {what}" for what, n in self.excluded.items()]
-        return Table(table, numeric=("value",), caption="Click log", notes=notes)
+        table = self.click_rates().table.drop(columns="clicked").rename(columns=lambda name: name.replace("_", " "))
+        return Table(table, caption=repr(self), notes=[f"left out: {n:,} {what}" for what, n in self.excluded.items()])
