@@ -10,10 +10,20 @@
 from __future__ import annotations
 
 from rankeval.online.logs import ClickLog
+from rankeval.online.models import ClickModel, Perplexity
 from rankeval.online.positions import Propensities, propensities
 from rankeval.online.valuing import PolicyValue, counterfactual, policy_value
 
-__all__ = ["ClickLog", "PolicyValue", "Propensities", "counterfactual", "policy_value", "propensities"]
+__all__ = [
+    "ClickLog",
+    "ClickModel",
+    "Perplexity",
+    "PolicyValue",
+    "Propensities",
+    "counterfactual",
+    "policy_value",
+    "propensities",
+]
 
 
 def __dir__() -> list[str]:
