@@ -161,7 +161,8 @@ def propensities(
     depth : int, default 10
         Leave out items below this position.
     clip : float, optional
-        Set lesser propensities to this one. Weights then vary less, and are too small: a note counts the clicks.
+        Set lesser propensities to this one; intervals stay. Weights then vary less, and some are too small: a note
+        counts their clicks.
     n_resamples : int, default 200
         Bootstrap samples for the intervals (95 %, percentiles); 0 for none. Units are users if the log has 50 or more,
         else queries if it has 50 or more, else impressions; a note says which. "em" has no intervals.
@@ -242,7 +243,7 @@ def propensities(
         small = table["propensity"] < clip
         cut = f"{table['clicks'][small].sum():,} of {table['clicks'].sum():,} clicks"
         notes.append(f"propensities below {clip:g} are set to {clip:g}, and the weights of {cut} are too small")
-        table.update(table[["propensity", "ci_low", "ci_high"]].clip(lower=clip))
+        table["propensity"] = table["propensity"].clip(lower=clip)
     return Propensities(table, how, tuple(notes))
 
 
