@@ -9,9 +9,21 @@
 
 from __future__ import annotations
 
+from rankeval.online.experiments import ABTest, ab_power, ab_test, assign, user_outcomes
 from rankeval.online.logs import ClickLog
+from rankeval.online.looks import LooksPlan, confidence_sequence, looks_plan
 
-__all__ = ["ClickLog"]
+__all__ = [
+    "ABTest",
+    "ClickLog",
+    "LooksPlan",
+    "ab_power",
+    "ab_test",
+    "assign",
+    "confidence_sequence",
+    "looks_plan",
+    "user_outcomes",
+]
 
 
 def __dir__() -> list[str]:
