@@ -18,6 +18,7 @@ import hashlib
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations, product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -374,16 +375,16 @@ def ab_test(
     due = pd.Series(shares or dict.fromkeys(names, 1.0), dtype=np.float64)
     require({*due.index} == {*names} and due.min() > 0, "shares", shares, f"a share above 0 of each arm: {few(names)}")
     arms = pd.DataFrame({"users": sizes, "expected": due / due.sum() * sizes.sum()}).rename_axis("arm")
+    moments = {name: _moments(part.drop(columns=ARM)) for name, part in users.groupby(ARM)}
     rows = []
-    for name, metric in metrics.items():
-        for other in (each for each in names if each != control):
-            columns, pair = [*_columns(metric), *_columns(before.get(name))], users[users[ARM].isin([control, other])]
-            found = _compared(pair, (control, other), columns, alpha, looks, look)
-            rows.append({"metric": name, "arm": other, "n_users": len(pair), **found})
-            if "p_value" not in found:
-                notes.append(f"{name} does not vary between the users of {control} and {other}: there is no test")
-            elif np.isnan(found["relative_low"]):
-                notes.append(f"{name} has no relative change of {other}: the means of both arms must be above 0")
+    for (name, metric), other in product(metrics.items(), [each for each in names if each != control]):
+        columns = [*_columns(metric), *_columns(before.get(name))]
+        found = _compared(moments[control], moments[other], columns, alpha, looks, look)
+        rows.append({"metric": name, "arm": other, "n_users": int(sizes[control] + sizes[other]), **found})
+        if "p_value" not in found:
+            notes.append(f"{name} does not vary between the users of {control} and {other}: there is no test")
+        elif np.isnan(found["relative_low"]):
+            notes.append(f"{name} has no relative change of {other}: the means of both arms must be above 0")
     notes += [f"the means of {name} are adjusted by its covariate (CUPED)" for name in before]
     table = pd.DataFrame(rows, columns=COLUMNS)
     family = table["p_value"].notna() & table["metric"].eq(primary or table["metric"])
@@ -452,12 +453,12 @@ def ab_power(
     fits = len(shares) == 2 and min(shares.values()) > 0 and sum(shares.values()) <= 1 + 1e-9
     require(fits, "shares", shares, "two arms with shares above 0 that add up to 1 or less")
     users, _ = _by_unit(frame, unit, None, {"metric": metric}, {} if covariate is None else {"metric": covariate})
-    columns = [*_columns(metric), *_columns(covariate)]
-    fits = _varies(users, columns) and users[columns[0]].sum() != 0
-    require(fits, "metric", metric, "a metric that varies between users, with a mean other than 0")
+    columns, moments = [*_columns(metric), *_columns(covariate)], _moments(users)
+    varies = _variance(moments, columns) > 0 and moments.mean(columns[0]) != 0
+    require(varies, "metric", metric, "a metric that varies between users, with a mean other than 0")
     first, second = shares.values()
     asked = {"rel_effect_size": tuple(changes), "ratio": second / first, "alpha": alpha, "power": power}
-    solved = _metric(columns, use_t=False, **asked).solve_power(users, "n_obs")
+    solved = _metric(columns, use_t=False, **asked).solve_power_from_aggregates(moments, "n_obs")
     found = pd.DataFrame([(one.rel_effect_size, one.effect_size, one.n_obs) for one in solved])
     found.columns = pd.Index(["relative", "difference", "users"])
     if users_per_day is None:
@@ -471,70 +472,60 @@ def _columns(metric: Metric | None) -> tuple[str | None, str | None]:
     return (metric, None) if metric is None or isinstance(metric, str) else metric
 
 
-def _metric(columns: Sequence[str | None], **options: Any) -> Any:
-    """Return the metric of tea-tasting; its global settings are not asked."""
+def _tea_tasting() -> Any:
     try:
-        import tea_tasting
+        import tea_tasting.aggr
     except ImportError as error:
         problem, remedy = "A/B tests need tea-tasting, which is not installed", 'pip install "rankeval-mlflow[online]"'
         raise InvalidInput(problem, remedy=remedy) from error
-    return tea_tasting.RatioOfMeans(*columns, alternative="two-sided", equal_var=False, **options)
+    return tea_tasting
+
+
+def _metric(columns: Sequence[str | None], **options: Any) -> Any:
+    """Return the metric of tea-tasting; its global settings are not asked."""
+    return _tea_tasting().RatioOfMeans(*columns, alternative="two-sided", equal_var=False, **options)
+
+
+def _moments(users: pd.DataFrame) -> Any:
+    """Return number, means and covariances of the columns: all that tests need, and far faster than by its frames."""
+    names, covariances = list(users), np.atleast_2d(users.cov().to_numpy())
+    cross = {(names[i], names[j]): float(covariances[i, j]) for i, j in combinations(range(len(names)), 2)}
+    variances = dict(zip(names, np.diag(covariances).tolist(), strict=True))
+    return _tea_tasting().aggr.Aggregates(len(users), users.mean().to_dict(), variances, cross)
+
+
+def _variance(moments: Any, columns: Sequence[str | None]) -> float:
+    """Return the variance of a metric that its covariate leaves, or 0 if it comes from rounding."""
+    own, covariate = columns[:2], columns[2:]
+    variance, other = moments.ratio_var(*own), moments.ratio_var(*covariate)
+    left = variance - (moments.ratio_cov(*own, *covariate) ** 2 / other if other else 0.0)
+    size = moments.var(own[0]) + moments.mean(own[0]) ** 2
+    return float(left) if left > 1e-12 * size / moments.mean(own[1]) ** 2 else 0.0
 
 
 def _compared(
-    users: pd.DataFrame,
-    arms: tuple[str, str],
-    columns: Sequence[str | None],
-    alpha: float,
-    looks: LooksPlan | None,
-    look: int | None,
+    control: Any, treatment: Any, columns: Sequence[str | None], alpha: float, looks: LooksPlan | None, look: int | None
 ) -> dict[str, float]:
     """Return the numbers of a row of the table; only the means if the metric does not vary."""
-    parts = [users[users[ARM] == arm] for arm in arms]
-    if not any(_varies(part, columns) for part in parts):
-        one, other = (_ratio(part, columns[:2]) for part in parts)
+    if not (_variance(control, columns) or _variance(treatment, columns)):
+        one, other = (arm.mean(columns[0]) / arm.mean(columns[1]) for arm in (control, treatment))
         return {"mean_control": one, "mean_treatment": other, "estimate": other - one}
-    exact, normal = (
-        _metric(columns, use_t=use_t, confidence_level=1 - alpha).analyze(users, *arms, ARM) for use_t in (True, False)
+    found, normal = (
+        _metric(columns, use_t=use_t, confidence_level=1 - alpha).analyze_aggregates(control, treatment)
+        for use_t in (True, False)
     )
     quantile = stats.norm.isf(alpha / 2)
     error = (normal.effect_size_ci_upper - normal.effect_size) / quantile
-    found, stretch, p = exact, 1.0, exact.pvalue
+    stretch, p = 1.0, found.pvalue
     if looks is not None and look is not None:
         found, stretch, p = normal, looks.bounds[look - 1] / quantile, looks.p_value(normal.effect_size / error, look)
     half = stretch * (found.effect_size_ci_upper - found.effect_size)
     change = found.treatment / found.control if found.control > 0 else np.nan
     factor = ((1 + found.rel_effect_size_ci_upper) / change) ** stretch if change > 0 else np.nan
-    return {
-        "mean_control": found.control,
-        "mean_treatment": found.treatment,
-        "estimate": found.effect_size,
-        "standard_error": error,
-        "ci_low": found.effect_size - half,
-        "ci_high": found.effect_size + half,
-        "relative": change - 1,
-        "relative_low": change / factor - 1,
-        "relative_high": change * factor - 1,
-        "p_value": float(p),
-    }
-
-
-def _ratio(users: pd.DataFrame, columns: Sequence[str | None]) -> float:
-    numerator, denominator = columns
-    return float(users[numerator].sum() / (users[denominator].sum() if denominator else len(users)))
-
-
-def _varies(users: pd.DataFrame, columns: Sequence[str | None]) -> bool:
-    """Say whether a metric varies between users, apart from its covariate and from rounding."""
-    parts = []
-    for numerator, denominator in (columns[:2], columns[2:]):
-        if numerator is not None:
-            base = users[denominator] if denominator else 1.0
-            parts.append((users[numerator] - _ratio(users, (numerator, denominator)) * base).to_numpy())
-    rest, *covariate = parts
-    for other in covariate:
-        rest = rest - other * (rest @ other) / ((other @ other) or 1.0)
-    return bool(np.abs(rest).max() > 1e-9 * np.abs(users[columns[0]]).max())
+    means = {"mean_control": found.control, "mean_treatment": found.treatment, "estimate": found.effect_size}
+    ends = {"ci_low": found.effect_size - half, "ci_high": found.effect_size + half}
+    relative = {"relative": change - 1, "relative_low": change / factor - 1, "relative_high": change * factor - 1}
+    return {**means, "standard_error": error, **ends, **relative, "p_value": float(p)}
 
 
 def _by_unit(

@@ -20,7 +20,7 @@ CTR = {"ctr": ("clicks", "views")}
 
 
 def world(n=400, lift=0.0, seed=0, arms=("A", "B")):
-    """A row per user: strong users, who differ in how often they search and click, before the test as within it."""
+    """Return a row per user, of users who differ in how often they search and click, before the test as within it."""
     rng = np.random.default_rng(seed)
     rate, busy = rng.beta(1, 3, n), 1 + rng.gamma(0.7, 10, n)
     arm = rng.choice(arms, n)
@@ -134,8 +134,8 @@ def test_cuped_lowers_the_variance(rho):
 
 
 def test_equal_arms_of_a_ratio_metric():
-    """Of 300 tests of equal arms with strong users .03 to .07 claim a difference."""
-    claims = [len(ab_test(world(200, seed=seed), metrics=CTR).claims) for seed in range(300)]
+    """Of 200 tests of equal arms with strong users .03 to .07 claim a difference."""
+    claims = [len(ab_test(world(200, seed=seed), metrics=CTR).claims) for seed in range(200)]
     assert 0.03 <= np.mean(claims) <= 0.07
 
 
@@ -244,7 +244,7 @@ def test_refused_metrics():
 def test_refused_covariates():
     """A covariate that changes within a user, or belongs to the test itself, is refused."""
     frame = pd.concat([world(50), world(50).assign(views_before=1)])
-    with pytest.raises(InvalidInput, match="users? with several values"):
+    with pytest.raises(InvalidInput, match="with several values"):
         ab_test(frame, metrics=CTR, covariates={"ctr": ("clicks_before", "views_before")})
     with pytest.raises(InvalidInput, match="before the test"):
         ab_test(world(), metrics=CTR, covariates={"ctr": "clicks"})

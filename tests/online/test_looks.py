@@ -115,6 +115,7 @@ def test_confidence_sequence_by_its_formula():
 
 def test_confidence_sequence_is_narrowest_near_best_at():
     """Relative to the standard error, no other tuning is narrower by more than 1 % at best_at."""
+
     def half(best_at):
         return rk.online.confidence_sequence([0], [1], [1000], best_at=best_at)["ci_high"].iloc[0]
 
