@@ -193,7 +193,7 @@ def per_query_frame(scores: Scores, unit: str = "query") -> pd.DataFrame:
         ids = own[:1] or spelled(frame.columns, "qid")
         return frame.set_index(ids[0]) if len(ids) == 1 else frame
     remedy = "take its .per_query" if hasattr(scores, "per_query") else None
-    expected = f"systems are evaluations, DataFrames of per-{unit} scores or {{{unit}: {{measure: score}}}}"
+    expected = f"systems are evaluations, DataFrames of per-{unit} scores or {{qid: {{measure: score}}}}"
     raise InvalidInput(f"{expected}, found {type(scores).__name__}", remedy=remedy)
 
 
