@@ -330,9 +330,7 @@ def _assemble(
 
 def _feature_names(folder: Path, limits: Limits) -> dict[int, str]:
     """Return feature -> name from ``features.json`` here or one folder up; a file of another form is ignored."""
-    for file in (folder / "features.json", folder.resolve().parent / "features.json"):
-        if not file.is_file():
-            continue
+    for file in filter(Path.is_file, (folder / "features.json", folder.resolve().parent / "features.json")):
         data = opening.read_bytes(file, limits)
         try:
             titles = json.loads(data)

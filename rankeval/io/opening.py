@@ -108,12 +108,11 @@ def limits_of(settings: Iterable[str]) -> Limits:
     InvalidInput
         If a limit does not exist, or its value is no whole number.
     """
-    known = vars(DEFAULT)
     given = {}
     for setting in settings:
         name, _, value = setting.partition("=")
-        chosen("limit", name, known)
-        wanted = f"name=value with a whole number; the names are {', '.join(known)}"
+        chosen("limit", name, vars(DEFAULT))
+        wanted = f"name=value with a whole number; the names are {', '.join(vars(DEFAULT))}"
         require(_DIGITS.fullmatch(value), "limit", setting, wanted)
         given[name] = int(value)
     return replace(DEFAULT, **given)
