@@ -10,15 +10,16 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Mapping
 from enum import StrEnum
+from functools import wraps
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperCommand, TyperOption
 
 from rankeval.errors import LimitExceeded, RankevalError
 
-_Command = TypeVar("_Command", bound=Callable[..., None])
+_Command = Callable[..., None]
 
 
 # Classes and not calls of StrEnum: Pyright, and so a user's program, knows the members of no other form.
@@ -186,7 +187,7 @@ def options(names: str, **changed: Any) -> Callable[[_Command], _Command]:
     ----------
     names : str
         The arguments, in capitals, and the options, in the order of the help. The command takes them as keywords, in
-        small letters.
+        small letters; of ``limit``, the limits that the texts name.
     **changed
         Other defaults, by keyword; ``...`` for an option that must be given. The type of an enumeration is that of its
         default.
@@ -194,9 +195,18 @@ def options(names: str, **changed: Any) -> Callable[[_Command], _Command]:
 
     def given(command: _Command) -> _Command:
         made = [_parameter(name, changed) for name in names.split()]
-        command.__signature__ = inspect.Signature(made)  # type: ignore[attr-defined] # what Typer reads
-        command.__annotations__ = {one.name: one.annotation for one in made}
-        return command
+
+        @wraps(command)
+        def called(**values: Any) -> None:
+            if "limit" in values:
+                from rankeval.io.opening import limits_of
+
+                values["limit"] = limits_of(values["limit"] or ())
+            command(**values)
+
+        called.__signature__ = inspect.Signature(made)  # type: ignore[attr-defined] # what Typer reads
+        called.__annotations__ = {one.name: one.annotation for one in made}
+        return called
 
     return given
 
@@ -255,28 +265,3 @@ def ending_with(lines: Callable[[], Iterable[str]]) -> type[TyperCommand]:
             super().format_help(ctx, formatter)
 
     return Listing
-
-
-def sized(spec: str, collection_size: int | None) -> str:
-    """Add the size of the collection to a measure that needs one.
-
-    Parameters
-    ----------
-    spec : str
-        A measure as given by ``-m``.
-    collection_size : int, optional
-        The size as given by ``-N``.
-    """
-    from rankeval.measures.family import FAMILIES
-    from rankeval.measures.grammar import taken_apart
-
-    written = taken_apart(spec)
-    if collection_size is None or written is None or "collection_size" in written.given:
-        return spec
-    for name, family in FAMILIES.items():
-        if name.lower() == written.head.lower() and "collection_size" in family.required:
-            inside = ", ".join(
-                f"{one}={value!r}" for one, value in {**written.given, "collection_size": collection_size}.items()
-            )
-            return f"{name}({inside})" + (f"@{written.at}" if written.at else "")
-    return spec
