@@ -151,15 +151,17 @@ def with_parts(
     rows = {TOGETHER: compared.table, **{part: tables[part] for part in places}}
     table = pd.concat([rows[part].assign(**{name: part}) for part in rows], ignore_index=True)[[name, *COLUMNS]]
     notes: list[str] = []
-    crossed = None
+    crossed, unit = None, compared.settings.unit
     if len(large) > 1:
         crossed = _interaction(design, scores, list(large.values()), compared.settings)
         n_shown = int((crossed["p_adjusted"] <= compared.alpha).sum())
         note = f"that a difference depends on the {name} is shown for {n_shown} of {count(len(crossed), 'comparison')}"
         rest = "" if n_shown == len(crossed) else f"; elsewhere, rows that differ by {name} may differ by chance"
         notes.append(f"{note} (Welch's statistic under permuted labels, Holm){rest}")
-    if small := ", ".join(f"{part} ({count(len(places[part]), 'query')})" for part in places if part not in large):
-        notes.append(f"listed by {name} and not tested, with fewer than {LEAST_QUERIES} queries: {small}")
+    if small := ", ".join(f"{part} ({count(len(places[part]), unit)})" for part in places if part not in large):
+        notes.append(
+            f"listed by {name} and not tested, with fewer than {LEAST_QUERIES} {compared.settings.units}: {small}"
+        )
     found = replace(with_settings(compared, grouped=name), table=table, interaction=crossed)
     return with_notes(found, *notes, *said, *([PARTED] if parted(found).any() else []))
 

@@ -107,7 +107,7 @@ def _intervals(record: ComparisonRecord, rows: pd.DataFrame, cut: list[str]) -> 
         rows = rows.drop(columns=["ci_low", "ci_high"]).rename(columns={"outer_low": "ci_low", "outer_high": "ci_high"})
         lines = f"lines: {level} of each pair alone" if len(record.table) > 1 else f"line: {level}"
     sizes = rows["n_queries"].unique()
-    queries = count(int(sizes[0]), "query") if len(sizes) == 1 else "so many queries"
+    queries = count(int(sizes[0]), asked.unit) if len(sizes) == 1 else f"so many {asked.units}"
     has_band = bool(((rows["band"] > 0) & np.isfinite(rows["band"])).any())
     shaded = [f"shaded: too small for {queries} to detect reliably"] if has_band else []
     # The places, other than zero, that a gain is compared with.
@@ -150,7 +150,7 @@ def _forest(record: ComparisonRecord, rows: pd.DataFrame, cut: list[str]) -> Fig
 def _one_measure(record: ComparisonRecord, measure: str | None) -> tuple[ComparisonRecord, str, dict[str, Any]]:
     """Return the rows over all queries, the measure to draw, and the caption, title and decimals of the figure."""
     whole, measure = overall(record), measure or main_measure(record)
-    over = {"": "", COLLECTION: ", all collections"}.get(record.settings.grouped, ", all queries")
+    over = {"": "", COLLECTION: ", all collections"}.get(record.settings.grouped, f", all {record.settings.units}")
     digits = digits_for(difference_errors(whole.table)[whole.table["measure"] == measure])
     return whole, measure, {"title": measure + over, "caption": record.caption, "digits": digits}
 
@@ -188,5 +188,5 @@ def _queries(record: ComparisonRecord, system: str | None, baseline: str | None,
     shared = held_scores(record, [measure])
     one, other = (shared.scores[:, shared.systems.index(name), 0] for name in (system, baseline))
     values = pd.Series(differences(one, other), index=shared.queries)
-    sign = record.settings.direction(measure).sign
-    return plots.query_differences(values, system=system, baseline=baseline, measure=measure, sign=sign)
+    sign, unit = record.settings.direction(measure).sign, record.settings.unit
+    return plots.query_differences(values, system=system, baseline=baseline, measure=measure, sign=sign, unit=unit)

@@ -5,13 +5,69 @@
     two rankings -> Interleaver.show -> a list with its credits -> clicks -> compare_interleaved -> Comparison
     a file of impressions -> ClickLog -> ClickModel, Propensities -> weights to learn from, values of other rankers
     a frame of users in two arms -> ab_test -> ABTest
+
+Names are imported when they are first asked for, so that a server that interleaves loads neither NumPy nor pandas.
 """
 
 from __future__ import annotations
 
-from rankeval.online.logs import ClickLog
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-__all__ = ["ClickLog"]
+if TYPE_CHECKING:
+    from rankeval.online.crediting import compare_interleaved
+    from rankeval.online.interleaving import Interleaved, Interleaver, interleaving_bias
+    from rankeval.online.logs import ClickLog
+    from rankeval.online.models import ClickModel, Perplexity
+    from rankeval.online.positions import Propensities, propensities
+    from rankeval.online.valuing import PolicyValue, counterfactual, policy_value
+
+_HOMES = {
+    "crediting": ("compare_interleaved",),
+    "interleaving": (
+        "Interleaved",
+        "Interleaver",
+        "interleaving_bias",
+    ),
+    "logs": ("ClickLog",),
+    "models": (
+        "ClickModel",
+        "Perplexity",
+    ),
+    "positions": (
+        "Propensities",
+        "propensities",
+    ),
+    "valuing": (
+        "PolicyValue",
+        "counterfactual",
+        "policy_value",
+    ),
+}
+_HOME_OF = {name: f"rankeval.online.{module}" for module, names in _HOMES.items() for name in names}
+
+__all__ = [
+    "ClickLog",
+    "ClickModel",
+    "Interleaved",
+    "Interleaver",
+    "Perplexity",
+    "PolicyValue",
+    "Propensities",
+    "compare_interleaved",
+    "counterfactual",
+    "interleaving_bias",
+    "policy_value",
+    "propensities",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name from its home when it is first asked for (PEP 562)."""
+    if name not in _HOME_OF:
+        raise AttributeError(f"module 'rankeval.online' has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(_HOME_OF[name]), name)
+    return value
 
 
 def __dir__() -> list[str]:

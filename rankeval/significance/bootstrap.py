@@ -123,7 +123,7 @@ TESTS["bootstrap_shift"] = SignificanceTest(
     random_beyond=0,
     floor=one_resample,
     needs_variance=True,
-    liberal="up to 14.4 % at 10 queries, 9.5 % at 25",
+    liberal="up to 14.4 % at 10 {units}, 9.5 % at 25",
 )
 
 
@@ -160,7 +160,7 @@ TESTS["bootstrap_percentile"] = SignificanceTest(
     random_beyond=0,
     floor=lambda n, settings: one_resample(n, settings) * settings.sides,
     needs_variance=True,
-    liberal="up to 13.4 % at 10 queries, 9.6 % at 25",
+    liberal="up to 13.4 % at 10 {units}, 9.6 % at 25",
 )
 
 
@@ -219,7 +219,7 @@ TESTS["bootstrap_bca"] = SignificanceTest(
     words="BCa bootstrap",
     random_beyond=0,
     needs_variance=True,
-    liberal="up to 15.1 % at 10 queries, 16.8 % at 25",
+    liberal="up to 15.1 % at 10 {units}, 16.8 % at 25",
 )
 
 

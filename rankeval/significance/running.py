@@ -206,7 +206,10 @@ def _run(test: SignificanceTest, pairs: Pairs, settings: Settings, n: int) -> Pa
         parts, constant = zip(*(_run_block(test, pairs[columns], settings) for columns in blocks), strict=True)
         found, n_constant = joined(parts), sum(constant)
     declared = [test.note] if test.note else []
-    return replace(found, notes=(*found.notes, *declared, *_constant_notes(n_constant), *liberal_notes(test, n)))
+    return replace(
+        found,
+        notes=(*found.notes, *declared, *_constant_notes(n_constant, settings), *liberal_notes(test, n, settings)),
+    )
 
 
 def _run_block(test: SignificanceTest, columns: Floats, settings: Settings) -> tuple[PairedResult, int]:
@@ -304,26 +307,26 @@ def _p_of_constants(mean: Floats, n: int, settings: Settings) -> Floats:
     return np.where(settings.evidence(mean) > 0, one_pattern(n, settings), 1.0)
 
 
-def liberal_notes(test: SignificanceTest, n: int) -> list[str]:
+def liberal_notes(test: SignificanceTest, n: int, settings: Settings) -> list[str]:
     """Return the note with a test's measured error rates if so many queries are too few for it to hold its level."""
     if not test.liberal or n >= FEW_QUERIES:
         return []
+    rates = test.liberal.format(units=settings.units)
     note = (
-        f"the {test.words} is liberal on fewer than {FEW_QUERIES} queries (here {n}): two-sided false claims "
-        f'measured where 5 % were asked are {test.liberal}, most on skewed or sparse scores; prefer test="t", '
+        f"the {test.words} is liberal on fewer than {FEW_QUERIES} {settings.units} (here {n}): two-sided false claims "
+        f'measured where 5 % were asked are {rates}, most on skewed or sparse scores; prefer test="t", '
         '"randomization" or "bootstrap"'
     )
     return [note]
 
 
-def _constant_notes(count: int) -> list[str]:
+def _constant_notes(count: int, settings: Settings) -> list[str]:
     if not count:
         return []
-    note = (
-        f"{count} of the differences tested: the same number on every query. Without variance neither t nor a "
-        "bootstrap is defined: the p-value is that of the sign flips, and no interval can be told"
+    same = (
+        f"{count} of the differences tested: the same number on every {settings.unit}. Without variance neither t nor"
     )
-    return [note]
+    return [f"{same} a bootstrap is defined: the p-value is that of the sign flips, and no interval can be told"]
 
 
 NOTHING_POSSIBLE = "nothing can be significant here"
@@ -572,9 +575,12 @@ def few_query_notes(correction: Correction, size: int, n: int, settings: Setting
     if size == 1 or n >= FEW_QUERIES or settings.n_unseen:
         return []
     one_sided = settings.sides == 1 or bool(CLAIMS[settings.claim].hypotheses)
-    said = on_few_queries(correction.words if correction.familywise else "", size, one_sided=one_sided)
+    said = on_few_queries(
+        correction.words if correction.familywise else "", size, one_sided=one_sided, units=settings.units
+    )
     here = f"here {n}, and none were measured below {FEWEST_QUERIES}" if n < FEWEST_QUERIES else f"here {n}"
-    return [f"on fewer than {FEW_QUERIES} queries ({here}) errors are more frequent under strong skew; at worst {said}"]
+    under = f"on fewer than {FEW_QUERIES} {settings.units} ({here}) errors are more frequent under strong skew"
+    return [f"{under}; at worst {said}"]
 
 
 def resolution_notes(
@@ -586,7 +592,7 @@ def resolution_notes(
         return []
     # The smallest p-value possible is a multiple of 1 / (n + 1).
     needed = math.ceil((settings.n_resamples + 1) * floor / level - 1e-9) - 1
-    remedy = f"ask for {needed:,} resamples or more" if at_random else "more queries are needed"
+    remedy = f"ask for {needed:,} resamples or more" if at_random else f"more {settings.units} are needed"
     possible = f"the smallest p-value possible is {floor:.2g}, and the family of {size} asks for {level:.2g}"
     return [f"{NOTHING_POSSIBLE}: {possible}; {remedy}"]
 
