@@ -23,26 +23,9 @@ from rankeval.cli.guard import guard_app
 from rankeval.cli.inputs import by_file_name, evaluations
 from rankeval.cli.judging import judging_app
 from rankeval.cli.net import OwnAnswers, caught
-from rankeval.cli.options import (
-    DEFAULT_MEASURES,
-    EvaluationFormat,
-    Format,
-    KeysFormat,
-    ListFormat,
-    ending_with,
-    options,
-)
-from rankeval.cli.output import (
-    ask,
-    from_here,
-    print_comparison,
-    print_frame,
-    print_scores,
-    say,
-    show_progress,
-    show_warning,
-    tell,
-)
+from rankeval.cli.online import online_app
+from rankeval.cli.options import MEASURES, EvaluationFormat, Format, KeysFormat, ListFormat, ending_with, options
+from rankeval.cli.output import ask, from_here, print_comparison, print_frame, print_scores, say, show_progress, tell
 
 if TYPE_CHECKING:
     from rankeval.collection.convention import Convention
@@ -75,6 +58,7 @@ app: typer.Typer = typer.Typer(
 )
 app.add_typer(guard_app, name="guard")
 app.add_typer(judging_app, name="judging")
+app.add_typer(online_app, name="online")
 
 
 def _declared_tests() -> Iterator[str]:
@@ -267,7 +251,7 @@ def evaluate(
             ranking = Run.read(path, limits=limits)
             sys.stdout.write(trec_text(judgments, ranking, measures=measures or ["official"], convention=rules, **how))
         return
-    wanted = [sized(spec, collection_size) for spec in measures or DEFAULT_MEASURES]
+    wanted = [sized(spec, collection_size) for spec in measures or MEASURES]
     scored = evaluations(qrels, runs, wanted, rules, qrels_format, limits=limits)
     print_scores(scored, Format(output.value), per_query=per_query)
 
@@ -408,7 +392,7 @@ def _ledger() -> Iterator[tuple[str, str]]:
 
 def main() -> None:
     """Run the command line and exit with its code."""
-    warnings.showwarning = show_warning
+    warnings.showwarning = lambda message, *_, **__: say(f"warning: {' '.join(str(message).split())}")
     caught(partial(app, prog_name="rankeval"))  # python -m rankeval would call itself otherwise
 
 

@@ -19,7 +19,7 @@ import typer
 
 from rankeval import errors
 from rankeval._checks import count, few, refuse
-from rankeval.cli.net import OwnAnswers, steps
+from rankeval.cli.net import command_group, steps
 from rankeval.cli.options import COLLECTION, Format, ending_with, options
 from rankeval.cli.output import print_comparison, print_frame, print_rows, say, tell
 
@@ -31,11 +31,7 @@ if TYPE_CHECKING:
     from rankeval.ledger.entry import Entry
 
 
-guard_app: typer.Typer = typer.Typer(
-    cls=OwnAnswers,
-    no_args_is_help=True,
-    help="Keep a test collection out of tuning: register it, freeze systems, open them once.",
-)
+guard_app = command_group("Keep a test collection out of tuning: register it, freeze systems, open them once.")
 
 _SCORE = "score"
 """The column of a table of scores, as in the predictions of an experiment."""
@@ -288,8 +284,7 @@ def verify(
 def merge(*, project: str, other: str, ledger: str | None) -> None:
     """Add all entries of another ledger to this one; nothing is lost, and the other one stays as it is."""
     guard = guard_of(project, ledger)
-    added = guard.merge(other)
-    tell(f"{count(added, 'entry')} added to {guard.ledger}; head {guard.head}")
+    tell(f"{count(guard.merge(other), 'entry')} added to {guard.ledger}; head {guard.head}")
 
 
 @guard_app.command()

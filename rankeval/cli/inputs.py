@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from rankeval.collection.convention import Convention
     from rankeval.evaluation import Evaluation
 
@@ -19,6 +21,16 @@ def by_file_name(paths: Sequence[Path]) -> dict[str, Path]:
     given = [str(path).partition("=") if "=" in str(path) and not path.exists() else ("", "", path) for path in paths]
     named = [(name or Path(path).name.removesuffix(".gz").removesuffix(".zst"), Path(path)) for name, _, path in given]
     return dict(named) if len(dict(named)) == len(named) else {str(path): path for _, path in named}
+
+
+def text_frame(path: Path, ids: Sequence[str] | None = None) -> pd.DataFrame:
+    """Read a table of CSV or Parquet; in CSV, the cells of these columns, by default of all, are text as they stand."""
+    import pandas as pd
+
+    if ".parquet" in path.suffixes:
+        return pd.read_parquet(path)
+    kinds: Any = str if ids is None else dict.fromkeys(ids, str)
+    return pd.read_csv(path, dtype=kinds, keep_default_na=False, na_values=[""])
 
 
 def evaluations(

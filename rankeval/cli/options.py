@@ -48,7 +48,7 @@ class KeysFormat(StrEnum):
 
 
 TEXT, TEXTS, FILE = str | None, list[str] | None, Path | None
-DEFAULT_MEASURES = ["nDCG@10", "AP", "RR"]
+MEASURES = ["nDCG@10", "AP", "RR"]
 COLLECTION = "qrels texts data qid label docid features part input_format limit"
 """Options that name a test collection: see `guard.CollectionFiles`."""
 _SYSTEMS = "Systems: runs for judgments; for rows a file with one score a line, or a table with a column score."
@@ -75,7 +75,7 @@ OPTIONS: dict[str, tuple[Any, ...]] = {
     "JUDGED": (list[Path], ..., "A folder of sheets, or files of judgments.", "SHEETS|QRELS..."),
     "DOCS": (Path, ..., "Texts of the documents: TREC, Cranfield, JSON lines or DOCUMENT<tab>TEXT."),
     "QUERIES": (Path, ..., "Texts of the queries: TREC topics, Cranfield, JSON lines or QUERY<tab>TEXT."),
-    "measures": (list[str], DEFAULT_MEASURES, "A measure, such as nDCG@10; several times.", "--measure -m"),
+    "measures": (list[str], MEASURES, "A measure, such as nDCG@10; several times.", "--measure -m"),
     "measure": (str, "nDCG@10", "The measure that decides.", "--measure -m"),
     "secondary": (TEXTS, None, "A measure to show besides; several times."),
     # How rankings are scored.
@@ -126,8 +126,22 @@ OPTIONS: dict[str, tuple[Any, ...]] = {
     "grades": (str, "nominal", "How grades are taken: nominal, ordinal or interval."),
     "human": (Path, ..., "People's judgments, of some queries."),
     "machine": (Path, ..., "The machine's judgments, of all queries."),
+    # Online.
+    "LOG": (Path, ..., "A click log: CSV, TSV, Parquet or JSON lines, a row per shown item or per impression."),
+    "FRAME": (Path, ..., "A table of users with their arms: CSV or Parquet."),
+    "tz": (TEXT, None, "Zone of the times that have none, such as Europe/Berlin."),
+    "groups": (list[str], ["position"], "A column to group by; several times.", "--by"),
+    "salt": (str, "", "The text from which all chance follows, and which seals the records; keep it secret."),
+    "impressions": (FILE, None, "A table of impressions, CSV or Parquet: impression, qid and perhaps user."),
+    "credits": (FILE, None, "The records of all lists that were shown, one a line."),
+    "clicks": (FILE, None, "A table of clicks, CSV or Parquet: impression and docid."),
+    "unit": (str, "user", "What is sampled: user, query or impression; of a table, the name of its column."),
+    "arm": (str, "arm", "The column of the arms."),
+    "metrics": (list[str], ..., "A column, NAME=COLUMN or NAME=COLUMN/COLUMN; several times.", "--metric -m"),
+    "control": (TEXT, None, "The arm that the others are compared with; else the first by name."),
+    "primary": (TEXT, None, "The metric that decides; else all are one family."),
     # Texts.
-    "scheme": (str, "ltc.ltc", "Weights in documents and queries, such as lnc.ltc; or BM25, with k1 1.2 and b 0.75."),
+    "scheme": (str, "ltc.ltc", "The scheme, by its name as above."),
     "k": (int, 1000, "How many documents to find for each query, at most."),
     "stem": (TEXT, None, "Cut words to their stems: english, german, ...; else words stay whole."),
     "stop": (TEXT, None, "Leave out the stop words of a list: english."),
@@ -245,9 +259,8 @@ def in_options(error: RankevalError, command: Any) -> RankevalError:
     name, bracket, key = (error.argument or "").partition("[")
     if name not in flags:
         return error
-    return error.having(
-        argument=f"{flags[name]}{bracket}{key}", remedy=error.remedy and _REMEDIES.get(name, error.remedy)
-    )
+    option = f"{flags[name]}{bracket}{key}"
+    return error.having(argument=option, remedy=error.remedy and _REMEDIES.get(name, error.remedy))
 
 
 def ending_with(lines: Callable[[], Iterable[str]]) -> type[TyperCommand]:

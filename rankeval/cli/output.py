@@ -55,11 +55,6 @@ def say(message: str) -> None:
     tell(message, to_stderr=True)
 
 
-def show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
-    """Print a warning as one line."""
-    say(f"warning: {' '.join(str(message).split())}")
-
-
 def ask(role: str, choices: Sequence[str]) -> str:
     """Ask which of some columns has a role, by their numbers: a name may hold anything."""
     from rich.prompt import IntPrompt
@@ -92,12 +87,9 @@ def _notes(evaluations: Mapping[str, Evaluation]) -> list[str]:
 
     first, *others = evaluations.values()
     usual = PRESETS["rankeval"].card()
-    card = {
-        rule: value
-        for rule, value in first.convention.card().items()
-        if rule in CARD or (rule in SELDOM and value != usual[rule])
-    }
-    notes = [f"convention {first.convention.name}: {', '.join(f'{rule} {value}' for rule, value in card.items())}"]
+    card = first.convention.card()
+    told = [f"{one} {card[one]}" for one in card if one in CARD or (one in SELDOM and card[one] != usual[one])]
+    notes = [f"convention {first.convention.name}: {', '.join(told)}"]
     if all(other.notes == first.notes for other in others):
         return notes + list(first.notes)
     return notes + [f"{name}: {note}" for name, evaluation in evaluations.items() for note in evaluation.notes]
@@ -117,11 +109,12 @@ def print_result(result: Any, output: Format) -> None:
     A comparison of one system has no differences, so its means are printed.
     """
     findings, means = getattr(result, "findings", ()), getattr(result, "means", None)
+    caption = getattr(result, "caption", None) or result._laid_out().caption  # noqa: SLF001 - of our own results
     if output is Format.table:
         tell("\n".join([*findings, *([""] if findings else []), str(result)]))
         return
     print_frame(means if result.table.empty and means is not None else result.table, output)
-    for sentence in (*findings, result.caption, *result.notes):
+    for sentence in (*findings, caption, *result.notes):
         say(f"note: {sentence}")
 
 
