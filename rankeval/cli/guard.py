@@ -153,9 +153,8 @@ def register(*, project: str, name: str, ledger: str | None, **given: Any) -> No
         f"{found.name}: {count(found.n_queries, 'query')}, {count(found.n_rows, 'row')}; {found.n_identifiable} of the "
         f"queries can be recognised; digest {found.digest}"
     )
-    for finding in found.findings:
-        if finding.severity == "note":  # the others were printed as warnings
-            tell(str(finding))
+    for finding in (one for one in found.findings if one.severity == "note"):  # the others were printed as warnings
+        tell(str(finding))
     tell(f"ledger {found.ledger}, head {found.head}")
 
 
