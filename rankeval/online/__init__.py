@@ -15,6 +15,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from rankeval.online.checking import ClickRates, LogChecks
     from rankeval.online.crediting import compare_interleaved
     from rankeval.online.experiments import ABTest, ab_power, ab_test, assign, user_outcomes
     from rankeval.online.interleaving import Interleaved, Interleaver, interleaving_bias
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from rankeval.online.valuing import PolicyValue, counterfactual, policy_value
 
 _HOMES = {
+    "checking": ("ClickRates", "LogChecks"),
     "crediting": ("compare_interleaved",),
     "experiments": (
         "ABTest",
@@ -64,8 +66,10 @@ __all__ = [
     "ABTest",
     "ClickLog",
     "ClickModel",
+    "ClickRates",
     "Interleaved",
     "Interleaver",
+    "LogChecks",
     "LooksPlan",
     "Perplexity",
     "PolicyValue",
