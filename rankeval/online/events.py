@@ -160,14 +160,14 @@ def _utc(values: Any, tz: str | None) -> pa.Array:
         # Arrow would take a time without a zone that follows one with a zone for UTC.
         zones = {getattr(value, "tzinfo", None) is None for value in values}
         refuse((len(zones) > 1, "some times have a zone and others have none", "give all a zone"), argument="time")
-    array, zone = _array(values, "time"), "times have a zone, or tz= names it"
+    array, zone = _array(values, "time"), "times with a zone, or tz= to name it"
     try:
         array = array.cast(pa.timestamp("ns", None if tz else "UTC")) if is_text(array.type) else array
         fits = pa.types.is_timestamp(array.type) and (array.type.tz is None) == (tz is not None)
         require(fits, "time", str(array.type), f"{zone}; numbers become times by pd.to_datetime(..., utc=True)")
         return (pc.assume_timezone(array, tz) if tz else array).cast(_UTC)
     except pa.ArrowException as error:
-        raise InvalidInput(said(error), argument="time", remedy=zone) from error
+        raise InvalidInput(said(error).rstrip("."), argument="time", remedy=f"give {zone}") from error
 
 
 def _array(values: Any, part: str) -> pa.Array:
@@ -206,7 +206,13 @@ def _flat(listed: Any, clicked: Any, *, skip: bool) -> tuple[dict[str, Any], dic
     lost = np.flatnonzero(~np.isin(clicks, keys))
     found = ids.take(pa.array(lost[:1])).to_pylist()
     wanted = "clicks on ids that the list shows; clicks='skip' leaves out others, and counts them"
-    require(skip or not found, "clicked", found, wanted, f"row {at[lost[:1]]} (from 0), {len(lost):,} in all")
+    require(
+        skip or not found,
+        "clicked",
+        found,
+        wanted,
+        f"row {next(iter(at[lost]), 0)} (counting from 0), {len(lost):,} in all",
+    )
     return own | {"clicked": np.isin(keys, clicks).astype(np.int64)}, {NOT_SHOWN: len(lost)}
 
 
