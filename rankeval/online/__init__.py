@@ -14,6 +14,7 @@ from __future__ import annotations
 from rankeval._registry import late
 
 _HOMES = {
+    "checking": ("ClickRates", "LogChecks"),
     "crediting": ("compare_interleaved",),
     "experiments": ("ABTest", "ab_power", "ab_test", "assign", "user_outcomes"),
     "interleaving": ("Interleaved", "Interleaver", "interleaving_bias"),

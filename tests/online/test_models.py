@@ -229,7 +229,7 @@ def test_perplexity_by_hand():
 def test_single_items_are_enough_for_pbm_alone():
     """The position-based model takes a log of single items; models that follow users down the list refuse it."""
     frame = pd.DataFrame({"impression": range(6), "qid": "q", "docid": list("ababab"), "position": [1, 2, 2, 1, 1, 2]})
-    log = ClickLog.from_frame(frame.assign(clicked=[True, False, True, True, False, True]))
+    log = ClickLog.from_frame(frame.assign(clicked=[True, False, True, True, False, True]), complete=False)
     assert not log.complete
     assert ClickModel("pbm").fit(log).click_probabilities(log).shape == (6,)
     with pytest.raises(InvalidInput, match="does not have all positions"):
