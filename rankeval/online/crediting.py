@@ -19,6 +19,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import repeat
 from typing import Any, Literal
 
+import numpy as np
 import pandas as pd
 
 from rankeval._checks import count, few, refuse, require
@@ -126,20 +127,17 @@ def compare_interleaved(
             left_out["of impressions without a record"].append((impression, document))
         elif document not in record.ids:
             left_out["on documents that were not shown"].append((impression, document))
-        elif user is not None and user != record.user:
+        elif user is not None and record.user not in (None, user):
             left_out["by another user than the record has"].append((impression, document))
         else:
             clicked[impression][document] += 1
     for words, found in left_out.items():
         problem = f"{count(len(found), 'click')} {words}: {few(found)}"
         refuse((unshown == "error", problem, 'unshown="skip" leaves them out'), argument="clicks")
-    rows = [
-        {unit: getattr(record, UNITS[unit])}
-        | {name: float(gain) / max(1, len(clicked.get(impression, ()))) for name, gain in gained.items()}
-        for impression, record in records.items()
-        for gained in [record.credited(clicked.get(impression, ()))]
-    ]
-    means = pd.DataFrame(rows).groupby(unit, sort=False).mean()
+    units = pd.Index([getattr(record, UNITS[unit]) for record in records.values()], name=unit)
+    sums = pd.DataFrame([one.credited(clicked.get(one.impression, ())) for one in records.values()], units)
+    n_clicks = np.array([len(clicked.get(impression, ())) for impression in records])
+    means = (sums.astype(float) / np.maximum(1, n_clicks)[:, np.newaxis]).groupby(level=unit, sort=False).mean()
     systems = {str(name): means[[name]].set_axis([CREDIT], axis=1) for name in means}
     compared = compare(systems, test=test, unit=unit, **{"lower_is_better": {CREDIT: False}} | options)
     again = sum(n - 1 for found in clicked.values() for n in found.values())
