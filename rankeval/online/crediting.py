@@ -38,13 +38,9 @@ UNITS = {"user": "user", "query": "qid", "impression": "impression"}
 
 CREDIT = "credit"
 BY_IMPRESSION = (
-    "impressions of a user who returns are no independent sample: with strong tastes of users, tests of two rankings "
-    'that are equally good found a difference in .31 of the cases, not in .05; compare with unit="user"'
+    "impressions of a user depend on each other: .31 of such tests found a difference of equal rankings, not .05"
 )
-BALANCED = (
-    "balanced interleaving is biased under random clicks for some pairs of rankings: see "
-    "rankeval.online.interleaving_bias"
-)
+BALANCED = "balanced interleaving is biased for some pairs of rankings: see rankeval.online.interleaving_bias"
 
 
 def compare_interleaved(
