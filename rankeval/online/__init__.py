@@ -11,8 +11,7 @@ Names are imported when they are first asked for, so that a server that interlea
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import Any
+from rankeval._registry import late
 
 _HOMES = {
     "crediting": ("compare_interleaved",),
@@ -24,17 +23,8 @@ _HOMES = {
     "positions": ("Propensities", "propensities"),
     "valuing": ("PolicyValue", "counterfactual", "policy_value"),
 }
-_HOME_OF = {name: f"rankeval.online.{module}" for module, names in _HOMES.items() for name in names}
 
-__all__ = [*_HOME_OF]  # noqa: PLE0604 - strings all, collected from the table above
-
-
-def __getattr__(name: str) -> Any:
-    """Import a public name from its home when it is first asked for (PEP 562)."""
-    if name not in _HOME_OF:
-        raise AttributeError(f"module 'rankeval.online' has no attribute {name!r}")
-    value = globals()[name] = getattr(import_module(_HOME_OF[name]), name)
-    return value
+__all__, __getattr__ = late(__name__, _HOMES)
 
 
 def __dir__() -> list[str]:

@@ -1,3 +1,6 @@
+# The types of the public names: they are imported lazily, which hides them from type checkers.
+# A test compares this list with the one in __init__.py.
+
 from rankeval.online.crediting import compare_interleaved as compare_interleaved
 from rankeval.online.experiments import ABTest as ABTest
 from rankeval.online.experiments import ab_power as ab_power
