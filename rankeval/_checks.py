@@ -100,5 +100,10 @@ def count(n: int, thing: str) -> str:
     thing : str
         The noun in the singular.
     """
-    plural = f"{thing[:-1]}ies" if thing.endswith("y") else f"{thing}s"
-    return f"{n:,} {thing if n == 1 else plural}"
+    return f"{n:,} {thing if n == 1 else plural(thing)}"
+
+
+def plural(thing: str) -> str:
+    """Return the plural of a noun: ``queries`` for ``query``, ``days``, ``searches``."""
+    is_ies = thing.endswith("y") and thing[-2:-1] not in "aeou"
+    return f"{thing[:-1]}ies" if is_ies else f"{thing}{'es' if thing.endswith(('s', 'x', 'z', 'ch', 'sh')) else 's'}"

@@ -16,8 +16,8 @@ from typing import Any, cast
 import numpy as np
 import pandas as pd
 
-from rankeval._checks import refuse, require
-from rankeval._registry import chosen, unknown
+from rankeval._checks import count, refuse, require
+from rankeval._registry import chosen
 from rankeval.comparison.concluding import conclude, with_parts
 from rankeval.comparison.design import COLLECTION, Design
 from rankeval.comparison.inputs import (
@@ -84,6 +84,7 @@ def compare(
     n_resamples: int = 9999,
     rng: Rng = 0,
     lower_is_better: LowerIsBetter = None,
+    unit: str = "query",
 ) -> Comparison:
     """Compare systems query by query, and correct for the number of comparisons made.
 
@@ -151,6 +152,11 @@ def compare(
         A column named by latency, time, cost, price, bytes or memory, such as "latency_ms" or "cost per 1000", has one
         too: a system is then said to be faster, cheaper or smaller. All other columns show a difference only. They
         have no best system and no ranks, and one-sided claims and alternatives are refused.
+    unit : str, default "query"
+        The noun, in the singular, for a row of the scores. Of an online experiment it is "user", "session" or
+        "impression": headline, tables, figures and notes then speak of users, and the ids of a frame may be a column
+        ``user`` or ``user_id``. Take the unit that the systems were assigned to: rows of one user are no independent
+        sample. Columns such as ``n_queries`` keep their names.
 
     Returns
     -------
@@ -192,7 +198,7 @@ def compare(
     chosen("value of collection_weights", collection_weights, WEIGHTS)
     chosen("correction", correction, CORRECTIONS)
     settings = replace(settings, test=test, correction=correction, family=family, baseline=baseline)
-    settings = replace(settings, collection_weights=collection_weights, lower_is_better=lower_is_better)
+    settings = replace(settings, collection_weights=collection_weights, lower_is_better=lower_is_better, unit=unit)
     _check_correction(settings)
     refuse_undirected(claim, baseline)
     compared = _compared(systems, settings, measures, unpaired, by)
@@ -205,7 +211,7 @@ def compare(
     rows = compared.table if compared.settings.collection_weights else overall(compared).table
     n, declared = int(rows["n_queries"].min()), CORRECTIONS[correction]
     promised = compared.settings.n_comparisons if n < FEWEST_QUERIES and declared.familywise else 1
-    for note in (*liberal_notes(TESTS[test], n), *few_query_notes(declared, promised, n, settings)):
+    for note in (*liberal_notes(TESTS[test], n, settings), *few_query_notes(declared, promised, n, settings)):
         warn(note)
     plain = replace(settings, correction="none", claim="difference", margin=0.0, alternative="two-sided")
     by_t = replace(plain, test="t", n_resamples=1, rng=0)
@@ -231,11 +237,14 @@ def _check_correction(settings: ComparisonSettings) -> None:
 def _compared(
     systems: Systems, settings: ComparisonSettings, measures: Measures | None, unpaired: str, by: Any = None
 ) -> Comparison:
-    shared = shared_scores(systems, measures, unpaired=unpaired, baseline=settings.baseline)
+    shared = shared_scores(systems, measures, unpaired=unpaired, baseline=settings.baseline, unit=settings.unit)
     if CLAIMS[settings.claim].sides == 1 or settings.alternative != "two-sided":
         settings.must_know_directions(shared.measures, "one-sided claims and alternatives have a direction")
     design = Design(shared.systems, shared.measures, settings.baseline, settings.family, settings.lower_is_better)
     scores, places, strata = shared.scores, shared.places, None
+    refuse(
+        (len(scores) < 2, f"a paired test needs at least 2 {settings.units}, found {count(len(scores), settings.unit)}")
+    )
     notes = [*shared.notes, *settings.direction_notes(shared.measures)]
     d: Floats | Pairs = design.columns(scores)
     if places:
@@ -243,7 +252,10 @@ def _compared(
         refuse((by is not None, mixed, "compare slices on one collection at a time"), argument="by")
         parts, weights = list(places.values()), settings.collection_weights
         shares = weights_of_collections(weights, scores, parts)
-        notes, strata = [*collection_notes(places, shares, weights), *notes], Strata.together(parts, shares)
+        notes, strata = (
+            [*collection_notes(places, shares, weights, settings.unit), *notes],
+            Strata.together(parts, shares),
+        )
         d = design.differences(scores)
     else:
         settings = replace(settings, collection_weights="")
@@ -254,7 +266,7 @@ def _compared(
         return with_parts(compared, design, scores, places, COLLECTION)
     if by is None:
         return compared
-    name, places = slices_by(by, shared.queries, cast("Mapping[str, Scores]", shared.given))
+    name, places = slices_by(by, shared.queries, cast("Mapping[str, Scores]", shared.given), settings.unit)
     return with_parts(compared, design, scores, places, name)
 
 
@@ -280,8 +292,8 @@ def with_first_two(compared: Comparison, again: Callable[[str, str], Comparison]
 
 
 DEFAULT_TEST = "corrected_resampled_t"
-OPTIONS = ("baseline", "measures", "test", "correction", "family", "alpha", "alternative", "claim", "margin")
-"""The options of a comparison of algorithms."""
+OPTIONS = ("correction", "family", "alpha", "alternative", "claim", "margin")
+"""The options of a comparison of algorithms beside baseline, measures and test."""
 
 
 def compare_models(evaluations: Mapping[str, Evaluation], **options: Any) -> Comparison:
@@ -313,13 +325,7 @@ def compare_algorithms(
     baseline: str | None = None,
     measures: Measures | None = None,
     test: str = DEFAULT_TEST,
-    correction: str = "holm",
-    family: str = "all",
-    alpha: float = 0.05,
-    alternative: Alternative = "two-sided",
-    claim: ClaimName = "difference",
-    margin: float = 0.0,
-    **others: Any,
+    **options: Any,
 ) -> Comparison:
     """Compare algorithms by the corrected resampled t test over the same folds.
 
@@ -337,12 +343,10 @@ def compare_algorithms(
         By default all that are means over queries.
     test : str, default "corrected_resampled_t"
         A test over folds.
-    correction : str, default "holm"
-        "holm", "bonferroni", "bh", "by", "none": those that need p-values only.
-    family, alpha, alternative, claim, margin
-        As in `rankeval.compare`.
-    **others
-        None: other options of `rankeval.compare` are about queries, and are refused.
+    **options
+        ``correction`` ("holm", "bonferroni", "bh", "by" or "none", which need p-values only), ``family``, ``alpha``,
+        ``alternative``, ``claim`` and ``margin`` as in `rankeval.compare`. Its other options are about queries, and are
+        refused.
 
     Returns
     -------
@@ -359,8 +363,8 @@ def compare_algorithms(
     UnknownName
         A baseline, measure, setting or option that does not exist.
     """
-    for name in others:
-        raise unknown("option for algorithms", name, OPTIONS)
+    for name in options:
+        chosen("option for algorithms", name, (*OPTIONS, "baseline", "measures", "test"))
     plain = (
         f"algorithms are compared by the {DEFAULT_TEST}, not by test={test!r}: scores of folds overlap and are not a "
         "sample, so that a plain test over them claims a difference in half of the cases without one. Leave test out, "
@@ -371,11 +375,9 @@ def compare_algorithms(
         (test not in FOLD_TESTS, plain),
         (len(folds) < 2 or len(sizes) < 2, few_folds, 'for one hold-out ask question="models"'),
     )
-    if correction not in (known := corrections_of_p_values()):
-        raise unknown("correction of tests over folds", correction, known)
-    settings = ComparisonSettings(alternative, alpha, rng=0, claim=claim, margin=margin)
-    settings = replace(settings, test=test, correction=correction, family=family, baseline=baseline)
-    refuse_undirected(claim, baseline)
+    settings = ComparisonSettings(test=test, rng=0, baseline=baseline, **options)
+    chosen("correction of tests over folds", settings.correction, corrections_of_p_values())
+    refuse_undirected(settings.claim, baseline)
     refuse_other_conventions(evaluations)
     evaluation = next(iter(evaluations.values()))
     means = [
@@ -385,7 +387,7 @@ def compare_algorithms(
     ]
     refuse((not means, "no measure here is a mean over queries; folds are compared by such means"))
     labels = means if measures is None else labels_of(measures, means, "measure that is a mean over queries")
-    design = Design(list(folds), labels, baseline, family)
+    design = Design(list(folds), labels, baseline, settings.family)
     scores = np.stack([frame[design.measures].to_numpy(np.float64) for frame in folds.values()], axis=1)
     ratio = float(np.mean([n_test / n_train for n_train, n_test in sizes]))
     n_queries = evaluation.n_queries
@@ -393,8 +395,8 @@ def compare_algorithms(
     d = widened(design.differences(scores), ratio)
     compared = conclude(design, scores, d, settings, evaluations=evaluations, n_queries=n_queries, notes=notes)
     compared = with_kept(compared, folds=FoldScores(design.systems, design.measures, scores, ratio))
-    again = partial(compare_algorithms, folds, evaluations, sizes=sizes, test=test, correction="none", alpha=alpha)
-    return with_first_two(compared, lambda measure, second: again(measures=measure, baseline=second))
+    again = partial(compare_algorithms, folds, evaluations, sizes=sizes, correction="none", alpha=settings.alpha)
+    return with_first_two(compared, lambda measure, second: again(measures=measure, baseline=second, test=test))
 
 
 def _notes(n_folds: int, ratio: float, repeats: float) -> list[str]:

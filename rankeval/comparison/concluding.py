@@ -31,7 +31,7 @@ from rankeval.comparison.result import Comparison
 from rankeval.evaluation import Evaluation
 from rankeval.join.flat import Ints
 from rankeval.significance.columns import deviation
-from rankeval.significance.declarations import CORRECTIONS, Floats, PairedResult, Settings, all_tests
+from rankeval.significance.declarations import CORRECTIONS, Floats, PairedResult, Settings, all_tests, joined
 from rankeval.significance.multiple import holm
 from rankeval.significance.pairs import Pairs, as_pairs
 from rankeval.significance.running import (
@@ -151,15 +151,17 @@ def with_parts(
     rows = {TOGETHER: compared.table, **{part: tables[part] for part in places}}
     table = pd.concat([rows[part].assign(**{name: part}) for part in rows], ignore_index=True)[[name, *COLUMNS]]
     notes: list[str] = []
-    crossed = None
+    crossed, unit = None, compared.settings.unit
     if len(large) > 1:
         crossed = _interaction(design, scores, list(large.values()), compared.settings)
         n_shown = int((crossed["p_adjusted"] <= compared.alpha).sum())
         note = f"that a difference depends on the {name} is shown for {n_shown} of {count(len(crossed), 'comparison')}"
         rest = "" if n_shown == len(crossed) else f"; elsewhere, rows that differ by {name} may differ by chance"
         notes.append(f"{note} (Welch's statistic under permuted labels, Holm){rest}")
-    if small := ", ".join(f"{part} ({count(len(places[part]), 'query')})" for part in places if part not in large):
-        notes.append(f"listed by {name} and not tested, with fewer than {LEAST_QUERIES} queries: {small}")
+    if small := ", ".join(f"{part} ({count(len(places[part]), unit)})" for part in places if part not in large):
+        notes.append(
+            f"listed by {name} and not tested, with fewer than {LEAST_QUERIES} {compared.settings.units}: {small}"
+        )
     found = replace(with_settings(compared, grouped=name), table=table, interaction=crossed)
     return with_notes(found, *notes, *said, *([PARTED] if parted(found).any() else []))
 
@@ -200,26 +202,13 @@ def _tested(
 
 def _interleaved(results: list[PairedResult], design: Design) -> PairedResult:
     """Join results of parts: (parts, measures, pairs) -> (measures, parts, pairs)."""
-
-    def joined(values: list[Floats]) -> Floats:
-        stacked = np.reshape(values, (len(values), len(design.measures), -1))
-        return stacked.transpose(1, 0, 2).ravel()
-
-    ends = [each.family for each in results if each.family is not None]
-    return PairedResult(
-        joined([each.p_value for each in results]),
-        joined([each.ci_low for each in results]),
-        joined([each.ci_high for each in results]),
-        family=(joined([low for low, _ in ends]), joined([high for _, high in ends])) if ends else None,
-    )
+    shape = len(results), len(design.measures), -1
+    return joined(results, lambda values: np.reshape(values, shape).transpose(1, 0, 2).ravel())
 
 
 def _of_part(result: PairedResult, place: int, design: Design, n_parts: int) -> PairedResult:
-
-    def own(values: Floats) -> Floats:
-        return np.reshape(values, (len(design.measures), n_parts, -1))[:, place].ravel()
-
-    return PairedResult(own(result.p_value), own(result.ci_low), own(result.ci_high))
+    shape = len(design.measures), n_parts, -1
+    return joined([result], lambda values: np.reshape(values[0], shape)[:, place].ravel())
 
 
 def _across(signs: Floats, design: Design, n_parts: int) -> Floats:

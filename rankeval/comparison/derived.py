@@ -57,17 +57,19 @@ def held_scores(record: ComparisonRecord, measures: Sequence[str]) -> SharedScor
     InvalidInput
         Over several collections, whose queries are no single sample; of one system; without evaluations.
     """
-    if record.settings.collection_weights:
-        raise InvalidInput(
-            "this is computed from the queries of one collection, and the comparison is over several: compare the "
-            "systems on one of them, {system: parts[collection] for system, parts in evaluations.items()}"
-        )
+    asked = record.settings
+    several = f"this is computed from the {asked.units} of one collection, and the comparison is over several"
+    one = "compare the systems on one of them, {system: parts[collection] for system, parts in evaluations.items()}"
     alone = "this is computed from differences, and the comparison has one system: compare two"
-    lost = "the scores of every query are needed, and this comparison was read from a file or lost its evaluations"
+    lost = (
+        f"the scores of every {asked.unit} are needed, and this comparison was read from a file or lost its evaluations"
+    )
     held = {*record.table["system"], *record.table["baseline"]} <= set(record.evaluations)
-    refuse((record.table.empty, alone), (not held, lost, "compare the evaluations again"))
+    again = "compare the evaluations again"
+    refuse((asked.collection_weights, f"{several}: {one}"), (record.table.empty, alone), (not held, lost, again))
     # unpaired="skip" compared the common queries only; else all systems have the same ones.
-    return shared_scores(cast("Mapping[str, Scores]", record.evaluations), list(measures), unpaired="skip")
+    evaluations = cast("Mapping[str, Scores]", record.evaluations)
+    return shared_scores(evaluations, list(measures), unpaired="skip", unit=asked.unit)
 
 
 def best_system(record: ComparisonRecord, measure: str) -> Choice:
@@ -96,7 +98,7 @@ def best_system(record: ComparisonRecord, measure: str) -> Choice:
     chosen("measure of the comparison", measure, record.table["measure"].tolist())
     if choice is not None and choice.measure == measure:
         return choice
-    folds = "the value of the best is estimated from queries, and this comparison is one of folds"
+    folds = f"the value of the best is estimated from {asked.units}, and this comparison is one of folds"
     refuse((asked.test in FOLD_TESTS, folds, 'compare with question="models"'))
     scores = held_scores(record, [measure])
     columns = dict(zip(scores.systems, scores.scores[:, :, 0].T, strict=True))
@@ -156,15 +158,13 @@ def effects_of(record: ComparisonRecord) -> pd.DataFrame:
 def posteriors_of(record: ComparisonRecord, rope: float, *, method: str, n_samples: int, rng: Rng) -> pd.DataFrame:
     """Return the table of posterior probabilities, as `rankeval.Comparison.bayes` documents it."""
     folds, rows = kept(record).folds, []
-    if chosen("method", method, METHODS) == "signed_rank" and folds:
-        raise InvalidInput(
-            'the signed rank test takes independent gains, and folds overlap: use method="t", the correlated t, or '
-            'compare the queries with question="models"'
-        )
+    by_ranks, units = chosen("method", method, METHODS) == "signed_rank", record.settings.units
+    overlap = 'the signed rank test takes independent gains, and folds overlap: use method="t", the correlated t'
+    refuse((by_ranks and folds, f'{overlap}, or compare the {units} with question="models"'))
     record.settings.must_know_directions(record.table["measure"].unique(), "a posterior is of worse and better")
     seed = seed_of(rng)
     for row in _scores_by_row(record):
-        if method == "signed_rank":
+        if by_ranks:
             found = signed_rank(row.gains, rope, n_samples=n_samples, rng=seed)
         else:
             found = correlated_t(row.gains, rope, ratio=folds.ratio if folds else 0.0)

@@ -56,9 +56,10 @@ def drawn(
     rows = record.table if not record.table.empty else known_means(record)
     if measure is not None:
         chosen("measure of the comparison", measure, list(rows["measure"].unique()))
+    is_named = system is not None or baseline is not None
     if record.table.empty:
-        if kind != "intervals" or system is not None or baseline is not None:
-            raise InvalidInput(f"kind={kind!r} draws differences, and this comparison has one system: leave kind= out")
+        alone = f"kind={kind!r} draws differences, and this comparison has one system: leave kind= out"
+        refuse((kind != "intervals" or is_named, alone))
         rows = rows if measure is None else rows[rows["measure"] == measure]
         lines = rows.assign(label=rows["system"], difference=rows["mean"], group=rows["measure"], better=True)
         xlabel = f"mean\nline: {100 * record.settings.confidence_level:g} % interval"
@@ -66,8 +67,7 @@ def drawn(
     if kind == "queries":
         return _queries(record, system, baseline, measure)
     if kind in ("matrix", "ranks"):
-        if system is not None or baseline is not None:
-            raise InvalidInput(f"kind={kind!r} shows all systems", remedy="leave out system= and baseline=")
+        refuse((is_named, f"kind={kind!r} shows all systems", "leave out system= and baseline="))
         return _matrix(record, measure) if kind == "matrix" else _ranks(record, measure)
     rows = _chosen_rows(record, system, baseline, measure)
     cut = left_out(rows, MOST_DRAWN)
@@ -107,7 +107,7 @@ def _intervals(record: ComparisonRecord, rows: pd.DataFrame, cut: list[str]) -> 
         rows = rows.drop(columns=["ci_low", "ci_high"]).rename(columns={"outer_low": "ci_low", "outer_high": "ci_high"})
         lines = f"lines: {level} of each pair alone" if len(record.table) > 1 else f"line: {level}"
     sizes = rows["n_queries"].unique()
-    queries = count(int(sizes[0]), "query") if len(sizes) == 1 else "so many queries"
+    queries = count(int(sizes[0]), asked.unit) if len(sizes) == 1 else f"so many {asked.units}"
     has_band = bool(((rows["band"] > 0) & np.isfinite(rows["band"])).any())
     shaded = [f"shaded: too small for {queries} to detect reliably"] if has_band else []
     # The places, other than zero, that a gain is compared with.
@@ -150,14 +150,14 @@ def _forest(record: ComparisonRecord, rows: pd.DataFrame, cut: list[str]) -> Fig
 def _one_measure(record: ComparisonRecord, measure: str | None) -> tuple[ComparisonRecord, str, dict[str, Any]]:
     """Return the rows over all queries, the measure to draw, and the caption, title and decimals of the figure."""
     whole, measure = overall(record), measure or main_measure(record)
-    over = {"": "", COLLECTION: ", all collections"}.get(record.settings.grouped, ", all queries")
+    over = {"": "", COLLECTION: ", all collections"}.get(record.settings.grouped, f", all {record.settings.units}")
     digits = digits_for(difference_errors(whole.table)[whole.table["measure"] == measure])
     return whole, measure, {"title": measure + over, "caption": record.caption, "digits": digits}
 
 
 def _matrix(record: ComparisonRecord, measure: str | None) -> Figure:
-    if record.settings.baseline is not None:
-        raise InvalidInput('kind="matrix" needs all pairs of systems', remedy="compare without baseline=")
+    is_one = record.settings.baseline is not None
+    refuse((is_one, 'kind="matrix" needs all pairs of systems', "compare without baseline="))
     whole, measure, options = _one_measure(record, measure)
     known, claims, claim = record.settings.direction(measure), ordered_claims(whole), CLAIMS[record.settings.claim]
     means = mean_table(whole)[measure].sort_values(ascending=known.sign < 0, kind="stable")
@@ -188,5 +188,5 @@ def _queries(record: ComparisonRecord, system: str | None, baseline: str | None,
     shared = held_scores(record, [measure])
     one, other = (shared.scores[:, shared.systems.index(name), 0] for name in (system, baseline))
     values = pd.Series(differences(one, other), index=shared.queries)
-    sign = record.settings.direction(measure).sign
-    return plots.query_differences(values, system=system, baseline=baseline, measure=measure, sign=sign)
+    sign, unit = record.settings.direction(measure).sign, record.settings.unit
+    return plots.query_differences(values, system=system, baseline=baseline, measure=measure, sign=sign, unit=unit)

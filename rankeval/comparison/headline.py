@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from rankeval._checks import count
+from rankeval._checks import count, plural
 from rankeval.comparison.design import COLLECTION, TOGETHER
 from rankeval.comparison.inputs import POOLED_FOLDS
 from rankeval.comparison.record import (
@@ -112,7 +112,9 @@ def _one_system(record: ComparisonRecord) -> str:
     low, high = map(telling, row[["ci_low", "ci_high"]])
     ends = f"no {interval}" if math.isnan(row["ci_low"]) else f"{interval} {low} to {high}"
     value = f"{row['measure']} {telling(row['mean'])}{_direction(record).note}"
-    return " ".join(f"{row['system']}: {value} [{ends}], on {count(int(row['n_queries']), 'query')}.".split())
+    return " ".join(
+        f"{row['system']}: {value} [{ends}], on {count(int(row['n_queries']), record.settings.unit)}.".split()
+    )
 
 
 def _direction(record: ComparisonRecord) -> Direction:
@@ -207,7 +209,8 @@ def _shown(record: ComparisonRecord, rows: pd.DataFrame, row: _Row) -> list[str]
     said += _parting(record, row)
     if claim.harmless and not kept(record).folds:
         share = f"{100 * unseen_share(row.n_queries, record.alpha):.2g} %"
-        said.append(f"On {count(row.n_queries, 'query')} a breakage of up to {share} of the queries can go unseen.")
+        size, units = count(row.n_queries, record.settings.unit), record.settings.units
+        said.append(f"On {size} a breakage of up to {share} of the {units} can go unseen.")
     if row.gain < 0 and not claim.hypotheses and len(rows) > 1 and record.settings.baseline is not None:
         said.insert(0, f"No system was shown {words.better} than {row.baseline}.")
     if claim.sides == 2 and n_shown > 1:
@@ -303,7 +306,7 @@ def _scope(record: ComparisonRecord) -> list[str]:
         said.append(several if len(names) > 1 else f"This is over the only collection, {names[0]}.")
     elif part:
         by = "" if part == UNNAMED else f" by {part}"
-        said.append(f"This is over all queries; the table has the slices{by}.")
+        said.append(f"This is over all {record.settings.units}; the table has the slices{by}.")
     return said
 
 
@@ -322,16 +325,17 @@ def _evidence(record: ComparisonRecord, row: _Row) -> str:
     interval += f" {low} to {high}"
     if not (row.is_adjusted or asked.n_comparisons == 1 or math.isnan(row.p_adjusted)):
         interval += f"; none belongs to {asked.correction_words}"
-    size = count(row.n_queries, "query")
+    size = count(row.n_queries, asked.unit)
     over = f"over {count(len(folds.scores), 'fold')} of {size}" if folds else f"on {size}"
     is_same = math.isinf(row.effect_size)  # without variance there is no interval, and p follows from the size alone
-    interval = f"the same difference on every {'fold' if folds else 'query'}" if is_same else interval
+    interval = f"the same difference on every {'fold' if folds else asked.unit}" if is_same else interval
     said = f"{difference} {row.measure}{_direction(record).note} [{interval}], {over}"
     if math.isnan(row.p_adjusted) or (is_same and row.shown):
         return said
     uncorrected = asked.correction == "none" and asked.n_comparisons > 1
     many = f", not corrected for the {asked.n_comparisons} comparisons" if uncorrected else ""
-    pooled = " (approximate: queries of several folds)" if POOLED_FOLDS in record.notes else ""
+    is_pooled = POOLED_FOLDS.format(units=asked.units) in record.notes
+    pooled = f" (approximate: {asked.units} of several folds)" if is_pooled else ""
     return f"{said}, {_p_words(row.p_adjusted)}{pooled}{many}"
 
 
@@ -354,24 +358,26 @@ def _parting(record: ComparisonRecord, row: _Row) -> list[str]:
 
 def _detectable(record: ComparisonRecord, row: _Row) -> list[str]:
     """Say which difference so many queries would find, or why they find none."""
-    unit, size = "folds" if kept(record).folds else "queries", row.detectable_difference
+    unit, size = "fold" if kept(record).folds else record.settings.unit, row.detectable_difference
     if row.n_decided == 0:
-        return [f"{row.system} and {row.baseline} are equal on every {'fold' if unit == 'folds' else 'query'}."]
+        return [f"{row.system} and {row.baseline} are equal on every {unit}."]
     # A difference that is the same on every query has no variance, but for rounding, so none is too small to be found.
     if record.settings.margin or not size > TIE_TOLERANCE * abs(row.difference):
         return []
     if math.isinf(size):
-        return [f"With so few {_lacking(record, row, unit)} no difference can be shown."]
-    return [f"With this many {unit} a difference of {_told(record, size)[1:]} would be found four times in five."]
+        return [f"With so few {_lacking(record, row, plural(unit))} no difference can be shown."]
+    return [
+        f"With this many {plural(unit)} a difference of {_told(record, size)[1:]} would be found four times in five."
+    ]
 
 
-def _lacking(record: ComparisonRecord, row: _Row, unit: str) -> str:
+def _lacking(record: ComparisonRecord, row: _Row, units: str) -> str:
     asked = record.settings
     test = TESTS["randomization"] if asked.collection_weights else all_tests().get(asked.test)
     correction = CORRECTIONS.get(asked.correction)
     if test is None or correction is None:
-        return "queries or resamples"
+        return f"{asked.units} or resamples"
     settings = Settings(asked.alternative, asked.alpha, asked.n_resamples, asked.rng)
     if limited_by_resamples(test, correction, row.n_queries, settings):
         return f"resamples ({asked.n_resamples:,})"
-    return unit
+    return units

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from rankeval._checks import count, few, refuse
+from rankeval._checks import count, few, plural, refuse
 from rankeval._registry import chosen
 from rankeval.collection.rows import index_of
 from rankeval.comparison.design import COLLECTION, COLUMNS, LEAST_QUERIES, TOGETHER
@@ -54,10 +54,10 @@ BESIDE = (*QUERY_COUNTS, WEIGHT)
 """Columns of frames that stand beside scores, as in the scores of Spark."""
 
 POOLED_FOLDS = (
-    "approximate: the queries of several folds are pooled, each fold ranked by models of its own, whose training parts "
-    "overlap; one hold-out compares two models, cross_validate({...}).compare(question='algorithms') the algorithms"
+    "approximate: the {units} of several folds are pooled, each fold ranked by models of its own, whose training parts "
+    "overlap; one hold-out compares two models, cross_validate({{...}}).compare(question='algorithms') the algorithms"
 )
-"""Note on a test over such queries."""
+"""Note on a test over such queries, of which ``units`` is the noun."""
 
 
 Given = dict[str, dict[Any, Scores]]
@@ -101,7 +101,13 @@ class SharedScores:
 
 
 def shared_scores(
-    systems: Systems, measures: Measures | None, *, unpaired: str, baseline: str | None = None, fewest: int = 2
+    systems: Systems,
+    measures: Measures | None,
+    *,
+    unpaired: str,
+    baseline: str | None = None,
+    fewest: int = 2,
+    unit: str = "query",
 ) -> SharedScores:
     """Check the scores of systems, pair them by query id on each collection, and stack the collections.
 
@@ -117,6 +123,8 @@ def shared_scores(
         The baseline asked for; a mapping that has it within its values is the wrong way round.
     fewest : {2, 1}, default 2
         Number of systems that there must be.
+    unit : str
+        The noun for a row, for messages and notes; a column of this name holds the ids.
 
     Raises
     ------
@@ -132,17 +140,17 @@ def shared_scores(
     """
     check_number_of_systems(systems, fewest)
     given, notes = _common_parts(arranged(systems, baseline), unpaired)
-    cells = cells_of(given)
-    frames = {name: per_query_frame(scores) for name, scores in cells.items()}
-    labels, left_out = _chosen_measures(cells, frames, measures)
+    cells, units = cells_of(given, unit=unit), plural(unit)
+    frames = {name: per_query_frame(scores, unit) for name, scores in cells.items()}
+    labels, left_out = _chosen_measures(cells, frames, measures, unit)
     paired = {}
     for part in next(iter(given.values())):
         names = [cell(name, part) for name in given]
-        paired[part] = pair_scores({name: frames[name] for name in names}, labels, unpaired=unpaired)
-        alone = f"collection {part!r} has 1 query, and a paired test needs 2 or more"
+        paired[part] = pair_scores({name: frames[name] for name in names}, labels, unpaired=unpaired, unit=unit)
+        alone = f"collection {part!r} has 1 {unit}, and a paired test needs 2 or more"
         refuse((part is not None and len(paired[part].queries) < 2, alone, "leave it out"))
     lacked = [
-        f"queries that a system lacked were left out for all systems: {counts}"
+        f"{units} that a system lacked were left out for all systems: {counts}"
         for each in paired.values()
         if (counts := ", ".join(f"{name} {n}" for name, n in each.absent.items()))
     ]
@@ -156,14 +164,16 @@ def shared_scores(
         measures=labels,
         queries=first.queries.append([one.queries for one in others]) if others else first.queries,
         scores=np.concatenate([first.scores, *(one.scores for one in others)]) if others else first.scores,
-        notes=[*notes, *left_out, *lacked, *_evaluation_notes(cells)],
+        notes=[*notes, *left_out, *lacked, *_evaluation_notes(cells, unit)],
         given=given if None not in paired else {name: parts[None] for name, parts in given.items()},
         places={part: places[part] for part in paired if part is not None},
     )
 
 
-def per_query_frame(scores: Scores) -> pd.DataFrame:
+def per_query_frame(scores: Scores, unit: str = "query") -> pd.DataFrame:
     """Return scores as a frame with query ids as index; frames of polars and Arrow and dicts are understood too.
+
+    Ids of another unit may be a column of its name.
 
     Raises
     ------
@@ -179,10 +189,11 @@ def per_query_frame(scores: Scores) -> pd.DataFrame:
     refuse_fold_scores(frame)
     if isinstance(frame, pd.DataFrame):
         # Ids left in a column are no measure, and the row numbers beside them are no ids.
-        ids = spelled(frame.columns, "qid")
+        own = [name for name in (unit, f"{unit}_id") if unit != "query" and name in frame.columns]
+        ids = own[:1] or spelled(frame.columns, "qid")
         return frame.set_index(ids[0]) if len(ids) == 1 else frame
     remedy = "take its .per_query" if hasattr(scores, "per_query") else None
-    expected = "systems are evaluations, DataFrames of per-query scores or {qid: {measure: score}}"
+    expected = f"systems are evaluations, DataFrames of per-{unit} scores or {{qid: {{measure: score}}}}"
     raise InvalidInput(f"{expected}, found {type(scores).__name__}", remedy=remedy)
 
 
@@ -191,7 +202,7 @@ def cell(system: str, part: Any, joint: str = " on ") -> str:
     return system if part is None else f"{system}{joint}{part}"
 
 
-def cells_of(given: Given, joint: str = " on ") -> dict[str, Scores]:
+def cells_of(given: Given, joint: str = " on ", unit: str = "query") -> dict[str, Scores]:
     """Return all scores by the names of their cells.
 
     Raises
@@ -210,19 +221,21 @@ def cells_of(given: Given, joint: str = " on ") -> dict[str, Scores]:
                 within.setdefault(part, {})[cell(name, part, joint)] = scores
     evaluations = {name: one for each in within.values() for name, one in each.items()}
     weighted = [name for name, one in evaluations.items() if one.weights is not None][:1]
-    refuse((weighted, f"system {few(weighted)} was evaluated with query weights; the tests count every query once"))
+    refuse((weighted, f"system {few(weighted)} was evaluated with {unit} weights; the tests count every {unit} once"))
     for each in within.values():
-        refuse_other_conventions(each)
-    refuse_other_conventions(evaluations, judgments=False)  # each part may have judgments of its own
+        refuse_other_conventions(each, unit)
+    refuse_other_conventions(evaluations, unit, judgments=False)  # each part may have judgments of its own
     judged: dict[str, Any] = {}
     for part, each in within.items() if joint == " on " else ():
         other = judged.setdefault(next(iter(each.values())).judgments_digest, part)
-        same = f"collections {other!r} and {part!r} have the same queries and judgments"
+        same = f"collections {other!r} and {part!r} have the same {plural(unit)} and judgments"
         refuse((other != part, same, "give each collection once"))
     return cells
 
 
-def refuse_other_conventions(evaluations: Mapping[str, Evaluation], *, judgments: bool = True) -> None:
+def refuse_other_conventions(
+    evaluations: Mapping[str, Evaluation], unit: str = "query", *, judgments: bool = True
+) -> None:
     """Raise `ConventionMismatch` unless all evaluations have the conventions, and the judgments, of the first."""
     first, why = next(iter(evaluations), ""), differences if judgments else rule_differences
     for name, one in evaluations.items():
@@ -230,7 +243,7 @@ def refuse_other_conventions(evaluations: Mapping[str, Evaluation], *, judgments
             is_other = judgments and one.judgments_digest != evaluations[first].judgments_digest
             raise ConventionMismatch(
                 f"{first!r} and {name!r} must not be compared: {'; '.join(reasons)}",
-                remedy=OTHER_QUERIES if is_other else None,
+                remedy=OTHER_QUERIES.format(unit, plural(unit)) if is_other else None,
             )
 
 
@@ -242,24 +255,24 @@ def check_number_of_systems(systems: Mapping[str, Any], fewest: int = 2) -> None
     refuse((len(names) < fewest, too_few), (not all(str(name).strip() for name in names), empty))
 
 
-def _evaluation_notes(cells: Mapping[str, Scores]) -> list[str]:
+def _evaluation_notes(cells: Mapping[str, Scores], unit: str) -> list[str]:
     evaluations = {name: one for name, one in cells.items() if isinstance(one, Evaluation)}
     constant = {name: info_of(one).get("constant") for name, one in evaluations.items()}
     notes = [f"{name}: {note}" for name, note in constant.items() if note]
-    if sizes := ", ".join(dict.fromkeys(size_of(one) for one in evaluations.values() if one.facts.whole)):
-        part = f"compared on a chosen part of the queries ({sizes})"
+    if sizes := ", ".join(dict.fromkeys(size_of(one, unit) for one in evaluations.values() if one.facts.whole)):
+        part = f"compared on a chosen part of the {plural(unit)} ({sizes})"
         notes.append(f"{part}: if it was chosen by results, it shows differences that are not there")
-    return [*notes, *fold_notes(cells)]
+    return [*notes, *fold_notes(cells, unit)]
 
 
-def fold_notes(cells: Mapping[str, Scores]) -> list[str]:
+def fold_notes(cells: Mapping[str, Scores], unit: str = "query") -> list[str]:
     """Return a note if queries of several folds are pooled, which a test over queries takes for a sample."""
     pooled = any(isinstance(one, Evaluation) and one.facts.n_folds > 1 for one in cells.values())
-    return [POOLED_FOLDS] if pooled else []
+    return [POOLED_FOLDS.format(units=plural(unit))] if pooled else []
 
 
 def _chosen_measures(
-    cells: Mapping[str, Scores], frames: Mapping[str, pd.DataFrame], wanted: Measures | None
+    cells: Mapping[str, Scores], frames: Mapping[str, pd.DataFrame], wanted: Measures | None, unit: str
 ) -> tuple[list[str], list[str]]:
     columns = {name: [str(label) for label in frame] for name, frame in frames.items()}
     seen = list(dict.fromkeys(label for labels in columns.values() for label in labels))
@@ -272,7 +285,7 @@ def _chosen_measures(
         aggregates |= {label: measure.family.aggregate for label, measure in by_name(one).items()}
     labels = [label for label in everywhere if aggregates[label] in ("mean", "gmean")]
     listed = "; ".join(f"{name!r} has {', '.join(each)}" for name, each in columns.items())
-    refuse((not labels, f"the systems share no measure that is a mean over queries: {listed}"))
+    refuse((not labels, f"the systems share no measure that is a mean over {plural(unit)}: {listed}"))
     beside = [label for label in seen if aggregates[label] == "none"]
     lacked = [label for label in seen if label not in everywhere and label not in beside]
     notes = [f"not compared, since only some systems have it: {label}" for label in lacked]
@@ -281,7 +294,7 @@ def _chosen_measures(
         why = f"not compared, since these columns are no scores: {', '.join(beside)}"
         notes.append(f"{why}; name them in measures= to compare them")
     if WEIGHT in beside:
-        notes.append(f"the tests count every query once, and do not use the column {WEIGHT!r}")
+        notes.append(f"the tests count every {unit} once, and do not use the column {WEIGHT!r}")
     return labels, notes
 
 
@@ -315,11 +328,10 @@ def parts_of(scores: Any) -> Mapping[str, Scores] | None:
     """
     if isinstance(scores, Mapping):
         kinds = {_is_scores(value) for value in scores.values()}
-        if len(kinds) == 2:
-            raise InvalidInput(
-                "a system's scores are {qid: {measure: score}} or {collection: scores}, found both kinds of values in "
-                f"one mapping: {few(list(scores))}"
-            )
+        both = (
+            "a system's scores are {qid: {measure: score}} or {collection: scores}, found both kinds of values in one"
+        )
+        refuse((len(kinds) == 2, f"{both} mapping: {few(list(scores))}"))
         return _named(list(scores.items())) if kinds == {True} else None
     if isinstance(scores, Evaluation):
         return None
@@ -358,23 +370,20 @@ def _common_parts(given: Given, unpaired: str) -> tuple[Given, list[str]]:
     chosen("value of unpaired", unpaired, UNPAIRED)
     union = list(dict.fromkeys(part for parts in given.values() for part in parts))
     common = [part for part in union if all(part in parts for parts in given.values())]
-    if len(common) == len(union):
-        return {name: {part: parts[part] for part in common} for name, parts in given.items()}, []
-    if unpaired == "error" or not common:
+    left_out = [part for part in union if part not in common]
+    if left_out and (unpaired == "error" or not common):
         name, lacked = next(
             (name, lacked) for name, parts in given.items() if (lacked := [each for each in union if each not in parts])
         )
         remedy = 'evaluate it there, or pass unpaired="skip" to compare on the collections common to all'
-        raise InvalidInput(
-            f"system {name!r} lacks {len(lacked)} of {count(len(union), COLLECTION)}: {few(lacked)}",
-            remedy=remedy if common else "the systems have no collection in common",
-        )
-    left_out = ", ".join(part for part in union if part not in common)
-    note = f"collections that a system lacked were left out for all systems: {left_out}"
-    return {name: {part: parts[part] for part in common} for name, parts in given.items()}, [note]
+        lacks = f"system {name!r} lacks {len(lacked)} of {count(len(union), COLLECTION)}: {few(lacked)}"
+        raise InvalidInput(lacks, remedy=remedy if common else "the systems have no collection in common")
+    note = f"collections that a system lacked were left out for all systems: {', '.join(left_out)}"
+    kept = {name: {part: parts[part] for part in common} for name, parts in given.items()}
+    return kept, [note] if left_out else []
 
 
-def collection_notes(places: Mapping[str, Ints], shares: Floats, weights: str) -> list[str]:
+def collection_notes(places: Mapping[str, Ints], shares: Floats, weights: str, unit: str = "query") -> list[str]:
     """Return notes on what rows over all collections speak of, and on the share of each in them.
 
     Parameters
@@ -385,17 +394,19 @@ def collection_notes(places: Mapping[str, Ints], shares: Floats, weights: str) -
         Their shares in the mean.
     weights : str
         How the shares were chosen.
+    unit : str
+        The noun for a query.
     """
     if len(places) == 1:
-        return [f"rows over all and rows of {next(iter(places))} are of the same queries: it is the only collection"]
-    said = f"rows over all {len(places)} collections speak of these collections only: their queries are a sample"
+        return [
+            f"rows over all and rows of {next(iter(places))} are of the same {plural(unit)}: it is the only collection"
+        ]
+    said = f"rows over all {len(places)} collections speak of these collections only: their {plural(unit)} are a sample"
     notes = [f"{said}, and they themselves are none, so another collection may differ by more than the intervals say"]
-    parts = [
-        (name, count(len(rows), "query"), share) for (name, rows), share in zip(places.items(), shares, strict=True)
-    ]
+    parts = [(name, count(len(rows), unit), share) for (name, rows), share in zip(places.items(), shares, strict=True)]
     said = ", ".join(f"{name} {share:.2f} ({queries})" for name, queries, share in parts)
     notes.append(f"shares of the collections in rows over all: {said}")
-    remedy = "" if weights == "queries" else '; collection_weights="queries" gives each query the same weight'
+    remedy = "" if weights == "queries" else f'; collection_weights="queries" gives each {unit} the same weight'
     return notes + [
         f"{name} has only {queries}, and carries {share:.2f} of the rows over all{remedy}"
         for name, queries, share in parts
@@ -403,7 +414,9 @@ def collection_notes(places: Mapping[str, Ints], shares: Floats, weights: str) -
     ]
 
 
-def slices_by(by: Any, queries: pd.Index[Any], systems: Mapping[str, Scores]) -> tuple[str, dict[str, Ints]]:
+def slices_by(
+    by: Any, queries: pd.Index[Any], systems: Mapping[str, Scores], unit: str = "query"
+) -> tuple[str, dict[str, Ints]]:
     """Return the name of an attribute, and the places of the queries of each of its values.
 
     Parameters
@@ -415,6 +428,8 @@ def slices_by(by: Any, queries: pd.Index[Any], systems: Mapping[str, Scores]) ->
         The compared queries, ascending.
     systems : mapping of str to Evaluation or DataFrame
         The compared systems.
+    unit : str
+        The noun for a query, for messages.
 
     Returns
     -------
@@ -430,21 +445,21 @@ def slices_by(by: Any, queries: pd.Index[Any], systems: Mapping[str, Scores]) ->
     evaluations = {name: each for name, each in systems.items() if isinstance(each, Evaluation)}
     ids = np.empty(len(queries), dtype=object)
     ids[:] = queries
-    counts = next((each.facts.query_counts for each in evaluations.values()), {})
+    units, counts = plural(unit), next((each.facts.query_counts for each in evaluations.values()), {})
     if isinstance(by, str):
-        counts = _common_counts(by, evaluations, queries)
+        counts = _common_counts(by, evaluations, queries, units)
     # Values without ids can only be in the order of an evaluation.
     elif not (isinstance(by, Mapping) or index_of(by) is not None) and not any(
         each.queries.tolist() == queries.tolist() for each in evaluations.values()
     ):
-        problem = "values without query ids go by position, and these systems have no common order of queries"
-        raise InvalidInput(problem, argument="by", remedy="give a Series or mapping by query id")
+        problem = f"values without {unit} ids go by position, and these systems have no common order of {units}"
+        raise InvalidInput(problem, argument="by", remedy=f"give a Series or mapping by {unit} id")
     rows = next((each.facts.rows for each in evaluations.values() if each.facts.rows is not None), None)
     values, places = slices_of(by, ids, counts, rows)
     name, said = " x ".join(map(str, values.names)), [_said(value) for value in values]
-    small = f"no slice has {LEAST_QUERIES} queries or more, so none could be tested: found {len(places)} slices of "
-    small += count(len(queries), "query")
-    alike = f"slices need different names, and {TOGETHER!r} stands for all queries; found {few(said)}"
+    small = f"no slice has {LEAST_QUERIES} {units} or more, so none could be tested: found {len(places)} slices of "
+    small += count(len(queries), unit)
+    alike = f"slices need different names, and {TOGETHER!r} stands for all {units}; found {few(said)}"
     ranges = "give an attribute with fewer values, such as ranges of a number (pandas.qcut)"
     refuse(
         (max(map(len, places)) < LEAST_QUERIES, small, ranges),
@@ -461,18 +476,18 @@ def _said(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def _common_counts(by: str, evaluations: Mapping[str, Evaluation], queries: pd.Index[Any]) -> dict[str, Ints]:
+def _common_counts(
+    by: str, evaluations: Mapping[str, Evaluation], queries: pd.Index[Any], units: str
+) -> dict[str, Ints]:
     """Return the counts of the queries in the first evaluation, if the one asked for is the same in all."""
     counts, frames = {}, f"by={by!r} names a count of an evaluation, and the systems are frames"
-    refuse((not evaluations, frames, "give a Series by qid"))
+    refuse((not evaluations, frames, "give a Series by id"))
     for name, each in evaluations.items():
         rows = pd.Index(each.queries, tupleize_cols=False).get_indexer(queries)
         counts[name] = {key: numbers[rows] for key, numbers in each.facts.query_counts.items()}
     first = next(iter(counts))
     for name, own in counts.items():
-        if by in counts[first] and by in own and not np.array_equal(counts[first][by], own[by]):
-            raise InvalidInput(
-                f"by={by!r} differs between {first!r} and {name!r}; a slice is an attribute of the queries, the same "
-                "for all systems"
-            )
+        is_other = by in counts[first] and by in own and not np.array_equal(counts[first][by], own[by])
+        other = f"by={by!r} differs between {first!r} and {name!r}; a slice is an attribute of the {units}"
+        refuse((is_other, f"{other}, the same for all systems"))
     return counts[first]

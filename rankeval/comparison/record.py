@@ -48,11 +48,12 @@ IN_TURN = "less is wanted; load of the machine is in it, so time systems in turn
 UNKNOWN = "whether more or less is wanted is not known (lower_is_better= says so)"
 """Notes on columns: of times, and of those whose direction is not known."""
 
-JSON_FORMAT = "rankeval.comparison/6"
+JSON_FORMAT = "rankeval.comparison/7"
 KEYS = (
     "table", "baseline", "test", "correction", "family", "confidence_level", "rng", "n_comparisons", "notes", "primary",
     "alternative", "n_resamples", "claim", "margin", "unseen", "choice", "folds", "grouped", "weights", "interaction",
     "means", "bounds", "condensed", "first_two", "standing", "opening", "lower_is_better",
+    "unit",
 )  # fmt: skip
 """Keys of the JSON, in their order."""
 
@@ -197,6 +198,8 @@ class ComparisonSettings(Settings):
         How collections are weighed in the rows over all; "" for one collection.
     lower_is_better : mapping of str to bool
         What was declared of columns that are no measures.
+    unit : str
+        The noun for a row of the scores: "query", "user", ...
     """
 
     test: str = "t"
@@ -223,7 +226,7 @@ class ComparisonSettings(Settings):
 
     def direction_notes(self, measures: Iterable[str]) -> list[str]:
         """Say of columns that neither are measures nor are declared that less is wanted, or that it is not known."""
-        notes = {"faster": IN_TURN, "different": UNKNOWN}
+        notes = {"different": UNKNOWN} | ({"faster": IN_TURN} if self.unit == "query" else {})
         words = {name: self.direction(name).better for name in measures}
         return [f"{name}: {notes.get(one, 'less is wanted')}" for name, one in words.items() if one != "better"]
 
@@ -295,7 +298,7 @@ class ComparisonRecord:
         """The settings in one line: test, number of queries, family, level, seed."""
         asked = self.settings
         if self.table.empty:
-            over = "" if self.means is None else f" over {count(int(self.means['n_queries'].iloc[0]), 'query')}"
+            over = "" if self.means is None else f" over {count(int(self.means['n_queries'].iloc[0]), asked.unit)}"
             return f"Means{over}; {100 * asked.confidence_level:g} % intervals by Student's t; no comparison"
         n = int(self.table["n_queries"].iloc[0])
         # A saved result may name a test that is not declared here: then its key stands for the words.
@@ -305,13 +308,15 @@ class ComparisonRecord:
         side = "" if asked.alternative == "two-sided" else f", one-sided ({asked.alternative})"
         claim = CLAIMS[asked.claim]
         side += f", {claim.caption.format(margin=asked.margin)}," if claim.caption else ""
-        side += f" with {count(asked.unseen, 'unseen query')}," if asked.unseen else ""
+        side += f" with {count(asked.unseen, f'unseen {asked.unit}')}," if asked.unseen else ""
         corrected = f"{asked.correction_words} over"
-        weighted = f", {WEIGHTS[asked.collection_weights]}" if asked.collection_weights else ""
+        weighted = (
+            f", {WEIGHTS[asked.collection_weights].format(units=asked.units)}" if asked.collection_weights else ""
+        )
         sizes = part_sizes(self)
-        listed = ", ".join(f"{count(size, 'query')} ({part})" for part, size in sizes.items())
+        listed = ", ".join(f"{count(size, asked.unit)} ({part})" for part, size in sizes.items())
         if len(sizes) > MOST_LISTED:
-            listed = f"{sizes.min():,} to {sizes.max():,} queries in each of {len(sizes)}"
+            listed = f"{sizes.min():,} to {sizes.max():,} {asked.units} in each of {len(sizes)}"
         parts = f"; by {asked.grouped}: {own} over {listed}; {corrected} {asked.family_words(len(sizes))}"
         tests = (TESTS["randomization"] if asked.collection_weights else test, test, correction)
         random = any(declared.is_random(n) for declared in tests if declared)
@@ -319,7 +324,7 @@ class ComparisonRecord:
         level = shown_level(self)
         adjusted = f", {100 * level:g} % adjusted ones" if level != asked.interval_level else ""
         return (
-            f"{words[0].upper()}{words[1:]}{side} over {count(n, 'query')}{weighted}; "
+            f"{words[0].upper()}{words[1:]}{side} over {count(n, asked.unit)}{weighted}; "
             f"{corrected} {asked.family_words(1)}{parts if len(sizes) else ''}; "
             f"{100 * asked.interval_level:g} % intervals{adjusted}{resampled}"
         )
@@ -454,12 +459,10 @@ def from_json(text: str) -> dict[str, Any]:
     except (TypeError, ValueError, RecursionError) as error:
         raise InvalidInput(f"this is no comparison: it is no JSON ({error}); pass the output of to_json") from error
     version = found.pop("format", None) if isinstance(found, dict) else None
-    if version != JSON_FORMAT:
-        known = isinstance(version, str) and version.startswith(JSON_FORMAT.partition("/")[0] + "/")
-        raise InvalidInput(
-            f"this is no comparison of this version: its format is {version!r} and not {JSON_FORMAT!r}",
-            remedy="another version wrote it: compare the systems again" if known else "pass the output of to_json",
-        )
+    known = isinstance(version, str) and version.startswith(JSON_FORMAT.partition("/")[0] + "/")
+    other = f"this is no comparison of this version: its format is {version!r} and not {JSON_FORMAT!r}"
+    remedy = "another version wrote it: compare the systems again" if known else "pass the output of to_json"
+    refuse((version != JSON_FORMAT, other, remedy))
     try:
         return _read(found)
     except (LookupError, TypeError, ValueError, AttributeError) as error:

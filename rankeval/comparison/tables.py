@@ -112,10 +112,10 @@ def _means(record: ComparisonRecord, digits: int | None, options: Mapping[str, A
         return [number(value, digits=places) for value in means[column]]
 
     ends = zip(written("ci_low"), written("ci_high"), means["ci_low"].notna(), strict=True)
-    level = f"{100 * record.settings.confidence_level:g} % interval"
-    shown = means[["measure", "system"]].assign(queries=means["n_queries"].astype(str), mean=written("mean"))
+    level, units = f"{100 * record.settings.confidence_level:g} % interval", record.settings.units
+    shown = means[["measure", "system"]].assign(**{units: means["n_queries"].astype(str)}, mean=written("mean"))
     shown[level] = [f"[{low}, {high}]" if known else DASH for low, high, known in ends]
-    return Table(shown, numeric=("queries", "mean"), caption=record.caption, notes=record.notes)
+    return Table(shown, numeric=(units, "mean"), caption=record.caption, notes=record.notes)
 
 
 def _comparisons(record: ComparisonRecord, *, gain: bool, digits: Mapping[str, int]) -> Table:

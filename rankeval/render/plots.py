@@ -98,7 +98,7 @@ MOST_POINTS = 4_000
 
 
 def query_differences(
-    differences: pd.Series[float], *, system: str, baseline: str, measure: str, sign: float = 1.0
+    differences: pd.Series[float], *, system: str, baseline: str, measure: str, sign: float = 1.0, unit: str = "query"
 ) -> Figure:
     """Draw one system's per-query differences from another, sorted from gain to loss.
 
@@ -110,6 +110,8 @@ def query_differences(
         Names of the system, of the one subtracted from it, and of the measure.
     sign : {1.0, -1.0, 0.0}, default 1.0
         -1 if less is better by the measure; 0 if that is not known: then no difference is called a gain.
+    unit : str, default "query"
+        The noun for a value.
 
     Returns
     -------
@@ -145,7 +147,7 @@ def query_differences(
         parts = ordered[sides > 0], ordered[sides < 0][::-1]
         _name_extremes(axes, parts, colors, ("gains", "losses") if sign else ("rises", "falls"))
     axes.set_xlim(-0.7, len(values) - 0.3)
-    axes.set_xlabel(f"{count(len(values), 'query')}, from {'gain to loss' if sign else 'rise to fall'}", color=INK)
+    axes.set_xlabel(f"{count(len(values), unit)}, from {'gain to loss' if sign else 'rise to fall'}", color=INK)
     axes.set_ylabel(f"difference in {measure}", color=INK)
     ties = len(values) - wins - losses
     told = f"{wins:,} {won}, {ties:,} tied, {losses:,} {lost}"

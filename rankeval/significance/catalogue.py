@@ -112,7 +112,7 @@ def of_one_pair(rates: pd.DataFrame, *, one_sided: bool = False) -> str:
 
 
 @cache
-def on_few_queries(words: str, size: int, *, one_sided: bool) -> str:
+def on_few_queries(words: str, size: int, *, one_sided: bool, units: str = "queries") -> str:
     """Say the worst rates below `FEW_QUERIES` of a correction and of the value of the best.
 
     Parameters
@@ -123,6 +123,8 @@ def on_few_queries(words: str, size: int, *, one_sided: bool) -> str:
         Number of comparisons. The rates are those of families of 10, or of as many.
     one_sided : bool
         As in `of_one_pair`.
+    units : str
+        The noun for the queries, in the plural.
 
     Returns
     -------
@@ -141,7 +143,7 @@ def on_few_queries(words: str, size: int, *, one_sided: bool) -> str:
         found = found[(found["n"] < FEW_QUERIES) & (found["comparisons"] <= max(size, 10, found["comparisons"].min()))]
         worst = found.groupby("n")["rate"].agg("max" if quantity == FALSE_CLAIMS else "min")
         if len(worst):
-            said.append(f"{what}: {_by_number((n, percent(rate)) for n, rate in worst.items())}, {asked}")
+            said.append(f"{what}: {_by_number(((n, percent(rate)) for n, rate in worst.items()), units)}, {asked}")
     return "; ".join(said)
 
 
@@ -162,9 +164,9 @@ def of_families(rates: pd.DataFrame, *, one_sided: bool = False) -> str:
     return "; ".join(f"{world} {percent(part.min(), part.max())}" for world, part in by_world)
 
 
-def _by_number(found: Iterable[tuple[Any, str]]) -> str:
+def _by_number(found: Iterable[tuple[Any, str]], units: str = "queries") -> str:
     first, *others = (f"{share} at {n}" for n, share in found)
-    return ", ".join([f"{first} queries", *others])
+    return ", ".join([f"{first} {units}", *others])
 
 
 def _false_claims(rates: pd.DataFrame, *, one_sided: bool) -> pd.DataFrame:

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from rankeval._checks import refuse
+from rankeval._checks import plural, refuse
 from rankeval._registry import chosen
 from rankeval.errors import InvalidInput, QueryIdError
 from rankeval.significance.declarations import Floats
@@ -33,11 +33,12 @@ NOT_A_SAMPLE = (
     "CrossValidation.evaluation"
 )
 
+EMPTY = " (a query that a run lacks is an empty ranking there)"
 OTHER_QUERIES = (
-    "compare pairs systems by query; for one system on other queries, as of another month, use an unpaired test of its "
-    "scores per query, scipy.stats.ttest_ind(one, other, equal_var=False)"
+    "compare pairs systems by {0}; for one system on other {1}, as of another month, use an unpaired test of its "
+    "scores per {0}, scipy.stats.ttest_ind(one, other, equal_var=False)"
 )
-"""The remedy if two sets of scores cannot be paired by query."""
+"""The remedy if two sets of scores cannot be paired, for a unit and its plural."""
 
 
 def differences(system: ArrayLike, baseline: ArrayLike) -> Floats:
@@ -177,7 +178,9 @@ class PairedScores:
     n_left_out: int
 
 
-def pair_scores(frames: Mapping[str, pd.DataFrame], labels: Sequence[str], *, unpaired: str) -> PairedScores:
+def pair_scores(
+    frames: Mapping[str, pd.DataFrame], labels: Sequence[str], *, unpaired: str, unit: str = "query"
+) -> PairedScores:
     """Join the scores of systems by query id.
 
     Parameters
@@ -189,6 +192,8 @@ def pair_scores(frames: Mapping[str, pd.DataFrame], labels: Sequence[str], *, un
     unpaired : {"error", "skip"}
         If systems have different queries: refuse, or keep the common ones. Nothing is filled in, because the scores
         do not say how much an empty ranking is worth.
+    unit : str
+        The noun for a row, for messages.
 
     Returns
     -------
@@ -204,11 +209,11 @@ def pair_scores(frames: Mapping[str, pd.DataFrame], labels: Sequence[str], *, un
     """
     chosen("value of unpaired", unpaired, UNPAIRED)
     for name, frame in frames.items():
-        _check_frame(name, frame, labels)
+        _check_frame(name, frame, labels, unit)
     union, common = _union_and_common(frames)
     absent = {name: len(union) - len(frame) for name, frame in frames.items()}
     if unpaired == "error" or len(common) == 0:
-        _refuse_different_queries(frames, union, common)
+        _refuse_different_queries(frames, union, common, unit)
     queries = _ascending(common)
     scores = np.empty((len(queries), len(frames), len(labels)))
     for place, frame in enumerate(frames.values()):
@@ -218,17 +223,17 @@ def pair_scores(frames: Mapping[str, pd.DataFrame], labels: Sequence[str], *, un
     return PairedScores(queries, scores, lacking, len(union) - len(common))
 
 
-def _check_frame(name: str, frame: pd.DataFrame, labels: Sequence[str]) -> None:
+def _check_frame(name: str, frame: pd.DataFrame, labels: Sequence[str], unit: str) -> None:
     if frame.index.nlevels > 1:
         raise InvalidInput(
             f"the scores of system {name!r} have an index of {frame.index.nlevels} levels, such as "
-            f"{frame.index[:1].tolist()}; scores of one collection have an index of query ids alone, and "
-            "those of several an index (collection, qid)"
+            f"{frame.index[:1].tolist()}; scores of one collection have an index of {unit} ids alone, and "
+            f"those of several an index (collection, {unit})"
         )
     broken = frame.index[frame.index.isna() | frame.index.duplicated()]
     if len(broken):
         raise QueryIdError(
-            f"system {name!r} has the query {broken[0]!r} more than once, or a query without an id; one row per id is "
+            f"system {name!r} has the {unit} {broken[0]!r} more than once, or one without an id; one row per id is "
             "expected"
         )
     if not frame.columns.is_unique:
@@ -241,8 +246,8 @@ def _check_frame(name: str, frame: pd.DataFrame, labels: Sequence[str]) -> None:
         if not np.isfinite(values).all():
             query = frame.index[~np.isfinite(values)][0]
             raise InvalidInput(
-                f"the score of system {name!r} on query {query!r} in {label!r} is not finite; decide which value "
-                "such a query counts with before systems are compared"
+                f"the score of system {name!r} on {unit} {query!r} in {label!r} is not finite; decide with "
+                "which value it counts before systems are compared"
             )
 
 
@@ -254,20 +259,23 @@ def _union_and_common(frames: Mapping[str, pd.DataFrame]) -> tuple[pd.Index[Any]
     return union, common
 
 
-def _refuse_different_queries(frames: Mapping[str, pd.DataFrame], union: pd.Index[Any], common: pd.Index[Any]) -> None:
+def _refuse_different_queries(
+    frames: Mapping[str, pd.DataFrame], union: pd.Index[Any], common: pd.Index[Any], unit: str
+) -> None:
+    units = plural(unit)
     if len(common) == 0:
         ids = [f"{name!r} has ids such as {frame.index.tolist()[0]!r}" for name, frame in frames.items() if len(frame)]
         raise QueryIdError(
-            f"the systems have no query in common: {'; '.join(ids[:3]) or 'there are no queries'}",
-            remedy=OTHER_QUERIES if len(ids) > 1 else None,
+            f"the systems have no {unit} in common: {'; '.join(ids[:3]) or f'there are no {units}'}",
+            remedy=OTHER_QUERIES.format(unit, units) if len(ids) > 1 else None,
         )
     for name, frame in frames.items():
         lacking = union.difference(frame.index, sort=False)
         if len(lacking):
             examples = ", ".join(repr(query) for query in lacking[:3])
             raise QueryIdError(
-                f"system {name!r} lacks {len(lacking)} of {len(union)} queries, such as {examples}",
-                remedy="evaluate it on all (a query that a run lacks is an empty ranking there), or pass "
+                f"system {name!r} lacks {len(lacking)} of {len(union)} {units}, such as {examples}",
+                remedy=f"evaluate it on all{EMPTY if unit == 'query' else ''}, or pass "
                 'unpaired="skip" to compare on the common ones',
             )
 

@@ -33,6 +33,7 @@ from __future__ import annotations
 
 import inspect
 import math
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, cast
@@ -40,7 +41,7 @@ from typing import Any, Literal, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankeval._checks import check_alpha, check_count, check_number, require
+from rankeval._checks import check_alpha, check_count, check_number, plural, require
 from rankeval._registry import chosen
 from rankeval.errors import InvalidInput
 
@@ -117,7 +118,7 @@ class Unseen:
     loss: NDArray[np.float64]
     seen: NDArray[np.float64]
 
-    def part(self, columns: slice) -> Unseen:
+    def part(self, columns: slice | NDArray[np.int64]) -> Unseen:
         """Return those of some columns."""
         return replace(self, loss=self.loss[columns], seen=self.seen[columns])
 
@@ -194,6 +195,9 @@ ClaimName = Literal["difference", "better", "not_worse", "equivalent"]
 _MOST_RESAMPLES = 100_000_000
 """Hours of work; more would not end."""
 
+_UNIT = re.compile(r"(?=.{1,30}$)[^\W\d_]+([ -][^\W\d_]+)*(?<![^sui]s)")  # "users" and "queries" are plurals
+_NOUN = "a noun in the singular, such as 'user' or 'page view': letters, blanks and hyphens, 30 at most"
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -218,12 +222,14 @@ class Settings:
         Number of queries that claims of no harm add to those seen; they lost all that a query can lose.
     family_alpha : float, optional
         1 less the level of a second interval of each column, which belongs to adjusted p-values.
+    unit : str
+        The noun, in the singular, for a row of differences in notes and sentences.
 
     Raises
     ------
     InvalidInput
         An alpha outside (0, .5], a number of resamples that is not a whole number of 1 or more, a margin
-        that does not go with the claim, or a one-sided alternative besides a claim.
+        that does not go with the claim, a one-sided alternative besides a claim, or a unit that is no such noun.
     UnknownName
         There is no such alternative or claim.
     """
@@ -236,6 +242,7 @@ class Settings:
     margin: float = 0.0
     unseen: int = 0
     family_alpha: float | None = None
+    unit: str = "query"
 
     def __post_init__(self) -> None:
         check_count("unseen", self.unseen, least=0)
@@ -245,6 +252,12 @@ class Settings:
         object.__setattr__(self, "alpha", float(self.alpha))  # SciPy takes no Fraction
         check_count("n_resamples", self.n_resamples)
         require(self.n_resamples <= _MOST_RESAMPLES, "n_resamples", self.n_resamples, f"{_MOST_RESAMPLES:,} at most")
+        require(isinstance(self.unit, str) and _UNIT.fullmatch(self.unit), "unit", self.unit, _NOUN)
+
+    @property
+    def units(self) -> str:
+        """The plural of the unit."""
+        return plural(self.unit)
 
     @property
     def confidence_level(self) -> float:
@@ -336,16 +349,11 @@ class PairedResult:
         return cls(p_value, *ends(settings), family=family)
 
 
-def joined(parts: Sequence[PairedResult]) -> PairedResult:
-    """Join the results of blocks of columns; the notes are those of the first."""
-    p_value, low, high = (
-        np.concatenate([getattr(part, name) for part in parts]) for name in ("p_value", "ci_low", "ci_high")
-    )
-    ends = [part.family for part in parts if part.family is not None]
-    family = (
-        None if not ends else (np.concatenate([low for low, _ in ends]), np.concatenate([high for _, high in ends]))
-    )
-    return PairedResult(p_value, low, high, parts[0].notes, family)
+def joined(parts: Sequence[PairedResult], join: Callable[..., Floats] = np.concatenate) -> PairedResult:
+    """Join the results of blocks of columns, array by array; the notes are those of the first."""
+    arrays = [(one.p_value, one.ci_low, one.ci_high, *(one.family or ())) for one in parts]
+    p_value, low, high, *family = map(join, zip(*arrays, strict=True))
+    return PairedResult(p_value, low, high, parts[0].notes, (family[0], family[1]) if family else None)
 
 
 def no_floor(n: int, settings: Settings) -> float:
@@ -424,7 +432,8 @@ class SignificanceTest(_Declaration):
         Whether its power is that of Student's t within .01, so that a detectable difference can be told from it. Of
         other tests none is: for those of ranks or signs it depends on more than the mean difference.
     liberal : str
-        Rates of false claims on few queries, if they are far above the level: they become a note and a warning.
+        Rates of false claims on few queries, if they are far above the level: they become a note and a warning. May
+        name ``{units}``, the noun for the rows of differences.
     """
 
     function: Callable[..., PairedResult]

@@ -160,11 +160,7 @@ def run(test: SignificanceTest, d: ArrayLike, settings: Settings) -> PairedResul
 
 
 def _reshaped(found: PairedResult, shape: tuple[int, ...]) -> PairedResult:
-    def shaped(values: Floats) -> Any:
-        return np.asarray(values).reshape(shape)[()]
-
-    family = found.family and (shaped(found.family[0]), shaped(found.family[1]))
-    return PairedResult(shaped(found.p_value), shaped(found.ci_low), shaped(found.ci_high), found.notes, family)
+    return joined([found], lambda arrays: np.asarray(arrays[0]).reshape(shape)[()])
 
 
 def _run_claim(test: SignificanceTest, gains: Pairs, settings: Settings) -> PairedResult:
@@ -206,7 +202,10 @@ def _run(test: SignificanceTest, pairs: Pairs, settings: Settings, n: int) -> Pa
         parts, constant = zip(*(_run_block(test, pairs[columns], settings) for columns in blocks), strict=True)
         found, n_constant = joined(parts), sum(constant)
     declared = [test.note] if test.note else []
-    return replace(found, notes=(*found.notes, *declared, *_constant_notes(n_constant), *liberal_notes(test, n)))
+    return replace(
+        found,
+        notes=(*found.notes, *declared, *_constant_notes(n_constant, settings), *liberal_notes(test, n, settings)),
+    )
 
 
 def _run_block(test: SignificanceTest, columns: Floats, settings: Settings) -> tuple[PairedResult, int]:
@@ -218,7 +217,11 @@ def _run_block(test: SignificanceTest, columns: Floats, settings: Settings) -> t
     # Columns that the function is not defined for are replaced, not left out: how BLAS rounds depends on the number
     # of columns, and no p-value may depend on another pair's.
     found = _finished(test, _asked(test, np.where(flat, np.arange(n)[:, None], columns), settings), settings, flat)
-    p_value = _as_p(np.where(flat, _p_of_constants(mean, n, settings), found.p_value))
+    # Equal systems get 1. For a constant difference the t statistic is infinite and a bootstrap sees one value only:
+    # either would print a p of 0. The sign flips still have a distribution there, in which the observed order is the
+    # most extreme one: 2 in 2^n, or 1 in 2^n for a one-sided test.
+    of_constants = np.where(settings.evidence(mean) > 0, one_pattern(n, settings), 1.0)
+    p_value = _as_p(np.where(flat, of_constants, found.p_value))
     return without_ends(replace(found, p_value=p_value), constant), int((flat & (mean != 0)).sum())
 
 
@@ -294,36 +297,27 @@ def adjust(p: ArrayLike, method: str = "holm") -> Floats:
     return np.asarray(known[method].function(p), dtype=np.float64)
 
 
-def _p_of_constants(mean: Floats, n: int, settings: Settings) -> Floats:
-    """Return the p-values of differences that are the same number on every query.
-
-    Equal systems get 1. For a constant difference the t statistic is infinite and a bootstrap sees one value only:
-    either would print a p of 0. The sign flips still have a distribution there, in which the observed order is the
-    most extreme one: 2 in 2^n, or 1 in 2^n for a one-sided test.
-    """
-    return np.where(settings.evidence(mean) > 0, one_pattern(n, settings), 1.0)
-
-
-def liberal_notes(test: SignificanceTest, n: int) -> list[str]:
+def liberal_notes(test: SignificanceTest, n: int, settings: Settings) -> list[str]:
     """Return the note with a test's measured error rates if so many queries are too few for it to hold its level."""
     if not test.liberal or n >= FEW_QUERIES:
         return []
+    rates = test.liberal.format(units=settings.units)
     note = (
-        f"the {test.words} is liberal on fewer than {FEW_QUERIES} queries (here {n}): two-sided false claims "
-        f'measured where 5 % were asked are {test.liberal}, most on skewed or sparse scores; prefer test="t", '
+        f"the {test.words} is liberal on fewer than {FEW_QUERIES} {settings.units} (here {n}): two-sided false claims "
+        f'measured where 5 % were asked are {rates}, most on skewed or sparse scores; prefer test="t", '
         '"randomization" or "bootstrap"'
     )
     return [note]
 
 
-def _constant_notes(count: int) -> list[str]:
+def _constant_notes(count: int, settings: Settings) -> list[str]:
     if not count:
         return []
-    note = (
-        f"{count} of the differences tested: the same number on every query. Without variance neither t nor a "
-        "bootstrap is defined: the p-value is that of the sign flips, and no interval can be told"
+    same = f"{count} of the differences tested: the same number on every {settings.unit}"
+    why = (
+        "Without variance neither t nor a bootstrap is defined: the p-value is that of the sign flips, and no interval"
     )
-    return [note]
+    return [f"{same}. {why} can be told"]
 
 
 NOTHING_POSSIBLE = "nothing can be significant here"
@@ -374,7 +368,9 @@ def adjust_by_family(
             joint = correction.function(scores[:, :, part], pairs, settings)
             found.append(tuple(each.T.ravel() for each in (joint.p_value, joint.ci_low, joint.ci_high)))
         elif correction.is_joint:
-            found.append(_of_differences(correction, d.part(family), settings))
+            own = d.part(family)
+            p_value = _joint_p(correction, own, settings)
+            found.append((p_value, *(_joint_limits(correction, own, settings) if correction.limits else ())))
         else:
             found.append((correction.function(tested.p_value[family]),))
     p_value, *ends = (np.concatenate(parts) for parts in zip(*found, strict=True))
@@ -405,11 +401,6 @@ def _limits_at(declared: Correction, tested: PairedResult, size: int, settings: 
         return tested.ci_low, tested.ci_high
     assert tested.family is not None, "run the test under the settings of with_family_level"
     return tested.family
-
-
-def _of_differences(declared: Correction, d: Pairs, settings: Settings) -> tuple[Floats, ...]:
-    p_value = _joint_p(declared, d, settings)
-    return (p_value, *_joint_limits(declared, d, settings)) if declared.limits else (p_value,)
 
 
 def _joint_p(declared: Correction, d: Pairs, settings: Settings) -> Floats:
@@ -572,9 +563,12 @@ def few_query_notes(correction: Correction, size: int, n: int, settings: Setting
     if size == 1 or n >= FEW_QUERIES or settings.n_unseen:
         return []
     one_sided = settings.sides == 1 or bool(CLAIMS[settings.claim].hypotheses)
-    said = on_few_queries(correction.words if correction.familywise else "", size, one_sided=one_sided)
+    said = on_few_queries(
+        correction.words if correction.familywise else "", size, one_sided=one_sided, units=settings.units
+    )
     here = f"here {n}, and none were measured below {FEWEST_QUERIES}" if n < FEWEST_QUERIES else f"here {n}"
-    return [f"on fewer than {FEW_QUERIES} queries ({here}) errors are more frequent under strong skew; at worst {said}"]
+    under = f"on fewer than {FEW_QUERIES} {settings.units} ({here}) errors are more frequent under strong skew"
+    return [f"{under}; at worst {said}"]
 
 
 def resolution_notes(
@@ -586,7 +580,7 @@ def resolution_notes(
         return []
     # The smallest p-value possible is a multiple of 1 / (n + 1).
     needed = math.ceil((settings.n_resamples + 1) * floor / level - 1e-9) - 1
-    remedy = f"ask for {needed:,} resamples or more" if at_random else "more queries are needed"
+    remedy = f"ask for {needed:,} resamples or more" if at_random else f"more {settings.units} are needed"
     possible = f"the smallest p-value possible is {floor:.2g}, and the family of {size} asks for {level:.2g}"
     return [f"{NOTHING_POSSIBLE}: {possible}; {remedy}"]
 

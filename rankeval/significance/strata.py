@@ -48,7 +48,7 @@ from rankeval.significance.randomization import chunk_rows, flip_test
 STRATIFIED = "stratified randomisation test (sign flips within collections)"
 WEIGHTS = {
     "collections": "collections of equal weight",
-    "queries": "collections weighted by queries",
+    "queries": "collections weighted by {units}",
     "inverse_variance": "collections weighted by inverse variance",
 }
 """Ways to weigh collections -> their words in captions."""

@@ -53,7 +53,7 @@ def test_the_warning_of_a_liberal_test_has_its_measured_rates(name):
     false = rates.rates_of(TESTS[name].words)
     false = false[(false["quantity"] == "false claims") & (false["sides"] == "two-sided")]
     few, more = (rates.percent(false["rate"][false["n"] == n].max()) for n in (10, 25))
-    assert TESTS[name].liberal == f"up to {few} at 10 queries, {more} at 25"
+    assert TESTS[name].liberal == f"up to {few} at 10 {{units}}, {more} at 25"
 
 
 @pytest.mark.parametrize("name", TESTS)
