@@ -28,7 +28,7 @@ def distinct(rows: Ints, weights: Floats) -> tuple[Ints, Floats]:
     codes = np.zeros(len(rows), dtype=np.int64)
     for column in rows.T:
         codes = pd.factorize(codes * (column.max() + 1) + column)[0]
-    return rows[np.unique(codes, return_index=True)[1]], np.bincount(codes, weights)
+    return rows[np.unique(codes, return_index=True)[1]], np.bincount(codes, weights).astype(np.float64)
 
 
 def fit_chain(

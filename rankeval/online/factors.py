@@ -27,7 +27,8 @@ from rankeval.significance.declarations import Floats
 
 Prior = tuple[float, float]
 """Clicks and impressions that are added to the counts of each parameter."""
-Codes, Mask = NDArray[np.int32], NDArray[np.bool_]
+Codes = NDArray[np.int32]
+Mask = NDArray[np.bool_]
 BLOCK = 1 << 15
 TINY = np.finfo(np.float64).tiny
 """Stands for a chance of 0 where one is divided by, or its logarithm taken."""
@@ -53,7 +54,7 @@ def maximised(step: Step, size: int, prior: Prior, tolerance: float, max_iter: i
         Clicks and impressions added to each parameter. The maximum is that of the likelihood times Beta densities with
         the parameters clicks + 1 and impressions - clicks + 1.
     tolerance : float
-        EM ends if no parameter moves by more. With 0 it takes ``max_iter`` iterations and does not warn.
+        EM ends if no parameter moves by more. With 0 it takes ``max_iter`` iterations without jumps, and does not warn.
     max_iter : int
         The most iterations.
     """
@@ -62,15 +63,28 @@ def maximised(step: Step, size: int, prior: Prior, tolerance: float, max_iter: i
     hits_before, trials_before = np.asarray(prior, dtype=np.float64)
     require(0 <= hits_before <= trials_before < np.inf, "prior", prior, "clicks and impressions, 0 <= clicks <= these")
     values, change = np.full(size, 0.5), np.inf
-    objectives: list[float] = []
-    while len(objectives) < max_iter and (change > tolerance or not tolerance):
+    path, objectives, behind = [values], list[float](), None
+    before = np.full(size, hits_before), np.full(size, trials_before)
+    for _ in range(max_iter):
         hits, trials, likelihood = step(values)
-        before = np.full(size, hits_before), np.full(size, trials_before)
-        objectives.append(likelihood + log_binomial(*before, values))
-        moved = np.divide(
-            hits + hits_before, trials + trials_before, out=values.copy(), where=trials + trials_before > 0
-        )
-        change, values = float(np.abs(moved - values).max()), moved
+        objective = likelihood + log_binomial(*before, values)
+        if behind is not None and objective < objectives[-1]:
+            values, path, behind = behind, [behind], None  # the jump went too far
+            continue
+        objectives.append(objective)
+        moved = np.divide(hits + before[0], trials + before[1], out=values.copy(), where=trials + before[1] > 0)
+        change, values, behind = float(np.abs(moved - values).max()), moved, None
+        path.append(values)
+        if change <= tolerance:
+            break
+        if tolerance and len(path) == 3:
+            # SQUAREM (Varadhan and Roland, 2008): two steps tell how steps shrink, and so where they lead. A value that
+            # would leave (0, 1) stays.
+            first, bend = path[1] - path[0], path[2] - 2 * path[1] + path[0]
+            length = max(1.0, float(np.linalg.norm(first) / max(np.linalg.norm(bend), TINY)))
+            jump = path[0] + 2 * length * first + length**2 * bend
+            behind, values = values, np.where((jump > 0) & (jump < 1), jump, values)
+            path = [values]
     if change > tolerance > 0:
         warn(
             f"EM has not converged: iteration {max_iter:,} moved a parameter by {change:.1g}, above the tolerance "

@@ -141,7 +141,7 @@ class ClickModel:
         """
         return dict(self._parameters)
 
-    def fit(self, log: ClickLog, *, prior: Prior = (1.0, 2.0), tolerance: float = 1e-5, max_iter: int = 1000) -> Self:
+    def fit(self, log: ClickLog, *, prior: Prior = (1.0, 2.0), tolerance: float = 1e-6, max_iter: int = 1000) -> Self:
         """Fit the parameters to a log by expectation maximisation (EM), which starts at one half for each.
 
         Parameters
@@ -152,8 +152,10 @@ class ClickModel:
             Clicks and impressions that are added to the counts of each parameter, so that few impressions do not make
             a probability 0 or 1; a pair that the log lacks has the attraction clicks / impressions. (0, 0) is maximum
             likelihood, with one half for such pairs.
-        tolerance : float, default 1e-5
-            EM ends if no parameter moves by more in an iteration. 0: take ``max_iter`` iterations.
+        tolerance : float, default 1e-6
+            EM ends if no parameter moves by more in an iteration. Each second iteration is followed by a jump to where
+            the last two lead (SQUAREM; Varadhan and Roland, 2008), which is undone if it lowers the objective. With 0
+            EM takes ``max_iter`` plain iterations, as other programs do.
         max_iter : int, default 1000
             The most iterations; a warning says if the tolerance is not reached.
 
@@ -161,7 +163,7 @@ class ClickModel:
         -------
         ClickModel
             This model; ``objectives`` has the log likelihood plus the log density of the prior at the start of each
-            iteration. It never falls.
+            iteration that stands. It never falls.
 
         Raises
         ------

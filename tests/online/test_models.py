@@ -106,13 +106,19 @@ def test_a_model_foresees_its_own_clicks(name):
 
 
 @settings(max_examples=25, deadline=None)
-@given(rows=CLICKS, name=st.sampled_from(MODELS), prior=st.sampled_from([(1.0, 2.0), (0.2, 1.0), (0.0, 0.0)]))
-def test_em_never_lowers_its_objective(rows, name, prior):
-    """The log likelihood with the prior rises or stays from one iteration to the next."""
+@given(
+    rows=CLICKS,
+    name=st.sampled_from(MODELS),
+    prior=st.sampled_from([(1.0, 2.0), (0.2, 1.0), (0.0, 0.0)]),
+    tolerance=st.sampled_from([0, 1e-15]),
+)
+@pytest.mark.filterwarnings("ignore:EM has not converged")
+def test_em_never_lowers_its_objective(rows, name, prior, tolerance):
+    """With jumps or without, the log likelihood with the prior rises or stays from one iteration to the next."""
     rows = of_one_click(rows) if name == "cascade" else rows
     if prior == (0.0, 0.0) and not any(clicks[0] for _, _, clicks, _ in rows):
         rows = [*rows, ("q1", ["a", "b", "c"], [True, False, False], 1)]
-    model = ClickModel(name).fit(logged(rows), prior=prior, tolerance=0, max_iter=30)
+    model = ClickModel(name).fit(logged(rows), prior=prior, tolerance=tolerance, max_iter=60)
     assert np.diff(model.objectives).min() > -1e-9
 
 
