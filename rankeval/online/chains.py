@@ -17,7 +17,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from rankeval.online.factors import TINY, Codes, Mask, blocks, log_binomial, maximised
 from rankeval.online.logs import Ints
@@ -26,11 +25,8 @@ from rankeval.significance.declarations import Floats
 
 def distinct(rows: Ints, weights: Floats) -> tuple[Ints, Floats]:
     """Return the distinct rows and the sum of the weights of each."""
-    # Column by column, so that equal rows have equal codes and no hash can collide.
-    codes = np.zeros(len(rows), dtype=np.int64)
-    for column in rows.T:
-        codes = pd.factorize(codes * (column.max() + 1) + column)[0]
-    return rows[np.unique(codes, return_index=True)[1]], np.bincount(codes, weights).astype(np.float64)
+    found, at = np.unique(rows, axis=0, return_inverse=True)
+    return found, np.bincount(at.ravel(), weights).astype(np.float64)
 
 
 def fit_chain(

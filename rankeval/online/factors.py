@@ -37,7 +37,7 @@ Step = Callable[[Floats], tuple[Floats, Floats, float]]
 """Takes values and returns the expected hits and trials of each parameter, and the log likelihood of the values."""
 
 
-def log_binomial(hits: Counts, trials: Counts, values: Floats) -> float:
+def log_binomial(hits: Any, trials: Any, values: Floats) -> float:
     """Return the log likelihood of so many hits in so many trials, with 0 log 0 = 0."""
     return float(xlogy(hits, values).sum() + xlog1py(trials - hits, -values).sum())
 
@@ -61,11 +61,10 @@ def maximised(step: Step, size: int, prior: Prior, tolerance: float, max_iter: i
     """
     check_number("tolerance", tolerance, least=0.0)
     check_count("max_iter", max_iter)
-    hits_before, trials_before = np.asarray(prior, dtype=np.float64)
-    require(0 <= hits_before <= trials_before < np.inf, "prior", prior, "clicks and impressions, 0 <= clicks <= these")
+    before = float(prior[0]), float(prior[1])
+    require(0 <= before[0] <= before[1] < np.inf, "prior", prior, "clicks and impressions, 0 <= clicks <= these")
     values, change = np.full(size, 0.5), np.inf
     path, objectives, behind = [values], list[float](), None
-    before = np.full(size, hits_before), np.full(size, trials_before)
     for _ in range(max_iter):
         hits, trials, likelihood = step(values)
         objective = likelihood + log_binomial(*before, values)

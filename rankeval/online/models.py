@@ -332,12 +332,15 @@ class ClickModel:
         for name, keys in PARAMETERS[self.name].items():
             value = given[name] if keys else [given[name]]
             size, by_id = len(value), isinstance(value, Mapping | pd.Series)
-            one_to_n, each = pd.RangeIndex(1, size + 1), f"for each {', '.join(keys)}; positions are from 1 on"
+            one_to_n, each = (
+                pd.RangeIndex(1, size + 1),
+                f"for each {', '.join(keys) or 'user'}; positions are from 1 on",
+            )
             index = {PAIR: pairs, PLACE: one_to_n, SLOT: _slots(isqrt(2 * size)), ONE: one_to_n}[keys]
-            require(size == len(index) and index.nlevels == max(len(keys), 1), name, value, f"one value {each}")
+            fits = size == len(index) and index.nlevels == max(len(keys), 1)
             values = pd.Series(value, None if by_id else index, dtype=np.float64, name=name).reindex(index)
             top = np.inf if name == "examination" else 1.0
-            require(values.between(0, top).all(), name, value, f"a probability {each}")
+            require(fits and values.between(0, top).all(), name, value, f"a probability {each}")
             held[name] = values.rename_axis(list(keys)) if keys else float(values.iloc[0])
         highest = held["attraction"].max() * held["examination"].max() if "examination" in held else 0.0
         refuse((highest > 1 + 1e-9, "attraction times examination is a probability, and some would be above 1"))
