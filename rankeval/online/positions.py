@@ -308,13 +308,10 @@ def _randomized(shown: Floats, clicks: Floats) -> Floats:
 
 
 def _em(shown: Floats, clicks: Floats) -> Floats:
-    document, place = np.tile(np.nonzero(shown), 2)
-    counts = np.concatenate([clicks[shown > 0], (shown - clicks)[shown > 0]]).astype(np.int64)
-    size = {"n_pairs": shown.shape[0], "n_slots": shown.shape[1]}
-    clicked = np.arange(len(place)) < len(place) // 2
-    _, seen, _ = fit_factors(
-        document, place, clicked, counts, **size, prior=(0.0, 0.0), tolerance=1e-6, max_iter=10_000
-    )
+    (document, place), (n_pairs, n_slots) = np.nonzero(shown), shown.shape
+    cells = document, place, shown[shown > 0], clicks[shown > 0]
+    settings: dict[str, Any] = {"prior": (0.0, 0.0), "tolerance": 1e-6, "max_iter": 10_000}
+    seen = fit_factors(*cells, n_pairs=n_pairs, n_slots=n_slots, **settings)[1]
     return np.asarray(seen / seen[0])
 
 

@@ -143,7 +143,7 @@ def counterfactual(
     frame.insert(0, "impression", log.impressions.index.to_numpy()[of_item])
     if callable(scores):
         scores = scores(frame)
-    elif isinstance(scores, (Mapping, pd.Series)):
+    elif isinstance(scores, Mapping) or (isinstance(scores, pd.Series) and scores.index.nlevels == 2):
         keys = pd.MultiIndex.from_frame(frame[["qid", "docid"]])
         scores = pd.Series(scores, dtype=np.float64).reindex(keys)
         lacking = keys[scores.isna()].unique().tolist()

@@ -106,13 +106,19 @@ def test_a_model_foresees_its_own_clicks(name):
 
 
 @settings(max_examples=25, deadline=None)
-@given(rows=CLICKS, name=st.sampled_from(MODELS), prior=st.sampled_from([(1.0, 2.0), (0.2, 1.0), (0.0, 0.0)]))
-def test_em_never_lowers_its_objective(rows, name, prior):
-    """The log likelihood with the prior rises or stays from one iteration to the next."""
+@given(
+    rows=CLICKS,
+    name=st.sampled_from(MODELS),
+    prior=st.sampled_from([(1.0, 2.0), (0.2, 1.0), (0.0, 0.0)]),
+    tolerance=st.sampled_from([0, 1e-15]),
+)
+@pytest.mark.filterwarnings("ignore:EM has not converged")
+def test_em_never_lowers_its_objective(rows, name, prior, tolerance):
+    """With jumps or without, the log likelihood with the prior rises or stays from one iteration to the next."""
     rows = of_one_click(rows) if name == "cascade" else rows
     if prior == (0.0, 0.0) and not any(clicks[0] for _, _, clicks, _ in rows):
         rows = [*rows, ("q1", ["a", "b", "c"], [True, False, False], 1)]
-    model = ClickModel(name).fit(logged(rows), prior=prior, tolerance=0, max_iter=30)
+    model = ClickModel(name).fit(logged(rows), prior=prior, tolerance=tolerance, max_iter=60)
     assert np.diff(model.objectives).min() > -1e-9
 
 
@@ -248,8 +254,11 @@ def test_an_unfinished_fit_warns():
     [
         ({"attraction": {("q", "a"): 0.5}}, "examination is missing"),
         ({"attraction": {("q", "a"): 1.5}, "examination": [1]}, "attraction"),
-        ({"attraction": {"a": 0.5}, "examination": [1]}, "for each .qid, docid."),
-        ({"attraction": {("q", "a"): 0.5}, "examination": {1: 1, 3: 0.5}}, "for each position from 1 on"),
+        ({"attraction": {"a": 0.5}, "examination": [1]}, "for each qid, docid"),
+        (
+            {"attraction": {("q", "a"): 0.5}, "examination": {1: 1, 3: 0.5}},
+            "for each position; positions are from 1 on",
+        ),
         ({"attraction": {("q", "a"): 0.8}, "examination": [1, 1.5]}, "attraction times examination"),
     ],
 )
@@ -273,7 +282,6 @@ def test_names_and_unknown_documents_are_refused():
     assert len(user.simulate({"q": ["a", "b"]}, unknown=0.1).items) == 2
     with pytest.raises(InvalidInput, match="2 positions, and a list has 3"):
         user.simulate({"q": ["a", "b", "c"]}, unknown=0.1)
-    with pytest.raises(InvalidInput, match="ids are repeated"):
-        user.simulate(pd.DataFrame({"impression": [1, 1], "qid": "q", "shown": [["a"], ["a"]]}))
-    with pytest.raises(InvalidInput, match="list is empty"):
-        user.simulate({"q": []})
+    with pytest.raises(InvalidInput, match="impression 1"):
+        user.simulate(pd.DataFrame({"impression": [1, 1], "qid": "q", "shown": [["a"], ["a", "b"]]}), unknown=0.1)
+    assert user.simulate({"q": [], "q2": ["a"]}, unknown=0.1).excluded == {"impressions of an empty list": 1}

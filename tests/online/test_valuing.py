@@ -1,0 +1,214 @@
+"""Values of other rankings and of other policies: by hand, without bias over runs, refused where they are biased."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import rankeval as rk
+from rankeval.errors import InvalidInput, RankevalWarning
+from rankeval.online import ClickLog, counterfactual, policy_value
+
+DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
+EXAMINED = pd.Series(1 / np.arange(1, 9), np.arange(1, 9))
+
+
+def clicked_lists(n, *, rng):
+    """Return a log of position-based users over 30 queries with 8 documents, with relevance by query and document."""
+    generator = np.random.default_rng(rng)
+    relevance = np.random.default_rng(0).uniform(0.05, 0.8, (30, 8))
+    query = generator.integers(30, size=n)
+    lists = np.argsort(-relevance + np.random.default_rng(1).normal(0, 0.4, (30, 8)), axis=1)[query]
+    clicked = generator.random((n, 8)) < EXAMINED.to_numpy() * np.take_along_axis(relevance[query], lists, axis=1)
+    ids = {"impression": np.repeat(np.arange(n), 8), "qid": np.repeat(query, 8), "position": np.tile(EXAMINED.index, n)}
+    log = ClickLog.from_frame(pd.DataFrame({**ids, "docid": lists.ravel(), "clicked": clicked.ravel()}))
+    return log, relevance
+
+
+def test_values_are_unbiased_and_intervals_hold():
+    """50 runs: the mean is near the truth, and intervals of 95 % hold it in 43 or more; raw clicks are far off."""
+    values, held = [], []
+    generator = np.random.default_rng(3)
+    scores = {(q, d): generator.normal() for q in range(30) for d in range(8)}
+    for seed in range(50):
+        log, relevance = clicked_lists(300, rng=seed)
+        ev = counterfactual(log, scores, EXAMINED, measure="DCG@5")
+        best = np.argsort([[-scores[q, d] for d in range(8)] for q in range(30)], axis=1)[:, :5]
+        truth = (np.take_along_axis(relevance, best, axis=1) / np.log2(np.arange(2, 7))).sum(axis=1).mean()
+        values.append(ev.aggregate()["DCG@5"])
+        interval = ev.ci().loc["DCG@5"]
+        held.append(interval["ci_low"] <= truth <= interval["ci_high"])
+    raw = counterfactual(log, scores, dict.fromkeys(EXAMINED.index, 1.0), measure="DCG@5").aggregate()["DCG@5"]
+    assert abs(np.mean(values) - truth) < 4 * np.std(values) / np.sqrt(50) < 0.06
+    assert sum(held) >= 43
+    assert raw < 0.6 * truth
+
+
+def test_scores_come_in_three_forms():
+    """An array in the order of the items, scores by query and document, and a function of the items."""
+    log, _ = clicked_lists(50, rng=0)
+    scores = {(q, d): (7 * q + 3 * d) % 8 for q in range(30) for d in range(8)}
+
+    def ranker(items):
+        return (7 * items["qid"].astype(int) + 3 * items["docid"].astype(int)) % 8
+
+    forms = (
+        scores,
+        pd.Series(scores),
+        ranker,
+        ranker(log.items.assign(qid=log.impressions["qid"].array[log.items["impression"]])),
+    )
+    values = [counterfactual(log, form, EXAMINED).per_query for form in forms]
+    for other in values[1:]:
+        pd.testing.assert_frame_equal(other, values[0])
+    assert len(values[0]) == 50  # impressions without clicks are in
+
+
+def test_two_rankers_are_compared_by_impression_and_by_user():
+    """A better order of the same lists is found better, on the clicks of the worse one."""
+    log, relevance = clicked_lists(3000, rng=0)
+    log = ClickLog(log.impressions.assign(user=np.arange(3000) % 400), log.items)
+    shown = counterfactual(log, -log.items["position"], EXAMINED)
+    better = counterfactual(log, dict(np.ndenumerate(relevance)), EXAMINED)
+    assert rk.compare({"shown": shown, "better": better}, baseline="shown").table["difference"][0] > 0.1
+    by_user = {n: e.per_query.groupby(log.impressions["user"]).mean() for n, e in {"a": shown, "b": better}.items()}
+    assert rk.compare(by_user, baseline="a").table["n_queries"][0] == 400
+
+
+@pytest.mark.parametrize("measure", ["nDCG@10", "AP", "RR", "P@5", "R@5", "DCG(gain='exp')", "IdealDCG", "num_rel_ret"])
+def test_measures_that_are_not_linear_are_refused(measure):
+    """An unbiased gain gives a biased value of them."""
+    log, _ = clicked_lists(20, rng=0)
+    with pytest.raises(InvalidInput, match="not linear in the gains"):
+        counterfactual(log, log.items["position"], EXAMINED, measure=measure)
+
+
+def test_own_linear_measures_are_taken():
+    """Linearity is tried, not listed."""
+    log, _ = clicked_lists(20, rng=0)
+    assert len(counterfactual(log, log.items["position"], EXAMINED, measure="DCG(discount='none')@3").per_query) == 20
+
+
+def test_bad_logs_and_scores_are_refused():
+    """Missing scores, positions without propensities, aggregated rows."""
+    log, _ = clicked_lists(20, rng=0)
+    with pytest.raises(InvalidInput, match="none for"):
+        counterfactual(log, {(0, 0): 1.0}, EXAMINED)
+    with pytest.raises(InvalidInput, match="a score for each shown item"):
+        counterfactual(log, [1.0], EXAMINED)
+    with pytest.raises(InvalidInput, match="no propensity above 0"):
+        counterfactual(log, log.items["position"], {1: 0.0})
+    with pytest.raises(InvalidInput, match="counts"):
+        counterfactual(ClickLog(log.impressions.assign(count=2), log.items), log.items["position"], EXAMINED)
+
+
+def test_lost_impressions_and_few_large_weights_are_warned_of():
+    """A log of clicked impressions only, and one click that weighs as a thousand."""
+    log, _ = clicked_lists(200, rng=0)
+    kept = log.items["impression"].isin(log.items["impression"][log.items["clicked"]])
+    only = ClickLog.from_frame(log.items[kept].assign(qid="q"))
+    with pytest.warns(RankevalWarning, match="each impression has a click"):
+        counterfactual(only, only.items["position"], EXAMINED)
+    with pytest.warns(RankevalWarning, match="effective size"):
+        counterfactual(log, log.items["position"], EXAMINED.where(EXAMINED.index < 8, 1e-4))
+
+
+@pytest.mark.shared
+@pytest.mark.parametrize("name", ["random_men", "bts_men"])
+def test_open_bandit(name):
+    """The value of the uniform policy, as an independent program has it."""
+    golden = json.loads((DATA / "golden" / "open_bandit_summary.json").read_text())["values"][name]
+    log = pd.read_csv(DATA / "open_bandit" / f"{name}.csv.gz")
+    given = log["click"], log["propensity_score"], 1 / 34
+    if name == "bts_men":
+        with pytest.warns(RankevalWarning, match=r"656 of 10,000 items \(7 %\)"):
+            ips, snips = policy_value(*given), policy_value(*given, how="snips")
+    else:
+        ips, snips = policy_value(*given), policy_value(*given, how="snips")
+    assert ips.value == pytest.approx(golden["ips_uniform_policy_value"], rel=1e-9)
+    assert snips.value == pytest.approx(golden["snips_uniform_policy_value"], rel=1e-9)
+    assert 34 * ips.table["mean_weight"][0] == pytest.approx(golden["mean_inverse_propensity"], rel=1e-9)
+
+
+def test_policy_values_by_hand():
+    """Weights 1, 2, 1/2 and 4 of the clicks 1, 0, 1, 1; a model that predicts one half everywhere."""
+    click, propensity, target = [1, 0, 1, 1], [0.5, 0.25, 0.5, 0.125], [0.5, 0.5, 0.25, 0.5]
+    half = [0.5] * 4
+    ways = {"ips": {}, "snips": {}, "clipped": {"clip": 2.0}, "dr": {"baseline": (half, half)}}
+    found = {how: policy_value(click, propensity, target, how=how, **more) for how, more in ways.items()}
+    assert [one.value for one in found.values()] == pytest.approx([5.5 / 4, 5.5 / 7.5, 3.5 / 4, 0.5 + 1.75 / 4])
+    table = found["clipped"].table.iloc[0]
+    assert table["effective_size"] == pytest.approx(5.5**2 / (1 + 4 + 0.25 + 4))
+    assert (table["largest_weight"], table["clipped_share"]) == (4, 0.25)
+
+
+def test_a_user_is_a_unit():
+    """Each item twice, by the same user: the interval is as wide as with each item once."""
+    generator = np.random.default_rng(0)
+    click, propensity = generator.random(200) < 0.4, generator.uniform(0.2, 0.8, 200)
+    once = policy_value(click, propensity, 0.5).table.iloc[0]
+    by_user = policy_value(np.tile(click, 2), np.tile(propensity, 2), 0.5, unit=np.tile(np.arange(200), 2)).table.iloc[
+        0
+    ]
+    naive = policy_value(np.tile(click, 2), np.tile(propensity, 2), 0.5).table.iloc[0]
+    assert by_user["ci_high"] == pytest.approx(once["ci_high"])
+    assert naive["ci_high"] < once["ci_high"]
+
+
+def test_each_unbiased_way_holds_the_truth_and_clipping_does_not():
+    """60 logs of a policy over 4 items: intervals of 95 % hold the value in 53 or more; clipped ones miss it."""
+    shown, wanted, rate = (
+        np.array([0.55, 0.25, 0.15, 0.05]),
+        np.array([0.1, 0.2, 0.3, 0.4]),
+        np.array([0.1, 0.2, 0.3, 0.5]),
+    )
+    held = {"ips": 0, "snips": 0, "dr": 0, "clipped": 0}
+    for seed in range(60):
+        generator = np.random.default_rng(seed)
+        item = generator.choice(4, 1500, p=shown)
+        given = generator.random(1500) < rate[item], shown[item], wanted[item]
+        wrong = np.array([0.2, 0.2, 0.2, 0.2]) + 0.1 * np.arange(4)
+        more = {"dr": {"baseline": (wrong[item], np.full(1500, wrong @ wanted))}, "clipped": {"clip": 2.0}}
+        for how in held:
+            row = policy_value(*given, how=how, **more.get(how, {})).table.iloc[0]
+            held[how] += row["ci_low"] <= wanted @ rate <= row["ci_high"]
+    assert all(held[how] >= 53 for how in ("ips", "snips", "dr")), held
+    assert held["clipped"] < 10
+
+
+@pytest.mark.parametrize(
+    ("change", "argument", "where"),
+    [
+        ({"propensity": [0.5, 0.0]}, "propensity", "row 1"),
+        ({"propensity": [1.5, 0.5]}, "propensity", "row 0"),
+        ({"target": [0.5, -0.1]}, "target", "row 1"),
+        ({"click": [np.nan, 1]}, "click", "row 0"),
+        ({"target": [0.0, 0.0]}, "target", None),
+        ({"how": "clipped"}, "clip", None),
+        ({"clip": 2.0}, "clip", None),
+        ({"how": "dr"}, "baseline", None),
+        ({"how": "dr", "baseline": ([0.1, np.inf], [0.1, 0.1])}, "baseline[0]", "row 1"),
+    ],
+)
+def test_bad_rows_are_named(change, argument, where):
+    """The argument, the number and the row."""
+    with pytest.raises(InvalidInput) as caught:
+        policy_value(**{"click": [0, 1], "propensity": [0.5, 0.5], "target": [0.5, 0.5]} | change)
+    assert (caught.value.argument, caught.value.where) == (argument, where)
+
+
+def test_lengths_must_agree():
+    """Pandas says so."""
+    with pytest.raises(ValueError, match="same length"):
+        policy_value([0, 1, 1], [0.5, 0.5], 0.5)
+
+
+def test_weights_with_a_mean_far_from_one_are_noted():
+    """The target shows items that the log never has: their clicks are unknown."""
+    found = policy_value([0, 1] * 50, [0.5, 0.4] * 50, [0.25, 0.2] * 50)
+    assert "mean 0.5 and not 1" in found.notes[-1]
+    assert "not 1" not in policy_value([0, 1] * 50, [0.5, 0.5] * 50, [0.2, 0.8] * 50).notes[-1]
