@@ -307,13 +307,10 @@ def _randomized(shown: Floats, clicks: Floats) -> Floats:
 
 
 def _em(shown: Floats, clicks: Floats) -> Floats:
-    document, place = np.tile(np.nonzero(shown), 2)
-    counts = np.concatenate([clicks[shown > 0], (shown - clicks)[shown > 0]]).astype(np.int64)
-    size = {"n_pairs": shown.shape[0], "n_slots": shown.shape[1]}
-    clicked = np.arange(len(place)) < len(place) // 2
-    _, seen, _ = fit_factors(
-        document, place, clicked, counts, **size, prior=(0.0, 0.0), tolerance=1e-6, max_iter=10_000
-    )
+    pair, slot = np.nonzero(shown)
+    table = pd.DataFrame({"shown": shown[pair, slot], "hits": clicks[pair, slot], "pair": pair, "slot": slot})
+    size: dict[str, Any] = {"n_pairs": shown.shape[0], "n_slots": shown.shape[1], "prior": (0.0, 0.0)}
+    _, seen, _ = fit_factors(table.set_index(["pair", "slot"]), **size, tolerance=1e-6, max_iter=10_000)
     return np.asarray(seen / seen[0])
 
 
