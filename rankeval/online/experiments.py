@@ -222,13 +222,6 @@ class ABTest(WithTable):
             said.append(f"This is look {self.look} of {len(self.looks.bounds)}; p holds for all looks together.")
         return " ".join(said)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the result as JSON takes it; None if a number is not known."""
-        told = {name: getattr(self, name) for name in ("headline", "control", "sample_ratio", "alpha", "look")}
-        frames = {"arms": self.arms.reset_index(), "table": self.table}
-        rows = {name: frame.astype(object).where(frame.notna(), None) for name, frame in frames.items()}
-        return {**told, "notes": [*self.notes], **{name: frame.to_dict("records") for name, frame in rows.items()}}
-
     def plot(self) -> Figure:
         """Draw the change of each metric in percent of the control's mean, with its interval.
 
@@ -488,21 +481,23 @@ def _compared(
     if not (_variance(control, columns) or _variance(treatment, columns)):
         one, other = (arm.mean(columns[0]) / arm.mean(columns[1]) for arm in (control, treatment))
         return dict(zip(NUMBERS, [one, other, other - one, *[math.nan] * 7], strict=True))
-    normal, exact = (
-        _metric(columns, use_t=use_t, confidence_level=1 - plan.alpha).analyze_aggregates(control, treatment)
-        for use_t in (False, True)
-    )
+    tests = [_metric(columns, use_t=use_t, confidence_level=1 - plan.alpha) for use_t in (False, True)]
+    try:
+        normal, exact = (test.analyze_aggregates(control, treatment) for test in tests)
+    except OverflowError as error:
+        problem = f"the mean of {columns[0]} is so near 0 that the interval of its relative change has no end"
+        raise InvalidInput(problem, remedy="add a constant to it: the difference stays the same") from error
     quantile = stats.norm.isf(plan.alpha / 2)
-    error = (normal.effect_size_ci_upper - normal.effect_size) / quantile
+    deviation = (normal.effect_size_ci_upper - normal.effect_size) / quantile
     found, stretch, p = exact, 1.0, exact.pvalue
     if len(plan.bounds) > 1:
-        found, stretch, p = normal, plan.bounds[look - 1] / quantile, plan.p_value(normal.effect_size / error, look)
+        found, stretch, p = normal, plan.bounds[look - 1] / quantile, plan.p_value(normal.effect_size / deviation, look)
     half = stretch * (found.effect_size_ci_upper - found.effect_size)
     change = found.treatment / found.control if found.control > 0 else np.nan
     factor = ((1 + found.rel_effect_size_ci_upper) / change) ** stretch if change > 0 else np.nan
     ends = found.effect_size - half, found.effect_size + half
     relative = change - 1, change / factor - 1, change * factor - 1
-    values = found.control, found.treatment, found.effect_size, error, *ends, *relative, float(p)
+    values = found.control, found.treatment, found.effect_size, deviation, *ends, *relative, float(p)
     return dict(zip(NUMBERS, values, strict=True))
 
 
