@@ -18,6 +18,7 @@ _HOME_OF = {
     "log_comparison": "rankeval_mlflow.recording",
     "log_agreement": "rankeval_mlflow.recording",
     "log_profile": "rankeval_mlflow.recording",
+    "log_online": "rankeval_mlflow.recording",
     "load_evaluation": "rankeval_mlflow.reading.loading",
     "compare_runs": "rankeval_mlflow.reading.loading",
     "load_comparison": "rankeval_mlflow.reading.loading",

@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from rankeval._checks import refuse
 from rankeval._registry import chosen
+from rankeval.cli.inputs import text_frame
 from rankeval.cli.net import OwnAnswers
 from rankeval.cli.options import OPTIONS, TEXT, TEXTS, Format, options
-from rankeval.cli.output import print_comparison, print_frame, print_rows, tell
+from rankeval.cli.output import print_comparison, print_result, print_rows, tell
 from rankeval.errors import GuardRefusal, InvalidInput, RankevalError
 from rankeval_mlflow.delivery.spool import PendingUpload, read, spool_directory, waiting
 
@@ -99,13 +101,8 @@ def leaderboard(*, experiment: str, data_set: str | None, most: int, output: For
     from rankeval_mlflow.reading.leaderboards import leaderboard as rank
 
     board = rank(experiment, data=data_set, limit=most, **given)
-    if output is Format.table:
-        tell(str(board))
-        return
-    print_frame(board.table, output)
-    for sentence in (board.caption, *board.notes):
-        tell(f"note: {sentence}", to_stderr=True)
-    for other in board.others.itertuples(index=False):
+    print_result(board, output)
+    for other in board.others.itertuples(index=False) if output is not Format.table else ():
         tell(f"not ranked: {other.run_id} {other.system}: {other.reason}", to_stderr=True)
 
 
@@ -269,13 +266,11 @@ def _attribute(given: str) -> pd.Series[Any] | str:
     import pandas as pd
 
     try:
-        frame = pd.read_parquet(path) if path.suffix == ".parquet" else pd.read_csv(path, dtype={"qid": str})
+        frame = text_frame(path, ["qid"])
     except (OSError, ValueError) as error:
         raise InvalidInput(f"--slices {given}: {error}") from error
-    if "qid" not in frame.columns or len(frame.columns) != 2:
-        raise InvalidInput(
-            f"--slices {given}: expected a column qid and one more, the attribute; found {', '.join(map(str, frame))}"
-        )
+    problem = f"expected a column qid and one more, the attribute; found {', '.join(map(str, frame))}"
+    refuse(("qid" not in frame.columns or len(frame.columns) != 2, f"--slices {given}: {problem}"))
     attribute = frame.drop(columns="qid").iloc[:, 0]
     texts: dict[Any, Any] = dict(zip(frame["qid"].astype(str), attribute, strict=True))
     # A file does not say whether an id is the number 7 or the text "7": both are meant.

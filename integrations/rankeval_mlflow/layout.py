@@ -44,8 +44,8 @@ ROLE = "rankeval.role"
 
 KIND = "rankeval.kind"
 """The tag with the kind of a run: evaluation, comparison, experiment, candidate, cross-validation, fold, promotion,
-rollback; of judging agreement, calibration, disagreement and reusability; profile; of automatic logging also search and
-setting."""
+rollback; of judging agreement, calibration, disagreement and reusability; profile; of online evaluation ab_test,
+click_rates, log_checks, perplexity, policy_value and propensities; of automatic logging also search and setting."""
 
 CARD = "rankeval.card"
 """The tag with the name of the convention and the start of the digest of its card."""

@@ -41,7 +41,7 @@ from rankeval_mlflow.delivery.payload import Node, Payload, Target
 from rankeval_mlflow.delivery.sending import deliver
 from rankeval_mlflow.layout import PAGE, checked_model_name, folder, safe_name
 from rankeval_mlflow.packing.record import cross_validation_node, record_node, several_node
-from rankeval_mlflow.packing.results import comparison_node, described, evaluation_node, judging_node
+from rankeval_mlflow.packing.results import comparison_node, described, evaluation_node, result_node
 from rankeval_mlflow.parameters import with_estimator
 from rankeval_mlflow.reading.resolving import model_behind, registered_version
 from rankeval_mlflow.saving import saved
@@ -346,7 +346,7 @@ def log_agreement(
     >>> round(found.metrics["agreement/observed"], 4), found.params["judges"]
     (0.8333, 'ann, llm')
     """
-    return send(judging_node(agreement, name, report=report), run_id)
+    return send(result_node(agreement, name, report=report), run_id)
 
 
 def log_profile(profile: Profile, run_id: str | None = None, *, name: str | None = None) -> TrackedRun:
@@ -390,7 +390,60 @@ def log_profile(profile: Profile, run_id: str | None = None, *, name: str | None
     """
     require(isinstance(profile, Profile), "profile", type(profile), "the result of rankeval.profile")
     word = name or re.sub("[^a-zA-Z0-9]+", "_", profile.name).strip("_")[:64]
-    return send(judging_node(profile, word, report=False), run_id)
+    return send(result_node(profile, word, report=False), run_id)
+
+
+def log_online(result: Any, run_id: str | None = None, *, name: str | None = None, report: bool = True) -> TrackedRun:
+    """Log a result of ``rankeval.online`` to MLflow: its tables, its notes, and its numbers as metrics.
+
+    The metrics have the kind of the result before them, with the ends of their intervals (``_ci_low``, ``_ci_high``):
+
+    * an A/B test: ``ab_test/ctr``, the difference of the arms, with ``_relative`` and ``_p_adjusted``; if several arms
+      are compared with the control none is a metric, and the table has them all;
+    * click rates: ``click_rates/position_1``; of more than 100 groups none is a metric;
+    * checks of a log: ``log_checks/impressions without a click``;
+    * propensities: ``propensities/position_2``; a click model: ``perplexity/all``;
+    * the value of a policy: ``policy_value/snips``, with ``_effective_share``;
+    * a comparison of interleaved rankings is logged as by `log_comparison`: ``difference/online/credit``.
+
+    Parameters
+    ----------
+    result : ABTest, ClickRates, LogChecks, Perplexity, PolicyValue, Propensities or Comparison
+        The result.
+    run_id : str, optional
+        The run to write to, such as that of the offline evaluation. By default the active run, else a new run that is
+        ended.
+    name : str, optional
+        The name of the folder for its artifacts; by default the kind of the result, and "online" for a comparison. A
+        second result of a kind in the same run needs another name, which stands in its metrics: ``ab_test/june/ctr``.
+    report : bool, default True
+        Whether to draw the page with table and picture.
+
+    Returns
+    -------
+    TrackedRun
+        The id of the run, and a line that says how to look at it.
+
+    Raises
+    ------
+    TrackingError
+        If the store cannot be reached or refuses. Everything is kept on disk, and the message says how to send it.
+    InvalidInput
+        If it is no such result, the name is no plain word, or the run already has another piece of this name.
+
+    Examples
+    --------
+    >>> import mlflow
+    >>> import pandas as pd
+    >>> from rankeval.online import ClickLog
+    >>> rows = {"impression": ["i1", "i1", "i2"], "position": [1, 2, 1], "docid": list("aba"), "clicked": [1, 0, 0]}
+    >>> run = log_online(ClickLog.from_frame(pd.DataFrame(rows)).click_rates())
+    >>> mlflow.get_run(run.run_id).data.metrics["click_rates/position_1"]
+    0.5
+    """
+    if isinstance(result, Comparison):
+        return log_comparison(result, run_id, name=name or "online", report=report)
+    return send(result_node(result, name, report=report), run_id)
 
 
 def log_cross_validation(

@@ -11,14 +11,10 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
-
-if TYPE_CHECKING:
-    from rankeval_pytest.baselines import Baselines
 
 __all__ = ["rankeval_baseline", "rankeval_ledger"]
 
@@ -55,7 +51,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 @pytest.fixture
-def rankeval_baseline(request: pytest.FixtureRequest) -> Baselines:
+def rankeval_baseline(request: pytest.FixtureRequest) -> Callable[..., object]:
     """Keep an Evaluation beside the tests: ``rankeval_baseline(candidate)`` returns the one to compare with.
 
     ``pytest --rankeval-update`` writes the candidate as the new baseline. Without it nothing is ever written, and a
@@ -85,13 +81,12 @@ def rankeval_ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator
     forget()
 
 
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
+@pytest.hookimpl(tryfirst=True)  # pytest's own makes the report of what the item has then
+def pytest_runtest_makereport(item: pytest.Item) -> None:
     """Attach what was checked to the test that did."""
     testing = sys.modules.get("rankeval.testing")
     while testing is not None and testing.CHECKS:
-        item.user_properties.append((_CHECKED, json.dumps(testing.CHECKS.popleft())))
-    return (yield)
+        item.user_properties.append((_CHECKED, json.dumps({"test": item.nodeid, **testing.CHECKS.popleft()})))
 
 
 class _Summary:
@@ -105,12 +100,11 @@ class _Summary:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Read the properties of a test once, when all of its phases are over."""
         if report.when == "teardown":
-            found = [(name, str(value)) for name, value in report.user_properties]
-            rows = [{"test": report.nodeid, **json.loads(value)} for name, value in found if name == _CHECKED]
+            rows = [json.loads(str(value)) for name, value in report.user_properties if name == _CHECKED]
             self.rows += rows[-_MOST_ROWS:]
             if len(rows) > _MOST_ROWS:
                 self.notes.append(f"{report.nodeid}: {len(rows) - _MOST_ROWS:,} earlier checks are not listed")
-            self.notes += [value for name, value in found if name == RENEWED]
+            self.notes += [str(value) for name, value in report.user_properties if name == RENEWED]
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """Print a line for each measure that was checked and each baseline that was renewed."""

@@ -23,27 +23,9 @@ from rankeval.cli.guard import guard_app
 from rankeval.cli.inputs import by_file_name, evaluations
 from rankeval.cli.judging import judging_app
 from rankeval.cli.net import OwnAnswers, caught
-from rankeval.cli.options import (
-    DEFAULT_MEASURES,
-    EvaluationFormat,
-    Format,
-    KeysFormat,
-    ListFormat,
-    ending_with,
-    options,
-    sized,
-)
-from rankeval.cli.output import (
-    ask,
-    from_here,
-    print_comparison,
-    print_frame,
-    print_scores,
-    say,
-    show_progress,
-    show_warning,
-    tell,
-)
+from rankeval.cli.online import online_app
+from rankeval.cli.options import MEASURES, EvaluationFormat, Format, KeysFormat, ListFormat, ending_with, options
+from rankeval.cli.output import ask, from_here, print_comparison, print_frame, print_scores, say, show_progress, tell
 
 if TYPE_CHECKING:
     from rankeval.collection.convention import Convention
@@ -76,6 +58,7 @@ app: typer.Typer = typer.Typer(
 )
 app.add_typer(guard_app, name="guard")
 app.add_typer(judging_app, name="judging")
+app.add_typer(online_app, name="online")
 
 
 def _declared_tests() -> Iterator[str]:
@@ -116,10 +99,7 @@ def run(
     if keys:
         from rankeval.experiment.config import keys_markdown, keys_text
 
-        if output is KeysFormat.markdown:
-            typer.echo(keys_markdown(), nl=False)
-        else:
-            tell(keys_text())
+        tell(keys_markdown().rstrip("\n") if output is KeysFormat.markdown else keys_text())
         return
     if config is None:
         raise errors.InvalidInput("name an experiment file, or a shipped one: quickstart, letor; --keys lists its keys")
@@ -145,8 +125,7 @@ def run(
     if result.guard.active:
         tell(f"Ledger:  {from_here(result.guard.ledger)}")
     if result.tracking_error:
-        say(f"error: {result.tracking_error}")
-        raise typer.Exit(2)
+        raise errors.TrackingError(result.tracking_error)
 
 
 @app.command()
@@ -219,16 +198,15 @@ def evaluate_dataset(
     *, data: str, measures: list[str], collection_size: int | None, per_query: bool, output: Format, **given: Any
 ) -> None:
     """Score the rows of a Parquet data set."""
+    from rankeval.measures.names import sized
     from rankeval.streaming import evaluate_dataset as evaluate
     from rankeval.streaming.source import name_of
 
-    rules = _rules(given, collection_size=collection_size)
-    measures = [sized(spec, collection_size) for spec in measures]
-    name = name_of(data)
+    rules, name = _rules(given, collection_size=collection_size), name_of(data)
+    given |= {"measures": [sized(one, collection_size) for one in measures], "convention": rules, "name": name}
     with show_progress() as show:
         shown = None if show is None else lambda done, total: show(done, total, f"{done:,} of {total:,} rows")
-        given |= {"measures": measures, "convention": rules, "name": name, "progress": shown}
-        found = evaluate(data, **given)
+        found = evaluate(data, progress=shown, **given)
     print_scores({name: found}, output, per_query=per_query)
 
 
@@ -254,20 +232,16 @@ def evaluate(
     from rankeval.collection.convention import get_convention
     from rankeval.collection.qrels import Qrels
     from rankeval.collection.run import Run
-    from rankeval.io.opening import limits_of
+    from rankeval.measures.names import sized
     from rankeval.trec_eval.output import counted_with_c, read_zscores, trec_text
 
-    no_summary, zscores, qrels_format = (given.pop(name) for name in ("no_summary", "zscores", "qrels_format"))
-    limits = limits_of(given.pop("limit") or ())
+    no_summary, zscores, qrels_format, limits = map(given.pop, ("no_summary", "zscores", "qrels_format", "limit"))
     is_trec = output is EvaluationFormat.trec
     preset = get_convention(convention or ("trec_eval-9.0.8" if is_trec else "rankeval"))
     missing, rule = given["missing"], counted_with_c(preset)
     with_c = f"-c is --missing {rule} with {preset.name}, not --missing {missing}: give one of them"
-    is_for_trec = not is_trec and (no_summary or zscores is not None)
-    refuse(
-        (given["complete"] and missing not in (None, rule), with_c),
-        (is_for_trec, "-n and -Z change what --format trec prints, and no other"),
-    )
+    is_for_trec, of_trec = no_summary or zscores is not None, "-n and -Z change what --format trec prints, and no other"
+    refuse((given["complete"] and missing not in (None, rule), with_c), (is_for_trec and not is_trec, of_trec))
     rules = _rules({"convention": preset, **given}, collection_size=collection_size)
     if is_trec:
         judgments = Qrels.read(qrels, qrels_format, limits=limits)
@@ -277,8 +251,8 @@ def evaluate(
             ranking = Run.read(path, limits=limits)
             sys.stdout.write(trec_text(judgments, ranking, measures=measures or ["official"], convention=rules, **how))
         return
-    wanted = [sized(spec, collection_size) for spec in measures or DEFAULT_MEASURES]
-    scored = evaluations(qrels, runs, wanted, rules, limits, qrels_format)
+    wanted = [sized(spec, collection_size) for spec in measures or MEASURES]
+    scored = evaluations(qrels, runs, wanted, rules, qrels_format, limits=limits)
     print_scores(scored, Format(output.value), per_query=per_query)
 
 
@@ -287,19 +261,16 @@ def evaluate(
     "QRELS RUNS measures convention ties missing no_relevant baseline test correction claim margin family alpha "
     "unjudged n_resamples rng limit output"
 )
-def compare(
-    *, qrels: Path, runs: list[Path], measures: list[str], limit: list[str] | None, output: Format, **given: Any
-) -> None:
+def compare(*, qrels: Path, runs: list[Path], measures: list[str], limit: Limits, output: Format, **given: Any) -> None:
     """Compare rankings query by query: intervals, p-values, effect sizes.
 
     The exit code is 0 whether or not a claim is shown; for a gate, use rk.testing in a test. --format json prints all
     that rk.Comparison.from_json reads, and the headline; csv prints the table, with headline and notes on stderr.
     """
     from rankeval.comparison import compare as compare_systems
-    from rankeval.io.opening import limits_of
 
     refuse((len(runs) < 2, f"a comparison needs two runs or more, found {len(runs)}"))
-    scored = evaluations(qrels, runs, measures, _rules(given), limits_of(limit or ()))
+    scored = evaluations(qrels, runs, measures, _rules(given), limits=limit)
     print_comparison(compare_systems(scored, **given), output)
 
 
@@ -369,11 +340,9 @@ def page(
 
 def _texts(docs: Path | None, queries: Path | None, given: dict[str, Any]) -> tuple[Any, Any, Limits]:
     """Read texts by their options, which are taken out of those given; return the limits too."""
-    from rankeval.io.opening import limits_of
     from rankeval.text import read_texts
 
-    fields, of_queries, ids, limit = (given.pop(name) for name in ("fields", "query_fields", "ids", "limit"))
-    limits = limits_of(limit or ())
+    fields, of_queries, ids, limits = map(given.pop, ("fields", "query_fields", "ids", "limit"))
     texts = None if docs is None else read_texts(docs, fields=fields, limits=limits)
     needs = None if queries is None else read_texts(queries, fields=of_queries, ids=ids, limits=limits)
     return texts, needs, limits
@@ -387,7 +356,7 @@ def list_all(*, words: str | None, output: ListFormat) -> None:
 
     if output is ListFormat.markdown:
         refuse((words is not None, "--format markdown prints the page of all measures: leave out the name"))
-        typer.echo(measures_markdown(), nl=False)
+        tell(measures_markdown().rstrip("\n"))
         return
     frame = list_measures(words).rename_axis("name").reset_index()
     if output is ListFormat.table:
@@ -423,7 +392,7 @@ def _ledger() -> Iterator[tuple[str, str]]:
 
 def main() -> None:
     """Run the command line and exit with its code."""
-    warnings.showwarning = show_warning
+    warnings.showwarning = lambda message, *_, **__: say(f"warning: {' '.join(str(message).split())}")
     caught(partial(app, prog_name="rankeval"))  # python -m rankeval would call itself otherwise
 
 

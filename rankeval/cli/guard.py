@@ -19,7 +19,7 @@ import typer
 
 from rankeval import errors
 from rankeval._checks import count, few, refuse
-from rankeval.cli.net import OwnAnswers, steps
+from rankeval.cli.net import command_group, steps
 from rankeval.cli.options import COLLECTION, Format, ending_with, options
 from rankeval.cli.output import print_comparison, print_frame, print_rows, say, tell
 
@@ -31,11 +31,7 @@ if TYPE_CHECKING:
     from rankeval.ledger.entry import Entry
 
 
-guard_app: typer.Typer = typer.Typer(
-    cls=OwnAnswers,
-    no_args_is_help=True,
-    help="Keep a test collection out of tuning: register it, freeze systems, open them once.",
-)
+guard_app = command_group("Keep a test collection out of tuning: register it, freeze systems, open them once.")
 
 _SCORE = "score"
 """The column of a table of scores, as in the predictions of an experiment."""
@@ -54,17 +50,14 @@ class CollectionFiles(SimpleNamespace):
         Columns of a table.
     input_format : str, optional
         Format of the judgments or of the table.
-    limits : Limits
+    limit : Limits
         The limits on files.
     """
 
     @classmethod
     def taken(cls, given: dict[str, Any]) -> CollectionFiles:
         """Take the options of a collection out of those that a command was given."""
-        from rankeval.io.opening import limits_of
-
-        named = {name: given.pop(name) for name in COLLECTION.split()}
-        return cls(**named, limits=limits_of(named["limit"] or ()))
+        return cls(**{name: given.pop(name) for name in COLLECTION.split()})
 
     def load(self) -> dict[str, Any]:
         """Return the collection as arguments of `Guard.register`.
@@ -89,8 +82,8 @@ class CollectionFiles(SimpleNamespace):
         from rankeval.collection.qrels import Qrels
         from rankeval.io.texts import read_texts
 
-        texts = None if self.texts is None else read_texts(self.texts, limits=self.limits)
-        return {"qrels": Qrels.read(self.qrels, self.input_format, limits=self.limits), "queries": texts}
+        texts = None if self.texts is None else read_texts(self.texts, limits=self.limit)
+        return {"qrels": Qrels.read(self.qrels, self.input_format, limits=self.limit), "queries": texts}
 
     def systems(self, given: Iterable[str]) -> dict[str, Any]:
         """Return the rankings of systems: runs for judgments, scores for rows.
@@ -115,7 +108,7 @@ class CollectionFiles(SimpleNamespace):
                 (name in found, f"two systems are called {name!r}"),
             )
             by_judgments = self.qrels is not None
-            found[name] = Run.read(path, limits=self.limits) if by_judgments else _scores(Path(path), self.limits)
+            found[name] = Run.read(path, limits=self.limit) if by_judgments else _scores(Path(path), self.limit)
         return found
 
     def _given(self, names: str) -> str:
@@ -126,15 +119,18 @@ class CollectionFiles(SimpleNamespace):
 
         if self.qid is None:
             if not path.is_dir():
-                return datasets.load_letor(path, limits=self.limits)
-            return _test_part(datasets.load_letor_parts(path, limits=self.limits), str(path))
-        columns: dict[str, Any] = {"qid": self.qid, "label": self.label, "docid": self.docid, "limits": self.limits}
-        columns |= {"features": self.features or None, "format": self.input_format}
-        if self.part is None:
-            return datasets.load_table(path, **columns)
-        column, _, value = self.part.partition("=")
-        parts = datasets.load_table_parts(path, part=column, test=value or None, others="drop", **columns)
-        return _test_part(parts, f"{path}, column {column}")
+                return datasets.load_letor(path, limits=self.limit)
+            parts, where = datasets.load_letor_parts(path, limits=self.limit), str(path)
+        else:
+            columns: dict[str, Any] = {"qid": self.qid, "label": self.label, "docid": self.docid, "limits": self.limit}
+            columns |= {"features": self.features or None, "format": self.input_format}
+            if self.part is None:
+                return datasets.load_table(path, **columns)
+            column, _, value = self.part.partition("=")
+            parts = datasets.load_table_parts(path, part=column, test=value or None, others="drop", **columns)
+            where = f"{path}, column {column}"
+        refuse(("test" not in parts, f"{where} has no test part; it has: {', '.join(parts) or 'none'}"))
+        return parts["test"]
 
 
 def _declared_checks() -> Iterator[str]:
@@ -157,9 +153,8 @@ def register(*, project: str, name: str, ledger: str | None, **given: Any) -> No
         f"{found.name}: {count(found.n_queries, 'query')}, {count(found.n_rows, 'row')}; {found.n_identifiable} of the "
         f"queries can be recognised; digest {found.digest}"
     )
-    for finding in found.findings:
-        if finding.severity == "note":  # the others were printed as warnings
-            tell(str(finding))
+    for finding in (one for one in found.findings if one.severity == "note"):  # the others were printed as warnings
+        tell(str(finding))
     tell(f"ledger {found.ledger}, head {found.head}")
 
 
@@ -288,8 +283,7 @@ def verify(
 def merge(*, project: str, other: str, ledger: str | None) -> None:
     """Add all entries of another ledger to this one; nothing is lost, and the other one stays as it is."""
     guard = guard_of(project, ledger)
-    added = guard.merge(other)
-    tell(f"{count(added, 'entry')} added to {guard.ledger}; head {guard.head}")
+    tell(f"{count(guard.merge(other), 'entry')} added to {guard.ledger}; head {guard.head}")
 
 
 @guard_app.command()
@@ -356,11 +350,6 @@ def _at_hand(guard: Guard, name: str, files: CollectionFiles, digests: set[str])
     problem = f"the files hold other content than {name!r} (digest {found[:12]}, expected {expected})"
     refuse((found not in digests, problem, "name the files that it was registered from"))
     return guard.register(name, **data)
-
-
-def _test_part(parts: dict[str, RankingData], where: str) -> RankingData:
-    refuse(("test" not in parts, f"{where} has no test part; it has: {', '.join(parts) or 'none'}"))
-    return parts["test"]
 
 
 def _scores(path: Path, limits: Limits) -> list[float]:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from rankeval.collection.convention import Convention
     from rankeval.evaluation import Evaluation
-    from rankeval.io.opening import Limits
 
 
 def by_file_name(paths: Sequence[Path]) -> dict[str, Path]:
@@ -22,13 +23,18 @@ def by_file_name(paths: Sequence[Path]) -> dict[str, Path]:
     return dict(named) if len(dict(named)) == len(named) else {str(path): path for _, path in named}
 
 
+def text_frame(path: Path, ids: Sequence[str] | None = None) -> pd.DataFrame:
+    """Read a table of CSV or Parquet; in CSV, the cells of these columns, by default of all, are text as they stand."""
+    import pandas as pd
+
+    if ".parquet" in path.suffixes:
+        return pd.read_parquet(path)
+    kinds: Any = str if ids is None else dict.fromkeys(ids, str)
+    return pd.read_csv(path, dtype=kinds, keep_default_na=False, na_values=[""])
+
+
 def evaluations(
-    qrels: Path,
-    runs: Sequence[Path],
-    measures: list[str],
-    convention: str | Convention,
-    limits: Limits,
-    qrels_format: str | None = None,
+    qrels: Path, runs: Sequence[Path], measures: list[str], rules: str | Convention, form: str | None = None, **how: Any
 ) -> dict[str, Evaluation]:
     """Score the rankings of some files, each by the name of its file.
 
@@ -40,21 +46,21 @@ def evaluations(
         The rankings.
     measures : list of str
         The measures.
-    convention : str or Convention
+    rules : str or Convention
         The rules.
-    limits : Limits
-        The limits on files.
-    qrels_format : str, optional
+    form : str, optional
         Format of the judgments.
+    **how
+        The limits on files, as ``limits``.
     """
     from rankeval.collection.qrels import Qrels
     from rankeval.collection.run import Run
     from rankeval.evaluation import evaluate
     from rankeval.measures import measures as find_measures
 
-    find_measures(measures, convention)  # answer a misspelt measure before reading a large file
-    judgments = Qrels.read(qrels, qrels_format, limits=limits)
+    find_measures(measures, rules)  # answer a misspelt measure before reading a large file
+    judgments = Qrels.read(qrels, form, **how)
     return {
-        name: evaluate(judgments, Run.read(path, limits=limits), measures=measures, convention=convention, name=name)
+        name: evaluate(judgments, Run.read(path, **how), measures=measures, convention=rules, name=name)
         for name, path in by_file_name(runs).items()
     }

@@ -13,18 +13,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import typer
-
 from rankeval._checks import count
 from rankeval.cli.inputs import by_file_name, evaluations
-from rankeval.cli.net import OwnAnswers
+from rankeval.cli.net import command_group
 from rankeval.cli.options import Format, options
-from rankeval.cli.output import print_frame, say, tell
+from rankeval.cli.output import print_frame, print_result, say, tell
 
-judging_app: typer.Typer = typer.Typer(
-    cls=OwnAnswers,
-    no_args_is_help=True,
-    help="Make a test collection: pool documents, write sheets, measure agreement, calibrate a machine judge.",
+judging_app = command_group(
+    "Make a test collection: pool documents, write sheets, measure agreement, calibrate a machine judge."
 )
 
 
@@ -50,17 +46,16 @@ def pool(
 @judging_app.command()
 @options("FOLDER RUNS depth judges overlap documents topics scale rng sheet_format", depth=20)
 def sheets(
-    *, folder: Path, runs: list[Path], depth: int, documents: Path | None, topics: Path | None, sheet_format: str,
-    **given: Any,
-) -> None:  # fmt: skip
+    *, folder: Path, runs: list[Path], depth: int, documents: Path | None, topics: Path | None, **given: Any
+) -> None:
     """Pool rankings, and write a sheet of documents for each judge; --overlap is the share that all judges get."""
     from rankeval.io.texts import read_texts
     from rankeval.judging import pool as pooled
     from rankeval.judging import write_sheets
 
-    made = pooled(by_file_name(runs), depth=depth)
+    made, given["format"] = pooled(by_file_name(runs), depth=depth), given.pop("sheet_format")
     texts, queries = (None if path is None else read_texts(path) for path in (documents, topics))
-    print_frame(write_sheets(made, folder, texts=texts, queries=queries, format=sheet_format, **given), Format.table)
+    print_frame(write_sheets(made, folder, texts=texts, queries=queries, **given), Format.table)
 
 
 @judging_app.command()
@@ -78,7 +73,7 @@ def agreement(*, judged: list[Path], grades: Any, output: Format) -> None:
         judgments: Any = by_file_name(judged)
     else:
         judgments = read_sheets(judged[0]) if judged[0].is_dir() else Qrels.read(judged[0], "ndeval")
-    _print(agreed(judgments, level=grades), output)
+    print_result(agreed(judgments, level=grades), output)
 
 
 @judging_app.command()
@@ -90,16 +85,7 @@ def calibrate(
 
     People judge each of their queries completely, and the queries are drawn at random.
     """
-    from rankeval.io.opening import DEFAULT
     from rankeval.judging import calibrate as calibrated
 
-    by_people, by_machine = (evaluations(path, runs, measures, convention, DEFAULT) for path in (human, machine))
-    _print(calibrated(by_people, by_machine, **given), output)
-
-
-def _print(result: Any, output: Format) -> None:
-    if output is Format.table:
-        tell(str(result))
-        return
-    print_frame(result.table, output)
-    say("\n".join(f"note: {sentence}" for sentence in (result.caption, *result.notes)))
+    by_people, by_machine = (evaluations(path, runs, measures, convention) for path in (human, machine))
+    print_result(calibrated(by_people, by_machine, **given), output)

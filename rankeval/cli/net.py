@@ -16,6 +16,7 @@ import sys
 from collections.abc import Callable
 from typing import Any, NoReturn
 
+from typer import Typer
 from typer.core import TyperGroup
 
 from rankeval import errors
@@ -103,6 +104,11 @@ class OwnAnswers(TyperGroup):
             raise _Escaped from error
         except errors.RankevalError as error:
             raise in_options(error, self.get_command(ctx, str(ctx.invoked_subcommand))) from error
+
+
+def command_group(words: str) -> Typer:
+    """Return a group of commands, with the words of its help."""
+    return Typer(cls=OwnAnswers, no_args_is_help=True, help=words)
 
 
 def caught(app: Callable[[], object]) -> NoReturn:

@@ -10,15 +10,16 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Mapping
 from enum import StrEnum
+from functools import wraps
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperCommand, TyperOption
 
 from rankeval.errors import LimitExceeded, RankevalError
 
-_Command = TypeVar("_Command", bound=Callable[..., None])
+_Command = Callable[..., None]
 
 
 # Classes and not calls of StrEnum: Pyright, and so a user's program, knows the members of no other form.
@@ -47,7 +48,7 @@ class KeysFormat(StrEnum):
 
 
 TEXT, TEXTS, FILE = str | None, list[str] | None, Path | None
-DEFAULT_MEASURES = ["nDCG@10", "AP", "RR"]
+MEASURES = ["nDCG@10", "AP", "RR"]
 COLLECTION = "qrels texts data qid label docid features part input_format limit"
 """Options that name a test collection: see `guard.CollectionFiles`."""
 _SYSTEMS = "Systems: runs for judgments; for rows a file with one score a line, or a table with a column score."
@@ -74,7 +75,7 @@ OPTIONS: dict[str, tuple[Any, ...]] = {
     "JUDGED": (list[Path], ..., "A folder of sheets, or files of judgments.", "SHEETS|QRELS..."),
     "DOCS": (Path, ..., "Texts of the documents: TREC, Cranfield, JSON lines or DOCUMENT<tab>TEXT."),
     "QUERIES": (Path, ..., "Texts of the queries: TREC topics, Cranfield, JSON lines or QUERY<tab>TEXT."),
-    "measures": (list[str], DEFAULT_MEASURES, "A measure, such as nDCG@10; several times.", "--measure -m"),
+    "measures": (list[str], MEASURES, "A measure, such as nDCG@10; several times.", "--measure -m"),
     "measure": (str, "nDCG@10", "The measure that decides.", "--measure -m"),
     "secondary": (TEXTS, None, "A measure to show besides; several times."),
     # How rankings are scored.
@@ -125,8 +126,22 @@ OPTIONS: dict[str, tuple[Any, ...]] = {
     "grades": (str, "nominal", "How grades are taken: nominal, ordinal or interval."),
     "human": (Path, ..., "People's judgments, of some queries."),
     "machine": (Path, ..., "The machine's judgments, of all queries."),
+    # Online.
+    "LOG": (Path, ..., "A click log: CSV, TSV, Parquet or JSON lines, a row per shown item or per impression."),
+    "FRAME": (Path, ..., "A table of users with their arms: CSV or Parquet."),
+    "tz": (TEXT, None, "Zone of the times that have none, such as Europe/Berlin."),
+    "groups": (list[str], ["position"], "A column to group by; several times.", "--by"),
+    "salt": (str, "", "The text from which all chance follows, and which seals the records; keep it secret."),
+    "impressions": (FILE, None, "A table of impressions, CSV or Parquet: impression, qid and perhaps user."),
+    "credits": (FILE, None, "The records of all lists that were shown, one a line."),
+    "clicks": (FILE, None, "A table of clicks, CSV or Parquet: impression and docid."),
+    "unit": (str, "user", "What is sampled: user, query or impression; of a table, the name of its column."),
+    "arm": (str, "arm", "The column of the arms."),
+    "metrics": (list[str], ..., "A column, NAME=COLUMN or NAME=COLUMN/COLUMN; several times.", "--metric -m"),
+    "control": (TEXT, None, "The arm that the others are compared with; else the first by name."),
+    "primary": (TEXT, None, "The metric that decides; else all are one family."),
     # Texts.
-    "scheme": (str, "ltc.ltc", "Weights in documents and queries, such as lnc.ltc; or BM25, with k1 1.2 and b 0.75."),
+    "scheme": (str, "ltc.ltc", "The scheme, by its name as above."),
     "k": (int, 1000, "How many documents to find for each query, at most."),
     "stem": (TEXT, None, "Cut words to their stems: english, german, ...; else words stay whole."),
     "stop": (TEXT, None, "Leave out the stop words of a list: english."),
@@ -186,7 +201,7 @@ def options(names: str, **changed: Any) -> Callable[[_Command], _Command]:
     ----------
     names : str
         The arguments, in capitals, and the options, in the order of the help. The command takes them as keywords, in
-        small letters.
+        small letters; of ``limit``, the limits that the texts name.
     **changed
         Other defaults, by keyword; ``...`` for an option that must be given. The type of an enumeration is that of its
         default.
@@ -194,9 +209,18 @@ def options(names: str, **changed: Any) -> Callable[[_Command], _Command]:
 
     def given(command: _Command) -> _Command:
         made = [_parameter(name, changed) for name in names.split()]
-        command.__signature__ = inspect.Signature(made)  # type: ignore[attr-defined] # what Typer reads
-        command.__annotations__ = {one.name: one.annotation for one in made}
-        return command
+
+        @wraps(command)
+        def called(**values: Any) -> None:
+            if "limit" in values:
+                from rankeval.io.opening import limits_of
+
+                values["limit"] = limits_of(values["limit"] or ())
+            command(**values)
+
+        called.__signature__ = inspect.Signature(made)  # type: ignore[attr-defined] # what Typer reads
+        called.__annotations__ = {one.name: one.annotation for one in made}
+        return called
 
     return given
 
@@ -235,9 +259,8 @@ def in_options(error: RankevalError, command: Any) -> RankevalError:
     name, bracket, key = (error.argument or "").partition("[")
     if name not in flags:
         return error
-    return error.having(
-        argument=f"{flags[name]}{bracket}{key}", remedy=error.remedy and _REMEDIES.get(name, error.remedy)
-    )
+    option = f"{flags[name]}{bracket}{key}"
+    return error.having(argument=option, remedy=error.remedy and _REMEDIES.get(name, error.remedy))
 
 
 def ending_with(lines: Callable[[], Iterable[str]]) -> type[TyperCommand]:
@@ -255,28 +278,3 @@ def ending_with(lines: Callable[[], Iterable[str]]) -> type[TyperCommand]:
             super().format_help(ctx, formatter)
 
     return Listing
-
-
-def sized(spec: str, collection_size: int | None) -> str:
-    """Add the size of the collection to a measure that needs one.
-
-    Parameters
-    ----------
-    spec : str
-        A measure as given by ``-m``.
-    collection_size : int, optional
-        The size as given by ``-N``.
-    """
-    from rankeval.measures.family import FAMILIES
-    from rankeval.measures.grammar import taken_apart
-
-    written = taken_apart(spec)
-    if collection_size is None or written is None or "collection_size" in written.given:
-        return spec
-    for name, family in FAMILIES.items():
-        if name.lower() == written.head.lower() and "collection_size" in family.required:
-            inside = ", ".join(
-                f"{one}={value!r}" for one, value in {**written.given, "collection_size": collection_size}.items()
-            )
-            return f"{name}({inside})" + (f"@{written.at}" if written.at else "")
-    return spec

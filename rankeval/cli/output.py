@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -40,22 +40,8 @@ def tell(text: str, *, to_stderr: bool = False) -> None:
     to_stderr : bool
         Whether to print on stderr, as for all messages that are no results.
     """
-    stream = sys.stderr if to_stderr else sys.stdout
-    typer.echo(encodable(visible(text, keep="\n"), stream), err=to_stderr)
-
-
-def encodable(text: str, stream: TextIO | None) -> str:
-    """Return a text with the characters that a stream cannot encode as Python escapes.
-
-    Parameters
-    ----------
-    text : str
-        The text to print.
-    stream : text stream, optional
-        The stream.
-    """
-    encoding = getattr(stream, "encoding", None) or "utf-8"
-    return text.encode(encoding, "backslashreplace").decode(encoding)
+    encoding = getattr(sys.stderr if to_stderr else sys.stdout, "encoding", None) or "utf-8"
+    typer.echo(visible(text, keep="\n").encode(encoding, "backslashreplace").decode(encoding), err=to_stderr)
 
 
 def from_here(place: str) -> str:
@@ -67,11 +53,6 @@ def from_here(place: str) -> str:
 def say(message: str) -> None:
     """Print a line to stderr."""
     tell(message, to_stderr=True)
-
-
-def show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
-    """Print a warning as one line."""
-    say(f"warning: {' '.join(str(message).split())}")
 
 
 def ask(role: str, choices: Sequence[str]) -> str:
@@ -91,18 +72,13 @@ def print_scores(evaluations: Mapping[str, Evaluation], output: Format, *, per_q
     rows: list[tuple[Any, ...]] = []
     for name, evaluation in evaluations.items():
         total = aggregates(evaluation).values()
-        if per_query:
-            queries = zip(evaluation.queries.tolist(), evaluation.scores.tolist(), strict=True)
-            rows += [(name, query, *scores) for query, scores in queries]
-            rows.append((name, "all", *total))
-        else:
-            rows.append((name, *total))
+        queries = zip(evaluation.queries.tolist(), evaluation.scores.tolist(), strict=True) if per_query else ()
+        rows += [(name, query, *scores) for query, scores in queries]
+        rows.append((name, *(["all"] if per_query else []), *total))
     print_rows(["run", "qid", *labels] if per_query else ["run", *labels], rows, output)
-    for note in _notes(evaluations):
-        if output is Format.table:
-            tell(note)
-        else:  # the output for programs holds numbers only
-            say(f"note: {note}")
+    is_read = output is Format.table
+    for note in _notes(evaluations):  # the output for programs holds numbers only
+        tell(note if is_read else f"note: {note}", to_stderr=not is_read)
 
 
 def _notes(evaluations: Mapping[str, Evaluation]) -> list[str]:
@@ -111,31 +87,35 @@ def _notes(evaluations: Mapping[str, Evaluation]) -> list[str]:
 
     first, *others = evaluations.values()
     usual = PRESETS["rankeval"].card()
-    card = {
-        rule: value
-        for rule, value in first.convention.card().items()
-        if rule in CARD or (rule in SELDOM and value != usual[rule])
-    }
-    notes = [f"convention {first.convention.name}: {', '.join(f'{rule} {value}' for rule, value in card.items())}"]
+    card = first.convention.card()
+    told = [f"{one} {card[one]}" for one in card if one in CARD or (one in SELDOM and card[one] != usual[one])]
+    notes = [f"convention {first.convention.name}: {', '.join(told)}"]
     if all(other.notes == first.notes for other in others):
         return notes + list(first.notes)
     return notes + [f"{name}: {note}" for name, evaluation in evaluations.items() for note in evaluation.notes]
 
 
 def print_comparison(compared: Comparison, output: Format) -> None:
-    """Print the table for readers, all that `Comparison.from_json` reads, or the numbers of the table as csv.
+    """Print the table for readers, all that `Comparison.from_json` reads, or the numbers of the table as csv."""
+    if output is Format.json:
+        typer.echo(compared.to_json())
+    else:
+        print_result(compared, output)
+
+
+def print_result(result: Any, output: Format) -> None:
+    """Print findings, table, caption and notes for readers; for programs the table, and the sentences on stderr.
 
     A comparison of one system has no differences, so its means are printed.
     """
+    findings, means = getattr(result, "findings", ()), getattr(result, "means", None)
+    caption = getattr(result, "caption", None) or result._laid_out().caption  # noqa: SLF001 - of our own results
     if output is Format.table:
-        tell("\n".join([*compared.findings, "", str(compared)]))
-    elif output is Format.json:
-        typer.echo(compared.to_json())
-    else:
-        numbers = compared.means if compared.table.empty and compared.means is not None else compared.table
-        print_frame(numbers, output)
-        for sentence in (*compared.findings, compared.caption, *compared.notes):
-            say(f"note: {sentence}")
+        tell("\n".join([*findings, *([""] if findings else []), str(result)]))
+        return
+    print_frame(means if result.table.empty and means is not None else result.table, output)
+    for sentence in (*findings, caption, *result.notes):
+        say(f"note: {sentence}")
 
 
 def print_frame(frame: pd.DataFrame, output: Format) -> None:
@@ -152,7 +132,7 @@ def print_rows(header: Sequence[str], rows: Sequence[Sequence[Any]], output: For
     if output is Format.table:
         from rankeval.render.tables import rows_to_text
 
-        tell(rows_to_text([visible(name) for name in header], [[_shown(value) for value in row] for row in rows]))
+        tell(rows_to_text([visible(name) for name in header], _written(rows, visible)))
         return
     unknown = math.isnan if output is Format.csv else lambda value: not math.isfinite(value)
     plain = [[_plain(value, unknown) for value in row] for row in rows]
@@ -163,13 +143,12 @@ def print_rows(header: Sequence[str], rows: Sequence[Sequence[Any]], output: For
     else:
         import csv
 
-        rows = [header, *plain]
-        cells = [[guarded(visible(value)) if isinstance(value, str) else value for value in row] for row in rows]
+        cells = _written([header, *plain], lambda text: guarded(visible(text)))
         csv.writer(sys.stdout, lineterminator="\n").writerows(cells)
 
 
-def _shown(value: Any) -> Any:
-    return visible(value) if isinstance(value, str) else value
+def _written(rows: Sequence[Sequence[Any]], write: Callable[[str], str]) -> list[list[Any]]:
+    return [[write(value) if isinstance(value, str) else value for value in row] for row in rows]
 
 
 def _plain(value: Any, unknown: Callable[[float], bool]) -> Any:

@@ -2,8 +2,9 @@
 
 from rankeval.evaluation.front_door import DEFAULT_MEASURES, Given, evaluate
 from rankeval.evaluation.merging import differences, merged
-from rankeval.evaluation.result import Evaluation, aggregate_errors, from_bytes, standard_errors, to_bytes
+from rankeval.evaluation.result import Evaluation, aggregate_errors, from_bytes, standard_errors
 from rankeval.evaluation.scoring import score
+from rankeval.evaluation.storage import to_bytes
 from rankeval.evaluation.weights import query_weights
 
 __all__ = [

@@ -200,13 +200,15 @@ def ranking_hashes(judged: Judged) -> Hashes:
     """
     levels = np.asarray(judged.levels, dtype=np.float64)
     fits = (levels >= 0) & (levels < _BYTES) & (levels == np.floor(levels))
+    # Chunks differ in length, so as many numbers as the next power of two are cached.
+    number = _numbers(int(judged.n_retrieved.max(initial=0)).bit_length())
     found: Hashes = mixed(judged.n_retrieved.view(np.uint64))
-    found += _sums_of_words(judged, np.where(fits, levels, 0).astype(np.uint8))
+    found += _sums_of_words(judged, np.where(fits, levels, 0).astype(np.uint8), number)
     others = ~fits & (levels > BELOW_ALL)  # a row without a judgment says no more than one judged 0
     if others.any():
         row, query, rank = judged.rows_of(others)
         of_label = mixed(levels.view(np.uint64) + _STEP)
-        np.add.at(found, query, _numbers_to(judged)[rank] * of_label[judged.code[row]])  # wraps, as a hash may
+        np.add.at(found, query, number[rank] * of_label[judged.code[row]])  # wraps, as a hash may
     start, end, of_group = judged.groups
     if len(start):
         begin = judged.offsets[of_group]
@@ -215,10 +217,9 @@ def ranking_hashes(judged: Judged) -> Hashes:
     return found
 
 
-def _sums_of_words(judged: Judged, byte_of: NDArray[np.uint8]) -> Hashes:
-    """Return the sum over each query's words of eight labels, given the byte of each label."""
+def _sums_of_words(judged: Judged, byte_of: NDArray[np.uint8], number: Hashes) -> Hashes:
+    """Return the sum over each query's words of eight labels, given the byte of each label and each word's number."""
     lengths = judged.n_retrieved
-    number = _numbers_to(judged)
     are_bytes = (byte_of == np.arange(len(byte_of), dtype=np.uint8)).all()
     if judged.by_rank is not None and are_bytes:  # the zeros beyond the end of a list mix to zero (bench_arrays A, D)
         words = mixed(judged.by_rank.lists.view("<u8"))
@@ -244,13 +245,9 @@ def _sums_of_words(judged: Judged, byte_of: NDArray[np.uint8]) -> Hashes:
     return sums
 
 
-def _numbers_to(judged: Judged) -> Hashes:
-    return _numbers(int(judged.n_retrieved.max(initial=0)).bit_length())
-
-
 @lru_cache(maxsize=32)
 def _numbers(bits: int) -> Hashes:
-    # Odd, so that a product loses no bit. Chunks differ in length, so powers of two are cached.
+    # Odd, so that a product loses no bit.
     numbers = mixed(np.arange(1, 2**bits + 1, dtype=np.uint64) * _STEP) | np.uint64(1)
     numbers.flags.writeable = False
     return numbers

@@ -166,10 +166,10 @@ class Given:
         """
         # Arrays are joined first, because the join checks the columns that are read here.
         joined = None if self.qid is None else self.join(convention)
-        if self.by_position and joined is None:
-            refuse_swapped(self.truth.relevance, self.ranking.score, self.ranking.qid)
-        elif self.by_position and joined is not None:
+        if self.by_position and joined is not None:
             refuse_swapped(joined.relevance, joined.score, self.qid)
+        elif self.by_position:
+            refuse_swapped(self.truth.relevance, self.ranking.score, self.ranking.qid)
         if discovery.active_urls():  # without a ledger nothing is registered
             from rankeval.contamination.refusal import ContaminationCheck
 
@@ -274,8 +274,7 @@ def evaluate(
     [1.0, 0.5]
     """
     rows = qid is not None or group is not None
-    single = {"ties": ties, "missing": missing, "no_relevant": no_relevant, "judgments": judgments}
-    rules = rules_of_call(convention, rows, **single)
+    rules = rules_of_call(convention, rows, ties=ties, missing=missing, no_relevant=no_relevant, judgments=judgments)
     asked = parse_measures(measures, rules)  # a misspelt name is an error before anything is read
     read = columns_read(columns, asked, rules)
     named = {"qid": qid, "relevance": relevance, "score": score, "docid": docid, "query_weight": query_weight}
@@ -376,17 +375,15 @@ def refuse_swapped(relevance: NDArray[Any], score: NDArray[Any], qid: Any) -> No
     InvalidInput
         If both look like the other.
     """
-    if relevance.dtype.kind != "f" or not _real(relevance[:: len(relevance) // _SAMPLE + 1]) or not len(score):
-        return
     some = score[:: len(score) // _SAMPLE + 1]
-    if (some != np.floor(some)).any() or not _labels(score, qid):
-        return
-    raise InvalidInput(
-        argument="truth",
-        found=f"real numbers, as scores are ({relevance[0]:.6g}, ...), beside a ranking by few whole numbers",
-        expected="the judgments first, then the ranking",
-        remedy="swap the two; if these are the judgments, give rk.Qrels, or a frame with relevance= and score=",
-    )
+    is_real = relevance.dtype.kind == "f" and _real(relevance[:: len(relevance) // _SAMPLE + 1])
+    if is_real and len(score) and (some == np.floor(some)).all() and _labels(score, qid):
+        raise InvalidInput(
+            argument="truth",
+            found=f"real numbers, as scores are ({relevance[0]:.6g}, ...), beside a ranking by few whole numbers",
+            expected="the judgments first, then the ranking",
+            remedy="swap the two; if these are the judgments, give rk.Qrels, or a frame with relevance= and score=",
+        )
 
 
 def _real(values: NDArray[Any]) -> bool:

@@ -57,8 +57,14 @@ def merged(parts: Iterable[Evaluation]) -> Evaluation:
     """
     several = list(parts)
     refuse((not several, "found none", "give at least one evaluation"), argument="parts")
-    _refuse_unlike(several)
-    first = several[0]
+    first, way = several[0], "evaluate all parts alike, and merge them whole"
+    for number, part in enumerate(several):
+        unlike = f"part {number} and part 0 differ in measures, in the convention, or in that queries have weights"
+        refuse(
+            (_made(part) != _made(first), unlike, way),
+            (part.facts.whole is not None, f"part {number} is a subset of an evaluation", way),
+            argument="parts",
+        )
     queries, order = _ascending([part.queries for part in several], "twice")
     return replace(
         first,
@@ -71,27 +77,16 @@ def merged(parts: Iterable[Evaluation]) -> Evaluation:
     )
 
 
-def _refuse_unlike(parts: Sequence[Evaluation]) -> None:
-    def made(part: Evaluation) -> tuple[object, ...]:
-        return part.measure_names, part.measures, part.convention, part.weights is not None
-
-    way = "evaluate all parts alike, and merge them whole"
-    for number, part in enumerate(parts):
-        unlike = f"part {number} and part 0 differ in measures, in the convention, or in that queries have weights"
-        refuse(
-            (made(part) != made(parts[0]), unlike, way),
-            (part.facts.whole is not None, f"part {number} is a subset of an evaluation", way),
-            argument="parts",
-        )
+def _made(part: Evaluation) -> tuple[object, ...]:
+    return part.measure_names, part.measures, part.convention, part.weights is not None
 
 
 def _ascending(ids: Sequence[NDArray[Any]], fault: str) -> tuple[NDArray[Any], Ints]:
     """Return the ids of all parts in ascending order, and the place of each among the parts one after another."""
     kinds = {one.dtype.kind for one in ids if len(one)}
     mixed = len(kinds - {"O", "U"}) > (not kinds & {"O", "U"})
-    refuse(
-        (mixed, "ids of queries are texts in some parts and numbers in others", "give them one type"), argument="parts"
-    )
+    unlike = "ids of queries are texts in some parts and numbers in others"
+    refuse((mixed, unlike, "give them one type"), argument="parts")
     queries = np.concatenate([one for one in ids if len(one)] or ids[:1])
     codes, _ = comparable(queries, "qid")
     order = np.argsort(codes, kind="stable")

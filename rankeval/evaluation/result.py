@@ -19,7 +19,7 @@ from rankeval.collection.convention import COUNTED_AS, Convention
 from rankeval.errors import InvalidInput
 from rankeval.evaluation.choosing import labels_of, places_of, slices_of
 from rankeval.evaluation.facts import QueryFacts, digest
-from rankeval.evaluation.storage import pack, unpack
+from rankeval.evaluation.storage import to_bytes, unpack
 from rankeval.io.opening import read_bytes, write_atomically
 from rankeval.join.flat import Floats, Ints
 from rankeval.measures import Measure
@@ -189,18 +189,17 @@ class Evaluation:
     @property
     def notes(self) -> tuple[str, ...]:
         """Sentences for a reader of the numbers, such as those on queries that were left out."""
-        said, affected = [], self.facts.totals()
-        if (missing := affected.get("missing", 0)) and self.convention.missing in COUNTED_AS:
-            said.append(f"{count(missing, 'query')} missing from the run: {COUNTED_AS[self.convention.missing]}")
-        said += [f"{count(len(ids), 'query')} left out: {reason}" for reason, ids in self.excluded.items() if len(ids)]
-        if (barren := affected.get("no_relevant", 0)) and self.convention.no_relevant != "skip":
-            value = {"zero": 0, "one": 1}[self.convention.no_relevant]
-            said.append(f"{count(barren, 'query')} without a relevant document: 0/0 counted as {value}")
-        if unnamed := affected.get("gain", 0):
-            said.append(
-                f"{count(unnamed, 'document')} with a grade that the map of gains does not name: the gain is the grade"
-            )
-        return (*said, *info_of(self).values())
+        affected, rules = self.facts.totals(), self.convention
+        told, value = COUNTED_AS.get(rules.missing), {"zero": 0, "one": 1}.get(rules.no_relevant)
+        barren = f"without a relevant document: 0/0 counted as {value}"
+        grades = "with a grade that the map of gains does not name: the gain is the grade"
+        said = (
+            (told and affected.get("missing"), "query", f"missing from the run: {told}"),
+            *((len(ids), "query", f"left out: {reason}") for reason, ids in self.excluded.items()),
+            (value is not None and affected.get("no_relevant"), "query", barren),
+            (affected.get("gain"), "document", grades),
+        )
+        return (*(f"{count(number, thing)} {of}" for number, thing, of in said if number), *info_of(self).values())
 
     def subset(self, queries: Any) -> Evaluation:
         """Return the evaluation of some of the queries, as if they alone had been evaluated.
@@ -414,11 +413,6 @@ def _row(part: Evaluation, level: float | None) -> dict[str, float]:
     return row
 
 
-def to_bytes(evaluation: Evaluation) -> bytes:
-    """Return an evaluation as the bytes of a Parquet file, a column a measure and count; the rest is its metadata."""
-    return pack(evaluation)
-
-
 def from_bytes(content: bytes, where: str = "") -> Evaluation:
     """Return the evaluation from the bytes that `to_bytes` gave, the same bit for bit; ``where`` names the file."""
     return Evaluation(**unpack(content, where))
@@ -448,17 +442,13 @@ def aggregate_errors(evaluation: Evaluation) -> pd.Series[float]:
 
     errors, weights = evaluation.facts.errors, evaluation.weights
     found = pd.Series(0.0, index=list(evaluation.measure_names), name=evaluation.name)
-    if errors is None or not evaluation.n_queries:
-        return found
-    weights = np.ones(evaluation.n_queries) if weights is None else weights
-    total, values = float(weights.sum()), aggregates(evaluation)
-    # Each query is drawn on its own, so the squares of the errors add up.
-    found[:] = np.sqrt((weights[:, None] ** 2 * errors**2).sum(axis=0))
-    for name, one in by_name(evaluation).items():
-        if one.family.aggregate != "sum":
-            found[name] /= total
-        if one.family.aggregate == "gmean":
-            found[name] *= values[name]  # the slope of exp is its value
+    if errors is not None and evaluation.n_queries:
+        weights = np.ones(evaluation.n_queries) if weights is None else weights
+        kinds = np.array([one.family.aggregate for one in evaluation.measures])
+        # Each query is drawn on its own, so the squares of the errors add up.
+        found += np.sqrt((weights[:, None] ** 2 * errors**2).sum(axis=0))
+        found /= np.where(kinds == "sum", 1.0, weights.sum())
+        found *= np.where(kinds == "gmean", [*aggregates(evaluation).values()], 1.0)  # the slope of exp is its value
     return found
 
 
@@ -513,9 +503,8 @@ def info_of(evaluation: Evaluation) -> dict[str, str]:
 def size_of(evaluation: Evaluation, unit: str = "query") -> str:
     """Return the number of queries in words, such as "40 queries", or "7 of 40 queries" for a subset."""
     whole = evaluation.facts.whole
-    if whole is None:
-        return count(evaluation.n_queries, unit)
-    return f"{evaluation.n_queries:,} of {count(whole, unit)}"
+    part = "" if whole is None else f"{evaluation.n_queries:,} of "
+    return part + count(whole or evaluation.n_queries, unit)
 
 
 def worst_first(evaluation: Evaluation, label: str) -> Ints:

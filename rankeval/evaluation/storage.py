@@ -17,7 +17,7 @@ from rankeval.evaluation.facts import KINDS, READINGS, QueryFacts
 from rankeval.io.opening import DEFAULT
 from rankeval.measures import measure
 
-# Errors from a table or a card that `pack` did not write.
+# Errors from a table or a card that `to_bytes` did not write.
 _NOT_OURS = (pa.ArrowException, OSError, LookupError, TypeError, ValueError, AttributeError, RecursionError)
 _METADATA = b"rankeval.evaluation"
 
@@ -25,8 +25,8 @@ _METADATA = b"rankeval.evaluation"
 _LARGE = 2**20
 
 
-def pack(evaluation: Any) -> bytes:
-    """Return an `Evaluation`, which stands above this module, as the bytes of a Parquet file."""
+def to_bytes(evaluation: Any) -> bytes:
+    """Return an evaluation as the bytes of a Parquet file, a column a measure and count; the rest is its metadata."""
     facts, weights = evaluation.facts, evaluation.weights
     columns = {"qid": _ids(evaluation.queries)}
     for kind, of in {"measure": evaluation.scores, **facts.table()}.items():
@@ -67,7 +67,7 @@ def _plain(value: Any) -> Any:
 
 
 def unpack(content: bytes, where: str = "") -> dict[str, Any]:
-    """Return the fields of the evaluation that `pack` wrote.
+    """Return the fields of the evaluation that `to_bytes` wrote.
 
     Parameters
     ----------
@@ -84,11 +84,9 @@ def unpack(content: bytes, where: str = "") -> dict[str, Any]:
     try:
         found = _fields(content)
     except _NOT_OURS as error:
-        raise InvalidInput(
-            f"expected a Parquet file that Evaluation.save of this version wrote; found another "
-            f"({type(error).__name__}: {said(error)[:300]})",
-            where=where,
-        ) from error
+        other = f"found another ({type(error).__name__}: {said(error)[:300]})"
+        problem = f"expected a Parquet file that Evaluation.save of this version wrote; {other}"
+        raise InvalidInput(problem, where=where) from error
     if len(content) > _LARGE:
         pa.default_memory_pool().release_unused()
     return found

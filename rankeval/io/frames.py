@@ -256,9 +256,9 @@ def from_frame(frame: Any, role: str, **asked: str | Literal[False] | None) -> C
         Name of the column of a part; by default usual names are looked for. With False for the aspect, neither it nor
         ``subgroup`` is read.
     """
-    table = _table(frame)
+    table = as_table(frame)
     asked["subgroup"] = False if asked.get("aspect") is False else None
-    parts = columns_of(_names(table), role, asked, "the frame", _ADVICE)
+    parts = columns_of(names_in(table), role, asked, "the frame", _ADVICE)
     columns = columns_in(table, parts, role, "the frame", _ADVICE)
     ids = {part: id_column(getattr(columns, part), parts[part]) for part in IDS if part in parts}
     numbers = value_column(columns.value, parts[role], role)
@@ -281,8 +281,8 @@ def frame_columns(frame: Any, names: Mapping[str, str]) -> dict[str, Any]:
     InvalidInput
         If it is no frame, or lacks a column, or has it more than once.
     """
-    table = _table(frame)
-    known = _names(table)
+    table = as_table(frame)
+    known = names_in(table)
     for role, name in names.items():
         if known.count(name) != 1:
             problem = f"{name!r} stands {known.count(name)} times in the frame"
@@ -295,7 +295,8 @@ def is_frame(thing: Any) -> bool:
     return hasattr(thing, "__arrow_c_stream__") or hasattr(thing, "collect_schema")  # of a lazy frame
 
 
-def _table(frame: Any) -> Any:
+def as_table(frame: Any) -> Any:
+    """Return a frame of any make as one of pandas, with named levels of its index as columns, or as an Arrow table."""
     pandas = sys.modules.get("pandas")  # pandas is imported if there is a DataFrame
     if pandas is not None and isinstance(frame, pandas.DataFrame):
         levels = [name for name in frame.index.names if name is not None]
@@ -308,5 +309,6 @@ def _table(frame: Any) -> Any:
     raise InvalidInput(f"expected {expected}, found a {type(frame).__name__}")
 
 
-def _names(table: Any) -> list[str]:
+def names_in(table: Any) -> list[str]:
+    """Return the columns of an Arrow table or of a frame of pandas."""
     return [str(name) for name in (table.column_names if isinstance(table, pa.Table) else table.columns)]

@@ -326,6 +326,26 @@ def _ours(name: str, written: Written | None) -> Measure:
     return found.with_parameters(**written.given, cutoff=int(written.at))
 
 
+def sized(name: str, collection_size: int | None) -> str:
+    """Return the name of a measure with the size of the collection, if the measure needs one and the name has none.
+
+    Parameters
+    ----------
+    name : str
+        The name as it was given.
+    collection_size : int, optional
+        The number of documents.
+    """
+    written = taken_apart(name)
+    own = _family(written.head) if written else None
+    needs = written and own and "collection_size" in {*own.required} - {*written.given}
+    if collection_size is None or not (written and own and needs):
+        return name
+    given = {**written.given, "collection_size": collection_size}
+    inside = ", ".join(f"{one}={value!r}" for one, value in given.items())
+    return f"{own.name}({inside})" + (f"@{written.at}" if written.at else "")
+
+
 def _family(head: str) -> Family | None:
     if head in FAMILIES:  # most names are, and need no search
         return FAMILIES[head]

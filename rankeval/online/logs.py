@@ -13,21 +13,36 @@ an impression are a slice of the columns. Ids are codes: a log has few queries a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from rankeval._checks import require
+from rankeval._checks import check_number, few, require
+from rankeval._registry import chosen
+from rankeval.comparison.tables import WithTable
+from rankeval.io.formats import naming
+from rankeval.io.frames import as_table, frame_columns, names_in
+from rankeval.io.opening import DEFAULT, Limits
+from rankeval.online.checking import ClickRates, LogChecks, rates
+from rankeval.online.events import EMPTY, NO_QUERY, NOT_SHOWN, REPEATED, arranged, found_columns, read_columns
+from rankeval.render.tables import Table
 
+USERS = "impressions of users left out"
+OF_ITEM = ("position", "docid")
+USUAL = (
+    "usual for a user: {impressions:g} impressions, and {clicks:g} clicks of those who click; users far above may be "
+    "robots, or not: they are kept, .users lists them, and log.without(users=...) drops them"
+)
 Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
-class ClickLog:
+class ClickLog(WithTable):
     """What was shown to users, and what they clicked.
 
     Attributes
@@ -44,7 +59,21 @@ class ClickLog:
         Whether each impression has all its positions, 1 to n. In the log of a policy that records one item at a time it
         has not: models that follow a user down the list refuse such a log.
     excluded : mapping of str to int
-        What was left out in reading, and how often.
+        What was left out, such as ``"repeated events"``, and how often.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from rankeval.online import ClickLog
+    >>> rows = {"impression": ["i1", "i2"], "qid": ["q", "q"], "shown": [["d4", "d9"], ["d9"]], "clicked": [["d9"], []]}
+    >>> log = ClickLog.from_frame(pd.DataFrame(rows))
+    >>> log
+    ClickLog(2 impressions, 3 items, 1 clicks)
+    >>> log.items[["impression", "position", "docid", "clicked"]]
+       impression  position docid  clicked
+    0           0         1    d4    False
+    1           0         2    d9     True
+    2           1         1    d9    False
     """
 
     impressions: pd.DataFrame
@@ -53,28 +82,140 @@ class ClickLog:
     excluded: Mapping[str, int] = field(default_factory=dict)
 
     @classmethod
-    def from_frame(cls, frame: Any) -> ClickLog:
-        """Return the log of a frame with a row per shown item: impression, qid, position, docid, clicked, and others.
+    def read(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        tz: str | None = None,
+        clicks: str = "error",
+        complete: bool = True,
+        limits: Limits = DEFAULT,
+        **columns: str,
+    ) -> ClickLog:
+        r"""Read a log from a file.
 
         Parameters
         ----------
-        frame : DataFrame
-            Columns impression, position, docid and clicked; of the impression, as far as known, qid, user, session,
-            time, arm and count; of the item, propensity.
+        path : path
+            CSV or TSV with a header, Parquet, or JSON lines (``.jsonl``, ``.ndjson``); also as ``.gz`` or ``.zst``. Ids
+            of CSV are text. Rows of lists are read from JSON lines; of Parquet with lists take the frame, as in
+            ``ClickLog.from_frame(pd.read_parquet(path))``.
+        tz, clicks, complete, **columns
+            As of `from_frame`.
+        limits : Limits
+            How far the file may expand, and how long a line may be.
+
+        Returns
+        -------
+        ClickLog
+            The log.
+
+        Raises
+        ------
+        InvalidInput
+            If there is no such file, or `from_frame` refuses the content; then it is a ``FileFormatError``.
+        UnknownName
+            If the suffix is none of these.
+
+        Examples
+        --------
+        >>> from pathlib import Path
+        >>> from rankeval.online import ClickLog
+        >>> rows = "i1,1,d4,0", "i1,2,d9,1"
+        >>> _ = Path("log.csv").write_text("\n".join(["search_id,rank,docid,click", *rows]))
+        >>> ClickLog.read("log.csv")
+        ClickLog(1 impressions, 2 items, 1 clicks)
         """
-        needed = ["impression", "position", "docid", "clicked"]
-        require(set(needed) <= {*frame}, "frame", [*frame], f"a frame with the columns {needed}")
-        codes, ids = pd.factorize(frame["impression"])
-        order = np.lexsort((frame["position"].to_numpy(), codes))
-        frame, codes = frame.iloc[order].reset_index(drop=True), codes[order]
-        firsts = frame.groupby(codes, sort=False).head(1).set_index(pd.Index(ids, name="impression"))
-        beside = [name for name in ("qid", "user", "session", "time", "arm", "count") if name in frame]
-        impressions = firsts[beside].assign(qid=firsts.get("qid", pd.Series("", firsts.index)).astype("category"))
-        own = [name for name in ("position", "docid", "clicked", "propensity") if name in frame]
-        items = frame[own].assign(impression=codes, docid=frame["docid"].astype("category"))
-        items = items.astype({"position": np.int64, "clicked": bool})[["impression", *own]]
-        place = np.arange(len(items)) - np.flatnonzero(np.diff(codes, prepend=-1))[codes] + 1
-        return cls(impressions, items, bool((items["position"].to_numpy() == place).all()))
+        with naming(str(path)):
+            read = read_columns(path, columns, complete=complete, limits=limits)
+            return cls(*arranged(read, tz=tz, clicks=clicks, complete=complete))
+
+    @classmethod
+    def from_frame(
+        cls,
+        frame: Any,
+        *,
+        tz: str | None = None,
+        clicks: str = "error",
+        complete: bool = True,
+        **columns: str,
+    ) -> ClickLog:
+        """Return the log of a frame, in one of two forms.
+
+        Parameters
+        ----------
+        frame : frame
+            Of pandas, polars or Arrow. Either a row per shown item: impression, position (from 1), docid, clicked (0 or
+            1), and perhaps propensity. Or a row per impression: shown, a list of ids from the top; clicked, a list of
+            the clicked ids, or of 0 or 1 for each id shown. A document that is clicked twice is clicked. Both forms
+            have, as far as known, qid, user, session, time, arm and count, which do not vary within an impression. Rows
+            of lists may lack the column impression: then repeated events cannot be told, and `checks` looks for them.
+        tz : str, optional
+            The zone of times that have none, such as ``"Europe/Berlin"``. Times are held in UTC.
+        clicks : {"error", "skip"}, default "error"
+            Refuse a click on an id that the list did not show; or leave it out, and count it in ``excluded``.
+        complete : bool, default True
+            Whether each impression must have all its positions, 1 to n. False is for the log of single items of lists.
+        **columns : str, optional
+            The name of the column of a part, such as ``docid="sku"``. Without it usual names are found, such as
+            ``query_id``, ``search_id``, ``rank``, ``item_id``, ``click``, ``timestamp`` and ``user_id``.
+
+        Returns
+        -------
+        ClickLog
+            Impressions in the order of their first rows. An event that stands there again, with the same id and the
+            same content, is dropped and counted in ``excluded``, as are impressions of an empty list.
+
+        Raises
+        ------
+        InvalidInput
+            If a column is missing, or two could be meant; an id is missing; a click is neither 0 nor 1; an impression
+            has a gap in its positions, shows a document twice, or stands there again with other content; a time has no
+            zone and ``tz`` is not given.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from rankeval.online import ClickLog
+        >>> rows = {"search_id": ["i1"] * 4, "rank": [1, 2, 1, 2], "docid": ["a", "b"] * 2, "click": [0, 1] * 2}
+        >>> ClickLog.from_frame(pd.DataFrame(rows)).excluded
+        {'repeated events': 1}
+        """
+        table = as_table(frame)
+        found = frame_columns(table, found_columns(names_in(table), columns, complete=complete))
+        return cls(*arranged(found, tz=tz, clicks=clicks, complete=complete))
+
+    @classmethod
+    def from_open_bandit(cls, source: Any) -> ClickLog:
+        """Return the log of a policy of the Open Bandit data, in which each row is one shown item.
+
+        Parameters
+        ----------
+        source : path, frame, or mapping of str to these
+            A file such as ``random/men/men.csv``, or a frame of it. A mapping names several policies: the name is the
+            ``arm``.
+
+        Returns
+        -------
+        ClickLog
+            An impression a row, with the number of the row as its id, time, and the propensity of the item at its
+            position. There is no user and no query, and ``complete`` is False: the data do not say which three items
+            were shown together.
+
+        Raises
+        ------
+        InvalidInput
+            As of `read` and `from_frame`.
+
+        Notes
+        -----
+        Saito, Aihara, Matsutani and Narita (2021), Open Bandit Dataset and Pipeline, arXiv:2008.07146.
+        """
+        if isinstance(source, Mapping):
+            parts = [cls.from_open_bandit(one).to_frame().assign(arm=arm) for arm, one in source.items()]
+            return cls.from_frame(pd.concat(parts).drop(columns="impression"), complete=False)
+        is_path = isinstance(source, str | os.PathLike)
+        return cls.read(source, complete=False) if is_path else cls.from_frame(source, complete=False)
 
     @property
     def counts(self) -> Ints:
@@ -83,6 +224,235 @@ class ClickLog:
             return self.impressions["count"].to_numpy(np.int64)
         return np.ones(len(self.impressions), dtype=np.int64)
 
+    def subset(self, keep: ArrayLike) -> ClickLog:
+        """Return the log of some impressions.
+
+        Parameters
+        ----------
+        keep : array-like of bool of shape (n_impressions,)
+            Such as ``log.impressions["arm"] == "A"``. It is your choice, so it is not counted in ``excluded``.
+
+        Raises
+        ------
+        InvalidInput
+            If it has another shape or type, or keeps nothing.
+        """
+        mask = np.asarray(keep)
+        fits = mask.dtype == np.bool_ and mask.shape == (len(self.impressions),) and mask.any()
+        require(fits, "keep", keep, f"true or false for each of {len(self.impressions)} impressions, and some true")
+        rows = self.items["impression"].to_numpy()
+        items = self.items[mask[rows]].assign(impression=(np.cumsum(mask) - 1)[rows[mask[rows]]])
+        return replace(self, impressions=self.impressions[mask], items=items.reset_index(drop=True))
+
+    def without(self, *, users: Iterable[Any]) -> ClickLog:
+        """Return the log without some users, whose impressions are counted in ``excluded``.
+
+        Parameters
+        ----------
+        users : iterable
+            Such as ``log.checks().users["user"]``.
+
+        Raises
+        ------
+        InvalidInput
+            If the log has no such user, or no other one.
+        """
+        dropped, known = {*users}, self._known("user")["user"]
+        unknown = dropped.difference(known)
+        require(not unknown, "users", unknown, "users of the log")
+        n = int(self.counts[known.isin(dropped)].sum()) + self.excluded.get(USERS, 0)
+        return replace(self.subset(~known.isin(dropped)), excluded={**self.excluded, USERS: n})
+
+    def sessions(self, gap: str = "30min") -> ClickLog:
+        """Return the log with a column ``session``, which replaces one that there is.
+
+        A session is of one user, and ends if there is no impression for longer than the gap.
+
+        Parameters
+        ----------
+        gap : str, default "30min"
+            A time, as pandas writes it.
+
+        Raises
+        ------
+        InvalidInput
+            If the log has no user or no time.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from rankeval.online import ClickLog
+        >>> times = ["2024-05-01 12:00", "2024-05-01 12:30", "2024-05-01 13:01"]
+        >>> rows = {"user": "u", "time": times, "shown": [["a"], ["b"], ["a"]], "clicked": [["a"], [], []]}
+        >>> log = ClickLog.from_frame(pd.DataFrame(rows), tz="UTC").sessions("30min")
+        >>> log.impressions["session"].tolist()
+        [1, 1, 2]
+        >>> log.abandonment(of="session").table["abandonment"].tolist()
+        [0.5]
+        """
+        known = self._known("user", "time")
+        codes, times = pd.factorize(known["user"])[0], known["time"]
+        order = np.lexsort((times.to_numpy(), codes))
+        begins = (np.diff(codes[order], prepend=-1) != 0) | (times.iloc[order].diff() > pd.Timedelta(gap)).to_numpy()
+        session = np.cumsum(begins)[np.argsort(order)]
+        return replace(self, impressions=self.impressions.assign(session=session))
+
+    def click_rates(self, by: str | Sequence[str] = "position") -> ClickRates:
+        """Return click rates with 95 % intervals.
+
+        Parameters
+        ----------
+        by : str or sequence of str, default "position"
+            Groups: "position", "docid", "qid", "user", "session", "time" or "arm", or several of them; ``()`` for one
+            rate of the whole log. By position or document, the rate is clicks by times that it was shown. Else it is
+            the share of impressions with a click.
+
+        Returns
+        -------
+        ClickRates
+            A row per group. Its ``plot`` draws them.
+
+        Raises
+        ------
+        UnknownName
+            If the log has no such column.
+
+        Notes
+        -----
+        The interval is that of Wilson (1927), for impressions that are independent.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from rankeval.online import ClickLog
+        >>> rows = {"qid": "q", "shown": [["a", "b"]] * 4, "clicked": [["a"], ["a", "b"], [], []]}
+        >>> ClickLog.from_frame(pd.DataFrame(rows)).click_rates("position").table.round(3)
+           position  impressions  clicked  clicks  click_rate  ci_low  ci_high
+        0         1            4        2       2        0.50   0.150    0.850
+        1         2            4        1       1        0.25   0.046    0.699
+        """
+        return self._rates(by, "impression", abandoned=False)
+
+    def abandonment(self, by: str | Sequence[str] = (), *, of: str = "impression") -> ClickRates:
+        """Return the share of impressions, or of sessions, without a click, with 95 % intervals.
+
+        Parameters
+        ----------
+        by : str or sequence of str, optional
+            Groups, such as "arm". A session that is in several groups counts in each with its impressions there.
+        of : {"impression", "session"}, default "impression"
+            The unit. Sessions are those of the log, or of `sessions`.
+
+        Raises
+        ------
+        UnknownName
+            If the log has no such column.
+        """
+        return self._rates(by, chosen("unit of abandonment", of, ("impression", "session")), abandoned=True)
+
+    def _rates(self, by: str | Sequence[str], unit: str, *, abandoned: bool) -> ClickRates:
+        names, counts, row = [by] if isinstance(by, str) else [*by], self.counts, self.items["impression"].to_numpy()
+        of_items = [name for name in OF_ITEM if name in names and not abandoned]
+        own = [
+            *dict.fromkeys([*(name for name in names if name not in of_items), *(["session"] * (unit == "session"))])
+        ]
+        units = self._known(*own).assign(n=counts, clicks=self._clicks())
+        if of_items:
+            units = units.take(row).assign(n=counts[row], clicks=self.items["clicked"].to_numpy() * counts[row])
+            units = units.assign(**{name: self.items[name].array for name in of_items})
+        if unit == "session":
+            units = units.groupby(own, observed=True)[["clicks"]].sum().reset_index().assign(n=1)
+        return rates(units, names, unit, abandoned=abandoned)
+
+    def checks(self, *, times_usual: float = 20) -> LogChecks:
+        """Look for faults of the log: nothing is dropped.
+
+        Checks: events that were repeated, clicks on what was not shown and empty lists, which reading left out;
+        impressions that lack a position; impressions without a click; positions never clicked; users with many times
+        the usual number of impressions or clicks, who may be robots; users in several arms; times that go back from row
+        to row, and times in the future; impressions of the same user, query and time, which may be one event.
+
+        Parameters
+        ----------
+        times_usual : float, default 20
+            List users above so many times the median of all users: of their impressions, or of the clicks of those who
+            click.
+
+        Returns
+        -------
+        LogChecks
+            A row per check, and the users to look at.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from rankeval.online import ClickLog
+        >>> users = ["u1", "u2", "u3"] + ["bot"] * 30
+        >>> rows = {"user": users, "shown": [["a", "b"]] * 33, "clicked": [["a"]] * 33}
+        >>> log = ClickLog.from_frame(pd.DataFrame(rows))
+        >>> log.checks().users["user"].tolist()
+        ['bot']
+        >>> log.without(users=["bot"]).excluded
+        {'impressions of users left out': 30}
+        """
+        check_number("times_usual", times_usual, least=1)
+        counts, clicks, known = self.counts, self._clicks(), self.impressions
+        found: dict[str, tuple[Any, Any]] = {}
+        n, notes = counts.sum(), []
+        for what in dict.fromkeys((REPEATED, NOT_SHOWN, EMPTY, *self.excluded)):
+            k = self.excluded.get(what, 0)
+            found[f"{what}, left out"] = k, k + (clicks if what == NOT_SHOWN else counts).sum()
+        shows = self.items.groupby("impression")["position"].agg(["size", "max"]).to_numpy()
+        found["impressions that lack a position"] = counts[shows[:, 0] < shows[:, 1]].sum(), n
+        found["impressions without a click"] = counts[clicks == 0].sum(), n
+        never = ~self.items.groupby("position")["clicked"].any()
+        found["positions never clicked"] = never.sum(), len(never)
+        notes += [f"never clicked: position {few([*never.index[never]])}"] if never.any() else []
+        users = pd.DataFrame(columns=["user", "impressions", "clicks", "times_usual"])
+        if "user" in known:
+            users = known[["user"]].assign(impressions=counts, clicks=clicks).groupby("user").sum()
+            # Most users may have no click: usual is the number of those who have.
+            usual = users.where(users > 0).median()
+            users["times_usual"] = (users / usual).max(axis=1)
+            listed = users["times_usual"] > times_usual
+            found[f"users above {times_usual:g} times the usual"] = listed.sum(), len(users)
+            notes.append(USUAL.format(**usual))
+            if "arm" in known:
+                users["arms"] = known.groupby("user")["arm"].nunique()
+                found["users in several arms"] = (users["arms"] > 1).sum(), len(users)
+                listed |= users["arms"] > 1
+            users = users[listed].sort_values("impressions", ascending=False, kind="stable").reset_index()
+        if "time" in known:
+            times, who = known["time"], [name for name in ("user", "session") if name in known]
+            found["times before that of the row above"] = (times.diff() < pd.Timedelta(0)).sum(), len(times)
+            found["times in the future"] = (times > pd.Timestamp.now("UTC")).sum(), len(times)
+            again = known.duplicated([*who, "qid", "time"]).sum() if who else 0
+            found["same user, query and time, under another id"] = again, len(times)
+        if lacking := [name for name in ("user", "time", "arm") if name not in known]:
+            notes.append(f"the log has no {' and no '.join(lacking)}: checks of them are left out")
+        table = pd.DataFrame([(check, int(k), int(of)) for check, (k, of) in found.items()])
+        return LogChecks(table.set_axis(["check", "found", "of"], axis=1), users, tuple(notes))
+
+    def _known(self, *names: str) -> pd.DataFrame:
+        return self.impressions[[chosen("column of the impressions", name, [*self.impressions]) for name in names]]
+
+    def _clicks(self) -> Ints:
+        """Return the clicks of each row of the impressions, of shape (n_impressions,)."""
+        row, clicked = self.items["impression"].to_numpy(), self.items["clicked"].to_numpy()
+        return np.bincount(row, clicked, len(self.impressions)).astype(np.int64) * self.counts
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return a row per shown item with the facts of its impression: `from_frame` makes the same log of it."""
+        rows = self.items["impression"].to_numpy()
+        facts = self.impressions.reset_index().take(rows).set_axis(self.items.index)
+        if list(facts["qid"].cat.categories) == [NO_QUERY]:
+            del facts["qid"]
+        return pd.concat([facts, self.items.drop(columns="impression")], axis=1)
+
     def __repr__(self) -> str:
         shown, clicks = len(self.items), int(self.items["clicked"].sum())
         return f"ClickLog({len(self.impressions):,} impressions, {shown:,} items, {clicks:,} clicks)"
+
+    def _laid_out(self) -> Table:
+        table = self.click_rates().table.drop(columns="clicked").rename(columns=lambda name: name.replace("_", " "))
+        return Table(table, caption=repr(self), notes=[f"left out: {n:,} {what}" for what, n in self.excluded.items()])

@@ -77,7 +77,7 @@ def report_for_experiment(facts: summaries.ExperimentFacts) -> str:
 
 
 def report_for_evaluation(
-    evaluation: Evaluation, *, role: str | None = None, said: str = "", slices: Any | None = None
+    evaluation: Evaluation, *, role: str | None = None, said: str = "", slices: Any = None, online: Iterable[Any] = ()
 ) -> str:
     """Write the report of one evaluation as one HTML page.
 
@@ -92,6 +92,9 @@ def report_for_evaluation(
     slices : Series, mapping, DataFrame, array, str or TextTable, optional
         An attribute of the queries, as in `Evaluation.slices`: the page has the means of each of its values. Or their
         table, as `slice_table` made it.
+    online : iterable of results
+        Results of ``rankeval.online``, such as an ABTest or a Comparison of interleaved rankings: the page shows the
+        table, the notes and the picture of each in this order.
 
     Returns
     -------
@@ -115,16 +118,18 @@ def report_for_evaluation(
         table_of_queries=_scores_of_queries(evaluation),
         card=TextTable(["Rule", "Value", "Affected"], summaries.card_rows(evaluation), n_text=2),
         coverage=summaries.coverage_sentences(evaluation),
+        online=_parts(online),
     )
 
 
 def report_for_judging(results: Iterable[Any], *, title: str = "Judging") -> str:
-    """Write the report of results of judging as one HTML page.
+    """Write results with a table as one HTML page: of judging, of online evaluation, comparisons.
 
     Parameters
     ----------
-    results : iterable of Agreement, Disagreement, Reusability or Calibration
-        The results in the order of the page. Each has its table with caption and notes, and its picture.
+    results : iterable of results
+        The results in the order of the page, such as an Agreement, or an offline Comparison and an ABTest. Each has its
+        table with caption and notes, and its picture if it has one.
     title : str
         The title of the page.
 
@@ -133,8 +138,7 @@ def report_for_judging(results: Iterable[Any], *, title: str = "Judging") -> str
     str
         The page.
     """
-    parts = [(type(result).__name__, result._repr_html_(), _image(result.plot())) for result in results]
-    return _render("judging.html.jinja", title=title, parts=parts)
+    return _render("judging.html.jinja", title=title, parts=_parts(results))
 
 
 def report_for_queries(
@@ -233,8 +237,7 @@ def slice_table(evaluation: Evaluation, by: Any) -> TextTable:
     by : Series, mapping, DataFrame, array or str
         An attribute of the queries.
     """
-    level = 0.95 if evaluation.weights is None else None
-    return _texts(Table(evaluation.slices(by, level=level).reset_index()))
+    return _texts(Table(evaluation.slices(by, level=0.95 if evaluation.weights is None else None).reset_index()))
 
 
 def _render(template: str, **values: Any) -> str:
@@ -253,6 +256,12 @@ def _texts(shown: Table, *hidden: str) -> TextTable:
     kept = [place for place, name in enumerate(names) if name not in hidden]
     rows = [[row[place] for place in kept] for row in shown.texts()]
     return TextTable([names[place] for place in kept], rows, n_text=1 + ("measure" in names))
+
+
+def _parts(results: Iterable[Any]) -> list[tuple[str, str, str]]:
+    """Return name, table and picture of each result; their tables escape what they hold."""
+    drawn = ((one, _image(one.plot()) if hasattr(one, "plot") else "") for one in results)
+    return [(type(one).__name__, one._repr_html_(), image) for one, image in drawn]
 
 
 def _short(value: Any) -> str:

@@ -377,8 +377,6 @@ def card_rows(evaluation: Evaluation) -> list[tuple[str, str, str]]:
 
 
 def _plain(value: Any) -> str:
-    if isinstance(value, Mapping):
-        return "; ".join(
-            f"{family}({', '.join(f'{k}={v}' for k, v in bound.items())})" for family, bound in value.items()
-        )
-    return str(value)
+    bound = value.items() if isinstance(value, Mapping) else ()
+    said = [f"{family}({', '.join(f'{name}={one}' for name, one in given.items())})" for family, given in bound]
+    return "; ".join(said) or str(value)

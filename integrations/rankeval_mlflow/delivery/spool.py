@@ -334,12 +334,10 @@ def checked_path(path: str) -> PurePosixPath:
     leads_out = inside.is_absolute() or not inside.parts or ".." in inside.parts or "\\" in path
     longest, size = max((len(step.encode()) for step in inside.parts), default=0), len(path.encode())
     most = f"{_LONGEST_STEP} between two slashes and {_LONGEST_PATH} in all"
+    is_long = longest > _LONGEST_STEP or size > _LONGEST_PATH
     refuse(
         (leads_out or not path.isprintable(), f"{place} is {path!r}; expected a path such as 'plots/curve.png'"),
-        (
-            longest > _LONGEST_STEP or size > _LONGEST_PATH,
-            f"{place} has {size} bytes: {path[:60]!r}...; expected at most {most}",
-        ),
+        (is_long, f"{place} has {size} bytes: {path[:60]!r}...; expected at most {most}"),
     )
     return inside
 

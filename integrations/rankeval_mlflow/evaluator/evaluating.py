@@ -206,11 +206,9 @@ class Rows:
         if settings.qrels is not None:
             _refuse_two_truths(dataset, settings)
             return cls(features, ids, **taken)
-        if not dataset.has_targets:
-            raise InvalidInput(
-                "targets is missing: name the column with the relevance (for a Dataset: from_pandas(..., targets=)), "
-                "or give the judgments of a collection as the key 'qrels' of evaluator_config"
-            )
+        missing = "targets is missing: name the column with the relevance (for a Dataset: from_pandas(..., targets=)), "
+        missing += "or give the judgments of a collection as the key 'qrels' of evaluator_config"
+        refuse((not dataset.has_targets, missing))
         relevance = columns.labels(dataset.labels_data, "targets")
         columns.refuse_unbounded(relevance, "targets")
         return cls(features, ids, **taken, relevance=relevance)
@@ -269,15 +267,15 @@ def _names(features: Any) -> list[Any]:
 
 
 def _refuse_two_truths(dataset: Any, settings: Settings) -> None:
-    why = ""
-    if dataset.has_targets:
-        why = "the targets give judgments too: leave them out, or qrels, which holds documents that the ranking lacks"
-    elif settings.docid is None:
-        why = "it needs docid, the column with the document of each row"
-    elif settings.query_weight is not None and not hasattr(settings.query_weight, "items"):
-        why = "it needs query_weight as a mapping by query, since some queries have no row"
-    if why:
-        raise InvalidInput(why, where=_CONFIG, argument="qrels")
+    twice = "the targets give judgments too: leave them out, or qrels, which holds documents that the ranking lacks"
+    by_row = settings.query_weight is not None and not hasattr(settings.query_weight, "items")
+    refuse(
+        (dataset.has_targets, twice),
+        (settings.docid is None, "it needs docid, the column with the document of each row"),
+        (by_row, "it needs query_weight as a mapping by query, since some queries have no row"),
+        where=_CONFIG,
+        argument="qrels",
+    )
 
 
 def static_scores(dataset: Any) -> NDArray[Any]:
@@ -293,11 +291,9 @@ def static_scores(dataset: Any) -> NDArray[Any]:
     InvalidInput
         If it has none, or one of them is no finite number.
     """
-    if not dataset.has_predictions:
-        raise InvalidInput(
-            "there is neither a model nor predictions: give model=, or name the column of the scores "
-            "(predictions=; for a Dataset: from_pandas(..., predictions=))"
-        )
+    neither = "there is neither a model nor predictions: give model=, or name the column of the scores "
+    neither += "(predictions=; for a Dataset: from_pandas(..., predictions=))"
+    refuse((not dataset.has_predictions, neither))
     return _checked(dataset.predictions_data, len(dataset.features_data))
 
 
@@ -322,17 +318,12 @@ def predicted_scores(model: Any, rows: Rows, column: str | None, *, pass_ids: bo
     """
     features = rows.for_model(_signature(model), pass_ids=pass_ids)
     output = _one_column(model.predict(features), column)
-    index, ours = index_of(output), index_of(features)
-    counted = range(len(features))
-    if (
-        index is not None
-        and len(index) == len(counted)
-        and not (np.array_equal(index, counted) or (ours is not None and same_rows(index, ours)))
-    ):
-        raise InvalidInput(
-            f"{_HERE}: the model returned a Series whose index is not that of the data, in the same order; return an "
-            "array in the order of the rows"
-        )
+    index: Any = index_of(output)
+    ours = index_of(features)
+    known = index is not None and len(index) == len(features)
+    kept = known and (np.array_equal(index, range(len(features))) or (ours is not None and same_rows(index, ours)))
+    other = f"{_HERE}: the model returned a Series whose index is not that of the data, in the same order"
+    refuse((known and not kept, other, "return an array in the order of the rows"))
     return _checked(output, len(features))
 
 
@@ -422,8 +413,11 @@ def evaluate_ranker(
         scores, name = static_scores(dataset), str(dataset.predictions_name)
     else:
         scores, name = predicted_scores(model, rows, column, pass_ids=settings.pass_ids), None
-    if settings.qrels is None:
-        _refuse(rows, scores)
+    # By the features: `rankeval.evaluate` sees labels and documents only.
+    features = rows.for_guard() if settings.qrels is None and discovery.active_urls() else None
+    if features is not None:
+        check = ContaminationCheck.current()
+        check.refuse(features, rows.relevance, rows.qid, docid=rows.docid, score=scores, action=_ACTION)
     if model_id and not settings.name:
         name = str(mlflow.get_logged_model(model_id).name)
     evaluation = _evaluated(rows, scores, settings, settings.name or name)
@@ -435,14 +429,6 @@ def evaluate_ranker(
     deliver(Payload(target, node, now_ms(), {}, model_id), aggregates=model_id is None)
     hint_at_guard(evaluation, settings.role)
     return _result(node, evaluation, settings.role, run_id)
-
-
-def _refuse(rows: Rows, scores: NDArray[Any]) -> None:
-    # By the features: `rankeval.evaluate` sees labels and documents only.
-    features = rows.for_guard() if discovery.active_urls() else None
-    if features is not None:
-        check = ContaminationCheck.current()
-        check.refuse(features, rows.relevance, rows.qid, docid=rows.docid, score=scores, action=_ACTION)
 
 
 def _evaluated(rows: Rows, scores: NDArray[Any], settings: Settings, name: str | None) -> Evaluation:

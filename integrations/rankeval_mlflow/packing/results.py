@@ -28,7 +28,7 @@ The layout of a comparison called ``final``::
                rankeval/final/queries.html      if the caller gives a page of queries
     inputs     the data sets of the evaluations
 
-The layout of a result of `rankeval.judging`, such as an agreement called ``final``::
+The layout of a result of `rankeval.judging`, `rankeval.profile` or `rankeval.online`, such as an agreement ``final``::
 
     params     level, judges, n_items; of a calibration baseline, system, n_human, n_machine, correction
     metrics    agreement/final/krippendorff_alpha ...   with the ends of its interval
@@ -48,6 +48,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -64,6 +65,8 @@ from rankeval.errors import InvalidInput
 from rankeval.evaluation import Evaluation, to_bytes
 from rankeval.evaluation.result import by_name
 from rankeval.judging import Agreement, Calibration, Disagreement, Reusability
+from rankeval.online import ABTest, Perplexity, PolicyValue, Propensities
+from rankeval.online.checking import ClickRates, LogChecks
 from rankeval.report import GuardFacts, report_for_judging
 from rankeval.report.html import slice_table
 from rankeval.text.profiling import Profile
@@ -81,14 +84,23 @@ CLOSE = 1e-9
 _LOW, _HIGH = layout.INTERVAL_ENDS
 _ENDS = {"difference": "", "p_adjusted": "_p_adjusted", "ci_low_adjusted": _LOW, "ci_high_adjusted": _HIGH}
 _ENDS_OF_MEANS = {"mean": "", "ci_low": _LOW, "ci_high": _HIGH}
+_MOST = 100  # a table of more rows, such as the rate of each document, has no metrics
 _UNNAMED = "comparison"
-# Results of judging: the column that a metric is named by, and those that are metrics, with the ends of their names.
-_OF_JUDGING: dict[type, tuple[str, dict[str, str]]] = {
-    Agreement: ("coefficient", {"value": "", "ci_low": _LOW, "ci_high": _HIGH}),
+# Results with a table: the column that a metric is named by ("": those of ``by``), and those that are metrics, with the
+# ends of their names.
+_LIMITS = {"ci_low": _LOW, "ci_high": _HIGH}
+_RESULTS: dict[type, tuple[str, dict[str, str]]] = {
+    Agreement: ("coefficient", {"value": "", **_LIMITS}),
     Calibration: ("measure", {"estimate": "", "gain": "_gain", **{key: _ENDS[key] for key in list(_ENDS)[1:]}}),
     Disagreement: ("judgments", {key: f"_{key}" for key in ("tau_b", "tau_ap", "overlap")}),
     Reusability: ("system", {}),
-    Profile: ("quantity", {"value": "", "ci_low": _LOW, "ci_high": _HIGH}),
+    Profile: ("quantity", {"value": "", **_LIMITS}),
+    ABTest: ("metric", {"estimate": "", "relative": "_relative", "p_adjusted": "_p_adjusted", **_LIMITS}),
+    ClickRates: ("", {"click_rate": "", "abandonment": "", **_LIMITS}),
+    LogChecks: ("check", {"found": ""}),
+    Perplexity: ("position", {"perplexity": ""}),
+    PolicyValue: ("how", {"value": "", "effective_share": "_effective_share", **_LIMITS}),
+    Propensities: ("position", {"propensity": "", **_LIMITS}),
 }
 _FACTS_OF_JUDGING = ("n_items", "baseline", "system", "n_human", "n_machine")
 _NO_NAME = "dataset"  # MLflow's name of a data set without one
@@ -491,25 +503,29 @@ def _comparison_facts(comparison: Comparison, held: list[_Held], guard: Mapping[
     }
 
 
-def judging_node(result: Any, name: str | None, *, report: bool) -> Node:
-    """Pack a result of judging: its frames, its notes, and its numbers as metrics.
+def result_node(result: Any, name: str | None, *, report: bool) -> Node:
+    """Pack a result of judging, of online evaluation or of a profile: its frames, its notes, its numbers as metrics.
 
     Parameters
     ----------
-    result : Agreement, Calibration, Disagreement, Reusability or Profile
-        The result.
+    result : object
+        The result, of a kind that is declared above.
     name : str, optional
         The folder among the artifacts; by default the kind of the result.
     report : bool
         Whether a page is drawn. It is drawn here, since no file of the run holds the whole result.
     """
-    expected = "a result of rankeval.judging (Agreement, Calibration, Disagreement, Reusability) or rankeval.profile"
-    require(type(result) in _OF_JUDGING, "agreement", type(result), expected)
-    kind = type(result).__name__.lower()
-    name, (key, ends) = layout.checked_role(name or kind, "name"), _OF_JUDGING[type(result)]
+    require(type(result) in _RESULTS, "result", type(result), f"one of {', '.join(one.__name__ for one in _RESULTS)}")
+    kind = re.sub("(?<=.)(?=[A-Z][a-z])", "_", type(result).__name__).lower()
+    name, (key, ends) = layout.checked_role(name or kind, "name"), _RESULTS[type(result)]
     table, before = result.table, kind if name == kind else f"{kind}/{name}"
-    # Of several pairs of systems with one measure none is a metric, as of a comparison of all pairs.
-    rows = table[~table[key].duplicated(keep=False)].to_dict("records")
+    rows, numbers = table.to_dict("records"), dict[str, float]()
+    keys = [[(one, row[one]) for one in ([key] if key else result.by)] for row in rows]
+    called = ["_".join(one if isinstance(one, str) else f"{of}_{one}" for of, one in each) or "all" for each in keys]
+    for row, own in zip(rows, called, strict=True):
+        # Of several pairs of systems with one measure none is a metric, as of a comparison of all pairs.
+        if called.count(own) == 1 and len(rows) <= _MOST:
+            numbers |= {f"{before}/{own}{end}": row[one] for one, end in ends.items() if one in row}
     shared = {one: set(table[one]) for one in _FACTS_OF_JUDGING if one in table}
     params = {one: layout.short_name(str(*values)) for one, values in shared.items() if len(values) == 1}
     facts = {f"{before}/system" if one == "name" else one: value for one, value in vars(result).items()}
@@ -518,13 +534,14 @@ def judging_node(result: Any, name: str | None, *, report: bool) -> Node:
         params["judges"] = ", ".join(map(str, result.disputed.columns.drop(["qid", "docid", "n_labels", "spread"])))
     frames = {one: frame for one, frame in facts.items() if isinstance(frame, pd.DataFrame)}
     files = {f"{one}.csv": frame.to_csv(index=frame.index.name is not None) for one, frame in frames.items()}
-    files |= {"notes.txt": str(result)} | ({REPORT: report_for_judging([result], title=kind.title())} if report else {})
+    title, laid_out = kind.replace("_", " ").capitalize(), result._laid_out()  # noqa: SLF001 - has a caption in any case
+    files |= {"notes.txt": str(result)} | ({REPORT: report_for_judging([result], title=title)} if report else {})
     return Node(
         name=name,
         label=name,
         params=layout.params_of({one: value for one, value in params.items() if value}),
-        metrics=layout.metrics_of({f"{before}/{row[key]}{end}": row[one] for row in rows for one, end in ends.items()}),
-        tags={layout.KIND: kind, _tag(layout.HEADLINE, name): layout.param_text(result.caption)},
+        metrics=layout.metrics_of(numbers),
+        tags={layout.KIND: kind, _tag(layout.HEADLINE, name): layout.param_text(laid_out.caption)},
         facts={name: {"notes": list(result.notes), "rankeval": rankeval.__version__}},
         files={f"{layout.folder(name)}/{path}": text.encode() for path, text in files.items()},
         sections={name: result.to_markdown()},

@@ -9,6 +9,7 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from html import escape
@@ -189,18 +190,16 @@ def _other(one: Ranked, reason: str) -> Other:
 
 def _key(name: str) -> str:
     """Return the metric of a measure in any spelling; the name itself if it is none of ours."""
-    try:
+    with suppress(RankevalError):
         return parsed(name).key
-    except RankevalError:
-        return name
+    return name
 
 
 def _name(key: str) -> str:
     """Return the name of a measure by its metric; the metric's if it is a measure of the user's own."""
-    try:
+    with suppress(RankevalError):
         return str(measure_from_key(key))
-    except RankevalError:
-        return key
+    return key
 
 
 @dataclass(frozen=True, eq=False)

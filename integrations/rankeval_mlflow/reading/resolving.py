@@ -367,11 +367,9 @@ def chosen_role(name: str, roles: Collection[str], role: str | None, instead: st
         If there is none of this role, or several and none was asked for.
     """
     wanted = role or next(iter(roles), "")
+    several = f"{name} has evaluations of the roles {sorted(roles)}; choose one with role="
     refuse(
-        (
-            role is None and len(roles) > 1,
-            f"{name} has evaluations of the roles {sorted(roles)}; choose one with role=",
-        ),
+        (role is None and len(roles) > 1, several),
         (wanted not in roles, f"{name} has no evaluation{f' of role {role!r}' if role else ''}; {instead}"),
     )
     return wanted

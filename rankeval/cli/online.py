@@ -1,0 +1,93 @@
+"""The commands of ``rankeval online``: parse, call, print.
+
+::
+
+    rankeval online checks LOG              what is wrong with a click log
+    rankeval online rates LOG               click rates with intervals
+    rankeval online interleave RUN RUN      lists to show, with their credit records
+    rankeval online interleave --credits RECORDS --clicks CLICKS    the comparison of the rankings by the clicks
+    rankeval online ab FRAME                an A/B test of a table of users
+"""
+
+from __future__ import annotations
+
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from rankeval._checks import refuse
+from rankeval.cli.inputs import by_file_name, text_frame
+from rankeval.cli.net import command_group
+from rankeval.cli.options import Format, options
+from rankeval.cli.output import print_comparison, print_result
+
+online_app = command_group("What users do: check a click log, interleave rankings, test the arms of an A/B test.")
+
+
+@online_app.command()
+@options("LOG tz limit output")
+def checks(*, log: Path, tz: str | None, limit: Any, output: Format) -> None:
+    """Look for faults of a click log: repeated events, clicks on what was not shown, users who may be robots.
+
+    Columns have their usual names. What is left out is counted.
+    """
+    from rankeval.online import ClickLog
+
+    print_result(ClickLog.read(log, tz=tz, clicks="skip", limits=limit).checks(), output)
+
+
+@online_app.command()
+@options("LOG groups tz limit output")
+def rates(*, log: Path, groups: list[str], tz: str | None, limit: Any, output: Format) -> None:
+    """Print click rates with 95 % intervals: by position, docid, qid, arm, or several of them."""
+    from rankeval.online import ClickLog
+
+    print_result(ClickLog.read(log, tz=tz, limits=limit).click_rates(groups), output)
+
+
+@online_app.command()
+@options("RUNS scheme depth salt impressions credits clicks unit test alpha limit output", runs=None,
+         scheme="team_draft", depth=10)  # fmt: skip
+def interleave(*, runs: list[Path] | None, limit: Any, output: Format, **given: Any) -> None:
+    """Make one list of several rankings for each impression, or compare the rankings by the clicks on such lists.
+
+    With runs, a credit record a line is printed: it has the list to show. Each query is one impression, unless
+    --impressions names them. With --credits and --clicks, the comparison of the rankings is printed.
+
+    The schemes: balanced, team_draft, probabilistic, optimized.
+    """
+    from rankeval.collection.run import Run
+    from rankeval.online import Interleaver, compare_interleaved
+
+    how = {name: given.pop(name) for name in ("scheme", "depth", "salt")}
+    impressions, records, clicks = map(given.pop, ("impressions", "credits", "clicks"))
+    one_way = bool(runs) != (records is not None) and (records is None) == (clicks is None)
+    refuse((not one_way, "give runs to interleave, or --credits and --clicks to compare"))
+    if records is not None:
+        print_comparison(compare_interleaved(records, text_frame(clicks), salt=how["salt"] or None, **given), output)
+        return
+    ranked = {}
+    for name, path in by_file_name(runs or ()).items():
+        rows = Run.read(path, limits=limit).to_frame().sort_values("score", ascending=False, kind="stable")
+        ranked[name] = rows.groupby("qid", sort=False)["docid"].agg(list).to_dict()
+    each: Any = [{"impression": qid, "qid": qid} for qid in dict.fromkeys(chain(*ranked.values()))]
+    each = each if impressions is None else text_frame(impressions).to_dict("records")
+    for one in each:
+        lists = {name: found.get(one["qid"], []) for name, found in ranked.items()}
+        typer.echo(Interleaver(**how).show(lists, **one).to_json())
+
+
+@online_app.command()
+@options("FRAME unit arm metrics control primary alpha output")
+def ab(*, frame: Path, unit: str, arm: str, metrics: list[str], output: Format, **given: Any) -> None:
+    """Test whether the users of the arms of an A/B test differ: their numbers first, then metric by metric.
+
+    FRAME has a row for each user, or several that are summed. The exit code is 0 whether or not a difference is shown.
+    """
+    from rankeval.online import ab_test
+
+    named = {name: (columns or name).split("/", 1) for name, _, columns in (one.partition("=") for one in metrics)}
+    asked: Any = {name: tuple(columns) if len(columns) > 1 else columns[0] for name, columns in named.items()}
+    print_result(ab_test(text_frame(frame, (unit, arm)), unit=unit, arm=arm, metrics=asked, **given), output)

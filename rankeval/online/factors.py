@@ -1,0 +1,149 @@
+"""Expectation maximisation, and the models whose click probability is attraction times examination.
+
+A step of EM says how often each parameter is expected to have come true, given the clicks. The new value of a parameter
+is that share, with a prior counted in::
+
+    value = (hits + prior clicks) / (trials + prior impressions)
+
+In the position-based and the user browsing model an impression of an item falls into a *cell*: its pair of query and
+document, and its slot, the position or the position with that of the last click. Items of a cell are alike, so EM goes
+over cells with counts, and the length of the log does not matter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy.special import xlog1py, xlogy
+
+from rankeval._checks import check_count, check_number, require
+from rankeval.errors import warn
+from rankeval.online.logs import Ints
+from rankeval.significance.declarations import Floats
+
+Prior = tuple[float, float]
+"""Clicks and impressions that are added to the counts of each parameter."""
+Codes, Mask = NDArray[np.int32], NDArray[np.bool_]
+BLOCK = 1 << 15
+TINY = np.finfo(np.float64).tiny
+"""Stands for a chance of 0 where one is divided by, or its logarithm taken."""
+Step = Callable[[Floats], tuple[Floats, Floats, float]]
+"""Takes values and returns the expected hits and trials of each parameter, and the log likelihood of the values."""
+
+
+def log_binomial(hits: Floats, trials: Floats, values: Floats) -> float:
+    """Return the log likelihood of so many hits in so many trials, with 0 log 0 = 0."""
+    return float(xlogy(hits, values).sum() + xlog1py(trials - hits, -values).sum())
+
+
+def maximised(step: Step, size: int, prior: Prior, tolerance: float, max_iter: int) -> tuple[Floats, Floats]:
+    """Return the values that EM ends at, from one half on, and the objective at the start of each iteration.
+
+    Parameters
+    ----------
+    step : callable
+        The expectation step.
+    size : int
+        Number of parameters.
+    prior : tuple of float
+        Clicks and impressions added to each parameter. The maximum is that of the likelihood times Beta densities with
+        the parameters clicks + 1 and impressions - clicks + 1.
+    tolerance : float
+        EM ends if no parameter moves by more. With 0 it takes ``max_iter`` iterations and does not warn.
+    max_iter : int
+        The most iterations.
+    """
+    check_number("tolerance", tolerance, least=0.0)
+    check_count("max_iter", max_iter)
+    hits_before, trials_before = np.asarray(prior, dtype=np.float64)
+    require(0 <= hits_before <= trials_before < np.inf, "prior", prior, "clicks and impressions, 0 <= clicks <= these")
+    values, change = np.full(size, 0.5), np.inf
+    objectives: list[float] = []
+    while len(objectives) < max_iter and (change > tolerance or not tolerance):
+        hits, trials, likelihood = step(values)
+        before = np.full(size, hits_before), np.full(size, trials_before)
+        objectives.append(likelihood + log_binomial(*before, values))
+        moved = np.divide(
+            hits + hits_before, trials + trials_before, out=values.copy(), where=trials + trials_before > 0
+        )
+        change, values = float(np.abs(moved - values).max()), moved
+    if change > tolerance > 0:
+        warn(
+            f"EM has not converged: iteration {max_iter:,} moved a parameter by {change:.1g}, above the tolerance "
+            f"{tolerance:.1g}; give more iterations (max_iter=) or a greater tolerance"
+        )
+    return values, np.array(objectives)
+
+
+def blocks(*arrays: Any) -> Iterator[Any]:
+    """Yield the arrays in parts of impressions, so that what is computed of them takes little memory."""
+    return zip(*(np.array_split(array, 1 + len(array) // BLOCK) for array in arrays), strict=True)
+
+
+def slot_starts(depth: int, *, by_last: bool) -> Ints:
+    """Return the slot of each place without a click above; ``by_last``, one for each place of a click above follows."""
+    places = np.arange(depth)
+    return places * (places + 1) // 2 if by_last else places
+
+
+def cells(pairs: Codes, clicked: Mask, counts: Ints, *, n_pairs: int, by_last: bool) -> pd.DataFrame:
+    """Return the shown items and clicks, columns ``shown`` and ``hits``, by pair and slot.
+
+    Parameters
+    ----------
+    pairs, clicked : array of shape (n_impressions, depth)
+        The pair at each position as a code, ``n_pairs`` for none, and whether it was clicked.
+    counts : array of shape (n_impressions,)
+        How often the list was shown and clicked so.
+    n_pairs : int
+        Number of pairs.
+    by_last : bool
+        Whether slots are positions with that of the last click above; else they are positions.
+    """
+    depth, found = pairs.shape[1], []
+    starts = slot_starts(depth + 1, by_last=by_last)
+    for part, clicks, weights in blocks(pairs, clicked, counts):
+        last = np.maximum.accumulate(clicks * np.arange(1, depth + 1), axis=1)[:, :-1]
+        slots = starts[:-1] + by_last * np.pad(last, ((0, 0), (1, 0)))
+        shown = part < n_pairs
+        keys, each = (part * starts[-1] + slots)[shown], np.repeat(weights, shown.sum(axis=1))
+        found.append(pd.DataFrame({"shown": each, "hits": each * clicks[shown]}).groupby(keys).sum())
+    table = pd.concat(found).groupby(level=0).sum()
+    return table.set_index(pd.MultiIndex.from_arrays(np.divmod(table.index, starts[-1]), names=["pair", "slot"]))
+
+
+def fit_factors(
+    table: pd.DataFrame, *, n_pairs: int, n_slots: int, prior: Prior, tolerance: float, max_iter: int
+) -> tuple[Floats, Floats, Floats]:
+    """Return attraction by pair, examination by slot, and the objectives of `maximised`.
+
+    Parameters
+    ----------
+    table : DataFrame
+        The `cells`.
+    n_pairs, n_slots : int
+        Number of pairs and of slots.
+    prior, tolerance, max_iter
+        As in `maximised`.
+    """
+    pair, slot = (table.index.get_level_values(level).to_numpy() for level in ("pair", "slot"))
+    shown, hits = (table[name].to_numpy(dtype=np.float64) for name in ("shown", "hits"))
+    trials = np.concatenate([np.bincount(pair, shown, n_pairs), np.bincount(slot, shown, n_slots)])
+
+    def step(values: Floats) -> tuple[Floats, Floats, float]:
+        attracted, examined = values[pair], values[n_pairs + slot]
+        chance = attracted * examined
+        # Of the items without a click, these shares were attractive but not examined, or examined but not attractive.
+        skipped = (shown - hits) / np.maximum(1 - chance, TINY)
+        expected = [
+            np.bincount(pair, hits + skipped * attracted * (1 - examined), n_pairs),
+            np.bincount(slot, hits + skipped * examined * (1 - attracted), n_slots),
+        ]
+        return np.concatenate(expected), trials, log_binomial(hits, shown, chance)
+
+    values, objectives = maximised(step, len(trials), prior, tolerance, max_iter)
+    return values[:n_pairs], values[n_pairs:], objectives

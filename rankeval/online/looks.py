@@ -1,0 +1,256 @@
+"""Look at an A/B test several times: bounds for a plan of looks, and intervals for looks at any time.
+
+Whoever tests at .05 at each of 20 looks claims a difference between equal arms in about a quarter of the tests. Two
+ways keep the promised rate. A plan of looks spends alpha over the looks, little at first: nearly the power of one look
+at the end. A confidence sequence is valid at each look, planned or not, and is wider.
+
+::
+
+    share of the users    .2     .4     .6     .8     1
+    alpha spent           .0000  .0008  .0076  .0244  .0500     Lan-DeMets, O'Brien-Fleming's form
+    bound of abs(z)       4.877  3.357  2.680  2.290  2.031
+
+The bounds follow from a recursion: the score at a look is the score at the look before, if it stayed within its bound,
+plus an independent normal increment. The density of the scores within the bound is kept at the nodes of a Gaussian
+quadrature, which have to stand closer than the standard deviation of the increments.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import brentq
+from scipy.special import ndtr, ndtri
+
+from rankeval._checks import check_alpha, check_count, count, require
+from rankeval._registry import chosen
+from rankeval.comparison.tables import WithTable
+from rankeval.render.tables import Table
+
+Floats = NDArray[np.float64]
+
+SPENDING: dict[str, Callable[[Floats, float], Floats]] = {
+    "obrien_fleming": lambda share, alpha: 4 * ndtr(ndtri(alpha / 4) / np.sqrt(share)),
+    "pocock": lambda share, alpha: alpha * np.log1p((math.e - 1) * share),
+}
+"""Name -> the alpha that is spent up to a share of the users."""
+
+FARTHEST = 12.0
+"""Standard deviations from 0 beyond which no density is left to keep."""
+
+LEAST_P, MOST_P = 1e-12, 0.999
+"""Between these a p-value over looks is solved for; above, it is 1."""
+
+
+@dataclass(frozen=True, eq=False)
+class LooksPlan(WithTable):
+    """The looks at a test: when, and how far z has to be from 0 for a claim.
+
+    Attributes
+    ----------
+    shares : tuple of float
+        The share of all planned users that has arrived at each look; the last is 1.
+    bounds : ndarray of float, shape (n_looks,)
+        The bound of abs(z) at each look.
+    spending : {"obrien_fleming", "pocock"}
+        How alpha is spent over the looks.
+    alpha : float
+        The chance to pass any bound if there is no difference.
+    """
+
+    shares: tuple[float, ...]
+    bounds: Floats
+    spending: str
+    alpha: float
+
+    @property
+    def table(self) -> pd.DataFrame:
+        """A row per look: look, share, bound, level (of a two-sided test that has this bound), spent (up to here)."""
+        looks = {"look": range(1, len(self.shares) + 1), "share": self.shares, "bound": self.bounds}
+        spent = SPENDING[self.spending](np.asarray(self.shares), self.alpha)
+        return pd.DataFrame({**looks, "level": 2 * ndtr(-self.bounds), "spent": spent})
+
+    def p_value(self, z: float, look: int) -> float:
+        """Return the least alpha at which this plan claims a difference at a look, for a z-value there.
+
+        It is valid at all looks at once: at equal arms the chance that it is ever at most alpha is alpha (the repeated
+        p-value of Jennison and Turnbull, 1999, chapter 9).
+
+        Parameters
+        ----------
+        z : float
+            The estimate divided by its standard error; of nan the p-value is nan.
+        look : int
+            The look, from 1.
+
+        Raises
+        ------
+        InvalidInput
+            If the plan has no such look.
+
+        Examples
+        --------
+        >>> round(looks_plan(5).p_value(2.6803, look=3), 4)
+        0.05
+        """
+        self.check(look)
+        if math.isnan(z):
+            return z
+
+        def room(log_alpha: float) -> float:
+            return float(_bounds(self.shares[:look], self.spending, math.exp(log_alpha))[-1]) - abs(z)
+
+        ends = math.log(LEAST_P), math.log(MOST_P)
+        if room(ends[0]) <= 0 or room(ends[1]) >= 0:
+            return LEAST_P if room(ends[0]) <= 0 else 1.0
+        return math.exp(brentq(room, *ends, xtol=1e-6))
+
+    def check(self, look: int) -> None:
+        """Refuse a look that was not planned."""
+        check_count("look", look)
+        planned = f"a look from 1 to {len(self.shares)}: no more were planned, and more would make more false claims"
+        require(look <= len(self.shares), "look", look, planned)
+
+    def _laid_out(self) -> Table:
+        about = f"{count(len(self.shares), 'look')} at a test, alpha {self.alpha:g} ({self.spending})"
+        return Table(self.table, dict.fromkeys(["level", "spent"], ".2g"), caption=about)
+
+
+def looks_plan(shares: int | Sequence[float], *, spending: str = "obrien_fleming", alpha: float = 0.05) -> LooksPlan:
+    """Plan the looks at an A/B test, and return the bound of abs(z) at each.
+
+    Parameters
+    ----------
+    shares : int or sequence of float
+        The number of equally spaced looks; or the share of all planned users at each look, ascending, the last one 1.
+        If the looks come at other shares than planned, make the plan anew with the shares so far and those to come: the
+        bounds of past looks do not depend on later ones.
+    spending : {"obrien_fleming", "pocock"}, default "obrien_fleming"
+        "obrien_fleming": at first claims are nearly impossible, and the last bound is near that of a single look.
+        "pocock": about equal bounds at all looks, for tests that should end early.
+    alpha : float, default 0.05
+        The chance of a claim at any look if there is no difference.
+
+    Returns
+    -------
+    LooksPlan
+        Its ``bounds`` are for two-sided tests. Give it to `ab_test` as ``looks=``.
+
+    Raises
+    ------
+    InvalidInput
+        If shares do not ascend to 1, or alpha is no level.
+    UnknownName
+        If there is no such spending.
+
+    Notes
+    -----
+    Alpha spent up to the share t is ``4 - 4 Phi(z(alpha / 4) / sqrt(t))`` in the form of O'Brien and Fleming, with z(p)
+    the upper p-quantile of the normal distribution, and ``alpha log(1 + (e - 1) t)`` in that of Pocock (Lan and DeMets,
+    Biometrika 1983). This is the two-sided form: some programs spend alpha / 2 on each side and have slightly other
+    bounds. The chance to stay within the bounds follows by the recursion of Armitage, McPherson and Rowe (1969).
+
+    Examples
+    --------
+    >>> looks_plan(5).bounds.round(4).tolist()
+    [4.8769, 3.357, 2.6803, 2.2898, 2.031]
+    >>> looks_plan([0.5, 1], spending="pocock").bounds.round(3).tolist()
+    [2.157, 2.201]
+    """
+    check_alpha(alpha)
+    chosen("spending", spending, SPENDING)
+    if isinstance(shares, int):
+        check_count("shares", shares)
+        shares = [look / shares for look in range(1, shares + 1)]
+    at = np.array(shares, dtype=np.float64)
+    fits = at.ndim == 1 and at.size and at[0] > 0 and (np.diff(at) > 0).all() and at[-1] == 1
+    require(fits, "shares", shares, "a number of looks, or shares above 0 that ascend to 1")
+    return LooksPlan(tuple(at.tolist()), _bounds(at, spending, alpha), spending, alpha)
+
+
+_nodes = cache(np.polynomial.legendre.leggauss)
+
+
+def _bounds(shares: Sequence[float] | Floats, spending: str, alpha: float) -> Floats:
+    """Return the bounds that spend alpha: the scores within them have a mass at each node, and go on from there."""
+    at = np.asarray(shares, dtype=np.float64)
+    # Of tiny shares nothing can be spent: 1e-300 is the least that a bound can be solved for, about 37.
+    spends = np.maximum(np.diff(SPENDING[spending](at, alpha), prepend=0.0), 1e-300)
+    places, masses, bounds = np.zeros(1), np.ones(1), np.empty(len(at))
+    for look, (share, spend) in enumerate(zip(at, spends, strict=True)):
+        deviation = math.sqrt(share - (at[look - 1] if look else 0.0))
+
+        def missing(z: float) -> float:
+            beyond = 2 * masses @ ndtr((places - z * math.sqrt(share)) / deviation)  # noqa: B023  # called here only
+            return math.log(beyond + 1e-307) - math.log(spend)  # noqa: B023  # as above
+
+        bounds[look] = brentq(missing, 0.0, 40.0, xtol=1e-10)
+        reach = min(bounds[look], FARTHEST) * math.sqrt(share)
+        nodes, weights = _nodes(32 * math.ceil(1 + reach / deviation / 8))
+        steps = (reach * nodes[:, None] - places) / deviation
+        masses = reach * weights * (np.exp(-(steps**2) / 2) @ masses) / (deviation * math.sqrt(2 * math.pi))
+        places = reach * nodes
+    return bounds
+
+
+def confidence_sequence(
+    estimate: ArrayLike, standard_error: ArrayLike, n: ArrayLike, *, best_at: float, alpha: float = 0.05
+) -> pd.DataFrame:
+    """Return intervals that hold at all looks together, planned or not.
+
+    Parameters
+    ----------
+    estimate, standard_error : array-like of float, shape (n_looks,)
+        The difference of the arms at each look, and its standard error: columns of ``ab_test(...).table``.
+    n : array-like of int, shape (n_looks,)
+        The users up to each look.
+    best_at : float
+        The number of users at which the interval is to be narrow, chosen before the test: usually that of its end.
+    alpha : float, default 0.05
+        The chance that any of the intervals, at however many looks, does not hold the truth.
+
+    Returns
+    -------
+    DataFrame
+        Columns n, estimate, ci_low, ci_high and p_value: the least alpha at which the interval does not hold 0.
+
+    Raises
+    ------
+    InvalidInput
+        If a number of users, a standard error or ``best_at`` is not above 0, or alpha is no level.
+
+    Notes
+    -----
+    The half width is ``se sqrt((1 + 1 / m) log((m + 1) / alpha^2))`` with ``m = n rho^2``: the normal mixture of
+    Robbins (1970), as an asymptotic confidence sequence (Waudby-Smith, Arbour, Sinha, Kennedy and Ramdas, Annals of
+    Statistics 2024, section 2; Howard, Ramdas, McAuliffe and Sekhon, Annals of Statistics 2021). The constant
+    ``rho^2 = (log(1 / alpha^2) + log(1 + log(1 / alpha^2))) / best_at`` makes it narrowest at about ``best_at``.
+
+    Asymptotic means: the error is estimated, and the mean is normal only nearly. So the promise holds better the more
+    users the first look has; of a few users it is none. It holds for means, ratios of means and CUPED alike, as long as
+    the shares of the arms stay the same.
+
+    Examples
+    --------
+    >>> looks = confidence_sequence([0.2, 0.2], [0.1, 0.05], [1000, 4000], best_at=4000)
+    >>> looks.round(3)
+          n  estimate  ci_low  ci_high  p_value
+    0  1000       0.2  -0.126    0.526    0.457
+    1  4000       0.2   0.048    0.352    0.002
+    """
+    check_alpha(alpha)
+    middle, error, users = (np.asarray(given, dtype=np.float64) for given in (estimate, standard_error, n))
+    for name, values in {"standard_error": error, "n": users, "best_at": np.asarray(best_at)}.items():
+        require((values > 0).all(), name, values.min(), "numbers above 0")
+    surprise = -2 * math.log(alpha)
+    mixed = users * (surprise + math.log1p(surprise)) / best_at
+    half = error * np.sqrt((1 + 1 / mixed) * (np.log1p(mixed) + surprise))
+    p_value = np.sqrt(mixed + 1) * np.exp(-((middle / error) ** 2) * mixed / (2 * (mixed + 1)))
+    ends = {"estimate": middle, "ci_low": middle - half, "ci_high": middle + half}
+    return pd.DataFrame({"n": np.asarray(n), **ends, "p_value": np.minimum(p_value, 1.0)})

@@ -1,0 +1,446 @@
+"""Click models: how users come to click, fitted to a log, compared with it, and turned into simulated users.
+
+All six models are walked down the list in the same way; they differ in the chance that an item is examined::
+
+    chance of a click = examined x attraction[qid, docid]
+
+    pbm      examined = examination[position]
+    ubm      examined = examination[position, position of the last click above, 0 for none]
+    cascade, dcm, sdbn, dbn      examined follows from the clicks above: see `rankeval.online.chains`
+
+`ClickModel` holds the parameters as they are read; `_arrays` lays them out by code. The last code is that of a pair
+that the model does not know.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from math import isqrt
+from typing import Any, Self
+
+import numpy as np
+import pandas as pd
+
+from rankeval._checks import check_count, count, few, refuse, require
+from rankeval._registry import chosen
+from rankeval.comparison.tables import WithTable
+from rankeval.online.chains import fit_chain
+from rankeval.online.factors import TINY, Codes, Mask, Prior, cells, fit_factors, slot_starts
+from rankeval.online.logs import ClickLog, Ints
+from rankeval.render.tables import Table
+from rankeval.significance.declarations import Floats, Rng
+
+PAIR, PLACE, SLOT, ONE = ("qid", "docid"), ("position",), ("position", "last_click"), ()
+PARAMETERS: dict[str, dict[str, tuple[str, ...]]] = {
+    "pbm": {"attraction": PAIR, "examination": PLACE},
+    "cascade": {"attraction": PAIR},
+    "dcm": {"attraction": PAIR, "continuation": PLACE},
+    "sdbn": {"attraction": PAIR, "satisfaction": PAIR},
+    "dbn": {"attraction": PAIR, "satisfaction": PAIR, "gamma": ONE},
+    "ubm": {"attraction": PAIR, "examination": SLOT},
+}
+"""The parameters of each model and what their values are for; attraction is the first."""
+EACH = {
+    PAIR: "for each (qid, docid), the same in all parameters",
+    PLACE: "for each position from 1 on",
+    SLOT: "for each (position, last_click), last_click from 0 to position - 1",
+    ONE: "from 0 to 1",
+}
+STOPS = {"cascade": "always", "dcm": "position", "sdbn": "pair", "dbn": "pair"}
+
+
+@dataclass(frozen=True, eq=False)
+class Perplexity(WithTable):
+    """How well a click model foresees the clicks of a log, beside click rates.
+
+    Attributes
+    ----------
+    table : DataFrame
+        A row per position and one for ``all`` shown items. Columns: position, shown (items), perplexity; and if the
+        model was fitted, rate_by_position and rate_by_document, the perplexities of two baselines from the log that it
+        was fitted to: the click rate of each position, and that of each pair of query and document. 1 is perfect
+        foresight, 2 a fair coin; less is better.
+    model : str
+        The name of the model.
+    notes : tuple of str
+        Sentences that a reader of the numbers must see.
+    """
+
+    table: pd.DataFrame
+    model: str
+    notes: tuple[str, ...] = ()
+
+    @property
+    def overall(self) -> float:
+        """The perplexity over all shown items."""
+        return float(self.table["perplexity"].iloc[-1])
+
+    def _laid_out(self) -> Table:
+        return Table(self.table, caption=f"Perplexity of {self.model}, by position", notes=self.notes)
+
+
+class ClickModel:
+    """A model of clicks: fitted to a log, or a known user if its parameters are given.
+
+    Parameters
+    ----------
+    name : {"pbm", "cascade", "dcm", "sdbn", "dbn", "ubm"}
+        The position-based model (Craswell et al., 2008), the cascade model (the same paper), the dependent click model
+        (Guo, Liu and Wang, 2009), the simplified and the full dynamic Bayesian network (Chapelle and Zhang, 2009), and
+        the user browsing model (Dupret and Piwowarski, 2008). Chuklin, Markov and de Rijke (2015) describe all.
+    **parameters : Series, mapping, sequence or float
+        Nothing, for `fit`; or all parameters of the model, as `parameters` describes them. Parameters by position may
+        be a list that starts at position 1.
+
+    Raises
+    ------
+    UnknownName
+        If there is no such model, or the model has no such parameter.
+    InvalidInput
+        If a parameter is missing, has another index, or is no probability.
+
+    Examples
+    --------
+    >>> from rankeval.online import ClickModel
+    >>> user = ClickModel("pbm", attraction={("q1", "d1"): 1.0, ("q1", "d2"): 1.0}, examination=[1.0, 0.0])
+    >>> user.simulate({"q1": ["d1", "d2"]}).items["clicked"].tolist()
+    [True, False]
+    """
+
+    def __init__(self, name: str, **parameters: Any) -> None:
+        self.name = chosen("click model", name, PARAMETERS)
+        for given in parameters:
+            chosen(f"parameter of {name}", given, PARAMETERS[name])
+        self.unknown: float | None = None
+        self.objectives: Floats = np.zeros(0)
+        self._parameters: dict[str, Any] = {}
+        self._rates: dict[str, Floats] = {}
+        if parameters:
+            lacking = [one for one in PARAMETERS[name] if one not in parameters]
+            refuse((lacking, f"{name} needs all of its parameters or none; {', '.join(lacking)} is missing"))
+            self._set(parameters)
+
+    def __repr__(self) -> str:
+        return f"ClickModel({self.name!r}, {', '.join(self._parameters) or 'not fitted'})"
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The parameters by name.
+
+        Returns
+        -------
+        dict of str to Series or float
+            attraction: by (qid, docid), the probability that an examined item is clicked. examination: for pbm by
+            position, for ubm by (position, last_click), the position of the last click above or 0. It is relative to
+            position 1 without a click above: only its product with attraction can be known, so both are scaled after
+            the fit, with their products unchanged. A value above 1 says that a position is examined more than the
+            first. continuation: of dcm by position, the probability to go on after a click there; the last position
+            has none. satisfaction: of sdbn and dbn by (qid, docid), the probability that a click satisfies, so that
+            the user stops. gamma: of dbn, the probability that a user who is not satisfied goes on.
+        """
+        return dict(self._parameters)
+
+    def fit(self, log: ClickLog, *, prior: Prior = (1.0, 2.0), tolerance: float = 1e-5, max_iter: int = 1000) -> Self:
+        """Fit the parameters to a log by expectation maximisation (EM), which starts at one half for each.
+
+        Parameters
+        ----------
+        log : ClickLog
+            Impressions with all positions; for pbm also single items.
+        prior : tuple of float, default (1.0, 2.0)
+            Clicks and impressions that are added to the counts of each parameter, so that few impressions do not make
+            a probability 0 or 1; a pair that the log lacks has the attraction clicks / impressions. (0, 0) is maximum
+            likelihood, with one half for such pairs.
+        tolerance : float, default 1e-5
+            EM ends if no parameter moves by more in an iteration. 0: take ``max_iter`` iterations.
+        max_iter : int, default 1000
+            The most iterations; a warning says if the tolerance is not reached.
+
+        Returns
+        -------
+        ClickModel
+            This model; ``objectives`` has the log likelihood plus the log density of the prior at the start of each
+            iteration. It never falls.
+
+        Raises
+        ------
+        InvalidInput
+            If the log has no impression, lacks positions (but for pbm, which needs items at each position), or is of
+            several clicks by impression for the cascade model, which knows one.
+
+        Notes
+        -----
+        The cascade model has a closed form, the clicks over the items down to the click, and its first iteration gives
+        it. For sdbn and dcm the closed forms of the literature take the last click for the end of examination; here
+        the chance that the user went on without a click is counted, so that the values are those of the model.
+        """
+        (codes, index), place = _pairs(log), self._placed(log)
+        depth, n_pairs = place.shape[1], len(index)
+        pairs, clicked = np.append(codes, np.int32(n_pairs))[place], self._clicks(log, place)
+        del codes, place  # a long log fills the memory
+        options: dict[str, Any] = {"n_pairs": n_pairs, "prior": prior, "tolerance": tolerance, "max_iter": max_iter}
+        by_place = cells(pairs, clicked, log.counts, n_pairs=n_pairs, by_last=False)
+        if self.name in STOPS:
+            options |= {"stops": STOPS[self.name], "leaves": self.name == "dbn"}
+            attraction, stops, gamma, self.objectives = fit_chain(pairs, clicked, log.counts, **options)
+            scale, fitted = 1.0, {"continuation": 1 - stops[: depth - 1], "satisfaction": stops, "gamma": gamma}
+        else:
+            gap = by_place.index.get_level_values("slot").nunique() < depth
+            refuse((gap, "nothing is shown at a position that is above others"))
+            by_last = self.name == "ubm"
+            table = cells(pairs, clicked, log.counts, n_pairs=n_pairs, by_last=True) if by_last else by_place
+            n_slots = int(slot_starts(depth + 1, by_last=by_last)[-1])
+            attraction, examination, self.objectives = fit_factors(table, n_slots=n_slots, **options)
+            scale = float(examination[0])
+            refuse((scale == 0, "nothing is clicked at position 1, and examination is relative to it", "give a prior"))
+            fitted = {"examination": examination / scale}
+        self._set({**fitted, "attraction": pd.Series(attraction * scale, index)})
+        mean = prior[0] / prior[1] if prior[1] else 0.5
+        self.unknown, self._rates = mean * scale, {}
+        for name, level in (("rate_by_position", "slot"), ("rate_by_document", "pair")):
+            summed = by_place.groupby(level=level).sum()
+            self._rates[name] = np.append((summed["hits"] + prior[0]) / (summed["shown"] + prior[1]), mean)
+        return self
+
+    def click_probabilities(self, log: ClickLog, *, unknown: float | None = None) -> Floats:
+        """Return the probability of a click on each shown item, given the clicks above it in the same list.
+
+        Parameters
+        ----------
+        log : ClickLog
+            The impressions.
+        unknown : float, optional
+            Attraction, and satisfaction, of pairs that the model does not know; by default that of the prior of `fit`.
+
+        Returns
+        -------
+        array of shape (n_items,)
+            In the order of ``log.items``.
+
+        Raises
+        ------
+        InvalidInput
+            If the log has positions that the model lacks, or pairs that it lacks and ``unknown`` is not given. Of
+            models that are not fitted; of the cascade model also if an impression has several clicks.
+        """
+        place, _, _, chances = self._foreseen(log, unknown)
+        return chances[place >= 0]
+
+    def perplexity(self, log: ClickLog, *, unknown: float | None = None) -> Perplexity:
+        """Say how well the model foresees the clicks of a log, best one that it was not fitted to.
+
+        The perplexity is 2 to the mean of -log2 of the probability of each click or skip, given the clicks above it in
+        the same list.
+
+        Parameters
+        ----------
+        log, unknown
+            As in `click_probabilities`.
+
+        Returns
+        -------
+        Perplexity
+            By position and overall, beside the perplexities of two click rates.
+
+        Raises
+        ------
+        InvalidInput
+            As `click_probabilities`.
+
+        Examples
+        --------
+        >>> from rankeval.online import ClickModel
+        >>> user = ClickModel("pbm", attraction={("q1", "d1"): 0.5}, examination=[1.0])
+        >>> user.perplexity(user.simulate({"q1": ["d1"]}, n=9)).overall
+        2.0
+        """
+        place, pairs, clicked, chances = self._foreseen(log, unknown)
+        shown = place >= 0
+        at, codes, clicks = np.nonzero(shown)[1], pairs[shown], clicked[shown]
+        weights = np.repeat(log.counts, shown.sum(axis=1))
+        by_name = {"perplexity": chances[shown]} | {
+            name: rates[np.minimum(at if name == "rate_by_position" else codes, len(rates) - 1)]
+            for name, rates in self._rates.items()
+        }
+        n_shown, here = np.bincount(at, weights), np.unique(at)
+        table = pd.DataFrame({"position": [*(here + 1), "all"], "shown": [*n_shown[here], n_shown.sum()]})
+        for name, chance in by_name.items():
+            with np.errstate(divide="ignore"):
+                bits = np.bincount(at, -weights * np.log2(np.where(clicks, chance, 1 - chance)))
+            table[name] = 2 ** (np.append(bits[here], bits.sum()) / table["shown"])
+        n_unknown = int(weights[codes == len(self._parameters["attraction"])].sum())
+        without = (
+            f"{n_unknown:,} of {count(int(n_shown.sum()), 'shown item')} are of pairs that the model does not know"
+        )
+        notes = {
+            "each probability is given the clicks above in the same list; all: over all shown items": True,
+            f"{without}: they have a set attraction": n_unknown,
+            "the model gives probability 0 to a click or skip that happened": np.isinf(table["perplexity"]).any(),
+            "the parameters were given: there is no training log for click rates to compare with": not self._rates,
+        }
+        return Perplexity(table.astype({"shown": np.int64}), self.name, tuple(note for note, so in notes.items() if so))
+
+    def simulate(self, rankings: Any, rng: Rng = 0, *, n: int = 1, unknown: float | None = None) -> ClickLog:
+        """Return the log of users who click as the model says.
+
+        Parameters
+        ----------
+        rankings : mapping, DataFrame or ClickLog
+            Lists of document ids by query; or a frame of impressions with columns qid, shown (the list) and others,
+            such as user and arm, which are kept, and with the impressions' ids as column or index; or a log, whose
+            impressions are shown again, each as often as it was.
+        rng : int, Generator or None, default 0
+            The source of randomness.
+        n : int, default 1
+            How often each impression is shown.
+        unknown : float, optional
+            Attraction, and satisfaction, of pairs that the model does not know; without it they are refused.
+
+        Returns
+        -------
+        ClickLog
+            A row per impression; numbered anew if one is shown several times.
+
+        Raises
+        ------
+        InvalidInput
+            If a list is empty, or has pairs or positions that the model does not know; of models that are not fitted.
+
+        Examples
+        --------
+        >>> from rankeval.online import ClickModel
+        >>> user = ClickModel("cascade", attraction={("q1", "d1"): 0.5, ("q1", "d2"): 1.0})
+        >>> user.simulate({"q1": ["d1", "d2"]}, n=1000)
+        ClickLog(1,000 impressions, 2,000 items, 1,000 clicks)
+        """
+        check_count("n", n)
+        log = rankings if isinstance(rankings, ClickLog) else _shown(rankings)
+        place, pairs = self._laid(log, unknown)
+        rows = np.repeat(np.arange(len(place)), n * log.counts)
+        generator, place = np.random.default_rng(rng), place[rows]
+        clicked = self._walked(pairs[rows], unknown, lambda _, chance: generator.random(len(rows)) < chance)[1]
+        shown = place >= 0
+        items = log.items.take(place[shown]).reset_index(drop=True)
+        items = items.assign(impression=np.nonzero(shown)[0], clicked=clicked[shown])
+        impressions = log.impressions.drop(columns="count", errors="ignore").take(rows)
+        if len(rows) > len(log.impressions):
+            impressions.index = pd.RangeIndex(len(rows), name="impression")
+        return ClickLog(impressions, items, log.complete)
+
+    def _set(self, given: Mapping[str, Any]) -> None:
+        """Hold the parameters, each in the order of the index that it should have."""
+        pairs = pd.Series(given["attraction"], dtype=np.float64).index
+        held: dict[str, Any] = {}
+        for name, keys in PARAMETERS[self.name].items():
+            value = given[name] if keys else [given[name]]
+            size, by_id = len(value), isinstance(value, Mapping | pd.Series)
+            one_to_n = pd.RangeIndex(1, size + 1)
+            index = {PAIR: pairs, PLACE: one_to_n, SLOT: _slots(isqrt(2 * size)), ONE: one_to_n}[keys]
+            require(size == len(index) and index.nlevels == max(len(keys), 1), name, value, f"one value {EACH[keys]}")
+            values = pd.Series(value, None if by_id else index, dtype=np.float64, name=name).reindex(index)
+            top = np.inf if name == "examination" else 1.0
+            require(values.between(0, top).all(), name, value, f"a probability {EACH[keys]}")
+            held[name] = values.rename_axis(list(keys)) if keys else float(values.iloc[0])
+        highest = held["attraction"].max() * held["examination"].max() if "examination" in held else 0.0
+        refuse((highest > 1 + 1e-9, "attraction times examination is a probability, and some would be above 1"))
+        self._parameters = held
+
+    def _placed(self, log: ClickLog) -> Ints:
+        """Return the row of the item at each position of each impression, -1 for none."""
+        require(isinstance(log, ClickLog) and len(log.items), "log", log, "a ClickLog with shown items")
+        lacks = f"{self.name} follows users down the list, and the log does not have all positions of its impressions"
+        refuse((self.name != "pbm" and not log.complete, lacks, "fit pbm"))
+        position = log.items["position"].to_numpy()
+        place = np.full((len(log.impressions), position.max()), -1, dtype=np.int32)
+        place[log.items["impression"].to_numpy(), position - 1] = np.arange(len(position))
+        return place
+
+    def _clicks(self, log: ClickLog, place: Ints) -> Mask:
+        clicked = np.append(log.items["clicked"].to_numpy(dtype=bool), False)[place]
+        several = int(log.counts @ (clicked.sum(axis=1) > 1)) if self.name == "cascade" else 0
+        refuse((several, f"{count(several, 'impression')} with several clicks: cascade knows one", "fit dcm or sdbn"))
+        return clicked
+
+    def _laid(self, log: ClickLog, unknown: float | None) -> tuple[Ints, Ints]:
+        """Return the items' rows and the model's codes of their pairs, by impression and position."""
+        refuse((not self._parameters, "the model has no parameters", "fit it, or give them"))
+        require(unknown is None or 0 <= unknown <= 1, "unknown", unknown, "a probability")
+        place, (codes, pairs), held = self._placed(log), _pairs(log), self._parameters
+        n_pairs, found = len(held["attraction"]), held["attraction"].index.get_indexer(pairs)
+        lacking = pairs[found < 0]
+        lacks = f"the model does not know {count(len(lacking), 'pair')} of query and document: {few([*lacking])}"
+        refuse((unknown is None and len(lacking), lacks, "give unknown="))
+        by_position = {"dcm": "continuation"}.get(self.name, "examination")
+        if by_position in held:
+            most = max(held[by_position].index.get_level_values(0), default=0) + (self.name == "dcm")
+            refuse((place.shape[1] > most, f"the model knows {most} positions, and a list has {place.shape[1]:,}"))
+        return place, np.append(np.where(found < 0, n_pairs, found)[codes], n_pairs + 1)[place]
+
+    def _foreseen(self, log: ClickLog, unknown: float | None) -> tuple[Ints, Ints, Mask, Floats]:
+        """Return also the clicks of a log, and the chance of each given those above it."""
+        unknown = self.unknown if unknown is None else unknown
+        place, pairs = self._laid(log, unknown)
+        clicked = self._clicks(log, place)
+        return place, pairs, clicked, self._walked(pairs, unknown, lambda at, _: clicked[:, at])[0]
+
+    def _walked(self, pairs: Ints, unknown: float | None, decide: Callable[[int, Floats], Mask]) -> tuple[Floats, Mask]:
+        """Return the chance of a click at each place given the clicks above, and the clicks that are decided on."""
+        held, tail = self._parameters, [unknown or 0.0, 0.0]
+        attraction, gamma = np.append(held["attraction"], tail)[pairs], held.get("gamma", 1.0)
+        stops: Floats = np.ones(pairs.shape)
+        if "satisfaction" in held:
+            stops = np.append(held["satisfaction"], tail)[pairs]
+        elif "continuation" in held:
+            stops = stops - np.append(held["continuation"], 0.0)[: pairs.shape[1]]
+        chances, clicked = np.empty(pairs.shape), np.zeros(pairs.shape, dtype=bool)
+        examined, last = np.ones(len(pairs)), np.zeros(len(pairs), dtype=np.int64)
+        for place, start in enumerate(slot_starts(pairs.shape[1], by_last=self.name == "ubm")):
+            if "examination" in held:
+                examined = held["examination"].to_numpy()[start + last]
+            chance = np.minimum(examined * attraction[:, place], 1.0)
+            chances[:, place], clicked[:, place] = chance, decide(place, chance)
+            click = clicked[:, place]
+            if self.name == "ubm":
+                last[click] = place + 1
+            elif self.name in STOPS:
+                skipped = (examined - chance) / np.maximum(1 - chance, TINY)
+                examined = gamma * np.where(click, 1 - stops[:, place], skipped)
+        return chances, clicked
+
+
+def _pairs(log: ClickLog) -> tuple[Codes, pd.MultiIndex]:
+    """Return the pair of query and document of each shown item as a code, and the pairs."""
+    qids, docids = log.impressions["qid"].cat, log.items["docid"].cat
+    keys = qids.codes.to_numpy(np.int64)[log.items["impression"].to_numpy()]
+    keys *= len(docids.categories)
+    keys += docids.codes.to_numpy()
+    codes, found = pd.factorize(keys)
+    order = np.argsort(found)
+    ids = zip((qids.categories, docids.categories), np.divmod(found[order], len(docids.categories)), strict=True)
+    rank = np.argsort(order).astype(np.int32)
+    return rank[codes], pd.MultiIndex.from_arrays([names[at] for names, at in ids], names=PAIR)
+
+
+def _slots(depth: int) -> pd.MultiIndex:
+    """Return the positions with those of the last click above, 0 for none."""
+    position, last = np.tril_indices(int(depth))
+    return pd.MultiIndex.from_arrays([position + 1, last], names=SLOT)
+
+
+def _shown(rankings: Any) -> ClickLog:
+    """Return impressions without clicks from lists by query, or from a frame with a list in each row."""
+    if isinstance(rankings, Mapping):
+        rankings = pd.DataFrame({"qid": [*rankings], "shown": [*rankings.values()]})
+    wanted = "lists by query, a ClickLog, or a frame of impressions with the columns qid and shown"
+    require({"qid", "shown"} <= {*getattr(rankings, "columns", ())}, "rankings", rankings, wanted)
+    if "impression" not in rankings:
+        rankings = rankings.rename_axis("impression").reset_index()
+    ids, lengths = rankings["impression"], rankings["shown"].map(len)
+    refuse(
+        (not ids.is_unique, f"impression ids are repeated: {few([*ids[ids.duplicated()]])}"),
+        (not (lengths > 0).all() or ids.empty, "a list is empty, or there is none"),
+        argument="rankings",
+    )
+    long = rankings.explode("shown").rename(columns={"shown": "docid"})
+    return ClickLog.from_frame(long.assign(position=long.groupby("impression").cumcount() + 1, clicked=False))

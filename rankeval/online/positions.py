@@ -1,0 +1,329 @@
+"""Propensities: how much more the first position of a list is looked at than the others, from a click log.
+
+A position-based user clicks a document that is looked at and attracts: P(click) = propensity(position) *
+relevance(query, document). The rate of clicks at a position mixes both, since rankers put good documents first. Each
+way to take them apart compares a document with itself, or makes positions equal by a shuffle::
+
+    shown and clicked       1        2        3        position
+    (q1, d4)                80, 16   20, 2    -        d4 says something of 1 and 2, and nothing of 3
+    (q1, d9)                -        50, 5    50, 4    d9 links 2 and 3
+    all documents           rates of clicks, if each list was shuffled
+
+The trap: an estimate for two positions without a shared document is a number without meaning. Such logs are refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy.sparse.csgraph import connected_components
+
+from rankeval._checks import check_count, check_share, few, refuse
+from rankeval._registry import chosen
+from rankeval.comparison.tables import WithTable
+from rankeval.errors import warn
+from rankeval.online.factors import fit_factors
+from rankeval.online.logs import ClickLog
+from rankeval.render.tables import Table
+from rankeval.significance.declarations import Floats, Rng
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+LEAST_UNITS = 50
+"""Fewer users, or queries, are too few to resample."""
+
+
+@dataclass(frozen=True, eq=False)
+class Propensities(WithTable):
+    """How much each position is looked at, relative to position 1.
+
+    Attributes
+    ----------
+    table : DataFrame
+        A row per position. Columns: position; propensity, relative to position 1; ci_low, ci_high, nan if no interval
+        is known; impressions, the items shown there; clicks.
+    how : str
+        The way of estimation.
+    notes : tuple of str
+        Sentences that a reader of the numbers must see.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> import rankeval as rk
+    >>> table = pd.DataFrame({"position": [1, 2], "propensity": [1.0, 0.25], "impressions": 8, "clicks": [4, 1]})
+    >>> shown = pd.DataFrame({"impression": "i1", "position": [1, 2, 3], "docid": list("abc"), "clicked": [0, 1, 0]})
+    >>> rk.online.Propensities(table, "randomized").weights(rk.online.ClickLog.from_frame(shown)).tolist()
+    [1.0, 4.0, 1.0]
+    """
+
+    table: pd.DataFrame
+    how: str
+    notes: tuple[str, ...] = ()
+
+    @property
+    def caption(self) -> str:
+        """The way of estimation, in one line."""
+        return f"Propensities of positions relative to position 1, how={self.how!r}"
+
+    def weights(self, log: ClickLog) -> Floats:
+        """Return the weight of each shown item in training: 1 / propensity if it was clicked, else 1.
+
+        They are for a ranker that learns from the clicks: ``QueryRanker(LGBMRanker()).fit(X, clicked, qid=impression,
+        sample_weight=weights)`` with X in the order of ``log.items``. A click at a position that is rarely looked at
+        then counts for the clicks that were missed there (Joachims, Swaminathan and Schnabel, 2017).
+
+        Parameters
+        ----------
+        log : ClickLog
+            The log to learn from; it may be another one than the propensities are from.
+
+        Returns
+        -------
+        ndarray of shape (n_items,)
+            Weights in the order of ``log.items``.
+
+        Raises
+        ------
+        InvalidInput
+            If an item was clicked at a position without a propensity.
+        """
+        clicked = log.items["clicked"].to_numpy()
+        return np.where(clicked, clicks_by_propensity(log, self), 1.0)
+
+    def plot(self) -> Figure:
+        """Draw the propensity of each position with its interval, beside the rate of clicks relative to position 1.
+
+        Returns
+        -------
+        Figure
+            Not registered with pyplot.
+        """
+        from rankeval.render import plots
+
+        figure, axes = plots.one_panel(6, 3.6)
+        table = self.table.reindex(columns=["position", "propensity", "ci_low", "ci_high", "impressions", "clicks"])
+        rates = table["clicks"] / table["impressions"]
+        axes.plot(table["position"], rates / rates.iloc[0], color=plots.SOFT, linestyle="--", label="rate of clicks")
+        axes.plot(table["position"], table["propensity"], color=plots.BETTER, marker="o", label="propensity")
+        axes.vlines(table["position"], table["ci_low"], table["ci_high"], color=plots.BETTER, linewidth=1)
+        axes.set(xlabel="position", ylabel="relative to position 1", xticks=table["position"], ylim=(0, None))
+        axes.legend(frameon=False)
+        plots.write_caption(figure, self.caption)
+        return figure
+
+    def _laid_out(self) -> Table:
+        return Table(self.table, caption=self.caption, notes=self.notes)
+
+
+def clicks_by_propensity(log: ClickLog, propensities: Any) -> Floats:
+    """Return 1 / propensity of each item that was clicked, else 0, in the order of ``log.items``.
+
+    Parameters
+    ----------
+    log : ClickLog
+        The log.
+    propensities : Propensities, or mapping or Series by position
+        Propensities above 0.
+    """
+    if isinstance(propensities, Propensities):
+        propensities = propensities.table.set_index("position")["propensity"]
+    position, clicked = log.items["position"], log.items["clicked"].to_numpy()
+    chance = pd.Series(propensities, dtype=np.float64).reindex(position[clicked]).to_numpy()
+    lacking = few(sorted(position[clicked][~((chance > 0) & (chance < np.inf))].unique().tolist()))
+    problem = f"items were clicked at the positions {lacking}, which have no propensity above 0"
+    refuse((lacking, problem, "estimate them too, or leave these items out of the log"), argument="propensities")
+    gains = np.zeros(len(clicked))
+    gains[clicked] = 1 / chance
+    return gains
+
+
+def propensities(
+    log: ClickLog, *, how: str, depth: int = 10, clip: float | None = None, n_resamples: int = 200, rng: Rng = 0
+) -> Propensities:
+    """Estimate how much each position is looked at, relative to position 1, from clicks.
+
+    Parameters
+    ----------
+    log : ClickLog
+        The log.
+    how : {"randomized", "swap", "all_pairs", "em"}
+        "randomized": the ratio of the rates of clicks; each list of the log was shuffled uniformly. "swap": position k
+        against position 1, by documents that were shown at both, as if they changed places at random. "all_pairs": all
+        positions together, by documents that were shown at several of them, such as by several rankers. "em": the
+        model PBM of `ClickModel` with one relevance for each query and document.
+    depth : int, default 10
+        Leave out items below this position.
+    clip : float, optional
+        Set lesser propensities to this one; intervals stay. Weights then vary less, and some are too small: a note
+        counts their clicks.
+    n_resamples : int, default 200
+        Bootstrap samples for the intervals (95 %, percentiles); 0 for none. Units are users if the log has 50 or more,
+        else queries if it has 50 or more, else impressions; a note says which. "em" has no intervals.
+    rng : int, Generator or None, default 0
+        Seed of the bootstrap.
+
+    Returns
+    -------
+    Propensities
+        A row per position, its picture and the weights to learn with.
+
+    Raises
+    ------
+    InvalidInput
+        If nothing was shown at position 1; if nothing was clicked at a position; if positions are not linked by clicked
+        documents that were shown at several (not for "randomized"): the message names the groups.
+    UnknownName
+        If there is no such way.
+
+    Notes
+    -----
+    The probability of a click is propensity(position) * relevance(query, document). "swap" and "all_pairs" condition on
+    the clicks of each query and document: a click fell on position k with a probability in proportion to (times shown
+    at k) * propensity(k), so that relevance cancels. The estimate maximises this likelihood. It exists if and only if
+    the positions are linked in both directions: from k to j if a document that was clicked at k was shown at j (Ford,
+    1957). The interventions are those of Joachims, Swaminathan and Schnabel (2017, doi:10.1145/3018661.3018699) for
+    "swap", and of Agarwal et al. (2019, doi:10.1145/3289600.3291017) for "all_pairs", who weigh each document by the
+    inverse of its impressions; "em" is that of Wang et al. (2018, doi:10.1145/3159652.3159732) without features.
+
+    Examples
+    --------
+    Document a is clicked in 4 of 8 impressions at position 1, and in 2 of 8 at position 2:
+
+    >>> import pandas as pd
+    >>> from rankeval.online import ClickLog, propensities
+    >>> rows = [(f"i{n}", 1 + n % 2, "a", n in {0, 1, 2, 3, 4, 6}) for n in range(16)]
+    >>> log = ClickLog.from_frame(pd.DataFrame(rows, columns=["impression", "position", "docid", "clicked"]))
+    >>> propensities(log, how="swap", n_resamples=0).table["propensity"].round(6).tolist()
+    [1.0, 0.5]
+    """
+    chosen("way to estimate propensities", how, WAYS)
+    check_count("depth", depth)
+    check_count("n_resamples", n_resamples, least=0)
+    check_share("clip", 0.5 if clip is None else clip)
+    estimate, valid = WAYS[how]
+    part = log.items[log.items["position"] <= depth]
+    impression, clicked = part["impression"].to_numpy(), part["clicked"].to_numpy()
+    positions, place = np.unique(part["position"], return_inverse=True)
+    document = _documents(log, part) if how != "randomized" else np.zeros(len(part), dtype=np.int64)
+    cell, shape = document * len(positions) + place, (document.max(initial=-1) + 1, len(positions))
+
+    def counted(counts: NDArray[Any]) -> tuple[Floats, Floats]:
+        weight = counts[impression]
+        shown, clicks = (np.bincount(cell, one, shape[0] * shape[1]) for one in (weight, weight * clicked))
+        return shown.reshape(shape).astype(np.float64), clicks.reshape(shape).astype(np.float64)
+
+    shown, clicks = counted(log.counts)
+    table = pd.DataFrame({"position": positions, "propensity": np.nan, "ci_low": np.nan, "ci_high": np.nan})
+    table = table.assign(impressions=shown.sum(axis=0).astype(np.int64), clicks=clicks.sum(axis=0).astype(np.int64))
+    empty = few(positions[table["clicks"] == 0].tolist())
+    way = "collect more clicks, or leave out the last positions by depth="
+    refuse(
+        (1 not in positions, "nothing was shown at position 1, which the others are relative to"),
+        (empty, f"nothing was clicked at the positions {empty}, so nothing is known of their propensity", way),
+        argument="log",
+    )
+    notes = [valid, *(_kept_order(log) if how == "randomized" else _refuse_unlinked(positions, shown, clicks, how))]
+    table["propensity"] = estimate(shown, clicks)
+    if n_resamples and how != "em":
+        known = [name for name in ("user", "qid") if log.impressions.get(name, pd.Series()).nunique() >= LEAST_UNITS]
+        unit = pd.factorize(log.impressions[known[0]])[0] if known else np.arange(len(log.impressions))
+        notes.append(f"intervals: 95 %, percentiles of {n_resamples:,} samples of {UNITS[known[0] if known else '']}")
+        generator, n = np.random.default_rng(rng), unit.max() + 1
+        times = (np.bincount(generator.integers(n, size=n), minlength=n)[unit] for _ in range(n_resamples))
+        drawn = [estimate(*counted(log.counts * one)) for one in times]
+        table["ci_low"], table["ci_high"] = np.quantile(drawn, [0.025, 0.975], axis=0)
+    if clip is not None:
+        small = table["propensity"] < clip
+        cut = f"{table['clicks'][small].sum():,} of {table['clicks'].sum():,} clicks"
+        notes.append(f"propensities below {clip:g} are set to {clip:g}, and the weights of {cut} are too small")
+        table["propensity"] = table["propensity"].clip(lower=clip)
+    return Propensities(table, how, tuple(notes))
+
+
+def _documents(log: ClickLog, part: pd.DataFrame) -> NDArray[np.int64]:
+    """Return codes of query and document."""
+    query = log.impressions["qid"].cat.codes.to_numpy(np.int64)[part["impression"]]
+    docid = part["docid"].cat.codes.to_numpy(np.int64)
+    return np.unique(query * (docid.max(initial=0) + 1) + docid, return_inverse=True)[1]
+
+
+def _kept_order(log: ClickLog) -> list[str]:
+    """Warn if documents keep their positions, where each list should be shuffled anew."""
+    items = log.items
+    size = items.groupby("impression")["position"].transform("size") if log.complete else items["position"].max()
+    places = pd.DataFrame({"off": items["position"] - (size + 1) / 2, "var": (size**2 - 1) / 12})
+    sums = places.mul(log.counts[items["impression"]], axis=0).groupby(_documents(log, items)).sum()
+    kept = float((sums["off"] ** 2).sum() / sums["var"].sum())
+    said = f"documents keep their positions {kept:.3g} times as much as in lists that are shuffled anew each time"
+    if is_kept := kept > 1 + 10 * np.sqrt(2 / len(sums)):
+        warn(f"{said}: the rates of clicks then mix position and relevance; use another how=")
+    return [said] * int(is_kept)
+
+
+def _refuse_unlinked(positions: NDArray[Any], shown: Floats, clicks: Floats, how: str) -> list[str]:
+    links = (clicks > 0).T.astype(np.float64) @ (shown > 0)
+    if how == "swap":
+        links[1:, 1:] = 0
+    number, group = connected_components(links, directed=True, connection="strong")
+    named = ", ".join(str(positions[group == one].tolist()) for one in dict.fromkeys(group.tolist()))
+    problem = f"no clicked documents link the groups of positions {named}, so they cannot be compared"
+    way = "show the same documents at several positions: rankers in turn, swaps of position 1, or shuffled lists"
+    refuse((number > 1, problem, way), argument="log")
+    return []
+
+
+def _all_pairs(shown: Floats, clicks: Floats) -> Floats:
+    """Maximise the likelihood of positions given the clicks of each document, by Newton's steps in log propensities."""
+    clicked = clicks.sum(axis=1) > 0
+    shown, clicks, logs = shown[clicked], clicks[clicked], np.zeros(shown.shape[1])
+    total, flat = clicks.sum(axis=1), 1e-12 * clicks.sum() * np.eye(len(logs) - 1)
+    for _ in range(100):  # steps of at most 1: a position without clicks in a bootstrap sample goes to 0
+        share = shown * np.exp(logs)
+        share /= share.sum(axis=1, keepdims=True)
+        curved = np.diag(total @ share) - (share * total[:, None]).T @ share
+        step = np.linalg.solve(curved[1:, 1:] + flat, (clicks.sum(axis=0) - total @ share)[1:])
+        logs[1:] += np.clip(step, -1, 1)
+        if np.abs(step).max(initial=0) < 1e-10:
+            break
+    return np.asarray(np.exp(logs))
+
+
+def _swap(shown: Floats, clicks: Floats) -> Floats:
+    """Compare each position with the first alone."""
+    others = range(1, shown.shape[1])
+    return np.array([1.0, *(_all_pairs(shown[:, [0, k]], clicks[:, [0, k]])[1] for k in others)])
+
+
+def _randomized(shown: Floats, clicks: Floats) -> Floats:
+    rates = clicks.sum(axis=0) / shown.sum(axis=0)
+    return np.asarray(rates / rates[0])
+
+
+def _em(shown: Floats, clicks: Floats) -> Floats:
+    document, place = np.tile(np.nonzero(shown), 2)
+    counts = np.concatenate([clicks[shown > 0], (shown - clicks)[shown > 0]]).astype(np.int64)
+    size = {"n_pairs": shown.shape[0], "n_slots": shown.shape[1]}
+    clicked = np.arange(len(place)) < len(place) // 2
+    _, seen, _ = fit_factors(
+        document, place, clicked, counts, **size, prior=(0.0, 0.0), tolerance=1e-6, max_iter=10_000
+    )
+    return np.asarray(seen / seen[0])
+
+
+SAME = "valid if the position of a document says nothing of its relevance to that user"
+WAYS: dict[str, tuple[Callable[[Floats, Floats], Floats], str]] = {
+    "randomized": (_randomized, "valid if each list of the log was shuffled uniformly"),
+    "swap": (_swap, SAME),
+    "all_pairs": (_all_pairs, SAME),
+    "em": (_em, f"{SAME}; no intervals: all_pairs has them"),
+}
+"""Ways to estimate from tables of documents by positions, shown and clicked; and when they are valid."""
+UNITS = {"user": "users", "qid": "queries", "": "impressions"}
+"""Columns of independent units, in words."""

@@ -1,0 +1,274 @@
+"""Values of what was not shown: another ranking, or another choice of items, from the clicks on those that were.
+
+Both weigh each click by how rarely the log would have it::
+
+    counterfactual   a click at position k   weighs 1 / propensity(k)               then any DCG of any ranking
+    policy_value     a click on item a       weighs target(a) / propensity(a)       then the mean
+
+Where weights are large, few clicks decide: the effective sample size says how many equal ones would know as much.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike
+from scipy.stats import norm
+
+from rankeval._checks import count, few, refuse, require
+from rankeval._registry import chosen
+from rankeval.comparison.tables import WithTable
+from rankeval.errors import warn
+from rankeval.evaluation.front_door import evaluate
+from rankeval.evaluation.result import Evaluation
+from rankeval.measures import Measure
+from rankeval.online.logs import ClickLog
+from rankeval.online.positions import clicks_by_propensity
+from rankeval.render.tables import Table
+from rankeval.significance.declarations import Floats
+
+LEAST_SHARE = 0.2
+"""Of the sample size that is effective; below it intervals at 95 % held .89 of the true values."""
+HOW = {
+    "ips": "ips: mean of weight * click",
+    "snips": "snips: sum of weight * click / sum of weights",
+    "clipped": "clipped: ips with weights of at most clip, so that the value is too low",
+    "dr": "dr: the model's clicks, and its errors on the shown items by weight",
+}
+"""Estimates of the value of a policy."""
+MOST = np.finfo(np.float64).max
+RANGES = {
+    "click": (-MOST, MOST),
+    "propensity": (np.finfo(np.float64).tiny, 1.0),
+    "target": (0.0, 1.0),
+    "baseline[0]": (-MOST, MOST),
+    "baseline[1]": (-MOST, MOST),
+}
+"""The numbers that the columns of a policy's log hold."""
+
+
+@dataclass(frozen=True, eq=False)
+class PolicyValue(WithTable):
+    """The clicks that another policy would have got.
+
+    Attributes
+    ----------
+    table : DataFrame
+        One row. Columns: how; value, the clicks for each shown item; ci_low, ci_high; n, the shown items;
+        effective_size, (sum of weights)^2 / sum of weights^2 (Kish, 1965); effective_share, the same over n;
+        mean_weight, near 1 if propensities and target are right; largest_weight; clipped_share, of the shown items.
+    notes : tuple of str
+        Sentences that a reader of the numbers must see.
+    """
+
+    table: pd.DataFrame
+    notes: tuple[str, ...] = ()
+
+    @property
+    def value(self) -> float:
+        """The estimated clicks for each shown item."""
+        return float(self.table["value"].iloc[0])
+
+    def _laid_out(self) -> Table:
+        return Table(self.table, caption="Value of a policy, with its 95 % interval", notes=self.notes)
+
+
+def counterfactual(
+    log: ClickLog, scores: Any, propensities: Any, *, measure: str | Measure = "DCG@10", name: str | None = None
+) -> Evaluation:
+    """Score a ranking that was not shown, by the clicks on the lists that were.
+
+    A click at a position with propensity p counts as a gain of 1 / p. On average over users this is the relevance of
+    the item, wherever it was shown, so the value is unbiased: the sum of the gains by the discounts of the new ranks,
+    in units of clicks at position 1. Each impression is a query of the result; those without clicks count as 0.
+
+    Parameters
+    ----------
+    log : ClickLog
+        The log, with a row for each impression, also for those without clicks.
+    scores : array of shape (n_items,), mapping or Series by (qid, docid), or callable
+        The scores of the ranking to value: in the order of ``log.items``; by query and document; or a function of a
+        frame with a row per item (impression, qid, docid, position) that returns them. Items are ranked within their
+        impression.
+    propensities : Propensities, or mapping or Series by position
+        How much each position is looked at.
+    measure : str or Measure, default "DCG@10"
+        A measure that is linear in the gains, such as DCG with any discount.
+    name : str, optional
+        Name of the system.
+
+    Returns
+    -------
+    Evaluation
+        A row per impression. Two of them are compared by `rankeval.compare`: impression by impression, or after
+        ``ev.per_query.groupby(log.impressions["user"]).mean()`` user by user.
+
+    Raises
+    ------
+    InvalidInput
+        If the measure is not linear in the gains, as nDCG, AP and RR: an unbiased gain then gives a biased measure.
+        Also if a score is missing, an item was clicked at a position without a propensity, or the log has counts.
+
+    Warns
+    -----
+    RankevalWarning
+        If the effective number of clicks is below 20 % of their number: intervals are then too short. If each
+        impression has a click: it seems that the others were left out, and values are then too high.
+
+    Notes
+    -----
+    Inverse propensity scoring of Joachims, Swaminathan and Schnabel (2017, doi:10.1145/3018661.3018699).
+
+    Examples
+    --------
+    The click at position 2 with propensity 1/2 is a gain of 2, which the new ranking has at rank 1:
+
+    >>> import pandas as pd
+    >>> from rankeval.online import ClickLog, counterfactual
+    >>> rows = {"impression": "i1", "qid": "q", "position": [1, 2], "docid": ["a", "b"], "clicked": [False, True]}
+    >>> log = ClickLog.from_frame(pd.DataFrame(rows))
+    >>> counterfactual(log, {("q", "a"): 0.1, ("q", "b"): 0.9}, {1: 1.0, 2: 0.5}).per_query["DCG@10"].tolist()
+    [2.0]
+    """
+    _refuse_not_linear(measure)
+    problem = "rows with counts stand for several impressions, and intervals would take each for one"
+    refuse(((log.counts != 1).any(), problem, "read the log without aggregating it"), argument="log")
+    gain = clicks_by_propensity(log, propensities)
+    of_item = log.items["impression"].to_numpy()
+    frame = log.items[["position", "docid"]].assign(qid=log.impressions["qid"].array[of_item])
+    frame.insert(0, "impression", log.impressions.index.to_numpy()[of_item])
+    if callable(scores):
+        scores = scores(frame)
+    elif isinstance(scores, (Mapping, pd.Series)):
+        keys = pd.MultiIndex.from_frame(frame[["qid", "docid"]])
+        scores = pd.Series(scores, dtype=np.float64).reindex(keys)
+        lacking = keys[scores.isna()].unique().tolist()
+        require(not lacking, "scores", f"none for {few(lacking)}", "a score for each query and document of the log")
+    scores = np.asarray(scores)
+    require(scores.shape == gain.shape, "scores", scores.shape, f"shape {gain.shape}, a score for each shown item")
+    frame = frame.assign(gain=gain, score=scores)
+    _warn_of_few(gain[gain > 0], "clicks")
+    clicked = np.bincount(of_item, gain > 0)
+    if len(clicked) > 1 and clicked.all():
+        warn("each impression has a click: if those without were left out of the log, values are too high")
+    return evaluate(frame, qid="impression", relevance="gain", score="score", measures=measure, name=name)
+
+
+def _refuse_not_linear(measure: str | Measure) -> None:
+    """Try a measure on gains, on half of them, on others and on their sum."""
+    ids, one, other = np.repeat(["a", "b"], 3), np.array([1.5, 0, 0.4, 0, 3, 0]), np.array([0.7, 2, 0, 0.6, 0.2, 5])
+
+    def value(gains: Floats) -> Floats:
+        return evaluate(gains, [3, 2, 1, 2, 3, 1], qid=ids, measures=measure).per_query.to_numpy()
+
+    linear = np.allclose([value(one) / 2, value(one + other)], [value(one / 2), value(one) + value(other)])
+    problem = f"{measure} is not linear in the gains: with an unbiased estimate of each gain it is biased all the same"
+    refuse((not linear, problem, "take DCG, such as 'DCG@10'"), argument="measure")
+
+
+def _effective(weights: Floats) -> float:
+    return float(weights.sum() ** 2 / (weights**2).sum()) if weights.any() else 0.0
+
+
+def _warn_of_few(weights: Floats, things: str) -> list[str]:
+    """Warn if few of the weights decide, and return the sentence."""
+    size = _effective(weights)
+    if size >= LEAST_SHARE * len(weights):
+        return []
+    share = f"the effective size is {size:,.0f} of {len(weights):,} {things} ({100 * size / len(weights):.0f} %)"
+    warn(said := f"{share}: a few large weights decide, and the interval is too short")
+    return [said]
+
+
+def policy_value(
+    click: ArrayLike,
+    propensity: ArrayLike,
+    target: ArrayLike,
+    *,
+    how: str = "ips",
+    clip: float | None = None,
+    baseline: tuple[ArrayLike, ArrayLike] | None = None,
+    unit: ArrayLike | None = None,
+) -> PolicyValue:
+    """Estimate the clicks for each item that another policy would have got, from a log of single items.
+
+    Parameters
+    ----------
+    click : array of shape (n_items,)
+        The clicks, or another reward, of the shown items.
+    propensity : array of shape (n_items,)
+        The probability with which the policy of the log showed each of them, in (0, 1].
+    target : array of shape (n_items,), or float
+        The probability with which the policy to value shows the same item in the same place.
+    how : {"ips", "snips", "clipped", "dr"}
+        "ips": inverse propensity scoring, unbiased. "snips": self-normalised, a little biased and often less variable
+        (Swaminathan and Joachims, 2015). "clipped": ips with weights of at most ``clip``. "dr": doubly robust, by the
+        predictions of a model (Dudik, Langford and Li, 2011); unbiased however bad the model is.
+    clip : float, optional
+        The greatest weight, for "clipped".
+    baseline : tuple of two arrays of shape (n_items,), optional
+        For "dr": the clicks that a model predicts of the shown item, and those that it predicts on average of an item
+        from the target policy in the same place. The model must be fitted to other data.
+    unit : array of shape (n_items,), optional
+        The user of each item. The interval then is for independent users, else for independent items.
+
+    Returns
+    -------
+    PolicyValue
+        The value with its interval (95 %, normal, by the delta method), the effective size and the largest weight.
+
+    Raises
+    ------
+    InvalidInput
+        If lengths differ, a number is missing, or a propensity is not in (0, 1]; the message names the row.
+    UnknownName
+        If there is no such estimate.
+
+    Warns
+    -----
+    RankevalWarning
+        If the effective size is below 20 % of the items: intervals are then too short.
+
+    Notes
+    -----
+    With w = target / propensity, ips = mean(w * click), snips = sum(w * click) / sum(w), dr = mean(predicted of the
+    target + w * (click - predicted)).
+
+    Examples
+    --------
+    Item a was shown in 3 of 4 places; the target shows a and b equally often:
+
+    >>> from rankeval.online import policy_value
+    >>> round(policy_value([1, 0, 0, 1], [0.75, 0.75, 0.75, 0.25], 0.5).value, 6)
+    0.666667
+    """
+    chosen("estimate of a policy's value", how, HOW)
+    require((how == "clipped") == (clip is not None), "clip", clip, 'a number with how="clipped", and only then')
+    require((how == "dr") == (baseline is not None), "baseline", baseline, 'two arrays with how="dr", and only then')
+    columns = zip(RANGES, (click, propensity, target, *(baseline or (0.0, 0.0))), strict=True)
+    rows = pd.DataFrame(dict(columns), dtype=np.float64)
+    low, high = np.array([*RANGES.values()]).T
+    for row, place in np.argwhere(~((rows >= low) & (rows <= high)).to_numpy())[:1]:
+        expected = f"a number from {low[place]:.3g} to {high[place]:.3g}"
+        require(False, rows.columns[place], rows.iloc[row, place], expected, f"row {row}")
+    weight, n = (rows["target"] / rows["propensity"]).to_numpy(), len(rows)
+    require(n > 1 and weight.any(), "target", f"none of {count(n, 'item')}", "items that the target policy shows too")
+    used = np.minimum(weight, np.inf if clip is None else clip)
+    terms = (rows["baseline[1]"] + used * (rows["click"] - rows["baseline[0]"])).to_numpy()
+    scale = used.mean() if how == "snips" else 1.0
+    value = terms.mean() / scale
+    off = (terms - value * (used if how == "snips" else 1.0)) / scale
+    sums = off if unit is None else pd.Series(off).groupby(np.asarray(unit)).sum().to_numpy()
+    half = norm.ppf(0.975) * np.sqrt(len(sums) / (len(sums) - 1) * (sums**2).sum()) / n
+    notes = [HOW[how], *_warn_of_few(used, "items")]
+    if abs(weight.mean() - 1) > 3 * weight.std() / np.sqrt(n):
+        why = "propensities are wrong, or the target policy shows items that this log never shows"
+        notes.append(f"weights have the mean {weight.mean():.3g} and not 1: {why}")
+    row = {"how": how, "value": value, "ci_low": value - half, "ci_high": value + half, "n": n}
+    row |= {"effective_size": _effective(used), "effective_share": _effective(used) / n, "mean_weight": weight.mean()}
+    row |= {"largest_weight": weight.max(), "clipped_share": (used < weight).mean()}
+    return PolicyValue(pd.DataFrame([row]), tuple(notes))
