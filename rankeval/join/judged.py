@@ -246,8 +246,7 @@ class Judged:
     def sums(self, query: Ints, values: Floats) -> Floats:
         """Return the sum of each query's values, added one after the other."""
         # Without any values bincount returns integers.
-        total: Floats = np.bincount(query, weights=values, minlength=self.n_queries).astype(np.float64, copy=False)
-        return total
+        return np.bincount(query, weights=values, minlength=self.n_queries).astype(np.float64, copy=False)
 
     def depth(self, cutoff: int | Ints | None) -> Ints:
         """Return how many rows of each query stand within the cut-off."""
@@ -331,8 +330,7 @@ class Judged:
 
     def n_hits_before(self, rel: float, row: Ints) -> Ints:
         """Return the number of relevant rows of the chunk before some rows: a search for few, `prefix` is for all."""
-        number: Ints = np.searchsorted(self.relevant_rows(rel), row)
-        return number
+        return np.searchsorted(self.relevant_rows(rel), row)
 
     def first_hits(self, rel: float) -> Ints:
         """Return where each query begins among the relevant rows, with their number behind."""

@@ -448,8 +448,7 @@ def order_tied(row: Ints, ties: Groups, key_of: Callable[[Ints], NDArray[Any]]) 
 
 def _inside(flags: NDArray[np.bool_], offsets: Ints) -> Ints:
     rows = np.flatnonzero(flags) + 1
-    found: Ints = rows[rows > offsets[np.searchsorted(offsets, rows, side="right") - 1]]
-    return found
+    return rows[rows > offsets[np.searchsorted(offsets, rows, side="right") - 1]]
 
 
 def _falls(score: Floats, offsets: Ints) -> bool:
