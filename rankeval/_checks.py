@@ -105,6 +105,5 @@ def count(n: int, thing: str) -> str:
 
 def plural(thing: str) -> str:
     """Return the plural of a noun: ``queries`` for ``query``, ``days``, ``searches``."""
-    if thing.endswith("y") and thing[-2:-1] not in "aeou":
-        return f"{thing[:-1]}ies"
-    return f"{thing}es" if thing.endswith(("s", "x", "z", "ch", "sh")) else f"{thing}s"
+    is_ies = thing.endswith("y") and thing[-2:-1] not in "aeou"
+    return f"{thing[:-1]}ies" if is_ies else f"{thing}{'es' if thing.endswith(('s', 'x', 'z', 'ch', 'sh')) else 's'}"

@@ -66,11 +66,10 @@ class _Composed(BaseException):
 
 
 def _message(error: _Composed) -> str:
-    if error.problem:
-        told = f"{error.argument}: {error.problem}" if error.argument else error.problem
-    else:
-        told = f"{error.argument} is {error.found}" if error.argument else ""
-        told += f"; expected {error.expected}" if error.expected else ""
+    told = error.problem
+    if error.argument:
+        told = f"{error.argument}: {told}" if told else f"{error.argument} is {error.found}"
+    told += f"; expected {error.expected}" if error.expected and not error.problem else ""
     told = f"{error.where}: {told}" if error.where else told
     return f"{told}; {error.remedy}" if error.remedy else told
 

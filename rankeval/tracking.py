@@ -21,7 +21,7 @@ from importlib.metadata import entry_points
 from inspect import signature
 from typing import Any, Literal, ParamSpec, Protocol, TypeVar
 
-from rankeval._registry import unknown
+from rankeval._registry import chosen
 
 GROUP = "rankeval.hosts"
 
@@ -197,10 +197,9 @@ def host(name: str) -> Host:
     UnknownName
         If no installed package offers it.
     """
-    for point in entry_points(group=GROUP, name=name):
-        found: Host = point.load()
-        return found
-    raise unknown("host", name, host_names())
+    points = {point.name: point for point in entry_points(group=GROUP)}
+    found: Host = points[chosen("host", name, points)].load()
+    return found
 
 
 def shown_host(name: str) -> Host:

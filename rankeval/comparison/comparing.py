@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 
 from rankeval._checks import count, refuse, require
-from rankeval._registry import chosen, unknown
+from rankeval._registry import chosen
 from rankeval.comparison.concluding import conclude, with_parts
 from rankeval.comparison.design import COLLECTION, Design
 from rankeval.comparison.inputs import (
@@ -292,8 +292,8 @@ def with_first_two(compared: Comparison, again: Callable[[str, str], Comparison]
 
 
 DEFAULT_TEST = "corrected_resampled_t"
-OPTIONS = ("baseline", "measures", "test", "correction", "family", "alpha", "alternative", "claim", "margin")
-"""The options of a comparison of algorithms."""
+OPTIONS = ("correction", "family", "alpha", "alternative", "claim", "margin")
+"""The options of a comparison of algorithms beside baseline, measures and test."""
 
 
 def compare_models(evaluations: Mapping[str, Evaluation], **options: Any) -> Comparison:
@@ -325,13 +325,7 @@ def compare_algorithms(
     baseline: str | None = None,
     measures: Measures | None = None,
     test: str = DEFAULT_TEST,
-    correction: str = "holm",
-    family: str = "all",
-    alpha: float = 0.05,
-    alternative: Alternative = "two-sided",
-    claim: ClaimName = "difference",
-    margin: float = 0.0,
-    **others: Any,
+    **options: Any,
 ) -> Comparison:
     """Compare algorithms by the corrected resampled t test over the same folds.
 
@@ -349,12 +343,10 @@ def compare_algorithms(
         By default all that are means over queries.
     test : str, default "corrected_resampled_t"
         A test over folds.
-    correction : str, default "holm"
-        "holm", "bonferroni", "bh", "by", "none": those that need p-values only.
-    family, alpha, alternative, claim, margin
-        As in `rankeval.compare`.
-    **others
-        None: other options of `rankeval.compare` are about queries, and are refused.
+    **options
+        ``correction`` ("holm", "bonferroni", "bh", "by" or "none", which need p-values only), ``family``, ``alpha``,
+        ``alternative``, ``claim`` and ``margin`` as in `rankeval.compare`. Its other options are about queries, and are
+        refused.
 
     Returns
     -------
@@ -371,8 +363,8 @@ def compare_algorithms(
     UnknownName
         A baseline, measure, setting or option that does not exist.
     """
-    for name in others:
-        raise unknown("option for algorithms", name, OPTIONS)
+    for name in options:
+        chosen("option for algorithms", name, (*OPTIONS, "baseline", "measures", "test"))
     plain = (
         f"algorithms are compared by the {DEFAULT_TEST}, not by test={test!r}: scores of folds overlap and are not a "
         "sample, so that a plain test over them claims a difference in half of the cases without one. Leave test out, "
@@ -383,11 +375,9 @@ def compare_algorithms(
         (test not in FOLD_TESTS, plain),
         (len(folds) < 2 or len(sizes) < 2, few_folds, 'for one hold-out ask question="models"'),
     )
-    if correction not in (known := corrections_of_p_values()):
-        raise unknown("correction of tests over folds", correction, known)
-    settings = ComparisonSettings(alternative, alpha, rng=0, claim=claim, margin=margin)
-    settings = replace(settings, test=test, correction=correction, family=family, baseline=baseline)
-    refuse_undirected(claim, baseline)
+    settings = ComparisonSettings(test=test, rng=0, baseline=baseline, **options)
+    chosen("correction of tests over folds", settings.correction, corrections_of_p_values())
+    refuse_undirected(settings.claim, baseline)
     refuse_other_conventions(evaluations)
     evaluation = next(iter(evaluations.values()))
     means = [
@@ -397,7 +387,7 @@ def compare_algorithms(
     ]
     refuse((not means, "no measure here is a mean over queries; folds are compared by such means"))
     labels = means if measures is None else labels_of(measures, means, "measure that is a mean over queries")
-    design = Design(list(folds), labels, baseline, family)
+    design = Design(list(folds), labels, baseline, settings.family)
     scores = np.stack([frame[design.measures].to_numpy(np.float64) for frame in folds.values()], axis=1)
     ratio = float(np.mean([n_test / n_train for n_train, n_test in sizes]))
     n_queries = evaluation.n_queries
@@ -405,8 +395,8 @@ def compare_algorithms(
     d = widened(design.differences(scores), ratio)
     compared = conclude(design, scores, d, settings, evaluations=evaluations, n_queries=n_queries, notes=notes)
     compared = with_kept(compared, folds=FoldScores(design.systems, design.measures, scores, ratio))
-    again = partial(compare_algorithms, folds, evaluations, sizes=sizes, test=test, correction="none", alpha=alpha)
-    return with_first_two(compared, lambda measure, second: again(measures=measure, baseline=second))
+    again = partial(compare_algorithms, folds, evaluations, sizes=sizes, correction="none", alpha=settings.alpha)
+    return with_first_two(compared, lambda measure, second: again(measures=measure, baseline=second, test=test))
 
 
 def _notes(n_folds: int, ratio: float, repeats: float) -> list[str]:

@@ -31,7 +31,7 @@ from rankeval.comparison.result import Comparison
 from rankeval.evaluation import Evaluation
 from rankeval.join.flat import Ints
 from rankeval.significance.columns import deviation
-from rankeval.significance.declarations import CORRECTIONS, Floats, PairedResult, Settings, all_tests
+from rankeval.significance.declarations import CORRECTIONS, Floats, PairedResult, Settings, all_tests, joined
 from rankeval.significance.multiple import holm
 from rankeval.significance.pairs import Pairs, as_pairs
 from rankeval.significance.running import (
@@ -202,26 +202,13 @@ def _tested(
 
 def _interleaved(results: list[PairedResult], design: Design) -> PairedResult:
     """Join results of parts: (parts, measures, pairs) -> (measures, parts, pairs)."""
-
-    def joined(values: list[Floats]) -> Floats:
-        stacked = np.reshape(values, (len(values), len(design.measures), -1))
-        return stacked.transpose(1, 0, 2).ravel()
-
-    ends = [each.family for each in results if each.family is not None]
-    return PairedResult(
-        joined([each.p_value for each in results]),
-        joined([each.ci_low for each in results]),
-        joined([each.ci_high for each in results]),
-        family=(joined([low for low, _ in ends]), joined([high for _, high in ends])) if ends else None,
-    )
+    shape = len(results), len(design.measures), -1
+    return joined(results, lambda values: np.reshape(values, shape).transpose(1, 0, 2).ravel())
 
 
 def _of_part(result: PairedResult, place: int, design: Design, n_parts: int) -> PairedResult:
-
-    def own(values: Floats) -> Floats:
-        return np.reshape(values, (len(design.measures), n_parts, -1))[:, place].ravel()
-
-    return PairedResult(own(result.p_value), own(result.ci_low), own(result.ci_high))
+    shape = len(design.measures), n_parts, -1
+    return joined([result], lambda values: np.reshape(values[0], shape)[:, place].ravel())
 
 
 def _across(signs: Floats, design: Design, n_parts: int) -> Floats:

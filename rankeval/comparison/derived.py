@@ -158,15 +158,13 @@ def effects_of(record: ComparisonRecord) -> pd.DataFrame:
 def posteriors_of(record: ComparisonRecord, rope: float, *, method: str, n_samples: int, rng: Rng) -> pd.DataFrame:
     """Return the table of posterior probabilities, as `rankeval.Comparison.bayes` documents it."""
     folds, rows = kept(record).folds, []
-    if chosen("method", method, METHODS) == "signed_rank" and folds:
-        raise InvalidInput(
-            'the signed rank test takes independent gains, and folds overlap: use method="t", the correlated t, or '
-            f'compare the {record.settings.units} with question="models"'
-        )
+    by_ranks, units = chosen("method", method, METHODS) == "signed_rank", record.settings.units
+    overlap = 'the signed rank test takes independent gains, and folds overlap: use method="t", the correlated t'
+    refuse((by_ranks and folds, f'{overlap}, or compare the {units} with question="models"'))
     record.settings.must_know_directions(record.table["measure"].unique(), "a posterior is of worse and better")
     seed = seed_of(rng)
     for row in _scores_by_row(record):
-        if method == "signed_rank":
+        if by_ranks:
             found = signed_rank(row.gains, rope, n_samples=n_samples, rng=seed)
         else:
             found = correlated_t(row.gains, rope, ratio=folds.ratio if folds else 0.0)

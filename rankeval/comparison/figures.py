@@ -56,9 +56,10 @@ def drawn(
     rows = record.table if not record.table.empty else known_means(record)
     if measure is not None:
         chosen("measure of the comparison", measure, list(rows["measure"].unique()))
+    is_named = system is not None or baseline is not None
     if record.table.empty:
-        if kind != "intervals" or system is not None or baseline is not None:
-            raise InvalidInput(f"kind={kind!r} draws differences, and this comparison has one system: leave kind= out")
+        alone = f"kind={kind!r} draws differences, and this comparison has one system: leave kind= out"
+        refuse((kind != "intervals" or is_named, alone))
         rows = rows if measure is None else rows[rows["measure"] == measure]
         lines = rows.assign(label=rows["system"], difference=rows["mean"], group=rows["measure"], better=True)
         xlabel = f"mean\nline: {100 * record.settings.confidence_level:g} % interval"
@@ -66,8 +67,7 @@ def drawn(
     if kind == "queries":
         return _queries(record, system, baseline, measure)
     if kind in ("matrix", "ranks"):
-        if system is not None or baseline is not None:
-            raise InvalidInput(f"kind={kind!r} shows all systems", remedy="leave out system= and baseline=")
+        refuse((is_named, f"kind={kind!r} shows all systems", "leave out system= and baseline="))
         return _matrix(record, measure) if kind == "matrix" else _ranks(record, measure)
     rows = _chosen_rows(record, system, baseline, measure)
     cut = left_out(rows, MOST_DRAWN)
@@ -156,8 +156,8 @@ def _one_measure(record: ComparisonRecord, measure: str | None) -> tuple[Compari
 
 
 def _matrix(record: ComparisonRecord, measure: str | None) -> Figure:
-    if record.settings.baseline is not None:
-        raise InvalidInput('kind="matrix" needs all pairs of systems', remedy="compare without baseline=")
+    is_one = record.settings.baseline is not None
+    refuse((is_one, 'kind="matrix" needs all pairs of systems', "compare without baseline="))
     whole, measure, options = _one_measure(record, measure)
     known, claims, claim = record.settings.direction(measure), ordered_claims(whole), CLAIMS[record.settings.claim]
     means = mean_table(whole)[measure].sort_values(ascending=known.sign < 0, kind="stable")

@@ -193,7 +193,7 @@ def per_query_frame(scores: Scores, unit: str = "query") -> pd.DataFrame:
         ids = own[:1] or spelled(frame.columns, "qid")
         return frame.set_index(ids[0]) if len(ids) == 1 else frame
     remedy = "take its .per_query" if hasattr(scores, "per_query") else None
-    expected = f"systems are evaluations, DataFrames of per-{unit} scores or {{{unit}: {{measure: score}}}}"
+    expected = f"systems are evaluations, DataFrames of per-{unit} scores or {{qid: {{measure: score}}}}"
     raise InvalidInput(f"{expected}, found {type(scores).__name__}", remedy=remedy)
 
 
@@ -328,11 +328,10 @@ def parts_of(scores: Any) -> Mapping[str, Scores] | None:
     """
     if isinstance(scores, Mapping):
         kinds = {_is_scores(value) for value in scores.values()}
-        if len(kinds) == 2:
-            raise InvalidInput(
-                "a system's scores are {qid: {measure: score}} or {collection: scores}, found both kinds of values in "
-                f"one mapping: {few(list(scores))}"
-            )
+        both = (
+            "a system's scores are {qid: {measure: score}} or {collection: scores}, found both kinds of values in one"
+        )
+        refuse((len(kinds) == 2, f"{both} mapping: {few(list(scores))}"))
         return _named(list(scores.items())) if kinds == {True} else None
     if isinstance(scores, Evaluation):
         return None
@@ -371,20 +370,17 @@ def _common_parts(given: Given, unpaired: str) -> tuple[Given, list[str]]:
     chosen("value of unpaired", unpaired, UNPAIRED)
     union = list(dict.fromkeys(part for parts in given.values() for part in parts))
     common = [part for part in union if all(part in parts for parts in given.values())]
-    if len(common) == len(union):
-        return {name: {part: parts[part] for part in common} for name, parts in given.items()}, []
-    if unpaired == "error" or not common:
+    left_out = [part for part in union if part not in common]
+    if left_out and (unpaired == "error" or not common):
         name, lacked = next(
             (name, lacked) for name, parts in given.items() if (lacked := [each for each in union if each not in parts])
         )
         remedy = 'evaluate it there, or pass unpaired="skip" to compare on the collections common to all'
-        raise InvalidInput(
-            f"system {name!r} lacks {len(lacked)} of {count(len(union), COLLECTION)}: {few(lacked)}",
-            remedy=remedy if common else "the systems have no collection in common",
-        )
-    left_out = ", ".join(part for part in union if part not in common)
-    note = f"collections that a system lacked were left out for all systems: {left_out}"
-    return {name: {part: parts[part] for part in common} for name, parts in given.items()}, [note]
+        lacks = f"system {name!r} lacks {len(lacked)} of {count(len(union), COLLECTION)}: {few(lacked)}"
+        raise InvalidInput(lacks, remedy=remedy if common else "the systems have no collection in common")
+    note = f"collections that a system lacked were left out for all systems: {', '.join(left_out)}"
+    kept = {name: {part: parts[part] for part in common} for name, parts in given.items()}
+    return kept, [note] if left_out else []
 
 
 def collection_notes(places: Mapping[str, Ints], shares: Floats, weights: str, unit: str = "query") -> list[str]:
@@ -491,9 +487,7 @@ def _common_counts(
         counts[name] = {key: numbers[rows] for key, numbers in each.facts.query_counts.items()}
     first = next(iter(counts))
     for name, own in counts.items():
-        if by in counts[first] and by in own and not np.array_equal(counts[first][by], own[by]):
-            raise InvalidInput(
-                f"by={by!r} differs between {first!r} and {name!r}; a slice is an attribute of the {units}, the same "
-                "for all systems"
-            )
+        is_other = by in counts[first] and by in own and not np.array_equal(counts[first][by], own[by])
+        other = f"by={by!r} differs between {first!r} and {name!r}; a slice is an attribute of the {units}"
+        refuse((is_other, f"{other}, the same for all systems"))
     return counts[first]

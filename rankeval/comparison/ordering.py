@@ -180,11 +180,8 @@ def _pairs(means: pd.DataFrame, truth: str | None) -> Iterator[tuple[Key, Key]]:
 
 def _row(means: pd.DataFrame, one: Key, other: Key, *, directed: bool) -> dict[str, Any]:
     first, second = _both(means, one, other)
-    if len(first) < 2:
-        raise InvalidInput(
-            f"the orders {one[-1]!r} and {other[-1]!r} have {count(len(first), 'system')} in common; an order takes at "
-            "least 2"
-        )
+    common = f"the orders {one[-1]!r} and {other[-1]!r} have {count(len(first), 'system')} in common"
+    refuse((len(first) < 2, f"{common}; an order takes at least 2"))
     gains = _gains(first), _gains(second)
     swaps, ties = swaps_and_ties(*gains)
     of_measure = {"measure": one[0]} if len(one) > 1 else {}

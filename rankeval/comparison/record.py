@@ -226,8 +226,7 @@ class ComparisonSettings(Settings):
 
     def direction_notes(self, measures: Iterable[str]) -> list[str]:
         """Say of columns that neither are measures nor are declared that less is wanted, or that it is not known."""
-        notes = {"faster": IN_TURN} if self.unit == "query" else {}
-        notes |= {"different": UNKNOWN}
+        notes = {"different": UNKNOWN} | ({"faster": IN_TURN} if self.unit == "query" else {})
         words = {name: self.direction(name).better for name in measures}
         return [f"{name}: {notes.get(one, 'less is wanted')}" for name, one in words.items() if one != "better"]
 
@@ -460,12 +459,10 @@ def from_json(text: str) -> dict[str, Any]:
     except (TypeError, ValueError, RecursionError) as error:
         raise InvalidInput(f"this is no comparison: it is no JSON ({error}); pass the output of to_json") from error
     version = found.pop("format", None) if isinstance(found, dict) else None
-    if version != JSON_FORMAT:
-        known = isinstance(version, str) and version.startswith(JSON_FORMAT.partition("/")[0] + "/")
-        raise InvalidInput(
-            f"this is no comparison of this version: its format is {version!r} and not {JSON_FORMAT!r}",
-            remedy="another version wrote it: compare the systems again" if known else "pass the output of to_json",
-        )
+    known = isinstance(version, str) and version.startswith(JSON_FORMAT.partition("/")[0] + "/")
+    other = f"this is no comparison of this version: its format is {version!r} and not {JSON_FORMAT!r}"
+    remedy = "another version wrote it: compare the systems again" if known else "pass the output of to_json"
+    refuse((version != JSON_FORMAT, other, remedy))
     try:
         return _read(found)
     except (LookupError, TypeError, ValueError, AttributeError) as error:

@@ -13,7 +13,6 @@ from scipy import stats
 from rankeval._checks import count, few, refuse
 from rankeval.comparison.inputs import Given, Scores, cells_of, check_number_of_systems, fold_notes, per_query_frame
 from rankeval.comparison.tables import WithTable
-from rankeval.errors import InvalidInput
 from rankeval.evaluation.choosing import labels_of
 from rankeval.measures import Measure
 from rankeval.render.tables import Table, number, p_value
@@ -221,12 +220,10 @@ def _by_replicate(systems: Replicated) -> Given:
         given[str(name)] = dict(each) if isinstance(each, Mapping) and _are_replicates(each) else {None: each}  # type: ignore[dict-item]
     (first, expected), *others = given.items()
     for name, other in others:
-        if set(other) != set(expected):
-            known, lacking = (few([one for one in each if one is not None]) or "none" for each in (expected, other))
-            raise InvalidInput(
-                f"the design is not balanced: {first!r} has the replicates {known}, {name!r} has {lacking}",
-                remedy="keep those that all systems have, or give the mean of each system's replicates",
-            )
+        known, lacking = (few([one for one in each if one is not None]) or "none" for each in (expected, other))
+        uneven = f"the design is not balanced: {first!r} has the replicates {known}, {name!r} has {lacking}"
+        remedy = "keep those that all systems have, or give the mean of each system's replicates"
+        refuse((set(other) != set(expected), uneven, remedy))
     return {name: {key: other[key] for key in expected} for name, other in given.items()}
 
 

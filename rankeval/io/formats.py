@@ -208,7 +208,7 @@ def reading_rows(path: str | os.PathLike[str], value: str, format: str | None, l
                 columns = how.read(OpenFile(file, value, str(where), limits))
         except RankevalError:
             raise
-        except (ValueError, TypeError) as error:
+        except (ValueError, TypeError, RecursionError) as error:  # thousands of brackets recur too deeply
             why = f"{type(error).__name__}: {said(error)}"
             raise FileFormatError(f"{where} is not as {how.words} must be: {why}") from error
         if not len(columns.value):

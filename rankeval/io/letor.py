@@ -24,6 +24,7 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -283,11 +284,9 @@ def _numbered(file: Path, n_rows: int, limits: Limits, prefix: str) -> NDArray[A
     """Return query ids for rows without them, by the sizes file beside the rows."""
     stem = _uncompressed(file.name)
     stems = dict.fromkeys((stem, Path(stem).stem))
-    candidates = [
-        file.with_name(one + sizes + more) for one in stems for sizes in _SIZES for more in ("", *opening.COMPRESSION)
-    ]
     # LightGBM has rank.train.query beside rank.train; others drop the suffix first.
-    beside = next((candidate for candidate in candidates if candidate.is_file()), None)
+    names = map("".join, product(stems, _SIZES, ("", *opening.COMPRESSION)))
+    beside = next(filter(Path.is_file, map(file.with_name, names)), None)
     if beside is None:
         problem = f"no qid: in the rows, and no file of query sizes beside it: expected {stem}.query or {stem}.group"
         raise FileFormatError(problem, where=str(file))
@@ -331,9 +330,7 @@ def _assemble(
 
 def _feature_names(folder: Path, limits: Limits) -> dict[int, str]:
     """Return feature -> name from ``features.json`` here or one folder up; a file of another form is ignored."""
-    for file in (folder / "features.json", folder.resolve().parent / "features.json"):
-        if not file.is_file():
-            continue
+    for file in filter(Path.is_file, (folder / "features.json", folder.resolve().parent / "features.json")):
         data = opening.read_bytes(file, limits)
         try:
             titles = json.loads(data)

@@ -108,12 +108,11 @@ def limits_of(settings: Iterable[str]) -> Limits:
     InvalidInput
         If a limit does not exist, or its value is no whole number.
     """
-    known = vars(DEFAULT)
     given = {}
     for setting in settings:
         name, _, value = setting.partition("=")
-        chosen("limit", name, known)
-        wanted = f"name=value with a whole number; the names are {', '.join(known)}"
+        chosen("limit", name, vars(DEFAULT))
+        wanted = f"name=value with a whole number; the names are {', '.join(vars(DEFAULT))}"
         require(_DIGITS.fullmatch(value), "limit", setting, wanted)
         given[name] = int(value)
     return replace(DEFAULT, **given)
@@ -160,17 +159,15 @@ class TextCheck:
         The file's name for messages.
     limits : Limits
         The longest line.
-    source : Arrow file, optional
-        The text, to be read again for the line of an error; that spares benchmark B the counting. Without it, lines are
-        counted on the way.
+    source : Arrow file
+        The text, to be read again for the line of an error; that spares benchmark B the counting.
     """
 
-    def __init__(self, where: str, limits: Limits, source: pa.NativeFile | None = None) -> None:
+    def __init__(self, where: str, limits: Limits, source: pa.NativeFile) -> None:
         self.where = where
         self.limits = limits
         self._source = source
         self._seen = 0  # bytes of earlier blocks
-        self._counted = 0  # lines that ended in them, if there is no source
         self._open = 0  # bytes of the line that the last block left unfinished
         self._cr = False  # whether the last block ended in CR
 
@@ -192,10 +189,13 @@ class TextCheck:
             raise self._wrong(block, start, at, f"found a NUL byte; expected text{hint}")
         has_return = self._check_returns(block, start, end)
         if block.find(BOM[:1], start, end) >= 0:
-            self._check_marks(block, start, end)
+            # One mark may begin the text, but no later line.
+            begins = BOM if self._seen else BOM + BOM
+            at = block.find(_LF + BOM, start, end) + 1
+            if at or (not self._open and block[start : start + len(begins)] == begins):
+                found = "found a byte order mark; were several files joined into one?"
+                raise self._wrong(block, start, at or start, found)
         self._check_lengths(block, start, end)
-        if self._source is None:
-            self._counted += block.count(_LF, start, end)
         self._seen += end - start
         return has_return
 
@@ -215,13 +215,6 @@ class TextCheck:
             at = block.find(_CR, at + 1, end)
         raise self._wrong(block, start, at, _LONE_RETURN)
 
-    def _check_marks(self, block: bytes | bytearray, start: int, end: int) -> None:
-        # One mark may begin the text, but no later line.
-        begins = BOM if self._seen else BOM + BOM
-        at = block.find(_LF + BOM, start, end) + 1
-        if at or (not self._open and block[start : start + len(begins)] == begins):
-            raise self._wrong(block, start, at or start, "found a byte order mark; were several files joined into one?")
-
     def _check_lengths(self, block: bytes | bytearray, start: int, end: int) -> None:
         longest = self.limits.line
         begin = start - self._open
@@ -236,8 +229,6 @@ class TextCheck:
         self._open = end - 1 - last if last >= 0 else self._open + end - start
 
     def _lines(self) -> int:
-        if self._source is None:
-            return self._counted
         self._source.seek(0)
         left, lines = self._seen, 0
         while block := self._source.read(min(left, BLOCK)):
@@ -358,16 +349,15 @@ def _open(where: Path, limits: Limits) -> pa.NativeFile:
 
 
 def _streamed(where: Path, limits: Limits) -> pa.Buffer:
-    # Text is checked on the way, so that /dev/zero is refused at once.
-    sink, check, is_text = pa.BufferOutputStream(), TextCheck(str(where), limits), True
+    sink = pa.BufferOutputStream()
     with where.open("rb") as file:
         while block := file.read(BLOCK):
-            is_text = is_text and bool(sink.tell() or not block.startswith((*_PACKED, PARQUET)))
+            if not sink.tell() and not block.startswith((*_PACKED, PARQUET)):
+                # How a text begins is checked now, so that /dev/zero is refused at once; its reader checks the whole.
+                TextCheck(str(where), limits, pa.BufferReader(block)).see(block, 0, len(block))
             sink.write(block)
             if sink.tell() > limits.stream:
                 raise limits.exceeded("stream", str(where), "more bytes come out of it")
-            if is_text:
-                check.see(block, 0, len(block))
     return sink.getvalue()
 
 

@@ -103,24 +103,20 @@ def _read_regular(source: pa.NativeFile, layout: Layout, check: TextCheck | None
         kinds = {**dict.fromkeys(layout.ids, pa.string()), layout.value: value_type}
         delimiter = "\t" if b"\t" in first_line else " "
         table = csv_cells(source, layout.fields, kinds, delimiter, quoted=False, block=_BLOCK)
-    except pa.ArrowInvalid:
+        # Only the tag of the first line counts.
+        tag = first_line.split(None, len(layout.fields) - 1)[-1].decode() if layout.tag else None
+    except (pa.ArrowInvalid, UnicodeDecodeError):
         return None
     # One separator behind each cell: else Arrow took two cells for one, or skipped a line.
     if table.num_rows == 0 or n_separators != table.num_rows * len(layout.fields):
         return None
     ids = {name: combined(table.column(name)) for name in layout.ids}
     values = _values(table.column(layout.value))
+    has_comment = has_mark and pc.any(pc.starts_with(ids["qid"], "#")).as_py()
     # Arrow rounds whole numbers beyond 2**53; nan and infinity fail too.
-    if values is None or not (np.abs(values) < WHOLE).all():
+    if has_comment or values is None or not (np.abs(values) < WHOLE).all():
         return None
-    if has_mark and pc.any(pc.starts_with(ids["qid"], "#")).as_py():
-        return None
-    # Only the tag of the first line counts.
-    tag = first_line.split(None, len(layout.fields) - 1)[-1] if layout.tag else b""
-    try:
-        return Columns(value=values, name=tag.decode() if layout.tag else None, **ids)
-    except UnicodeDecodeError:
-        return None
+    return Columns(value=values, name=tag, **ids)
 
 
 def _spacing(source: pa.NativeFile, check: TextCheck | None) -> tuple[bytes, int, bool] | None:

@@ -166,15 +166,8 @@ def fold_aspects(qrels: Qrels) -> tuple[Qrels, AspectTable]:
     best = np.maximum.reduceat(grade, start) if len(start) else grade
     rows = places_of(order[start])
     # The folded rows are no rows of the file, so they have no source.
-    folded = replace(
-        qrels,
-        qid=qrels.qid.take(rows),
-        docid=qrels.docid.take(rows),
-        relevance=best,
-        aspect=None,
-        subgroup=None,
-        source=None,
-    )
+    ids = {name: getattr(qrels, name).take(rows) for name in ("qid", "docid")}
+    folded = replace(qrels, **ids, relevance=best, aspect=None, subgroup=None, source=None)
     return folded, AspectTable(np.append(start, len(order)), part[order], grade, folded.docid, group)
 
 

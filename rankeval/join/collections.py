@@ -152,14 +152,13 @@ class _Stretches(NamedTuple):
 
 
 def _numbered(qrels: Qrels, run: Run, excluded: dict[str, tuple[Any, ...]]) -> tuple[pa.Array, _Stretches, _Stretches]:
-    truth_ids, truth_start, truth_size = _stretches(qrels.qid)
-    run_ids, run_start, run_size = _stretches(run.qid)
-    queries = _ascending(pc.unique(truth_ids))
-    truth = _Stretches(truth_start, truth_size, _places(truth_ids, queries))
-    ranked = _Stretches(run_start, run_size, _places(run_ids, queries))
+    ids, starts, sizes = zip(*map(_stretches, (qrels.qid, run.qid)), strict=True)
+    queries = pc.unique(ids[0]).sort()
+    numbers = [numbers_of(pc.fill_null(pc.index_in(one, value_set=queries), _UNKNOWN)) for one in ids]
+    truth, ranked = map(_Stretches, starts, sizes, numbers)
     others = ranked.query < 0
     if others.any():
-        unknown = _ascending(pc.unique(run_ids.take(places_of(np.flatnonzero(others)))))
+        unknown = pc.unique(ids[1].take(places_of(np.flatnonzero(others)))).sort()
         excluded["no judgments"] = tuple(unknown.to_pylist())
         found = f"the run has {few(unknown.to_pylist())}, the qrels have {few(queries.slice(0, 6).to_pylist())}"
         refuse((others.all(), f"run and qrels have no query in common: {found}"))
@@ -188,10 +187,6 @@ def _same_types(qrels: Qrels, run: Run) -> None:
         refuse((unlike, problem, "1 is not '1': give both as one type"), argument=name)
 
 
-def _ascending(values: pa.Array) -> pa.Array:
-    return values.take(pc.sort_indices(values))
-
-
 def _stretches(ids: pa.Array) -> tuple[pa.Array, Ints | None, Ints | None]:
     """Return the id of each stretch of equal ids, where it begins, and its length, as in `_Stretches`.
 
@@ -202,10 +197,6 @@ def _stretches(ids: pa.Array) -> tuple[pa.Array, Ints | None, Ints | None]:
     if len(start) * 8 > len(ids):
         return ids, None, None
     return ids.take(places_of(start)), start, np.diff(start, append=len(ids))
-
-
-def _places(values: pa.Array, known: pa.Array) -> Numbers:
-    return numbers_of(pc.fill_null(pc.index_in(values, value_set=known), _UNKNOWN))
 
 
 def _side(table: Qrels | Run, of: _Stretches, n_queries: int, name: str) -> Side:

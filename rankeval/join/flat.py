@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from rankeval._checks import count
 from rankeval.errors import InvalidInput, QueryIdError, UnusableQueryIdsError
-from rankeval.io.columns import as_typed, comparable, refuse_masked
+from rankeval.io.columns import as_typed, comparable, labels, refuse_masked, whole
 
 if TYPE_CHECKING:
     from rankeval.io.formats import Source
@@ -34,6 +34,9 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 _BLOCK = 2**15
+
+NO_ROWS: Ints = np.empty(0, dtype=np.int64)
+"""No row numbers."""
 
 
 def ratio(part: ArrayLike, whole: ArrayLike, *, otherwise: ArrayLike = np.nan) -> Floats:
@@ -127,12 +130,10 @@ def sizes_to_ids(group: ArrayLike, n_rows: int) -> Ints:
     """
     refuse_masked(group, "group", UnusableQueryIdsError)
     try:
-        sizes = np.asarray(group)
-        with np.errstate(invalid="ignore"):  # nan becomes some integer, and the comparison below refuses it
-            counts = sizes.astype(np.int64) if sizes.ndim == 1 and sizes.dtype.kind in "iufO" else None
-    except (TypeError, ValueError):
-        counts = None
-    if counts is None or (counts != sizes).any():
+        counts = whole(labels(group, "group"))
+    except InvalidInput:
+        counts = np.array([np.nan])
+    if counts.dtype.kind not in "iu":
         found = " ".join(repr(group).split())[:60]
         raise UnusableQueryIdsError(f"group is {found}: give sizes of consecutive queries; ids of rows go to qid=")
     if (counts < 1).any():

@@ -35,7 +35,17 @@ from rankeval.io import columns
 from rankeval.io.columns import comparable, places_of
 from rankeval.join.aspects import JoinedAspects
 from rankeval.join.by_rank import MOST_PADDED, ByRank
-from rankeval.join.flat import Floats, Grouping, Ints, group_rows, offsets_of, query_blocks, refuse_repeats, spread
+from rankeval.join.flat import (
+    NO_ROWS,
+    Floats,
+    Grouping,
+    Ints,
+    group_rows,
+    offsets_of,
+    query_blocks,
+    refuse_repeats,
+    spread,
+)
 from rankeval.join.judged import BELOW_ALL, NO_GROUPS, Column, Groups, Judged, with_unlike_labels
 from rankeval.join.ranking import Ranked, order_tied, rank_rows
 
@@ -61,8 +71,6 @@ _BY_POSITION = "docid", "stable"
 
 _LARGEST = np.finfo(np.float64).max
 """In place of infinity, which is no score."""
-
-_NONE = np.empty(0, dtype=np.int64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,7 +125,7 @@ class Joined:
     relevance: NDArray[Any]
     convention: Convention
     judged: NDArray[np.bool_] | None = None
-    unretrieved: NDArray[Any] = field(default_factory=lambda: _NONE)
+    unretrieved: NDArray[Any] = field(default_factory=lambda: NO_ROWS)
     unretrieved_offsets: Ints | None = None
     lacking: NDArray[np.bool_] | None = None
     docid: Any | None = None
@@ -238,7 +246,7 @@ class Joined:
     def _rest(self, queries: slice | Ints) -> tuple[Ints, Ints]:
         """Return where the judged documents that were not retrieved stand, and the query of each in the chunk."""
         if self.unretrieved_offsets is None:
-            return _NONE, _NONE
+            return NO_ROWS, NO_ROWS
         return spread(self.unretrieved_offsets[:-1][queries], np.diff(self.unretrieved_offsets)[queries])
 
     def _coded(self, labels: NDArray[Any]) -> tuple[NDArray[Any], Ints]:

@@ -397,7 +397,6 @@ class Judged:
         ndarray of shape (n_queries,)
             Added one after the other, as `ideal` is, so that a perfect ranking scores exactly the ideal.
         """
-        deepest = int(self.n_retrieved.max(initial=0))
         if cutoff is not None:
             cutoff = min(cutoff, len(discount))  # no list is longer
         if self.by_rank is not None and gain[0] == 0:
@@ -406,7 +405,7 @@ class Judged:
             total = self._discounted_head(gain, discount, cutoff)
         else:
             row, query, rank = self.rows_of(gain != 0)
-            if cutoff is not None and cutoff < deepest:
+            if cutoff is not None and cutoff < int(self.n_retrieved.max(initial=0)):
                 within = rank < cutoff
                 row, query, rank = row[within], query[within], rank[within]
             total = self.sums(query, gain[self.code[row]] * discount[rank])

@@ -23,7 +23,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from rankeval.io.columns import numbers_of, places_of
-from rankeval.join.flat import Ints, offsets_of, query_blocks, refuse_repeats
+from rankeval.join.flat import NO_ROWS, Ints, offsets_of, query_blocks, refuse_repeats
 
 if TYPE_CHECKING:
     from rankeval.io.formats import Source
@@ -35,7 +35,6 @@ _MIX = np.uint64(33)
 _MASKS = np.array([(1 << (8 * size)) - 1 for size in range(8)] + [2**64 - 1], dtype=np.uint64)
 
 _WORD = 8
-_ZEROS = np.zeros(_WORD, dtype=np.uint8)
 _BLOCK = 2**14
 """Ids hashed at a time."""
 _ROWS = 2**16
@@ -76,7 +75,7 @@ def hash_ids(ids: pa.Array) -> Hashes:
     for start in range(0, len(ids), _BLOCK):
         part = bounds[start : start + _BLOCK + 1]
         upto = int(part[-1]) + _WORD  # the last id's last word is read whole
-        block = text[part[0] : upto] if upto <= len(text) else np.append(text[part[0] :], _ZEROS)
+        block = text[part[0] : upto] if upto <= len(text) else np.append(text[part[0] :], np.zeros(_WORD, np.uint8))
         sizes = np.diff(part)
         if (size := int(sizes[0])) and (sizes == size).all():
             found[start : start + _BLOCK] = _hash_even(block, size, len(sizes))
@@ -188,8 +187,7 @@ def match(truth: Side, ranked: Side) -> tuple[Ints, Ints]:
     InvalidInput
         If a document stands twice in the judgments or in the ranking of a query.
     """
-    none = np.empty(0, dtype=np.int64)
-    found = [(none, none)]
+    found = [(NO_ROWS, NO_ROWS)]
     for queries in query_blocks(truth.offsets + ranked.offsets, _ROWS):
         pairs = _match_block(truth, ranked, queries)
         if pairs is None:

@@ -30,7 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankeval.join.by_rank import FEW_RANKS, MOST_PADDED, ByRank
-from rankeval.join.flat import Floats, Ints, cells_of, offsets_of
+from rankeval.join.flat import NO_ROWS, Floats, Ints, cells_of, offsets_of
 from rankeval.join.judged import NO_GROUPS, Groups
 
 _LAST = np.finfo(np.float64).max.view(np.int64)
@@ -45,9 +45,6 @@ _BLOCK = 2**_BLOCK_BITS
 
 _NO_BLOCK = -(2**60)
 """In place of the block before the first, and behind the last."""
-
-_NONE = np.empty(0, dtype=np.int64)
-
 
 Collisions = tuple[Ints, Ints, Ints]
 """Rows whose keys agree in their scores with the key of the row above: row, key, and the key above."""
@@ -69,12 +66,8 @@ class Layout(NamedTuple):
         """Return the layout for lists of some length and codes below ``n_levels``; one level takes no bits."""
         return cls(max(longest - 1, 0).bit_length(), (n_levels - 1).bit_length())
 
-    def turned(self) -> Layout:
-        """Return the layout of keys whose code stands above the position."""
-        return Layout(self.code_bits, self.position_bits)
-
     def exchanged(self, key: Ints) -> Ints:
-        """Return the low bits of keys with position and code in each other's place, as in `turned`."""
+        """Return the low bits of keys with position and code in each other's place."""
         turned: Ints = key & np.int64((1 << self.code_bits) - 1)
         turned <<= np.int64(self.position_bits)  # in place: a new page of memory costs more (bench_columns)
         turned |= self.position(key)
@@ -244,9 +237,9 @@ def mended(
     ties : Groups
         The tied rows.
     """
-    same, upper, above = (np.concatenate(part) for part in zip(*found, strict=True)) if found else (_NONE,) * 3
+    same, upper, above = (np.concatenate(part) for part in zip(*found, strict=True)) if found else (NO_ROWS,) * 3
     if not len(same):
-        return _NONE, _NONE, _NONE, NO_GROUPS
+        return NO_ROWS, NO_ROWS, NO_ROWS, NO_GROUPS
     runs = runs_of(same, offsets)
     row, run = runs.rows()
     heads = np.zeros(len(row), dtype=np.bool_)
@@ -256,19 +249,12 @@ def mended(
     query = runs.query[run]
     exact = score[layout.position(key) + offsets[query]] + 0.0  # makes -0.0 and 0.0 one number
     apart = (exact[1:] != exact[:-1]) & ~heads[1:]
-    if by_position:
-        key &= np.int64((1 << layout.low_bits) - 1)
-        _put_in_order(key, exact, run, apart, layout.low_bits)
-    elif with_rows:
-        key = layout.exchanged(key)
-        _put_in_order(key, exact, run, apart, layout.low_bits)
-        key = layout.turned().exchanged(key)
-    else:
-        key &= np.int64((1 << layout.code_bits) - 1)
-        _put_in_order(key, exact, run, apart, layout.code_bits)
-    if not apart.any():
-        return row, query, key, runs
-    return row, query, key, runs_of(row[1:][(exact[1:] == exact[:-1]) & ~heads[1:]], offsets)
+    bits, code_first = layout.low_bits if by_position or with_rows else layout.code_bits, with_rows and not by_position
+    key = layout.exchanged(key) if code_first else key & np.int64((1 << bits) - 1)
+    _put_in_order(key, exact, run, apart, bits)
+    key = Layout(layout.code_bits, layout.position_bits).exchanged(key) if code_first else key
+    ties = runs_of(row[1:][(exact[1:] == exact[:-1]) & ~heads[1:]], offsets) if apart.any() else runs
+    return row, query, key, ties
 
 
 def _put_in_order(low: Ints, exact: Floats, run: Ints, apart: NDArray[np.bool_], bits: int) -> None:
@@ -277,7 +263,7 @@ def _put_in_order(low: Ints, exact: Floats, run: Ints, apart: NDArray[np.bool_],
     ``apart`` marks the rows, from the second, whose score differs from that of the row before in the run.
     """
     low |= run << np.int64(bits)
-    some = order = _NONE
+    some = order = NO_ROWS
     if apart.any():  # most runs hold ties alone; the others need a slower sort (bench_arrays C)
         mixed = np.zeros(int(run[-1]) + 1, dtype=np.bool_)
         mixed[run[1:][apart]] = True
@@ -384,9 +370,8 @@ def rank_rows(
             with_head=0 if all_rows else with_head,
             with_table=with_table and few and not with_rows and not highest_first,
         )
-        if few and highest_first:
-            assert found.code is not None
-            return replace(found, code=np.uint8(n_levels - 1) - found.code)
+        if highest_first and found.code is not None:  # codes are sorted, since they are few
+            found = replace(found, code=np.uint8(n_levels - 1) - found.code)
         if few:
             return found
         assert found.row is not None

@@ -16,20 +16,34 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rankeval.online.crediting import compare_interleaved
+    from rankeval.online.experiments import ABTest, ab_power, ab_test, assign, user_outcomes
     from rankeval.online.interleaving import Interleaved, Interleaver, interleaving_bias
     from rankeval.online.logs import ClickLog
+    from rankeval.online.looks import LooksPlan, confidence_sequence, looks_plan
     from rankeval.online.models import ClickModel, Perplexity
     from rankeval.online.positions import Propensities, propensities
     from rankeval.online.valuing import PolicyValue, counterfactual, policy_value
 
 _HOMES = {
     "crediting": ("compare_interleaved",),
+    "experiments": (
+        "ABTest",
+        "ab_power",
+        "ab_test",
+        "assign",
+        "user_outcomes",
+    ),
     "interleaving": (
         "Interleaved",
         "Interleaver",
         "interleaving_bias",
     ),
     "logs": ("ClickLog",),
+    "looks": (
+        "LooksPlan",
+        "confidence_sequence",
+        "looks_plan",
+    ),
     "models": (
         "ClickModel",
         "Perplexity",
@@ -47,18 +61,26 @@ _HOMES = {
 _HOME_OF = {name: f"rankeval.online.{module}" for module, names in _HOMES.items() for name in names}
 
 __all__ = [
+    "ABTest",
     "ClickLog",
     "ClickModel",
     "Interleaved",
     "Interleaver",
+    "LooksPlan",
     "Perplexity",
     "PolicyValue",
     "Propensities",
+    "ab_power",
+    "ab_test",
+    "assign",
     "compare_interleaved",
+    "confidence_sequence",
     "counterfactual",
     "interleaving_bias",
+    "looks_plan",
     "policy_value",
     "propensities",
+    "user_outcomes",
 ]
 
 

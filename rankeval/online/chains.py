@@ -16,17 +16,23 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
-from rankeval.online.factors import TINY, Prior, log_binomial, maximised
+from rankeval.online.factors import TINY, Codes, Mask, Prior, blocks, log_binomial, maximised
 from rankeval.online.logs import Ints
 from rankeval.significance.declarations import Floats
 
-Mask = NDArray[np.bool_]
+
+def distinct(rows: Ints, weights: Floats) -> tuple[Ints, Floats]:
+    """Return the distinct rows and the sum of the weights of each."""
+    # Column by column, so that equal rows have equal codes and no hash can collide.
+    codes = np.zeros(len(rows), dtype=np.int64)
+    for column in rows.T:
+        codes = pd.factorize(codes * (column.max() + 1) + column)[0]
+    return rows[np.unique(codes, return_index=True)[1]], np.bincount(codes, weights)
 
 
 def fit_chain(
-    pairs: Ints,
+    pairs: Codes,
     clicked: Mask,
     counts: Ints,
     *,
@@ -57,31 +63,31 @@ def fit_chain(
         As in `rankeval.online.factors.maximised`.
     """
     depth = pairs.shape[1]
-    places = np.arange(depth)
-    last = np.where(clicked, places + 1, 0).max(axis=1)
     n_stops = {"always": 0, "position": depth, "pair": n_pairs}[stops]
-    stop_of = {"position": np.broadcast_to(places, pairs.shape)}.get(stops, pairs)
+    places, found = np.arange(depth), []
+    hits, trials = np.zeros((2, n_pairs + n_stops + 1))
 
-    def known(on_pairs: Mask, on_stops: Mask) -> Floats:
-        attracted = np.bincount(pairs.ravel(), (counts[:, None] * on_pairs).ravel(), n_pairs + 1)[:n_pairs]
-        stopped = np.bincount(stop_of.ravel(), (counts[:, None] * on_stops).ravel(), n_stops)[:n_stops]
-        return np.concatenate([attracted, stopped, [leaves * float(counts @ np.maximum(last - 1, 0))]])
+    def counted(part: Codes, weights: Ints, on_pairs: Mask, on_stops: Mask, onward: Ints) -> Floats:
+        stopping = part if stops == "pair" else np.broadcast_to(places, part.shape)
+        each, on_stops = np.broadcast_to(weights[:, None], part.shape), on_stops & (n_stops > 0)
+        attracted = np.bincount(part[on_pairs], each[on_pairs], n_pairs)
+        return np.concatenate([attracted, np.bincount(stopping[on_stops], each[on_stops], n_stops), [weights @ onward]])
 
-    hits = known(clicked, np.zeros_like(clicked))
-    trials = known(places < last[:, None], clicked & (places < last[:, None] - 1))
-
-    # Lists get codes position by position, so that equal lists have equal codes and no hash can collide.
-    lists = np.zeros(len(pairs), dtype=np.int64)
-    for column in pairs.T:
-        lists = pd.factorize(lists * (n_pairs + 1) + column)[0]
-    _, firsts, tail = np.unique(lists * (depth + 1) + last, return_index=True, return_inverse=True)
-    weight, last = np.bincount(tail, counts), last[firsts]
-    padded = np.pad(pairs[firsts], ((0, 0), (0, depth)), constant_values=n_pairs)
-    tails = np.ascontiguousarray(np.take_along_axis(padded, last[:, None] + places, axis=1).T)
+    for part, clicks, weights in blocks(pairs, clicked, counts):
+        last = np.where(clicks, places + 1, 0).max(axis=1)
+        above, onward = places < last[:, None], leaves * np.maximum(last - 1, 0)
+        hits += counted(part, weights, clicks, np.zeros_like(clicks), onward)
+        trials += counted(part, weights, above, clicks & (places < last[:, None] - 1), onward)
+        # Column 0 is the pair that was clicked last, if any, and the tail follows.
+        padded = np.pad(part, ((0, 0), (1, depth)), constant_values=n_pairs)
+        tail = np.take_along_axis(padded, last[:, None] + np.arange(depth + 1), axis=1)
+        found.append(distinct(np.column_stack([last, tail]), weights))
+    rows, weight = distinct(*map(np.concatenate, zip(*found, strict=True)))
+    last, tails = rows[:, 0], np.ascontiguousarray(rows[:, 2:].T)
     there, after = tails < n_pairs, last > 0
     # A click on the last item of a list says nothing about going on.
     open_ended = np.flatnonzero(after & there[0] & (n_stops > 0))
-    at = padded[open_ended, last[open_ended] - 1] if stops == "pair" else last[open_ended] - 1
+    at = rows[open_ended, 1] if stops == "pair" else last[open_ended] - 1
     tail_trials = np.bincount(at, weight[open_ended], n_stops)
 
     def step(values: Floats) -> tuple[Floats, Floats, float]:

@@ -12,9 +12,11 @@ over cells with counts, and the length of the log does not matter.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import xlog1py, xlogy
 
@@ -25,6 +27,8 @@ from rankeval.significance.declarations import Floats
 
 Prior = tuple[float, float]
 """Clicks and impressions that are added to the counts of each parameter."""
+Codes, Mask = NDArray[np.int32], NDArray[np.bool_]
+BLOCK = 1 << 15
 TINY = np.finfo(np.float64).tiny
 """Stands for a chance of 0 where one is divided by, or its logarithm taken."""
 Step = Callable[[Floats], tuple[Floats, Floats, float]]
@@ -75,33 +79,59 @@ def maximised(step: Step, size: int, prior: Prior, tolerance: float, max_iter: i
     return values, np.array(objectives)
 
 
+def blocks(*arrays: Any) -> Iterator[Any]:
+    """Yield the arrays in parts of impressions, so that what is computed of them takes little memory."""
+    return zip(*(np.array_split(array, 1 + len(array) // BLOCK) for array in arrays), strict=True)
+
+
+def slot_starts(depth: int, *, by_last: bool) -> Ints:
+    """Return the slot of each place without a click above; ``by_last``, one for each place of a click above follows."""
+    places = np.arange(depth)
+    return places * (places + 1) // 2 if by_last else places
+
+
+def cells(pairs: Codes, clicked: Mask, counts: Ints, *, n_pairs: int, by_last: bool) -> pd.DataFrame:
+    """Return the shown items and clicks, columns ``shown`` and ``hits``, by pair and slot.
+
+    Parameters
+    ----------
+    pairs, clicked : array of shape (n_impressions, depth)
+        The pair at each position as a code, ``n_pairs`` for none, and whether it was clicked.
+    counts : array of shape (n_impressions,)
+        How often the list was shown and clicked so.
+    n_pairs : int
+        Number of pairs.
+    by_last : bool
+        Whether slots are positions with that of the last click above; else they are positions.
+    """
+    depth, found = pairs.shape[1], []
+    starts = slot_starts(depth + 1, by_last=by_last)
+    for part, clicks, weights in blocks(pairs, clicked, counts):
+        last = np.maximum.accumulate(clicks * np.arange(1, depth + 1), axis=1)[:, :-1]
+        slots = starts[:-1] + by_last * np.pad(last, ((0, 0), (1, 0)))
+        shown = part < n_pairs
+        keys, each = (part * starts[-1] + slots)[shown], np.repeat(weights, shown.sum(axis=1))
+        found.append(pd.DataFrame({"shown": each, "hits": each * clicks[shown]}).groupby(keys).sum())
+    table = pd.concat(found).groupby(level=0).sum()
+    return table.set_index(pd.MultiIndex.from_arrays(np.divmod(table.index, starts[-1]), names=["pair", "slot"]))
+
+
 def fit_factors(
-    pairs: Ints,
-    slots: Ints,
-    clicked: NDArray[np.bool_],
-    counts: Ints,
-    *,
-    n_pairs: int,
-    n_slots: int,
-    prior: Prior,
-    tolerance: float,
-    max_iter: int,
+    table: pd.DataFrame, *, n_pairs: int, n_slots: int, prior: Prior, tolerance: float, max_iter: int
 ) -> tuple[Floats, Floats, Floats]:
     """Return attraction by pair, examination by slot, and the objectives of `maximised`.
 
     Parameters
     ----------
-    pairs, slots, clicked, counts : array of shape (n_items,)
-        Of each shown item its pair and slot as codes, whether it was clicked, and how often it was shown so.
+    table : DataFrame
+        The `cells`.
     n_pairs, n_slots : int
         Number of pairs and of slots.
     prior, tolerance, max_iter
         As in `maximised`.
     """
-    cells, cell = np.unique(pairs * n_slots + slots, return_inverse=True)
-    shown: Floats = np.bincount(cell, counts).astype(np.float64)
-    hits: Floats = np.bincount(cell, counts * clicked).astype(np.float64)
-    pair, slot = np.divmod(cells, n_slots)
+    pair, slot = (table.index.get_level_values(level).to_numpy() for level in ("pair", "slot"))
+    shown, hits = (table[name].to_numpy(dtype=np.float64) for name in ("shown", "hits"))
     trials = np.concatenate([np.bincount(pair, shown, n_pairs), np.bincount(slot, shown, n_slots)])
 
     def step(values: Floats) -> tuple[Floats, Floats, float]:
@@ -115,5 +145,5 @@ def fit_factors(
         ]
         return np.concatenate(expected), trials, log_binomial(hits, shown, chance)
 
-    values, objectives = maximised(step, n_pairs + n_slots, prior, tolerance, max_iter)
+    values, objectives = maximised(step, len(trials), prior, tolerance, max_iter)
     return values[:n_pairs], values[n_pairs:], objectives

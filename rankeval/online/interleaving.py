@@ -1,7 +1,7 @@
 """Interleaving: one list made of several rankings, with the credit that a click on each of its documents gives.
 
-A scheme plays a game of chance: from the documents that are shown already it follows which moves there are, how probable
-each is, and how a click on the documents that it adds is credited. Two players use the same moves::
+A scheme is a game of chance: the documents that are shown already say which moves there are, how probable each is, and
+how a click on the documents that it adds is credited. Two players use the same moves::
 
     moves(rankings, depth, shown, state) -> [(weight, documents, parts, over, next state), ...]
 
@@ -18,28 +18,32 @@ pays for length. So nothing is credited from there on.
 from __future__ import annotations
 
 import json
+from bisect import bisect
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cache, cached_property, lru_cache
 from hashlib import blake2b
-from itertools import zip_longest
+from itertools import accumulate, chain, zip_longest
 from math import lcm
 from random import Random
-from typing import Any
+from typing import Any, cast
 
 from rankeval._checks import check_count, few, refuse, require, said, unique_keys, whole_number
 from rankeval._registry import chosen
+from rankeval.errors import InvalidInput
 
 Id = str | int
 Rankings = tuple[tuple[Id, ...], ...]
-Move = tuple[int, Sequence[Id], tuple[tuple[int, ...], ...], int, Any]
-Moves = Sequence[Move]
+Row = tuple[int, ...]
+Moves = Sequence[tuple[int, Sequence[Id], Sequence[Row], int, Any]]
 
 FORMAT = "rankeval.interleaved/1"
 DEEPEST_OPTIMIZED = 10
 """A list of 10 can be made in up to 1,024 ways, which is the size of the linear program."""
 
+_END = "end"
+"""The state after a move that makes the whole list."""
 _DECAY = 3
 """The softmax of probabilistic interleaving falls with the third power of the rank (Hofmann et al., 2011)."""
 
@@ -53,15 +57,14 @@ class Interleaved:
     ids : tuple of str or int
         The documents to show, from the top.
     credits : mapping of str to tuple of Fraction
-        Of each ranking, the credit that it gets for a click on each document if that is the only click; 0 to 1.
+        Of each ranking, the credit that it gets for a click on each document, 0 to 1. Of balanced interleaving, the
+        rank of each document in it, 0 if it does not have it: there the ranks of all clicked documents count together.
     impression : str or int
         The id of the impression.
     scheme : str
         The scheme.
     user, qid : str, int or None
         The user and the query, if they were given.
-    ranks : mapping of str to tuple of int or None
-        Of balanced interleaving, the rank of each document in each ranking: several clicks are credited by ranks.
     seal : str
         A keyed hash of all that stands above. A record that was changed does not fit its seal.
     """
@@ -72,7 +75,6 @@ class Interleaved:
     scheme: str
     user: Id | None = None
     qid: Id | None = None
-    ranks: Mapping[str, tuple[int | None, ...]] = field(default_factory=dict)
     seal: str = ""
 
     def credited(self, clicked: Collection[Id]) -> dict[str, Fraction]:
@@ -94,24 +96,21 @@ class Interleaved:
         """
         unknown = [one for one in clicked if one not in self.ids]
         require(not unknown, "clicked", few(unknown), "documents of the list")
-        places = [place for place, one in enumerate(self.ids) if one in clicked]
-        if not self.ranks:
-            return {name: sum((row[at] for at in places), Fraction(0)) for name, row in self.credits.items()}
-        k = min((row[at] for row in self.ranks.values() for at in places[-1:] if row[at] is not None), default=0)
-        within = {name: [1 for at in places if (row[at] or k + 1) <= k] for name, row in self.ranks.items()}
-        return {name: Fraction(len(ones)) for name, ones in within.items()}
+        rows = [*zip(*self.credits.values(), strict=True)]
+        gained = _gained(self.scheme, [row for one, row in zip(self.ids, rows, strict=True) if one in clicked])
+        return {name: Fraction(gain) for name, gain in zip(self.credits, gained or [0] * len(rows[0]), strict=True)}
 
     def to_json(self) -> str:
         """Return the record as one line of JSON. Credits that are no whole numbers are texts such as ``"1/3"``."""
         return f'{self._text[:-1]}, "seal": "{self.seal}"}}'
 
     @classmethod
-    def from_json(cls, record: str | bytes | Mapping[str, Any], *, salt: str | None = None) -> Interleaved:
+    def from_json(cls, record: str | Mapping[str, Any], *, salt: str | None = None) -> Interleaved:
         """Return the record of a line of JSON, or of the object that was read from it.
 
         Parameters
         ----------
-        record : str, bytes or mapping
+        record : str or mapping
             What `to_json` returned.
         salt : str, optional
             The salt of the interleaver: then a record that does not fit its seal is refused.
@@ -128,20 +127,15 @@ class Interleaved:
         True
         """
         try:
-            text = isinstance(record, (str, bytes))
-            given = json.loads(record, object_pairs_hook=unique_keys) if text else dict(record)
-            form, rows, ranks = given.pop("format"), given.pop("credits"), given.pop("ranks", {})
-            found = cls(
-                **given | {"ids": tuple(given["ids"])},
-                credits={name: tuple(map(Fraction, row)) for name, row in rows.items()},
-                ranks={name: tuple(row) for name, row in ranks.items()},
-            )
-            lengths = {len(set(found.ids)), *map(len, found.credits.values()), *map(len, found.ranks.values())}
-            fits = form == FORMAT and lengths == {len(found.ids)} and min(min(row) for row in found.credits.values()) >= 0
+            given = json.loads(record, object_pairs_hook=unique_keys) if isinstance(record, str) else dict(record)
+            refuse((given.pop("format") != FORMAT, f"its format is not {FORMAT}"))
+            rows = {name: tuple(map(Fraction, row)) for name, row in given.pop("credits").items()}
+            found = cls(**given | {"ids": tuple(given["ids"])}, credits=rows)
+            lengths = {len(set(found.ids)), *map(len, rows.values())}
+            refuse((lengths != {len(found.ids)} or min(map(min, rows.values())) < 0, "its credits do not fit its ids"))
         except (AttributeError, KeyError, TypeError, ValueError, ZeroDivisionError) as error:
-            refuse((True, f"this is no credit record: {said(error)}"), argument="record")
-        require(fits, "record", record, f"a credit record of the format {FORMAT}, a credit for each document")
-        changed = salt is not None and found.seal != found._sealed(_key(salt))
+            raise InvalidInput(f"this is no credit record: {said(error)}", argument="record") from error
+        changed = salt is not None and found.seal != _hash(found._text, salt, 16).hex()
         refuse((changed, f"the record of impression {found.impression!r} was changed, or has another salt"))
         return found
 
@@ -152,19 +146,15 @@ class Interleaved:
             for name, row in self.credits.items()
         }
         about = {"format": FORMAT, "impression": self.impression, "user": self.user, "qid": self.qid}
-        ranks = {"ranks": self.ranks} if self.ranks else {}
-        return json.dumps(about | {"scheme": self.scheme, "ids": self.ids, "credits": rows} | ranks)
-
-    def _sealed(self, key: bytes) -> str:
-        return blake2b(self._text.encode(), digest_size=16, key=key).hexdigest()
+        return json.dumps(about | {"scheme": self.scheme, "ids": self.ids, "credits": rows})
 
 
 @dataclass(frozen=True)
 class Interleaver:
     """Make one list of several rankings for each impression, so that clicks compare the rankings.
 
-    It keeps no state. All chance follows from the salt, the scheme and the impression: the same impression gets the same
-    list in each process and thread. Serving needs the standard library only, but for the optimised scheme.
+    It keeps no state. All chance follows from the salt, the scheme and the impression: the same impression gets the
+    same list in each process and thread. Serving needs the standard library only, but for the optimised scheme.
 
     Parameters
     ----------
@@ -186,8 +176,8 @@ class Interleaver:
     Notes
     -----
     Rankings of unequal length: a round of the team draft is credited only if each order of the rankings fills it;
-    "probabilistic" credits nothing once a ranking is exhausted; "optimized" credits the part in which both rankings have
-    documents. Otherwise a longer ranking would be paid for its length.
+    "probabilistic" credits nothing once a ranking is exhausted; "optimized" credits the part in which both rankings
+    have documents. Otherwise a longer ranking would be paid for its length.
 
     Examples
     --------
@@ -204,12 +194,11 @@ class Interleaver:
     salt: str = field(default="", repr=False)
 
     def __post_init__(self) -> None:
-        _check_scheme(self.scheme, self.depth)
+        chosen("scheme", self.scheme, SCHEMES)
+        check_count("depth", self.depth)
+        short = self.scheme != "optimized" or self.depth <= DEEPEST_OPTIMIZED
+        require(short, "depth", self.depth, f"at most {DEEPEST_OPTIMIZED} for the optimized scheme")
         require(isinstance(self.salt, str), "salt", self.salt, "text")
-
-    @cached_property
-    def _hash_key(self) -> bytes:
-        return _key(self.salt)
 
     def show(
         self, rankings: Mapping[str, Iterable[Id]], *, impression: Id, user: Id | None = None, qid: Id | None = None
@@ -233,27 +222,25 @@ class Interleaver:
             few or too many rankings.
         """
         names = sorted(rankings)
-        lists = _checked({name: rankings[name] for name in names}, self.scheme, self.depth)
+        lists = _checked(self, {name: rankings[name] for name in names})
         about = {"impression": impression, "user": user, "qid": qid}
         for argument, value in about.items():
-            fits = isinstance(value, str) and value or type(value) is int or (value is None and argument != "impression")
+            about[argument] = _id(value)
+            fits = about[argument] is not None or (value is None and argument != "impression")
             require(fits, argument, value, "an id: text or an integer")
-        seed = blake2b(json.dumps([self.scheme, impression]).encode(), key=self._hash_key).digest()
-        bits = Random(int.from_bytes(seed)).getrandbits
-        ids: tuple[Id, ...] = ()
+        seed = _hash(json.dumps([self.scheme, about["impression"]]), self.salt, 64)
+        bits = Random(int.from_bytes(seed)).getrandbits  # noqa: S311 - the hash is the secret, not the generator
+        ids: dict[Id, None] = {}
         rows: list[tuple[Fraction, ...]] = []
         state: Any = None
-        while moves := SCHEMES[self.scheme](lists, self.depth, ids, state):
-            target = bits(64) * sum(move[0] for move in moves) >> 64
-            for weight, added, parts, over, following in moves:
-                if (target := target - weight) < 0:
-                    break
-            ids, state = (*ids, *added), following
+        while moves := _moves(self, lists, ids, state):
+            ends = [*accumulate(weight for weight, *_ in moves)]
+            _, added, parts, over, state = moves[bisect(ends, bits(64) * ends[-1] >> 64)]
+            ids.update(dict.fromkeys(added))
             rows += [tuple(_fraction(part, over) for part in row) for row in parts]
-        credits = dict(zip(names, zip(*rows, strict=True), strict=True))
-        ranks = _ranks(lists, ids) if self.scheme == "balanced" else ()
-        record = Interleaved(ids, credits, scheme=self.scheme, ranks=dict(zip(names, ranks, strict=False)), **about)
-        object.__setattr__(record, "seal", record._sealed(self._hash_key))
+        credit = dict(zip(names, zip(*rows, strict=True), strict=True))
+        record = Interleaved((*ids,), credit, scheme=self.scheme, **cast("dict[str, Any]", about))
+        object.__setattr__(record, "seal", _hash(record._text, self.salt, 16).hex())  # noqa: SLF001 - its own record
         return record
 
 
@@ -290,8 +277,8 @@ def interleaving_bias(
 
     Notes
     -----
-    "probabilistic" has the most lists. Rankings of 7 documents that differ take a second, and each further document four
-    times as long.
+    "probabilistic" has the most lists: two rankings of 7 documents that differ take a second, and each further document
+    makes it four times as long.
 
     Examples
     --------
@@ -307,86 +294,91 @@ def interleaving_bias(
     >>> interleaving_bias("team_draft", ["a", "b", "c"], ["b", "c", "a"], relevant=["c"])
     {'A': Fraction(1, 2), 'B': Fraction(1, 2)}
     """
-    _check_scheme(scheme, depth)
-    rankings = _checked({"a": a, "b": b}, scheme, depth)
-    strangers = set(relevant or ()).difference(*rankings)
-    require(not strangers and (relevant is None or relevant), "relevant", relevant, f"documents among the first {depth}")
+    il = Interleaver(scheme, depth)
+    rankings = _checked(il, {"a": a, "b": b})
+    clicked = set(chain(*rankings) if relevant is None else relevant)
+    fits = clicked and clicked <= {*chain(*rankings)}
+    require(fits, "relevant", relevant, f"documents among the first {depth} of a ranking")
 
     @cache
-    def credit(shown: frozenset[Id], state: Any) -> tuple[Fraction, Fraction]:
-        moves, sums = SCHEMES[scheme](rankings, depth, shown, state), [Fraction(0), Fraction(0)]
-        for weight, added, parts, over, following in moves:
+    def credit(shown: frozenset[Id], state: Any) -> tuple[Fraction, ...]:
+        sums, whole = [Fraction(0), Fraction(0)], 0
+        for weight, added, parts, over, following in _moves(il, rankings, shown, state):
+            whole += weight
+            own = [_gained(scheme, [row]) for one, row in zip(added, parts, strict=True) if one in clicked]
             later = credit(shown.union(added), following)
-            for side in (0, 1):
-                own = sum(row[side] for one, row in zip(added, parts, strict=True) if not relevant or one in relevant)
-                sums[side] += weight * (Fraction(own, over) + later[side])
-        whole = sum(move[0] for move in moves) or 1
-        return sums[0] / whole, sums[1] / whole
+            sums = [sums[at] + weight * (Fraction(sum(row[at] for row in own), over) + later[at]) for at in (0, 1)]
+        return tuple(one / (whole or 1) for one in sums)
 
     gained = credit(frozenset(), None)
-    whole = sum(gained)
-    return {name: one / whole if whole else Fraction(1, 2) for name, one in zip("AB", gained, strict=True)}
+    return {name: one / sum(gained) if any(gained) else Fraction(1, 2) for name, one in zip("AB", gained, strict=True)}
 
 
-def _check_scheme(scheme: str, depth: int) -> None:
-    chosen("scheme", scheme, SCHEMES)
-    check_count("depth", depth)
-    short = scheme != "optimized" or depth <= DEEPEST_OPTIMIZED
-    require(short, "depth", depth, f"at most {DEEPEST_OPTIMIZED} for the optimized scheme")
+_fraction = lru_cache(4096)(Fraction)
 
 
-def _checked(rankings: Mapping[str, Iterable[Id]], scheme: str, depth: int) -> Rankings:
+def _checked(il: Interleaver, rankings: Mapping[str, Iterable[Id]]) -> Rankings:
     """Return the first documents of each ranking; ids are text or integers, in all rankings the same."""
-    n, most = len(rankings), None if scheme == "team_draft" else 2
-    require(n >= 2 and n <= (most or n), "rankings", [*rankings], "two rankings" + (", or more" if most is None else ""))
-    lists, kinds = [], set()
+    fits = len(rankings) == 2 or (len(rankings) > 2 and il.scheme == "team_draft")
+    require(fits, "rankings", [*rankings], "two rankings; team_draft takes more")
+    lists = {}
     for name, ranking in rankings.items():
         ordered = isinstance(ranking, Iterable) and not isinstance(ranking, (str, bytes, Mapping, set, frozenset))
         require(ordered, f"ranking {name!r}", ranking, "a list of document ids, from the top")
-        ids = tuple(one if isinstance(one, str) else whole_number(one) for one in ranking)
+        lists[name] = ids = [*map(_id, ranking)]
         refuse(
             (not name or not isinstance(name, str), "has a name that is no text"),
             (not ids, "is empty"),
-            (None in ids or "" in ids, "has an id that is neither text nor an integer"),
+            (None in ids, "has an id that is neither text nor an integer"),
             (len(set(ids)) < len(ids), "has a document twice"),
             argument=f"ranking {name!r}",
         )
-        kinds.update(map(type, ids))
-        lists.append(ids[:depth])
-    refuse((int in kinds and len(kinds) > 1, "ids are text and integers; give all of them one type"))
-    return tuple(lists)
+    mixed = len({type(one) for ids in lists.values() for one in ids}) > 1
+    refuse((mixed, "ids are text and integers; give all of them one type"), argument="rankings")
+    return tuple(tuple(cast("list[Id]", ids)[: il.depth]) for ids in lists.values())
 
 
-def _key(salt: str) -> bytes:
-    return blake2b(salt.encode()).digest()
+def _moves(il: Interleaver, lists: Rankings, shown: Collection[Id], state: Any) -> Moves:
+    if state == _END or len(shown) == il.depth:
+        return ()
+    return SCHEMES[il.scheme](lists, il.depth, shown, state)
 
 
-@lru_cache(4096)
-def _fraction(part: int, over: int) -> Fraction:
-    return Fraction(part, over)
+def _id(value: Any) -> Id | None:
+    """Return an id, which is text or an integer; None if it is neither."""
+    return (value or None) if isinstance(value, str) else whole_number(value)
 
 
-def _ranks(rankings: Rankings, ids: Iterable[Id]) -> list[tuple[int | None, ...]]:
+def _hash(text: str, salt: str, size: int) -> bytes:
+    return blake2b(text.encode(), key=blake2b(salt.encode()).digest(), digest_size=size).digest()
+
+
+def _gained(scheme: str, rows: Sequence[Sequence[Any]]) -> list[Any]:
+    """Return the credit of each ranking for clicks, from the rows of the documents clicked, from the top."""
+    if scheme != "balanced":
+        return [sum(column) for column in zip(*rows, strict=True)]
+    k = min(filter(None, rows[-1])) if rows else 0
+    return [sum(0 < rank <= k for rank in column) for column in zip(*rows, strict=True)]
+
+
+def _ranks(rankings: Iterable[Sequence[Id]], ids: Iterable[Id]) -> list[Row]:
+    """Return the rank of each document in each ranking; 0 if it is not there."""
     places = [{one: rank for rank, one in enumerate(ranking, start=1)} for ranking in rankings]
-    return [tuple(map(row.get, ids)) for row in places]
+    return [tuple(row.get(one, 0) for one in ids) for row in places]
 
 
-def _balanced(rankings: Rankings, depth: int, shown: Collection[Id], state: Any) -> Moves:
-    """Both lists of two rankings that take turns, each document once; the better rank gets a single click."""
-    moves: list[Move] = []
-    for ordered in (rankings, rankings[::-1]) if not shown else ():
+def _balanced(rankings: Rankings, depth: int, _shown: Collection[Id], _state: Any) -> Moves:
+    """Let two rankings take turns, each document once; a coin says which begins."""
+    moves = []
+    for ordered in (rankings, rankings[::-1]):
         turns = dict.fromkeys(one for turn in zip_longest(*ordered) for one in turn if one is not None)
         ids = (*turns,)[:depth]
-        ranks = zip(*_ranks(rankings, ids), strict=True)
-        best = tuple(tuple(int(one == min(filter(None, row))) for one in row) for row in ranks)
-        moves.append((1, ids, best, 1, None))
+        moves.append((1, ids, [*zip(*_ranks(rankings, ids), strict=True)], 1, _END))
     return moves
 
 
 def _team_draft(rankings: Rankings, depth: int, shown: Collection[Id], state: Any) -> Moves:
-    """The picks of the rankings that wait in this round: each the best document that is not shown."""
-    if len(shown) == depth:
-        return ()
+    """Let each ranking that waits in this round pick the best document that is not shown."""
     waiting, paid = state or ((), False)
     left = [[one for one in ranking if one not in shown] for ranking in rankings]
     waiting = [place for place in waiting if left[place]]
@@ -401,7 +393,7 @@ def _team_draft(rankings: Rankings, depth: int, shown: Collection[Id], state: An
 
 
 @cache
-def _units(n: int) -> tuple[tuple[int, ...], ...]:
+def _units(n: int) -> tuple[Row, ...]:
     """Return a row for each of n rankings in which it has all credit, and one in which none has any."""
     return tuple(tuple(int(place == other) for other in range(n)) for place in range(n + 1))
 
@@ -412,41 +404,36 @@ def _is_filled(left: Sequence[Sequence[Id]], picks: int) -> bool:
     A ranking fails if the others may take all that it has left. The picks before its own are ``picks - 1`` at most, so
     each of them is among the first ``picks - 1`` of another ranking. For two rankings this is exact.
     """
-    for place, rest in enumerate(left):
-        taken = {one for other, ids in enumerate(left) if other != place for one in ids[: picks - 1]}
-        if len(rest) < picks and taken.issuperset(rest):
-            return False
-    return True
+    return all(
+        len(rest) >= picks or not {*rest} <= {one for other in left if other is not rest for one in other[: picks - 1]}
+        for rest in left
+    )
 
 
-def _probabilistic(rankings: Rankings, depth: int, shown: Collection[Id], state: Any) -> Moves:
-    """The draws of one document by a coin and the softmax of a ranking, credited by the probability of each coin."""
-    if len(shown) == depth:
-        return ()
+def _probabilistic(rankings: Rankings, _depth: int, shown: Collection[Id], _state: Any) -> Moves:
+    """Draw a ranking by a coin and a document of it by softmax; the credit is the probability of each coin."""
     a, b = (
         {one: weight for one, weight in zip(ranking, _softmax(len(ranking)), strict=True) if one not in shown}
         for ranking in rankings
     )
-    of_a, of_b = sum(a.values()), sum(b.values())
-    if not a or not b:
-        return [(weight, (one,), ((0, 0),), 1, None) for one, weight in (a | b).items()]
-    # P(A drew it) / P(A or B drew it), with both fractions over the same denominator.
-    parts = {one: (a.get(one, 0) * of_b, b.get(one, 0) * of_a) for one in a | b}
-    return [(sum(part), (one,), (part,), sum(part), None) for one, part in parts.items()]
+    of_a, of_b = sum(a.values()) or 1, sum(b.values()) or 1
+    moves = []
+    for one in a | b:
+        # P(A drew it) / P(A or B drew it), with both fractions over the same denominator.
+        of_each = a.get(one, 0) * of_b, b.get(one, 0) * of_a
+        both = of_each[0] + of_each[1]
+        moves.append((both, (one,), (of_each if a and b else (0, 0),), both, None))
+    return moves
 
 
 @cache
-def _softmax(length: int) -> tuple[int, ...]:
+def _softmax(length: int) -> Row:
     common = lcm(*range(1, length + 1))
     return tuple((common // rank) ** _DECAY for rank in range(1, length + 1))
 
 
-def _optimized(rankings: Rankings, depth: int, shown: Collection[Id], state: Any) -> Moves:
-    return () if shown else _solved(rankings, depth)
-
-
 @lru_cache(4096)
-def _solved(rankings: Rankings, depth: int) -> Moves:
+def _optimized(rankings: Rankings, depth: int) -> Moves:
     """Solve for the distribution over lists that is fair at each cut-off and most sensitive.
 
     A click on a document credits A with rank in B less rank in A, if that is positive, and B the other way round; a
@@ -457,33 +444,31 @@ def _solved(rankings: Rankings, depth: int) -> Moves:
     """
     import numpy as np
     from scipy.optimize import linprog
+    from scipy.special import entr
 
-    shared = min(map(len, rankings))
-    heads = tuple(ranking[:shared] for ranking in rankings)
+    last = min(map(len, rankings))
+    heads = [ranking[:last] for ranking in rankings]
+    n = min(depth, len({*chain(*heads)}))
     lists: set[tuple[Id, ...]] = {()}
-    for _ in range(min(depth, len({*heads[0], *heads[1]}))):
-        lists = {(*ids, next(one for one in head if one not in ids)) for ids in lists for head in heads if {*head} - {*ids}}
+    while len(next(iter(lists))) < n:
+        tops = [(ids, [one for one in head if one not in ids][:1]) for ids in lists for head in heads]
+        lists = {(*ids, *top) for ids, top in tops if top}
     ordered = sorted(lists)
-    ranks = [_ranks(heads, ids) for ids in ordered]
-    gains = np.array([[(y or shared + 1) - (x or shared + 1) for x, y in zip(*row, strict=True)] for row in ranks])
-    seen = 1 / np.arange(1, gains.shape[1] + 1)
-    wins = np.stack([(gains > 0) @ seen, (gains < 0) @ seen]) / seen.sum()
-    decided = wins.sum(axis=0)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        sensitivity = -np.nansum(wins * np.log2(wins / decided), axis=0)
+    ranks = np.array([_ranks(heads, ids) for ids in ordered])
+    ranks[ranks == 0] = last + 1
+    gains = ranks[:, 1] - ranks[:, 0]
+    wins = np.stack([gains > 0, gains < 0]) @ (1 / np.arange(1, n + 1))
+    sensitivity = entr(wins).sum(axis=0) - entr(wins.sum(axis=0))
     fair = np.vstack([np.ones(len(ordered)), gains.T])
-    target = np.r_[1.0, np.zeros(gains.shape[1])]
-    solution = linprog(-sensitivity, A_eq=fair, b_eq=target, method="highs-ds")
+    target = np.eye(n + 1)[0]
+    solution = np.asarray(linprog(-sensitivity, A_eq=fair, b_eq=target, method="highs-ds").x)
     # The solver stops at 1e-7; at the corner that it found the equations are solved to the last digits.
-    used = np.flatnonzero(solution.x > 1e-9)
-    weights = np.linalg.lstsq(fair[:, used], target)[0]
-    moves: list[Move] = []
-    for place, weight in zip(used, weights, strict=True):
-        rest = [one for one in dict.fromkeys((*rankings[0], *rankings[1])) if one not in ordered[place]]
-        ids = (*ordered[place], *rest)[:depth]
-        parts = [(max(gain, 0), max(-gain, 0)) for gain in gains[place].tolist()]
-        parts += [(0, 0)] * (len(ids) - len(parts))
-        moves.append((max(0, round(weight * 2**60)), ids, tuple(parts), shared, None))
+    used = np.flatnonzero(solution > 1e-9)
+    moves = []
+    for at, weight in zip(used, np.linalg.lstsq(fair[:, used], target)[0], strict=True):
+        ids = (*dict.fromkeys(chain(ordered[at], *rankings)),)[:depth]
+        parts = [(max(gain, 0), max(-gain, 0)) for gain in gains[at].tolist()] + [(0, 0)] * (len(ids) - n)
+        moves.append((max(0, round(weight * 2**60)), ids, parts, last, _END))
     return moves
 
 
@@ -491,5 +476,5 @@ SCHEMES: dict[str, Callable[[Rankings, int, Collection[Id], Any], Moves]] = {
     "balanced": _balanced,
     "team_draft": _team_draft,
     "probabilistic": _probabilistic,
-    "optimized": _optimized,
+    "optimized": lambda rankings, depth, *_: _optimized(rankings, depth),
 }

@@ -16,22 +16,28 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from rankeval._checks import check_number, require
+from rankeval._checks import check_number, few, require
+from rankeval._registry import chosen
 from rankeval.comparison.tables import WithTable
 from rankeval.io.formats import naming
 from rankeval.io.frames import as_table, frame_columns, names_in
 from rankeval.io.opening import DEFAULT, Limits
-from rankeval.online.checking import ClickRates, LogChecks, checks, rates, session_numbers
-from rankeval.online.events import NO_QUERY, arranged, found_columns, read_columns
+from rankeval.online.checking import ClickRates, LogChecks, rates
+from rankeval.online.events import EMPTY, NO_QUERY, NOT_SHOWN, REPEATED, arranged, found_columns, read_columns
 from rankeval.render.tables import Table
 
 USERS = "impressions of users left out"
+OF_ITEM = ("position", "docid")
+USUAL = (
+    "usual for a user: {impressions:g} impressions, and {clicks:g} clicks of those who click; users far above may be "
+    "robots, or not: they are kept, .users lists them, and log.without(users=...) drops them"
+)
 Ints = NDArray[np.int64]
 
 
@@ -53,7 +59,7 @@ class ClickLog(WithTable):
         Whether each impression has all its positions, 1 to n. In the log of a policy that records one item at a time it
         has not: models that follow a user down the list refuse such a log.
     excluded : mapping of str to int
-        What was left out, and how often.
+        What was left out, such as ``"repeated events"``, and how often.
 
     Examples
     --------
@@ -81,7 +87,7 @@ class ClickLog(WithTable):
         path: str | os.PathLike[str],
         *,
         tz: str | None = None,
-        clicks: Literal["error", "skip"] = "error",
+        clicks: str = "error",
         complete: bool = True,
         limits: Limits = DEFAULT,
         **columns: str,
@@ -92,7 +98,8 @@ class ClickLog(WithTable):
         ----------
         path : path
             CSV or TSV with a header, Parquet, or JSON lines (``.jsonl``, ``.ndjson``); also as ``.gz`` or ``.zst``. Ids
-            of CSV are text. A list in a cell of CSV is JSON, such as ``["d1", "d2"]``.
+            of CSV are text. Rows of lists are read from JSON lines; of Parquet with lists take the frame, as in
+            ``ClickLog.from_frame(pd.read_parquet(path))``.
         tz, clicks, complete, **columns
             As of `from_frame`.
         limits : Limits
@@ -129,7 +136,7 @@ class ClickLog(WithTable):
         frame: Any,
         *,
         tz: str | None = None,
-        clicks: Literal["error", "skip"] = "error",
+        clicks: str = "error",
         complete: bool = True,
         **columns: str,
     ) -> ClickLog:
@@ -250,13 +257,11 @@ class ClickLog(WithTable):
         InvalidInput
             If the log has no such user, or no other one.
         """
-        dropped = [*users]
-        require("user" in self.impressions, "users", dropped, "a log with users")
-        unknown = [*{*dropped} - {*self.impressions["user"]}]
+        dropped, known = {*users}, self._known("user")["user"]
+        unknown = dropped.difference(known)
         require(not unknown, "users", unknown, "users of the log")
-        is_dropped = self.impressions["user"].isin(dropped).to_numpy()
-        n = int(self.counts[is_dropped].sum()) + self.excluded.get(USERS, 0)
-        return replace(self.subset(~is_dropped), excluded={**self.excluded, USERS: n})
+        n = int(self.counts[known.isin(dropped)].sum()) + self.excluded.get(USERS, 0)
+        return replace(self.subset(~known.isin(dropped)), excluded={**self.excluded, USERS: n})
 
     def sessions(self, gap: str = "30min") -> ClickLog:
         """Return the log with a column ``session``, which replaces one that there is.
@@ -285,7 +290,12 @@ class ClickLog(WithTable):
         >>> log.abandonment(of="session").table["abandonment"].tolist()
         [0.5]
         """
-        return replace(self, impressions=self.impressions.assign(session=session_numbers(self.impressions, gap)))
+        known = self._known("user", "time")
+        codes, times = pd.factorize(known["user"])[0], known["time"]
+        order = np.lexsort((times.to_numpy(), codes))
+        begins = (np.diff(codes[order], prepend=-1) != 0) | (times.iloc[order].diff() > pd.Timedelta(gap)).to_numpy()
+        session = np.cumsum(begins)[np.argsort(order)]
+        return replace(self, impressions=self.impressions.assign(session=session))
 
     def click_rates(self, by: str | Sequence[str] = "position") -> ClickRates:
         """Return click rates with 95 % intervals.
@@ -321,11 +331,9 @@ class ClickLog(WithTable):
         0         1            4        2       2        0.50   0.150    0.850
         1         2            4        1       1        0.25   0.046    0.699
         """
-        return rates(self.impressions, self.items, self.counts, by)
+        return self._rates(by, "impression", abandoned=False)
 
-    def abandonment(
-        self, by: str | Sequence[str] = (), *, of: Literal["impression", "session"] = "impression"
-    ) -> ClickRates:
+    def abandonment(self, by: str | Sequence[str] = (), *, of: str = "impression") -> ClickRates:
         """Return the share of impressions, or of sessions, without a click, with 95 % intervals.
 
         Parameters
@@ -340,7 +348,21 @@ class ClickLog(WithTable):
         UnknownName
             If the log has no such column.
         """
-        return rates(self.impressions, self.items, self.counts, by, of=of, abandoned=True)
+        return self._rates(by, chosen("unit of abandonment", of, ("impression", "session")), abandoned=True)
+
+    def _rates(self, by: str | Sequence[str], unit: str, *, abandoned: bool) -> ClickRates:
+        names, counts, row = [by] if isinstance(by, str) else [*by], self.counts, self.items["impression"].to_numpy()
+        of_items = [name for name in OF_ITEM if name in names and not abandoned]
+        own = [
+            *dict.fromkeys([*(name for name in names if name not in of_items), *(["session"] * (unit == "session"))])
+        ]
+        units = self._known(*own).assign(n=counts, clicks=self._clicks())
+        if of_items:
+            units = units.take(row).assign(n=counts[row], clicks=self.items["clicked"].to_numpy() * counts[row])
+            units = units.assign(**{name: self.items[name].array for name in of_items})
+        if unit == "session":
+            units = units.groupby(own, observed=True)[["clicks"]].sum().reset_index().assign(n=1)
+        return rates(units, names, unit, abandoned=abandoned)
 
     def checks(self, *, times_usual: float = 20) -> LogChecks:
         """Look for faults of the log: nothing is dropped.
@@ -374,7 +396,50 @@ class ClickLog(WithTable):
         {'impressions of users left out': 30}
         """
         check_number("times_usual", times_usual, least=1)
-        return checks(self.impressions, self.items, self.counts, self.excluded, times_usual=times_usual)
+        counts, clicks, known = self.counts, self._clicks(), self.impressions
+        found: dict[str, tuple[Any, Any]] = {}
+        n, notes = counts.sum(), []
+        for what in dict.fromkeys((REPEATED, NOT_SHOWN, EMPTY, *self.excluded)):
+            k = self.excluded.get(what, 0)
+            found[f"{what}, left out"] = k, k + (clicks if what == NOT_SHOWN else counts).sum()
+        shows = self.items.groupby("impression")["position"].agg(["size", "max"]).to_numpy()
+        found["impressions that lack a position"] = counts[shows[:, 0] < shows[:, 1]].sum(), n
+        found["impressions without a click"] = counts[clicks == 0].sum(), n
+        never = ~self.items.groupby("position")["clicked"].any()
+        found["positions never clicked"] = never.sum(), len(never)
+        notes += [f"never clicked: position {few([*never.index[never]])}"] if never.any() else []
+        users = pd.DataFrame(columns=["user", "impressions", "clicks", "times_usual"])
+        if "user" in known:
+            users = known[["user"]].assign(impressions=counts, clicks=clicks).groupby("user").sum()
+            # Most users may have no click: usual is the number of those who have.
+            usual = users.where(users > 0).median()
+            users["times_usual"] = (users / usual).max(axis=1)
+            listed = users["times_usual"] > times_usual
+            found[f"users above {times_usual:g} times the usual"] = listed.sum(), len(users)
+            notes.append(USUAL.format(**usual))
+            if "arm" in known:
+                users["arms"] = known.groupby("user")["arm"].nunique()
+                found["users in several arms"] = (users["arms"] > 1).sum(), len(users)
+                listed |= users["arms"] > 1
+            users = users[listed].sort_values("impressions", ascending=False, kind="stable").reset_index()
+        if "time" in known:
+            times, who = known["time"], [name for name in ("user", "session") if name in known]
+            found["times before that of the row above"] = (times.diff() < pd.Timedelta(0)).sum(), len(times)
+            found["times in the future"] = (times > pd.Timestamp.now("UTC")).sum(), len(times)
+            again = known.duplicated([*who, "qid", "time"]).sum() if who else 0
+            found["same user, query and time, under another id"] = again, len(times)
+        if lacking := [name for name in ("user", "time", "arm") if name not in known]:
+            notes.append(f"the log has no {' and no '.join(lacking)}: checks of them are left out")
+        table = pd.DataFrame([(check, int(k), int(of)) for check, (k, of) in found.items()])
+        return LogChecks(table.set_axis(["check", "found", "of"], axis=1), users, tuple(notes))
+
+    def _known(self, *names: str) -> pd.DataFrame:
+        return self.impressions[[chosen("column of the impressions", name, [*self.impressions]) for name in names]]
+
+    def _clicks(self) -> Ints:
+        """Return the clicks of each row of the impressions, of shape (n_impressions,)."""
+        row, clicked = self.items["impression"].to_numpy(), self.items["clicked"].to_numpy()
+        return np.bincount(row, clicked, len(self.impressions)).astype(np.int64) * self.counts
 
     def to_frame(self) -> pd.DataFrame:
         """Return a row per shown item with the facts of its impression: `from_frame` makes the same log of it."""
@@ -389,15 +454,5 @@ class ClickLog(WithTable):
         return f"ClickLog({len(self.impressions):,} impressions, {shown:,} items, {clicks:,} clicks)"
 
     def _laid_out(self) -> Table:
-        n = int(self.counts.sum())
-        facts = {"impressions": n, "shown items": int(self.counts[self.items["impression"]].sum())}
-        facts["clicks"] = int((self.items["clicked"] * self.counts[self.items["impression"]]).sum())
-        facts["documents"] = self.items["docid"].nunique()
-        named = {"qid": "queries", "user": "users", "session": "sessions", "arm": "arms"}
-        facts |= {words: self.impressions[name].nunique() for name, words in named.items() if name in self.impressions}
-        rows = [(name, f"{value:,}") for name, value in facts.items()]
-        if "time" in self.impressions:
-            rows += [("first", f"{self.impressions['time'].min()}"), ("last", f"{self.impressions['time'].max()}")]
-        notes = [f"left out: {found:,} {what}" for what, found in self.excluded.items()]
-        shown = pd.DataFrame(rows, columns=["fact", "value"])
-        return Table(shown, numeric=("value",), caption="Click log", notes=notes)
+        table = self.click_rates().table.drop(columns="clicked").rename(columns=lambda name: name.replace("_", " "))
+        return Table(table, caption=repr(self), notes=[f"left out: {n:,} {what}" for what, n in self.excluded.items()])

@@ -122,9 +122,7 @@ class LooksPlan(WithTable):
         return Table(self.table, dict.fromkeys(["level", "spent"], ".2g"), caption=about)
 
 
-def looks_plan(
-    shares: int | Sequence[float], *, spending: str = "obrien_fleming", alpha: float = 0.05
-) -> LooksPlan:
+def looks_plan(shares: int | Sequence[float], *, spending: str = "obrien_fleming", alpha: float = 0.05) -> LooksPlan:
     """Plan the looks at an A/B test, and return the bound of abs(z) at each.
 
     Parameters
@@ -229,9 +227,9 @@ def confidence_sequence(
 
     Notes
     -----
-    The half width is ``se sqrt((1 + 1 / m) log((m + 1) / alpha^2))`` with ``m = n rho^2``: the normal mixture of Robbins
-    (1970), as an asymptotic confidence sequence (Waudby-Smith, Arbour, Sinha, Kennedy and Ramdas, Annals of Statistics
-    2024, section 2; Howard, Ramdas, McAuliffe and Sekhon, Annals of Statistics 2021). The constant
+    The half width is ``se sqrt((1 + 1 / m) log((m + 1) / alpha^2))`` with ``m = n rho^2``: the normal mixture of
+    Robbins (1970), as an asymptotic confidence sequence (Waudby-Smith, Arbour, Sinha, Kennedy and Ramdas, Annals of
+    Statistics 2024, section 2; Howard, Ramdas, McAuliffe and Sekhon, Annals of Statistics 2021). The constant
     ``rho^2 = (log(1 / alpha^2) + log(1 + log(1 / alpha^2))) / best_at`` makes it narrowest at about ``best_at``.
 
     Asymptotic means: the error is estimated, and the mean is normal only nearly. So the promise holds better the more

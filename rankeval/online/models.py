@@ -25,8 +25,8 @@ import pandas as pd
 from rankeval._checks import check_count, count, few, refuse, require
 from rankeval._registry import chosen
 from rankeval.comparison.tables import WithTable
-from rankeval.online.chains import Mask, fit_chain
-from rankeval.online.factors import TINY, Prior, fit_factors
+from rankeval.online.chains import fit_chain
+from rankeval.online.factors import TINY, Codes, Mask, Prior, cells, fit_factors, slot_starts
 from rankeval.online.logs import ClickLog, Ints
 from rankeval.render.tables import Table
 from rankeval.significance.declarations import Floats, Rng
@@ -47,7 +47,6 @@ EACH = {
     SLOT: "for each (position, last_click), last_click from 0 to position - 1",
     ONE: "from 0 to 1",
 }
-BY_POSITION = "rate_by_position"
 STOPS = {"cascade": "always", "dcm": "position", "sdbn": "pair", "dbn": "pair"}
 
 
@@ -176,30 +175,32 @@ class ClickModel:
         it. For sdbn and dcm the closed forms of the literature take the last click for the end of examination; here
         the chance that the user went on without a click is counted, so that the values are those of the model.
         """
-        place, (codes, index) = self._placed(log), _pairs(log)
-        shown, depth, n_pairs = place >= 0, place.shape[1], len(index)
-        pairs, clicked = np.append(codes, n_pairs)[place], self._clicks(log, place)
-        weights = np.repeat(log.counts, shown.sum(axis=1))
-        options: dict[str, Any] = {"prior": prior, "tolerance": tolerance, "max_iter": max_iter}
+        (codes, index), place = _pairs(log), self._placed(log)
+        depth, n_pairs = place.shape[1], len(index)
+        pairs, clicked = np.append(codes, np.int32(n_pairs))[place], self._clicks(log, place)
+        del codes, place  # a long log fills the memory
+        options: dict[str, Any] = {"n_pairs": n_pairs, "prior": prior, "tolerance": tolerance, "max_iter": max_iter}
+        by_place = cells(pairs, clicked, log.counts, n_pairs=n_pairs, by_last=False)
         if self.name in STOPS:
-            options |= {"n_pairs": n_pairs, "stops": STOPS[self.name], "leaves": self.name == "dbn"}
+            options |= {"stops": STOPS[self.name], "leaves": self.name == "dbn"}
             attraction, stops, gamma, self.objectives = fit_chain(pairs, clicked, log.counts, **options)
             scale, fitted = 1.0, {"continuation": 1 - stops[: depth - 1], "satisfaction": stops, "gamma": gamma}
         else:
-            refuse((not shown.any(axis=0).all(), "nothing is shown at a position that is above others"))
-            starts = self._starts(depth + 1)
-            slots = (starts[:-1] + _last_above(clicked) * (self.name == "ubm"))[shown]
-            options |= {"n_pairs": n_pairs, "n_slots": int(starts[-1])}
-            attraction, examination, self.objectives = fit_factors(codes, slots, clicked[shown], weights, **options)
+            gap = by_place.index.get_level_values("slot").nunique() < depth
+            refuse((gap, "nothing is shown at a position that is above others"))
+            by_last = self.name == "ubm"
+            table = cells(pairs, clicked, log.counts, n_pairs=n_pairs, by_last=True) if by_last else by_place
+            n_slots = int(slot_starts(depth + 1, by_last=by_last)[-1])
+            attraction, examination, self.objectives = fit_factors(table, n_slots=n_slots, **options)
             scale = float(examination[0])
             refuse((scale == 0, "nothing is clicked at position 1, and examination is relative to it", "give a prior"))
             fitted = {"examination": examination / scale}
         self._set({**fitted, "attraction": pd.Series(attraction * scale, index)})
-        self.unknown = _mean(prior) * scale
-        self._rates = {
-            BY_POSITION: _rates(np.nonzero(shown)[1], clicked[shown], weights, prior),
-            "rate_by_document": _rates(codes, clicked[shown], weights, prior),
-        }
+        mean = prior[0] / prior[1] if prior[1] else 0.5
+        self.unknown, self._rates = mean * scale, {}
+        for name, level in (("rate_by_position", "slot"), ("rate_by_document", "pair")):
+            summed = by_place.groupby(level=level).sum()
+            self._rates[name] = np.append((summed["hits"] + prior[0]) / (summed["shown"] + prior[1]), mean)
         return self
 
     def click_probabilities(self, log: ClickLog, *, unknown: float | None = None) -> Floats:
@@ -259,7 +260,7 @@ class ClickModel:
         at, codes, clicks = np.nonzero(shown)[1], pairs[shown], clicked[shown]
         weights = np.repeat(log.counts, shown.sum(axis=1))
         by_name = {"perplexity": chances[shown]} | {
-            name: rates[np.minimum(at if name == BY_POSITION else codes, len(rates) - 1)]
+            name: rates[np.minimum(at if name == "rate_by_position" else codes, len(rates) - 1)]
             for name, rates in self._rates.items()
         }
         n_shown, here = np.bincount(at, weights), np.unique(at)
@@ -351,7 +352,7 @@ class ClickModel:
         lacks = f"{self.name} follows users down the list, and the log does not have all positions of its impressions"
         refuse((self.name != "pbm" and not log.complete, lacks, "fit pbm"))
         position = log.items["position"].to_numpy()
-        place = np.full((len(log.impressions), position.max()), -1)
+        place = np.full((len(log.impressions), position.max()), -1, dtype=np.int32)
         place[log.items["impression"].to_numpy(), position - 1] = np.arange(len(position))
         return place
 
@@ -383,11 +384,6 @@ class ClickModel:
         clicked = self._clicks(log, place)
         return place, pairs, clicked, self._walked(pairs, unknown, lambda at, _: clicked[:, at])[0]
 
-    def _starts(self, depth: int) -> Ints:
-        """Return the slot of each position without a click above; in ubm a slot for each click above follows."""
-        places = np.arange(depth)
-        return places * (places + 1) // 2 if self.name == "ubm" else places
-
     def _walked(self, pairs: Ints, unknown: float | None, decide: Callable[[int, Floats], Mask]) -> tuple[Floats, Mask]:
         """Return the chance of a click at each place given the clicks above, and the clicks that are decided on."""
         held, tail = self._parameters, [unknown or 0.0, 0.0]
@@ -399,7 +395,7 @@ class ClickModel:
             stops = stops - np.append(held["continuation"], 0.0)[: pairs.shape[1]]
         chances, clicked = np.empty(pairs.shape), np.zeros(pairs.shape, dtype=bool)
         examined, last = np.ones(len(pairs)), np.zeros(len(pairs), dtype=np.int64)
-        for place, start in enumerate(self._starts(pairs.shape[1])):
+        for place, start in enumerate(slot_starts(pairs.shape[1], by_last=self.name == "ubm")):
             if "examination" in held:
                 examined = held["examination"].to_numpy()[start + last]
             chance = np.minimum(examined * attraction[:, place], 1.0)
@@ -413,36 +409,23 @@ class ClickModel:
         return chances, clicked
 
 
-def _pairs(log: ClickLog) -> tuple[Ints, pd.MultiIndex]:
+def _pairs(log: ClickLog) -> tuple[Codes, pd.MultiIndex]:
     """Return the pair of query and document of each shown item as a code, and the pairs."""
     qids, docids = log.impressions["qid"].cat, log.items["docid"].cat
-    size = max(len(docids.categories), 1)
-    queries = qids.codes.to_numpy(np.int64)[log.items["impression"].to_numpy()]
-    found, codes = np.unique(queries * size + docids.codes.to_numpy(), return_inverse=True)
-    ids = qids.categories[found // size], docids.categories[found % size]
-    return codes, pd.MultiIndex.from_arrays(ids, names=PAIR)
+    keys = qids.codes.to_numpy(np.int64)[log.items["impression"].to_numpy()]
+    keys *= len(docids.categories)
+    keys += docids.codes.to_numpy()
+    codes, found = pd.factorize(keys)
+    order = np.argsort(found)
+    ids = zip((qids.categories, docids.categories), np.divmod(found[order], len(docids.categories)), strict=True)
+    rank = np.argsort(order).astype(np.int32)
+    return rank[codes], pd.MultiIndex.from_arrays([names[at] for names, at in ids], names=PAIR)
 
 
 def _slots(depth: int) -> pd.MultiIndex:
     """Return the positions with those of the last click above, 0 for none."""
     position, last = np.tril_indices(int(depth))
     return pd.MultiIndex.from_arrays([position + 1, last], names=SLOT)
-
-
-def _last_above(clicked: Mask) -> Ints:
-    """Return the position of the last click above each place, 0 for none."""
-    last = np.maximum.accumulate(clicked * np.arange(1, clicked.shape[1] + 1), axis=1)
-    return np.pad(last[:, :-1], ((0, 0), (1, 0)))
-
-
-def _rates(codes: Ints, clicked: Mask, weights: Ints, prior: Prior) -> Floats:
-    """Return the click rate of each code with a prior, and last that of a code without items."""
-    hits, trials = prior[0] + np.bincount(codes, weights * clicked), prior[1] + np.bincount(codes, weights)
-    return np.append(hits / trials, _mean(prior))
-
-
-def _mean(prior: Prior) -> float:
-    return prior[0] / prior[1] if prior[1] else 0.5
 
 
 def _shown(rankings: Any) -> ClickLog:

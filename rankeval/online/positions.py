@@ -161,10 +161,11 @@ def propensities(
     depth : int, default 10
         Leave out items below this position.
     clip : float, optional
-        Set lesser propensities to this one. Weights then vary less, and are too small: a note counts the clicks.
+        Set lesser propensities to this one; intervals stay. Weights then vary less, and some are too small: a note
+        counts their clicks.
     n_resamples : int, default 200
-        Bootstrap samples for the intervals (95 %, percentiles); 0 for none. Units are users if the log has 50 or more, else queries if it
-        has 50 or more, else impressions; a note says which. "em" has no intervals.
+        Bootstrap samples for the intervals (95 %, percentiles); 0 for none. Units are users if the log has 50 or more,
+        else queries if it has 50 or more, else impressions; a note says which. "em" has no intervals.
     rng : int, Generator or None, default 0
         Seed of the bootstrap.
 
@@ -215,8 +216,8 @@ def propensities(
 
     def counted(counts: NDArray[Any]) -> tuple[Floats, Floats]:
         weight = counts[impression]
-        shown = np.bincount(cell, weight, shape[0] * shape[1])
-        return shown.reshape(shape), np.bincount(cell, weight * clicked, len(shown)).reshape(shape)
+        shown, clicks = (np.bincount(cell, one, shape[0] * shape[1]) for one in (weight, weight * clicked))
+        return shown.reshape(shape).astype(np.float64), clicks.reshape(shape).astype(np.float64)
 
     shown, clicks = counted(log.counts)
     table = pd.DataFrame({"position": positions, "propensity": np.nan, "ci_low": np.nan, "ci_high": np.nan})
@@ -242,7 +243,7 @@ def propensities(
         small = table["propensity"] < clip
         cut = f"{table['clicks'][small].sum():,} of {table['clicks'].sum():,} clicks"
         notes.append(f"propensities below {clip:g} are set to {clip:g}, and the weights of {cut} are too small")
-        table.update(table[["propensity", "ci_low", "ci_high"]].clip(lower=clip))
+        table["propensity"] = table["propensity"].clip(lower=clip)
     return Propensities(table, how, tuple(notes))
 
 
@@ -263,7 +264,7 @@ def _kept_order(log: ClickLog) -> list[str]:
     said = f"documents keep their positions {kept:.3g} times as much as in lists that are shuffled anew each time"
     if is_kept := kept > 1 + 10 * np.sqrt(2 / len(sums)):
         warn(f"{said}: the rates of clicks then mix position and relevance; use another how=")
-    return [said] * is_kept
+    return [said] * int(is_kept)
 
 
 def _refuse_unlinked(positions: NDArray[Any], shown: Floats, clicks: Floats, how: str) -> list[str]:
@@ -307,13 +308,13 @@ def _randomized(shown: Floats, clicks: Floats) -> Floats:
 
 def _em(shown: Floats, clicks: Floats) -> Floats:
     document, place = np.tile(np.nonzero(shown), 2)
-    counts, clicked = (
-        np.concatenate([clicks[shown > 0], (shown - clicks)[shown > 0]]),
-        np.arange(len(place)) * 2 < len(place),
+    counts = np.concatenate([clicks[shown > 0], (shown - clicks)[shown > 0]]).astype(np.int64)
+    size = {"n_pairs": shown.shape[0], "n_slots": shown.shape[1]}
+    clicked = np.arange(len(place)) < len(place) // 2
+    _, seen, _ = fit_factors(
+        document, place, clicked, counts, **size, prior=(0.0, 0.0), tolerance=1e-6, max_iter=10_000
     )
-    options: dict[str, Any] = {"prior": (0.0, 0.0), "tolerance": 1e-6, "max_iter": 10_000}
-    _, seen, _ = fit_factors(document, place, clicked, counts, shape=shown.shape, **options)
-    return seen / seen[0]
+    return np.asarray(seen / seen[0])
 
 
 SAME = "valid if the position of a document says nothing of its relevance to that user"

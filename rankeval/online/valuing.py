@@ -40,7 +40,6 @@ HOW = {
     "dr": "dr: the model's clicks, and its errors on the shown items by weight",
 }
 """Estimates of the value of a policy."""
-COLUMNS = "how value ci_low ci_high n effective_size effective_share mean_weight largest_weight clipped_share".split()
 MOST = np.finfo(np.float64).max
 RANGES = {
     "click": (-MOST, MOST),
@@ -255,7 +254,7 @@ def policy_value(
     low, high = np.array([*RANGES.values()]).T
     for row, place in np.argwhere(~((rows >= low) & (rows <= high)).to_numpy())[:1]:
         expected = f"a number from {low[place]:.3g} to {high[place]:.3g}"
-        require(False, rows.columns[place], rows.iat[row, place], expected, f"row {row}")
+        require(False, rows.columns[place], rows.iloc[row, place], expected, f"row {row}")
     weight, n = (rows["target"] / rows["propensity"]).to_numpy(), len(rows)
     require(n > 1 and weight.any(), "target", f"none of {count(n, 'item')}", "items that the target policy shows too")
     used = np.minimum(weight, np.inf if clip is None else clip)
@@ -269,17 +268,7 @@ def policy_value(
     if abs(weight.mean() - 1) > 3 * weight.std() / np.sqrt(n):
         why = "propensities are wrong, or the target policy shows items that this log never shows"
         notes.append(f"weights have the mean {weight.mean():.3g} and not 1: {why}")
-    size = _effective(used)
-    row = (
-        how,
-        value,
-        value - half,
-        value + half,
-        n,
-        size,
-        size / n,
-        weight.mean(),
-        weight.max(),
-        (used < weight).mean(),
-    )
-    return PolicyValue(pd.DataFrame([row], columns=COLUMNS), tuple(notes))
+    row = {"how": how, "value": value, "ci_low": value - half, "ci_high": value + half, "n": n}
+    row |= {"effective_size": _effective(used), "effective_share": _effective(used) / n, "mean_weight": weight.mean()}
+    row |= {"largest_weight": weight.max(), "clipped_share": (used < weight).mean()}
+    return PolicyValue(pd.DataFrame([row]), tuple(notes))

@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -271,11 +271,8 @@ def _tested(row: Source, against: Source | None, n_scores: int) -> Source:
     f = row.mean_sq / against.mean_sq if against.mean_sq > 0 else math.nan
     excess = row.df * max(f - 1, 0.0)
     both = row.sum_sq + against.sum_sq
-    return Source(
-        row.source,
-        row.df,
-        row.sum_sq,
-        row.mean_sq,
+    return replace(
+        row,
         F=f,
         p_value=p_of_f(f, row.df, against.df),
         against=against.source,

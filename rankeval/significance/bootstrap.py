@@ -114,7 +114,7 @@ def bootstrap_shift(d: Floats, settings: Settings) -> PairedResult:
 
         return PairedResult.with_ends(p_value, ends, settings)
 
-    return _bootstrap(d, settings, _mean, read)
+    return _bootstrap(d, settings, np.matmul, read)
 
 
 TESTS["bootstrap_shift"] = SignificanceTest(
@@ -151,7 +151,7 @@ def bootstrap_percentile(d: Floats, settings: Settings) -> PairedResult:
 
         return PairedResult.with_ends(settings.p_of_tails(greater, less), ends, settings)
 
-    return _bootstrap(d, settings, _mean, read)
+    return _bootstrap(d, settings, np.matmul, read)
 
 
 TESTS["bootstrap_percentile"] = SignificanceTest(
@@ -211,7 +211,7 @@ def bootstrap_bca(d: Floats, settings: Settings) -> PairedResult:
 
         return PairedResult.with_ends(settings.p_of_tails(greater, less), ends, settings)
 
-    return _bootstrap(d, settings, _mean, read)
+    return _bootstrap(d, settings, np.matmul, read)
 
 
 TESTS["bootstrap_bca"] = SignificanceTest(
@@ -243,10 +243,6 @@ def weight_chunks(n: int, n_resamples: int, seed: int, *, n_columns: int) -> Ite
         # A range of n numbers for each row, so that one bincount serves the whole chunk.
         drawn = generator.integers(0, n, size=(size, n)) + n * np.arange(size)[:, None]
         yield np.bincount(drawn.ravel(), minlength=size * n).reshape(size, n) / n
-
-
-def _mean(weights: Floats, d: Floats) -> Floats:
-    return weights @ d
 
 
 def _absolute_t(weights: Floats, d: Floats) -> Floats:

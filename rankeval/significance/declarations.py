@@ -118,7 +118,7 @@ class Unseen:
     loss: NDArray[np.float64]
     seen: NDArray[np.float64]
 
-    def part(self, columns: slice) -> Unseen:
+    def part(self, columns: slice | NDArray[np.int64]) -> Unseen:
         """Return those of some columns."""
         return replace(self, loss=self.loss[columns], seen=self.seen[columns])
 
@@ -349,16 +349,11 @@ class PairedResult:
         return cls(p_value, *ends(settings), family=family)
 
 
-def joined(parts: Sequence[PairedResult]) -> PairedResult:
-    """Join the results of blocks of columns; the notes are those of the first."""
-    p_value, low, high = (
-        np.concatenate([getattr(part, name) for part in parts]) for name in ("p_value", "ci_low", "ci_high")
-    )
-    ends = [part.family for part in parts if part.family is not None]
-    family = (
-        None if not ends else (np.concatenate([low for low, _ in ends]), np.concatenate([high for _, high in ends]))
-    )
-    return PairedResult(p_value, low, high, parts[0].notes, family)
+def joined(parts: Sequence[PairedResult], join: Callable[..., Floats] = np.concatenate) -> PairedResult:
+    """Join the results of blocks of columns, array by array; the notes are those of the first."""
+    arrays = [(one.p_value, one.ci_low, one.ci_high, *(one.family or ())) for one in parts]
+    p_value, low, high, *family = map(join, zip(*arrays, strict=True))
+    return PairedResult(p_value, low, high, parts[0].notes, (family[0], family[1]) if family else None)
 
 
 def no_floor(n: int, settings: Settings) -> float:

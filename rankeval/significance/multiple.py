@@ -509,7 +509,8 @@ def value_of_choice(gains: ArrayLike, settings: Settings) -> ChosenValue:
     """
     columns = as_columns(gains)
     settings = replace(settings, alternative="two-sided", rng=seed_of(settings.rng))
-    leader = _first_of_largest(columns)
+    means, slack = columns.mean(axis=0), TIE_TOLERANCE * np.abs(columns).mean(axis=0).max()
+    leader = int(np.argmax(means >= means.max() - slack))  # the first of equal ones
     # Gains that are all the same number tell no width.
     mean, error = columns[:, leader].mean(), standard_error(columns)[leader] or np.inf
     student = float(stats.t.isf(settings.tail, len(columns) - 1))
@@ -576,9 +577,3 @@ def largest_quantile(columns: Floats, settings: Settings) -> float:
     q = critical_t(centred, np.full(k, n), above)
     # Infinite for too few patterns, and for values of equal size and the same sign, which leave no variance.
     return q if np.isfinite(q) else float(stats.t.isf(settings.tail / k, n - 1))
-
-
-def _first_of_largest(columns: Floats) -> int:
-    means = columns.mean(axis=0)
-    slack = TIE_TOLERANCE * np.abs(columns).mean(axis=0).max()
-    return int(np.argmax(means >= means.max() - slack))

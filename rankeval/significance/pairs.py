@@ -153,7 +153,7 @@ class Pairs:
         ends = np.linspace(0, m, -(-m // max(2, size // n)) + 1).astype(np.int64)
         yield from map(slice, ends[:-1].tolist(), ends[1:].tolist())
 
-    def part(self, columns: slice) -> Pairs:
+    def part(self, columns: slice | Ints) -> Pairs:
         """Return some of the columns as pairs."""
         beside = None if self.beside is None else self.beside.part(columns)
         if self.high is None or self.low is None:
@@ -206,16 +206,16 @@ class Pairs:
 
     def at(self, places: Ints) -> Pairs:
         """Return the columns of some places, with the rows that they are made of and no others."""
-        if self.high is None or self.low is None:
-            return Pairs(self.rows[places])
-        used, found = np.unique(np.stack([self.high[places], self.low[places]]), return_inverse=True)
-        high, low = found.reshape(2, -1)
+        part = self.part(places)
+        if part.high is None or part.low is None:
+            return part
+        used, found = np.unique(np.stack([part.high, part.low]), return_inverse=True)
         n_scores = len(self.rows) - (0 if self.unseen is None else len(self.unseen))
-        whole = len(used) == n_scores
-        rows = self.rows if whole else self.rows[np.append(used, np.arange(n_scores, len(self.rows)))]
-        signs, bounds = (None if each is None else each[places] for each in (self.signs, self.bounds))
-        unseen = None if self.unseen is None else self.unseen[:, places]
-        return Pairs(rows, high, low, signs, bounds, unseen=unseen, kept=self.kept if whole else {})
+        if len(used) == n_scores:
+            return part
+        rows = self.rows[np.append(used, np.arange(n_scores, len(self.rows)))]
+        high, low = found.reshape(2, -1)
+        return replace(part, rows=rows, high=high, low=low, kept={})
 
     def sums(self, of_rows: Floats, columns: slice) -> Floats:
         """Return sums of some columns, made of sums of the rows and, in the last row but one, of the number 1.

@@ -170,12 +170,6 @@ def _add_up(rows: Floats, packed: NDArray[np.uint8], sums: Floats) -> None:
             np.matmul(part, signs.T, out=sums)
 
 
-def sign_chunks(n: int, settings: Settings) -> Iterator[Floats]:
-    """Yield matrices of -1 and 1, a pattern per row: all 2^n up to `EXACT_UP_TO` queries, else random ones."""
-    for packed in _byte_chunks(n, settings):
-        yield _signs_of(packed, n)
-
-
 def _signs_of(packed: NDArray[np.uint8], n: int) -> Floats:
     return _OF_BYTE.take(packed, axis=0).reshape(len(packed), -1)[:, :n]
 

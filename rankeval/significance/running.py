@@ -160,11 +160,7 @@ def run(test: SignificanceTest, d: ArrayLike, settings: Settings) -> PairedResul
 
 
 def _reshaped(found: PairedResult, shape: tuple[int, ...]) -> PairedResult:
-    def shaped(values: Floats) -> Any:
-        return np.asarray(values).reshape(shape)[()]
-
-    family = found.family and (shaped(found.family[0]), shaped(found.family[1]))
-    return PairedResult(shaped(found.p_value), shaped(found.ci_low), shaped(found.ci_high), found.notes, family)
+    return joined([found], lambda arrays: np.asarray(arrays[0]).reshape(shape)[()])
 
 
 def _run_claim(test: SignificanceTest, gains: Pairs, settings: Settings) -> PairedResult:
@@ -221,7 +217,11 @@ def _run_block(test: SignificanceTest, columns: Floats, settings: Settings) -> t
     # Columns that the function is not defined for are replaced, not left out: how BLAS rounds depends on the number
     # of columns, and no p-value may depend on another pair's.
     found = _finished(test, _asked(test, np.where(flat, np.arange(n)[:, None], columns), settings), settings, flat)
-    p_value = _as_p(np.where(flat, _p_of_constants(mean, n, settings), found.p_value))
+    # Equal systems get 1. For a constant difference the t statistic is infinite and a bootstrap sees one value only:
+    # either would print a p of 0. The sign flips still have a distribution there, in which the observed order is the
+    # most extreme one: 2 in 2^n, or 1 in 2^n for a one-sided test.
+    of_constants = np.where(settings.evidence(mean) > 0, one_pattern(n, settings), 1.0)
+    p_value = _as_p(np.where(flat, of_constants, found.p_value))
     return without_ends(replace(found, p_value=p_value), constant), int((flat & (mean != 0)).sum())
 
 
@@ -297,16 +297,6 @@ def adjust(p: ArrayLike, method: str = "holm") -> Floats:
     return np.asarray(known[method].function(p), dtype=np.float64)
 
 
-def _p_of_constants(mean: Floats, n: int, settings: Settings) -> Floats:
-    """Return the p-values of differences that are the same number on every query.
-
-    Equal systems get 1. For a constant difference the t statistic is infinite and a bootstrap sees one value only:
-    either would print a p of 0. The sign flips still have a distribution there, in which the observed order is the
-    most extreme one: 2 in 2^n, or 1 in 2^n for a one-sided test.
-    """
-    return np.where(settings.evidence(mean) > 0, one_pattern(n, settings), 1.0)
-
-
 def liberal_notes(test: SignificanceTest, n: int, settings: Settings) -> list[str]:
     """Return the note with a test's measured error rates if so many queries are too few for it to hold its level."""
     if not test.liberal or n >= FEW_QUERIES:
@@ -323,10 +313,11 @@ def liberal_notes(test: SignificanceTest, n: int, settings: Settings) -> list[st
 def _constant_notes(count: int, settings: Settings) -> list[str]:
     if not count:
         return []
-    same = (
-        f"{count} of the differences tested: the same number on every {settings.unit}. Without variance neither t nor"
+    same = f"{count} of the differences tested: the same number on every {settings.unit}"
+    why = (
+        "Without variance neither t nor a bootstrap is defined: the p-value is that of the sign flips, and no interval"
     )
-    return [f"{same} a bootstrap is defined: the p-value is that of the sign flips, and no interval can be told"]
+    return [f"{same}. {why} can be told"]
 
 
 NOTHING_POSSIBLE = "nothing can be significant here"
@@ -377,7 +368,9 @@ def adjust_by_family(
             joint = correction.function(scores[:, :, part], pairs, settings)
             found.append(tuple(each.T.ravel() for each in (joint.p_value, joint.ci_low, joint.ci_high)))
         elif correction.is_joint:
-            found.append(_of_differences(correction, d.part(family), settings))
+            own = d.part(family)
+            p_value = _joint_p(correction, own, settings)
+            found.append((p_value, *(_joint_limits(correction, own, settings) if correction.limits else ())))
         else:
             found.append((correction.function(tested.p_value[family]),))
     p_value, *ends = (np.concatenate(parts) for parts in zip(*found, strict=True))
@@ -408,11 +401,6 @@ def _limits_at(declared: Correction, tested: PairedResult, size: int, settings: 
         return tested.ci_low, tested.ci_high
     assert tested.family is not None, "run the test under the settings of with_family_level"
     return tested.family
-
-
-def _of_differences(declared: Correction, d: Pairs, settings: Settings) -> tuple[Floats, ...]:
-    p_value = _joint_p(declared, d, settings)
-    return (p_value, *_joint_limits(declared, d, settings)) if declared.limits else (p_value,)
 
 
 def _joint_p(declared: Correction, d: Pairs, settings: Settings) -> Floats:

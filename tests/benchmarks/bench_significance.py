@@ -54,8 +54,8 @@ def p_alone(d, settings: Settings):
     """Return the p-values of sign flips without their intervals: the least that a test by flips must do."""
     least = np.abs(d.sum(axis=0)) - TIE_TOLERANCE * np.abs(d).sum(axis=0)
     count = np.zeros(d.shape[1], dtype=np.int64)
-    for signs in patterns.sign_chunks(len(d), settings):
-        count += (np.abs(signs @ d) >= least).sum(axis=0)
+    for sums in patterns.sums_by_pattern(d.T, settings, at_once=2**16):
+        count += (np.abs(sums) >= least[:, None]).sum(axis=1)
     return patterns.share_of_patterns(count, len(d), settings)
 
 

@@ -56,7 +56,7 @@ def test_systems_with_other_queries_are_refused_by_name():
 @pytest.mark.parametrize(
     ("wrong", "error", "says"),
     [
-        (frame(["a", None], AP=[1.0, 2.0]), QueryIdError, "a query without an id"),
+        (frame(["a", None], AP=[1.0, 2.0]), QueryIdError, "or one without an id"),
         (
             pd.concat({"web": frame(["a", "b"]), "shop": frame(["a"])}),
             InvalidInput,

@@ -16,7 +16,7 @@ from scipy import stats
 
 from rankeval.errors import InvalidInput
 from rankeval.significance import TESTS, Settings, paired_test
-from rankeval.significance.randomization import EXACT_UP_TO, sign_chunks
+from rankeval.significance.randomization import EXACT_UP_TO, sums_by_pattern
 
 RESAMPLING = [name for name, test in TESTS.items() if test.resamples]
 ALTERNATIVES = ["two-sided", "greater", "less"]
@@ -65,11 +65,16 @@ def test_exact_sign_flip_equals_scipy_at_sixteen_queries():
             assert ours[j] == pytest.approx(theirs.pvalue, abs=1e-12)
 
 
+def signs(n, settings):
+    """Return all patterns, one per row: the sums of the rows of a unit matrix are its signs."""
+    return np.concatenate([sums.T.copy() for sums in sums_by_pattern(np.eye(n), settings, at_once=2**20)])
+
+
 def test_patterns_are_all_or_random_and_fair():
     """2^n different rows up to 16 queries; beyond, every sign is fair and each row has n of them."""
-    patterns = np.concatenate(list(sign_chunks(10, Settings(n_resamples=1))))
+    patterns = signs(10, Settings(n_resamples=1))
     assert len(np.unique(patterns, axis=0)) == 2**10
-    drawn = np.concatenate(list(sign_chunks(70, Settings(n_resamples=5000, rng=1))))
+    drawn = signs(70, Settings(n_resamples=5000, rng=1))
     assert drawn.shape == (5000, 70)
     assert set(np.unique(drawn)) == {-1.0, 1.0}
     assert np.abs(drawn.mean(axis=0)).max() < 5 / np.sqrt(5000)

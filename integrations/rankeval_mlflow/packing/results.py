@@ -423,17 +423,17 @@ def _comparison_params(comparison: Comparison, pair: tuple[str, str] | None) -> 
     frame, baseline = comparison.means if comparison.table.empty else comparison.table, asked.baseline
     named = [] if frame is None else dict.fromkeys(frame["system"].astype(str))
     pairs = dict.fromkeys([*(comparison.table["baseline"].astype(str) if baseline is None else ()), *named])
-    margin = {"margin": repr(asked.margin)} if asked.margin else {}
+    beside = {"margin": repr(asked.margin)} if asked.margin else {}
+    beside |= {} if asked.unit == "query" else {"unit": asked.unit}
     first, system = pair or (baseline, next(iter(named)) if len(named) == 1 else None)
-    shown = {"system": system, "baseline": first}
     return {
-        **{key: layout.short_name(one) for key, one in shown.items() if one is not None},
+        **{key: layout.short_name(one) for key, one in (("system", system), ("baseline", first)) if one is not None},
         "systems": layout.param_text(", ".join(map(layout.short_name, pairs))),
         "measures": layout.param_text(", ".join(dict.fromkeys([] if frame is None else frame["measure"].astype(str)))),
         "test": asked.test,
         "correction": asked.correction,
         "claim": asked.claim,
-        **margin,
+        **beside,
     }
 
 

@@ -1,0 +1,571 @@
+"""A/B tests of rankers: who sees which ranker, and whether the users of the arms differ.
+
+The user is the unit: the same users come back, so their impressions are not independent. Rows of a frame are summed by
+user before anything is tested, and a ratio such as clicks by views is the ratio of two means over users::
+
+    user  arm  clicks  views          user  arm  clicks  views           arm  clicks / views
+    u1    A    1       10       ->    u1    A    3       20        ->    A    3 / 20  \
+    u1    A    2       10             u2    B    1       10              B    1 / 10  /  B less A, with its error
+    u2    B    1       10
+
+The statistics are those of tea-tasting (Welch's test, the delta method, CUPED). Numbers that it takes without a word
+are refused or counted before it is called.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations, product
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from rankeval._checks import check_alpha, check_number, check_share, count, few, refuse, require
+from rankeval._registry import chosen
+from rankeval.comparison.tables import WithTable
+from rankeval.errors import InvalidInput
+from rankeval.io.frames import frame_columns
+from rankeval.online.logs import ClickLog
+from rankeval.online.looks import LooksPlan, looks_plan
+from rankeval.render.tables import Table, digits_for, number, p_value
+from rankeval.significance.multiple import holm
+
+if TYPE_CHECKING:
+    from rankeval.render.plots import Figure
+
+Metric = str | tuple[str, str]
+"""A column, whose mean over users is compared; or two, whose sums are divided."""
+
+ARM = " arm"
+"""The column of the arms in a frame of units: no name that a user gives."""
+
+COLUMNS = [
+    *("metric", "arm", "n_users", "mean_control", "mean_treatment", "estimate", "standard_error", "ci_low", "ci_high"),
+    *("relative", "relative_low", "relative_high", "p_value", "p_adjusted", "detectable_difference"),
+]
+
+MISMATCH = 0.001
+"""Below this p-value of the sample ratio, no difference of the arms is told."""
+
+IN_BOTH = 0.01
+"""The largest share of users in several arms that is left out; more are refused."""
+
+POWER = 0.8
+"""The detectable difference would be found with this chance: four times in five."""
+
+
+def assign(user: Any, salt: str, shares: Mapping[str, float]) -> str | None:
+    """Return the arm of a user, always the same one; None for a user who is not in the test.
+
+    Parameters
+    ----------
+    user : str or int
+        The id of the user; 7 and "7" are the same user.
+    salt : str
+        The name of the test. With another salt the users are divided anew, independently.
+    shares : mapping of str to float
+        Arm -> its share of all users, from .001 or less to 1. They add up to 1 or less; the others are not in the test.
+
+    Returns
+    -------
+    str or None
+        The arm.
+
+    Raises
+    ------
+    InvalidInput
+        If a share is below 0, or they add up to more than 1.
+
+    Notes
+    -----
+    A hash of salt and user (BLAKE2b) is a point between 0 and 1. The first arm is taken from 0 upwards, the last one
+    from 1 downwards, those between from the place that is theirs in proportion to the shares. So the order of the arms
+    counts. If shares are raised, the users of the first and of the last arm stay in it; those of arms between stay if
+    all shares are raised by the same factor. No rule keeps the users of three arms however their shares are raised.
+
+    Examples
+    --------
+    >>> assign("u1", "exp7", {"A": 0.5, "B": 0.5}), assign("u1", "exp7", {"A": 0.001, "B": 0.001})
+    ('A', None)
+    """
+    least, total = min(shares.values(), default=-1), math.fsum(shares.values())
+    require(least >= 0 and 0 < total <= 1 + 1e-9, "shares", shares, "shares from 0 on that add up to 1 or less")
+    key = hashlib.blake2b(salt.encode()).digest()
+    digest = hashlib.blake2b(str(user).encode(), key=key, digest_size=8).digest()
+    point = (int.from_bytes(digest) >> 11) / 2**53
+    before, last = 0.0, list(shares)[-1]
+    for arm, share in shares.items():
+        start = 1 - share if arm == last and len(shares) > 1 else before / total
+        if start <= point < start + share:
+            return arm
+        before += share
+    return None
+
+
+def user_outcomes(log: ClickLog) -> pd.DataFrame:
+    """Count what the users of a log did: the frame for an A/B test of the arms of the log.
+
+    Parameters
+    ----------
+    log : ClickLog
+        With users and arms.
+
+    Returns
+    -------
+    DataFrame
+        A row per user and arm: user, arm, impressions, views (items shown), clicks, clicked (impressions with a click)
+        and abandoned (impressions without one).
+
+    Raises
+    ------
+    InvalidInput
+        If the log has no users or no arms.
+
+    Examples
+    --------
+    >>> shown = {"impression": [1, 1, 2], "position": [1, 2, 1], "docid": list("aba"), "clicked": [True, True, False]}
+    >>> log = ClickLog.from_frame(pd.DataFrame({**shown, "user": "u1", "arm": "A"}))
+    >>> user_outcomes(log)
+      user arm  impressions  views  clicks  clicked  abandoned
+    0   u1   A            2      3       2        1          1
+    """
+    known = log.impressions
+    require({"user", "arm"} <= {*known}, "log", [*known], "a log with the columns user and arm")
+    rows, n = log.items["impression"], len(known)
+    views, clicks = (np.bincount(rows, own, minlength=n).astype(int) for own in (None, log.items["clicked"]))
+    each = pd.DataFrame({"impressions": 1, "views": views, "clicks": clicks, "clicked": clicks > 0})
+    each = each.assign(abandoned=~each["clicked"]).astype(int).mul(log.counts, axis=0)
+    return (
+        each.groupby([known[name].to_numpy() for name in ("user", "arm")])
+        .sum()
+        .rename_axis(["user", "arm"])
+        .reset_index()
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class ABTest(WithTable):
+    """The difference of the arms of an A/B test, metric by metric.
+
+    Attributes
+    ----------
+    table : DataFrame
+        A row per metric and arm that is compared with the control. Columns: metric; arm; n_users, of both arms;
+        mean_control and mean_treatment, means over users or ratios of them; estimate, their difference; standard_error;
+        ci_low and ci_high (of p_value); relative, relative_low and relative_high, the change as a share of the
+        control's mean; p_value; p_adjusted; detectable_difference, found with a chance of .8 at the family's level. An
+        interval is of its row alone. Each is nan if it is not known, and a note says why.
+    arms : DataFrame
+        A row per arm: users, expected (users, by the shares).
+    control : str
+        The arm that the others are compared with.
+    sample_ratio : float
+        The p-value of the numbers of users against the shares that were planned (chi-squared). Below .001 users were
+        lost or moved, and ``headline`` tells no difference.
+    alpha : float
+        A row claims a difference if its p_adjusted is at most alpha.
+    looks : LooksPlan or None
+        The plan of looks, if there is one. Then p_value is valid at all its looks together, and intervals are too.
+    look : int or None
+        Which of its looks this is.
+    notes : tuple of str
+        Sentences that a reader of the numbers must see.
+
+    Examples
+    --------
+    >>> frame = pd.DataFrame({"user": range(8), "arm": list("AB") * 4, "orders": [0, 1, 1, 2, 0, 3, 1, 2]})
+    >>> print(ab_test(frame, metrics={"orders": "orders"}).headline)
+    orders is higher in B than in A: +1.50 [95% interval +0.24 to +2.76], +300.0 %, on 8 users, p = 0.0273.
+    """
+
+    table: pd.DataFrame
+    arms: pd.DataFrame
+    control: str
+    sample_ratio: float
+    alpha: float
+    looks: LooksPlan | None = None
+    look: int | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def claims(self) -> pd.DataFrame:
+        """The rows that claim a difference; none if the sample ratio does not fit the shares."""
+        return self.table[(self.table["p_adjusted"] <= self.alpha) & (self.sample_ratio >= MISMATCH)]
+
+    @property
+    def headline(self) -> str:
+        """The result in a few sentences: a wrong sample ratio, else up to three claims, else that nothing is shown."""
+        if self.sample_ratio < MISMATCH:
+            sizes = [f"{arm} {users:,} where {due:,.0f} are due" for arm, users, due in self.arms.itertuples()]
+            return (
+                f"No result: the numbers of users do not fit the shares of the arms ({', '.join(sizes)}; "
+                f"{_p_words(self.sample_ratio)}). Users who are missing in an arm are rarely like the others: find the "
+                "cause before you read the table."
+            )
+        family, claims = self.table.dropna(subset="p_adjusted"), self.claims
+        if family.empty:
+            return "Nothing was tested: the notes say why."
+        many = f" (Holm, {len(family)} comparisons)" if len(family) > 1 else ""
+        said = []
+        for row in (claims.head(3) if len(claims) else family.nsmallest(1, "p_adjusted")).to_dict("records"):
+            words, side = _written(row), "higher" if row["estimate"] > 0 else "lower"
+            shown = f"{row['metric']} is {side} in {row['arm']} than in {self.control}"
+            nothing = f"No difference was shown ({row['metric']}, {row['arm']} against {self.control})"
+            size = f"{words['difference']} [{self._level} {words['ci_low']} to {words['ci_high']}]"
+            evidence = f"{size}, {words['change']}, on {row['n_users']:,} users, {_p_words(row['p_adjusted'])}{many}"
+            said.append(f"{shown if len(claims) else nothing}: {evidence}.")
+        if not len(claims):
+            said.append(f"A difference of {words['detectable_difference']} would be found four times in five.")
+        if len(family) > 1:
+            said.append(f"{len(claims)} of {len(family)} comparisons show a difference.")
+        if self.looks is not None:
+            said.append(f"This is look {self.look} of {len(self.looks.bounds)}; p holds for all looks together.")
+        return " ".join(said)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the result as JSON takes it; None if a number is not known."""
+        told = {name: getattr(self, name) for name in ("headline", "control", "sample_ratio", "alpha", "look")}
+        frames = {"arms": self.arms.reset_index(), "table": self.table}
+        rows = {name: frame.astype(object).where(frame.notna(), None) for name, frame in frames.items()}
+        return {**told, "notes": [*self.notes], **{name: frame.to_dict("records") for name, frame in rows.items()}}
+
+    def plot(self) -> Figure:
+        """Draw the change of each metric in percent of the control's mean, with its interval.
+
+        Returns
+        -------
+        Figure
+            Not registered with pyplot. A row is filled if it claims a difference. Green is higher and red is lower,
+            whether that is good or not.
+        """
+        from rankeval.render.comparisons import intervals
+
+        known = self.table.dropna(subset="relative")
+        ends = {"difference": "relative", "ci_low": "relative_low", "ci_high": "relative_high"}
+        drawn = pd.DataFrame({name: 100 * known[column] for name, column in ends.items()})
+        drawn = drawn.assign(label=known["metric"] + ", " + known["arm"], clear=known.index.isin(self.claims.index))
+        return intervals(drawn, xlabel=f"change in % of {self.control}", caption=self.headline)
+
+    @property
+    def _level(self) -> str:
+        return f"{100 * (1 - self.alpha):g}% interval"
+
+    def _laid_out(self) -> Table:
+        rows = []
+        for row in self.table.to_dict("records"):
+            words = _written(row)
+            ends = f"[{words.pop('ci_low')}, {words.pop('ci_high')}]"
+            p = {"p": p_value(row["p_value"]), "p adjusted": p_value(row["p_adjusted"])}
+            rows.append({"metric": row["metric"], "arm": row["arm"], **words, self._level: ends, **p})
+        texts = pd.DataFrame(rows).drop(columns="detectable_difference")
+        names = {"mean_control": self.control, "mean_treatment": "mean"}
+        return Table(texts.rename(columns=names), numeric=(*texts,)[2:], caption=self.headline, notes=self.notes)
+
+
+def _written(row: Mapping[Any, Any]) -> dict[str, str]:
+    """Write the numbers of a row with the decimals at which its standard error has two digits."""
+    digits = digits_for([row["standard_error"]])
+    plain, signed = ("mean_control", "mean_treatment", "detectable_difference"), ("ci_low", "ci_high")
+    words = {name: number(row[name], digits=digits) for name in plain}
+    words["difference"] = number(row["estimate"], digits=digits, sign=True)
+    words["change"] = f"{number(100 * row['relative'], digits=1, sign=True)} %"
+    return words | {name: number(row[name], digits=digits, sign=True) for name in signed}
+
+
+def _p_words(p: float) -> str:
+    text = p_value(p)
+    return f"p {text if text.startswith('<') else f'= {text}'}"
+
+
+def ab_test(
+    frame: Any,
+    *,
+    unit: str = "user",
+    arm: str = "arm",
+    metrics: Mapping[str, Metric],
+    covariates: Mapping[str, Metric] | None = None,
+    control: str | None = None,
+    primary: str | None = None,
+    shares: Mapping[str, float] | None = None,
+    looks: LooksPlan | None = None,
+    look: int | None = None,
+    alpha: float | None = None,
+) -> ABTest:
+    """Test whether the users of the arms of an experiment differ.
+
+    Parameters
+    ----------
+    frame : frame
+        A row per unit, or several that are summed: a row per impression, session or day. A pandas or polars frame or
+        an Arrow table. `user_outcomes` makes it from a click log.
+    unit : str, default "user"
+        The column of the units that were assigned to arms, such as users.
+    arm : str, default "arm"
+        The column of the arms.
+    metrics : mapping of str to str or to (str, str)
+        Name -> a column, whose mean over units is compared; or a numerator and a denominator, whose means are divided:
+        ``{"orders": "orders", "ctr": ("clicks", "views")}``.
+    covariates : mapping of str to str or to (str, str), optional
+        Name of a metric -> the same of the time before the test, one value per unit: the metric is adjusted by it
+        (CUPED). If it correlates by rho, the variance falls by the factor 1 - rho^2.
+    control : str, optional
+        The arm that the others are compared with; by default the first one by name.
+    primary : str, optional
+        The metric that decides. By default all comparisons are one family, with p adjusted by Holm. With a primary
+        metric only its comparisons are, and the other metrics have no adjusted p and make no claim.
+    shares : mapping of str to float, optional
+        Arm -> its share, as given to `assign`; by default equal ones. Users are counted against them.
+    looks : LooksPlan, optional
+        The plan, if the test is looked at more than once (`looks_plan`).
+    look : int, optional
+        With ``looks``: which of them this is, from 1.
+    alpha : float, optional
+        The level of the test; by default .05, or that of the plan.
+
+    Returns
+    -------
+    ABTest
+        A row per metric and arm; ``headline`` says it in words.
+
+    Raises
+    ------
+    InvalidInput
+        If tea-tasting is not installed; a value, unit or arm is missing or infinite; a denominator is negative, or 0 in
+        a whole arm; there is one arm, or an arm has fewer than two units; more than 1 % of the units are in several
+        arms (fewer are left out, and counted in a note); a covariate differs between the rows of a unit, or is a column
+        of the metrics; shares do not fit the arms; or the look is not planned.
+    UnknownName
+        If there is no such control, primary metric, or metric of a covariate.
+
+    Notes
+    -----
+    Means are compared by Welch's test, ratios of means with the variance of the delta method (Deng, Knoblich and Lu,
+    KDD 2018), adjusted ones as CUPED does (Deng, Xu, Kohavi and Walker, WSDM 2013). With a plan of looks the test is by
+    the normal distribution, intervals reach ``bound * standard_error`` to both sides, and p is that of
+    `LooksPlan.p_value`.
+
+    Examples
+    --------
+    >>> frame = pd.DataFrame({"user": range(8), "arm": list("AB") * 4, "clicks": [0, 1, 1, 2, 0, 3, 1, 2], "views": 4})
+    >>> test = ab_test(frame, metrics={"ctr": ("clicks", "views")})
+    >>> test.table[["mean_control", "mean_treatment", "estimate"]].to_numpy().tolist()
+    [[0.125, 0.5, 0.375]]
+    """
+    refuse(
+        ((looks is None) != (look is None), "looks= and look= go together: the plan, and which of its looks this is"),
+        (looks is not None and alpha not in {None, looks.alpha}, "the plan of looks has an alpha of its own"),
+    )
+    if looks is not None and look is not None:
+        looks.check(look)
+    alpha = looks.alpha if looks is not None else 0.05 if alpha is None else alpha
+    check_alpha(alpha)
+    before = covariates or {}
+    for name in (*before, *([] if primary is None else [primary])):
+        chosen("metric", name, metrics)
+    users, notes = _by_unit(frame, unit, arm, metrics, before)
+    sizes = users[ARM].value_counts().sort_index()
+    names = list(sizes.index)
+    require(len(names) > 1 and sizes.min() > 1, arm, sizes.to_dict(), "two arms or more, each with at least two units")
+    control = names[0] if control is None else chosen("arm", control, names)
+    due = pd.Series(shares or dict.fromkeys(names, 1.0), dtype=np.float64)
+    require({*due.index} == {*names} and due.min() > 0, "shares", shares, f"a share above 0 of each arm: {few(names)}")
+    arms = pd.DataFrame({"users": sizes, "expected": due / due.sum() * sizes.sum()}).rename_axis("arm")
+    moments = {name: _moments(part.drop(columns=ARM)) for name, part in users.groupby(ARM)}
+    rows = []
+    for (name, metric), other in product(metrics.items(), [each for each in names if each != control]):
+        columns = [*_columns(metric), *_columns(before.get(name))]
+        found = _compared(moments[control], moments[other], columns, alpha, looks, look)
+        rows.append({"metric": name, "arm": other, "n_users": int(sizes[control] + sizes[other]), **found})
+        if "p_value" not in found:
+            notes.append(f"{name} does not vary between the users of {control} and {other}: there is no test")
+        elif np.isnan(found["relative_low"]):
+            notes.append(f"{name} has no relative change of {other}: the means of both arms must be above 0")
+    notes += [f"the means of {name} are adjusted by its covariate (CUPED)" for name in before]
+    table = pd.DataFrame(rows, columns=COLUMNS)
+    family = table["p_value"].notna() & table["metric"].eq(primary or table["metric"])
+    table.loc[family, "p_adjusted"] = holm(table.loc[family, "p_value"])
+    level = alpha / max(1, family.sum())
+    bound = stats.norm.isf(level / 2)
+    if looks is not None and look is not None:
+        bound = looks_plan(looks.shares, spending=looks.spending, alpha=level).bounds[look - 1]
+    table["detectable_difference"] = (bound + stats.norm.ppf(POWER)) * table["standard_error"]
+    ratio = float(stats.chisquare(arms["users"], arms["expected"]).pvalue)
+    return ABTest(table, arms, control, ratio, alpha, looks, look, tuple(notes))
+
+
+def ab_power(
+    frame: Any,
+    *,
+    unit: str = "user",
+    metric: Metric,
+    covariate: Metric | None = None,
+    relative: float | Sequence[float] = (0.01, 0.02, 0.05),
+    shares: Mapping[str, float],
+    users_per_day: float | None = None,
+    alpha: float = 0.05,
+    power: float = POWER,
+) -> pd.DataFrame:
+    """Return the users and days that a test of two arms needs to find a change of a metric.
+
+    Parameters
+    ----------
+    frame : frame
+        Users of the past, over as many days as a user is to be in the test: rows as in `ab_test`, without arms.
+    unit, metric, covariate
+        As in `ab_test`, of one metric.
+    relative : float or sequence of float, default (.01, .02, .05)
+        The smallest changes that matter, as shares of the metric's mean.
+    shares : mapping of str to float
+        Arm -> its share of all users, the control first, as given to `assign`: .001 each, or .5.
+    users_per_day : float, optional
+        New users per day, before they are assigned. Users who come back are not new.
+    alpha, power : float, default .05 and .8
+        The level of the test, and the chance that it finds the change.
+
+    Returns
+    -------
+    DataFrame
+        A row per change: relative, difference, users (of both arms), and days if ``users_per_day`` is given, rounded
+        up. A test of whole weeks has each day of the week equally often.
+
+    Raises
+    ------
+    InvalidInput
+        If there are not two arms, the metric does not vary or its mean is 0, a number is out of its range, or the frame
+        is refused as by `ab_test`.
+
+    Examples
+    --------
+    >>> past = pd.DataFrame({"user": range(1000), "orders": [0, 0, 0, 1, 3] * 200})
+    >>> shares = {"A": 0.01, "B": 0.01}
+    >>> ab_power(past, metric="orders", relative=0.05, shares=shares, users_per_day=100_000)
+       relative  difference  users  days
+    0      0.05        0.04  26713    14
+    """
+    check_alpha(alpha)
+    check_share("power", power)
+    changes = [relative] if isinstance(relative, float) else list(relative)
+    fits = len(shares) == 2 and min(shares.values()) > 0 and sum(shares.values()) <= 1 + 1e-9
+    require(fits, "shares", shares, "two arms with shares above 0 that add up to 1 or less")
+    users, _ = _by_unit(frame, unit, None, {"metric": metric}, {} if covariate is None else {"metric": covariate})
+    columns, moments = [*_columns(metric), *_columns(covariate)], _moments(users)
+    varies = _variance(moments, columns) > 0 and moments.mean(columns[0]) != 0
+    require(varies, "metric", metric, "a metric that varies between users, with a mean other than 0")
+    first, second = shares.values()
+    asked = {"rel_effect_size": tuple(changes), "ratio": second / first, "alpha": alpha, "power": power}
+    solved = _metric(columns, use_t=False, **asked).solve_power_from_aggregates(moments, "n_obs")
+    found = pd.DataFrame([(one.rel_effect_size, one.effect_size, one.n_obs) for one in solved])
+    found.columns = pd.Index(["relative", "difference", "users"])
+    if users_per_day is None:
+        return found
+    check_number("users_per_day", users_per_day, least=1)
+    return found.assign(days=np.ceil(found["users"] / (users_per_day * sum(shares.values()))).astype(int))
+
+
+def _columns(metric: Metric | None) -> tuple[str | None, str | None]:
+    """Return numerator and denominator; without a denominator each unit counts as 1."""
+    return (metric, None) if metric is None or isinstance(metric, str) else metric
+
+
+def _tea_tasting() -> Any:
+    try:
+        import tea_tasting.aggr
+    except ImportError as error:
+        problem, remedy = "A/B tests need tea-tasting, which is not installed", 'pip install "rankeval-mlflow[online]"'
+        raise InvalidInput(problem, remedy=remedy) from error
+    return tea_tasting
+
+
+def _metric(columns: Sequence[str | None], **options: Any) -> Any:
+    """Return the metric of tea-tasting; its global settings are not asked."""
+    return _tea_tasting().RatioOfMeans(*columns, alternative="two-sided", equal_var=False, **options)
+
+
+def _moments(users: pd.DataFrame) -> Any:
+    """Return number, means and covariances of the columns: all that tests need, and far faster than by its frames."""
+    names, covariances = list(users), np.atleast_2d(users.cov().to_numpy())
+    cross = {(names[i], names[j]): float(covariances[i, j]) for i, j in combinations(range(len(names)), 2)}
+    variances = dict(zip(names, np.diag(covariances).tolist(), strict=True))
+    return _tea_tasting().aggr.Aggregates(len(users), users.mean().to_dict(), variances, cross)
+
+
+def _variance(moments: Any, columns: Sequence[str | None]) -> float:
+    """Return the variance of a metric that its covariate leaves, or 0 if it comes from rounding."""
+    own, covariate = columns[:2], columns[2:]
+    variance, other = moments.ratio_var(*own), moments.ratio_var(*covariate)
+    left = variance - (moments.ratio_cov(*own, *covariate) ** 2 / other if other else 0.0)
+    size = moments.var(own[0]) + moments.mean(own[0]) ** 2
+    return float(left) if left > 1e-12 * size / moments.mean(own[1]) ** 2 else 0.0
+
+
+def _compared(
+    control: Any, treatment: Any, columns: Sequence[str | None], alpha: float, looks: LooksPlan | None, look: int | None
+) -> dict[str, float]:
+    """Return the numbers of a row of the table; only the means if the metric does not vary."""
+    if not (_variance(control, columns) or _variance(treatment, columns)):
+        one, other = (arm.mean(columns[0]) / arm.mean(columns[1]) for arm in (control, treatment))
+        return {"mean_control": one, "mean_treatment": other, "estimate": other - one}
+    found, normal = (
+        _metric(columns, use_t=use_t, confidence_level=1 - alpha).analyze_aggregates(control, treatment)
+        for use_t in (True, False)
+    )
+    quantile = stats.norm.isf(alpha / 2)
+    error = (normal.effect_size_ci_upper - normal.effect_size) / quantile
+    stretch, p = 1.0, found.pvalue
+    if looks is not None and look is not None:
+        found, stretch, p = normal, looks.bounds[look - 1] / quantile, looks.p_value(normal.effect_size / error, look)
+    half = stretch * (found.effect_size_ci_upper - found.effect_size)
+    change = found.treatment / found.control if found.control > 0 else np.nan
+    factor = ((1 + found.rel_effect_size_ci_upper) / change) ** stretch if change > 0 else np.nan
+    means = {"mean_control": found.control, "mean_treatment": found.treatment, "estimate": found.effect_size}
+    ends = {"ci_low": found.effect_size - half, "ci_high": found.effect_size + half}
+    relative = {"relative": change - 1, "relative_low": change / factor - 1, "relative_high": change * factor - 1}
+    return {**means, "standard_error": error, **ends, **relative, "p_value": float(p)}
+
+
+def _by_unit(
+    frame: Any, unit: str, arm: str | None, metrics: Mapping[str, Metric], covariates: Mapping[str, Metric]
+) -> tuple[pd.DataFrame, list[str]]:
+    """Return a row per unit, with its arm, the sums of its rows and its covariates, and what was left out."""
+    pairs = [_columns(metric) for metric in (*metrics.values(), *covariates.values())]
+    summed, before = (
+        dict.fromkeys(name for metric in some.values() for name in _columns(metric) if name is not None)
+        for some in (metrics, covariates)
+    )
+    refuse(
+        (not summed, "there is no metric", 'give names with a column or two: {"ctr": ("clicks", "views")}'),
+        (any(one == other for one, other in pairs), "numerator and denominator are the same column"),
+        (summed.keys() & before.keys(), "a covariate is from before the test, and no column of a metric"),
+    )
+    ids = {"unit": unit} if arm is None else {"unit": unit, "arm": arm}
+    given = frame_columns(frame, {**ids, **{f"column {name}": name for name in (*summed, *before)}})
+    values = pd.DataFrame({name: np.asarray(given[f"column {name}"], dtype=np.float64) for name in (*summed, *before)})
+    who = pd.DataFrame({name: np.asarray(given[name], dtype=object) for name in ids})
+    for name, unknown in {**who.isna().rename(columns=ids), **values.isin([np.nan, np.inf, -np.inf])}.items():
+        problem = f"{count(int(unknown.sum()), 'value')} missing or infinite, the first in row {unknown.argmax()}"
+        remedy = "leave such rows out or fill them, and say so; a new user's covariate may be the mean of the others"
+        refuse((unknown.any(), problem, remedy), argument=name)
+    codes, _ = pd.factorize(who["unit"])
+    by = values.groupby(codes)
+    users, constant = by[[*summed]].sum(), by[[*before]]
+    differs = (constant.max() != constant.min()).any(axis=1).sum() if before else 0
+    refuse((differs, f"{count(int(differs), unit)} with several values; a covariate is one value per {unit}"))
+    users, notes = users.join(constant.first()), []
+    if arm is not None:
+        names = who["arm"].astype(str).groupby(codes)
+        users[ARM], several = names.min(), names.min() != names.max()
+        problem = f"{count(int(several.sum()), unit)} of {len(users):,} in several arms, more than 1 %"
+        refuse((several.mean() > IN_BOTH, problem, "find out why: such a test compares no arms"), argument=arm)
+        notes = [f"{count(int(several.sum()), unit)} in several arms left out"] if several.any() else []
+        users = users[~several]
+    for _, denominator in pairs:
+        if denominator is not None:
+            refuse((values[denominator].min() < 0, "a denominator is below 0"), argument=denominator)
+            sums = users.groupby(ARM if arm else np.zeros(len(users)))[denominator].sum()
+            refuse((not sums.min() > 0, "a denominator is 0 for all users of an arm"), argument=denominator)
+    return users.reset_index(drop=True), notes

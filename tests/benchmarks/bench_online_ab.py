@@ -1,0 +1,86 @@
+"""How often A/B tests err, and what they find: the promised rates at full size.
+
+    python tests/benchmarks/bench_online_ab.py [--tests 20000] [--ratios 2000]
+
+Users are strong: they differ much in how often they click. Promised for 20 looks: O'Brien-Fleming's bounds .040 to .060
+and a power of at least .75 where one look has .80; a confidence sequence at most .03; one look's bound at each look
+above .20. Promised for a ratio metric of equal arms: .03 to .07.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+
+import numpy as np
+import pandas as pd
+from scipy.stats import norm
+
+import rankeval as rk
+
+N_LOOKS, PER_LOOK = 20, 50
+
+
+def looked_at(n_tests: int, lift: float, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Return difference and standard error of clicks per user at each look, of shape (n_tests, n_looks)."""
+    sums, squares, found = np.zeros((2, n_tests)), np.zeros((2, n_tests)), []
+    for look in range(1, N_LOOKS + 1):
+        clicks = rng.poisson(rng.gamma(0.5, np.array([6, 6 + lift])[:, None, None], (2, n_tests, PER_LOOK)))
+        sums, squares, n = sums + clicks.sum(axis=2), squares + (clicks**2).sum(axis=2), look * PER_LOOK
+        variances = (squares - sums**2 / n) / (n - 1)
+        found.append(((sums[1] - sums[0]) / n, np.sqrt(variances.sum(axis=0) / n)))
+    differences, errors = (np.array(each).T for each in zip(*found, strict=True))
+    return differences, errors
+
+
+def rates(n_tests: int, lift: float, seed: int) -> pd.Series:
+    """Return the share of tests that claim a difference at any look, by rule."""
+    differences, errors = looked_at(n_tests, lift, np.random.default_rng(seed))
+    z, users = np.abs(differences / errors), np.tile(np.arange(1, N_LOOKS + 1) * 2 * PER_LOOK, n_tests)
+    p = rk.online.confidence_sequence(differences.ravel(), errors.ravel(), users, best_at=users.max())["p_value"]
+    return pd.Series(
+        {
+            "one look at the end": (z[:, -1] > norm.isf(0.025)).mean(),
+            "20 looks, each at .05": (z > norm.isf(0.025)).any(axis=1).mean(),
+            "20 looks, O'Brien-Fleming": (z > rk.online.looks_plan(N_LOOKS).bounds).any(axis=1).mean(),
+            "20 looks, Pocock": (z > rk.online.looks_plan(N_LOOKS, spending="pocock").bounds).any(axis=1).mean(),
+            "20 looks, confidence sequence": (p.to_numpy().reshape(z.shape) <= 0.05).any(axis=1).mean(),
+        }
+    )
+
+
+def equal_ratios(n_tests: int, n_users: int = 400) -> tuple[float, float]:
+    """Return the share of claims about a ratio of equal arms: by user, and with impressions taken as units."""
+    claims = []
+    for seed in range(n_tests):
+        rng = np.random.default_rng(seed)
+        rate, views = rng.beta(1, 3, n_users), 1 + rng.poisson(1 + rng.gamma(0.7, 10, n_users))
+        clicks = rng.binomial(views, rate)
+        arm = rng.choice(["A", "B"], n_users)
+        frame = pd.DataFrame({"user": range(n_users), "arm": arm, "clicks": clicks, "views": views})
+        rows = frame.loc[frame.index.repeat(frame["views"])].assign(view=range(views.sum()))
+        nth = rows.groupby("user").cumcount()
+        rows["clicked"] = (nth < rows["clicks"]).astype(float)
+        by_user = rk.online.ab_test(frame, metrics={"ctr": ("clicks", "views")})
+        by_view = rk.online.ab_test(rows, unit="view", metrics={"ctr": "clicked"})
+        claims.append([one.table["p_value"].iloc[0] <= 0.05 for one in (by_user, by_view)])
+    first, second = np.mean(claims, axis=0)
+    return float(first), float(second)
+
+
+def main() -> None:
+    """Print the rates."""
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--tests", type=int, default=20_000)
+    options.add_argument("--ratios", type=int, default=2000)
+    asked = options.parse_args()
+    started = time.process_time()
+    columns = {"equal arms": rates(asked.tests, 0.0, 0), "power": rates(asked.tests, 1.27, 1)}
+    print(pd.DataFrame(columns).round(4).to_string())
+    by_user, by_view = equal_ratios(asked.ratios)
+    print(f"ratio of equal arms: by user {by_user:.4f}, by impression {by_view:.4f}")
+    print(f"{time.process_time() - started:.0f} CPU s")
+
+
+if __name__ == "__main__":
+    main()
