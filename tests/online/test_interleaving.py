@@ -209,6 +209,8 @@ def test_anything_else_is_no_credit_record(change):
         ({"A": ["a"], "B": "bc"}, "a list of document ids"),
         ({"A": ["a"], "B": {"b"}}, "a list of document ids"),
         ({"A": ["a"], "": ["b"]}, "name"),
+        ({"A": ["a"], 1: ["b"]}, "name"),
+        ([["a"], ["b"]], "a mapping of names"),
     ],
 )
 def test_rankings_that_cannot_be_interleaved_are_refused(rankings, problem):
