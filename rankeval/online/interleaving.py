@@ -221,7 +221,8 @@ class Interleaver:
             If a ranking is empty, repeats a document or has ids that are neither text nor integers, or if there are too
             few or too many rankings.
         """
-        names = sorted(rankings)
+        require(isinstance(rankings, Mapping), "rankings", rankings, "a mapping of names to lists of ids")
+        names = sorted(rankings, key=str)
         lists = _checked(self, {name: rankings[name] for name in names})
         about = {"impression": impression, "user": user, "qid": qid}
         for argument, value in about.items():

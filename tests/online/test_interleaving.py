@@ -94,17 +94,17 @@ def test_each_ranking_of_a_multileaved_list_is_credited_alike(data):
 def test_the_last_round_of_a_multileaved_list_is_cut_by_a_fair_draw():
     """Of lists of 4 documents by three rankings, each ranking has 4/3 of the documents on average."""
     lists = {"A": [1, 2, 3, 4, 5], "B": [6, 1, 7, 8, 9], "C": [2, 6, 9, 5, 3]}
-    shown = [Interleaver("team_draft", depth=4).show(lists, impression=n) for n in range(3000)]
+    shown = [Interleaver("team_draft", depth=4).show(lists, impression=n) for n in range(2000)]
     means = np.array([[float(sum(row)) for row in one.credits.values()] for one in shown]).mean(axis=0)
     assert np.abs(means - 4 / 3).max() < 0.04
 
 
 def test_what_is_drawn_has_the_probabilities_that_are_enumerated():
-    """Over 4,000 impressions, each scheme's mean credit of a click on c is that of the enumeration."""
+    """Over 1,500 impressions, each scheme's mean credit of a click on c is that of the enumeration."""
     for scheme in SCHEMES:
         il = Interleaver(scheme, salt="s")
         gained = dict.fromkeys("AB", Fraction(0))
-        for impression in range(4000 if scheme != "optimized" else 400):
+        for impression in range(1500):
             for name, credit in (
                 il.show({"A": ABC, "B": ["b", "a", "c"]}, impression=impression).credited(["a"]).items()
             ):
@@ -116,7 +116,7 @@ def test_what_is_drawn_has_the_probabilities_that_are_enumerated():
 def test_optimized_lists_follow_the_rankings_and_are_fair_at_each_position():
     """Each document is the best that is left of a ranking, and the credits at each position have the mean 0."""
     a, b = [*"abcdef"], [*"bdafce"]
-    lists = [Interleaver("optimized").show({"A": a, "B": b}, impression=n) for n in range(3000)]
+    lists = [Interleaver("optimized").show({"A": a, "B": b}, impression=n) for n in range(2000)]
     for shown in lists[:200]:
         for place, document in enumerate(shown.ids):
             left = [next(one for one in ranking if one not in shown.ids[:place]) for ranking in (a, b)]
@@ -209,6 +209,8 @@ def test_anything_else_is_no_credit_record(change):
         ({"A": ["a"], "B": "bc"}, "a list of document ids"),
         ({"A": ["a"], "B": {"b"}}, "a list of document ids"),
         ({"A": ["a"], "": ["b"]}, "name"),
+        ({"A": ["a"], 1: ["b"]}, "name"),
+        ([["a"], ["b"]], "a mapping of names"),
     ],
 )
 def test_rankings_that_cannot_be_interleaved_are_refused(rankings, problem):
