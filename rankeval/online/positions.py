@@ -199,7 +199,8 @@ def propensities(
     >>> import pandas as pd
     >>> from rankeval.online import ClickLog, propensities
     >>> rows = [(f"i{n}", 1 + n % 2, "a", n in {0, 1, 2, 3, 4, 6}) for n in range(16)]
-    >>> log = ClickLog.from_frame(pd.DataFrame(rows, columns=["impression", "position", "docid", "clicked"]))
+    >>> frame = pd.DataFrame(rows, columns=["impression", "position", "docid", "clicked"])
+    >>> log = ClickLog.from_frame(frame, complete=False)
     >>> propensities(log, how="swap", n_resamples=0).table["propensity"].round(6).tolist()
     [1.0, 0.5]
     """
