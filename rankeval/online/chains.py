@@ -49,7 +49,7 @@ def fit_chain(
     leaves : bool
         Whether gamma is a parameter; else it is 1.
     **settings
-        Of ``maximised`` in `rankeval.online.factors`: prior, tolerance, max_iter.
+        Of ``maximised`` in ``rankeval.online.factors``: prior, tolerance, max_iter.
     """
     depth = pairs.shape[1]
     n_stops = {"always": 0, "position": depth, "pair": n_pairs}[stops]

@@ -134,7 +134,7 @@ def cells(pairs: Codes, clicked: Mask, counts: Ints, *, n_pairs: int, by_last: b
 def fit_factors(
     pair: Ints, slot: Ints, shown: Counts, hits: Counts, *, n_pairs: int, n_slots: int, **settings: Any
 ) -> tuple[Floats, Floats, Floats]:
-    """Return attraction by pair, examination by slot, and the objectives of `maximised`.
+    """Return attraction by pair, examination by slot, and the objectives of ``maximised``.
 
     Parameters
     ----------
@@ -143,7 +143,7 @@ def fit_factors(
     n_pairs, n_slots : int
         Number of pairs and of slots.
     **settings
-        Of `maximised`: prior, tolerance, max_iter.
+        Of ``maximised``: prior, tolerance, max_iter.
     """
     trials = np.concatenate([np.bincount(pair, shown, n_pairs), np.bincount(slot, shown, n_slots)])
 

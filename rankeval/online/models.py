@@ -6,10 +6,10 @@ All six models are walked down the list in the same way; they differ in the chan
 
     pbm      examined = examination[position]
     ubm      examined = examination[position, position of the last click above, 0 for none]
-    cascade, dcm, sdbn, dbn      examined follows from the clicks above: see `rankeval.online.chains`
+    cascade, dcm, sdbn, dbn      examined follows from the clicks above: see ``rankeval.online.chains``
 
-`ClickModel` holds the parameters as they are read; `_arrays` lays them out by code. The last code is that of a pair
-that the model does not know.
+Documents and queries become one code a pair, and lists a matrix of impressions by positions. Behind the codes of the
+pairs that the model knows follow two: that of a pair that it does not know, and that of a place without an item.
 """
 
 from __future__ import annotations
@@ -297,12 +297,14 @@ class ClickModel:
         Returns
         -------
         ClickLog
-            A row per impression; numbered anew if one is shown several times.
+            A row per impression; numbered anew if one is shown several times. Empty lists are left out, and counted in
+            ``excluded``.
 
         Raises
         ------
         InvalidInput
-            If a list is empty, or has pairs or positions that the model does not know; of models that are not fitted.
+            If a list has pairs or positions that the model does not know; of models that are not fitted; and as
+            `ClickLog.from_frame`.
 
         Examples
         --------
