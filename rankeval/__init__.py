@@ -6,8 +6,9 @@ fast and loads neither MLflow, scikit-learn, SciPy, pandas nor matplotlib.
 
 from __future__ import annotations
 
-from importlib import import_module, metadata
-from typing import Any
+from importlib import metadata
+
+from rankeval._registry import late
 
 __version__ = "0.1.0"
 
@@ -55,22 +56,9 @@ _HOMES = {
     "model_selection.trials": ("OptunaObjective", "optuna_objective"),
     "experiment": ("run_experiment",),
     "text.profiling": ("Profile", "profile"),
+    **dict.fromkeys(("analysis.curves", "datasets", "errors", "judging", "online", "testing", "text"), ()),
 }
-_HOME_OF = {name: f"rankeval.{module}" for module, names in _HOMES.items() for name in names}
-_MODULES = ("analysis.curves", "datasets", "errors", "judging", "online", "testing", "text")
-_SUBMODULES = {module.rpartition(".")[2]: f"rankeval.{module}" for module in _MODULES}
-
-__all__ = [*_HOME_OF, *_SUBMODULES]  # noqa: PLE0604 - strings all, collected from the table above
-
-
-def __getattr__(name: str) -> Any:
-    """Import a public name from its home when it is first asked for (PEP 562)."""
-    if name in _SUBMODULES:
-        return import_module(_SUBMODULES[name])
-    if name not in _HOME_OF:
-        raise AttributeError(f"module 'rankeval' has no attribute {name!r}")
-    value = globals()[name] = getattr(import_module(_HOME_OF[name]), name)
-    return value
+__all__, __getattr__ = late(__name__, _HOMES)
 
 
 def __dir__() -> list[str]:

@@ -1,12 +1,35 @@
-"""Unknown names and their near misses, as all registries of the library refuse them."""
+"""Names: the late import of public ones, and unknown ones with their near misses, as all registries refuse them."""
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from importlib import import_module
 from typing import Any
 
 from rankeval.errors import UnknownName
+
+
+def late(package: str, homes: Mapping[str, Sequence[str]]) -> tuple[list[str], Callable[[str], Any]]:
+    """Return ``__all__`` and ``__getattr__`` of a package that imports a name when it is first asked for (PEP 562).
+
+    Parameters
+    ----------
+    package : str
+        The package.
+    homes : mapping of str to sequence of str
+        Module -> the public names that it holds, none of them its own; without names the module itself is public.
+    """
+    home_of = {name: module for module, names in homes.items() for name in names or [module.rpartition(".")[2]]}
+
+    def imported(name: str) -> Any:
+        if name not in home_of:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        home = import_module(f"{package}.{home_of[name]}")
+        value = vars(import_module(package))[name] = getattr(home, name) if homes[home_of[name]] else home
+        return value
+
+    return list(home_of), imported
 
 
 def chosen(kind: str, name: Any, known: Iterable[str]) -> str:
@@ -52,8 +75,7 @@ def unknown(
     names = sorted(set(map(str, known)))
     lowered = {candidate.lower(): candidate for candidate in names}
     asked = str(name).lower()
-    alike = difflib.get_close_matches(asked, lowered, n=3, cutoff=0.6)
-    near = [lowered[match] for match in alike if _may_be_meant(asked, match)]
+    near = [lowered[one] for one in difflib.get_close_matches(asked, lowered) if _may_be_meant(asked, one)]
     listed = f"known are: {', '.join(names)}" if names else "there is none"
     hint = f"did you mean {' or '.join(repr(write(one)) for one in near)}?" if near else summary or listed
     shown = " ".join(repr(write(name) if isinstance(name, str) else name).split())

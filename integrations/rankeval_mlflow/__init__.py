@@ -6,28 +6,7 @@ seconds to import.
 
 from __future__ import annotations
 
-from importlib import import_module
 from importlib.util import find_spec
-from typing import Any
-
-_HOME_OF = {
-    "autolog": "rankeval_mlflow.autologging",
-    "log_ranker": "rankeval_mlflow.recording",
-    "log_cross_validation": "rankeval_mlflow.recording",
-    "log_evaluation": "rankeval_mlflow.recording",
-    "log_comparison": "rankeval_mlflow.recording",
-    "log_agreement": "rankeval_mlflow.recording",
-    "log_profile": "rankeval_mlflow.recording",
-    "log_online": "rankeval_mlflow.recording",
-    "load_evaluation": "rankeval_mlflow.reading.loading",
-    "compare_runs": "rankeval_mlflow.reading.loading",
-    "load_comparison": "rankeval_mlflow.reading.loading",
-    "leaderboard": "rankeval_mlflow.reading.leaderboards",
-    "promote": "rankeval_mlflow.promotion.promoting",
-    "rollback": "rankeval_mlflow.promotion.promoting",
-    "genai_scorer": "rankeval_mlflow.genai",
-}
-__all__ = sorted(_HOME_OF)  # noqa: PLE0605 - strings all, the keys of the table above
 
 
 def _lacks_the_library() -> bool:
@@ -46,13 +25,20 @@ if _lacks_the_library():
     )
 
 
-def __getattr__(name: str) -> Any:
-    """Import a public name from its home when it is first asked for (PEP 562)."""
-    if name not in _HOME_OF:
-        raise AttributeError(f"module 'rankeval_mlflow' has no attribute {name!r}")
-    value = getattr(import_module(_HOME_OF[name]), name)
-    globals()[name] = value
-    return value
+from rankeval._registry import late  # noqa: E402 - not before the library is known to be ours
+
+_HOMES = {
+    "autologging": ("autolog",),
+    "genai": ("genai_scorer",),
+    "promotion.promoting": ("promote", "rollback"),
+    "reading.leaderboards": ("leaderboard",),
+    "reading.loading": ("compare_runs", "load_comparison", "load_evaluation"),
+    "recording": (
+        *("log_agreement", "log_comparison", "log_cross_validation", "log_evaluation", "log_online", "log_profile"),
+        "log_ranker",
+    ),
+}
+__all__, __getattr__ = late(__name__, _HOMES)
 
 
 def __dir__() -> list[str]:

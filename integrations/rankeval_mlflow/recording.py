@@ -346,7 +346,7 @@ def log_agreement(
     >>> round(found.metrics["agreement/observed"], 4), found.params["judges"]
     (0.8333, 'ann, llm')
     """
-    return send(result_node(agreement, name, report=report), run_id)
+    return send(result_node(agreement, name, report=report, argument="agreement"), run_id)
 
 
 def log_profile(profile: Profile, run_id: str | None = None, *, name: str | None = None) -> TrackedRun:

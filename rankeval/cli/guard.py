@@ -149,10 +149,9 @@ def register(*, project: str, name: str, ledger: str | None, **given: Any) -> No
     guard = guard_of(project, ledger)
     files = CollectionFiles.taken(given)
     found = guard.register(name, **files.load(), **{key: one for key, one in given.items() if one is not None})
-    tell(
-        f"{found.name}: {count(found.n_queries, 'query')}, {count(found.n_rows, 'row')}; {found.n_identifiable} of the "
-        f"queries can be recognised; digest {found.digest}"
-    )
+    sizes = f"{count(found.n_queries, 'query')}, {count(found.n_rows, 'row')}"
+    known = f"{found.n_identifiable} of the queries can be recognised"
+    tell(f"{found.name}: {sizes}; {known}; digest {found.digest}")
     for finding in (one for one in found.findings if one.severity == "note"):  # the others were printed as warnings
         tell(str(finding))
     tell(f"ledger {found.ledger}, head {found.head}")
@@ -190,9 +189,8 @@ def open_plan(*, project: str, plan: str, ledger: str | None, output: Format, **
 def looks(*, project: str, test: str | None, everybody: bool, ledger: str | None, output: Format) -> None:
     """List the looks at a registered collection, or without TEST at all collections of a project."""
     frame = guard_of(project, ledger).looks(test, projects="all" if everybody else "own")
-    elsewhere = 0 if everybody else frame.attrs["elsewhere"]
     print_frame(frame.drop(columns="output") if output is Format.table else frame, output)
-    if elsewhere:
+    if not everybody and (elsewhere := frame.attrs["elsewhere"]):
         say(f"{count(elsewhere, 'look')} more by other projects: --all-projects lists them")
     if decisions := frame.attrs["decisions"]:
         say(f"{count(decisions, 'decision')} by gates besides, which are no looks: gate.decisions() lists them")

@@ -17,7 +17,7 @@ from typing import Any
 
 import typer
 
-from rankeval._checks import refuse
+from rankeval._checks import count, few, refuse
 from rankeval.cli.inputs import by_file_name, text_frame
 from rankeval.cli.net import command_group
 from rankeval.cli.options import Format, options
@@ -74,8 +74,10 @@ def interleave(*, runs: list[Path] | None, limit: Any, output: Format, **given: 
         ranked[name] = rows.groupby("qid", sort=False)["docid"].agg(list).to_dict()
     each: Any = [{"impression": qid, "qid": qid} for qid in dict.fromkeys(chain(*ranked.values()))]
     each = each if impressions is None else text_frame(impressions).to_dict("records")
+    without = [f"{name}: {one['qid']}" for name, found in ranked.items() for one in each if one["qid"] not in found]
+    refuse((without, f"{count(len(without), 'ranking')} without a document: {few(without)}"))
     for one in each:
-        lists = {name: found.get(one["qid"], []) for name, found in ranked.items()}
+        lists = {name: found[one["qid"]] for name, found in ranked.items()}
         typer.echo(Interleaver(**how).show(lists, **one).to_json())
 
 

@@ -326,6 +326,8 @@ def order_agreement(
         collections, for each measure. A frame of means, a row per system (the index, or a column ``system``), such as
         ``pd.DataFrame({name: ev.mean() for name, ev in evaluations.items()}).T``: orders by its columns; of a
         column that is no measure the greater values are taken as better, unless its name says otherwise ("latency_ms").
+        Columns of offline means and of online results, such as each system's share of wins in interleaving, say how
+        far a measure orders the systems as users do.
     measures : str, Measure or sequence of them, optional
         By default all means and geometric means that the systems share, or all columns of a frame of means.
     truth : str, optional
@@ -364,6 +366,9 @@ def order_agreement(
     >>> order_agreement(means).table.round(2)
         a   b  n_systems  tau_b  tau_ap  swaps  ties
     0  AP  RR          3   0.33     0.0      1     0
+    >>> both = pd.DataFrame({"nDCG@10": [0.4, 0.5, 0.6], "win share": [0.4, 0.5, 0.7]}, index=["a", "b", "c"])
+    >>> float(order_agreement(both, truth="win share").table["tau_b"].iloc[0])
+    1.0
     """
     chosen("value of unpaired", unpaired, UNPAIRED)
     means, notes = _means(systems, measures, unpaired)

@@ -182,8 +182,7 @@ def column_hashes(column: Floats, joined: Joined) -> Hashes:
     # A sum of bits: it is there to show that two columns differ, and a better mixing takes longer than the measure
     # (bench_columns).
     rows = column if joined.order is None else column[joined.order]
-    total: Hashes = np.add.reduceat(rows.view(np.uint64), joined.offsets[:-1])
-    return total
+    return np.add.reduceat(rows.view(np.uint64), joined.offsets[:-1])
 
 
 def ranking_hashes(judged: Judged) -> Hashes:
@@ -223,8 +222,7 @@ def _sums_of_words(judged: Judged, byte_of: NDArray[np.uint8], number: Hashes) -
     are_bytes = (byte_of == np.arange(len(byte_of), dtype=np.uint8)).all()
     if judged.by_rank is not None and are_bytes:  # the zeros beyond the end of a list mix to zero (bench_arrays A, D)
         words = mixed(judged.by_rank.lists.view("<u8"))
-        sums: Hashes = words @ number[: words.shape[1]]
-        return sums
+        return words @ number[: words.shape[1]]
     code = judged.code
     if code.dtype != np.uint8 or not are_bytes:
         code = byte_of.take(code)

@@ -517,8 +517,7 @@ def worst_first(evaluation: Evaluation, label: str) -> Ints:
     fixed = facts.rule_counts.get("fixed", np.zeros(len(values))) > 0
     if evaluation.convention.judgments != "rows":  # of a measure of unjudged rows the value may change, and is not 0
         fixed &= (values == 0) | facts.undefined[:, column]
-    worst: Ints = places[~fixed[places]]
-    return worst
+    return places[~fixed[places]]
 
 
 def left_out_of_worst(evaluation: Evaluation, label: str) -> str:

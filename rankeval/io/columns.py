@@ -155,8 +155,7 @@ def as_list(cells: Any) -> list[Any]:
 def unfit_row(ids: pa.Array | pa.ChunkedArray, pattern: str) -> int:
     """Return the first row whose id matches a pattern (RE2), or -1; integers match none."""
     # Arrow's own search: a Python string for each of a million ids would take longer than the reading.
-    row: int = pc.index(pc.match_substring_regex(ids, pattern), True).as_py() if is_text(ids.type) else -1
-    return row
+    return pc.index(pc.match_substring_regex(ids, pattern), True).as_py() if is_text(ids.type) else -1
 
 
 def places_of(rows: NDArray[np.int64]) -> pa.Array:

@@ -218,9 +218,8 @@ def _lines(data: bytes, layout: Layout, where: str) -> Iterator[tuple[int, list[
 def _check_comment(cells: list[bytes], layout: Layout, where: str) -> None:
     # trec_eval would count a row whose query begins with #.
     value = layout.fields.index(layout.value)
-    if len(cells) != len(layout.fields) or len(cells[0]) == 1 or not re.fullmatch(rb"[Qq]?\d+", cells[1]):
-        return
-    if NUMBER.fullmatch(cells[value].decode(errors="replace")):
+    may_be_row = len(cells) == len(layout.fields) and len(cells[0]) > 1 and re.fullmatch(rb"[Qq]?\d+", cells[1])
+    if may_be_row and NUMBER.fullmatch(cells[value].decode(errors="replace")):
         problem = f"found a row whose query begins with #, where # starts a comment: {b' '.join(cells)[:80]!r}"
         remedy = "rename the query, or put a blank after # if the row should not count"
         raise FileFormatError(problem, where=where, remedy=remedy)

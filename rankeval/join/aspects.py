@@ -67,8 +67,7 @@ class AspectTable:
     def byte_rank(self) -> Ints:
         """Place of each document in ascending order of its name's bytes."""
         names = np.array([str(name).encode() for name in self.docid.to_pylist()], dtype=object)
-        place: Ints = np.unique(names, return_inverse=True)[1].astype(np.int64)
-        return place
+        return np.unique(names, return_inverse=True)[1].astype(np.int64)
 
 
 @dataclass(frozen=True, eq=False)

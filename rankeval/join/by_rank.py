@@ -91,8 +91,7 @@ class ByRank:
     def flat(self, lengths: Ints) -> NDArray[np.uint8]:
         """Return the codes in rank order, query by query, given the length of each list."""
         longest = len(self.code)
-        codes: NDArray[np.uint8] = self.lists[:, :longest][cells_of(lengths, longest)]
-        return codes
+        return self.lists[:, :longest][cells_of(lengths, longest)]
 
     def fill(self, queries: slice, code: NDArray[np.uint8]) -> None:
         """Write the codes of consecutive queries, shaped (n_queries, at most longest), 0 beyond the end of a list."""
@@ -227,8 +226,7 @@ def ideal_sums(counts: Ints, gain: Floats, discount: Floats, cutoff: int | None)
     for number in counts.T:
         kind *= cutoff + 1
         kind += np.minimum(number, cutoff)
-    sums: Floats = _sums_of_kinds(gains.tobytes(), discount[:cutoff].tobytes()).take(kind)
-    return sums
+    return _sums_of_kinds(gains.tobytes(), discount[:cutoff].tobytes()).take(kind)
 
 
 @lru_cache(maxsize=16)

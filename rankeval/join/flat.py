@@ -76,8 +76,7 @@ def rows_of(start: Ints, size: Ints) -> Ints:
 def cells_of(lengths: Ints, longest: int) -> NDArray[np.bool_]:
     """Return which cells of a table of lists, (n_lists, longest), are not beyond the end of their list."""
     small = np.min_scalar_type(longest)  # an eighth of the bytes to compare, or a quarter
-    cells: NDArray[np.bool_] = np.arange(longest, dtype=small) < lengths.astype(small)[:, None]
-    return cells
+    return np.arange(longest, dtype=small) < lengths.astype(small)[:, None]
 
 
 def query_blocks(offsets: Ints, n_rows: int) -> Iterator[slice]:

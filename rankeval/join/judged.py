@@ -246,8 +246,7 @@ class Judged:
     def sums(self, query: Ints, values: Floats) -> Floats:
         """Return the sum of each query's values, added one after the other."""
         # Without any values bincount returns integers.
-        total: Floats = np.bincount(query, weights=values, minlength=self.n_queries).astype(np.float64, copy=False)
-        return total
+        return np.bincount(query, weights=values, minlength=self.n_queries).astype(np.float64, copy=False)
 
     def depth(self, cutoff: int | Ints | None) -> Ints:
         """Return how many rows of each query stand within the cut-off."""
@@ -284,14 +283,8 @@ class Judged:
         ndarray of shape (n_queries,)
             Counts, fractional where the cut-off falls inside a group of tied rows.
         """
-        table = self.hits_by_rank(rel)
         stop = self.offsets[:-1] + self.depth(cutoff)
-        if table is None:
-            found: Floats = (self.n_hits_before(rel, stop) - self.first_hits(rel)[:-1]).astype(np.float64)
-        else:
-            last = len(table) - 1
-            rank = last if cutoff is None else np.minimum(cutoff, last)
-            found = table[rank, np.arange(self.n_queries)].astype(np.float64)
+        found = self.hits_above(rel, stop, np.arange(self.n_queries)).astype(np.float64)
         if cutoff is not None and len(self.groups.start):
             divided = self.groups.divided(stop)
             start, end, query = self.groups.of(divided)
@@ -331,8 +324,7 @@ class Judged:
 
     def n_hits_before(self, rel: float, row: Ints) -> Ints:
         """Return the number of relevant rows of the chunk before some rows: a search for few, `prefix` is for all."""
-        number: Ints = np.searchsorted(self.relevant_rows(rel), row)
-        return number
+        return np.searchsorted(self.relevant_rows(rel), row)
 
     def first_hits(self, rel: float) -> Ints:
         """Return where each query begins among the relevant rows, with their number behind."""
@@ -402,7 +394,11 @@ class Judged:
         if self.by_rank is not None and gain[0] == 0:
             total = discounted_gains(self.by_rank.code[:cutoff], gain, discount)
         elif cutoff is not None and cutoff <= FEW_RANKS and cutoff * self.n_queries <= 2 * self.offsets[-1]:
-            total = self._discounted_head(gain, discount, cutoff)
+            # Rank by rank: only the first rows of each query are read (bench_arrays C).
+            rank = np.arange(cutoff)[:, None]
+            code = self.code.take(self.offsets[:-1] + rank, mode="clip")
+            code[rank >= self.n_retrieved] = len(gain)
+            total = discounted_gains(code, np.append(gain, 0.0), discount)
         else:
             row, query, rank = self.rows_of(gain != 0)
             if cutoff is not None and cutoff < int(self.n_retrieved.max(initial=0)):
@@ -472,13 +468,6 @@ class Judged:
             return row, query, row - self.offsets[query]
 
         return self.once(("rows of", wanted.tobytes()), find)
-
-    def _discounted_head(self, gain: Floats, discount: Floats, cutoff: int) -> Floats:
-        # Rank by rank: only the first rows of each query are read (bench_arrays C).
-        rank = np.arange(cutoff)[:, None]
-        code = self.code.take(self.offsets[:-1] + rank, mode="clip")
-        code[rank >= self.n_retrieved] = len(gain)
-        return discounted_gains(code, np.append(gain, 0.0), discount)
 
     def _levelled(self, gain: Floats, discount: Floats, cutoff: int | None) -> Floats:
         """Return the change of each query's sum if every tied row gains the mean of its group."""

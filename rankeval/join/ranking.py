@@ -250,7 +250,7 @@ def mended(
     exact = score[layout.position(key) + offsets[query]] + 0.0  # makes -0.0 and 0.0 one number
     apart = (exact[1:] != exact[:-1]) & ~heads[1:]
     bits, code_first = layout.low_bits if by_position or with_rows else layout.code_bits, with_rows and not by_position
-    key = layout.exchanged(key) if code_first else key & np.int64((1 << bits) - 1)
+    key = layout.exchanged(key) if code_first else np.bitwise_and(key, np.int64((1 << bits) - 1), out=key)
     _put_in_order(key, exact, run, apart, bits)
     key = Layout(layout.code_bits, layout.position_bits).exchanged(key) if code_first else key
     ties = runs_of(row[1:][(exact[1:] == exact[:-1]) & ~heads[1:]], offsets) if apart.any() else runs
@@ -448,8 +448,7 @@ def order_tied(row: Ints, ties: Groups, key_of: Callable[[Ints], NDArray[Any]]) 
 
 def _inside(flags: NDArray[np.bool_], offsets: Ints) -> Ints:
     rows = np.flatnonzero(flags) + 1
-    found: Ints = rows[rows > offsets[np.searchsorted(offsets, rows, side="right") - 1]]
-    return found
+    return rows[rows > offsets[np.searchsorted(offsets, rows, side="right") - 1]]
 
 
 def _falls(score: Floats, offsets: Ints) -> bool:

@@ -14,34 +14,23 @@ counts. Only the *tail*, the items below the last click, is uncertain, and EM go
 
 from __future__ import annotations
 
-import numpy as np
-import pandas as pd
+from typing import Any
 
-from rankeval.online.factors import TINY, Codes, Mask, Prior, blocks, log_binomial, maximised
+import numpy as np
+
+from rankeval.online.factors import TINY, Codes, Mask, blocks, log_binomial, maximised
 from rankeval.online.logs import Ints
 from rankeval.significance.declarations import Floats
 
 
 def distinct(rows: Ints, weights: Floats) -> tuple[Ints, Floats]:
     """Return the distinct rows and the sum of the weights of each."""
-    # Column by column, so that equal rows have equal codes and no hash can collide.
-    codes = np.zeros(len(rows), dtype=np.int64)
-    for column in rows.T:
-        codes = pd.factorize(codes * (column.max() + 1) + column)[0]
-    return rows[np.unique(codes, return_index=True)[1]], np.bincount(codes, weights).astype(np.float64)
+    found, at = np.unique(rows, axis=0, return_inverse=True)
+    return found, np.bincount(at.ravel(), weights).astype(np.float64)
 
 
 def fit_chain(
-    pairs: Codes,
-    clicked: Mask,
-    counts: Ints,
-    *,
-    n_pairs: int,
-    stops: str,
-    leaves: bool,
-    prior: Prior,
-    tolerance: float,
-    max_iter: int,
+    pairs: Codes, clicked: Mask, counts: Ints, *, n_pairs: int, stops: str, leaves: bool, **settings: Any
 ) -> tuple[Floats, Floats, float, Floats]:
     """Return attraction by pair, the probabilities to stop after a click, gamma, and the objectives of EM.
 
@@ -59,8 +48,8 @@ def fit_chain(
         On which the probability to stop depends. Stops by position are those of all positions but the last.
     leaves : bool
         Whether gamma is a parameter; else it is 1.
-    prior, tolerance, max_iter
-        As in `rankeval.online.factors.maximised`.
+    **settings
+        Of ``maximised`` in `rankeval.online.factors`: prior, tolerance, max_iter.
     """
     depth = pairs.shape[1]
     n_stops = {"always": 0, "position": depth, "pair": n_pairs}[stops]
@@ -116,6 +105,6 @@ def fit_chain(
             likelihood,
         )
 
-    values, objectives = maximised(step, n_pairs + n_stops + 1, prior, tolerance, max_iter)
+    values, objectives = maximised(step, n_pairs + n_stops + 1, **settings)
     attraction, stopping, gamma = np.split(values, [n_pairs, n_pairs + n_stops])
     return attraction, stopping, float(gamma[0]) if leaves else 1.0, objectives

@@ -19,6 +19,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import repeat
 from typing import Any, Literal
 
+import numpy as np
 import pandas as pd
 
 from rankeval._checks import count, few, refuse, require
@@ -37,13 +38,9 @@ UNITS = {"user": "user", "query": "qid", "impression": "impression"}
 
 CREDIT = "credit"
 BY_IMPRESSION = (
-    "impressions of a user who returns are no independent sample: with strong tastes of users, tests of two rankings "
-    'that are equally good found a difference in .31 of the cases, not in .05; compare with unit="user"'
+    "impressions of a user depend on each other: .31 of such tests found a difference of equal rankings, not .05"
 )
-BALANCED = (
-    "balanced interleaving is biased under random clicks for some pairs of rankings: see "
-    "rankeval.online.interleaving_bias"
-)
+BALANCED = "balanced interleaving is biased for some pairs of rankings: see rankeval.online.interleaving_bias"
 
 
 def compare_interleaved(
@@ -126,20 +123,17 @@ def compare_interleaved(
             left_out["of impressions without a record"].append((impression, document))
         elif document not in record.ids:
             left_out["on documents that were not shown"].append((impression, document))
-        elif user is not None and user != record.user:
+        elif user is not None and record.user not in (None, user):
             left_out["by another user than the record has"].append((impression, document))
         else:
             clicked[impression][document] += 1
     for words, found in left_out.items():
         problem = f"{count(len(found), 'click')} {words}: {few(found)}"
         refuse((unshown == "error", problem, 'unshown="skip" leaves them out'), argument="clicks")
-    rows = [
-        {unit: getattr(record, UNITS[unit])}
-        | {name: float(gain) / max(1, len(clicked.get(impression, ()))) for name, gain in gained.items()}
-        for impression, record in records.items()
-        for gained in [record.credited(clicked.get(impression, ()))]
-    ]
-    means = pd.DataFrame(rows).groupby(unit, sort=False).mean()
+    units = pd.Index([getattr(record, UNITS[unit]) for record in records.values()], name=unit)
+    sums = pd.DataFrame([one.credited(clicked.get(one.impression, ())) for one in records.values()], units)
+    n_clicks = np.array([len(clicked.get(impression, ())) for impression in records])
+    means = (sums.astype(float) / np.maximum(1, n_clicks)[:, np.newaxis]).groupby(level=unit, sort=False).mean()
     systems = {str(name): means[[name]].set_axis([CREDIT], axis=1) for name in means}
     compared = compare(systems, test=test, unit=unit, **{"lower_is_better": {CREDIT: False}} | options)
     again = sum(n - 1 for found in clicked.values() for n in found.values())

@@ -160,14 +160,14 @@ def _utc(values: Any, tz: str | None) -> pa.Array:
         # Arrow would take a time without a zone that follows one with a zone for UTC.
         zones = {getattr(value, "tzinfo", None) is None for value in values}
         refuse((len(zones) > 1, "some times have a zone and others have none", "give all a zone"), argument="time")
-    array, zone = _array(values, "time"), "times have a zone, or tz= names it"
+    array, zone = _array(values, "time"), "times with a zone, or tz= to name it"
     try:
         array = array.cast(pa.timestamp("ns", None if tz else "UTC")) if is_text(array.type) else array
         fits = pa.types.is_timestamp(array.type) and (array.type.tz is None) == (tz is not None)
         require(fits, "time", str(array.type), f"{zone}; numbers become times by pd.to_datetime(..., utc=True)")
         return (pc.assume_timezone(array, tz) if tz else array).cast(_UTC)
     except pa.ArrowException as error:
-        raise InvalidInput(said(error), argument="time", remedy=zone) from error
+        raise InvalidInput(said(error).rstrip("."), argument="time", remedy=f"give {zone}") from error
 
 
 def _array(values: Any, part: str) -> pa.Array:
@@ -189,7 +189,7 @@ def _flat(listed: Any, clicked: Any, *, skip: bool) -> tuple[dict[str, Any], dic
         require(fits, part, str(kind), "a list in each row, as JSON lines and frames have them")
     told, docids = marks.flatten(), id_column(lists.flatten(), "shown")
     row, at = (numbers_of(pc.list_parent_indices(array)).astype(np.int64) for array in (lists, marks))
-    own = {"position": np.arange(len(row)) - np.searchsorted(row, row) + 1, "docid": docids, "row": row}
+    own = {"position": np.arange(len(row)) - _begins(row) + 1, "docid": docids, "row": row}
     pairs = len(at) == len(row) and (at == row).all()
     if pa.types.is_boolean(told.type) or (is_number(told.type) and is_text(docids.type)):
         require(pairs, "clicked", f"{len(at)} clicks", "ids that were clicked, or 0 or 1 for each id shown")
@@ -206,8 +206,20 @@ def _flat(listed: Any, clicked: Any, *, skip: bool) -> tuple[dict[str, Any], dic
     lost = np.flatnonzero(~np.isin(clicks, keys))
     found = ids.take(pa.array(lost[:1])).to_pylist()
     wanted = "clicks on ids that the list shows; clicks='skip' leaves out others, and counts them"
-    require(skip or not found, "clicked", found, wanted, f"row {at[lost[:1]]} (from 0), {len(lost):,} in all")
+    require(
+        skip or not found,
+        "clicked",
+        found,
+        wanted,
+        f"row {next(iter(at[lost]), 0)} (counting from 0), {len(lost):,} in all",
+    )
     return own | {"clicked": np.isin(keys, clicks).astype(np.int64)}, {NOT_SHOWN: len(lost)}
+
+
+def _begins(codes: Ints) -> Ints:
+    """Return for each row the first row of its run of equal codes."""
+    starts = np.flatnonzero(np.diff(codes, prepend=-1))
+    return np.repeat(starts, np.diff(np.append(starts, len(codes))))
 
 
 def _factorized(values: Any) -> tuple[Ints, pa.Array]:
@@ -226,7 +238,7 @@ def _categories(codes: Ints, ids: pa.Array) -> pd.Categorical:
 def _impressions(held: Mapping[str, Any], codes: Ints, ids: pa.Array) -> pd.DataFrame:
     """Return a row per impression; refuse an impression whose rows differ."""
     columns: dict[str, Any] = {"qid": pd.Categorical([NO_QUERY]).take(np.zeros(len(ids), dtype=np.int64))}
-    firsts = np.unique(codes, return_index=True)[1]
+    firsts = np.flatnonzero(np.diff(np.maximum.accumulate(codes), prepend=-1))  # codes ascend where they appear
     for part, values in held.items():
         keys, names = _factorized(values)
         differs = keys != keys[firsts][codes]
@@ -245,12 +257,14 @@ def _in_order(item: dict[str, Any], ids: pa.Array) -> tuple[dict[str, Any], int]
         item = {part: values[order] for part, values in item.items()}
     same = {part: values[1:] == values[:-1] for part, values in item.items()}
     again = same["impression"] & same["position"]
+    if not again.any():
+        return item, 0
     starts = np.flatnonzero(np.append(True, ~again))
     often = np.diff(np.append(starts, len(again) + 1))
     unlike = again & ~np.logical_and.reduce([*same.values()])
     # The same list has each of its positions as often as the first one.
     item, code = {part: values[starts] for part, values in item.items()}, item["impression"]
-    first = np.searchsorted(item["impression"], item["impression"])
+    first = _begins(item["impression"])
     wrong = np.append(starts[often != often[first]], np.flatnonzero(unlike))
     name = ids[code[wrong[0]]].as_py() if len(wrong) else None
     problem = f"impression {name!r} stands there several times, with other content or with a position twice"
@@ -261,7 +275,7 @@ def _in_order(item: dict[str, Any], ids: pa.Array) -> tuple[dict[str, Any], int]
 def _check_lists(item: Mapping[str, Any], ids: pa.Array, names: pa.Array, *, complete: bool) -> None:
     """Refuse an impression that lacks a position, or shows a document twice."""
     codes, position = item["impression"], item["position"]
-    place = np.arange(len(codes)) - np.searchsorted(codes, codes) + 1
+    place = np.arange(len(codes)) - _begins(codes) + 1
     at = int(np.argmax(position != place))
     found = shown(position[codes == codes[at]].tolist())
     problem = f"impression {ids[codes[at]].as_py()!r} has the positions {found}: one is missing"

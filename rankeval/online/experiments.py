@@ -18,6 +18,7 @@ import hashlib
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import combinations, product
 from typing import TYPE_CHECKING, Any
 
@@ -32,7 +33,7 @@ from rankeval.errors import InvalidInput
 from rankeval.io.frames import frame_columns
 from rankeval.online.logs import ClickLog
 from rankeval.online.looks import LooksPlan, looks_plan
-from rankeval.render.tables import Table, digits_for, number, p_value
+from rankeval.render.tables import Table, number, p_value, telling
 from rankeval.significance.multiple import holm
 
 if TYPE_CHECKING:
@@ -44,10 +45,9 @@ Metric = str | tuple[str, str]
 ARM = " arm"
 """The column of the arms in a frame of units: no name that a user gives."""
 
-COLUMNS = [
-    *("metric", "arm", "n_users", "mean_control", "mean_treatment", "estimate", "standard_error", "ci_low", "ci_high"),
-    *("relative", "relative_low", "relative_high", "p_value", "p_adjusted", "detectable_difference"),
-]
+RELATIVE = ["relative", "relative_low", "relative_high"]
+NUMBERS = ["mean_control", "mean_treatment", "estimate", "standard_error", "ci_low", "ci_high", *RELATIVE, "p_value"]
+"""The numbers of a row of the table."""
 
 MISMATCH = 0.001
 """Below this p-value of the sample ratio, no difference of the arms is told."""
@@ -140,12 +140,8 @@ def user_outcomes(log: ClickLog) -> pd.DataFrame:
     views, clicks = (np.bincount(rows, own, minlength=n).astype(int) for own in (None, log.items["clicked"]))
     each = pd.DataFrame({"impressions": 1, "views": views, "clicks": clicks, "clicked": clicks > 0})
     each = each.assign(abandoned=~each["clicked"]).astype(int).mul(log.counts, axis=0)
-    return (
-        each.groupby([known[name].to_numpy() for name in ("user", "arm")])
-        .sum()
-        .rename_axis(["user", "arm"])
-        .reset_index()
-    )
+    by = [known[name].to_numpy() for name in ("user", "arm")]
+    return each.groupby(by).sum().rename_axis(["user", "arm"]).reset_index()
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,7 +176,7 @@ class ABTest(WithTable):
     --------
     >>> frame = pd.DataFrame({"user": range(8), "arm": list("AB") * 4, "orders": [0, 1, 1, 2, 0, 3, 1, 2]})
     >>> print(ab_test(frame, metrics={"orders": "orders"}).headline)
-    orders is higher in B than in A: +1.50 [95% interval +0.24 to +2.76], +300.0 %, on 8 users, p = 0.0273.
+    orders is higher in B than in A: +1.5000 [95% interval +0.2428 to +2.7572], +300.0 %, on 8 users, p = 0.0273.
     """
 
     table: pd.DataFrame
@@ -199,7 +195,7 @@ class ABTest(WithTable):
 
     @property
     def headline(self) -> str:
-        """The result in a few sentences: a wrong sample ratio, else up to three claims, else that nothing is shown."""
+        """The result in a few sentences: a wrong sample ratio, else the clearest claim, else that nothing is shown."""
         if self.sample_ratio < MISMATCH:
             sizes = [f"{arm} {users:,} where {due:,.0f} are due" for arm, users, due in self.arms.itertuples()]
             return (
@@ -210,29 +206,21 @@ class ABTest(WithTable):
         family, claims = self.table.dropna(subset="p_adjusted"), self.claims
         if family.empty:
             return "Nothing was tested: the notes say why."
+        row = family.nsmallest(1, "p_adjusted").to_dict("records")[0]
+        side = "higher" if row["estimate"] > 0 else "lower"
+        lead = f"No difference was shown ({row['metric']}, {row['arm']} against {self.control})"
+        lead = f"{row['metric']} is {side} in {row['arm']} than in {self.control}" if len(claims) else lead
+        size, low, high = (telling(row[name], sign=True) for name in ("estimate", "ci_low", "ci_high"))
+        size = f"{size} [{100 * (1 - self.alpha):g}% interval {low} to {high}], {_percent(row['relative'])}"
         many = f" (Holm, {len(family)} comparisons)" if len(family) > 1 else ""
-        said = []
-        for row in (claims.head(3) if len(claims) else family.nsmallest(1, "p_adjusted")).to_dict("records"):
-            words, side = _written(row), "higher" if row["estimate"] > 0 else "lower"
-            shown = f"{row['metric']} is {side} in {row['arm']} than in {self.control}"
-            nothing = f"No difference was shown ({row['metric']}, {row['arm']} against {self.control})"
-            size = f"{words['difference']} [{self._level} {words['ci_low']} to {words['ci_high']}]"
-            evidence = f"{size}, {words['change']}, on {row['n_users']:,} users, {_p_words(row['p_adjusted'])}{many}"
-            said.append(f"{shown if len(claims) else nothing}: {evidence}.")
-        if not len(claims):
-            said.append(f"A difference of {words['detectable_difference']} would be found four times in five.")
+        said = [f"{lead}: {size}, on {row['n_users']:,} users, {_p_words(row['p_adjusted'])}{many}."]
+        if claims.empty:
+            said.append(f"A difference of {telling(row['detectable_difference'])} would be found four times in five.")
         if len(family) > 1:
             said.append(f"{len(claims)} of {len(family)} comparisons show a difference.")
         if self.looks is not None:
             said.append(f"This is look {self.look} of {len(self.looks.bounds)}; p holds for all looks together.")
         return " ".join(said)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the result as JSON takes it; None if a number is not known."""
-        told = {name: getattr(self, name) for name in ("headline", "control", "sample_ratio", "alpha", "look")}
-        frames = {"arms": self.arms.reset_index(), "table": self.table}
-        rows = {name: frame.astype(object).where(frame.notna(), None) for name, frame in frames.items()}
-        return {**told, "notes": [*self.notes], **{name: frame.to_dict("records") for name, frame in rows.items()}}
 
     def plot(self) -> Figure:
         """Draw the change of each metric in percent of the control's mean, with its interval.
@@ -246,35 +234,19 @@ class ABTest(WithTable):
         from rankeval.render.comparisons import intervals
 
         known = self.table.dropna(subset="relative")
-        ends = {"difference": "relative", "ci_low": "relative_low", "ci_high": "relative_high"}
-        drawn = pd.DataFrame({name: 100 * known[column] for name, column in ends.items()})
+        drawn = 100 * known[RELATIVE].set_axis(["difference", "ci_low", "ci_high"], axis=1)
         drawn = drawn.assign(label=known["metric"] + ", " + known["arm"], clear=known.index.isin(self.claims.index))
         return intervals(drawn, xlabel=f"change in % of {self.control}", caption=self.headline)
 
-    @property
-    def _level(self) -> str:
-        return f"{100 * (1 - self.alpha):g}% interval"
-
     def _laid_out(self) -> Table:
-        rows = []
-        for row in self.table.to_dict("records"):
-            words = _written(row)
-            ends = f"[{words.pop('ci_low')}, {words.pop('ci_high')}]"
-            p = {"p": p_value(row["p_value"]), "p adjusted": p_value(row["p_adjusted"])}
-            rows.append({"metric": row["metric"], "arm": row["arm"], **words, self._level: ends, **p})
-        texts = pd.DataFrame(rows).drop(columns="detectable_difference")
-        names = {"mean_control": self.control, "mean_treatment": "mean"}
-        return Table(texts.rename(columns=names), numeric=(*texts,)[2:], caption=self.headline, notes=self.notes)
+        signed = dict.fromkeys(["estimate", "ci_low", "ci_high"], partial(telling, sign=True))
+        changes, p = dict.fromkeys(RELATIVE, _percent), dict.fromkeys(["p_value", "p_adjusted"], p_value)
+        shown = self.table.drop(columns=["n_users", "standard_error", "detectable_difference"])
+        return Table(shown, {**signed, **changes, **p}, caption=self.headline, notes=self.notes)
 
 
-def _written(row: Mapping[Any, Any]) -> dict[str, str]:
-    """Write the numbers of a row with the decimals at which its standard error has two digits."""
-    digits = digits_for([row["standard_error"]])
-    plain, signed = ("mean_control", "mean_treatment", "detectable_difference"), ("ci_low", "ci_high")
-    words = {name: number(row[name], digits=digits) for name in plain}
-    words["difference"] = number(row["estimate"], digits=digits, sign=True)
-    words["change"] = f"{number(100 * row['relative'], digits=1, sign=True)} %"
-    return words | {name: number(row[name], digits=digits, sign=True) for name in signed}
+def _percent(share: float) -> str:
+    return f"{number(100 * share, digits=1, sign=True)} %"
 
 
 def _p_words(p: float) -> str:
@@ -360,10 +332,8 @@ def ab_test(
         ((looks is None) != (look is None), "looks= and look= go together: the plan, and which of its looks this is"),
         (looks is not None and alpha not in {None, looks.alpha}, "the plan of looks has an alpha of its own"),
     )
-    if looks is not None and look is not None:
-        looks.check(look)
-    alpha = looks.alpha if looks is not None else 0.05 if alpha is None else alpha
-    check_alpha(alpha)
+    plan, at = looks or looks_plan(1, alpha=0.05 if alpha is None else alpha), 1 if look is None else look
+    plan.check(at)
     before = covariates or {}
     for name in (*before, *([] if primary is None else [primary])):
         chosen("metric", name, metrics)
@@ -379,23 +349,20 @@ def ab_test(
     rows = []
     for (name, metric), other in product(metrics.items(), [each for each in names if each != control]):
         columns = [*_columns(metric), *_columns(before.get(name))]
-        found = _compared(moments[control], moments[other], columns, alpha, looks, look)
+        found = _compared(moments[control], moments[other], columns, plan, at)
         rows.append({"metric": name, "arm": other, "n_users": int(sizes[control] + sizes[other]), **found})
-        if "p_value" not in found:
+        if np.isnan(found["p_value"]):
             notes.append(f"{name} does not vary between the users of {control} and {other}: there is no test")
         elif np.isnan(found["relative_low"]):
             notes.append(f"{name} has no relative change of {other}: the means of both arms must be above 0")
     notes += [f"the means of {name} are adjusted by its covariate (CUPED)" for name in before]
-    table = pd.DataFrame(rows, columns=COLUMNS)
+    table = pd.DataFrame(rows).assign(p_adjusted=np.nan)
     family = table["p_value"].notna() & table["metric"].eq(primary or table["metric"])
     table.loc[family, "p_adjusted"] = holm(table.loc[family, "p_value"])
-    level = alpha / max(1, family.sum())
-    bound = stats.norm.isf(level / 2)
-    if looks is not None and look is not None:
-        bound = looks_plan(looks.shares, spending=looks.spending, alpha=level).bounds[look - 1]
-    table["detectable_difference"] = (bound + stats.norm.ppf(POWER)) * table["standard_error"]
+    of_family = looks_plan(plan.shares, spending=plan.spending, alpha=plan.alpha / max(1, family.sum()))
+    table["detectable_difference"] = (of_family.bounds[at - 1] + stats.norm.ppf(POWER)) * table["standard_error"]
     ratio = float(stats.chisquare(arms["users"], arms["expected"]).pvalue)
-    return ABTest(table, arms, control, ratio, alpha, looks, look, tuple(notes))
+    return ABTest(table, arms, control, ratio, plan.alpha, looks, look, tuple(notes))
 
 
 def ab_power(
@@ -449,18 +416,22 @@ def ab_power(
     """
     check_alpha(alpha)
     check_share("power", power)
-    changes = [relative] if isinstance(relative, float) else list(relative)
     fits = len(shares) == 2 and min(shares.values()) > 0 and sum(shares.values()) <= 1 + 1e-9
     require(fits, "shares", shares, "two arms with shares above 0 that add up to 1 or less")
     users, _ = _by_unit(frame, unit, None, {"metric": metric}, {} if covariate is None else {"metric": covariate})
-    columns, moments = [*_columns(metric), *_columns(covariate)], _moments(users)
+    columns, moments = [*_columns(metric), *_columns(covariate)], _moments(users.drop(columns=ARM))
     varies = _variance(moments, columns) > 0 and moments.mean(columns[0]) != 0
     require(varies, "metric", metric, "a metric that varies between users, with a mean other than 0")
     first, second = shares.values()
-    asked = {"rel_effect_size": tuple(changes), "ratio": second / first, "alpha": alpha, "power": power}
+    asked = {
+        "rel_effect_size": tuple(np.atleast_1d(relative).tolist()),
+        "ratio": second / first,
+        "alpha": alpha,
+        "power": power,
+    }
     solved = _metric(columns, use_t=False, **asked).solve_power_from_aggregates(moments, "n_obs")
-    found = pd.DataFrame([(one.rel_effect_size, one.effect_size, one.n_obs) for one in solved])
-    found.columns = pd.Index(["relative", "difference", "users"])
+    rows = [{"relative": one.rel_effect_size, "difference": one.effect_size, "users": one.n_obs} for one in solved]
+    found = pd.DataFrame(rows)
     if users_per_day is None:
         return found
     check_number("users_per_day", users_per_day, least=1)
@@ -504,28 +475,30 @@ def _variance(moments: Any, columns: Sequence[str | None]) -> float:
 
 
 def _compared(
-    control: Any, treatment: Any, columns: Sequence[str | None], alpha: float, looks: LooksPlan | None, look: int | None
+    control: Any, treatment: Any, columns: Sequence[str | None], plan: LooksPlan, look: int
 ) -> dict[str, float]:
     """Return the numbers of a row of the table; only the means if the metric does not vary."""
     if not (_variance(control, columns) or _variance(treatment, columns)):
         one, other = (arm.mean(columns[0]) / arm.mean(columns[1]) for arm in (control, treatment))
-        return {"mean_control": one, "mean_treatment": other, "estimate": other - one}
-    found, normal = (
-        _metric(columns, use_t=use_t, confidence_level=1 - alpha).analyze_aggregates(control, treatment)
-        for use_t in (True, False)
-    )
-    quantile = stats.norm.isf(alpha / 2)
-    error = (normal.effect_size_ci_upper - normal.effect_size) / quantile
-    stretch, p = 1.0, found.pvalue
-    if looks is not None and look is not None:
-        found, stretch, p = normal, looks.bounds[look - 1] / quantile, looks.p_value(normal.effect_size / error, look)
+        return dict(zip(NUMBERS, [one, other, other - one, *[math.nan] * 7], strict=True))
+    tests = [_metric(columns, use_t=use_t, confidence_level=1 - plan.alpha) for use_t in (False, True)]
+    try:
+        normal, exact = (test.analyze_aggregates(control, treatment) for test in tests)
+    except OverflowError as error:
+        problem = f"the mean of {columns[0]} is so near 0 that the interval of its relative change has no end"
+        raise InvalidInput(problem, remedy="add a constant to it: the difference stays the same") from error
+    quantile = stats.norm.isf(plan.alpha / 2)
+    deviation = (normal.effect_size_ci_upper - normal.effect_size) / quantile
+    found, stretch, p = exact, 1.0, exact.pvalue
+    if len(plan.bounds) > 1:
+        found, stretch, p = normal, plan.bounds[look - 1] / quantile, plan.p_value(normal.effect_size / deviation, look)
     half = stretch * (found.effect_size_ci_upper - found.effect_size)
     change = found.treatment / found.control if found.control > 0 else np.nan
     factor = ((1 + found.rel_effect_size_ci_upper) / change) ** stretch if change > 0 else np.nan
-    means = {"mean_control": found.control, "mean_treatment": found.treatment, "estimate": found.effect_size}
-    ends = {"ci_low": found.effect_size - half, "ci_high": found.effect_size + half}
-    relative = {"relative": change - 1, "relative_low": change / factor - 1, "relative_high": change * factor - 1}
-    return {**means, "standard_error": error, **ends, **relative, "p_value": float(p)}
+    ends = found.effect_size - half, found.effect_size + half
+    relative = change - 1, change / factor - 1, change * factor - 1
+    values = found.control, found.treatment, found.effect_size, deviation, *ends, *relative, float(p)
+    return dict(zip(NUMBERS, values, strict=True))
 
 
 def _by_unit(
@@ -555,7 +528,7 @@ def _by_unit(
     users, constant = by[[*summed]].sum(), by[[*before]]
     differs = (constant.max() != constant.min()).any(axis=1).sum() if before else 0
     refuse((differs, f"{count(int(differs), unit)} with several values; a covariate is one value per {unit}"))
-    users, notes = users.join(constant.first()), []
+    users, notes = users.join(constant.first()).assign(**{ARM: ""}), []
     if arm is not None:
         names = who["arm"].astype(str).groupby(codes)
         users[ARM], several = names.min(), names.min() != names.max()
@@ -565,7 +538,6 @@ def _by_unit(
         users = users[~several]
     for _, denominator in pairs:
         if denominator is not None:
-            refuse((values[denominator].min() < 0, "a denominator is below 0"), argument=denominator)
-            sums = users.groupby(ARM if arm else np.zeros(len(users)))[denominator].sum()
-            refuse((not sums.min() > 0, "a denominator is 0 for all users of an arm"), argument=denominator)
+            wrong = values[denominator].min() < 0 or not users.groupby(ARM)[denominator].sum().min() > 0
+            refuse((wrong, "a denominator is below 0, or 0 for all users of an arm"), argument=denominator)
     return users.reset_index(drop=True), notes

@@ -27,6 +27,7 @@ from rankeval.significance.declarations import Floats
 
 Prior = tuple[float, float]
 """Clicks and impressions that are added to the counts of each parameter."""
+Counts = Floats | Ints
 Codes = NDArray[np.int32]
 Mask = NDArray[np.bool_]
 BLOCK = 1 << 15
@@ -36,7 +37,7 @@ Step = Callable[[Floats], tuple[Floats, Floats, float]]
 """Takes values and returns the expected hits and trials of each parameter, and the log likelihood of the values."""
 
 
-def log_binomial(hits: Floats, trials: Floats, values: Floats) -> float:
+def log_binomial(hits: Any, trials: Any, values: Floats) -> float:
     """Return the log likelihood of so many hits in so many trials, with 0 log 0 = 0."""
     return float(xlogy(hits, values).sum() + xlog1py(trials - hits, -values).sum())
 
@@ -60,11 +61,10 @@ def maximised(step: Step, size: int, prior: Prior, tolerance: float, max_iter: i
     """
     check_number("tolerance", tolerance, least=0.0)
     check_count("max_iter", max_iter)
-    hits_before, trials_before = np.asarray(prior, dtype=np.float64)
-    require(0 <= hits_before <= trials_before < np.inf, "prior", prior, "clicks and impressions, 0 <= clicks <= these")
+    before = float(prior[0]), float(prior[1])
+    require(0 <= before[0] <= before[1] < np.inf, "prior", prior, "clicks and impressions, 0 <= clicks <= these")
     values, change = np.full(size, 0.5), np.inf
     path, objectives, behind = [values], list[float](), None
-    before = np.full(size, hits_before), np.full(size, trials_before)
     for _ in range(max_iter):
         hits, trials, likelihood = step(values)
         objective = likelihood + log_binomial(*before, values)
@@ -105,7 +105,7 @@ def slot_starts(depth: int, *, by_last: bool) -> Ints:
 
 
 def cells(pairs: Codes, clicked: Mask, counts: Ints, *, n_pairs: int, by_last: bool) -> pd.DataFrame:
-    """Return the shown items and clicks, columns ``shown`` and ``hits``, by pair and slot.
+    """Return a row for each pair and slot: pair, slot, shown (items) and hits (clicks).
 
     Parameters
     ----------
@@ -127,25 +127,24 @@ def cells(pairs: Codes, clicked: Mask, counts: Ints, *, n_pairs: int, by_last: b
         keys, each = (part * starts[-1] + slots)[shown], np.repeat(weights, shown.sum(axis=1))
         found.append(pd.DataFrame({"shown": each, "hits": each * clicks[shown]}).groupby(keys).sum())
     table = pd.concat(found).groupby(level=0).sum()
-    return table.set_index(pd.MultiIndex.from_arrays(np.divmod(table.index, starts[-1]), names=["pair", "slot"]))
+    pair, slot = np.divmod(table.index, starts[-1])
+    return table.assign(pair=pair, slot=slot)[["pair", "slot", "shown", "hits"]]
 
 
 def fit_factors(
-    table: pd.DataFrame, *, n_pairs: int, n_slots: int, prior: Prior, tolerance: float, max_iter: int
+    pair: Ints, slot: Ints, shown: Counts, hits: Counts, *, n_pairs: int, n_slots: int, **settings: Any
 ) -> tuple[Floats, Floats, Floats]:
     """Return attraction by pair, examination by slot, and the objectives of `maximised`.
 
     Parameters
     ----------
-    table : DataFrame
-        The `cells`.
+    pair, slot, shown, hits : array of shape (n_cells,)
+        The pair and slot of each cell as codes, how often it was shown, and how often clicked.
     n_pairs, n_slots : int
         Number of pairs and of slots.
-    prior, tolerance, max_iter
-        As in `maximised`.
+    **settings
+        Of `maximised`: prior, tolerance, max_iter.
     """
-    pair, slot = (table.index.get_level_values(level).to_numpy() for level in ("pair", "slot"))
-    shown, hits = (table[name].to_numpy(dtype=np.float64) for name in ("shown", "hits"))
     trials = np.concatenate([np.bincount(pair, shown, n_pairs), np.bincount(slot, shown, n_slots)])
 
     def step(values: Floats) -> tuple[Floats, Floats, float]:
@@ -159,5 +158,5 @@ def fit_factors(
         ]
         return np.concatenate(expected), trials, log_binomial(hits, shown, chance)
 
-    values, objectives = maximised(step, len(trials), prior, tolerance, max_iter)
+    values, objectives = maximised(step, len(trials), **settings)
     return values[:n_pairs], values[n_pairs:], objectives

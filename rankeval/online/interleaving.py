@@ -44,8 +44,6 @@ DEEPEST_OPTIMIZED = 10
 
 _END = "end"
 """The state after a move that makes the whole list."""
-_DECAY = 3
-"""The softmax of probabilistic interleaving falls with the third power of the rank (Hofmann et al., 2011)."""
 
 
 @dataclass(frozen=True)
@@ -132,7 +130,9 @@ class Interleaved:
             rows = {name: tuple(map(Fraction, row)) for name, row in given.pop("credits").items()}
             found = cls(**given | {"ids": tuple(given["ids"])}, credits=rows)
             lengths = {len(set(found.ids)), *map(len, rows.values())}
-            refuse((lengths != {len(found.ids)} or min(map(min, rows.values())) < 0, "its credits do not fit its ids"))
+            known = found.scheme in SCHEMES and None not in map(_id, (found.impression, *found.ids))
+            fits = known and lengths == {len(found.ids)} and min(map(min, rows.values())) >= 0
+            refuse((not fits, "its scheme, ids and credits do not fit together"))
         except (AttributeError, KeyError, TypeError, ValueError, ZeroDivisionError) as error:
             raise InvalidInput(f"this is no credit record: {said(error)}", argument="record") from error
         changed = salt is not None and found.seal != _hash(found._text, salt, 16).hex()
@@ -428,8 +428,9 @@ def _probabilistic(rankings: Rankings, _depth: int, shown: Collection[Id], _stat
 
 @cache
 def _softmax(length: int) -> Row:
+    """Return weights in proportion to 1 / rank^3 (Hofmann et al., 2011), as whole numbers."""
     common = lcm(*range(1, length + 1))
-    return tuple((common // rank) ** _DECAY for rank in range(1, length + 1))
+    return tuple((common // rank) ** 3 for rank in range(1, length + 1))
 
 
 @lru_cache(4096)

@@ -132,13 +132,7 @@ class ClickLog(WithTable):
 
     @classmethod
     def from_frame(
-        cls,
-        frame: Any,
-        *,
-        tz: str | None = None,
-        clicks: str = "error",
-        complete: bool = True,
-        **columns: str,
+        cls, frame: Any, *, tz: str | None = None, clicks: str = "error", complete: bool = True, **columns: str
     ) -> ClickLog:
         """Return the log of a frame, in one of two forms.
 

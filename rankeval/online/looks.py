@@ -190,7 +190,7 @@ def _bounds(shares: Sequence[float] | Floats, spending: str, alpha: float) -> Fl
             beyond = 2 * masses @ ndtr((places - z * math.sqrt(share)) / deviation)  # noqa: B023  # called here only
             return math.log(beyond + 1e-307) - math.log(spend)  # noqa: B023  # as above
 
-        bounds[look] = brentq(missing, 0.0, 40.0, xtol=1e-10)
+        bounds[look] = brentq(missing, 0.0, 40.0, xtol=1e-13)
         reach = min(bounds[look], FARTHEST) * math.sqrt(share)
         nodes, weights = _nodes(32 * math.ceil(1 + reach / deviation / 8))
         steps = (reach * nodes[:, None] - places) / deviation

@@ -41,12 +41,6 @@ PARAMETERS: dict[str, dict[str, tuple[str, ...]]] = {
     "ubm": {"attraction": PAIR, "examination": SLOT},
 }
 """The parameters of each model and what their values are for; attraction is the first."""
-EACH = {
-    PAIR: "for each (qid, docid), the same in all parameters",
-    PLACE: "for each position from 1 on",
-    SLOT: "for each (position, last_click), last_click from 0 to position - 1",
-    ONE: "from 0 to 1",
-}
 STOPS = {"cascade": "always", "dcm": "position", "sdbn": "pair", "dbn": "pair"}
 
 
@@ -188,12 +182,11 @@ class ClickModel:
             attraction, stops, gamma, self.objectives = fit_chain(pairs, clicked, log.counts, **options)
             scale, fitted = 1.0, {"continuation": 1 - stops[: depth - 1], "satisfaction": stops, "gamma": gamma}
         else:
-            gap = by_place.index.get_level_values("slot").nunique() < depth
-            refuse((gap, "nothing is shown at a position that is above others"))
+            refuse((by_place["slot"].nunique() < depth, "nothing is shown at a position that is above others"))
             by_last = self.name == "ubm"
             table = cells(pairs, clicked, log.counts, n_pairs=n_pairs, by_last=True) if by_last else by_place
             n_slots = int(slot_starts(depth + 1, by_last=by_last)[-1])
-            attraction, examination, self.objectives = fit_factors(table, n_slots=n_slots, **options)
+            attraction, examination, self.objectives = fit_factors(*table.to_numpy().T, n_slots=n_slots, **options)
             scale = float(examination[0])
             refuse((scale == 0, "nothing is clicked at position 1, and examination is relative to it", "give a prior"))
             fitted = {"examination": examination / scale}
@@ -201,7 +194,7 @@ class ClickModel:
         mean = prior[0] / prior[1] if prior[1] else 0.5
         self.unknown, self._rates = mean * scale, {}
         for name, level in (("rate_by_position", "slot"), ("rate_by_document", "pair")):
-            summed = by_place.groupby(level=level).sum()
+            summed = by_place.groupby(level)[["hits", "shown"]].sum()
             self._rates[name] = np.append((summed["hits"] + prior[0]) / (summed["shown"] + prior[1]), mean)
         return self
 
@@ -226,8 +219,10 @@ class ClickModel:
             If the log has positions that the model lacks, or pairs that it lacks and ``unknown`` is not given. Of
             models that are not fitted; of the cascade model also if an impression has several clicks.
         """
-        place, _, _, chances = self._foreseen(log, unknown)
-        return chances[place >= 0]
+        unknown = self.unknown if unknown is None else unknown
+        pairs, place = self._known(log, unknown), self._placed(log)
+        clicked = self._clicks(log, place)
+        return self._walked(pairs[place], unknown, lambda at, _: clicked[:, at])[0][place >= 0]
 
     def perplexity(self, log: ClickLog, *, unknown: float | None = None) -> Perplexity:
         """Say how well the model foresees the clicks of a log, best one that it was not fitted to.
@@ -257,31 +252,31 @@ class ClickModel:
         >>> user.perplexity(user.simulate({"q1": ["d1"]}, n=9)).overall
         2.0
         """
-        place, pairs, clicked, chances = self._foreseen(log, unknown)
-        shown = place >= 0
-        at, codes, clicks = np.nonzero(shown)[1], pairs[shown], clicked[shown]
-        weights = np.repeat(log.counts, shown.sum(axis=1))
-        by_name = {"perplexity": chances[shown]} | {
-            name: rates[np.minimum(at if name == "rate_by_position" else codes, len(rates) - 1)]
-            for name, rates in self._rates.items()
-        }
-        n_shown, here = np.bincount(at, weights), np.unique(at)
-        table = pd.DataFrame({"position": [*(here + 1), "all"], "shown": [*n_shown[here], n_shown.sum()]})
-        for name, chance in by_name.items():
-            with np.errstate(divide="ignore"):
-                bits = np.bincount(at, -weights * np.log2(np.where(clicks, chance, 1 - chance)))
-            table[name] = 2 ** (np.append(bits[here], bits.sum()) / table["shown"])
-        n_unknown = int(weights[codes == len(self._parameters["attraction"])].sum())
-        without = (
-            f"{n_unknown:,} of {count(int(n_shown.sum()), 'shown item')} are of pairs that the model does not know"
+        chances = {"perplexity": self.click_probabilities(log, unknown=unknown)}
+        codes = self._known(log, self.unknown if unknown is None else unknown)[:-1]
+        position, clicks = log.items["position"].to_numpy(), log.items["clicked"].to_numpy(dtype=bool)
+        for name, rates in self._rates.items():
+            at = position - 1 if name == "rate_by_position" else codes
+            chances[name] = rates[np.minimum(at, len(rates) - 1)]
+        weights = log.counts[log.items["impression"].to_numpy()]
+        with np.errstate(divide="ignore"):
+            bits = {name: -weights * np.log2(np.where(clicks, chance, 1 - chance)) for name, chance in chances.items()}
+        sums = pd.DataFrame({"position": position, "shown": weights} | bits).groupby("position").sum()
+        sums = pd.concat([sums, sums.sum().to_frame("all").T]).rename_axis("position").reset_index()
+        table = (
+            sums[["position", "shown"]]
+            .astype({"shown": np.int64})
+            .assign(**{name: 2 ** (sums[name] / sums["shown"]) for name in bits})
         )
+        n_unknown = int(weights @ (codes == len(self._parameters["attraction"])))
+        part = f"{n_unknown:,} of {count(int(weights.sum()), 'shown item')}"
         notes = {
             "each probability is given the clicks above in the same list; all: over all shown items": True,
-            f"{without}: they have a set attraction": n_unknown,
+            f"{part} are of pairs that the model does not know: they have a set attraction": n_unknown,
             "the model gives probability 0 to a click or skip that happened": np.isinf(table["perplexity"]).any(),
             "the parameters were given: there is no training log for click rates to compare with": not self._rates,
         }
-        return Perplexity(table.astype({"shown": np.int64}), self.name, tuple(note for note, so in notes.items() if so))
+        return Perplexity(table, self.name, tuple(note for note, so in notes.items() if so))
 
     def simulate(self, rankings: Any, rng: Rng = 0, *, n: int = 1, unknown: float | None = None) -> ClickLog:
         """Return the log of users who click as the model says.
@@ -318,17 +313,17 @@ class ClickModel:
         """
         check_count("n", n)
         log = rankings if isinstance(rankings, ClickLog) else _shown(rankings)
-        place, pairs = self._laid(log, unknown)
+        pairs, place = self._known(log, unknown), self._placed(log)
         rows = np.repeat(np.arange(len(place)), n * log.counts)
         generator, place = np.random.default_rng(rng), place[rows]
-        clicked = self._walked(pairs[rows], unknown, lambda _, chance: generator.random(len(rows)) < chance)[1]
+        clicked = self._walked(pairs[place], unknown, lambda _, chance: generator.random(len(rows)) < chance)[1]
         shown = place >= 0
         items = log.items.take(place[shown]).reset_index(drop=True)
         items = items.assign(impression=np.nonzero(shown)[0], clicked=clicked[shown])
         impressions = log.impressions.drop(columns="count", errors="ignore").take(rows)
         if len(rows) > len(log.impressions):
             impressions.index = pd.RangeIndex(len(rows), name="impression")
-        return ClickLog(impressions, items, log.complete)
+        return ClickLog(impressions, items, log.complete, log.excluded)
 
     def _set(self, given: Mapping[str, Any]) -> None:
         """Hold the parameters, each in the order of the index that it should have."""
@@ -337,12 +332,15 @@ class ClickModel:
         for name, keys in PARAMETERS[self.name].items():
             value = given[name] if keys else [given[name]]
             size, by_id = len(value), isinstance(value, Mapping | pd.Series)
-            one_to_n = pd.RangeIndex(1, size + 1)
+            one_to_n, each = (
+                pd.RangeIndex(1, size + 1),
+                f"for each {', '.join(keys) or 'user'}; positions are from 1 on",
+            )
             index = {PAIR: pairs, PLACE: one_to_n, SLOT: _slots(isqrt(2 * size)), ONE: one_to_n}[keys]
-            require(size == len(index) and index.nlevels == max(len(keys), 1), name, value, f"one value {EACH[keys]}")
+            fits = size == len(index) and index.nlevels == max(len(keys), 1)
             values = pd.Series(value, None if by_id else index, dtype=np.float64, name=name).reindex(index)
             top = np.inf if name == "examination" else 1.0
-            require(values.between(0, top).all(), name, value, f"a probability {EACH[keys]}")
+            require(fits and values.between(0, top).all(), name, value, f"a probability {each}")
             held[name] = values.rename_axis(list(keys)) if keys else float(values.iloc[0])
         highest = held["attraction"].max() * held["examination"].max() if "examination" in held else 0.0
         refuse((highest > 1 + 1e-9, "attraction times examination is a probability, and some would be above 1"))
@@ -364,37 +362,28 @@ class ClickModel:
         refuse((several, f"{count(several, 'impression')} with several clicks: cascade knows one", "fit dcm or sdbn"))
         return clicked
 
-    def _laid(self, log: ClickLog, unknown: float | None) -> tuple[Ints, Ints]:
-        """Return the items' rows and the model's codes of their pairs, by impression and position."""
+    def _known(self, log: ClickLog, unknown: float | None) -> Ints:
+        """Return the code of the pair of each item, that of unknown ones behind the known; and last that of none."""
         refuse((not self._parameters, "the model has no parameters", "fit it, or give them"))
         require(unknown is None or 0 <= unknown <= 1, "unknown", unknown, "a probability")
-        place, (codes, pairs), held = self._placed(log), _pairs(log), self._parameters
+        (codes, pairs), held = _pairs(log), self._parameters
         n_pairs, found = len(held["attraction"]), held["attraction"].index.get_indexer(pairs)
-        lacking = pairs[found < 0]
+        lacking, by_position = pairs[found < 0], held.get("examination", held.get("continuation"))
         lacks = f"the model does not know {count(len(lacking), 'pair')} of query and document: {few([*lacking])}"
         refuse((unknown is None and len(lacking), lacks, "give unknown="))
-        by_position = {"dcm": "continuation"}.get(self.name, "examination")
-        if by_position in held:
-            most = max(held[by_position].index.get_level_values(0), default=0) + (self.name == "dcm")
-            refuse((place.shape[1] > most, f"the model knows {most} positions, and a list has {place.shape[1]:,}"))
-        return place, np.append(np.where(found < 0, n_pairs, found)[codes], n_pairs + 1)[place]
-
-    def _foreseen(self, log: ClickLog, unknown: float | None) -> tuple[Ints, Ints, Mask, Floats]:
-        """Return also the clicks of a log, and the chance of each given those above it."""
-        unknown = self.unknown if unknown is None else unknown
-        place, pairs = self._laid(log, unknown)
-        clicked = self._clicks(log, place)
-        return place, pairs, clicked, self._walked(pairs, unknown, lambda at, _: clicked[:, at])[0]
+        if by_position is not None:
+            most = max(by_position.index.get_level_values(0), default=0) + (self.name == "dcm")
+            deepest = log.items["position"].max()
+            refuse((deepest > most, f"the model knows {most} positions, and a list has {deepest:,}"))
+        return np.append(np.where(found < 0, n_pairs, found)[codes], n_pairs + 1)
 
     def _walked(self, pairs: Ints, unknown: float | None, decide: Callable[[int, Floats], Mask]) -> tuple[Floats, Mask]:
         """Return the chance of a click at each place given the clicks above, and the clicks that are decided on."""
         held, tail = self._parameters, [unknown or 0.0, 0.0]
         attraction, gamma = np.append(held["attraction"], tail)[pairs], held.get("gamma", 1.0)
-        stops: Floats = np.ones(pairs.shape)
+        stays: Floats = np.append(held.get("continuation", ()), np.zeros(pairs.shape[1]))
         if "satisfaction" in held:
-            stops = np.append(held["satisfaction"], tail)[pairs]
-        elif "continuation" in held:
-            stops = stops - np.append(held["continuation"], 0.0)[: pairs.shape[1]]
+            stays = 1 - np.append(held["satisfaction"], tail)[pairs.T]
         chances, clicked = np.empty(pairs.shape), np.zeros(pairs.shape, dtype=bool)
         examined, last = np.ones(len(pairs)), np.zeros(len(pairs), dtype=np.int64)
         for place, start in enumerate(slot_starts(pairs.shape[1], by_last=self.name == "ubm")):
@@ -407,7 +396,7 @@ class ClickModel:
                 last[click] = place + 1
             elif self.name in STOPS:
                 skipped = (examined - chance) / np.maximum(1 - chance, TINY)
-                examined = gamma * np.where(click, 1 - stops[:, place], skipped)
+                examined = gamma * np.where(click, stays[place], skipped)
         return chances, clicked
 
 
@@ -417,11 +406,10 @@ def _pairs(log: ClickLog) -> tuple[Codes, pd.MultiIndex]:
     keys = qids.codes.to_numpy(np.int64)[log.items["impression"].to_numpy()]
     keys *= len(docids.categories)
     keys += docids.codes.to_numpy()
-    codes, found = pd.factorize(keys)
-    order = np.argsort(found)
-    ids = zip((qids.categories, docids.categories), np.divmod(found[order], len(docids.categories)), strict=True)
-    rank = np.argsort(order).astype(np.int32)
-    return rank[codes], pd.MultiIndex.from_arrays([names[at] for names, at in ids], names=PAIR)
+    codes, found = pd.factorize(keys, sort=True)
+    queries, documents = np.divmod(found, len(docids.categories))
+    ids = [qids.categories[queries], docids.categories[documents]]
+    return codes.astype(np.int32), pd.MultiIndex.from_arrays(ids, names=PAIR)
 
 
 def _slots(depth: int) -> pd.MultiIndex:
@@ -436,13 +424,5 @@ def _shown(rankings: Any) -> ClickLog:
         rankings = pd.DataFrame({"qid": [*rankings], "shown": [*rankings.values()]})
     wanted = "lists by query, a ClickLog, or a frame of impressions with the columns qid and shown"
     require({"qid", "shown"} <= {*getattr(rankings, "columns", ())}, "rankings", rankings, wanted)
-    if "impression" not in rankings:
-        rankings = rankings.rename_axis("impression").reset_index()
-    ids, lengths = rankings["impression"], rankings["shown"].map(len)
-    refuse(
-        (not ids.is_unique, f"impression ids are repeated: {few([*ids[ids.duplicated()]])}"),
-        (not (lengths > 0).all() or ids.empty, "a list is empty, or there is none"),
-        argument="rankings",
-    )
-    long = rankings.explode("shown").rename(columns={"shown": "docid"})
-    return ClickLog.from_frame(long.assign(position=long.groupby("impression").cumcount() + 1, clicked=False))
+    named = rankings if "impression" in rankings else rankings.rename_axis("impression").reset_index()
+    return ClickLog.from_frame(named.assign(clicked=[[]] * len(named)))

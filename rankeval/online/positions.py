@@ -305,10 +305,10 @@ def _randomized(shown: Floats, clicks: Floats) -> Floats:
 
 
 def _em(shown: Floats, clicks: Floats) -> Floats:
-    table = pd.DataFrame({"shown": shown.ravel(), "hits": clicks.ravel()})
-    table.index = pd.MultiIndex.from_product([range(n) for n in shown.shape], names=["pair", "slot"])
-    size: dict[str, Any] = {"n_pairs": shown.shape[0], "n_slots": shown.shape[1], "prior": (0.0, 0.0)}
-    _, seen, _ = fit_factors(table[table["shown"] > 0], **size, tolerance=1e-6, max_iter=10_000)
+    (document, place), (n_pairs, n_slots) = np.nonzero(shown), shown.shape
+    cells = document, place, shown[shown > 0], clicks[shown > 0]
+    settings: dict[str, Any] = {"prior": (0.0, 0.0), "tolerance": 1e-6, "max_iter": 10_000}
+    seen = fit_factors(*cells, n_pairs=n_pairs, n_slots=n_slots, **settings)[1]
     return np.asarray(seen / seen[0])
 
 

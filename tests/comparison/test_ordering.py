@@ -153,6 +153,21 @@ def test_columns_that_are_no_measures_are_said_to_be_taken_as_they_are():
     assert found.ranks["people"].tolist() == [2, 1]
 
 
+def test_a_frame_has_offline_means_beside_online_results():
+    """The online column is no measure: its greater values lead, as a note says; ltr and bert change places."""
+    means = pd.DataFrame(
+        {"nDCG@10": [0.40, 0.45, 0.48, 0.47], "win share": [0.31, 0.50, 0.58, 0.61]},
+        index=["bm25", "rm3", "ltr", "bert"],
+    )
+    found = rk.order_agreement(means, truth="win share")
+    row = found.table.iloc[0]
+    assert (row["a"], row["b"], row["n_systems"], row["swaps"]) == ("win share", "nDCG@10", 4, 1)
+    assert row["tau_b"] == pytest.approx(2 / 3)  # 5 pairs in the same order, 1 swap
+    assert found.swaps("nDCG@10", "win share")[["above_in_a", "above_in_b"]].to_numpy().tolist() == [["ltr", "bert"]]
+    assert found.notes == ("no measures, so their greater values are taken to lead: win share",)
+    assert "4 systems with that by win share" in found.caption
+
+
 def test_missing_systems_are_refused_or_left_out_pair_by_pair():
     means = pd.DataFrame({"x": [1.0, 2, 3, 4], "y": [1.0, 2, 3, np.nan], "z": [4.0, 2, 3, 1]}, index=list("abcd"))
     with pytest.raises(InvalidInput, match=r"the order by 'y' lacks system 'd'.*unpaired=\"skip\""):

@@ -124,6 +124,8 @@ def test_input_that_cannot_be_compared_is_refused():
     nobody = [Interleaver("team_draft").show(RANKINGS, impression=one) for one in range(9)]
     with pytest.raises(InvalidInput, match="no user in 9 records"):
         compare_interleaved(nobody, {})
+    clicks = pd.DataFrame({"impression": [0], "docid": ["a"], "user": ["u1"]})
+    assert len(compare_interleaved(nobody, clicks, unit="impression").table) == 1
     with pytest.raises(InvalidInput, match="there is no record"):
         compare_interleaved([], {})
     with pytest.raises(InvalidInput, match="a list of document ids"):
@@ -145,6 +147,13 @@ def test_several_rankings_are_compared_in_all_pairs():
         ("B", "C"),
     ]
     assert compared.best.system == "C"
+
+
+def test_a_ranking_may_have_the_name_of_the_unit():
+    rankings = {"user": ["a", "b"], "query": ["c", "d"]}
+    shown = lists(rankings=rankings)
+    row = compare_interleaved(shown, {one.impression: ["a"] for one in shown}, baseline="query").table.iloc[0]
+    assert (row["system"], row["mean_system"], row["mean_baseline"], row["n_queries"]) == ("user", 1, 0, 4)
 
 
 def test_the_notes_name_the_scheme_and_the_unit_that_mislead():

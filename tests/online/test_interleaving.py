@@ -183,8 +183,9 @@ def test_a_record_survives_json_and_shows_when_it_was_changed(scheme):
 @pytest.mark.parametrize(
     "change",
     [
-        {"format": "other/1"}, {"ids": ["a"]}, {"ids": None}, {"credits": {}}, {"credits": {"A": ["x"], "B": [0]}},
-        {"credits": {"A": [-1, 0, 0], "B": [0, 0, 0]}}, {"more": 1},
+        {"format": "other/1"}, {"ids": ["a"]}, {"ids": None}, {"ids": ["a", "b", 1.5]}, {"credits": {}},
+        {"credits": {"A": ["x"], "B": [0]}}, {"credits": {"A": [-1, 0, 0], "B": [0, 0, 0]}}, {"more": 1},
+        {"scheme": "none"}, {"impression": ["i"]}, {"impression": None},
     ],
 )  # fmt: skip
 def test_anything_else_is_no_credit_record(change):

@@ -151,7 +151,7 @@ def test_bad_rows_are_refused_by_row_or_impression(name: str) -> None:
 LISTS_REFUSED = {
     "no list": ({"shown": ["d4", "d9"]}, "a list in each row"),
     "missing list": ({"clicked": [["d9"], None]}, "row 1"),
-    "click not shown": ({"clicked": [["d9"], ["d4", "d7"]]}, r"row \[1\].*1 in all.*\['d7'\]"),
+    "click not shown": ({"clicked": [["d9"], ["d4", "d7"]]}, r"row 1 .*1 in all.*\['d7'\]"),
     "flags of another length": ({"clicked": [[0, 1], [1, 0]]}, "0 or 1 for each id shown"),
     "flag of 2": ({"clicked": [[0, 1], [1, 0, 2]]}, r"row 4 .*\[2\]"),
     "ids or flags": ({"shown": [[0, 1], [1, 0, 2]], "clicked": [[0, 1], [1, 0, 1]]}, "true and false"),
@@ -228,9 +228,11 @@ def test_dropping_repeated_events_restores_the_level_of_an_ab_test() -> None:
     raw = sent.groupby(["qid", "arm"])["clicked"].agg(["sum", "count"]).to_numpy()
     read = log.click_rates(("qid", "arm")).table[["clicked", "impressions"]].to_numpy()
     claims = []
-    for clicks, shown in (raw.T.reshape(2, runs, 2), read.T.reshape(2, runs, 2)):
-        rest = np.stack([clicks, shown - clicks], axis=1)
-        claims.append(np.mean([stats.chi2_contingency(one, correction=False).pvalue < 0.05 for one in rest]))
+    for table in (raw, read):
+        clicks, shown = table.T.reshape(2, runs, 2)
+        share = clicks.sum(axis=1) / shown.sum(axis=1)
+        z = np.diff(clicks / shown)[:, 0] / np.sqrt(share * (1 - share) * (1 / shown).sum(axis=1))
+        claims.append((2 * stats.norm.sf(np.abs(z)) < 0.05).mean())
     assert claims[0] > 0.09
     assert 0.03 < claims[1] < 0.07
 
@@ -401,7 +403,7 @@ def test_subset_keeps_items_with_their_impressions() -> None:
             log.subset(wrong)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(st.integers(1, 12), st.integers(0, 2**32 - 1))
 def test_the_long_frame_gives_the_log_back(n: int, seed: int) -> None:
     """from_frame(log.to_frame()) is the log, with or without queries and propensities."""

@@ -52,7 +52,9 @@ def test_a_users_program_is_accepted_and_each_mistake_reported(checker, tmp_path
     assert checker(folder) == WRONG
 
 
-@pytest.mark.parametrize("package", [rankeval, rankeval_mlflow, rankeval_spark], ids=lambda package: package.__name__)
+@pytest.mark.parametrize(
+    "package", [rankeval, rankeval.online, rankeval_mlflow, rankeval_spark], ids=lambda package: package.__name__
+)
 def test_the_stub_names_what_the_package_offers(package):
     """A public name is in the stub, from the module that the lazy table names."""
     stub = Path(package.__file__).with_suffix(".pyi").read_text()

@@ -8,6 +8,7 @@ from html import escape
 from pathlib import Path
 
 import mlflow
+import pandas as pd
 import pytest
 from pandas.testing import assert_frame_equal
 from typer.testing import CliRunner
@@ -51,6 +52,20 @@ def test_one_system_has_its_mean_and_interval_as_metrics(systems, assert_same, c
     assert_frame_equal(rk.Comparison.from_json(content).means, one.means)
     scores = artifact(client, run.info.run_id, "rankeval/comparison/evaluations/ltr_at_2.parquet", tmp_path)
     assert_same(from_bytes(scores), systems["ltr@2"])
+
+
+def test_a_comparison_by_users_speaks_of_users(client, tmp_path):
+    """Headline, description and page; the unit is a parameter, and that of a comparison by queries is none."""
+    credit = pd.DataFrame({"AP": [0.1, 0.4, 0.3, 0.2]}, index=pd.Index(list("abcd"), name="user"))
+    systems = {"A": credit, "B": credit.assign(AP=[0.4, 0.6, 0.6, 0.6])}
+    run = client.get_run(rkm.log_comparison(rk.compare(systems, baseline="A", unit="user")).run_id)
+    page = artifact(client, run.info.run_id, "rankeval/comparison/report.html", tmp_path).decode()
+    content = artifact(client, run.info.run_id, "rankeval/comparison/comparison.json", tmp_path).decode()
+    assert run.data.params["unit"] == rk.Comparison.from_json(content).settings.unit == "user"
+    for text in (run.data.tags["rankeval.headline"], run.data.tags["mlflow.note.content"], page.partition("<body")[2]):
+        assert "4 users" in text
+        assert "quer" not in text.lower()
+    assert "unit" not in client.get_run(rkm.log_comparison(rk.compare(systems)).run_id).data.params
 
 
 def test_releases_are_one_column_of_the_table_of_runs(systems):

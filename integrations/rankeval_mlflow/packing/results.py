@@ -503,7 +503,7 @@ def _comparison_facts(comparison: Comparison, held: list[_Held], guard: Mapping[
     }
 
 
-def result_node(result: Any, name: str | None, *, report: bool) -> Node:
+def result_node(result: Any, name: str | None, *, report: bool, argument: str = "result") -> Node:
     """Pack a result of judging, of online evaluation or of a profile: its frames, its notes, its numbers as metrics.
 
     Parameters
@@ -514,8 +514,11 @@ def result_node(result: Any, name: str | None, *, report: bool) -> Node:
         The folder among the artifacts; by default the kind of the result.
     report : bool
         Whether a page is drawn. It is drawn here, since no file of the run holds the whole result.
+    argument : str
+        The argument that holds the result, for errors.
     """
-    require(type(result) in _RESULTS, "result", type(result), f"one of {', '.join(one.__name__ for one in _RESULTS)}")
+    expected = "a result of rankeval.judging, rankeval.online or rankeval.profile"
+    require(type(result) in _RESULTS, argument, type(result), expected)
     kind = re.sub("(?<=.)(?=[A-Z][a-z])", "_", type(result).__name__).lower()
     name, (key, ends) = layout.checked_role(name or kind, "name"), _RESULTS[type(result)]
     table, before = result.table, kind if name == kind else f"{kind}/{name}"
@@ -534,14 +537,15 @@ def result_node(result: Any, name: str | None, *, report: bool) -> Node:
         params["judges"] = ", ".join(map(str, result.disputed.columns.drop(["qid", "docid", "n_labels", "spread"])))
     frames = {one: frame for one, frame in facts.items() if isinstance(frame, pd.DataFrame)}
     files = {f"{one}.csv": frame.to_csv(index=frame.index.name is not None) for one, frame in frames.items()}
-    title, laid_out = kind.replace("_", " ").capitalize(), result._laid_out()  # noqa: SLF001 - has a caption in any case
+    title = kind.replace("_", " ").capitalize()
+    caption = getattr(result, "caption", None) or result._laid_out().caption  # noqa: SLF001 - of our own results
     files |= {"notes.txt": str(result)} | ({REPORT: report_for_judging([result], title=title)} if report else {})
     return Node(
         name=name,
         label=name,
         params=layout.params_of({one: value for one, value in params.items() if value}),
         metrics=layout.metrics_of(numbers),
-        tags={layout.KIND: kind, _tag(layout.HEADLINE, name): layout.param_text(laid_out.caption)},
+        tags={layout.KIND: kind, _tag(layout.HEADLINE, name): layout.param_text(caption)},
         facts={name: {"notes": list(result.notes), "rankeval": rankeval.__version__}},
         files={f"{layout.folder(name)}/{path}": text.encode() for path, text in files.items()},
         sections={name: result.to_markdown()},

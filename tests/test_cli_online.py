@@ -1,0 +1,163 @@
+"""``rankeval online``: checks and rates of a click log, lists with credit records, their comparison, A/B tests."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import rankeval as rk
+
+
+@pytest.fixture
+def log() -> rk.online.ClickLog:
+    """Write a log with a repeated event and a click on what was not shown, and return it as Python reads it."""
+    rows = ["i1,1,a,0,u1,A", "i1,2,b,1,u1,A", "i2,1,a,1,u2,B", "i2,2,b,0,u2,B", "i1,1,a,0,u1,A", "i1,2,b,1,u1,A"]
+    Path("log.csv").write_text("\n".join(["impression,position,docid,clicked,user,arm", *rows]) + "\n")
+    Path("lists.jsonl").write_text('{"impression": "i1", "qid": "q", "shown": ["a", "b"], "clicked": ["c"]}\n')
+    return rk.online.ClickLog.read("log.csv")
+
+
+@pytest.fixture
+def runs() -> dict[str, dict[str, list[str]]]:
+    """Write two runs, a table of impressions and one of clicks."""
+    ranked = {"A.run": {"q1": ["a", "b"], "q2": ["c", "d"]}, "B.run": {"q1": ["b", "a"], "q2": ["d", "c"]}}
+    for name, lists in ranked.items():
+        rk.Run.from_dict({q: {d: -float(place) for place, d in enumerate(ids)} for q, ids in lists.items()}).write(name)
+    rows = [f"i{n},q{n % 2 + 1},u{n % 5}" for n in range(20)]
+    Path("impressions.csv").write_text("\n".join(["impression,qid,user", *rows]) + "\n")
+    clicks = [f"i{n},{'c' if n % 2 else 'a'}" for n in range(20) if n % 3]
+    Path("clicks.csv").write_text("\n".join(["impression,docid", *clicks]) + "\n")
+    return ranked
+
+
+def test_checks_print_all_that_was_found_and_left_out(rankeval, log):
+    code, out, _ = rankeval("online", "checks", "log.csv")
+    assert (code, out) == (0, f"{log.checks()}\n")
+    code, out, err = rankeval("online", "checks", "lists.jsonl", "--format", "json")
+    found = {row["check"]: row["found"] for row in json.loads(out)}
+    assert code == 0
+    assert found["clicks on what was not shown, left out"] == 1
+    assert "note: Checks of the click log" in err
+
+
+def test_rates_are_those_of_python_by_one_column_or_several(rankeval, log):
+    code, out, err = rankeval("online", "rates", "log.csv", "--format", "csv")
+    rows = list(csv.DictReader(io.StringIO(out)))
+    table = log.click_rates(by="position").table
+    assert code == 0
+    assert [float(row["ci_low"]) for row in rows] == table["ci_low"].tolist()
+    assert "note: Click rate by position" in err
+    assert rankeval("online", "rates", "log.csv", "--by", "arm", "--by", "docid")[:2] == (
+        0,
+        f"{log.click_rates(by=['arm', 'docid'])}\n",
+    )
+
+
+@pytest.mark.usefixtures("log")
+def test_a_click_on_what_was_not_shown_stops_rates(rankeval):
+    code, out, err = rankeval("online", "rates", "lists.jsonl")
+    assert (code, out) == (2, "")
+    assert err.startswith("error: ")
+    assert len(err.splitlines()) == 1
+
+
+def test_a_query_is_an_impression_and_its_record_is_that_of_python(rankeval, runs):
+    code, out, _ = rankeval("online", "interleave", "A.run", "B.run", "--scheme", "balanced", "--salt", "s")
+    il = rk.online.Interleaver("balanced", salt="s")
+    expected = [
+        il.show({name: lists[query] for name, lists in runs.items()}, impression=query, qid=query).to_json()
+        for query in ("q1", "q2")
+    ]
+    assert (code, out.splitlines()) == (0, expected)
+
+
+@pytest.mark.usefixtures("runs")
+def test_records_of_impressions_are_compared_by_users(rankeval):
+    code, records, _ = rankeval(
+        "online", "interleave", "A=A.run", "B=B.run", "--salt", "s", "--impressions", "impressions.csv"
+    )
+    assert code == 0
+    lists = [rk.online.Interleaved.from_json(line, salt="s") for line in records.splitlines()]
+    assert [(one.impression, one.user) for one in lists] == [(f"i{n}", f"u{n % 5}") for n in range(20)]
+    Path("records.jsonl").write_text(records)
+    call = ("online", "interleave", "--credits", "records.jsonl", "--clicks", "clicks.csv", "--salt", "s")
+    compared = rk.online.compare_interleaved(lists, pd.read_csv("clicks.csv"))
+    code, out, _ = rankeval(*call)
+    assert (code, out.splitlines()[0]) == (0, compared.findings[0])
+    assert "on 5 users" in out
+    code, out, _ = rankeval(*call, "--format", "json")
+    assert (code, out.strip()) == (0, compared.to_json())
+    assert "20 impressions" in rankeval(*call, "--unit", "impression")[1]
+    code, out, err = rankeval(*call[:-1], "another")
+    assert (code, out) == (2, "")
+    assert "another salt" in err
+
+
+@pytest.mark.usefixtures("runs")
+def test_nothing_is_printed_if_a_run_lacks_a_query(rankeval):
+    rk.Run.from_dict({"q1": {"a": 1.0}}).write("short.run")
+    code, out, err = rankeval("online", "interleave", "A.run", "short.run")
+    assert (code, out) == (2, "")
+    assert "1 ranking without a document: 'short.run: q2'" in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ((), "give runs to interleave, or --credits and --clicks to compare"),
+        (("A.run", "B.run", "--clicks", "clicks.csv"), "give runs to interleave"),
+        (("A.run", "B.run", "--credits", "clicks.csv", "--clicks", "clicks.csv"), "give runs to interleave"),
+        (("--credits", "clicks.csv"), "give runs to interleave"),
+        (("A.run", "B.run", "--scheme", "ballanced"), "did you mean 'balanced'"),
+        (("A.run", "B.run", "--depth", "0"), "--depth is 0"),
+        (("--credits", "clicks.csv", "--clicks", "clicks.csv"), "clicks.csv, line 1"),
+        (("--credits", "none.jsonl", "--clicks", "clicks.csv"), "none.jsonl"),
+    ],
+)
+@pytest.mark.usefixtures("runs")
+def test_wrong_use_is_answered_in_one_line(rankeval, arguments, said):
+    code, out, err = rankeval("online", "interleave", *arguments)
+    assert (code, out) == (2, "")
+    assert said in err
+    assert len(err.splitlines()) == 1
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_an_ab_test_is_that_of_python(rankeval, suffix):
+    """A metric is a column, has a name of its own, or divides two columns; ids like 007 stay what they are."""
+    rng = np.random.default_rng(5)
+    users = {"who": [f"{n:03}" for n in range(200)], "arm": ["A", "B"] * 100, "views": 10}
+    frame = pd.DataFrame({**users, "clicks": rng.poisson(3, 200), "orders": rng.poisson(1, 200)})
+    frame.to_csv("users.csv", index=False)
+    frame.to_parquet("users.parquet")
+    metrics = {"ctr": ("clicks", "views"), "bought": "orders", "orders": "orders"}
+    test = rk.online.ab_test(frame, unit="who", metrics=metrics, control="B", alpha=0.1)
+    call = ["online", "ab", f"users.{suffix}", "--unit", "who", "--metric", "ctr=clicks/views", "-m", "bought=orders"]
+    call += ["-m", "orders", "--control", "B", "--alpha", "0.1"]
+    code, out, _ = rankeval(*call)
+    assert (code, out) == (0, f"{test}\n")
+    code, out, err = rankeval(*call, "--format", "json")
+    assert [row["estimate"] for row in json.loads(out)] == test.table["estimate"].tolist()
+    assert f"note: {test.headline}" in err
+
+
+def test_a_missing_number_or_column_of_an_ab_test_is_one_line(rankeval):
+    Path("users.csv").write_text("user,arm,orders\nu1,A,1\nu2,B,\nu3,A,2\nu4,B,1\n")
+    code, out, err = rankeval("online", "ab", "users.csv", "--metric", "orders")
+    assert (code, out) == (2, "")
+    assert "1 value missing or infinite" in err
+    assert "clicks" in rankeval("online", "ab", "users.csv", "--metric", "ctr=clicks/views")[2]
+    assert rankeval("online", "ab", "users.csv")[0] == 2
+
+
+def test_the_help_names_all_four_commands(rankeval):
+    code, out, _ = rankeval("online", "--help")
+    assert code == 0
+    assert all(name in out for name in ("checks", "rates", "interleave", "ab"))
+    assert "team_draft" in rankeval("online", "interleave", "--help")[1]
