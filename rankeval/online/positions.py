@@ -67,11 +67,6 @@ class Propensities(WithTable):
     how: str
     notes: tuple[str, ...] = ()
 
-    @property
-    def caption(self) -> str:
-        """The way of estimation, in one line."""
-        return f"Propensities of positions relative to position 1, how={self.how!r}"
-
     def weights(self, log: ClickLog) -> Floats:
         """Return the weight of each shown item in training: 1 / propensity if it was clicked, else 1.
 
@@ -108,18 +103,16 @@ class Propensities(WithTable):
         from rankeval.render import plots
 
         figure, axes = plots.one_panel(6, 3.6)
-        table = self.table.reindex(columns=["position", "propensity", "ci_low", "ci_high", "impressions", "clicks"])
-        rates = table["clicks"] / table["impressions"]
+        table, rates = self.table, self.table["clicks"] / self.table["impressions"]
         axes.plot(table["position"], rates / rates.iloc[0], color=plots.SOFT, linestyle="--", label="rate of clicks")
         axes.plot(table["position"], table["propensity"], color=plots.BETTER, marker="o", label="propensity")
         axes.vlines(table["position"], table["ci_low"], table["ci_high"], color=plots.BETTER, linewidth=1)
         axes.set(xlabel="position", ylabel="relative to position 1", xticks=table["position"], ylim=(0, None))
         axes.legend(frameon=False)
-        plots.write_caption(figure, self.caption)
         return figure
 
     def _laid_out(self) -> Table:
-        return Table(self.table, caption=self.caption, notes=self.notes)
+        return Table(self.table, caption=f"Propensities of positions, how={self.how!r}", notes=self.notes)
 
 
 def clicks_by_propensity(log: ClickLog, propensities: Any) -> Floats:
@@ -208,7 +201,7 @@ def propensities(
     check_count("depth", depth)
     check_count("n_resamples", n_resamples, least=0)
     check_share("clip", 0.5 if clip is None else clip)
-    estimate, valid = WAYS[how]
+    estimate = WAYS[how]
     part = log.items[log.items["position"] <= depth]
     impression, clicked = part["impression"].to_numpy(), part["clicked"].to_numpy()
     positions, place = np.unique(part["position"], return_inverse=True)
@@ -224,18 +217,22 @@ def propensities(
     table = pd.DataFrame({"position": positions, "propensity": np.nan, "ci_low": np.nan, "ci_high": np.nan})
     table = table.assign(impressions=shown.sum(axis=0).astype(np.int64), clicks=clicks.sum(axis=0).astype(np.int64))
     empty = few(positions[table["clicks"] == 0].tolist())
+    unknown = f"nothing was clicked at the positions {empty}, so nothing is known of their propensity"
     way = "collect more clicks, or leave out the last positions by depth="
-    refuse(
-        (1 not in positions, "nothing was shown at position 1, which the others are relative to"),
-        (empty, f"nothing was clicked at the positions {empty}, so nothing is known of their propensity", way),
-        argument="log",
-    )
-    notes = [valid, *(_kept_order(log) if how == "randomized" else _refuse_unlinked(positions, shown, clicks, how))]
+    relative = "nothing was shown at position 1, which the others are relative to"
+    refuse((1 not in positions, relative), (empty, unknown, way), argument="log")
+    if how == "randomized":
+        notes = [SHUFFLED, *_kept_order(log)]
+    else:
+        notes = [SAME, *_refuse_unlinked(positions, shown, clicks, how)]
     table["propensity"] = estimate(shown, clicks)
     if n_resamples and how != "em":
-        known = [name for name in ("user", "qid") if log.impressions.get(name, pd.Series()).nunique() >= LEAST_UNITS]
-        unit = pd.factorize(log.impressions[known[0]])[0] if known else np.arange(len(log.impressions))
-        notes.append(f"intervals: 95 %, percentiles of {n_resamples:,} samples of {UNITS[known[0] if known else '']}")
+        units = log.impressions.reset_index()
+        name = next(
+            one for one in UNITS if one in units and (units[one].nunique() >= LEAST_UNITS or one == "impression")
+        )
+        unit = pd.factorize(units[name])[0]
+        notes.append(f"intervals: 95 %, percentiles of {n_resamples:,} samples of {UNITS[name]}")
         generator, n = np.random.default_rng(rng), unit.max() + 1
         times = (np.bincount(generator.integers(n, size=n), minlength=n)[unit] for _ in range(n_resamples))
         drawn = [estimate(*counted(log.counts * one)) for one in times]
@@ -315,13 +312,10 @@ def _em(shown: Floats, clicks: Floats) -> Floats:
     return np.asarray(seen / seen[0])
 
 
+Way = Callable[[Floats, Floats], Floats]
+WAYS: dict[str, Way] = {"randomized": _randomized, "swap": _swap, "all_pairs": _all_pairs, "em": _em}
+"""Ways to estimate from tables of documents by positions, shown and clicked."""
+SHUFFLED = "valid if each list of the log was shuffled uniformly"
 SAME = "valid if the position of a document says nothing of its relevance to that user"
-WAYS: dict[str, tuple[Callable[[Floats, Floats], Floats], str]] = {
-    "randomized": (_randomized, "valid if each list of the log was shuffled uniformly"),
-    "swap": (_swap, SAME),
-    "all_pairs": (_all_pairs, SAME),
-    "em": (_em, f"{SAME}; no intervals: all_pairs has them"),
-}
-"""Ways to estimate from tables of documents by positions, shown and clicked; and when they are valid."""
-UNITS = {"user": "users", "qid": "queries", "": "impressions"}
+UNITS = {"user": "users", "qid": "queries", "impression": "impressions"}
 """Columns of independent units, in words."""

@@ -33,22 +33,11 @@ from rankeval.significance.declarations import Floats
 
 LEAST_SHARE = 0.2
 """Of the sample size that is effective; below it intervals at 95 % held .89 of the true values."""
-HOW = {
-    "ips": "ips: mean of weight * click",
-    "snips": "snips: sum of weight * click / sum of weights",
-    "clipped": "clipped: ips with weights of at most clip, so that the value is too low",
-    "dr": "dr: the model's clicks, and its errors on the shown items by weight",
-}
-"""Estimates of the value of a policy."""
-MOST = np.finfo(np.float64).max
-RANGES = {
-    "click": (-MOST, MOST),
-    "propensity": (np.finfo(np.float64).tiny, 1.0),
-    "target": (0.0, 1.0),
-    "baseline[0]": (-MOST, MOST),
-    "baseline[1]": (-MOST, MOST),
-}
-"""The numbers that the columns of a policy's log hold."""
+HOW = ("ips", "snips", "clipped", "dr")
+LARGEST, LEAST = np.finfo(np.float64).max, np.finfo(np.float64).tiny
+LOW = {"click": -LARGEST, "propensity": LEAST, "target": 0.0, "baseline[0]": -LARGEST, "baseline[1]": -LARGEST}
+HIGH = np.array([LARGEST, 1.0, 1.0, LARGEST, LARGEST])
+"""Ranges of the columns of a policy's log."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,6 +74,7 @@ def counterfactual(
     A click at a position with propensity p counts as a gain of 1 / p. On average over users this is the relevance of
     the item, wherever it was shown, so the value is unbiased: the sum of the gains by the discounts of the new ranks,
     in units of clicks at position 1. Each impression is a query of the result; those without clicks count as 0.
+    Intervals take the propensities as known.
 
     Parameters
     ----------
@@ -140,21 +130,18 @@ def counterfactual(
     gain = clicks_by_propensity(log, propensities)
     of_item = log.items["impression"].to_numpy()
     frame = log.items[["position", "docid"]].assign(qid=log.impressions["qid"].array[of_item])
-    frame.insert(0, "impression", log.impressions.index.to_numpy()[of_item])
+    frame["impression"] = log.impressions.index.to_numpy()[of_item]
     if callable(scores):
         scores = scores(frame)
     elif isinstance(scores, Mapping) or (isinstance(scores, pd.Series) and scores.index.nlevels == 2):
-        keys = pd.MultiIndex.from_frame(frame[["qid", "docid"]])
-        scores = pd.Series(scores, dtype=np.float64).reindex(keys)
-        lacking = keys[scores.isna()].unique().tolist()
+        scores = pd.Series(scores, dtype=np.float64).reindex(pd.MultiIndex.from_frame(frame[["qid", "docid"]]))
+        lacking = scores.index[scores.isna()].unique().tolist()
         require(not lacking, "scores", f"none for {few(lacking)}", "a score for each query and document of the log")
-    scores = np.asarray(scores)
-    require(scores.shape == gain.shape, "scores", scores.shape, f"shape {gain.shape}, a score for each shown item")
-    frame = frame.assign(gain=gain, score=scores)
+    require(np.shape(scores) == gain.shape, "scores", np.shape(scores), f"{gain.shape}, a score for each shown item")
     _warn_of_few(gain[gain > 0], "clicks")
-    clicked = np.bincount(of_item, gain > 0)
-    if len(clicked) > 1 and clicked.all():
+    if len(log.impressions) > 1 and np.bincount(of_item, gain > 0).all():
         warn("each impression has a click: if those without were left out of the log, values are too high")
+    frame = frame.assign(gain=gain, score=np.asarray(scores))
     return evaluate(frame, qid="impression", relevance="gain", score="score", measures=measure, name=name)
 
 
@@ -171,17 +158,16 @@ def _refuse_not_linear(measure: str | Measure) -> None:
 
 
 def _effective(weights: Floats) -> float:
-    return float(weights.sum() ** 2 / (weights**2).sum()) if weights.any() else 0.0
+    return float(weights.sum() ** 2 / np.maximum((weights**2).sum(), LEAST))
 
 
 def _warn_of_few(weights: Floats, things: str) -> list[str]:
     """Warn if few of the weights decide, and return the sentence."""
-    size = _effective(weights)
-    if size >= LEAST_SHARE * len(weights):
-        return []
-    share = f"the effective size is {size:,.0f} of {len(weights):,} {things} ({100 * size / len(weights):.0f} %)"
-    warn(said := f"{share}: a few large weights decide, and the interval is too short")
-    return [said]
+    size, n = _effective(weights), len(weights)
+    said = f"the effective size is {size:,.0f} of {n:,} {things} ({100 * size / max(n, 1):.0f} %): a few large weights"
+    if is_small := size < LEAST_SHARE * n:
+        warn(said := f"{said} decide, and the interval is too short")
+    return [said] * int(is_small)
 
 
 def policy_value(
@@ -249,12 +235,11 @@ def policy_value(
     chosen("estimate of a policy's value", how, HOW)
     require((how == "clipped") == (clip is not None), "clip", clip, 'a number with how="clipped", and only then')
     require((how == "dr") == (baseline is not None), "baseline", baseline, 'two arrays with how="dr", and only then')
-    columns = zip(RANGES, (click, propensity, target, *(baseline or (0.0, 0.0))), strict=True)
-    rows = pd.DataFrame(dict(columns), dtype=np.float64)
-    low, high = np.array([*RANGES.values()]).T
-    for row, place in np.argwhere(~((rows >= low) & (rows <= high)).to_numpy())[:1]:
-        expected = f"a number from {low[place]:.3g} to {high[place]:.3g}"
-        require(False, rows.columns[place], rows.iloc[row, place], expected, f"row {row}")
+    given = click, propensity, target, *(baseline or (0.0, 0.0))
+    rows = pd.DataFrame(dict(zip(LOW, given, strict=True)), dtype=np.float64)
+    for row, place in np.argwhere(~((rows >= [*LOW.values()]) & (rows <= HIGH)).to_numpy())[:1]:
+        name, number = rows.columns[place], rows.iloc[row, place]
+        require(False, name, number, f"a number from {LOW[name]:.3g} to {HIGH[place]:.3g}", f"row {row}")
     weight, n = (rows["target"] / rows["propensity"]).to_numpy(), len(rows)
     require(n > 1 and weight.any(), "target", f"none of {count(n, 'item')}", "items that the target policy shows too")
     used = np.minimum(weight, np.inf if clip is None else clip)
@@ -264,7 +249,9 @@ def policy_value(
     off = (terms - value * (used if how == "snips" else 1.0)) / scale
     sums = off if unit is None else pd.Series(off).groupby(np.asarray(unit)).sum().to_numpy()
     half = norm.ppf(0.975) * np.sqrt(len(sums) / (len(sums) - 1) * (sums**2).sum()) / n
-    notes = [HOW[how], *_warn_of_few(used, "items")]
+    notes = _warn_of_few(used, "items")
+    if clip is not None:
+        notes.append(f"{(used < weight).sum():,} weights above {clip:g} are set to {clip:g}: the value is too low")
     if abs(weight.mean() - 1) > 3 * weight.std() / np.sqrt(n):
         why = "propensities are wrong, or the target policy shows items that this log never shows"
         notes.append(f"weights have the mean {weight.mean():.3g} and not 1: {why}")

@@ -30,11 +30,10 @@ def simulated(n, shown, examination, *, rng=0):
     return ClickLog.from_frame(pd.DataFrame({**ids, "docid": lists.ravel(), "clicked": clicked.ravel()}))
 
 
-def rows(*given, **more):
+def rows(*given):
     """Return a log of impressions, positions, documents and clicks."""
-    return ClickLog.from_frame(
-        pd.DataFrame(given, columns=["impression", "position", "docid", "clicked"]).assign(**more)
-    )
+    frame = pd.DataFrame(given, columns=["impression", "position", "docid", "clicked"])
+    return ClickLog.from_frame(frame, complete=False)
 
 
 @pytest.mark.parametrize("truth", RATES)

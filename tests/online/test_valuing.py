@@ -211,4 +211,4 @@ def test_weights_with_a_mean_far_from_one_are_noted():
     """The target shows items that the log never has: their clicks are unknown."""
     found = policy_value([0, 1] * 50, [0.5, 0.4] * 50, [0.25, 0.2] * 50)
     assert "mean 0.5 and not 1" in found.notes[-1]
-    assert "not 1" not in policy_value([0, 1] * 50, [0.5, 0.5] * 50, [0.2, 0.8] * 50).notes[-1]
+    assert policy_value([0, 1] * 50, [0.5, 0.5] * 50, [0.2, 0.8] * 50).notes == ()
