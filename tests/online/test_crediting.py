@@ -100,7 +100,7 @@ def test_what_stands_there_twice_is_dropped_and_counted():
     assert "3 repeated records dropped" in compared.notes
     assert "2 repeated clicks on a document of the same impression dropped" in compared.notes
     other = Interleaver("team_draft").show({"A": ["x"], "B": ["y"]}, impression="i0", user="u0")
-    with pytest.raises(InvalidInput, match="impression 'i0' has two records that differ"):
+    with pytest.raises(InvalidInput, match="two records of an impression differ: 'i0'"):
         compare_interleaved([*shown, other], clicks)
 
 
