@@ -126,3 +126,49 @@ def test_a_confidence_sequence_takes_looks_that_are_known(estimate, error, n, be
     """No look, looks of several lengths, an unknown estimate and an endless test get an error of the package."""
     with pytest.raises(InvalidInput):
         rk.online.confidence_sequence(estimate, error, n, best_at=best_at)
+
+
+def log_of(**more):
+    """Return a log of two impressions by two users, at two times."""
+    times = pd.to_datetime(["2024-01-01 12:00", "2024-01-01 12:10"], utc=True)
+    rows = {"user": ["u", "v"], "time": times, "shown": [["a", "b"]] * 2, "clicked": [["a"], []], **more}
+    return rk.online.ClickLog.from_frame(pd.DataFrame(rows))
+
+
+def test_the_checks_of_a_log_without_clicks_have_no_nan():
+    """The notes of a log that nobody clicked in do not tell of nan clicks."""
+    assert "nan" not in " ".join(log_of(clicked=[[], []]).checks().notes)
+
+
+@pytest.mark.parametrize("gap", ["abc", "-5min", 30, None])
+def test_the_gap_of_sessions_is_a_time_with_a_unit(gap):
+    """A gap that is no time, is below 0 or has no unit (30 is 30 nanoseconds) is refused by its argument."""
+    with pytest.raises(InvalidInput, match="gap"):
+        log_of().sessions(gap)
+
+
+def test_columns_of_rates_that_stand_twice_are_refused_or_counted_once():
+    """A group by the same column twice is the group by this column."""
+    once = log_of().click_rates("position").table
+    pd.testing.assert_frame_equal(log_of().click_rates(["position", "position"]).table, once)
+
+
+def test_who_leaves_out_all_users_reads_of_users():
+    """The error of without() names its own argument, and not one of a method that it calls."""
+    with pytest.raises(InvalidInput, match="^users"):
+        log_of().without(users=["u", "v"])
+
+
+def test_a_session_is_of_one_user():
+    """Sessions that are counted anew for each user, 1 of u and 1 of v, are two sessions: one of them was abandoned."""
+    table = log_of(session=["1", "1"]).abandonment(of="session").table
+    assert table[["sessions", "abandoned"]].to_numpy().tolist() == [[2, 1]]
+
+
+def test_lists_of_a_fixed_size_are_lists():
+    """Polars' Array and Arrow's fixed-size list hold a list in each row."""
+    pl = pytest.importorskip("polars")
+    columns = {"shown": [["a", "b"], ["b", "a"]], "clicked": [[0, 1], [0, 0]]}
+    frame = pl.DataFrame(columns, schema={"shown": pl.Array(pl.String, 2), "clicked": pl.Array(pl.Int8, 2)})
+    log = rk.online.ClickLog.from_frame(frame)
+    assert log.items["clicked"].tolist() == [False, True, False, False]
