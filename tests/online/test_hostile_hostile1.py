@@ -1,5 +1,7 @@
 """Laws of interleaving, click logs and A/B tests that a hostile reader found broken."""
 
+import tracemalloc
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -155,7 +157,7 @@ def test_columns_of_rates_that_stand_twice_are_refused_or_counted_once():
 
 def test_who_leaves_out_all_users_reads_of_users():
     """The error of without() names its own argument, and not one of a method that it calls."""
-    with pytest.raises(InvalidInput, match="^users"):
+    with pytest.raises(InvalidInput, match=r"^users"):
         log_of().without(users=["u", "v"])
 
 
@@ -172,3 +174,37 @@ def test_lists_of_a_fixed_size_are_lists():
     frame = pl.DataFrame(columns, schema={"shown": pl.Array(pl.String, 2), "clicked": pl.Array(pl.Int8, 2)})
     log = rk.online.ClickLog.from_frame(frame)
     assert log.items["clicked"].tolist() == [False, True, False, False]
+
+
+@pytest.mark.parametrize("by", ["qid", "docid"])
+def test_a_query_with_dollar_signs_is_drawn_as_it_is(by):
+    r"""Queries and documents are data: ``$a$`` is no formula in a figure, and ``$\frac{$`` breaks none."""
+    bad = ["$a$", r"$\frac{$"]
+    rows = {"qid": bad, "shown": [[one] for one in bad], "clicked": [[bad[0]], []]}
+    figure = rk.online.ClickLog.from_frame(pd.DataFrame(rows)).click_rates(by).plot()
+    labels = figure.axes[0].get_xticklabels()
+    assert [label.get_text() for label in labels if label.get_parse_math()] == []
+
+
+def test_looks_that_are_close_take_no_great_memory():
+    """A look at .99999 of the users and one at all of them are planned with less than 20 MB."""
+    tracemalloc.start()
+    try:
+        rk.online.looks_plan([0.5, 1 - 1e-5, 1])
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 20e6
+
+
+@pytest.mark.parametrize("rankings", [{1: ["x"], "B": ["y"]}, [["x"], ["y"]], None], ids=["names", "list", "none"])
+def test_rankings_of_another_form_are_refused_by_their_argument(rankings):
+    """A name that is no text, and rankings without names, get an error of the package and no TypeError."""
+    with pytest.raises(InvalidInput, match="ranking"):
+        rk.online.Interleaver("team_draft").show(rankings, impression="i1")
+
+
+def test_the_salt_of_an_assignment_is_text():
+    """A salt that is a number is refused, as the interleaver refuses it."""
+    with pytest.raises(InvalidInput, match="salt"):
+        rk.online.assign("u1", 7, {"A": 0.5, "B": 0.5})
