@@ -1,5 +1,6 @@
 """Laws of interleaving, click logs and A/B tests that a hostile reader found broken."""
 
+import json
 import tracemalloc
 
 import numpy as np
@@ -208,3 +209,57 @@ def test_the_salt_of_an_assignment_is_text():
     """A salt that is a number is refused, as the interleaver refuses it."""
     with pytest.raises(InvalidInput, match="salt"):
         rk.online.assign("u1", 7, {"A": 0.5, "B": 0.5})
+
+
+def record(scheme, credit, **more):
+    """Return the JSON of a record of one document."""
+    about = {"format": "rankeval.interleaved/1", "impression": 1, "scheme": scheme, "ids": ["a"], "seal": "0" * 32}
+    return json.dumps(about | {"credits": {"A": [credit], "B": [0]}} | more)
+
+
+@pytest.mark.parametrize(
+    ("scheme", "credit", "salt"),
+    [
+        ("team_draft", 5, None),
+        ("team_draft", "1e6", None),
+        ("probabilistic", "7/3", None),
+        ("team_draft", float("inf"), None),
+        ("balanced", 0, None),
+        ("team_draft", "1e5000", "secret"),
+    ],
+)
+def test_a_record_whose_credits_are_none_is_refused(scheme, credit, salt):
+    """Credits are from 0 to 1, ranks of a shown document are not all 0, and no number of a browser gets a traceback."""
+    with pytest.raises(InvalidInput, match="record"):
+        rk.online.Interleaved.from_json(record(scheme, credit), salt=salt)
+
+
+def test_a_record_of_a_single_ranking_is_refused():
+    """Lists are interleaved of two rankings or more."""
+    with pytest.raises(InvalidInput, match="record"):
+        rk.online.Interleaved.from_json(record("team_draft", 1, credits={"A": [1]}))
+
+
+def test_the_salt_of_a_record_is_text():
+    """A salt that is a number is refused when records are read, as it is when lists are shown."""
+    shown = rk.online.Interleaver("team_draft").show({"A": ["a"], "B": ["b"]}, impression=1)
+    with pytest.raises(InvalidInput, match="salt"):
+        rk.online.Interleaved.from_json(shown.to_json(), salt=7)
+
+
+def test_users_of_records_that_are_text_and_integers_are_refused():
+    """User 1 of one server and "1" of another are not two users: click logs and frames refuse the mixture too."""
+    il = rk.online.Interleaver("team_draft")
+    users = [1, "1", 2, "2", 3, "3"]
+    shown = [il.show({"A": ["a"], "B": ["b"]}, impression=i, user=user) for i, user in enumerate(users)]
+    with pytest.raises(InvalidInput, match="user"):
+        rk.online.compare_interleaved(shown, {0: ["a"]})
+
+
+def test_a_relative_change_that_the_notes_deny_is_not_told():
+    """If a mean is below 0 no relative change is given: neither in the table nor in the headline."""
+    frame = users_of()
+    frame.loc[frame["arm"] == "B", "x"] *= -1
+    test = rk.online.ab_test(frame, metrics={"x": "x"})
+    assert "x has no relative change of B" in " ".join(test.notes)
+    assert test.table["relative"].isna().all()
