@@ -16,6 +16,7 @@ from __future__ import annotations
 import os
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
+from operator import not_
 from typing import Any
 
 import pandas as pd
@@ -35,9 +36,7 @@ UNITS = {"user": "user", "query": "qid", "impression": "impression"}
 """The field of a record that names the unit."""
 
 CREDIT = "credit"
-BY_IMPRESSION = (
-    "impressions of a user depend on each other: .31 of such tests found a difference of equal rankings, not .05"
-)
+BY_IMPRESSION = "impressions of a user depend on each other: .31 of such tests found a difference of equal rankings"
 BALANCED = "balanced interleaving is biased for some pairs of rankings: see rankeval.online.interleaving_bias"
 
 
@@ -105,9 +104,8 @@ def compare_interleaved(
     shown = {record.impression: record for record in records}
     units = [getattr(record, UNITS[unit]) for record in shown.values()]
     without = [impression for impression, one in zip(shown, units, strict=True) if one is None]
-    problem = f"no {unit} in {count(len(without), 'record')}, of the impressions {few(without)}"
     remedy = f"give {UNITS[unit]}= when lists are shown, or compare by another unit"
-    refuse((without, problem, remedy), argument="credits")
+    refuse((without, f"no {unit} in {count(len(without), 'record')}: {few(without)}", remedy), argument="credits")
     clicked: dict[Id, list[Id]] = defaultdict(list)
     left_out: dict[str, list[tuple[Id, Id]]] = defaultdict(list)
     for impression, document, *user in _clicks(clicks):
@@ -126,12 +124,12 @@ def compare_interleaved(
     sums = pd.DataFrame([record.credited(clicked[one]) for one, record in shown.items()], index).astype(float)
     n_clicks = [max(1, len({*clicked[one]})) for one in shown]
     means = sums.div(n_clicks, axis=0).groupby(level=unit, sort=False).mean()
-    systems = {name: means[[name]].set_axis([CREDIT], axis=1) for name in means}
+    systems = {str(name): means[[name]].set_axis([CREDIT], axis=1) for name in means}
     compared = compare(systems, unit=unit, **{"lower_is_better": {CREDIT: False}} | options)
-    without = [impression for impression in shown if not clicked[impression]]
     again = sum(len(found) - len({*found}) for found in clicked.values())
+    shows = f"{count(len(shown), 'impression')} of {count(len(means), unit)}"
     notes = {
-        f"{count(len(shown), 'impression')} of {count(len(means), unit)}, {len(without):,} of them without a click": True,
+        f"{shows}, {sum(map(not_, clicked.values())):,} of them without a click": True,
         f"{count(len(records) - len(shown), 'repeated record')} dropped": len(records) > len(shown),
         f"{count(again, 'repeated click')} on a document of the same impression dropped": again,
         **{f"left out: {count(len(found), 'click')} {words}": True for words, found in left_out.items()},
@@ -152,13 +150,11 @@ def _records(given: Any, salt: str | None) -> list[Interleaved]:
     records = [one if isinstance(one, Interleaved) else Interleaved.from_json(one, salt=salt) for one in written]
     last = {one.impression: one for one in records}
     differing = [one.impression for one in records if last[one.impression] != one]
-    others = [
-        one.impression for one in records if (one.scheme, {*one.credits}) != (records[0].scheme, {*records[0].credits})
-    ]
+    kinds = {(one.scheme, *sorted(one.credits)) for one in records}
     refuse(
         (not records, "there is no record"),
         (differing, f"two records of an impression differ: {few(differing)}"),
-        (others, f"records have another scheme or other rankings than the first one: {few(others)}"),
+        (len(kinds) > 1, f"records are of several schemes or rankings: {few(sorted(kinds))}"),
         argument="credits",
     )
     return records
@@ -168,14 +164,12 @@ def _clicks(clicks: Any) -> Iterable[tuple[Id, ...]]:
     """Return impression, document and, if it is known, user of each click, in each form that there is."""
     if isinstance(clicks, ClickLog):
         refuse(
-            ("count" in clicks.impressions, "a row of the log stands for several impressions (count)"),
+            ("count" in clicks.impressions, "a row of the log has a count of impressions"),
             argument="clicks",
         )
         clicks = clicks.to_frame().query("clicked").astype({"docid": object})
     elif isinstance(clicks, Mapping):
-        single = [
-            one for one in clicks.values() if isinstance(one, (str, bytes, Mapping)) or not isinstance(one, Iterable)
-        ]
+        single = [one for one in clicks.values() if isinstance(one, (str, bytes)) or not isinstance(one, Iterable)]
         require(not single, "clicks", single[:1], "a list of document ids for each impression")
         rows = [(impression, document) for impression, documents in clicks.items() for document in documents]
         clicks = pd.DataFrame(rows, columns=["impression", "docid"])

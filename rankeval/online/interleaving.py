@@ -23,11 +23,10 @@ from bisect import bisect
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import cache, cached_property, lru_cache, reduce
+from functools import cache, cached_property, lru_cache
 from hashlib import blake2b
-from itertools import accumulate, chain, filterfalse, zip_longest
+from itertools import accumulate, chain, filterfalse, pairwise, zip_longest
 from math import lcm
-from operator import add, sub
 from random import Random
 from typing import Any
 
@@ -99,7 +98,7 @@ class Interleaved:
         return {name: Fraction(sum(gain)) for name, gain in zip(self.credits, gains, strict=True)}
 
     def to_json(self) -> str:
-        """Return the record as one line of JSON. Credits that are no whole numbers are texts such as ``"1/3"``."""
+        """Return the record as one line of JSON. Credits that are fractions are texts such as ``"1/3"``."""
         return f'{self._text[:-1]}, "seal": "{self.seal}"}}'
 
     @classmethod
@@ -130,16 +129,17 @@ class Interleaved:
             rows = {name: tuple(map(_read_credit, row)) for name, row in given["credits"].items()}
             found = cls(**given | {"ids": tuple(given["ids"]), "credits": rows})
             _about(impression=found.impression, user=found.user, qid=found.qid)
+            of_each = [*zip(*rows.values(), strict=True)]
+            fits = found.scheme in SCHEMES and len(rows) > 1 and len(of_each) == len(found.ids) == len({*found.ids})
             highest = len(found.ids) if found.scheme == "balanced" else 1
-            fits = found.scheme in SCHEMES and {*map(type, found.ids)} <= {str, int} and len(rows) > 1
-            fits = fits and {len({*found.ids}), *map(len, rows.values())} == {len(found.ids)}
-            fits = fits and all(0 <= credit <= highest for credit in chain(*rows.values()))
-            fits = fits and (highest == 1 or all(map(any, zip(*rows.values(), strict=True))))
-            same = given.items() <= json.loads(found.to_json()).items()
-            refuse((not fits or not same, "its scheme, ids and credits do not fit together"))
+            fits = fits and all(0 <= one <= highest for one in chain(*of_each))
+            fits = fits and (found.scheme != "balanced" or all(map(any, of_each)))
+            fits = fits and {*map(type, chain(found.ids, *of_each))} <= {str, int, Fraction}
+            fits = fits and given.items() <= json.loads(found.to_json()).items()
+            refuse((not fits, "its scheme, ids and credits do not fit together"))
         except (AttributeError, KeyError, RecursionError, TypeError, ValueError, ZeroDivisionError) as error:
             raise InvalidInput(f"this is no credit record: {said(error)}", argument="record") from error
-        require(salt is None or isinstance(salt, str), "salt", salt, "text")
+        require(isinstance(salt, str | None), "salt", salt, "text")
         changed = salt is not None and found.seal != _hash(found._text, salt, 16).hex()
         refuse((changed, f"the record of impression {found.impression!r} was changed, or has another salt"))
         return found
@@ -197,8 +197,8 @@ class Interleaver:
     def __post_init__(self) -> None:
         chosen("scheme", self.scheme, SCHEMES)
         check_count("depth", self.depth)
-        short = self.scheme != "optimized" or self.depth <= DEEPEST_OPTIMIZED
-        require(short, "depth", self.depth, f"at most {DEEPEST_OPTIMIZED} for the optimized scheme")
+        fits = self.scheme != "optimized" or self.depth <= DEEPEST_OPTIMIZED
+        require(fits, "depth", self.depth, f"at most {DEEPEST_OPTIMIZED} for the optimized scheme")
         require(isinstance(self.salt, str), "salt", self.salt, "text")
 
     def show(
@@ -298,12 +298,12 @@ def interleaving_bias(
         if len(shown) == min(depth, len(documents)):
             return (0, 0)
         gains, (ends, outcome) = [], play(rankings, depth, shown, state)
-        for move, weight in enumerate(map(sub, ends, (0, *ends))):
+        for move, (start, end) in enumerate(pairwise((0, *ends))):
             added, following = outcome(move)
             own = chain(*(_credited(scheme, [row]) for one, row in added.items() if one in clicked))
             rows = zip(gained(shown.union(added), following), *own, strict=True)
-            gains.append([weight * reduce(add, column) for column in rows])
-        return [Fraction(reduce(add, column), ends[-1]) for column in zip(*gains, strict=True)]
+            gains.append([(end - start) * sum(column) for column in rows])
+        return [Fraction(sum(column), ends[-1]) for column in zip(*gains, strict=True)]
 
     of_a, of_b = map(Fraction, gained(frozenset(), None))
     share = of_a / (of_a + of_b) if of_a or of_b else Fraction(1, 2)
@@ -347,16 +347,12 @@ def _hash(text: str, salt: str, size: int) -> bytes:
     return blake2b(text.encode(), key=blake2b(salt.encode()).digest(), digest_size=size).digest()
 
 
-@lru_cache(4096)
-def _share(part: int, over: int = 1) -> int | Fraction:
-    """Return part / over, as a whole number if it is one."""
-    share = Fraction(part, over)
-    return share.numerator if share.denominator == 1 else share
+_share = lru_cache(4096)(Fraction)
 
 
-def _read_credit(written: int | str) -> int | Fraction:
+def _read_credit(written: Any) -> Any:
     # Fraction itself would read "1e9999999", a number of ten million digits.
-    return _share(*map(int, str(written).split("/")))
+    return Fraction(*map(int, written.split("/"))) if isinstance(written, str) else written
 
 
 def _credited(scheme: str, rows: Sequence[Row]) -> Sequence[Row]:

@@ -112,7 +112,7 @@ def test_records_of_other_experiments_are_refused():
         Interleaver("team_draft").show({"A": ["a"], "C": ["b"]}, impression="x", user="u"),
     ]
     for other in others:
-        with pytest.raises(InvalidInput, match="another scheme or other rankings"):
+        with pytest.raises(InvalidInput, match="several schemes or rankings"):
             compare_interleaved([*shown, other], {})
     changed = json.loads(shown[0].to_json()) | {"user": "u9"}
     with pytest.raises(InvalidInput, match="was changed"):
