@@ -130,7 +130,7 @@ class Interleaved:
             found = cls(**given | {"ids": tuple(given["ids"]), "credits": rows})
             _about(impression=found.impression, user=found.user, qid=found.qid)
             of_each = [*zip(*rows.values(), strict=True)]
-            fits = found.scheme in SCHEMES and len(rows) > 1 and len(of_each) == len(found.ids) == len({*found.ids})
+            fits = found.scheme in SCHEMES and len(rows) > 1 and 0 < len(of_each) == len(found.ids) == len({*found.ids})
             highest = len(found.ids) if found.scheme == "balanced" else 1
             fits = fits and all(0 <= one <= highest for one in chain(*of_each))
             fits = fits and (found.scheme != "balanced" or all(map(any, of_each)))
