@@ -163,10 +163,7 @@ def _records(given: Any, salt: str | None) -> list[Interleaved]:
 def _clicks(clicks: Any) -> Iterable[tuple[Id, ...]]:
     """Return impression, document and, if it is known, user of each click, in each form that there is."""
     if isinstance(clicks, ClickLog):
-        refuse(
-            ("count" in clicks.impressions, "a row of the log has a count of impressions"),
-            argument="clicks",
-        )
+        require("count" not in clicks.impressions, "clicks", clicks, "a log with a row per impression, without count")
         clicks = clicks.to_frame().query("clicked").astype({"docid": object})
     elif isinstance(clicks, Mapping):
         single = [one for one in clicks.values() if isinstance(one, (str, bytes)) or not isinstance(one, Iterable)]

@@ -130,11 +130,10 @@ class Interleaved:
             found = cls(**given | {"ids": tuple(given["ids"]), "credits": rows})
             _about(impression=found.impression, user=found.user, qid=found.qid)
             of_each = [*zip(*rows.values(), strict=True)]
+            kinds = {*map(type, chain(found.ids, *of_each))}
             fits = found.scheme in SCHEMES and len(rows) > 1 and 0 < len(of_each) == len(found.ids) == len({*found.ids})
-            highest = len(found.ids) if found.scheme == "balanced" else 1
-            fits = fits and all(0 <= one <= highest for one in chain(*of_each))
-            fits = fits and (found.scheme != "balanced" or all(map(any, of_each)))
-            fits = fits and {*map(type, chain(found.ids, *of_each))} <= {str, int, Fraction}
+            fits = fits and kinds <= {str, int, Fraction} and min(map(min, of_each)) >= 0
+            fits = fits and (all(map(any, of_each)) if found.scheme == "balanced" else max(map(max, of_each)) <= 1)
             fits = fits and given.items() <= json.loads(found.to_json()).items()
             refuse((not fits, "its scheme, ids and credits do not fit together"))
         except (AttributeError, KeyError, RecursionError, TypeError, ValueError, ZeroDivisionError) as error:
@@ -381,30 +380,28 @@ def _balanced(rankings: Rankings, depth: int, _shown: Collection[Id], _state: An
 
 def _team_draft(rankings: Rankings, depth: int, shown: Collection[Id], state: Any) -> Moves:
     """Let each ranking that waits in this round pick the best document that is not shown."""
-    best = [next(filterfalse(shown.__contains__, ranking), None) for ranking in rankings]
+    left = [[*filterfalse(shown.__contains__, ranking)] for ranking in rankings]
     waiting, paid = state or ((), False)
-    waiting = [place for place in waiting if best[place] is not None]
+    waiting = [place for place in waiting if left[place]]
     if not waiting:
-        waiting = [place for place, one in enumerate(best) if one is not None]
-        picks = min(len(rankings), depth - len(shown))
-        paid = min(map(len, rankings)) - len(shown) >= picks or _is_filled(rankings, shown, picks)
+        waiting = [place for place, rest in enumerate(left) if rest]
+        paid = _is_filled(left, min(len(rankings), depth - len(shown)))
 
     def outcome(turn: int) -> Added:
         place, row = waiting[turn], [0] * len(rankings)
         row[place] = int(paid)
-        return {best[place]: row}, ((*waiting[:turn], *waiting[turn + 1 :]), paid)
+        return {left[place][0]: row}, ((*waiting[:turn], *waiting[turn + 1 :]), paid)
 
     return range(1, len(waiting) + 1), outcome
 
 
-def _is_filled(rankings: Rankings, shown: Collection[Id], picks: int) -> bool:
+def _is_filled(left: Sequence[Sequence[Id]], picks: int) -> bool:
     """Say whether each order of the rankings fills a round.
 
     A ranking fails if the others may take all that it has left. The picks before its own are ``picks - 1`` at most, so
     each of them is among the first ``picks - 1`` of another ranking. For two rankings this is exact.
     """
-    left = [[one for one in ranking if one not in shown] for ranking in rankings]
-    return all(
+    return min(map(len, left)) >= picks or all(
         len(rest) >= picks or not {*rest} <= {one for other in left if other is not rest for one in other[: picks - 1]}
         for rest in left
     )

@@ -220,7 +220,7 @@ def test_rankings_without_a_fair_distribution_are_refused(monkeypatch):
 
     solve = scipy.optimize.linprog
     monkeypatch.setattr(scipy.optimize, "linprog", lambda *given, **more: solve(*given, **more, bounds=(0, 0)))
-    with pytest.raises(InvalidInput, match="no fair distribution over lists: .*nfeasible"):
+    with pytest.raises(InvalidInput, match=r"no fair distribution over lists: .*nfeasible"):
         Interleaver("optimized").show({"A": ["x1", "x2"], "B": ["x2", "x3"]}, impression=1)
 
 
@@ -254,6 +254,8 @@ def test_settings_and_ids_that_do_not_fit_are_refused():
         Interleaver("teamdraft")
     with pytest.raises(InvalidInput, match="at most 10"):
         Interleaver("optimized", depth=11)
+    with pytest.raises(InvalidInput, match="salt"):
+        Interleaver("balanced", salt=7)
     for depth in (0, 2.5):
         with pytest.raises(InvalidInput, match="depth"):
             Interleaver("balanced", depth=depth)
