@@ -26,7 +26,7 @@ from rankeval._checks import check_number, few, require
 from rankeval._registry import chosen
 from rankeval.comparison.tables import WithTable
 from rankeval.io.formats import naming
-from rankeval.io.frames import as_table, frame_columns, names_in
+from rankeval.io.frames import as_table, names_in
 from rankeval.io.opening import DEFAULT, Limits
 from rankeval.online.checking import ClickRates, LogChecks, rates
 from rankeval.online.events import EMPTY, NO_QUERY, NOT_SHOWN, REPEATED, arranged, found_columns, read_columns
@@ -127,8 +127,8 @@ class ClickLog(WithTable):
         ClickLog(1 impressions, 2 items, 1 clicks)
         """
         with naming(str(path)):
-            read = read_columns(path, columns, complete=complete, limits=limits)
-            return cls(*arranged(read, tz=tz, clicks=clicks, complete=complete))
+            found = read_columns(path, columns, complete=complete, limits=limits)
+            return cls(*arranged(found, tz=tz, clicks=clicks, complete=complete))
 
     @classmethod
     def from_frame(
@@ -176,7 +176,8 @@ class ClickLog(WithTable):
         {'repeated events': 1}
         """
         table = as_table(frame)
-        found = frame_columns(table, found_columns(names_in(table), columns, complete=complete))
+        parts = found_columns(names_in(table), columns, complete=complete)
+        found = {part: table[name] for part, name in parts.items()}
         return cls(*arranged(found, tz=tz, clicks=clicks, complete=complete))
 
     @classmethod
