@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 MOST_SHOWN = 30
+RATES = {"click_rate": "clicked", "abandonment": "abandoned"}
+"""Rate -> the column of those that are counted for it."""
 DEPENDENT = "intervals take each {unit} as independent; those of one user are not, so compare arms by user"
 
 
@@ -58,17 +60,15 @@ class ClickRates(WithTable):
         Figure
             Not registered with pyplot.
         """
-        from rankeval.render.plots import INK, SOFT, one_panel
+        from rankeval.render.plots import INK, one_panel
 
-        shown = self._shown()
         figure, axes = one_panel(6, 3.6)
-        ends = [shown[self.rate] - shown["ci_low"], shown["ci_high"] - shown[self.rate]]
-        axes.errorbar(range(len(shown)), shown[self.rate], yerr=ends, fmt="o", color=INK, markersize=4, capsize=2)
+        shown = self._shown()
+        axes.plot(shown[self.rate].array, "o", color=INK, markersize=4)
+        axes.vlines(range(len(shown)), shown["ci_low"], shown["ci_high"], color=INK, linewidth=1)
         labels = shown[[*self.by]].astype(str).agg(" ".join, axis=1) if self.by else ["all"]
         axes.set_xticks(range(len(shown)), labels)
-        axes.set_ylim(bottom=0)
-        axes.set_xlabel(", ".join(self.by), color=SOFT)
-        axes.set_ylabel(self.rate.replace("_", " "), color=SOFT)
+        axes.set(xlabel=", ".join(self.by), ylabel=self.rate.replace("_", " "), ylim=(0, None))
         return figure
 
     def _shown(self) -> pd.DataFrame:
@@ -79,7 +79,7 @@ class ClickRates(WithTable):
         rest = len(self.table) - MOST_SHOWN
         cut = [f"the {MOST_SHOWN} largest groups are shown; .table has {rest} more"] if rest > 0 else []
         shown = self._shown().rename(columns=lambda name: name.replace("_", " "))
-        caption = f"{self.rate.replace('_', ' ').capitalize()} by {', '.join(self.by)}".removesuffix(" by ")
+        caption = " by ".join([self.rate.replace("_", " ").capitalize(), ", ".join(self.by)][: 1 + bool(self.by)])
         return Table(shown, caption=caption, notes=(*cut, *self.notes))
 
 
@@ -110,7 +110,7 @@ def wilson(hits: Any, n: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]
     """Return the ends of the intervals of Wilson (1927) of the shares ``hits / n``, at 95 %."""
     from scipy.stats import norm
 
-    hits, n = np.asarray(hits, dtype=np.float64), np.asarray(n, dtype=np.float64)
+    hits, n = np.asarray(hits), np.asarray(n)
     z2 = norm.ppf(0.975) ** 2
     middle, half = hits + z2 / 2, np.sqrt(z2 * (hits * (n - hits) / n + z2 / 4))
     # Rounding could put an end of no clicks beyond 0.
@@ -118,13 +118,13 @@ def wilson(hits: Any, n: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]
     return np.where(hits == 0, 0.0, low), np.where(hits == n, 1.0, high)
 
 
-def rates(units: pd.DataFrame, names: list[str], unit: str, *, abandoned: bool = False) -> ClickRates:
+def rates(units: pd.DataFrame, rate: str, names: list[str], unit: str) -> ClickRates:
     """Return the rates of groups of units, which are rows with the columns n and clicks."""
-    hit = units["n"].where((units["clicks"] > 0) != abandoned, 0)
-    kept = pd.concat([units[[*names, "n"]], hit.rename("hit"), units["clicks"]], axis=1)
-    table = kept.groupby(names, observed=True).sum().reset_index() if names else kept.sum().to_frame().T
-    rate, hits = ("abandonment", "abandoned") if abandoned else ("click_rate", "clicked")
-    table[rate] = table["hit"] / table["n"]
-    table["ci_low"], table["ci_high"] = wilson(table["hit"], table["n"])
-    table = table.rename(columns={"n": f"{unit}s", "hit": hits})
+    hits = RATES[rate]
+    hit = (units["clicks"] == 0) == (rate == "abandonment")
+    units = units.assign(**{hits: units["n"].where(hit, 0)})
+    sums = units.groupby(names or np.zeros(len(units)), observed=True)[["n", hits, "clicks"]].sum()
+    table = sums.rename(columns={"n": f"{unit}s"}).reset_index(drop=not names)
+    table[rate] = sums[hits].array / sums["n"].array
+    table["ci_low"], table["ci_high"] = wilson(sums[hits], sums["n"])
     return ClickRates(table, tuple(names), rate, (DEPENDENT.format(unit=unit),))

@@ -33,11 +33,8 @@ from rankeval.online.events import EMPTY, NO_QUERY, NOT_SHOWN, REPEATED, arrange
 from rankeval.render.tables import Table
 
 USERS = "impressions of users left out"
-OF_ITEM = ("position", "docid")
-USUAL = (
-    "usual for a user: {impressions:g} impressions, and {clicks:g} clicks of those who click; users far above may be "
-    "robots, or not: they are kept, .users lists them, and log.without(users=...) drops them"
-)
+USUAL = "usual for a user: {impressions:g} impressions, and {clicks:g} clicks of those who click"
+FAR_ABOVE = "users far above may be robots: they are kept, .users lists them, log.without(users=...) drops them"
 Ints = NDArray[np.int64]
 
 
@@ -285,12 +282,9 @@ class ClickLog(WithTable):
         >>> log.abandonment(of="session").table["abandonment"].tolist()
         [0.5]
         """
-        known = self._known("user", "time")
-        codes, times = pd.factorize(known["user"])[0], known["time"]
-        order = np.lexsort((times.to_numpy(), codes))
-        begins = (np.diff(codes[order], prepend=-1) != 0) | (times.iloc[order].diff() > pd.Timedelta(gap)).to_numpy()
-        session = np.cumsum(begins)[np.argsort(order)]
-        return replace(self, impressions=self.impressions.assign(session=session))
+        known = self._known("user", "time").sort_values(["user", "time"])
+        begins = (known["user"] != known["user"].shift()) | (known["time"].diff() > pd.Timedelta(gap))
+        return replace(self, impressions=self.impressions.assign(session=begins.cumsum()))
 
     def click_rates(self, by: str | Sequence[str] = "position") -> ClickRates:
         """Return click rates with 95 % intervals.
@@ -326,7 +320,7 @@ class ClickLog(WithTable):
         0         1            4        2       2        0.50   0.150    0.850
         1         2            4        1       1        0.25   0.046    0.699
         """
-        return self._rates(by, "impression", abandoned=False)
+        return self._rates("click_rate", by, "impression")
 
     def abandonment(self, by: str | Sequence[str] = (), *, of: str = "impression") -> ClickRates:
         """Return the share of impressions, or of sessions, without a click, with 95 % intervals.
@@ -343,21 +337,20 @@ class ClickLog(WithTable):
         UnknownName
             If the log has no such column.
         """
-        return self._rates(by, chosen("unit of abandonment", of, ("impression", "session")), abandoned=True)
+        return self._rates("abandonment", by, chosen("unit of abandonment", of, ("impression", "session")))
 
-    def _rates(self, by: str | Sequence[str], unit: str, *, abandoned: bool) -> ClickRates:
-        names, counts, row = [by] if isinstance(by, str) else [*by], self.counts, self.items["impression"].to_numpy()
-        of_items = [name for name in OF_ITEM if name in names and not abandoned]
-        own = [
-            *dict.fromkeys([*(name for name in names if name not in of_items), *(["session"] * (unit == "session"))])
-        ]
-        units = self._known(*own).assign(n=counts, clicks=self._clicks())
+    def _rates(self, rate: str, by: str | Sequence[str], unit: str) -> ClickRates:
+        names, row = [*dict.fromkeys([by] if isinstance(by, str) else by)], self.items["impression"].to_numpy()
+        of_items = [name for name in ("position", "docid") if name in names and rate == "click_rate"]
+        groups = [name for name in names if name not in of_items]
+        groups += ["session"] if unit == "session" and "session" not in names else []
+        units = self._known(*groups).assign(n=self.counts, clicks=self._clicks())
         if of_items:
-            units = units.take(row).assign(n=counts[row], clicks=self.items["clicked"].to_numpy() * counts[row])
-            units = units.assign(**{name: self.items[name].array for name in of_items})
+            units = units.take(row).assign(**{name: self.items[name].array for name in of_items})
+            units["clicks"] = units["n"] * self.items["clicked"].array
         if unit == "session":
-            units = units.groupby(own, observed=True)[["clicks"]].sum().reset_index().assign(n=1)
-        return rates(units, names, unit, abandoned=abandoned)
+            units = units.groupby(groups, observed=True)["clicks"].sum().reset_index().assign(n=1)
+        return rates(units, rate, names, unit)
 
     def checks(self, *, times_usual: float = 20) -> LogChecks:
         """Look for faults of the log: nothing is dropped.
@@ -391,18 +384,18 @@ class ClickLog(WithTable):
         {'impressions of users left out': 30}
         """
         check_number("times_usual", times_usual, least=1)
-        counts, clicks, known = self.counts, self._clicks(), self.impressions
-        found: dict[str, tuple[Any, Any]] = {}
-        n, notes = counts.sum(), []
-        for what in dict.fromkeys((REPEATED, NOT_SHOWN, EMPTY, *self.excluded)):
-            k = self.excluded.get(what, 0)
-            found[f"{what}, left out"] = k, k + (clicks if what == NOT_SHOWN else counts).sum()
-        shows = self.items.groupby("impression")["position"].agg(["size", "max"]).to_numpy()
-        found["impressions that lack a position"] = counts[shows[:, 0] < shows[:, 1]].sum(), n
-        found["impressions without a click"] = counts[clicks == 0].sum(), n
+        known, counts, clicks = self.impressions, self.counts, self._clicks()
+        left = {REPEATED: 0, NOT_SHOWN: 0, EMPTY: 0, **self.excluded}
+        of = {NOT_SHOWN: clicks.sum()}
+        rows = [(f"{what}, left out", n, n + of.get(what, counts.sum())) for what, n in left.items()]
+        shows = self.items.groupby("impression")["position"].agg(["size", "max"])
         never = ~self.items.groupby("position")["clicked"].any()
-        found["positions never clicked"] = never.sum(), len(never)
-        notes += [f"never clicked: position {few([*never.index[never]])}"] if never.any() else []
+        found = {
+            "impressions that lack a position": (shows["size"] < shows["max"], counts),
+            "impressions without a click": (clicks == 0, counts),
+            "positions never clicked": (never, 1),
+        }
+        notes = [f"never clicked: position {few([*never.index[never]])}"] if never.any() else []
         users = pd.DataFrame(columns=["user", "impressions", "clicks", "times_usual"])
         if "user" in known:
             users = known[["user"]].assign(impressions=counts, clicks=clicks).groupby("user").sum()
@@ -410,23 +403,25 @@ class ClickLog(WithTable):
             usual = users.where(users > 0).median()
             users["times_usual"] = (users / usual).max(axis=1)
             listed = users["times_usual"] > times_usual
-            found[f"users above {times_usual:g} times the usual"] = listed.sum(), len(users)
-            notes.append(USUAL.format(**usual))
+            found[f"users above {times_usual:g} times the usual"] = listed, 1
+            notes += [USUAL.format(**usual), FAR_ABOVE]
             if "arm" in known:
                 users["arms"] = known.groupby("user")["arm"].nunique()
-                found["users in several arms"] = (users["arms"] > 1).sum(), len(users)
-                listed |= users["arms"] > 1
+                found["users in several arms"] = users["arms"] > 1, 1
+                listed = listed | (users["arms"] > 1)
             users = users[listed].sort_values("impressions", ascending=False, kind="stable").reset_index()
         if "time" in known:
             times, who = known["time"], [name for name in ("user", "session") if name in known]
-            found["times before that of the row above"] = (times.diff() < pd.Timedelta(0)).sum(), len(times)
-            found["times in the future"] = (times > pd.Timestamp.now("UTC")).sum(), len(times)
-            again = known.duplicated([*who, "qid", "time"]).sum() if who else 0
-            found["same user, query and time, under another id"] = again, len(times)
+            found["times before that of the row above"] = times.diff() < pd.Timedelta(0), 1
+            found["times in the future"] = times > pd.Timestamp.now("UTC"), 1
+            if who:
+                again = known.duplicated([*who, "qid", "time"])
+                found["same user, query and time, under another id"] = again, 1
         if lacking := [name for name in ("user", "time", "arm") if name not in known]:
             notes.append(f"the log has no {' and no '.join(lacking)}: checks of them are left out")
-        table = pd.DataFrame([(check, int(k), int(of)) for check, (k, of) in found.items()])
-        return LogChecks(table.set_axis(["check", "found", "of"], axis=1), users, tuple(notes))
+        rows += [(check, (mask * n).sum(), (np.ones_like(mask, int) * n).sum()) for check, (mask, n) in found.items()]
+        table = pd.DataFrame(rows, columns=["check", "found", "of"]).astype({"found": int, "of": int})
+        return LogChecks(table, users, tuple(notes))
 
     def _known(self, *names: str) -> pd.DataFrame:
         return self.impressions[[chosen("column of the impressions", name, [*self.impressions]) for name in names]]

@@ -356,7 +356,7 @@ def test_robots_are_listed_and_dropped_only_on_request() -> None:
     rest = log.without(users=checked.users["user"])
     assert rest.excluded == {"impressions of users left out": 200}
     assert rest.checks().users.empty
-    assert "robots" in checked.notes[0]
+    assert "robots" in checked.notes[1]
     assert log.without(users=["u1"]).without(users=["robot"]).excluded["impressions of users left out"] > 200
     with pytest.raises(InvalidInput, match="u999"):
         log.without(users=["u999"])
