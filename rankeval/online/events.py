@@ -52,6 +52,7 @@ PARTS: dict[str, tuple[str, ...]] = {
     "propensity": ("propensity", "propensity_score", "action_prob", "pscore"),
 }
 """Part of a log -> its usual names, our own first."""
+OF_ITEMS = ("position", "docid", "clicked", "propensity", "shown")
 _NUMBERS: dict[str, tuple[float, float, type, str]] = {
     "position": (1, np.inf, np.int64, "a whole number, counted from 1"),
     "clicked": (0, 1, np.bool_, "0 or 1, or true or false"),
@@ -60,11 +61,12 @@ _NUMBERS: dict[str, tuple[float, float, type, str]] = {
 }
 NO_QUERY = ""
 """The query of a log that has none: no id is empty."""
-REPEATED = "repeated events"
-NOT_SHOWN = "clicks on what was not shown"
-EMPTY = "impressions of an empty list"
+LEFT_OUT = ("repeated events", "clicks on what was not shown", "impressions of an empty list")
+REPEATED, NOT_SHOWN, EMPTY = LEFT_OUT
 _SKIP = "clicks='skip' leaves out such clicks, and counts them"
-_ZONE = "give times with a zone, or tz= to name it"
+_LISTS = "give a list in each row, as JSON lines and frames have them"
+_TIMES = "give times with a zone, or tz= to name it; numbers become times by pd.to_datetime(..., utc=True)"
+_REMEDIES = {"time": _TIMES, "shown": _LISTS, "clicked": _LISTS}
 _OWN_ID = "give each impression an id of its own"
 
 
@@ -122,17 +124,16 @@ def arranged(
 ) -> tuple[pd.DataFrame, pd.DataFrame, bool, dict[str, int]]:
     """Return the fields of the log of columns by part; `rankeval.online.ClickLog.from_frame` documents the options."""
     chosen("value of clicks", clicks, ("error", "skip"))
-    checked = {part: _checked(part, values, tz, lists="shown" in columns) for part, values in columns.items()}
-    item = {
-        part: checked.pop(part) for part in ("shown", "position", "docid", "clicked", "propensity") if part in checked
-    }
-    row, excluded = np.arange(len(item["clicked"])), dict.fromkeys((REPEATED, NOT_SHOWN, EMPTY), 0)
-    encoded = checked.pop("impression", pa.array(row)).dictionary_encode()
-    if "shown" in item:
-        row, item, excluded[NOT_SHOWN] = _flat(**item, skip=clicks == "skip")
+    n, excluded = len(columns["clicked"]), dict.fromkeys(LEFT_OUT, 0)
+    held = {part: _checked(part, columns[part], tz) for part in columns if part not in OF_ITEMS}
+    if "shown" in columns:
+        row, item, excluded[NOT_SHOWN] = _flat(columns["shown"], columns["clicked"], skip=clicks == "skip")
+    else:
+        row, item = np.arange(n), {part: _checked(part, columns[part], tz) for part in OF_ITEMS if part in columns}
+    encoded = held.pop("impression", pa.array(np.arange(n))).dictionary_encode()
     refuse((not len(row), "the log has no shown item"))
     codes, ids = numbers_of(encoded.indices).astype(np.int64), encoded.dictionary
-    impressions = _impressions(checked, codes, ids)
+    impressions = _impressions(held, codes, ids)
     items = pd.DataFrame({"impression": codes[row], **item, "docid": _categories(item["docid"])}, copy=False)
     items, excluded[REPEATED] = _in_order(items, ids)
     _check_lists(items, ids, complete=complete)
@@ -141,21 +142,19 @@ def arranged(
     return impressions[shows], items, complete, {why: n for why, n in excluded.items() if n}
 
 
-def _checked(part: str, values: Any, tz: str | None, *, lists: bool = False) -> Any:
-    """Return a column as an Arrow array of ids, lists or times in UTC, or as an array of numbers."""
-    if part in ("time", "shown") or (part == "clicked" and lists):
-        return _array(part, values, tz)
+def _checked(part: str, values: Any, tz: str | None = None) -> Any:
+    """Return a column as an Arrow array of ids or of times in UTC, or as an array of numbers."""
     if part not in _NUMBERS:
-        return id_column(values, part)
+        return _array(part, values, tz) if part == "time" else id_column(values, part)
     numbers, (least, most, kind, expected) = value_column(values, part), _NUMBERS[part]
-    held = numbers.astype(kind, copy=False)
+    held: NDArray[Any] = numbers.astype(kind, copy=False)
     row = int(np.argmin(np.append((held == numbers) & (numbers >= least) & (numbers <= most), False)))
     require(row == len(held), part, numbers[row : row + 1].tolist(), expected, f"row {row} (counting from 0)")
     return held
 
 
-def _array(part: str, values: Any, tz: str | None) -> pa.Array:
-    """Return lists, or times in UTC, as an Arrow array without missing cells."""
+def _array(part: str, values: Any, tz: str | None = None) -> Any:
+    """Return times in UTC as an Arrow array; or of lists the row of each cell, and the cells."""
     if part == "time" and getattr(values, "dtype", None) == np.dtype(object):
         # Arrow would take a time without a zone that follows one with a zone for UTC; as texts they differ.
         values = values.map(str, na_action="ignore")
@@ -165,29 +164,26 @@ def _array(part: str, values: Any, tz: str | None) -> pa.Array:
         require(row < 0, part, None, "a value in each row", f"row {row} (counting from 0)")
         if part == "time":
             return _utc(array, tz)
+        return numbers_of(pc.list_parent_indices(array)).astype(np.int64), array.flatten()
     except pa.ArrowException as error:
-        raise InvalidInput(said(error).rstrip("."), argument=part, remedy=_ZONE if part == "time" else None) from error
-    fits = pa.types.is_list(array.type) or pa.types.is_large_list(array.type)
-    require(fits, part, str(array.type), "a list in each row, as JSON lines and frames have them")
-    return array
+        raise InvalidInput(said(error).rstrip("."), argument=part, remedy=_REMEDIES[part]) from error
 
 
 def _utc(times: pa.Array, tz: str | None) -> pa.Array:
-    """Return times in UTC; refuse those that have no zone, and a mixture."""
     times = times.cast(pa.timestamp("ns", None if tz else "UTC")) if is_text(times.type) else times
     fits = pa.types.is_timestamp(times.type) and (times.type.tz is None) == (tz is not None)
-    require(fits, "time", str(times.type), f"{_ZONE}; numbers become times by pd.to_datetime(..., utc=True)")
+    refuse((not fits, f"found {times.type}", _REMEDIES["time"]), argument="time")
     return (pc.assume_timezone(times, tz) if tz else times).cast(pa.timestamp("ns", "UTC"))
 
 
-def _flat(shown: pa.Array, clicked: pa.Array, *, skip: bool) -> tuple[Ints, dict[str, Any], int]:
+def _flat(shown: Any, clicked: Any, *, skip: bool) -> tuple[Ints, dict[str, Any], int]:
     """Return for each item the row of its list, and its parts; and how many clicks were left out."""
-    row, at = (numbers_of(pc.list_parent_indices(lists)).astype(np.int64) for lists in (shown, clicked))
-    docids, told, pairs = id_column(shown.flatten(), "shown"), clicked.flatten(), np.array_equal(at, row)
+    (row, cells), (at, told) = _array("shown", shown), _array("clicked", clicked)
+    docids, pairs = id_column(cells, "shown"), np.array_equal(at, row)
     item = {"position": np.arange(len(row)) - _begins(row) + 1, "docid": docids}
     if pa.types.is_boolean(told.type) or (is_number(told.type) and is_text(docids.type)):
         require(pairs, "clicked", f"{len(at)} clicks", "ids that were clicked, or 0 or 1 for each id shown")
-        return row, item | {"clicked": _checked("clicked", told, None)}, 0
+        return row, item | {"clicked": _checked("clicked", told)}, 0
     ids = id_column(told if len(told) else docids[:0], "clicked")
     require(ids.type == docids.type, "clicked", str(ids.type), f"ids of the type of those shown, {docids.type}")
     unclear = pairs and len(ids) and not is_text(ids.type) and np.isin(numbers_of(ids), (0, 1)).all()
@@ -209,7 +205,7 @@ def _begins(codes: Any) -> Ints:
     return np.repeat(starts, np.diff(starts, append=len(codes)))
 
 
-def _categories(ids: pa.Array) -> pd.Categorical:
+def _categories(ids: pa.Array) -> Any:
     """Return ids as categories in ascending order."""
     found = ids.dictionary_encode().to_pandas().array
     return found.reorder_categories(found.categories.sort_values())
@@ -217,7 +213,7 @@ def _categories(ids: pa.Array) -> pd.Categorical:
 
 def _impressions(held: Mapping[str, Any], codes: Ints, ids: pa.Array) -> pd.DataFrame:
     """Return a row per impression; refuse an impression whose rows differ."""
-    columns: dict[str, Any] = {"qid": pd.Categorical.from_codes(np.zeros(len(ids), dtype=np.int64), [NO_QUERY])}
+    columns: dict[str, Any] = {"qid": pd.Categorical([NO_QUERY] * len(ids))}
     firsts = np.flatnonzero(np.diff(np.maximum.accumulate(codes), prepend=-1))  # codes ascend where they appear
     for part, values in held.items():
         own = pa.array(values).take(pa.array(firsts))

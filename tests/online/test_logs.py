@@ -19,7 +19,7 @@ from statsmodels.stats.proportion import proportion_confint
 
 from rankeval.errors import FileFormatError, InvalidInput, UnknownName
 from rankeval.online import ClickLog
-from rankeval.online.checking import wilson
+from rankeval.online.logs import wilson
 
 ROWS = pd.DataFrame(
     {
