@@ -64,9 +64,8 @@ NO_QUERY = ""
 LEFT_OUT = ("repeated events", "clicks on what was not shown", "impressions of an empty list")
 REPEATED, NOT_SHOWN, EMPTY = LEFT_OUT
 _SKIP = "clicks='skip' leaves out such clicks, and counts them"
-_LISTS = "give a list in each row, as JSON lines and frames have them"
+_LISTS = "give a list in each row"
 _TIMES = "give times with a zone, or tz= to name it; numbers become times by pd.to_datetime(..., utc=True)"
-_REMEDIES = {"time": _TIMES, "shown": _LISTS, "clicked": _LISTS}
 _OWN_ID = "give each impression an id of its own"
 
 
@@ -102,14 +101,13 @@ def read_columns(
     path: str | os.PathLike[str], asked: Mapping[str, str], *, complete: bool, limits: Limits
 ) -> dict[str, Any]:
     """Return the columns of a file by part; `rankeval.online.ClickLog.read` documents the arguments."""
-    where = as_path(path)
-    suffix = chosen("suffix of a click log", suffix_of(where), (".csv", ".tsv", ".parquet", ".jsonl", ".ndjson"))
-    with reading(where, limits) as file:
-        if suffix in (".jsonl", ".ndjson"):
-            rows = [row for _, row in json_lines(checked_text(file, str(where), limits), str(where))]
-            frame = pd.DataFrame(rows, dtype=object)
+    where, json = str(path), (".jsonl", ".ndjson")
+    suffix = chosen("suffix of a click log", suffix_of(as_path(path)), (".csv", ".tsv", ".parquet", *json))
+    with reading(path, limits) as file:
+        if suffix in json:
+            frame = pd.DataFrame([row for _, row in json_lines(checked_text(file, where, limits), where)], dtype=object)
             return {part: frame[name] for part, name in found_columns([*frame], asked, complete=complete).items()}
-        source = open_table(file, str(where), suffix[1:], limits)
+        source = open_table(file, where, suffix[1:], limits)
         parts = found_columns(source.names, asked, complete=complete)
         table = source.columns([*dict.fromkeys(parts.values())])
     columns = {part: table.column(name) for part, name in parts.items()}
@@ -120,7 +118,7 @@ def read_columns(
 
 
 def arranged(
-    columns: Mapping[str, Any], *, tz: str | None, clicks: str, complete: bool
+    columns: Mapping[str, Any], tz: str | None, clicks: str, *, complete: bool
 ) -> tuple[pd.DataFrame, pd.DataFrame, bool, dict[str, int]]:
     """Return the fields of the log of columns by part; `rankeval.online.ClickLog.from_frame` documents the options."""
     chosen("value of clicks", clicks, ("error", "skip"))
@@ -166,13 +164,14 @@ def _array(part: str, values: Any, tz: str | None = None) -> Any:
             return _utc(array, tz)
         return numbers_of(pc.list_parent_indices(array)).astype(np.int64), array.flatten()
     except pa.ArrowException as error:
-        raise InvalidInput(said(error).rstrip("."), argument=part, remedy=_REMEDIES[part]) from error
+        remedy = _TIMES if part == "time" else _LISTS
+        raise InvalidInput(said(error).rstrip("."), argument=part, remedy=remedy) from error
 
 
 def _utc(times: pa.Array, tz: str | None) -> pa.Array:
     times = times.cast(pa.timestamp("ns", None if tz else "UTC")) if is_text(times.type) else times
     fits = pa.types.is_timestamp(times.type) and (times.type.tz is None) == (tz is not None)
-    refuse((not fits, f"found {times.type}", _REMEDIES["time"]), argument="time")
+    refuse((not fits, f"found {times.type}", _TIMES), argument="time")
     return (pc.assume_timezone(times, tz) if tz else times).cast(pa.timestamp("ns", "UTC"))
 
 
@@ -180,7 +179,7 @@ def _flat(shown: Any, clicked: Any, *, skip: bool) -> tuple[Ints, dict[str, Any]
     """Return for each item the row of its list, and its parts; and how many clicks were left out."""
     (row, cells), (at, told) = _array("shown", shown), _array("clicked", clicked)
     docids, pairs = id_column(cells, "shown"), np.array_equal(at, row)
-    item = {"position": np.arange(len(row)) - _begins(row) + 1, "docid": docids}
+    item = {"position": pd.Series(row).groupby(row).cumcount().to_numpy() + 1, "docid": docids}
     if pa.types.is_boolean(told.type) or (is_number(told.type) and is_text(docids.type)):
         require(pairs, "clicked", f"{len(at)} clicks", "ids that were clicked, or 0 or 1 for each id shown")
         return row, item | {"clicked": _checked("clicked", told)}, 0
@@ -197,12 +196,6 @@ def _flat(shown: Any, clicked: Any, *, skip: bool) -> tuple[Ints, dict[str, Any]
         argument="clicked",
     )
     return row, item | {"clicked": keys.isin(clicks)}, len(lost)
-
-
-def _begins(codes: Any) -> Ints:
-    """Return for each row the first row of its run of equal codes."""
-    starts = np.flatnonzero(np.diff(codes, prepend=-1))
-    return np.repeat(starts, np.diff(starts, append=len(codes)))
 
 
 def _categories(ids: pa.Array) -> Any:
@@ -245,19 +238,14 @@ def _in_order(items: pd.DataFrame, ids: pa.Array) -> tuple[pd.DataFrame, int]:
 
 def _check_lists(items: pd.DataFrame, ids: pa.Array, *, complete: bool) -> None:
     """Refuse an impression that lacks a position, or shows a document twice."""
-    codes, position, docid = (items[part].array for part in ("impression", "position", "docid"))
-    codes, names = np.asarray(codes), docid.categories
-    gap = np.asarray(position) != np.arange(len(codes)) - _begins(codes) + 1
-    at = codes[np.argmax(gap)]
-    keys = np.sort(codes * len(names) + docid.codes)
-    twice, name = divmod(int(next(iter(keys[1:][keys[1:] == keys[:-1]]), -1)), len(names))
-    found = shown(items["position"][codes == at].tolist())
-    one_missing = f"impression {ids[at].as_py()!r} has the positions {found}: one is missing"
-    refuse(
-        (complete and gap.any(), one_missing, "complete=False is for a log of single items of lists"),
-        (
-            twice >= 0,
-            f"impression {ids[twice].as_py()!r} shows {names[name]!r} twice",
-            "keep one place for each document",
-        ),
-    )
+    shows = items.groupby("impression")["position"].agg(["size", "max"])
+    gap = shows["size"] < shows["max"]
+    at: Any = gap.idxmax()
+    found = shown(items["position"][items["impression"] == at].tolist())
+    problem = f"impression {ids[at].as_py()!r} has the positions {found}: one is missing"
+    refuse((complete and gap.any(), problem, "complete=False is for a log of single items of lists"))
+    names = items["docid"].cat.categories
+    keys = np.sort(items["impression"] * len(names) + items["docid"].cat.codes)
+    at, name = divmod(int(next(iter(keys[1:][keys[1:] == keys[:-1]]), -1)), len(names))
+    problem = f"impression {ids[at].as_py()!r} shows {names[name]!r} twice"
+    refuse((at >= 0, problem, "keep one place for each document"))

@@ -39,7 +39,6 @@ MOST_SHOWN = 30
 RATES = {"click_rate": "clicked", "abandonment": "abandoned"}
 """Rate -> the column of those that are counted for it."""
 DEPENDENT = "intervals take each {unit} as independent; those of one user are not, so compare arms by user"
-AGAIN = "same user, query and time, under another id"
 USERS = "impressions of users left out"
 USUAL = "usual for a user: {impressions:g} impressions, and {clicks:g} clicks of those who click"
 FAR_ABOVE = "users far above may be robots: they are kept, .users lists them, log.without(users=...) drops them"
@@ -132,7 +131,7 @@ class ClickLog(WithTable):
         """
         with naming(str(path)):
             found = read_columns(path, columns, complete=complete, limits=limits)
-            return cls(*arranged(found, tz=tz, clicks=clicks, complete=complete))
+            return cls(*arranged(found, tz, clicks, complete=complete))
 
     @classmethod
     def from_frame(
@@ -181,8 +180,7 @@ class ClickLog(WithTable):
         """
         table = as_table(frame)
         parts = found_columns(names_in(table), columns, complete=complete)
-        found = {part: table[name] for part, name in parts.items()}
-        return cls(*arranged(found, tz=tz, clicks=clicks, complete=complete))
+        return cls(*arranged({part: table[name] for part, name in parts.items()}, tz, clicks, complete=complete))
 
     @classmethod
     def from_open_bandit(cls, source: Any) -> ClickLog:
@@ -219,9 +217,7 @@ class ClickLog(WithTable):
     @property
     def counts(self) -> Ints:
         """How many impressions each row stands for, of shape (n_impressions,): ones without a column ``count``."""
-        if "count" in self.impressions:
-            return self.impressions["count"].to_numpy(np.int64)
-        return np.ones(len(self.impressions), dtype=np.int64)
+        return np.ones(len(self.impressions), np.int64) * np.asarray(self.impressions.get("count", 1), np.int64)
 
     def subset(self, keep: ArrayLike) -> ClickLog:
         """Return the log of some impressions.
@@ -352,16 +348,14 @@ class ClickLog(WithTable):
 
     def _rates(self, rate: str, by: str | Sequence[str], unit: str) -> ClickRates:
         names, hits, n = [*dict.fromkeys([by] if isinstance(by, str) else by)], RATES[rate], f"{unit}s"
-        of_items = [name for name in ("position", "docid") if name in names and rate == "click_rate"]
         # Sessions may be counted anew for each user.
         session = ["session", *self.impressions.columns.intersection(["user"])] if unit == "session" else []
+        of_items = {"position", "docid"}.intersection(names) if rate == "click_rate" else set()
         groups = [name for name in dict.fromkeys([*names, *session]) if name not in of_items]
         units = self._known(*groups).assign(**{n: self.counts, "clicks": self._clicks()})
         if of_items:
-            units = units.take(self.items["impression"].to_numpy()).assign(
-                **{name: self.items[name].array for name in of_items}
-            )
-            units["clicks"] = units[n] * self.items["clicked"].array
+            units = self._of_items(units)
+            units["clicks"] = units[n] * units["clicked"]
         if session:
             units = units.groupby(groups, observed=True)["clicks"].sum().reset_index().assign(sessions=1)
         units[hits] = units[n].where((units["clicks"] == 0) == (rate == "abandonment"), 0)
@@ -424,12 +418,10 @@ class ClickLog(WithTable):
             ("users in several arms", several, users["arms"] > 0),
             ("times before that of the row above", times.diff() < pd.Timedelta(0), times.notna()),
             ("times in the future", times > pd.Timestamp.now("UTC"), times.notna()),
-            (AGAIN, log.duplicated(["user", "session", "qid", "time"]), times.notna() & who),
+            ("same user, query and time again", log.drop(columns="arm").duplicated(), times.notna() & who),
         ]
         left = dict.fromkeys(LEFT_OUT, 0) | {**self.excluded}
-        rows = [
-            (f"{what}, left out", n, n + (clicks if what == NOT_SHOWN else counts).sum()) for what, n in left.items()
-        ]
+        rows = [(f"{what}, left out", n, n + {NOT_SHOWN: clicks}.get(what, counts).sum()) for what, n in left.items()]
         rows += [(check, (mask * n).sum(), (np.ones(len(mask), int) * n).sum()) for check, mask, n in found]
         table = pd.DataFrame(rows, columns=["check", "found", "of"])
         notes = [f"never clicked: position {few([*never.index[never]])}"] if never.any() else []
@@ -448,10 +440,12 @@ class ClickLog(WithTable):
 
     def to_frame(self) -> pd.DataFrame:
         """Return a row per shown item with the facts of its impression: `from_frame` makes the same log of it."""
-        rows = self.items["impression"].to_numpy()
-        facts = self.impressions.reset_index().take(rows).set_axis(self.items.index)
-        if list(facts["qid"].cat.categories) == [NO_QUERY]:
-            del facts["qid"]
+        queries = ["qid"] if list(self.impressions["qid"].cat.categories) == [NO_QUERY] else []
+        return self._of_items(self.impressions.drop(columns=queries).reset_index())
+
+    def _of_items(self, facts: pd.DataFrame) -> pd.DataFrame:
+        """Return a row per shown item: some facts of its impression, and its own."""
+        facts = facts.take(self.items["impression"].to_numpy()).set_axis(self.items.index)
         return pd.concat([facts, self.items.drop(columns="impression")], axis=1)
 
     def __repr__(self) -> str:
@@ -544,7 +538,6 @@ def wilson(hits: Any, n: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]
     """Return the ends of the intervals of Wilson (1927) of the shares ``hits / n``, at 95 %."""
     from scipy.stats import norm
 
-    hits, n = np.asarray(hits), np.asarray(n)
     z2 = norm.ppf(0.975) ** 2
     middle, half = hits + z2 / 2, np.sqrt(z2 * (hits * (n - hits) / n + z2 / 4))
     # Rounding could put an end of no clicks beyond 0.

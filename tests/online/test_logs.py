@@ -291,7 +291,7 @@ def test_open_bandit_names_policies_by_arm(shared: Path) -> None:
 def test_wilson_intervals_equal_those_of_statsmodels(n: int, share: float) -> None:
     """The interval is that of statsmodels, and lies within 0 and 1, with the share in it."""
     hits = round(share * n)
-    low, high = wilson([hits], [n])
+    low, high = wilson(np.array([hits]), np.array([n]))
     assert [low[0], high[0]] == pytest.approx(proportion_confint(hits, n, method="wilson"), abs=1e-12)
     assert 0 <= low[0] <= hits / n <= high[0] <= 1
 
@@ -382,7 +382,7 @@ def test_checks_find_what_is_wrong() -> None:
     assert found["users in several arms"] == 2
     assert found["times before that of the row above"] == 1
     assert found["times in the future"] == 1
-    assert found["same user, query and time, under another id"] == 1
+    assert found["same user, query and time again"] == 1
     assert found["positions never clicked"] == 1
     assert found["impressions without a click"] == 2
     assert checked.users["arms"].tolist() == [2, 2]
