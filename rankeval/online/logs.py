@@ -22,7 +22,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from rankeval._checks import check_number, few, require
+from rankeval._checks import check_number, require
 from rankeval._registry import chosen
 from rankeval.comparison.tables import WithTable
 from rankeval.io.formats import naming
@@ -188,9 +188,8 @@ class ClickLog(WithTable):
 
         Parameters
         ----------
-        source : path, frame, or mapping of str to these
-            A file such as ``random/men/men.csv``, or a frame of it. A mapping names several policies: the name is the
-            ``arm``.
+        source : path or frame
+            A file such as ``random/men/men.csv``, or a frame of it.
 
         Returns
         -------
@@ -208,9 +207,6 @@ class ClickLog(WithTable):
         -----
         Saito, Aihara, Matsutani and Narita (2021), Open Bandit Dataset and Pipeline, arXiv:2008.07146.
         """
-        if isinstance(source, Mapping):
-            parts = [cls.from_open_bandit(one).to_frame().assign(arm=arm) for arm, one in source.items()]
-            return cls.from_frame(pd.concat(parts).drop(columns="impression"), complete=False)
         is_path = isinstance(source, str | os.PathLike)
         return cls.read(source, complete=False) if is_path else cls.from_frame(source, complete=False)
 
@@ -369,7 +365,7 @@ class ClickLog(WithTable):
         """Look for faults of the log: nothing is dropped.
 
         Checks: events that were repeated, clicks on what was not shown and empty lists, which reading left out;
-        impressions that lack a position; impressions without a click; positions never clicked; users with many times
+        impressions without a click; positions never clicked; users with many times
         the usual number of impressions or clicks, who may be robots; users in several arms; times that go back from row
         to row, and times in the future; impressions of the same user, query and time, which may be one event.
 
@@ -402,7 +398,6 @@ class ClickLog(WithTable):
         # Of a column that the log has not, all is missing: such checks have no rows to look at.
         log = log.reindex(columns=["user", "session", "qid", "time", "arm"])
         times, who = pd.to_datetime(log["time"], utc=True), log["user"].notna() | log["session"].notna()
-        shows = self.items.groupby("impression")["position"].agg(["size", "max"])
         never = ~self.items.groupby("position")["clicked"].any()
         users = log.assign(impressions=counts, clicks=clicks).groupby("user")[["impressions", "clicks"]].sum()
         # Most users may have no click: usual is the number of those who have.
@@ -411,7 +406,6 @@ class ClickLog(WithTable):
         users["arms"] = log.groupby("user")["arm"].nunique()
         above, several = users["times_usual"] > times_usual, users["arms"] > 1
         found: list[tuple[str, Any, Any]] = [
-            ("impressions that lack a position", shows["size"] < shows["max"], counts),
             ("impressions without a click", clicks == 0, counts),
             ("positions never clicked", never, 1),
             (f"users above {times_usual:g} times the usual", above, 1),
@@ -424,8 +418,7 @@ class ClickLog(WithTable):
         rows = [(f"{what}, left out", n, n + {NOT_SHOWN: clicks}.get(what, counts).sum()) for what, n in left.items()]
         rows += [(check, (mask * n).sum(), (np.ones(len(mask), int) * n).sum()) for check, mask, n in found]
         table = pd.DataFrame(rows, columns=["check", "found", "of"])
-        notes = [f"never clicked: position {few([*never.index[never]])}"] if never.any() else []
-        notes += [USUAL.format(**usual), FAR_ABOVE] if len(users) else []
+        notes = [USUAL.format(**usual), FAR_ABOVE] if len(users) else []
         notes += [f"the log has no {' and no '.join(lacking)}: checks of them are left out"] if lacking else []
         users = users[above | several].sort_values("impressions", ascending=False, kind="stable").reset_index()
         return LogChecks(table[table["of"] > 0].reset_index(drop=True), users, tuple(notes))
@@ -536,9 +529,7 @@ class LogChecks(WithTable):
 
 def wilson(hits: Any, n: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the ends of the intervals of Wilson (1927) of the shares ``hits / n``, at 95 %."""
-    from scipy.stats import norm
-
-    z2 = norm.ppf(0.975) ** 2
+    z2 = 3.841458820694124  # the square of the normal quantile .975
     middle, half = hits + z2 / 2, np.sqrt(z2 * (hits * (n - hits) / n + z2 / 4))
     # Rounding could put an end of no clicks beyond 0.
     low, high = ((middle + sign * half) / (n + z2) for sign in (-1, 1))
