@@ -1,0 +1,148 @@
+"""Laws of click models, propensities and values for odd but legal input."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from rankeval.errors import InvalidInput
+from rankeval.online import ClickLog, counterfactual, policy_value, propensities
+
+
+def logged(rows, **options):
+    """Return the log of rows of impression, query, position, document and click."""
+    columns = ["impression", "qid", "position", "docid", "clicked"]
+    return ClickLog.from_frame(pd.DataFrame(rows, columns=columns), **options)
+
+
+def two_lists(*clicks):
+    """Return 8 impressions of a and b in turn at positions 1 and 2, with clicks on (impression, document)."""
+    docs = enumerate("ab")
+    return logged(
+        [(n, "q", 1 + (n + k) % 2, doc, (n, doc) in clicks) for k, doc in docs for n in range(8)], complete=False
+    )
+
+
+CLICK, CHANCE = [1, 0, 1, 0], [0.5, 0.5, 0.5, 0.5]
+
+
+def test_shuffled_lists_of_unequal_length_have_no_bias():
+    """Where users look at all positions, propensities are 1, though short lists have better documents than long ones."""
+    rng, rows = np.random.default_rng(0), []
+    for n in range(4000):
+        query, (size, relevance) = n % 20, (2, 0.9) if n % 20 < 10 else (4, 0.1)
+        for place, doc in enumerate(rng.permutation(size)):
+            rows.append((n, query, place + 1, f"{query}-{doc}", rng.random() < relevance))
+    found = propensities(logged(rows), how="randomized", n_resamples=0).table["propensity"]
+    np.testing.assert_allclose(found, 1, atol=0.2)
+
+
+@pytest.mark.parametrize("how", ["swap", "all_pairs"])
+def test_a_bootstrap_sample_without_a_click_is_no_crash(how):
+    """A log with few clicks that has an estimate has a result with intervals too, or is refused in words."""
+    log = two_lists((0, "a"), (1, "a"), (1, "b"))
+    assert propensities(log, how=how, n_resamples=0).table["propensity"].notna().all()
+    assert len(propensities(log, how=how).table) == 2
+
+
+@pytest.mark.filterwarnings("ignore:divide by zero", "ignore:invalid value")
+@pytest.mark.parametrize("how", ["randomized", "swap", "all_pairs"])
+def test_intervals_of_few_clicks_are_numbers_or_a_note_says_why_not(how):
+    """Intervals that cannot be known are nan and a note says so: never one nan end, and never an end of 10 to the 13."""
+    found = propensities(two_lists((0, "a"), (1, "b"), (2, "b"), (3, "a")), how=how)
+    ends = found.table[["ci_low", "ci_high"]]
+    known = bool(np.isfinite(ends).all(axis=None) and (ends.abs() < 1e6).all(axis=None))
+    assert known or (ends.isna().all(axis=None) and any("no interval" in note for note in found.notes))
+
+
+def test_weights_of_counted_rows_stand_for_their_impressions():
+    """A row with count 3 has 3 times the weight in training, or is refused as in `counterfactual`."""
+    rows = pd.DataFrame({"impression": [1, 2], "qid": "q", "position": 1, "docid": ["a", "b"], "clicked": [1, 0]})
+    log = ClickLog.from_frame(rows.assign(count=[1, 3]))
+    found = propensities(log, how="randomized", depth=1, n_resamples=0)
+    try:
+        weights = found.weights(log)
+    except InvalidInput:
+        return
+    assert weights.tolist() == [1, 3]
+
+
+@pytest.mark.parametrize("form", [list, np.array])
+def test_propensities_as_a_list_are_not_moved_by_a_position(form):
+    """A sequence of propensities, which ClickModel takes from position 1 on, is refused or means the same here."""
+    log = logged([("i1", "q", 1, "a", 1), ("i1", "q", 2, "b", 1), ("i1", "q", 3, "c", 0)])
+    scores = {("q", "a"): 1, ("q", "b"): 2, ("q", "c"): 3}
+    expected = counterfactual(log, scores, {1: 1.0, 2: 0.5, 3: 0.25}).per_query
+    try:
+        found = counterfactual(log, scores, form([1.0, 0.5, 0.25])).per_query
+    except InvalidInput:
+        return
+    pd.testing.assert_frame_equal(found, expected)
+
+
+@pytest.mark.parametrize("measure", ["P(rel=6)@5", "RR(rel=10)", "AP(rel=6)"])
+def test_measures_with_a_high_threshold_are_not_linear(measure):
+    """P, RR and AP are refused whatever grade they take for relevant; they would value any ranking at 0."""
+    log = logged([("i1", "q", 1, "a", 1), ("i2", "q", 1, "a", 0)])
+    with pytest.raises(InvalidInput, match="not linear"):
+        counterfactual(log, {("q", "a"): 1}, {1: 0.05}, measure=measure)
+
+
+def test_scores_or_propensities_given_twice_are_refused_in_words():
+    """A Series with a label twice gives InvalidInput that names the argument, and not an error of pandas."""
+    log = logged([("i1", "q", 1, "a", 1), ("i2", "q", 1, "a", 0)])
+    scores = pd.Series({("q", "a"): 1.0})
+    with pytest.raises(InvalidInput, match="scores"):
+        counterfactual(log, pd.concat([scores, scores]), {1: 1.0})
+    with pytest.raises(InvalidInput, match="propensities"):
+        counterfactual(log, scores, pd.Series([1.0, 0.5], [1, 1]))
+
+
+@pytest.mark.parametrize("unit", [["a", None, "b", "a"], [1, np.nan, 2, 1]])
+def test_an_item_without_a_unit_is_not_lost_from_the_interval(unit):
+    """A missing user is refused: dropped in silence, it made the interval too short."""
+    with pytest.raises(InvalidInput, match="unit"):
+        policy_value(CLICK, CHANCE, 0.5, unit=unit)
+
+
+@pytest.mark.parametrize("unit", [["a", "b"], ["a"] * 4])
+def test_a_unit_that_does_not_fit_is_refused_in_words(unit):
+    """Units of another length, or a single unit, give InvalidInput and not an error of pandas or of division."""
+    with pytest.raises(InvalidInput, match="unit"):
+        policy_value(CLICK, CHANCE, 0.5, unit=unit)
+
+
+@pytest.mark.parametrize("clip", [np.nan, 0, -1])
+def test_a_clip_that_is_no_positive_number_is_refused(clip):
+    """nan gave the value nan, and -1 a negative share of clicks, without a word."""
+    with pytest.raises(InvalidInput, match="clip"):
+        policy_value(CLICK, CHANCE, 0.5, how="clipped", clip=clip)
+
+
+@pytest.mark.parametrize(
+    ("click", "options"),
+    [
+        ([1, 0, 1], {}),
+        (["1", "0", "1", "x"], {}),
+        ([[1], [0], [1], [0]], {}),
+        (CLICK, {"how": "dr", "baseline": ([0.1], [0.1])}),
+        (CLICK, {"how": "dr", "baseline": [0.1, 0.1, 0.1, 0.1]}),
+    ],
+)
+def test_arrays_that_do_not_fit_are_invalid_input(click, options):
+    """As the docstring says: lengths that differ, or no number, raise InvalidInput."""
+    with pytest.raises(InvalidInput):
+        policy_value(click, CHANCE, 0.5, **options)
+
+
+def test_arrays_are_taken_in_their_order():
+    """Items are matched by their place as documented, and not by the labels that Series of pandas happen to have."""
+    click, chance = pd.Series([1, 0, 1, 0], [3, 2, 1, 0]), pd.Series([0.1, 0.2, 0.4, 0.8])
+    assert policy_value(click, chance, 0.5).value == policy_value(click.to_numpy(), chance.to_numpy(), 0.5).value
+
+
+def test_a_weight_of_one_but_for_rounding_says_nothing():
+    """Equal weights of 1, up to the last bit, are no sign of wrong propensities."""
+    found = policy_value(np.arange(1000) % 2, np.full(1000, 0.1 + 0.2), 0.3)
+    assert not [note for note in found.notes if "propensities are wrong" in note]
