@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pandas as pd
 import pytest
 
 from rankeval.errors import InvalidInput
-from rankeval.online import ClickLog, counterfactual, policy_value, propensities
+from rankeval.online import ClickLog, ClickModel, counterfactual, policy_value, propensities
 
 
 def logged(rows, **options):
@@ -146,3 +148,106 @@ def test_a_weight_of_one_but_for_rounding_says_nothing():
     """Equal weights of 1, up to the last bit, are no sign of wrong propensities."""
     found = policy_value(np.arange(1000) % 2, np.full(1000, 0.1 + 0.2), 0.3)
     assert not [note for note in found.notes if "propensities are wrong" in note]
+
+
+
+def test_one_long_list_does_not_fill_the_memory():
+    """Memory follows the shown items: a list of 4,000 among 1,000 of 5 takes less than 60 MB to fit."""
+    short = pd.DataFrame({"impression": np.repeat(np.arange(1000), 5), "position": np.tile(np.arange(1, 6), 1000)})
+    long = pd.DataFrame({"impression": 1000, "position": np.arange(1, 4001)})
+    rows = pd.concat([short, long])
+    log = ClickLog.from_frame(rows.assign(docid=rows["position"], clicked=np.arange(len(rows)) % 7 == 0))
+    tracemalloc.start()
+    try:
+        ClickModel("pbm").fit(log, tolerance=0, max_iter=2)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 60e6
+
+
+@pytest.mark.filterwarnings("ignore:EM has not converged")
+def test_the_fitted_values_are_no_jump_that_was_not_looked_at():
+    """If iterations run out just after a jump, the parameters are not less likely than those of the last objective."""
+    rng = np.random.default_rng(3)
+    for _ in range(8):
+        lists = [(list(rng.permutation(list("abcd"))[:3]), list(rng.random(3) < rng.random() * 0.6)) for _ in range(6)]
+    lists.append((list("abc"), [True, False, False]))
+    rows = [(n, "q", 1 + at, docs[at], clicks[at]) for n, (docs, clicks) in enumerate(lists) for at in range(3)]
+    log = logged(rows)
+    model = ClickModel("ubm").fit(log, prior=(0, 0), tolerance=1e-9, max_iter=6)
+    chance = model.click_probabilities(log)
+    likelihood = np.log(np.where(log.items["clicked"], chance, 1 - chance)).sum()
+    assert likelihood >= model.objectives[-1] - 1e-9
+
+
+def test_a_pair_with_two_attractions_is_refused():
+    """Which of the two counts is not guessed, and no error of pandas follows later."""
+    pairs = pd.MultiIndex.from_tuples([("q", "a"), ("q", "a")])
+    with pytest.raises(InvalidInput, match="attraction"):
+        ClickModel("cascade", attraction=pd.Series([0.5, 0.4], pairs))
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters"),
+    [
+        ("pbm", {"attraction": {("q", "a"): 0.5}, "examination": 0.5}),
+        ("pbm", {"attraction": None, "examination": [1.0]}),
+        ("sdbn", {"attraction": {("q", "a"): 0.5}, "satisfaction": 0.5}),
+        ("dbn", {"attraction": {("q", "a"): 0.5}, "satisfaction": {("q", "a"): 0.5}, "gamma": [0.5]}),
+    ],
+)
+def test_a_parameter_of_another_shape_is_invalid_input(name, parameters):
+    """As the docstring says, a parameter with another index raises InvalidInput, and no TypeError."""
+    with pytest.raises(InvalidInput):
+        ClickModel(name, **parameters)
+
+
+@pytest.mark.parametrize("prior", [(1,), 1])
+def test_a_prior_of_another_shape_is_invalid_input(prior):
+    """The message names the prior."""
+    with pytest.raises(InvalidInput, match="prior"):
+        ClickModel("pbm").fit(two_lists((0, "a"), (1, "b")), prior=prior)
+
+
+def test_a_frame_in_place_of_a_log_is_refused_in_words():
+    """The check that wants a ClickLog stands before the first use of the log."""
+    frame = two_lists((0, "a"), (1, "b")).to_frame()
+    with pytest.raises(InvalidInput, match="a ClickLog"):
+        ClickModel("pbm").fit(frame)
+    with pytest.raises(InvalidInput, match="a ClickLog"):
+        propensities(frame, how="randomized")
+    with pytest.raises(InvalidInput, match="a ClickLog"):
+        counterfactual(frame, [1.0] * 16, {1: 1.0, 2: 0.5})
+
+
+def test_parameters_cannot_be_changed_from_outside():
+    """Writing into what `parameters` returned leaves the model as it was."""
+    model = ClickModel("pbm", attraction={("q", "a"): 0.5}, examination=[1.0])
+    model.parameters["examination"][1] = 9.0
+    assert model.parameters["examination"][1] == 1.0
+
+
+def test_simulated_impressions_keep_their_other_columns():
+    """As the docstring says, columns of the frame beside qid and shown are kept; else they are refused."""
+    model = ClickModel("pbm", attraction={("q", "a"): 0.5}, examination=[1.0])
+    frame = pd.DataFrame({"qid": ["q"], "shown": [["a"]], "user": ["u"], "country": ["de"]})
+    assert model.simulate(frame).impressions["country"].tolist() == ["de"]
+
+
+def test_impressions_with_equal_labels_are_all_simulated():
+    """Two rows of a frame made by pd.concat are two impressions, and none is dropped as a repeated event."""
+    model = ClickModel("pbm", attraction={("q", "a"): 0.5}, examination=[1.0])
+    frame = pd.DataFrame({"qid": ["q"], "shown": [["a"]]})
+    assert len(model.simulate(pd.concat([frame, frame])).impressions) == 2
+
+
+def test_rankings_of_polars_are_simulated_or_refused_in_words():
+    """A frame of polars is a frame, as in `ClickLog.from_frame`; an AttributeError tells a user nothing."""
+    polars = pytest.importorskip("polars")
+    model = ClickModel("pbm", attraction={("q", "a"): 0.5}, examination=[1.0])
+    try:
+        log = model.simulate(polars.DataFrame({"qid": ["q"], "shown": [["a"]]}))
+    except InvalidInput:
+        return
+    assert len(log.impressions) == 1
