@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 import rankeval as rk
@@ -75,3 +76,15 @@ def test_unknown_groups_list_all_groups_that_there_are(rankeval):
     code, _, err = rankeval("online", "rates", "log.csv", "--by", "docidd")
     assert code != 0
     assert "docid," in err or "position" in err
+
+
+def test_whole_numbers_of_parquet_are_the_ids_of_runs(rankeval):
+    """A Parquet table of impressions with the query 101 finds the query 101 of the runs, as one of CSV does."""
+    for name in ("A.run", "B.run"):
+        rk.Run.from_dict({"101": {"a": 2.0, "b": 1.0}}).write(name)
+    table = pd.DataFrame({"impression": [1, 2], "qid": [101, 101]})
+    table.to_csv("shown.csv", index=False)
+    table.to_parquet("shown.parquet")
+    expected = rankeval("online", "interleave", "A.run", "B.run", "--impressions", "shown.csv")
+    assert expected[0] == 0
+    assert rankeval("online", "interleave", "A.run", "B.run", "--impressions", "shown.parquet") == expected

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import tracemalloc
+import warnings
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from rankeval.errors import InvalidInput
+from rankeval.errors import InvalidInput, RankevalWarning
 from rankeval.online import ClickLog, ClickModel, counterfactual, policy_value, propensities
 
 
@@ -251,3 +252,36 @@ def test_rankings_of_polars_are_simulated_or_refused_in_words():
     except InvalidInput:
         return
     assert len(log.impressions) == 1
+
+
+def test_one_item_is_too_few_and_the_message_says_so():
+    """The message about a single item does not say that the target policy shows none of them."""
+    with pytest.raises(InvalidInput) as told:
+        policy_value([1], [0.5], [0.5])
+    assert "none of" not in str(told.value)
+
+
+def test_a_log_without_clicks_has_no_certain_value():
+    """No click in 20 impressions does not prove the value 0: a warning or note says that nothing is known."""
+    rows = [(n, "q", 1 + k, "ab"[k], 0) for n in range(20) for k in range(2)]
+    with pytest.warns(RankevalWarning, match="click"):
+        counterfactual(logged(rows), {("q", "a"): 1, ("q", "b"): 2}, {1: 1.0, 2: 0.5})
+
+
+def test_a_policy_without_clicks_has_no_certain_value():
+    """The interval [0, 0] of 20 items without a click is not 95 % sure: it is wider, or a note or warning says so."""
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        found = policy_value(np.zeros(20), np.full(20, 0.5), 0.5)
+    assert found.table["ci_high"].iloc[0] > 0 or found.notes or told
+
+
+def test_intervals_of_counted_rows_are_those_of_their_impressions():
+    """A row with count n is n impressions for the bootstrap too, as the note about samples of impressions says."""
+    clicks = [(1, 1, 400), (1, 0, 600), (2, 1, 200), (2, 0, 800)]
+    rows = pd.DataFrame(clicks, columns=["position", "clicked", "count"]).assign(docid="a", impression=range(4))
+    apart = rows.loc[rows.index.repeat(rows["count"])].drop(columns="count").assign(impression=range(2000))
+    logs = [ClickLog.from_frame(each, complete=False) for each in (rows, apart)]
+    tables = [propensities(log, how="all_pairs").table.iloc[1] for log in logs]
+    counted, single = (table["ci_high"] - table["ci_low"] for table in tables)
+    assert 0.5 < counted / single < 2
