@@ -31,7 +31,7 @@ CLICK, CHANCE = [1, 0, 1, 0], [0.5, 0.5, 0.5, 0.5]
 
 
 def test_shuffled_lists_of_unequal_length_have_no_bias():
-    """Where users look at all positions, propensities are 1, though short lists have better documents than long ones."""
+    """Where users look at all positions, propensities are 1, though short lists have better documents."""
     rng, rows = np.random.default_rng(0), []
     for n in range(4000):
         query, (size, relevance) = n % 20, (2, 0.9) if n % 20 < 10 else (4, 0.1)
@@ -52,7 +52,7 @@ def test_a_bootstrap_sample_without_a_click_is_no_crash(how):
 @pytest.mark.filterwarnings("ignore:divide by zero", "ignore:invalid value")
 @pytest.mark.parametrize("how", ["randomized", "swap", "all_pairs"])
 def test_intervals_of_few_clicks_are_numbers_or_a_note_says_why_not(how):
-    """Intervals that cannot be known are nan and a note says so: never one nan end, and never an end of 10 to the 13."""
+    """Intervals that cannot be known are nan and a note says so: never one nan end, or an end of 10 to the 13."""
     found = propensities(two_lists((0, "a"), (1, "b"), (2, "b"), (3, "a")), how=how)
     ends = found.table[["ci_low", "ci_high"]]
     known = bool(np.isfinite(ends).all(axis=None) and (ends.abs() < 1e6).all(axis=None))
