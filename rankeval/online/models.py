@@ -263,11 +263,7 @@ class ClickModel:
             bits = {name: -weights * np.log2(np.where(clicks, chance, 1 - chance)) for name, chance in chances.items()}
         sums = pd.DataFrame({"position": position, "shown": weights} | bits).groupby("position").sum()
         sums = pd.concat([sums, sums.sum().to_frame("all").T]).rename_axis("position").reset_index()
-        table = (
-            sums[["position", "shown"]]
-            .astype({"shown": np.int64})
-            .assign(**{name: 2 ** (sums[name] / sums["shown"]) for name in bits})
-        )
+        table = sums.astype({"shown": np.int64}).assign(**{name: 2 ** (sums[name] / sums["shown"]) for name in bits})
         n_unknown = int(weights @ (codes == len(self._parameters["attraction"])))
         part = f"{n_unknown:,} of {count(int(weights.sum()), 'shown item')}"
         notes = {

@@ -36,7 +36,7 @@ import math
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -246,7 +246,6 @@ class Settings:
 
     def __post_init__(self) -> None:
         check_count("unseen", self.unseen, least=0)
-        check_alternative(self.alternative)
         check_claim(self.claim, self.margin, self.alternative)
         check_alpha(self.alpha)
         object.__setattr__(self, "alpha", float(self.alpha))  # SciPy takes no Fraction
@@ -501,13 +500,8 @@ def corrections_of_p_values() -> dict[str, Correction]:
     return {name: one for name, one in CORRECTIONS.items() if not one.is_joint}
 
 
-def check_alternative(alternative: str) -> Alternative:
-    """Return the alternative, or raise `UnknownName` unless it is one of `ALTERNATIVES`."""
-    return cast("Alternative", chosen("alternative", alternative, ALTERNATIVES))
-
-
-def check_claim(claim: str, margin: float, alternative: str = "two-sided") -> ClaimName:
-    """Return the claim; raise unless there is such a one, and margin and alternative go with it.
+def check_claim(claim: str, margin: float, alternative: str = "two-sided") -> None:
+    """Raise unless there are such a claim and such an alternative, and the margin goes with them.
 
     Parameters
     ----------
@@ -516,15 +510,16 @@ def check_claim(claim: str, margin: float, alternative: str = "two-sided") -> Cl
     margin : float
         0 or more.
     alternative : str, default "two-sided"
-        The only one that goes with a claim other than "difference".
+        One of `ALTERNATIVES`; the default is the only one that goes with a claim other than "difference".
 
     Raises
     ------
     InvalidInput
         If they do not go together.
     UnknownName
-        If there is no such claim.
+        If there is no such claim or alternative.
     """
+    chosen("alternative", alternative, ALTERNATIVES)
     declared = CLAIMS[chosen("claim", claim, CLAIMS)]
     check_number("margin", margin)
     fits, expected = {
@@ -539,7 +534,6 @@ def check_claim(claim: str, margin: float, alternative: str = "two-sided") -> Cl
             f'alternative={alternative!r} does not go with claim="{claim}", which sets the side of the test itself',
             remedy="leave alternative out",
         )
-    return cast("ClaimName", claim)
 
 
 def seed_of(rng: Any) -> int:

@@ -20,7 +20,7 @@ from scipy import optimize, special, stats
 from rankeval._checks import check_count, check_number, require
 from rankeval.errors import InvalidInput
 from rankeval.io.columns import labels
-from rankeval.significance.declarations import CLAIMS, Floats, Unseen, check_alternative, check_claim
+from rankeval.significance.declarations import CLAIMS, Floats, Unseen, check_claim
 
 _LEGENDRE = np.polynomial.legendre.leggauss(200)
 
@@ -328,7 +328,6 @@ def _check(
     losses = np.asarray(greatest_loss)
     fits = losses.dtype.kind in "iuf" and ((losses > 0) & (losses < math.inf)).all()
     require(fits, "greatest_loss", greatest_loss, "a finite loss above 0")
-    check_alternative(alternative)
     check_claim(claim, margin, alternative)
     check_number("alpha", alpha)
     check_number("power", power)

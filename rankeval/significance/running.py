@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankeval._registry import chosen, unknown
+from rankeval._registry import chosen
 from rankeval.errors import InvalidInput
 from rankeval.significance.catalogue import FEW_QUERIES, FEWEST_QUERIES, on_few_queries
 from rankeval.significance.columns import without_variance
@@ -292,9 +292,7 @@ def adjust(p: ArrayLike, method: str = "holm") -> Floats:
         No such correction, or one that needs scores (`max_t`, `tukey`).
     """
     known = corrections_of_p_values()
-    if method not in known:
-        raise unknown("correction of p-values", method, known)
-    return np.asarray(known[method].function(p), dtype=np.float64)
+    return np.asarray(known[chosen("correction of p-values", method, known)].function(p), dtype=np.float64)
 
 
 def liberal_notes(test: SignificanceTest, n: int, settings: Settings) -> list[str]:

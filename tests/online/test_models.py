@@ -237,7 +237,10 @@ def test_single_items_are_enough_for_pbm_alone():
     frame = pd.DataFrame({"impression": range(6), "qid": "q", "docid": list("ababab"), "position": [1, 2, 2, 1, 1, 2]})
     log = ClickLog.from_frame(frame.assign(clicked=[True, False, True, True, False, True]), complete=False)
     assert not log.complete
-    assert ClickModel("pbm").fit(log).click_probabilities(log).shape == (6,)
+    model = ClickModel("pbm").fit(log)
+    assert model.click_probabilities(log).shape == (6,)
+    second = ClickLog.from_frame(frame[frame["position"] == 2].assign(clicked=True), complete=False)
+    assert model.perplexity(second).table["position"].tolist() == [2, "all"]
     with pytest.raises(InvalidInput, match="does not have all positions"):
         ClickModel("ubm").fit(log)
 
