@@ -65,8 +65,7 @@ from rankeval.errors import InvalidInput
 from rankeval.evaluation import Evaluation, to_bytes
 from rankeval.evaluation.result import by_name
 from rankeval.judging import Agreement, Calibration, Disagreement, Reusability
-from rankeval.online import ABTest, Perplexity, PolicyValue, Propensities
-from rankeval.online.checking import ClickRates, LogChecks
+from rankeval.online import ABTest, ClickRates, LogChecks, Perplexity, PolicyValue, Propensities
 from rankeval.report import GuardFacts, report_for_judging
 from rankeval.report.html import slice_table
 from rankeval.text.profiling import Profile
