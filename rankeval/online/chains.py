@@ -10,6 +10,10 @@ counts. Only the *tail*, the items below the last click, is uncertain, and EM go
     list    a b c d e        tail
     clicks  . x . x .   ->   e, after a click on d at position 4
     clicks  . . . . .   ->   a b c d e, after no click
+
+In the cascade model nothing follows a click: its tail is empty. The parameters are one array, the attraction of each
+pair, then the probabilities to stop, then gamma if it is one; a code says the place in it, and the code behind all
+stands for "none", with probability 0.
 """
 
 from __future__ import annotations
@@ -18,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from rankeval.online.factors import TINY, Codes, Mask, blocks, log_binomial, maximised
+from rankeval.online.factors import TINY, Codes, Fitted, Mask, blocks, log_binomial, maximised
 from rankeval.online.logs import Ints
 from rankeval.significance.declarations import Floats
 
@@ -29,10 +33,15 @@ def distinct(rows: Ints, weights: Floats) -> tuple[Ints, Floats]:
     return found, np.bincount(at.ravel(), weights).astype(np.float64)
 
 
+def counted(codes: Codes, mask: Mask, weights: Ints, size: int) -> Floats:
+    """Return how often each code stands where the mask is true, in rows with weights."""
+    return np.bincount(codes[mask], np.broadcast_to(weights[:, None], mask.shape)[mask], size)
+
+
 def fit_chain(
     pairs: Codes, clicked: Mask, counts: Ints, *, n_pairs: int, stops: str, leaves: bool, **settings: Any
-) -> tuple[Floats, Floats, float, Floats]:
-    """Return attraction by pair, the probabilities to stop after a click, gamma, and the objectives of EM.
+) -> Fitted:
+    """Return attraction by pair, the probabilities to stop after a click, and gamma, as ``maximised`` returns them.
 
     Parameters
     ----------
@@ -52,59 +61,45 @@ def fit_chain(
         Of ``maximised`` in ``rankeval.online.factors``: prior, tolerance, max_iter.
     """
     depth = pairs.shape[1]
-    n_stops = {"always": 0, "position": depth, "pair": n_pairs}[stops]
+    none = n_pairs + {"always": 0, "position": depth - 1, "pair": n_pairs}[stops] + leaves
     places, found = np.arange(depth), []
-    hits, trials = np.zeros((2, n_pairs + n_stops + 1))
-
-    def counted(part: Codes, weights: Ints, on_pairs: Mask, on_stops: Mask, onward: Ints) -> Floats:
-        stopping = part if stops == "pair" else np.broadcast_to(places, part.shape)
-        each, on_stops = np.broadcast_to(weights[:, None], part.shape), on_stops & (n_stops > 0)
-        attracted = np.bincount(part[on_pairs], each[on_pairs], n_pairs)
-        return np.concatenate([attracted, np.bincount(stopping[on_stops], each[on_stops], n_stops), [weights @ onward]])
-
+    hits, trials = np.zeros((2, none))
     for part, clicks, weights in blocks(pairs, clicked, counts):
         last = np.where(clicks, places + 1, 0).max(axis=1)
-        above, onward = places < last[:, None], leaves * np.maximum(last - 1, 0)
-        hits += counted(part, weights, clicks, np.zeros_like(clicks), onward)
-        trials += counted(part, weights, above, clicks & (places < last[:, None] - 1), onward)
-        # Column 0 is the pair that was clicked last, if any, and the tail follows.
-        padded = np.pad(part, ((0, 0), (1, depth)), constant_values=n_pairs)
-        tail = np.take_along_axis(padded, last[:, None] + np.arange(depth + 1), axis=1)
-        found.append(distinct(np.column_stack([last, tail]), weights))
+        stop = n_pairs + (part if stops == "pair" else np.broadcast_to(places, part.shape))
+        hits += counted(part, clicks, weights, none)
+        trials += counted(part, places < last[:, None], weights, none)
+        trials += counted(stop, clicks & (places < last[:, None] - 1), weights, none)
+        hits[-1], trials[-1] = np.array([hits[-1], trials[-1]]) + leaves * (weights @ np.maximum(last - 1, 0))
+        padded = np.pad(np.where(part < n_pairs, part, none), ((0, 0), (0, depth)), constant_values=none)
+        tail = np.take_along_axis(padded, last[:, None] + places, axis=1)
+        tail[(stops == "always") & (last > 0)] = none
+        # Whether the user stopped is open after a click that is not on the last item of the list.
+        at_last = np.where((last > 0) & (tail[:, 0] < none), stop[np.arange(len(last)), last - 1], none)
+        found.append(distinct(np.column_stack([at_last, tail]), weights))
     rows, weight = distinct(*map(np.concatenate, zip(*found, strict=True)))
-    last, tails = rows[:, 0], np.ascontiguousarray(rows[:, 2:].T)
-    there, after = tails < n_pairs, last > 0
-    # A click on the last item of a list says nothing about going on.
-    open_ended = np.flatnonzero(after & there[0] & (n_stops > 0))
-    at = rows[open_ended, 1] if stops == "pair" else last[open_ended] - 1
-    tail_trials = np.bincount(at, weight[open_ended], n_stops)
+    codes = np.ascontiguousarray(rows.T)
+    after, there = codes[0] < none, codes[1:] < none
 
     def step(values: Floats) -> tuple[Floats, Floats, float]:
-        attraction, gamma = np.append(values[:n_pairs], 0.0)[tails], values[-1] if leaves else 1.0
-        quits = np.where(after & (n_stops == 0), 1.0, 0.0)
-        quits[open_ended] = values[n_pairs + at]
+        (stop, *attraction), gamma = np.append(values, 0.0)[codes], values[-1] if leaves else 1.0
         # The chance of no click from each place of the tail on, if it is examined; and just before that is known.
-        silent, onward = np.ones((depth + 1, len(weight))), np.ones((depth + 1, len(weight)))
+        silent, onward = np.ones((2, depth + 1, len(weight)))
         for place in reversed(range(depth)):
             silent[place] = (1 - attraction[place]) * onward[place + 1]
             onward[place] = 1 - gamma + gamma * silent[place]
-        chance = np.where(after, quits + (1 - quits) * onward[0], silent[0])
+        chance = np.where(after, stop + (1 - stop) * onward[0], silent[0])
         share = weight / np.maximum(chance, TINY)
         reached = np.zeros((depth, len(weight)))
-        reached[0] = np.where(after, share * (1 - quits) * gamma * silent[0], weight) * there[0]
+        reached[0] = np.where(after, share * (1 - stop) * gamma * silent[0], weight) * there[0]
         for place in range(1, depth):
             reached[place] = reached[place - 1] * there[place] * gamma * silent[place] / np.maximum(onward[place], TINY)
-        stayed = (share * (1 - quits) * onward[0])[open_ended].sum() + (reached[:-1] * there[1:]).sum()
-        went = reached[0, open_ended].sum() + reached[1:].sum()
-        tail_hits = np.bincount(at, (share * quits)[open_ended], n_stops)
-        examined = np.bincount(tails.ravel(), reached.ravel(), n_pairs + 1)[:n_pairs]
+        hit = np.bincount(codes[0], share * stop, none + 1)[:-1]
+        tried = np.bincount(codes.ravel(), np.vstack([weight, reached]).ravel(), none + 1)[:-1]
+        if leaves:
+            hit[-1] = reached[0, after].sum() + reached[1:].sum()
+            tried[-1] = (share * (1 - stop) * onward[0])[after].sum() + (reached[:-1] * there[1:]).sum()
         likelihood = log_binomial(hits, trials, values) + float(weight @ np.log(np.maximum(chance, TINY)))
-        return (
-            hits + np.concatenate([np.zeros(n_pairs), tail_hits, [leaves * went]]),
-            trials + np.concatenate([examined, tail_trials, [leaves * stayed]]),
-            likelihood,
-        )
+        return hits + hit, trials + tried, likelihood
 
-    values, objectives = maximised(step, n_pairs + n_stops + 1, **settings)
-    attraction, stopping, gamma = np.split(values, [n_pairs, n_pairs + n_stops])
-    return attraction, stopping, float(gamma[0]) if leaves else 1.0, objectives
+    return maximised(step, none, **settings)

@@ -35,6 +35,8 @@ TINY = np.finfo(np.float64).tiny
 """Stands for a chance of 0 where one is divided by, or its logarithm taken."""
 Step = Callable[[Floats], tuple[Floats, Floats, float]]
 """Takes values and returns the expected hits and trials of each parameter, and the log likelihood of the values."""
+Fitted = tuple[Floats, Floats, Floats]
+"""Values, the trials that each rests on, and the objective at the start of each iteration that stands."""
 
 
 def log_binomial(hits: Any, trials: Any, values: Floats) -> float:
@@ -42,8 +44,8 @@ def log_binomial(hits: Any, trials: Any, values: Floats) -> float:
     return float(xlogy(hits, values).sum() + xlog1py(trials - hits, -values).sum())
 
 
-def maximised(step: Step, size: int, prior: Prior, tolerance: float, max_iter: int) -> tuple[Floats, Floats]:
-    """Return the values that EM ends at, from one half on, and the objective at the start of each iteration.
+def maximised(step: Step, size: int, prior: Prior, tolerance: float, max_iter: int) -> Fitted:
+    """Return the values that EM ends at, from one half on, with their trials and the objectives on the way.
 
     Parameters
     ----------
@@ -63,7 +65,7 @@ def maximised(step: Step, size: int, prior: Prior, tolerance: float, max_iter: i
     check_count("max_iter", max_iter)
     before = float(prior[0]), float(prior[1])
     require(0 <= before[0] <= before[1] < np.inf, "prior", prior, "clicks and impressions, 0 <= clicks <= these")
-    values, change = np.full(size, 0.5), np.inf
+    values, trials, change = np.full(size, 0.5), np.zeros(size), np.inf
     path, objectives, behind = [values], list[float](), None
     for _ in range(max_iter):
         hits, trials, likelihood = step(values)
@@ -90,7 +92,7 @@ def maximised(step: Step, size: int, prior: Prior, tolerance: float, max_iter: i
             f"EM has not converged: iteration {max_iter:,} moved a parameter by {change:.1g}, above the tolerance "
             f"{tolerance:.1g}; give more iterations (max_iter=) or a greater tolerance"
         )
-    return values, np.array(objectives)
+    return values if behind is None else behind, trials, np.array(objectives)
 
 
 def blocks(*arrays: Any) -> Iterator[Any]:
@@ -105,7 +107,7 @@ def slot_starts(depth: int, *, by_last: bool) -> Ints:
 
 
 def cells(pairs: Codes, clicked: Mask, counts: Ints, *, n_pairs: int, by_last: bool) -> pd.DataFrame:
-    """Return a row for each pair and slot: pair, slot, shown (items) and hits (clicks).
+    """Return a row for each pair and slot: pair, slot, its position, shown (items) and hits (clicks).
 
     Parameters
     ----------
@@ -128,13 +130,13 @@ def cells(pairs: Codes, clicked: Mask, counts: Ints, *, n_pairs: int, by_last: b
         found.append(pd.DataFrame({"shown": each, "hits": each * clicks[shown]}).groupby(keys).sum())
     table = pd.concat(found).groupby(level=0).sum()
     pair, slot = np.divmod(table.index, starts[-1])
-    return table.assign(pair=pair, slot=slot)[["pair", "slot", "shown", "hits"]]
+    return table.assign(pair=pair, slot=slot, position=np.searchsorted(starts, slot, side="right"))
 
 
 def fit_factors(
     pair: Ints, slot: Ints, shown: Counts, hits: Counts, *, n_pairs: int, n_slots: int, **settings: Any
-) -> tuple[Floats, Floats, Floats]:
-    """Return attraction by pair, examination by slot, and the objectives of ``maximised``.
+) -> Fitted:
+    """Return attraction by pair, then examination by slot, as ``maximised`` returns them.
 
     Parameters
     ----------
@@ -145,18 +147,16 @@ def fit_factors(
     **settings
         Of ``maximised``: prior, tolerance, max_iter.
     """
-    trials = np.concatenate([np.bincount(pair, shown, n_pairs), np.bincount(slot, shown, n_slots)])
+    codes, size = np.stack([pair, n_pairs + slot]), n_pairs + n_slots
+    trials = np.bincount(codes.ravel(), np.tile(shown, 2), size)
 
     def step(values: Floats) -> tuple[Floats, Floats, float]:
-        attracted, examined = values[pair], values[n_pairs + slot]
-        chance = attracted * examined
-        # Of the items without a click, these shares were attractive but not examined, or examined but not attractive.
+        factors = values[codes]
+        chance = factors.prod(axis=0)
+        # Of the items without a click, a share was attractive but not examined, or examined but not attractive: one
+        # factor came true, and the other did not.
         skipped = (shown - hits) / np.maximum(1 - chance, TINY)
-        expected = [
-            np.bincount(pair, hits + skipped * attracted * (1 - examined), n_pairs),
-            np.bincount(slot, hits + skipped * examined * (1 - attracted), n_slots),
-        ]
-        return np.concatenate(expected), trials, log_binomial(hits, shown, chance)
+        expected = hits + skipped * (factors - chance)
+        return np.bincount(codes.ravel(), expected.ravel(), size), trials, log_binomial(hits, shown, chance)
 
-    values, objectives = maximised(step, len(trials), **settings)
-    return values[:n_pairs], values[n_pairs:], objectives
+    return maximised(step, size, **settings)

@@ -86,7 +86,7 @@ def counterfactual(
         impression.
     propensities : Propensities, or mapping or Series by position
         How much each position is looked at.
-    measure : str or Measure, default "DCG@10"
+    measure : str or Measure, default ``"DCG@10"``
         A measure that is linear in the gains, such as DCG with any discount.
     name : str, optional
         Name of the system.
