@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from rankeval.online.factors import TINY, Codes, Fitted, Mask, blocks, log_binomial, maximised
+from rankeval.online.factors import TINY, Codes, Counts, Fitted, Mask, blocks, log_binomial, maximised
 from rankeval.online.logs import Ints
 from rankeval.significance.declarations import Floats
 
@@ -33,7 +33,7 @@ def distinct(rows: Ints, weights: Floats) -> tuple[Ints, Floats]:
     return found, np.bincount(at.ravel(), weights).astype(np.float64)
 
 
-def counted(codes: Codes, mask: Mask, weights: Ints, size: int) -> Floats:
+def counted(codes: Codes | Ints, mask: Mask, weights: Ints, size: int) -> Counts:
     """Return how often each code stands where the mask is true, in rows with weights."""
     return np.bincount(codes[mask], np.broadcast_to(weights[:, None], mask.shape)[mask], size)
 
@@ -81,7 +81,7 @@ def fit_chain(
     codes = np.ascontiguousarray(rows.T)
     after, there = codes[0] < none, codes[1:] < none
 
-    def step(values: Floats) -> tuple[Floats, Floats, float]:
+    def step(values: Floats) -> tuple[Counts, Counts, float]:
         (stop, *attraction), gamma = np.append(values, 0.0)[codes], values[-1] if leaves else 1.0
         # The chance of no click from each place of the tail on, if it is examined; and just before that is known.
         silent, onward = np.ones((2, depth + 1, len(weight)))

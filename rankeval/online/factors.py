@@ -33,9 +33,9 @@ Mask = NDArray[np.bool_]
 BLOCK = 1 << 15
 TINY = np.finfo(np.float64).tiny
 """Stands for a chance of 0 where one is divided by, or its logarithm taken."""
-Step = Callable[[Floats], tuple[Floats, Floats, float]]
+Step = Callable[[Floats], tuple[Counts, Counts, float]]
 """Takes values and returns the expected hits and trials of each parameter, and the log likelihood of the values."""
-Fitted = tuple[Floats, Floats, Floats]
+Fitted = tuple[Floats, Counts, Floats]
 """Values, the trials that each rests on, and the objective at the start of each iteration that stands."""
 
 
@@ -65,7 +65,8 @@ def maximised(step: Step, size: int, prior: Prior, tolerance: float, max_iter: i
     check_count("max_iter", max_iter)
     before = float(prior[0]), float(prior[1])
     require(0 <= before[0] <= before[1] < np.inf, "prior", prior, "clicks and impressions, 0 <= clicks <= these")
-    values, trials, change = np.full(size, 0.5), np.zeros(size), np.inf
+    values, change = np.full(size, 0.5), np.inf
+    trials: Counts = values
     path, objectives, behind = [values], list[float](), None
     for _ in range(max_iter):
         hits, trials, likelihood = step(values)
@@ -150,7 +151,7 @@ def fit_factors(
     codes, size = np.stack([pair, n_pairs + slot]), n_pairs + n_slots
     trials = np.bincount(codes.ravel(), np.tile(shown, 2), size)
 
-    def step(values: Floats) -> tuple[Floats, Floats, float]:
+    def step(values: Floats) -> tuple[Counts, Counts, float]:
         factors = values[codes]
         chance = factors.prod(axis=0)
         # Of the items without a click, a share was attractive but not examined, or examined but not attractive: one

@@ -214,7 +214,7 @@ class ClickModel:
         untold = {name: (len(one), (one == 0).sum()) for name, one in zip(names, np.split(trials, ends), strict=False)}
         self.notes = tuple(UNTOLD.format(name, *numbers) for name, numbers in untold.items() if numbers[1])
         mean = prior[0] / prior[1] if prior[1] else 0.5
-        sums = {name: table.groupby(level)[["hits", "shown"]].sum() + [*prior] for name, level in RATES.items()}
+        sums = {name: table.groupby(level)[["hits", "shown"]].sum().add([*prior]) for name, level in RATES.items()}
         self.unknown = mean * scale
         self._rates = {name: np.append(one["hits"] / one["shown"], mean) for name, one in sums.items()}
         return self
@@ -350,7 +350,7 @@ class ClickModel:
         for name, keys in PARAMETERS[self.name].items():
             values = pd.Series(given[name], dtype=np.float64, name=name)
             n, places = len(values), pd.RangeIndex(1, len(values) + 1)
-            slots = pd.MultiIndex.from_arrays(np.add(np.tril_indices(isqrt(2 * n)), [[1], [0]]))
+            slots = pd.MultiIndex.from_arrays([*np.add(np.tril_indices(isqrt(2 * n)), [[1], [0]])])
             index = {PAIR: pairs, SLOT: slots, ONE: places[:1]}.get(keys, places)
             values = values.reindex(index) if isinstance(given[name], Mapping | pd.Series) else values.set_axis(index)
             fits = len(index) == n and index.nlevels == max(len(keys), 1)
@@ -362,7 +362,7 @@ class ClickModel:
         refuse((highest > 1 + 1e-9, "attraction times examination is a probability, and some would be above 1"))
         self.parameters = held
 
-    def _laid_by(self, log: ClickLog, codes: Ints, none: int) -> tuple[Codes, Mask, Mask]:
+    def _laid_by(self, log: ClickLog, codes: Codes, none: int) -> tuple[Codes, Mask, Mask]:
         """Return the pair at each position of each impression, ``none`` for none; the clicks; and if one is shown."""
         impression, position = log.items["impression"].to_numpy(), log.items["position"].to_numpy()
         shown = np.zeros((len(log.impressions), position.max() + 1), dtype=bool)
@@ -373,7 +373,7 @@ class ClickModel:
         refuse((several, f"{count(several, 'impression')} with several clicks: cascade knows one", "fit dcm or sdbn"))
         return pairs, clicked, shown
 
-    def _known(self, log: ClickLog, unknown: float | None) -> Ints:
+    def _known(self, log: ClickLog, unknown: float | None) -> Codes:
         """Return the code of the pair of each item, for unknown pairs the one behind the known."""
         refuse((not self.parameters, "the model has no parameters", "fit it, or give them"))
         require(unknown is None or 0 <= unknown <= 1, "unknown", unknown, "a probability")
@@ -386,7 +386,7 @@ class ClickModel:
             (unknown is None and len(lacking), lacks, "give unknown="),
             (deepest > most, f"the model knows {most} positions, and a list has {deepest:,}"),
         )
-        return np.where(known < 0, len(self.parameters["attraction"]), known)[codes]
+        return np.where(known < 0, len(self.parameters["attraction"]), known).astype(np.int32)[codes]
 
     def _pairs(self, log: ClickLog) -> tuple[Codes, pd.MultiIndex]:
         """Return the pair of query and document of each shown item as a code, and the pairs."""
@@ -402,7 +402,9 @@ class ClickModel:
         query, document = np.divmod(found, len(docids.categories))
         return codes, pd.MultiIndex.from_arrays([qids.categories[query], docids.categories[document]], names=PAIR)
 
-    def _walked(self, pairs: Ints, unknown: float | None, decide: Callable[[int, Floats], Mask]) -> tuple[Floats, Mask]:
+    def _walked(
+        self, pairs: Codes, unknown: float | None, decide: Callable[[int, Floats], Mask]
+    ) -> tuple[Floats, Mask]:
         """Return the chance of a click at each place given the clicks above, and the clicks that are decided on."""
         held, tail = self.parameters, [unknown or 0.0, 0.0]
         attraction, gamma = np.append(held["attraction"], tail)[pairs], held.get("gamma", 1.0)
@@ -430,4 +432,4 @@ def _listed(rankings: Any) -> ClickLog:
     lists = {"qid": [*rankings], "shown": [*rankings.values()]} if isinstance(rankings, Mapping) else rankings
     frame = pd.DataFrame(lists)
     named = frame if "impression" in frame else frame.rename_axis("impression").reset_index()
-    return ClickLog.from_frame(named.assign(clicked=[[]] * len(named)))
+    return ClickLog.from_frame(named.assign(clicked=[list[str]()] * len(named)))

@@ -197,26 +197,24 @@ def propensities(
     >>> propensities(log, how="swap", n_resamples=0).table["propensity"].round(6).tolist()
     [1.0, 0.5]
     """
-    chosen("way to estimate propensities", how, WAYS)
+    estimate = WAYS[chosen("way to estimate propensities", how, WAYS)]
     check_count("depth", depth)
     check_count("n_resamples", n_resamples, least=0)
     check_share("clip", 0.5 if clip is None else clip)
-    estimate = WAYS[how]
     part = log.items[log.items["position"] <= depth]
     impression, clicked = part["impression"].to_numpy(), part["clicked"].to_numpy()
     positions, place = np.unique(part["position"], return_inverse=True)
-    document = _documents(log, part) if how != "randomized" else np.zeros(len(part), dtype=np.int64)
+    document = _documents(log, part)
     cell, shape = document * len(positions) + place, (document.max(initial=-1) + 1, len(positions))
 
-    def counted(counts: NDArray[Any]) -> tuple[Floats, Floats]:
+    def counted(counts: NDArray[Any]) -> Floats:
         weight = counts[impression]
-        shown, clicks = (np.bincount(cell, one, shape[0] * shape[1]) for one in (weight, weight * clicked))
-        return shown.reshape(shape).astype(np.float64), clicks.reshape(shape).astype(np.float64)
+        found = [np.bincount(cell, one, shape[0] * shape[1]) for one in (weight, weight * clicked)]
+        return np.reshape(found, (2, *shape)).astype(np.float64)
 
     shown, clicks = counted(log.counts)
-    table = pd.DataFrame({"position": positions, "propensity": np.nan, "ci_low": np.nan, "ci_high": np.nan})
-    table = table.assign(impressions=shown.sum(axis=0).astype(np.int64), clicks=clicks.sum(axis=0).astype(np.int64))
-    empty = few(positions[table["clicks"] == 0].tolist())
+    numbers = {"impressions": shown.sum(axis=0).astype(np.int64), "clicks": clicks.sum(axis=0).astype(np.int64)}
+    empty = few(positions[numbers["clicks"] == 0].tolist())
     unknown = f"nothing was clicked at the positions {empty}, so nothing is known of their propensity"
     way = "collect more clicks, or leave out the last positions by depth="
     relative = "nothing was shown at position 1, which the others are relative to"
@@ -224,19 +222,19 @@ def propensities(
     if how == "randomized":
         notes = [SHUFFLED, *_kept_order(log)]
     else:
-        notes = [SAME, *_refuse_unlinked(positions, shown, clicks, how)]
-    table["propensity"] = estimate(shown, clicks)
+        notes = [SAME]
+        _refuse_unlinked(positions, shown, clicks, how)
+    ends = np.full((2, len(positions)), np.nan)
     if n_resamples and how != "em":
         units = log.impressions.reset_index()
-        name = next(
-            one for one in UNITS if one in units and (units[one].nunique() >= LEAST_UNITS or one == "impression")
-        )
-        unit = pd.factorize(units[name])[0]
-        notes.append(f"intervals: 95 %, percentiles of {n_resamples:,} samples of {UNITS[name]}")
-        generator, n = np.random.default_rng(rng), unit.max() + 1
+        name = next((one for one in UNITS if one in units and units[one].nunique() >= LEAST_UNITS), "impression")
+        unit, generator = pd.factorize(units[name])[0], np.random.default_rng(rng)
+        n = unit.max() + 1
         times = (np.bincount(generator.integers(n, size=n), minlength=n)[unit] for _ in range(n_resamples))
-        drawn = [estimate(*counted(log.counts * one)) for one in times]
-        table["ci_low"], table["ci_high"] = np.quantile(drawn, [0.025, 0.975], axis=0)
+        ends = np.quantile([estimate(*counted(log.counts * one)) for one in times], [0.025, 0.975], axis=0)
+        notes.append(f"intervals: 95 %, percentiles of {n_resamples:,} samples of {UNITS[name]}")
+    found = {"position": positions, "propensity": estimate(shown, clicks), "ci_low": ends[0], "ci_high": ends[1]}
+    table = pd.DataFrame(found | numbers)
     if clip is not None:
         small = table["propensity"] < clip
         cut = f"{table['clicks'][small].sum():,} of {table['clicks'].sum():,} clicks"
@@ -265,7 +263,7 @@ def _kept_order(log: ClickLog) -> list[str]:
     return [said] * int(is_kept)
 
 
-def _refuse_unlinked(positions: NDArray[Any], shown: Floats, clicks: Floats, how: str) -> list[str]:
+def _refuse_unlinked(positions: NDArray[Any], shown: Floats, clicks: Floats, how: str) -> None:
     links = (clicks > 0).T.astype(np.float64) @ (shown > 0)
     if how == "swap":
         links[1:, 1:] = 0
@@ -274,7 +272,6 @@ def _refuse_unlinked(positions: NDArray[Any], shown: Floats, clicks: Floats, how
     problem = f"no clicked documents link the groups of positions {named}, so they cannot be compared"
     way = "show the same documents at several positions: rankers in turn, swaps of position 1, or shuffled lists"
     refuse((number > 1, problem, way), argument="log")
-    return []
 
 
 def _all_pairs(shown: Floats, clicks: Floats) -> Floats:
@@ -306,9 +303,9 @@ def _randomized(shown: Floats, clicks: Floats) -> Floats:
 
 def _em(shown: Floats, clicks: Floats) -> Floats:
     (document, place), (n_pairs, n_slots) = np.nonzero(shown), shown.shape
+    sizes: dict[str, Any] = {"n_pairs": n_pairs, "n_slots": n_slots, "prior": (0.0, 0.0)}
     cells = document, place, shown[shown > 0], clicks[shown > 0]
-    settings: dict[str, Any] = {"prior": (0.0, 0.0), "tolerance": 1e-6, "max_iter": 10_000}
-    seen = fit_factors(*cells, n_pairs=n_pairs, n_slots=n_slots, **settings)[1]
+    seen = fit_factors(*cells, **sizes, tolerance=1e-6, max_iter=10_000)[0][n_pairs:]
     return np.asarray(seen / seen[0])
 
 
