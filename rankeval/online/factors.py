@@ -30,7 +30,8 @@ Prior = tuple[float, float]
 Counts = Floats | Ints
 Codes = NDArray[np.int32]
 Mask = NDArray[np.bool_]
-BLOCK = 1 << 15
+BLOCK = 1 << 18
+"""So many numbers are looked at together."""
 TINY = np.finfo(np.float64).tiny
 """Stands for a chance of 0 where one is divided by, or its logarithm taken."""
 Step = Callable[[Floats], tuple[Counts, Counts, float]]
@@ -63,19 +64,19 @@ def maximised(step: Step, size: int, prior: Prior, tolerance: float, max_iter: i
     """
     check_number("tolerance", tolerance, least=0.0)
     check_count("max_iter", max_iter)
-    before = float(prior[0]), float(prior[1])
-    require(0 <= before[0] <= before[1] < np.inf, "prior", prior, "clicks and impressions, 0 <= clicks <= these")
+    fits = np.shape(prior) == (2,) and 0 <= prior[0] <= prior[1] < np.inf
+    require(fits, "prior", prior, "clicks and impressions, 0 <= clicks <= these")
     values, change = np.full(size, 0.5), np.inf
     trials: Counts = values
     path, objectives, behind = [values], list[float](), None
     for _ in range(max_iter):
         hits, trials, likelihood = step(values)
-        objective = likelihood + log_binomial(*before, values)
+        objective = likelihood + log_binomial(*prior, values)
         if behind is not None and objective < objectives[-1]:
             values, path, behind = behind, [behind], None  # the jump went too far
             continue
         objectives.append(objective)
-        moved = np.divide(hits + before[0], trials + before[1], out=values.copy(), where=trials + before[1] > 0)
+        moved = np.divide(hits + prior[0], trials + prior[1], out=values.copy(), where=trials + prior[1] > 0)
         change, values, behind = float(np.abs(moved - values).max()), moved, None
         path.append(values)
         if change <= tolerance:
@@ -97,8 +98,8 @@ def maximised(step: Step, size: int, prior: Prior, tolerance: float, max_iter: i
 
 
 def blocks(*arrays: Any) -> Iterator[Any]:
-    """Yield the arrays in parts of impressions, so that what is computed of them takes little memory."""
-    return zip(*(np.array_split(array, 1 + len(array) // BLOCK) for array in arrays), strict=True)
+    """Yield the arrays in parts of rows, so that what is computed of them takes little memory."""
+    return zip(*(np.array_split(array, 1 + arrays[0].size // BLOCK) for array in arrays), strict=True)
 
 
 def slot_starts(depth: int, *, by_last: bool) -> Ints:

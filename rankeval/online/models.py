@@ -15,6 +15,7 @@ pairs that the model knows follow two: that of a pair that it does not know, and
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from math import isqrt
 from typing import TYPE_CHECKING, Any, Self
@@ -27,7 +28,7 @@ from rankeval._registry import chosen
 from rankeval.comparison.tables import WithTable
 from rankeval.online.chains import fit_chain
 from rankeval.online.factors import TINY, Codes, Mask, Prior, blocks, cells, fit_factors, slot_starts
-from rankeval.online.logs import ClickLog, Ints
+from rankeval.online.logs import ClickLog
 from rankeval.render.tables import Table
 from rankeval.significance.declarations import Floats, Rng
 
@@ -107,19 +108,11 @@ class ClickModel:
         (Guo, Liu and Wang, 2009), the simplified and the full dynamic Bayesian network (Chapelle and Zhang, 2009), and
         the user browsing model (Dupret and Piwowarski, 2008). Chuklin, Markov and de Rijke (2015) describe all.
     **parameters : Series, mapping, sequence or float
-        Nothing, for `fit`; or all parameters of the model, as ``parameters`` below. Parameters by position may be a
-        list that starts at position 1.
+        Nothing, for `fit`; or all parameters of the model, as `parameters` describes them. Parameters by position may
+        be a list that starts at position 1.
 
     Attributes
     ----------
-    parameters : dict of str to Series or float
-        attraction: by (qid, docid), the probability that an examined item is clicked. examination: for pbm by position,
-        for ubm by (position, last_click), the position of the last click above or 0. It is relative to position 1
-        without a click above: only its product with attraction can be known, so both are scaled after the fit, with
-        their products unchanged. A value above 1 says that a position is examined more than the first. continuation: of
-        dcm by position, the probability to go on after a click there; the last position has none. satisfaction: of sdbn
-        and dbn by (qid, docid), the probability that a click satisfies, so that the user stops. gamma: of dbn, the
-        probability that a user who is not satisfied goes on.
     objectives : array
         Of `fit`: the log likelihood plus the log density of the prior, at the start of each iteration that stands. It
         never falls.
@@ -148,7 +141,7 @@ class ClickModel:
         self.unknown: float | None = None
         self.objectives: Floats = np.zeros(0)
         self.notes: tuple[str, ...] = ()
-        self.parameters: dict[str, Any] = {}
+        self._parameters: dict[str, Any] = {}
         self._rates: dict[str, Floats] = {}
         if parameters:
             lacking = [one for one in PARAMETERS[name] if one not in parameters]
@@ -156,7 +149,24 @@ class ClickModel:
             self._set(parameters)
 
     def __repr__(self) -> str:
-        return f"ClickModel({self.name!r}, {', '.join(self.parameters) or 'not fitted'})"
+        return f"ClickModel({self.name!r}, {', '.join(self._parameters) or 'not fitted'})"
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """A copy of the parameters by name.
+
+        Returns
+        -------
+        dict of str to Series or float
+            attraction: by (qid, docid), the probability that an examined item is clicked. examination: for pbm by
+            position, for ubm by (position, last_click), the position of the last click above or 0. It is relative to
+            position 1 without a click above: only its product with attraction can be known, so both are scaled after
+            the fit, with their products unchanged. A value above 1 says that a position is examined more than the
+            first. continuation: of dcm by position, the probability to go on after a click there; the last position
+            has none. satisfaction: of sdbn and dbn by (qid, docid), the probability that a click satisfies, so that
+            the user stops. gamma: of dbn, the probability that a user who is not satisfied goes on.
+        """
+        return deepcopy(self._parameters)
 
     def fit(self, log: ClickLog, *, prior: Prior = (1.0, 2.0), tolerance: float = 1e-6, max_iter: int = 1000) -> Self:
         """Fit the parameters to a log by expectation maximisation (EM), which starts at one half for each.
@@ -209,7 +219,12 @@ class ClickModel:
         attraction, second, gamma = np.split(values, ends)
         scale = float(second[0]) if "examination" in names else 1.0
         refuse((scale == 0, "nothing is clicked at position 1, and examination is relative to it", "give a prior"))
-        fitted = {"examination": second / scale, "continuation": 1 - second, "satisfaction": second, "gamma": gamma}
+        fitted = {
+            "examination": second / scale,
+            "continuation": 1 - second,
+            "satisfaction": second,
+            "gamma": gamma.sum(),
+        }
         self._set({"attraction": pd.Series(attraction * scale, index), **fitted})
         untold = {name: (len(one), (one == 0).sum()) for name, one in zip(names, np.split(trials, ends), strict=False)}
         self.notes = tuple(UNTOLD.format(name, *numbers) for name, numbers in untold.items() if numbers[1])
@@ -283,7 +298,7 @@ class ClickModel:
         sums = pd.DataFrame({"position": position, "shown": weights} | bits).groupby("position").sum()
         sums.loc["all"] = sums.sum()
         table = sums.assign(**{name: 2 ** (sums[name] / sums["shown"]) for name in bits}).astype({"shown": np.int64})
-        n_unknown = int(weights @ (codes == len(self.parameters["attraction"])))
+        n_unknown = int(weights @ (codes == len(self._parameters["attraction"])))
         part = f"{n_unknown:,} of {count(int(weights.sum()), 'shown item')}"
         notes = {
             "each probability is given the clicks above in the same list; all: over all shown items": True,
@@ -348,19 +363,20 @@ class ClickModel:
         pairs = pd.Series(given["attraction"], dtype=np.float64).index
         held: dict[str, Any] = {}
         for name, keys in PARAMETERS[self.name].items():
-            values = pd.Series(given[name], dtype=np.float64, name=name)
+            value, by_id = given[name], isinstance(given[name], Mapping | pd.Series)
+            values = pd.Series(value, dtype=np.float64, name=name)
             n, places = len(values), pd.RangeIndex(1, len(values) + 1)
             slots = pd.MultiIndex.from_arrays([*np.add(np.tril_indices(isqrt(2 * n)), [[1], [0]])])
             index = {PAIR: pairs, SLOT: slots, ONE: places[:1]}.get(keys, places)
-            values = values.reindex(index) if isinstance(given[name], Mapping | pd.Series) else values.set_axis(index)
-            fits = len(index) == n and index.nlevels == max(len(keys), 1)
-            is_chance = values.between(0, np.inf if name == "examination" else 1).all()
             each = f"a probability for each {', '.join(keys) or 'user'}; positions are from 1 on"
-            require(fits and is_chance, name, given[name], each)
+            fits = len(index) == n and index.nlevels == max(len(keys), 1) and values.index.is_unique
+            require(fits and (by_id or np.ndim(value) == 1) == bool(keys), name, value, each)
+            values = values.reindex(index) if by_id else values.set_axis(index)
+            require(values.between(0, np.inf if name == "examination" else 1).all(), name, value, each)
             held[name] = values.rename_axis(list(keys)) if keys else float(values.iloc[0])
         highest = held["attraction"].max() * held["examination"].max() if "examination" in held else 0.0
         refuse((highest > 1 + 1e-9, "attraction times examination is a probability, and some would be above 1"))
-        self.parameters = held
+        self._parameters = held
 
     def _laid_by(self, log: ClickLog, codes: Codes, none: int) -> tuple[Codes, Mask, Mask]:
         """Return the pair at each position of each impression, ``none`` for none; the clicks; and if one is shown."""
@@ -375,18 +391,18 @@ class ClickModel:
 
     def _known(self, log: ClickLog, unknown: float | None) -> Codes:
         """Return the code of the pair of each item, for unknown pairs the one behind the known."""
-        refuse((not self.parameters, "the model has no parameters", "fit it, or give them"))
+        refuse((not self._parameters, "the model has no parameters", "fit it, or give them"))
         require(unknown is None or 0 <= unknown <= 1, "unknown", unknown, "a probability")
         (codes, pairs), deepest = self._pairs(log), log.items["position"].max()
-        known = self.parameters["attraction"].index.get_indexer(pairs)
-        lacking, n = pairs[known < 0], np.size([*self.parameters.values()][-1])
+        known = self._parameters["attraction"].index.get_indexer(pairs)
+        lacking, n = pairs[known < 0], np.size([*self._parameters.values()][-1])
         lacks = f"the model does not know {count(len(lacking), 'pair')} of query and document: {few([*lacking])}"
         most = {"pbm": n, "ubm": isqrt(2 * n), "dcm": n + 1}.get(self.name, deepest)
         refuse(
             (unknown is None and len(lacking), lacks, "give unknown="),
             (deepest > most, f"the model knows {most} positions, and a list has {deepest:,}"),
         )
-        return np.where(known < 0, len(self.parameters["attraction"]), known).astype(np.int32)[codes]
+        return np.where(known < 0, len(self._parameters["attraction"]), known).astype(np.int32)[codes]
 
     def _pairs(self, log: ClickLog) -> tuple[Codes, pd.MultiIndex]:
         """Return the pair of query and document of each shown item as a code, and the pairs."""
@@ -406,7 +422,7 @@ class ClickModel:
         self, pairs: Codes, unknown: float | None, decide: Callable[[int, Floats], Mask]
     ) -> tuple[Floats, Mask]:
         """Return the chance of a click at each place given the clicks above, and the clicks that are decided on."""
-        held, tail = self.parameters, [unknown or 0.0, 0.0]
+        held, tail = self._parameters, [unknown or 0.0, 0.0]
         attraction, gamma = np.append(held["attraction"], tail)[pairs], held.get("gamma", 1.0)
         stays: Floats = np.append(held.get("continuation", ()), np.zeros(pairs.shape[1]))
         if "satisfaction" in held:
@@ -429,7 +445,13 @@ class ClickModel:
 
 def _listed(rankings: Any) -> ClickLog:
     """Return impressions without clicks from lists by query, or from a frame with a list in each row."""
-    lists = {"qid": [*rankings], "shown": [*rankings.values()]} if isinstance(rankings, Mapping) else rankings
-    frame = pd.DataFrame(lists)
-    named = frame if "impression" in frame else frame.rename_axis("impression").reset_index()
-    return ClickLog.from_frame(named.assign(clicked=[list[str]()] * len(named)))
+    is_mapping = isinstance(rankings, Mapping)
+    frame = pd.DataFrame({"qid": [*rankings], "shown": [*rankings.values()]} if is_mapping else rankings)
+    if "impression" in frame:
+        frame = frame.set_index("impression")
+    elif not frame.index.is_unique:
+        frame = frame.reset_index(drop=True)
+    named = frame.rename_axis("impression").reset_index()
+    log = ClickLog.from_frame(named.assign(clicked=pd.Series([[]] * len(named), dtype=object)))
+    others = frame.columns.difference(["shown", *log.impressions])
+    return replace(log, impressions=log.impressions.join(frame[others])) if len(others) else log

@@ -27,7 +27,7 @@ from rankeval._checks import check_count, check_share, few, refuse, require
 from rankeval._registry import chosen
 from rankeval.comparison.tables import WithTable
 from rankeval.errors import warn
-from rankeval.online.factors import fit_factors
+from rankeval.online.factors import TINY, fit_factors
 from rankeval.online.logs import ClickLog
 from rankeval.render.tables import Table
 from rankeval.significance.declarations import Floats, Rng
@@ -151,10 +151,11 @@ def propensities(
     log : ClickLog
         The log.
     how : {"randomized", "swap", "all_pairs", "em"}
-        "randomized": the ratio of the rates of clicks in lists of equal length; each list was shuffled uniformly. "swap": position k
-        against position 1, by documents that were shown at both, as if they changed places at random. "all_pairs": all
-        positions together, by documents that were shown at several of them, such as by several rankers. "em": the
-        model PBM of `rankeval.online.ClickModel`, with one relevance for each query and document.
+        "randomized": the ratio of the rates of clicks in lists of one length; each list of the log was shuffled
+        uniformly. "swap": position k against position 1, by documents that were shown at both, as if they changed
+        places at random. "all_pairs": all positions together, by documents that were shown at several of them, such as
+        by several rankers. "em": the model PBM of `rankeval.online.ClickModel`, with one relevance for each query and
+        document.
     depth : int, default 10
         Leave out items below this position.
     clip : float, optional
@@ -273,7 +274,7 @@ def _kept_order(log: ClickLog) -> list[str]:
     size = _sizes(log)
     places = pd.DataFrame({"off": log.items["position"] - (size + 1) / 2, "var": (size**2 - 1) / 12})
     sums = places.mul(log.counts[log.items["impression"]], axis=0).groupby(_documents(log)).sum()
-    kept = float((sums["off"] ** 2).sum() / sums["var"].sum())
+    kept = float((sums["off"] ** 2).sum() / max(sums["var"].sum(), TINY))
     said = f"documents keep their positions {kept:.3g} times as much as in lists that are shuffled anew each time"
     if is_kept := kept > 1 + 10 * np.sqrt(2 / len(sums)):
         warn(f"{said}: the rates of clicks then mix position and relevance; use another how=")
