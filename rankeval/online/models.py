@@ -219,13 +219,8 @@ class ClickModel:
         attraction, second, gamma = np.split(values, ends)
         scale = float(second[0]) if "examination" in names else 1.0
         refuse((scale == 0, "nothing is clicked at position 1, and examination is relative to it", "give a prior"))
-        fitted = {
-            "examination": second / scale,
-            "continuation": 1 - second,
-            "satisfaction": second,
-            "gamma": gamma.sum(),
-        }
-        self._set({"attraction": pd.Series(attraction * scale, index), **fitted})
+        fitted = {"examination": second / scale, "continuation": 1 - second, "satisfaction": second}
+        self._set({**fitted, "attraction": pd.Series(attraction * scale, index), "gamma": gamma.sum()})
         untold = {name: (len(one), (one == 0).sum()) for name, one in zip(names, np.split(trials, ends), strict=False)}
         self.notes = tuple(UNTOLD.format(name, *numbers) for name, numbers in untold.items() if numbers[1])
         mean = prior[0] / prior[1] if prior[1] else 0.5
@@ -447,11 +442,12 @@ def _listed(rankings: Any) -> ClickLog:
     """Return impressions without clicks from lists by query, or from a frame with a list in each row."""
     is_mapping = isinstance(rankings, Mapping)
     frame = pd.DataFrame({"qid": [*rankings], "shown": [*rankings.values()]} if is_mapping else rankings)
-    if "impression" in frame:
-        frame = frame.set_index("impression")
-    elif not frame.index.is_unique:
-        frame = frame.reset_index(drop=True)
-    named = frame.rename_axis("impression").reset_index()
-    log = ClickLog.from_frame(named.assign(clicked=pd.Series([[]] * len(named), dtype=object)))
-    others = frame.columns.difference(["shown", *log.impressions])
-    return replace(log, impressions=log.impressions.join(frame[others])) if len(others) else log
+    if "impression" not in frame:
+        frame = (
+            (frame if frame.index.is_unique else frame.reset_index(drop=True)).rename_axis("impression").reset_index()
+        )
+    no_clicks: list[Any] = [[]] * len(frame)
+    log = ClickLog.from_frame(frame.assign(clicked=no_clicks))
+    others = frame.drop_duplicates("impression").set_index("impression")
+    others = others[others.columns.difference(["shown", *log.impressions])]
+    return replace(log, impressions=log.impressions.join(others))

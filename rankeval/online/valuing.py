@@ -25,6 +25,7 @@ from rankeval.comparison.tables import WithTable
 from rankeval.errors import warn
 from rankeval.evaluation.front_door import evaluate
 from rankeval.evaluation.result import Evaluation
+from rankeval.io.columns import labels
 from rankeval.measures import Measure
 from rankeval.online.factors import TINY
 from rankeval.online.logs import ClickLog
@@ -240,30 +241,23 @@ def policy_value(
     has_clip, two = clip is not None and 0 < clip < np.inf, baseline is not None and len(baseline) == 2
     require(has_clip if how == "clipped" else clip is None, "clip", clip, 'above 0 with how="clipped", else none')
     require(two if how == "dr" else baseline is None, "baseline", baseline, 'two arrays with how="dr", else none')
-    n, rows = np.size(click), dict[str, Floats]()
-    for (name, (low, high)), given in zip(
-        RANGES.items(), (click, propensity, target, *(baseline or (0, 0))), strict=True
-    ):
-        values = np.asarray(given)
-        fits = values.shape in ((), (n,)) and values.dtype.kind in "biuf"
-        require(fits, name, given, f"{count(n, 'number')} in one dimension")
-        rows[name] = np.broadcast_to(values, n).astype(np.float64)
-        for row in np.flatnonzero(~((rows[name] >= low) & (rows[name] <= high)))[:1]:
-            require(False, name, rows[name][row], f"a number from {low:.3g} to {high:.3g}", f"row {row}")
-    weight, codes = (
-        rows["target"] / rows["propensity"],
-        np.arange(n) if unit is None else pd.factorize(np.asarray(unit))[0],
-    )
+    n, given = np.size(click), (click, propensity, target, *(baseline or (0.0, 0.0)))
     require(n > 1, "click", click, "two items or more")
+    rows = {}
+    for (name, (low, high)), values in zip(RANGES.items(), given, strict=True):
+        rows[name] = column = labels(values if np.ndim(values) else np.full(n, values), name).astype(np.float64)
+        require(len(column) == n, name, count(len(column), "number"), f"{n:,}, as many as clicks")
+        row = int(np.argmin((column >= low) & (column <= high)))
+        require(low <= column[row] <= high, name, column[row], f"a number from {low:.3g} to {high:.3g}", f"row {row}")
+    weight = rows["target"] / rows["propensity"]
     require(weight.any(), "target", f"none of {count(n, 'item')}", "items that the target policy shows too")
-    fits = codes.shape == (n,) and 0 <= codes.min() < codes.max()
-    require(fits, "unit", unit, "a user for each item, and two users or more")
+    units = pd.factorize(np.arange(n) if unit is None else np.asarray(unit))[0]
+    require(len(units) == n and 0 <= units.min() < units.max(), "unit", unit, "a user for each item, two or more users")
     used = np.minimum(weight, np.inf if clip is None else clip)
     terms = rows["baseline[1]"] + used * (rows["click"] - rows["baseline[0]"])
-    scale = used.mean() if how == "snips" else 1.0
-    value = terms.mean() / scale
-    off = (terms - value * (used if how == "snips" else 1.0)) / scale
-    sums = np.bincount(codes, off)
+    bottom = used if how == "snips" else np.ones(n)
+    value = terms.sum() / bottom.sum()
+    sums = np.bincount(units, (terms - value * bottom) / bottom.mean())
     half = norm.ppf(0.975) * np.sqrt(len(sums) / (len(sums) - 1) * (sums**2).sum()) / n
     size, notes = _warned(used, "items", clicked=rows["click"].any())
     if clip is not None:
@@ -271,7 +265,7 @@ def policy_value(
     if abs(weight.mean() - 1) > 3 * weight.std() / np.sqrt(n) + 1e-9:
         why = "propensities are wrong, or the target policy shows items that this log never shows"
         notes.append(f"weights have the mean {weight.mean():.3g} and not 1: {why}")
-    row = {"how": how, "value": value, "ci_low": value - half, "ci_high": value + half, "n": n}
-    row |= {"effective_size": size, "effective_share": size / n, "mean_weight": weight.mean()}
-    row |= {"largest_weight": weight.max(), "clipped_share": (used < weight).mean()}
-    return PolicyValue(pd.DataFrame([row]), tuple(notes))
+    found = {"how": how, "value": value, "ci_low": value - half, "ci_high": value + half, "n": n}
+    found |= {"effective_size": size, "effective_share": size / n, "mean_weight": weight.mean()}
+    found |= {"largest_weight": weight.max(), "clipped_share": (used < weight).mean()}
+    return PolicyValue(pd.DataFrame([found]), tuple(notes))

@@ -203,7 +203,7 @@ def test_bad_rows_are_named(change, argument, where):
 
 def test_lengths_must_agree():
     """An array of another length is named."""
-    with pytest.raises(InvalidInput, match="propensity is .*expected 3 numbers"):
+    with pytest.raises(InvalidInput, match="propensity is '2 numbers'; expected 3"):
         policy_value([0, 1, 1], [0.5, 0.5], 0.5)
 
 
