@@ -43,7 +43,8 @@ def test_text_in_a_metric_names_its_column(rankeval):
     assert "ValueError" not in err
 
 
-def test_a_table_of_impressions_without_queries_is_refused_in_words(rankeval, runs):
+@pytest.mark.usefixtures("runs")
+def test_a_table_of_impressions_without_queries_is_refused_in_words(rankeval):
     """The message says which column lacks, and is no KeyError."""
     Path("shown.csv").write_text("impression,query\ni1,q1\n")
     code, _, err = rankeval("online", "interleave", "A.run", "B.run", "--impressions", "shown.csv")
@@ -52,7 +53,8 @@ def test_a_table_of_impressions_without_queries_is_refused_in_words(rankeval, ru
     assert "qid" in err
 
 
-def test_a_table_of_impressions_may_have_other_columns(rankeval, runs):
+@pytest.mark.usefixtures("runs")
+def test_a_table_of_impressions_may_have_other_columns(rankeval):
     """A column such as arm or time is left out or refused by name: no TypeError about Python's arguments."""
     Path("shown.csv").write_text("impression,qid,user,arm\ni1,q1,u1,A\n")
     code, out, err = rankeval("online", "interleave", "A.run", "B.run", "--impressions", "shown.csv")
