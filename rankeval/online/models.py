@@ -6,7 +6,7 @@ All six models are walked down the list in the same way; they differ in the chan
 
     pbm      examined = examination[position]
     ubm      examined = examination[position, position of the last click above, 0 for none]
-    cascade, dcm, sdbn, dbn      examined follows from the clicks above: see ``rankeval.online.chains``
+    cascade, dcm, sdbn, dbn      examined follows from the clicks above: see ``rankeval.online.fitting``
 
 Documents and queries become one code a pair, and lists a matrix of impressions by positions. Behind the codes of the
 pairs that the model knows follow two: that of a pair that it does not know, and that of a place without an item.
@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from math import isqrt
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
@@ -26,14 +26,10 @@ import pandas as pd
 from rankeval._checks import check_count, count, few, refuse, require
 from rankeval._registry import chosen
 from rankeval.comparison.tables import WithTable
-from rankeval.online.chains import fit_chain
-from rankeval.online.factors import TINY, Codes, Mask, Prior, blocks, cells, fit_factors, slot_starts
+from rankeval.online.fitting import TINY, Codes, Mask, Prior, blocks, cells, fit_chain, fit_factors, slot_starts
 from rankeval.online.logs import ClickLog
 from rankeval.render.tables import Table
 from rankeval.significance.declarations import Floats, Rng
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 PAIR, PLACE, SLOT, ONE = ("qid", "docid"), ("position",), ("position", "last_click"), ()
 PARAMETERS: dict[str, dict[str, tuple[str, ...]]] = {
@@ -75,24 +71,6 @@ class Perplexity(WithTable):
     def overall(self) -> float:
         """The perplexity over all shown items."""
         return float(self.table["perplexity"].iloc[-1])
-
-    def plot(self) -> Figure:
-        """Draw the perplexity of each position, beside those of the click rates.
-
-        Returns
-        -------
-        Figure
-            Not registered with pyplot.
-        """
-        from rankeval.render import plots
-
-        figure, axes = plots.one_panel(6, 3.6)
-        by_position, names = self.table[:-1], self.table.columns[2:]
-        axes.set_prop_cycle(color=[plots.BETTER, plots.SOFT, plots.WORSE])
-        axes.plot(by_position["position"], by_position[names], marker="o", label=names.str.replace("_", " "))
-        axes.set(xlabel="position", ylabel="perplexity: 1 is foresight, 2 a coin", xticks=by_position["position"])
-        axes.legend(frameon=False)
-        return figure
 
     def _laid_out(self) -> Table:
         return Table(self.table, caption=f"Perplexity of {self.model}, by position", notes=self.notes)

@@ -27,7 +27,7 @@ from rankeval._checks import check_count, check_share, few, refuse, require
 from rankeval._registry import chosen
 from rankeval.comparison.tables import WithTable
 from rankeval.errors import warn
-from rankeval.online.factors import TINY, fit_factors
+from rankeval.online.fitting import TINY, fit_factors
 from rankeval.online.logs import ClickLog
 from rankeval.render.tables import Table
 from rankeval.significance.declarations import Floats, Rng

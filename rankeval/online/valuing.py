@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
-from scipy.stats import norm
+from scipy.stats import t
 
 from rankeval._checks import count, few, refuse, require
 from rankeval._registry import chosen
@@ -27,7 +27,7 @@ from rankeval.evaluation.front_door import evaluate
 from rankeval.evaluation.result import Evaluation
 from rankeval.io.columns import labels
 from rankeval.measures import Measure
-from rankeval.online.factors import TINY
+from rankeval.online.fitting import TINY
 from rankeval.online.logs import ClickLog
 from rankeval.online.positions import clicks_by_propensity
 from rankeval.render.tables import Table
@@ -209,7 +209,7 @@ def policy_value(
     Returns
     -------
     PolicyValue
-        The value with its interval (95 %, normal, by the delta method), the effective size and the largest weight.
+        The value with its interval (95 %, by the delta method and Student's t), the effective size and the largest weight.
 
     Raises
     ------
@@ -258,7 +258,7 @@ def policy_value(
     bottom = used if how == "snips" else np.ones(n)
     value = terms.sum() / bottom.sum()
     sums = np.bincount(units, (terms - value * bottom) / bottom.mean())
-    half = norm.ppf(0.975) * np.sqrt(len(sums) / (len(sums) - 1) * (sums**2).sum()) / n
+    half = t.ppf(0.975, len(sums) - 1) * np.sqrt(len(sums) / (len(sums) - 1) * (sums**2).sum()) / n
     size, notes = _warned(used, "items", clicked=rows["click"].any())
     if clip is not None:
         notes.append(f"{(used < weight).sum():,} weights above {clip:g} are set to {clip:g}: the value is too low")
