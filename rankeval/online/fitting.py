@@ -38,9 +38,10 @@ from scipy.special import xlog1py, xlogy
 
 from rankeval._checks import check_count, check_number, require
 from rankeval.errors import warn
-from rankeval.online.logs import Ints
+from rankeval.online.logs import ClickLog, Ints
 from rankeval.significance.declarations import Floats
 
+PAIR = "qid", "docid"
 Prior = tuple[float, float]
 """Clicks and impressions that are added to the counts of each parameter."""
 Counts = Floats | Ints
@@ -111,6 +112,19 @@ def maximised(step: Step, size: int, prior: Prior, tolerance: float, max_iter: i
             f"{tolerance:.1g}; give more iterations (max_iter=) or a greater tolerance"
         )
     return values if behind is None else behind, trials, np.array(objectives)
+
+
+def pairs_of(log: ClickLog) -> tuple[Codes, pd.MultiIndex]:
+    """Return the pair of query and document of each shown item as a code, and the pairs."""
+    require(isinstance(log, ClickLog) and len(log.items), "log", log, "a ClickLog with shown items")
+    qids, docids = log.impressions["qid"].cat, log.items["docid"].cat
+    query = qids.codes.to_numpy(np.int64) * len(docids.categories)
+    parts = blocks(log.items["impression"].to_numpy(), docids.codes.to_numpy())
+    keys = [query[rows] + documents for rows, documents in parts]
+    found = np.unique(np.concatenate([pd.unique(one) for one in keys]))
+    codes = np.concatenate([np.searchsorted(found, one).astype(np.int32) for one in keys])
+    query, document = np.divmod(found, len(docids.categories))
+    return codes, pd.MultiIndex.from_arrays([qids.categories[query], docids.categories[document]], names=PAIR)
 
 
 def blocks(*arrays: Any) -> Iterator[Any]:

@@ -26,12 +26,12 @@ import pandas as pd
 from rankeval._checks import check_count, count, few, refuse, require
 from rankeval._registry import chosen
 from rankeval.comparison.tables import WithTable
-from rankeval.online.fitting import TINY, Codes, Mask, Prior, blocks, cells, fit_chain, fit_factors, slot_starts
+from rankeval.online.fitting import PAIR, TINY, Codes, Mask, Prior, cells, fit_chain, fit_factors, pairs_of, slot_starts
 from rankeval.online.logs import ClickLog
 from rankeval.render.tables import Table
 from rankeval.significance.declarations import Floats, Rng
 
-PAIR, PLACE, SLOT, ONE = ("qid", "docid"), ("position",), ("position", "last_click"), ()
+PLACE, SLOT, ONE = ("position",), ("position", "last_click"), ()
 PARAMETERS: dict[str, dict[str, tuple[str, ...]]] = {
     "pbm": {"attraction": PAIR, "examination": PLACE},
     "cascade": {"attraction": PAIR},
@@ -181,7 +181,7 @@ class ClickModel:
         it. For sdbn and dcm the closed forms of the literature take the last click for the end of examination; here
         the chance that the user went on without a click is counted, so that the values are those of the model.
         """
-        (codes, index), names, by_last = self._pairs(log), PARAMETERS[self.name], self.name == "ubm"
+        (codes, index), names, by_last = pairs_of(log), PARAMETERS[self.name], self.name == "ubm"
         lists = *self._laid_by(log, codes, n_pairs := len(index))[:2], log.counts
         depth, table = lists[0].shape[1], cells(*lists, n_pairs=n_pairs, by_last=by_last)
         refuse((table["position"].nunique() < depth, "nothing is shown at a position that is above others"))
@@ -353,6 +353,8 @@ class ClickModel:
 
     def _laid_by(self, log: ClickLog, codes: Codes, none: int) -> tuple[Codes, Mask, Mask]:
         """Return the pair at each position of each impression, ``none`` for none; the clicks; and if one is shown."""
+        lacks = f"{self.name} follows users down the list, and the log does not have all positions of its impressions"
+        refuse((self.name != "pbm" and not log.complete, lacks, "fit pbm"))
         impression, position = log.items["impression"].to_numpy(), log.items["position"].to_numpy()
         shown = np.zeros((len(log.impressions), position.max() + 1), dtype=bool)
         shown[impression, position] = True
@@ -366,7 +368,7 @@ class ClickModel:
         """Return the code of the pair of each item, for unknown pairs the one behind the known."""
         refuse((not self._parameters, "the model has no parameters", "fit it, or give them"))
         require(unknown is None or 0 <= unknown <= 1, "unknown", unknown, "a probability")
-        (codes, pairs), deepest = self._pairs(log), log.items["position"].max()
+        (codes, pairs), deepest = pairs_of(log), log.items["position"].max()
         known = self._parameters["attraction"].index.get_indexer(pairs)
         lacking, n = pairs[known < 0], np.size([*self._parameters.values()][-1])
         lacks = f"the model does not know {count(len(lacking), 'pair')} of query and document: {few([*lacking])}"
@@ -376,20 +378,6 @@ class ClickModel:
             (deepest > most, f"the model knows {most} positions, and a list has {deepest:,}"),
         )
         return np.where(known < 0, len(self._parameters["attraction"]), known).astype(np.int32)[codes]
-
-    def _pairs(self, log: ClickLog) -> tuple[Codes, pd.MultiIndex]:
-        """Return the pair of query and document of each shown item as a code, and the pairs."""
-        require(isinstance(log, ClickLog) and len(log.items), "log", log, "a ClickLog with shown items")
-        lacks = f"{self.name} follows users down the list, and the log does not have all positions of its impressions"
-        refuse((self.name != "pbm" and not log.complete, lacks, "fit pbm"))
-        qids, docids = log.impressions["qid"].cat, log.items["docid"].cat
-        query = qids.codes.to_numpy(np.int64) * len(docids.categories)
-        parts = blocks(log.items["impression"].to_numpy(), docids.codes.to_numpy())
-        keys = [query[rows] + documents for rows, documents in parts]
-        found = np.unique(np.concatenate([pd.unique(one) for one in keys]))
-        codes = np.concatenate([np.searchsorted(found, one).astype(np.int32) for one in keys])
-        query, document = np.divmod(found, len(docids.categories))
-        return codes, pd.MultiIndex.from_arrays([qids.categories[query], docids.categories[document]], names=PAIR)
 
     def _walked(
         self, pairs: Codes, unknown: float | None, decide: Callable[[int, Floats], Mask]
@@ -420,10 +408,10 @@ def _listed(rankings: Any) -> ClickLog:
     """Return impressions without clicks from lists by query, or from a frame with a list in each row."""
     is_mapping = isinstance(rankings, Mapping)
     frame = pd.DataFrame({"qid": [*rankings], "shown": [*rankings.values()]} if is_mapping else rankings)
+    if not frame.index.is_unique:
+        frame = frame.reset_index(drop=True)
     if "impression" not in frame:
-        frame = (
-            (frame if frame.index.is_unique else frame.reset_index(drop=True)).rename_axis("impression").reset_index()
-        )
+        frame = frame.rename_axis("impression").reset_index()
     no_clicks: list[Any] = [[]] * len(frame)
     log = ClickLog.from_frame(frame.assign(clicked=no_clicks))
     others = frame.drop_duplicates("impression").set_index("impression")

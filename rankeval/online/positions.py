@@ -27,7 +27,7 @@ from rankeval._checks import check_count, check_share, few, refuse, require
 from rankeval._registry import chosen
 from rankeval.comparison.tables import WithTable
 from rankeval.errors import warn
-from rankeval.online.fitting import TINY, fit_factors
+from rankeval.online.fitting import TINY, fit_factors, pairs_of
 from rankeval.online.logs import ClickLog
 from rankeval.render.tables import Table
 from rankeval.significance.declarations import Floats, Rng
@@ -35,8 +35,6 @@ from rankeval.significance.declarations import Floats, Rng
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-LEAST_UNITS = {"user": 50, "qid": 50}
-"""Fewer are too few to resample."""
 NO_LINK = 1e6
 """An estimate above it says that a sample does not link two positions."""
 
@@ -209,7 +207,7 @@ def propensities(
     check_count("n_resamples", n_resamples, least=0)
     check_share("clip", 0.5 if clip is None else clip)
     near = log.items["position"].to_numpy() <= depth
-    part, alike = log.items[near], (_sizes if how == "randomized" else _documents)(log)[near]
+    part, alike = log.items[near], (_sizes(log) if how == "randomized" else pairs_of(log)[0])[near]
     impression, clicked = part["impression"].to_numpy(), part["clicked"].to_numpy()
     positions, place = np.unique(part["position"], return_inverse=True)
     cell, shape = alike * len(positions) + place, (alike.max(initial=-1) + 1, len(positions))
@@ -230,17 +228,14 @@ def propensities(
     notes = [SHUFFLED, *_kept_order(log)] if how == "randomized" else [SAME]
     ends = np.full((2, len(positions)), np.nan)
     if n_resamples and how != "em":
-        units, generator = (
-            log.impressions.assign(impression=np.arange(len(log.impressions))),
-            np.random.default_rng(rng),
-        )
-        name = next(one for one in UNITS if one in units and units[one].nunique() >= LEAST_UNITS.get(one, 0))
+        units, generator = log.impressions.assign(impression=range(len(log.impressions))), np.random.default_rng(rng)
+        name = next(one for one, (_, least) in UNITS.items() if one in units and units[one].nunique() >= least)
         unit = pd.factorize(units[name])[0]
         size = log.counts if name == "impression" else np.ones(unit.max() + 1, dtype=np.int64)
         times = (generator.multinomial(size.sum(), size / size.sum()) / size for _ in range(n_resamples))
         drawn = [estimate(*counted(log.counts * one[unit])) for one in times]
         ends = np.quantile(drawn, [0.025, 0.975], axis=0)
-        notes.append(f"intervals: 95 %, percentiles of {n_resamples:,} samples of {UNITS[name]}")
+        notes.append(f"intervals: 95 %, percentiles of {n_resamples:,} samples of {UNITS[name][0]}")
         if not (ends < NO_LINK).all():
             ends[:] = np.nan
             notes.append("no interval is known: in some samples, too few clicks link the positions with the first one")
@@ -254,14 +249,6 @@ def propensities(
     return Propensities(table, how, tuple(notes))
 
 
-def _documents(log: ClickLog) -> NDArray[np.int64]:
-    """Return a code of query and document for each shown item."""
-    query = log.impressions["qid"].cat.codes.to_numpy(np.int64)[log.items["impression"]]
-    return np.unique(
-        query * len(log.items["docid"].cat.categories) + log.items["docid"].cat.codes, return_inverse=True
-    )[1]
-
-
 def _sizes(log: ClickLog) -> NDArray[np.int64]:
     """Return the length of the list of each shown item; of single items, all lists count as equally long."""
     position = log.items["position"]
@@ -273,7 +260,7 @@ def _kept_order(log: ClickLog) -> list[str]:
     """Warn if documents keep their positions, where each list should be shuffled anew."""
     size = _sizes(log)
     places = pd.DataFrame({"off": log.items["position"] - (size + 1) / 2, "var": (size**2 - 1) / 12})
-    sums = places.mul(log.counts[log.items["impression"]], axis=0).groupby(_documents(log)).sum()
+    sums = places.mul(log.counts[log.items["impression"]], axis=0).groupby(pairs_of(log)[0]).sum()
     kept = float((sums["off"] ** 2).sum() / max(sums["var"].sum(), TINY))
     said = f"documents keep their positions {kept:.3g} times as much as in lists that are shuffled anew each time"
     if is_kept := kept > 1 + 10 * np.sqrt(2 / len(sums)):
@@ -315,16 +302,15 @@ def _all_pairs(shown: Floats, clicks: Floats) -> Floats:
 
 def _swap(shown: Floats, clicks: Floats) -> Floats:
     """Compare each position with the first alone."""
-    others = range(1, shown.shape[1])
-    return np.array([1.0, *(_all_pairs(shown[:, [0, k]], clicks[:, [0, k]])[1] for k in others)])
+    return np.array([1.0, *(_all_pairs(shown[:, [0, k]], clicks[:, [0, k]])[1] for k in range(1, shown.shape[1]))])
 
 
 def _em(shown: Floats, clicks: Floats) -> Floats:
-    (document, place), (n_pairs, n_slots) = np.nonzero(shown), shown.shape
-    sizes: dict[str, Any] = {"n_pairs": n_pairs, "n_slots": n_slots, "prior": (0.0, 0.0)}
-    cells = document, place, shown[shown > 0], clicks[shown > 0]
-    seen = fit_factors(*cells, **sizes, tolerance=1e-6, max_iter=10_000)[0][n_pairs:]
-    return np.asarray(seen / seen[0])
+    (n_pairs, n_slots), (pair, slot) = shown.shape, np.indices(shown.shape).reshape(2, -1)
+    cells = pair, slot, shown.ravel(), clicks.ravel()
+    settings: dict[str, Any] = {"prior": (0.0, 0.0), "tolerance": 1e-6, "max_iter": 10_000}
+    values = fit_factors(*cells, n_pairs=n_pairs, n_slots=n_slots, **settings)[0]
+    return np.asarray(values[n_pairs:] / values[n_pairs])
 
 
 Way = Callable[[Floats, Floats], Floats]
@@ -332,5 +318,5 @@ WAYS: dict[str, Way] = {"randomized": _all_pairs, "swap": _swap, "all_pairs": _a
 """Ways to estimate from tables of rows that are alike by positions, shown and clicked."""
 SHUFFLED = "valid if each list of the log was shuffled uniformly"
 SAME = "valid if the position of a document says nothing of its relevance to that user"
-UNITS = {"user": "users", "qid": "queries", "impression": "impressions"}
-"""Columns of independent units, in words."""
+UNITS = {"user": ("users", 50), "qid": ("queries", 50), "impression": ("impressions", 0)}
+"""Columns of independent units, in words, and how many are enough to resample."""

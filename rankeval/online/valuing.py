@@ -209,7 +209,7 @@ def policy_value(
     Returns
     -------
     PolicyValue
-        The value with its interval (95 %, by the delta method and Student's t), the effective size and the largest weight.
+        The value with its interval (95 %, delta method and Student's t), the effective size and the largest weight.
 
     Raises
     ------
