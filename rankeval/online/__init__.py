@@ -16,7 +16,7 @@ from rankeval._registry import late
 _HOMES = {
     "checking": ("ClickRates", "LogChecks"),
     "crediting": ("compare_interleaved",),
-    "experiments": ("ABTest", "ab_power", "ab_test", "assign", "user_outcomes"),
+    "experiments": ("ABTest", "ab_power", "ab_test", "assign"),
     "interleaving": ("Interleaved", "Interleaver", "interleaving_bias"),
     "logs": ("ClickLog",),
     "looks": ("LooksPlan", "confidence_sequence", "looks_plan"),

@@ -14,12 +14,11 @@ are refused or counted before it is called.
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import accumulate, product
+from itertools import accumulate, chain, product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,14 +26,14 @@ import pandas as pd
 import pyarrow as pa
 from scipy import stats
 
-from rankeval._checks import check_alpha, check_number, check_share, count, few, plural, refuse, require, whole_number
+from rankeval._checks import check_alpha, check_number, check_share, count, few, plural, refuse, require
 from rankeval._registry import chosen
 from rankeval.comparison.headline import p_words
 from rankeval.comparison.tables import WithTable
 from rankeval.errors import InvalidInput
 from rankeval.io.columns import id_column, value_column
 from rankeval.io.frames import frame_columns
-from rankeval.online.logs import ClickLog
+from rankeval.online.interleaving import hashed, valid_id
 from rankeval.online.looks import LooksPlan, looks_plan
 from rankeval.render.layouts import percent
 from rankeval.render.tables import Table, p_value, telling
@@ -59,8 +58,8 @@ MISMATCH = 0.001
 IN_BOTH = 0.01
 """The largest share of users in several arms that is left out; more are refused."""
 
-FEW = 50
-"""Below so many effective users of an arm, the delta method claims .06 of equal arms and more; at 10 users .09."""
+FEW = 100
+"""From so many effective users of an arm on, less than .06 of equal arms differ in simulations; at 33 .07, at 10 .1."""
 
 ONE_ERROR = 1 - 2 * float(stats.norm.sf(1))
 """The level of the normal interval that reaches one standard error to each side."""
@@ -103,52 +102,15 @@ def assign(user: Any, salt: str, shares: Mapping[str, float]) -> str | None:
     >>> assign("u1", "exp7", {"A": 0.5, "B": 0.5}), assign("u1", "exp7", {"A": 0.001, "B": 0.001})
     ('A', None)
     """
-    require(isinstance(user, str) or whole_number(user) is not None, "user", user, "an id: text or an integer")
+    require(valid_id(user) is not None, "user", user, "an id: text or an integer")
+    require(isinstance(salt, str), "salt", salt, "text")
     least, total = min(shares.values(), default=-1), math.fsum(shares.values())
     require(least >= 0 and 0 < total <= 1 + 1e-9, "shares", shares, "shares from 0 on that add up to 1 or less")
-    key = hashlib.blake2b(salt.encode()).digest()
-    digest = hashlib.blake2b(str(user).encode(), key=key, digest_size=8).digest()
-    point = (int.from_bytes(digest) >> 11) / 2**53
+    point = (int.from_bytes(hashed(str(user), salt, 8)) >> 11) / 2**53
     starts = {arm: end / total for arm, end in zip(shares, accumulate(shares.values(), initial=0.0), strict=False)}
     if len(shares) > 1:
         starts[list(shares)[-1]] = 1 - list(shares.values())[-1]
     return next((arm for arm, start in starts.items() if start <= point < start + shares[arm]), None)
-
-
-def user_outcomes(log: ClickLog) -> pd.DataFrame:
-    """Count what the users of a log did: the frame for an A/B test of the arms of the log.
-
-    Parameters
-    ----------
-    log : ClickLog
-        With users and arms.
-
-    Returns
-    -------
-    DataFrame
-        A row per user and arm: user, arm, impressions, views (items shown), clicks, clicked (impressions with a click)
-        and abandoned (impressions without one).
-
-    Raises
-    ------
-    InvalidInput
-        If the log has no users or no arms.
-
-    Examples
-    --------
-    >>> shown = {"impression": [1, 1, 2], "position": [1, 2, 1], "docid": list("aba"), "clicked": [True, True, False]}
-    >>> log = ClickLog.from_frame(pd.DataFrame({**shown, "user": "u1", "arm": "A"}))
-    >>> user_outcomes(log)
-      user arm  impressions  views  clicks  clicked  abandoned
-    0   u1   A            2      3       2        1          1
-    """
-    known = [*log.impressions]
-    require({"user", "arm"} <= {*known}, "log", known, "a log with the columns user and arm")
-    each = log.items.groupby("impression")["clicked"].agg(views="size", clicks="sum")
-    each = each.assign(impressions=1, clicked=each["clicks"] > 0, abandoned=each["clicks"] == 0).astype(int)
-    each = each[["impressions", "views", "clicks", "clicked", "abandoned"]].mul(log.counts, axis=0)
-    by = [log.impressions[name].to_numpy() for name in ("user", "arm")]
-    return each.groupby(by).sum().rename_axis(["user", "arm"]).reset_index()
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,11 +132,10 @@ class ABTest(WithTable):
     sample_ratio : float
         The p-value of the numbers of users against the shares that were planned (chi-squared). Below .001 users were
         lost or moved, and ``headline`` tells no difference.
-    alpha : float
-        A row claims a difference if its p_adjusted is at most alpha.
-    looks : LooksPlan or None
-        The plan of looks, if there is one. Then p_value is valid at all its looks together, and intervals are too.
-    look : int or None
+    looks : LooksPlan
+        The plan of looks, which has one look if none was given: p_value is valid at all its looks together, and so are
+        intervals. A row claims a difference if its p_adjusted is at most ``looks.alpha``.
+    look : int
         Which of its looks this is.
     notes : tuple of str
         Sentences that a reader of the numbers must see.
@@ -192,16 +153,15 @@ class ABTest(WithTable):
     arms: pd.DataFrame
     control: str
     sample_ratio: float
-    alpha: float
-    looks: LooksPlan | None = None
-    look: int | None = None
+    looks: LooksPlan
+    look: int
     notes: tuple[str, ...] = ()
     unit: str = "user"
 
     @property
     def claims(self) -> pd.DataFrame:
         """The rows that claim a difference; none if the sample ratio does not fit the shares."""
-        return self.table[(self.table["p_adjusted"] <= self.alpha) & (self.sample_ratio >= MISMATCH)]
+        return self.table[(self.table["p_adjusted"] <= self.looks.alpha) & (self.sample_ratio >= MISMATCH)]
 
     @property
     def headline(self) -> str:
@@ -216,18 +176,18 @@ class ABTest(WithTable):
         family, claims = self.table.dropna(subset="p_adjusted"), self.claims
         if family.empty:
             return "Nothing was tested: the notes say why."
-        row = family.loc[family["p_adjusted"].idxmin()]
+        row = family.nsmallest(1, "p_adjusted").to_dict("records")[0]
         side = "higher" if row["estimate"] > 0 else "lower"
         lead = f"No difference was shown ({row['metric']}, {row['arm']} against {self.control})"
         lead = lead if claims.empty else f"{row['metric']} is {side} in {row['arm']} than in {self.control}"
         size, low, high = (telling(row[name], sign=True) for name in ("estimate", "ci_low", "ci_high"))
-        size = f"{size} [{100 * (1 - self.alpha):g}% interval {low} to {high}], {percent(100 * row['relative'])}"
+        size = f"{size} [{100 * (1 - self.looks.alpha):g}% interval {low} to {high}], {_percent(row['relative'])}"
         said = [f"{lead}: {size}, on {row['n_users']:,} {units}, {p_words(row['p_adjusted'])}."]
         if claims.empty:
             said.append(f"A difference of {telling(row['detectable_difference'])} would be found four times in five.")
         if len(family) > 1:
             said.append(f"Of {len(family)} comparisons {len(claims)} show a difference (p adjusted by Holm).")
-        if self.looks is not None:
+        if len(self.looks.bounds) > 1:
             said.append(f"This is look {self.look} of {len(self.looks.bounds)}; p holds for all looks together.")
         return " ".join(said)
 
@@ -249,10 +209,13 @@ class ABTest(WithTable):
 
     def _laid_out(self) -> Table:
         signed = dict.fromkeys(["estimate", "ci_low", "ci_high"], partial(telling, sign=True))
-        changes = dict.fromkeys(RELATIVE, lambda share: percent(100 * share))
+        changes, p = dict.fromkeys(RELATIVE, _percent), dict.fromkeys(["p_value", "p_adjusted"], p_value)
         shown = self.table.drop(columns=["n_users", "standard_error", "detectable_difference"])
-        formats = {**signed, **changes, "p_value": p_value, "p_adjusted": p_value}
-        return Table(shown, formats, caption=self.headline, notes=self.notes)
+        return Table(shown, {**signed, **changes, **p}, caption=self.headline, notes=self.notes)
+
+
+def _percent(share: float) -> str:
+    return percent(100 * share)
 
 
 def ab_test(
@@ -275,7 +238,7 @@ def ab_test(
     ----------
     frame : frame
         A row per unit, or several that are summed: a row per impression, session or day. A pandas or polars frame or
-        an Arrow table. `user_outcomes` makes it from a click log.
+        an Arrow table.
     unit : str, default "user"
         The column of the units that were assigned to arms, such as users.
     arm : str, default "arm"
@@ -322,6 +285,10 @@ def ab_test(
     the normal distribution, intervals reach ``bound * standard_error`` to both sides, and p is that of
     `LooksPlan.p_value`.
 
+    The delta method holds for many users. It claims too much if few users have most of a denominator: at the level .05,
+    .07 of equal arms differed if an arm counted as 33 equal users, and .10 at 10. The number of equal users is (sum of
+    denominators)^2 / sum of their squares (Kish, 1965). Where it is below 100 in an arm, a note says so.
+
     Examples
     --------
     >>> frame = pd.DataFrame({"user": range(8), "arm": list("AB") * 4, "clicks": [0, 1, 1, 2, 0, 3, 1, 2], "views": 4})
@@ -329,13 +296,13 @@ def ab_test(
     >>> test.table[["mean_control", "mean_treatment", "estimate"]].to_numpy().tolist()
     [[0.125, 0.5, 0.375]]
     """
-    plan = looks or looks_plan(1, alpha=0.05 if alpha is None else alpha)
-    require(alpha in {None, plan.alpha}, "alpha", alpha, "none: the plan of looks has its own")
-    at: Any = 1 if looks is None and look is None else look
-    plan.check(at)
+    look = 1 if looks is None and look is None else look
+    looks = looks or looks_plan(1, alpha=0.05 if alpha is None else alpha)
+    require(alpha in {None, looks.alpha}, "alpha", alpha, "none: the plan of looks has its own")
+    look = looks.checked(look)
     before = covariates or {}
     users, notes = _by_unit(frame, unit, arm, metrics, before)
-    for name in (*before, *([] if primary is None else [primary])):
+    for name in (*before, *filter(None, [primary])):
         chosen("metric", name, metrics)
     sizes = users[ARM].value_counts().sort_index()
     names = list(sizes.index)
@@ -345,10 +312,11 @@ def ab_test(
     fits = {*due.index} == {*names} and due.between(0, np.inf, inclusive="neither").all()
     require(fits, "shares", shares, f"a share above 0 of each arm: {few(names)}")
     arms = pd.DataFrame({"users": sizes, "expected": due / due.sum() * sizes.sum()}).rename_axis("arm")
-    moments, rows = {name: _moments(part) for name, part in users.groupby(ARM)}, []
+    parts, rows = dict(iter(users.groupby(ARM))), []
     for (name, metric), other in product(metrics.items(), [each for each in names if each != control]):
-        both, columns = (moments[control], moments[other]), [*_columns(metric), *_columns(before.get(name))]
-        row = dict.fromkeys(NUMBERS, math.nan) | _compared(*both, columns, plan, at)
+        columns = [*_columns(metric), *_columns(before.get(name))]
+        both = [_moments(parts[arm], columns) for arm in (control, other)]
+        row = dict.fromkeys(NUMBERS, math.nan) | _compared(both, columns, looks, look)
         rows.append({"metric": name, "arm": other, "n_users": int(sizes[control] + sizes[other]), **row})
         equal = min(part.count() / (1 + part.var(columns[1]) / part.mean(columns[1]) ** 2) for part in both)
         if math.isnan(row["p_value"]):
@@ -362,10 +330,10 @@ def ab_test(
     table = pd.DataFrame(rows).assign(p_adjusted=np.nan)
     family = table["p_value"].notna() & table["metric"].eq(primary or table["metric"])
     table.loc[family, "p_adjusted"] = holm(table.loc[family, "p_value"])
-    of_family = looks_plan(plan.shares, spending=plan.spending, alpha=plan.alpha / max(1, family.sum()))
-    table["detectable_difference"] = (of_family.bounds[at - 1] + stats.norm.ppf(POWER)) * table["standard_error"]
+    of_family = looks_plan(looks.shares, spending=looks.spending, alpha=looks.alpha / max(1, family.sum()))
+    table["detectable_difference"] = (of_family.bounds[look - 1] + stats.norm.ppf(POWER)) * table["standard_error"]
     ratio = float(stats.chisquare(arms["users"], arms["expected"]).pvalue)
-    return ABTest(table, arms, control, ratio, plan.alpha, looks, look, tuple(notes), unit)
+    return ABTest(table, arms, control, ratio, looks, look, tuple(notes), unit)
 
 
 def ab_power(
@@ -422,7 +390,8 @@ def ab_power(
     fits = len(shares) == 2 and min(shares.values()) > 0 and sum(shares.values()) <= 1 + 1e-9
     require(fits, "shares", shares, "two arms with shares above 0 that add up to 1 or less")
     users, _ = _by_unit(frame, unit, None, {"metric": metric}, {} if covariate is None else {"metric": covariate})
-    columns, moments = [*_columns(metric), *_columns(covariate)], _moments(users)
+    columns = [*_columns(metric), *_columns(covariate)]
+    moments = _moments(users, columns)
     varies = _variance(moments, columns) > 0 and moments.mean(columns[0]) != 0
     require(varies, "metric", metric, "a metric that varies between users, with a mean other than 0")
     first, second = shares.values()
@@ -447,25 +416,23 @@ def _columns(metric: Metric | None) -> tuple[str | None, ...]:
     return (metric, None) if metric is None or isinstance(metric, str) else tuple(metric)
 
 
-def _tea_tasting() -> Any:
+def _metric(columns: Sequence[str | None], **options: Any) -> Any:
+    """Return the metric of tea-tasting; its global settings are not asked."""
+    from tea_tasting import RatioOfMeans
+
+    return RatioOfMeans(*columns, alternative="two-sided", equal_var=False, **options)
+
+
+def _moments(users: pd.DataFrame, columns: Sequence[str | None]) -> Any:
+    """Return number, means and covariances of the columns: all that tests need, and far faster than by its frames."""
     try:
-        import tea_tasting.aggr
+        from tea_tasting import aggr
     except ImportError as error:
         problem, remedy = "A/B tests need tea-tasting, which is not installed", 'pip install "rankeval-mlflow[online]"'
         raise InvalidInput(problem, remedy=remedy) from error
-    return tea_tasting
-
-
-def _metric(columns: Sequence[str | None], **options: Any) -> Any:
-    """Return the metric of tea-tasting; its global settings are not asked."""
-    return _tea_tasting().RatioOfMeans(*columns, alternative="two-sided", equal_var=False, **options)
-
-
-def _moments(users: pd.DataFrame) -> Any:
-    """Return number, means and covariances of the columns: all that tests need, and far faster than by its frames."""
-    known = users.drop(columns=ARM)
+    known = users[[*{name for name in columns if name is not None}]]
     both = {(one, other): value for one, row in known.cov().to_dict().items() for other, value in row.items()}
-    return _tea_tasting().aggr.Aggregates(len(known), known.mean().to_dict(), known.var().to_dict(), both)
+    return aggr.Aggregates(len(known), known.mean().to_dict(), known.var().to_dict(), both)
 
 
 def _variance(moments: Any, columns: Sequence[str | None]) -> float:
@@ -476,23 +443,21 @@ def _variance(moments: Any, columns: Sequence[str | None]) -> float:
     return float(left) if left > rounding / per**2 else 0.0
 
 
-def _compared(
-    control: Any, treatment: Any, columns: Sequence[str | None], plan: LooksPlan, look: int
-) -> dict[str, float]:
+def _compared(both: Sequence[Any], columns: Sequence[str | None], plan: LooksPlan, look: int) -> dict[str, float]:
     """Return the numbers of a row of the table; only the means if the metric does not vary."""
-    if not (_variance(control, columns) or _variance(treatment, columns)):
-        one, other = (arm.mean(columns[0]) / arm.mean(columns[1]) for arm in (control, treatment))
+    if not any(_variance(arm, columns) for arm in both):
+        one, other = (arm.mean(columns[0]) / arm.mean(columns[1]) for arm in both)
         return {"mean_control": one, "mean_treatment": other, "estimate": other - one}
     levels = {False: ONE_ERROR, True: 1 - plan.alpha}
     tests = [_metric(columns, use_t=use_t, confidence_level=level) for use_t, level in levels.items()]
     try:
-        found, welch = (test.analyze_aggregates(control, treatment) for test in tests)
+        found, welch = (test.analyze_aggregates(*both) for test in tests)
         error = found.effect_size_ci_upper - found.effect_size
         reach, p = (welch.effect_size_ci_upper - welch.effect_size) / error, welch.pvalue
         if len(plan.bounds) > 1:
             reach, p = plan.bounds[look - 1], plan.p_value(found.effect_size / error, look)
-        change = found.treatment / found.control if found.control > 0 else math.nan
-        factor = math.pow((1 + found.rel_effect_size_ci_upper) / change, reach) if change > 0 else math.nan
+        change = found.treatment / found.control if min(found.control, found.treatment) > 0 else math.nan
+        factor = math.pow((1 + found.rel_effect_size_ci_upper) / change, reach)
     except OverflowError as beyond:
         problem = f"the mean of {columns[0]} is so near 0 that the interval of its relative change has no end"
         raise InvalidInput(problem, remedy="add a constant to it: the difference stays the same") from beyond
@@ -510,19 +475,15 @@ def _by_unit(
         fits = isinstance(asked, Mapping) and all(len({*_columns(one)}) == 2 for one in asked.values())
         expected = 'names with a column, or with two that differ: {"ctr": ("clicks", "views")}'
         require(fits and (asked or asked is covariates), argument, asked, expected)
-    summed, before = (
-        dict.fromkeys(name for metric in some.values() for name in _columns(metric) if name is not None)
-        for some in (metrics, covariates)
-    )
-    refuse((summed.keys() & before.keys(), "a covariate is from before the test, and no column of a metric"))
+    summed, before = ({*chain(*map(_columns, some.values()))} - {None} for some in (metrics, covariates))
+    refuse((summed & before, "a covariate is from before the test, and no column of a metric"))
     ids = {"unit": unit} if arm is None else {"unit": unit, "arm": arm}
-    given = frame_columns(frame, {**ids, **{f"column {name}": name for name in (*summed, *before)}})
-    values = pd.DataFrame(
-        {name: value_column(given[f"column {name}"], name) for name in (*summed, *before)}, dtype=float
-    )
+    names = [str(name) for name in sorted(summed | before, key=str)]
+    given = frame_columns(frame, {**ids, **{f"column {name}": name for name in names}})
+    values = pd.DataFrame({name: value_column(given[f"column {name}"], name) for name in names}, dtype=np.float64)
     codes, _ = pd.factorize(id_column(given["unit"], unit).to_pandas())
-    by = values.groupby(codes)
-    differs = int((by[[*before]].nunique() > 1).any(axis=1).sum())
+    by, early = values.groupby(codes), values[[*before]].groupby(codes)
+    differs = int((early.min() != early.max()).any(axis=1).sum())
     refuse((differs, f"{count(differs, unit)} with several values; a covariate is one value per {unit}"))
     users = by.agg(dict.fromkeys(summed, "sum") | dict.fromkeys(before, "first"))
     arms = pd.Series("", values.index) if arm is None else id_column(given["arm"], arm).cast(pa.string()).to_pandas()
@@ -531,7 +492,7 @@ def _by_unit(
     found, most = f"{count(int(several.sum()), unit)} in several arms", f"at most 1 % of {count(len(users), unit)}"
     require(not several.mean() > IN_BOTH, arm or "", found, f"{most}: find out why, no arms are compared")
     users = users[~several]
-    for denominator in {_columns(metric)[1] for metric in (*metrics.values(), *covariates.values())} - {None}:
-        wrong = values[denominator].min() < 0 or not users.groupby(ARM)[denominator].sum().min() > 0
-        refuse((wrong, "a denominator is below 0, or 0 for all users of an arm"), argument=denominator)
+    per = [name for _, name in map(_columns, [*metrics.values(), *covariates.values()]) if name is not None]
+    wrong = [name for name in per if values[name].min() < 0 or not users.groupby(ARM)[name].sum().min() > 0]
+    refuse((wrong, "a denominator is below 0, or 0 for all users of an arm"), argument=next(iter(wrong), None))
     return users.reset_index(drop=True), [f"{found} left out"] * int(several.any())

@@ -130,12 +130,12 @@ class Interleaved:
             rows = {name: tuple(map(Fraction, row)) for name, row in given.pop("credits").items()}
             found = cls(**given | {"ids": tuple(given["ids"])}, credits=rows)
             lengths = {len(set(found.ids)), *map(len, rows.values())}
-            known = found.scheme in SCHEMES and None not in map(_id, (found.impression, *found.ids))
+            known = found.scheme in SCHEMES and None not in map(valid_id, (found.impression, *found.ids))
             fits = known and lengths == {len(found.ids)} and min(map(min, rows.values())) >= 0
             refuse((not fits, "its scheme, ids and credits do not fit together"))
         except (AttributeError, KeyError, TypeError, ValueError, ZeroDivisionError) as error:
             raise InvalidInput(f"this is no credit record: {said(error)}", argument="record") from error
-        changed = salt is not None and found.seal != _hash(found._text, salt, 16).hex()
+        changed = salt is not None and found.seal != hashed(found._text, salt, 16).hex()
         refuse((changed, f"the record of impression {found.impression!r} was changed, or has another salt"))
         return found
 
@@ -226,10 +226,10 @@ class Interleaver:
         lists = _checked(self, {name: rankings[name] for name in names})
         about = {"impression": impression, "user": user, "qid": qid}
         for argument, value in about.items():
-            about[argument] = _id(value)
+            about[argument] = valid_id(value)
             fits = about[argument] is not None or (value is None and argument != "impression")
             require(fits, argument, value, "an id: text or an integer")
-        seed = _hash(json.dumps([self.scheme, about["impression"]]), self.salt, 64)
+        seed = hashed(json.dumps([self.scheme, about["impression"]]), self.salt, 64)
         bits = Random(int.from_bytes(seed)).getrandbits  # noqa: S311 - the hash is the secret, not the generator
         ids: dict[Id, None] = {}
         rows: list[tuple[Fraction, ...]] = []
@@ -241,7 +241,7 @@ class Interleaver:
             rows += [tuple(_fraction(part, over) for part in row) for row in parts]
         credit = dict(zip(names, zip(*rows, strict=True), strict=True))
         record = Interleaved((*ids,), credit, scheme=self.scheme, **cast("dict[str, Any]", about))
-        object.__setattr__(record, "seal", _hash(record._text, self.salt, 16).hex())  # noqa: SLF001 - its own record
+        object.__setattr__(record, "seal", hashed(record._text, self.salt, 16).hex())  # noqa: SLF001 - its own record
         return record
 
 
@@ -326,7 +326,7 @@ def _checked(il: Interleaver, rankings: Mapping[str, Iterable[Id]]) -> Rankings:
     for name, ranking in rankings.items():
         ordered = isinstance(ranking, Iterable) and not isinstance(ranking, (str, bytes, Mapping, set, frozenset))
         require(ordered, f"ranking {name!r}", ranking, "a list of document ids, from the top")
-        lists[name] = ids = [*map(_id, ranking)]
+        lists[name] = ids = [*map(valid_id, ranking)]
         refuse(
             (not name or not isinstance(name, str), "has a name that is no text"),
             (not ids, "is empty"),
@@ -345,12 +345,13 @@ def _moves(il: Interleaver, lists: Rankings, shown: Collection[Id], state: Any) 
     return SCHEMES[il.scheme](lists, il.depth, shown, state)
 
 
-def _id(value: Any) -> Id | None:
+def valid_id(value: Any) -> Id | None:
     """Return an id, which is text or an integer; None if it is neither."""
     return (value or None) if isinstance(value, str) else whole_number(value)
 
 
-def _hash(text: str, salt: str, size: int) -> bytes:
+def hashed(text: str, salt: str, size: int) -> bytes:
+    """Return a hash of a text that nobody can tell without the salt."""
     return blake2b(text.encode(), key=blake2b(salt.encode()).digest(), digest_size=size).digest()
 
 
