@@ -263,3 +263,50 @@ def test_a_relative_change_that_the_notes_deny_is_not_told():
     test = rk.online.ab_test(frame, metrics={"x": "x"})
     assert "x has no relative change of B" in " ".join(test.notes)
     assert test.table["relative"].isna().all()
+
+
+def test_a_number_of_looks_is_no_plan():
+    """looks= takes the result of looks_plan; a number of looks is refused by its argument."""
+    with pytest.raises(InvalidInput, match="looks"):
+        rk.online.ab_test(users_of(), metrics={"x": "x"}, looks=5, look=1)
+
+
+def test_units_and_arms_are_two_columns():
+    """The same column as unit and arm is refused."""
+    with pytest.raises(InvalidInput, match="arm"):
+        rk.online.ab_test(users_of(), unit="arm", metrics={"x": "x"})
+
+
+def test_a_metric_without_a_relative_change_is_in_the_picture_or_named_there():
+    """The picture drops no metric in silence."""
+    frame = users_of().assign(loss=lambda rows: -(rows["x"] ** 2))
+    figure = rk.online.ab_test(frame, metrics={"x": "x", "loss": "loss"}, primary="x").plot()
+    assert "loss" in " ".join(text.get_text() for text in figure.findobj(lambda artist: hasattr(artist, "get_text")))
+
+
+@pytest.fixture
+def files(tmp_path, monkeypatch):
+    """Write two runs and a table of an A/B test, and work there."""
+    monkeypatch.chdir(tmp_path)
+    for name, ids in {"a.run": "xy", "b.run": "yx"}.items():
+        rk.Run.from_dict({"q1": {one: -float(place) for place, one in enumerate(ids)}}).write(name)
+    users_of().assign(y=1).to_csv("ab.csv", index=False)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    "rows", ["impression,user\ni1,u1\n", "impression,qid,page\ni1,q1,3\n"], ids=["no qid", "one column more"]
+)
+def test_the_table_of_impressions_has_its_columns_checked(rankeval, files, rows):
+    """A table of impressions without qid, or with a further column, gets no KeyError or TypeError."""
+    (files / "impressions.csv").write_text(rows)
+    _, _, error = rankeval("online", "interleave", "a.run", "b.run", "--impressions", "impressions.csv")
+    assert "KeyError" not in error
+    assert "TypeError" not in error
+
+
+@pytest.mark.usefixtures("files")
+def test_two_metrics_of_one_name_are_refused(rankeval):
+    """The command drops no metric in silence if two have the same name."""
+    code, _, error = rankeval("online", "ab", "ab.csv", "--metric", "m=x", "--metric", "m=x/y")
+    assert code == 2, error
