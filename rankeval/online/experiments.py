@@ -48,8 +48,7 @@ Metric = str | tuple[str, str]
 ARM = " arm"
 """The column of the arms in a frame of units: no name that a user gives."""
 
-RELATIVE = ["relative", "relative_low", "relative_high"]
-NUMBERS = ["mean_control", "mean_treatment", "estimate", "standard_error", "ci_low", "ci_high", *RELATIVE, "p_value"]
+NUMBERS = ["mean_control", "mean_treatment", "estimate", "standard_error", "ci_low", "ci_high", "relative", "p_value"]
 """The numbers of a row of the table."""
 
 MISMATCH = 0.001
@@ -122,9 +121,9 @@ class ABTest(WithTable):
     table : DataFrame
         A row per metric and arm that is compared with the control. Columns: metric; arm; n_users, of both arms;
         mean_control and mean_treatment, means over users or ratios of them; estimate, their difference; standard_error;
-        ci_low and ci_high (of p_value); relative, relative_low and relative_high, the change as a share of the
-        control's mean; p_value; p_adjusted; detectable_difference, found with a chance of .8 at the family's level. An
-        interval is of its row alone. Each is nan if it is not known, and a note says why.
+        ci_low and ci_high (of p_value); relative, the estimate as a share of the control's mean; p_value; p_adjusted;
+        detectable_difference, found with a chance of .8 at the family's level. An interval is of its row alone. Each is
+        nan if it is not known, and a note says why.
     arms : DataFrame
         A row per arm: users, expected (users, by the shares).
     control : str
@@ -181,7 +180,7 @@ class ABTest(WithTable):
         lead = f"No difference was shown ({row['metric']}, {row['arm']} against {self.control})"
         lead = lead if claims.empty else f"{row['metric']} is {side} in {row['arm']} than in {self.control}"
         size, low, high = (telling(row[name], sign=True) for name in ("estimate", "ci_low", "ci_high"))
-        size = f"{size} [{100 * (1 - self.looks.alpha):g}% interval {low} to {high}], {_percent(row['relative'])}"
+        size = f"{size} [{100 * (1 - self.looks.alpha):g}% interval {low} to {high}], {percent(100 * row['relative'])}"
         said = [f"{lead}: {size}, on {row['n_users']:,} {units}, {p_words(row['p_adjusted'])}."]
         if claims.empty:
             said.append(f"A difference of {telling(row['detectable_difference'])} would be found four times in five.")
@@ -192,7 +191,7 @@ class ABTest(WithTable):
         return " ".join(said)
 
     def plot(self) -> Figure:
-        """Draw the change of each metric in percent of the control's mean, with its interval.
+        """Draw the estimate of each row with its interval, a panel for each metric.
 
         Returns
         -------
@@ -202,20 +201,15 @@ class ABTest(WithTable):
         """
         from rankeval.render.comparisons import intervals
 
-        known = self.table.dropna(subset="relative")
-        drawn = 100 * known[RELATIVE].set_axis(["difference", "ci_low", "ci_high"], axis=1)
-        drawn = drawn.assign(label=known["metric"] + ", " + known["arm"], clear=known.index.isin(self.claims.index))
-        return intervals(drawn, xlabel=f"change in % of {self.control}", caption=self.headline)
+        drawn = self.table.rename(columns={"metric": "group", "arm": "label", "estimate": "difference"})
+        drawn = drawn.assign(clear=drawn.index.isin(self.claims.index))
+        return intervals(drawn, xlabel=f"difference from {self.control}", caption=self.headline)
 
     def _laid_out(self) -> Table:
-        signed = dict.fromkeys(["estimate", "ci_low", "ci_high"], partial(telling, sign=True))
-        changes, p = dict.fromkeys(RELATIVE, _percent), dict.fromkeys(["p_value", "p_adjusted"], p_value)
+        formats: dict[str, Any] = dict.fromkeys(["estimate", "ci_low", "ci_high"], partial(telling, sign=True))
+        formats |= {"relative": lambda share: percent(100 * share), "p_value": p_value, "p_adjusted": p_value}
         shown = self.table.drop(columns=["n_users", "standard_error", "detectable_difference"])
-        return Table(shown, {**signed, **changes, **p}, caption=self.headline, notes=self.notes)
-
-
-def _percent(share: float) -> str:
-    return percent(100 * share)
+        return Table(shown, formats, caption=self.headline, notes=self.notes)
 
 
 def ab_test(
@@ -296,6 +290,7 @@ def ab_test(
     >>> test.table[["mean_control", "mean_treatment", "estimate"]].to_numpy().tolist()
     [[0.125, 0.5, 0.375]]
     """
+    require(looks is None or isinstance(looks, LooksPlan), "looks", looks, "the result of looks_plan")
     look = 1 if looks is None and look is None else look
     looks = looks or looks_plan(1, alpha=0.05 if alpha is None else alpha)
     require(alpha in {None, looks.alpha}, "alpha", alpha, "none: the plan of looks has its own")
@@ -324,8 +319,8 @@ def ab_test(
         elif math.isnan(row["relative"]):
             notes.append(f"{name} has no relative change of {other}: the means of both arms must be above 0")
         if columns[1] is not None and equal < FEW:
-            as_if = f"few {plural(unit)} have most {columns[1]}, as if {equal:.0f} with equal ones were in an arm"
-            notes.append(f"{name} of {other}: {as_if}; below {FEW} equal arms differ more often than alpha says")
+            as_if = f"for {name} of {other} an arm counts as {equal:.0f} {plural(unit)} with equal {columns[1]}"
+            notes.append(f"{as_if}: below {FEW} equal arms differ more often than alpha says")
     notes += [f"the means of {name} are adjusted by its covariate (CUPED)" for name in before]
     table = pd.DataFrame(rows).assign(p_adjusted=np.nan)
     family = table["p_value"].notna() & table["metric"].eq(primary or table["metric"])
@@ -395,13 +390,11 @@ def ab_power(
     varies = _variance(moments, columns) > 0 and moments.mean(columns[0]) != 0
     require(varies, "metric", metric, "a metric that varies between users, with a mean other than 0")
     first, second = shares.values()
-    asked: dict[str, Any] = {"ratio": second / first, "alpha": alpha, "power": power, "use_t": False}
+    names = {"rel_effect_size": "relative", "effect_size": "difference", "n_obs": "users"}
+    changes = tuple(np.atleast_1d(relative).tolist())
     try:
-        planned = _metric(columns, rel_effect_size=tuple(np.atleast_1d(relative).tolist()), **asked)
-        solved = pd.DataFrame(list(planned.solve_power_from_aggregates(moments, "n_obs")))
-        found = solved[["rel_effect_size", "effect_size", "n_obs"]].set_axis(
-            ["relative", "difference", "users"], axis=1
-        )
+        test = _metric(columns, use_t=False, alpha=alpha, power=power, ratio=second / first, rel_effect_size=changes)
+        found = pd.DataFrame(list(test.solve_power_from_aggregates(moments, "n_obs")))[[*names]].rename(columns=names)
     except (KeyError, TypeError, ValueError) as error:
         expected = "changes other than 0 for which three users or more are needed"
         raise InvalidInput(argument="relative", found=repr(relative), expected=expected) from error
@@ -456,14 +449,12 @@ def _compared(both: Sequence[Any], columns: Sequence[str | None], plan: LooksPla
         reach, p = (welch.effect_size_ci_upper - welch.effect_size) / error, welch.pvalue
         if len(plan.bounds) > 1:
             reach, p = plan.bounds[look - 1], plan.p_value(found.effect_size / error, look)
-        change = found.treatment / found.control if min(found.control, found.treatment) > 0 else math.nan
-        factor = math.pow((1 + found.rel_effect_size_ci_upper) / change, reach)
     except OverflowError as beyond:
-        problem = f"the mean of {columns[0]} is so near 0 that the interval of its relative change has no end"
+        problem = f"the mean of {columns[0]} is so near 0 that its relative change has no end"
         raise InvalidInput(problem, remedy="add a constant to it: the difference stays the same") from beyond
     ends = found.effect_size - reach * error, found.effect_size + reach * error
-    relative = change - 1, change / factor - 1, change * factor - 1
-    values = found.control, found.treatment, found.effect_size, error, *ends, *relative, p
+    relative = found.rel_effect_size if min(found.control, found.treatment) > 0 else math.nan
+    values = found.control, found.treatment, found.effect_size, error, *ends, relative, p
     return dict(zip(NUMBERS, map(float, values), strict=True))
 
 
@@ -477,6 +468,7 @@ def _by_unit(
         require(fits and (asked or asked is covariates), argument, asked, expected)
     summed, before = ({*chain(*map(_columns, some.values()))} - {None} for some in (metrics, covariates))
     refuse((summed & before, "a covariate is from before the test, and no column of a metric"))
+    require(unit != arm, "arm", arm, "another column than that of the units")
     ids = {"unit": unit} if arm is None else {"unit": unit, "arm": arm}
     names = [str(name) for name in sorted(summed | before, key=str)]
     given = frame_columns(frame, {**ids, **{f"column {name}": name for name in names}})

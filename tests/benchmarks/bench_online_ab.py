@@ -72,7 +72,7 @@ def equal_ratios(n_tests: int, n_users: int = 400) -> tuple[float, float]:
 
 
 BUSY = {
-    "alike": lambda rng, shape: np.full(shape, 9.0),
+    "alike": lambda rng, shape: rng.uniform(9, 9, shape),
     "gamma .7": lambda rng, shape: rng.gamma(0.7, 10, shape),
     "gamma .2": lambda rng, shape: rng.gamma(0.2, 40, shape),
     "lognormal 1.5": lambda rng, shape: 3 * rng.lognormal(0, 1.5, shape),
@@ -82,7 +82,7 @@ BUSY = {
 
 def few_users(name: str, n_tests: int, n_users: int) -> dict[str, object]:
     """Return the share of claims about a ratio of equal arms, and the median of the effective number of users."""
-    rng, arms = np.random.default_rng(0), []
+    rng, arms, frames = np.random.default_rng(0), [], []
     for _ in range(2):
         views = 1.0 + rng.poisson(BUSY[name](rng, (n_tests, n_users)))
         clicks = rng.binomial(views.astype(int), rng.beta(1, 3, views.shape))
@@ -90,11 +90,11 @@ def few_users(name: str, n_tests: int, n_users: int) -> dict[str, object]:
         linear = (clicks - ratio[:, None] * views) / views.mean(axis=1, keepdims=True)
         kish = views.sum(axis=1) ** 2 / (views**2).sum(axis=1)
         arms.append((ratio, linear.std(axis=1, ddof=1), kish))
-        frame = pd.DataFrame({"arm": len(arms), "clicks": clicks[0], "views": views[0]})
-        first = frame if len(arms) == 1 else pd.concat([first, frame], ignore_index=True)
+        frames.append(pd.DataFrame({"arm": len(arms), "clicks": clicks[0], "views": views[0]}))
     (one, its, few), (other, others, fewer) = arms
     p = ttest_ind_from_stats(other, others, n_users, one, its, n_users, equal_var=False).pvalue
-    test = rk.online.ab_test(first.assign(user=range(2 * n_users)), metrics={"ctr": ("clicks", "views")})
+    first = pd.concat(frames).assign(user=range(2 * n_users))
+    test = rk.online.ab_test(first, metrics={"ctr": ("clicks", "views")})
     np.testing.assert_allclose(test.table["p_value"], p[0])  # the formula here is that of ab_test
     effective = float(np.median(np.minimum(few, fewer)))
     return {"views": name, "users of an arm": n_users, "effective": effective, "claims": (p <= 0.05).mean()}
