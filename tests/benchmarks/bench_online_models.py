@@ -19,7 +19,7 @@ from rankeval.online import ClickLog, ClickModel
 
 N_QUERIES, N_DOCS, N_LISTS, DEPTH, N_TIMES = 200, 20, 10, 10, 5000
 MODELS = ("pbm", "cascade", "dcm", "sdbn", "dbn", "ubm")
-BITS = 1 << np.arange(DEPTH)
+BITS = (1 << np.arange(DEPTH)).astype(np.int16)
 
 
 def user_of(name: str) -> ClickModel:
@@ -57,8 +57,10 @@ def patterns(name: str) -> ClickLog:
     items = {
         "impression": np.repeat(np.arange(len(row)), DEPTH),
         "position": np.tile(np.arange(1, DEPTH + 1), len(row)),
-        "docid": pd.Categorical.from_codes(np.stack(base["shown"])[row].ravel(), categories=range(N_DOCS)),
-        "clicked": (pattern[:, None] & BITS > 0).ravel(),
+        "docid": pd.Categorical.from_codes(
+            np.stack(base["shown"]).astype(np.int8)[row].ravel(), categories=range(N_DOCS)
+        ),
+        "clicked": (pattern.astype(np.int16)[:, None] & BITS > 0).ravel(),
     }
     return ClickLog(impressions.reset_index(drop=True), pd.DataFrame(items))
 
