@@ -42,7 +42,6 @@ from rankeval.io.opening import WHOLE
 IDS: tuple[str, ...] = ("qid", "docid", "aspect", "subgroup")
 """The columns that hold ids, in the order in which they are checked."""
 
-_MOST = 2**63 - 1
 _MOST_BYTES = 2**31 - 1  # the largest text that 32-bit offsets can address
 
 
@@ -203,12 +202,12 @@ def labels(values: Any, name: str) -> NDArray[Any]:
         If a value is missing, masked, no number or beyond int64, or if the array is not one-dimensional.
     """
     column = _numbers(values, name)
-    if column.dtype.kind == "u" and column.dtype.itemsize == 8:
-        beyond = column > np.uint64(_MOST)
-        if beyond.any():
-            _refuse_beyond(name, int(np.argmax(beyond)), column[np.argmax(beyond)], "a 64-bit whole number")
-        return column.astype(np.int64)
-    return column
+    if column.dtype.kind != "u" or column.dtype.itemsize < 8:
+        return column
+    wrapped = column.astype(np.int64)
+    if len(beyond := np.flatnonzero(wrapped < 0)):
+        _refuse_beyond(name, int(beyond[0]), column[beyond[0]], "a 64-bit whole number")
+    return wrapped
 
 
 def scores(values: Any, name: str) -> NDArray[Any]:
@@ -469,9 +468,7 @@ def as_typed(ids: ArrayLike, what: str = "qid") -> NDArray[Any]:
     )
     if not changed:
         return column
-    objects = np.empty(len(ids), dtype=object)
-    objects[:] = ids
-    return objects
+    return np.fromiter(ids, dtype=object, count=len(ids))
 
 
 def _wrong(what: str, problem: str) -> InvalidInput:

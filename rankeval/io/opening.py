@@ -108,10 +108,9 @@ def limits_of(settings: Iterable[str]) -> Limits:
     given = {}
     for setting in settings:
         name, _, value = setting.partition("=")
-        chosen("limit", name, vars(DEFAULT))
         wanted = f"name=value with a whole number; the names are {', '.join(vars(DEFAULT))}"
         require(_DIGITS.fullmatch(value), "limit", setting, wanted)
-        given[name] = int(value)
+        given[chosen("limit", name, vars(DEFAULT))] = int(value)
     return replace(DEFAULT, **given)
 
 
