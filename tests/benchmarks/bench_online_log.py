@@ -28,8 +28,8 @@ def main() -> None:
     rows["clicked"] = (rng.random(N * DEPTH) < 0.1).astype(int)
     clicked = rows["clicked"] == 1
     ends = np.append(0, clicked.to_numpy().reshape(N, DEPTH).sum(axis=1).cumsum())
-    shown = pa.LargeListArray.from_arrays(np.arange(0, N * DEPTH + 1, DEPTH), pa.array(rows["docid"]).combine_chunks())
-    ids = pa.LargeListArray.from_arrays(ends, pa.array(rows["docid"][clicked]).combine_chunks())
+    shown = pa.LargeListArray.from_arrays(np.arange(0, N * DEPTH + 1, DEPTH), pa.array(rows["docid"]))
+    ids = pa.LargeListArray.from_arrays(ends, pa.array(rows["docid"][clicked]))
     forms = {
         "rows of items in order": rows,
         "rows of items in no order": rows.iloc[rng.permutation(len(rows))],
