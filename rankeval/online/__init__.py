@@ -15,7 +15,7 @@ from rankeval._registry import late
 
 _HOMES = {
     "crediting": ("compare_interleaved",),
-    "experiments": ("ABTest", "ab_power", "ab_test", "assign", "user_outcomes"),
+    "experiments": ("ABTest", "ab_power", "ab_test", "assign"),
     "interleaving": ("Interleaved", "Interleaver", "interleaving_bias"),
     "logs": ("ClickLog", "ClickRates", "LogChecks"),
     "looks": ("LooksPlan", "confidence_sequence", "looks_plan"),

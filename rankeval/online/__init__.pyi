@@ -6,7 +6,6 @@ from rankeval.online.experiments import ABTest as ABTest
 from rankeval.online.experiments import ab_power as ab_power
 from rankeval.online.experiments import ab_test as ab_test
 from rankeval.online.experiments import assign as assign
-from rankeval.online.experiments import user_outcomes as user_outcomes
 from rankeval.online.interleaving import Interleaved as Interleaved
 from rankeval.online.interleaving import Interleaver as Interleaver
 from rankeval.online.interleaving import interleaving_bias as interleaving_bias
