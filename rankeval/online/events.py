@@ -64,7 +64,6 @@ NO_QUERY = ""
 LEFT_OUT = ("repeated events", "clicks on what was not shown", "impressions of an empty list")
 REPEATED, NOT_SHOWN, EMPTY = LEFT_OUT
 _SKIP = "clicks='skip' leaves out such clicks, and counts them"
-_LISTS = "give a list in each row"
 _TIMES = "give times with a zone, or tz= to name it; numbers become times by pd.to_datetime(..., utc=True)"
 _OWN_ID = "give each impression an id of its own"
 
@@ -164,7 +163,7 @@ def _array(part: str, values: Any, tz: str | None = None) -> Any:
             return _utc(array, tz)
         return numbers_of(pc.list_parent_indices(array)).astype(np.int64), array.flatten()
     except pa.ArrowException as error:
-        remedy = _TIMES if part == "time" else _LISTS
+        remedy = _TIMES if part == "time" else "give a list in each row"
         raise InvalidInput(said(error).rstrip("."), argument=part, remedy=remedy) from error
 
 

@@ -149,6 +149,7 @@ def test_bad_rows_are_refused_by_row_or_impression(name: str) -> None:
 
 
 LISTS_REFUSED = {
+    "two forms": ({"position": [1, 1]}, "one of the two forms"),
     "no list": ({"shown": ["d4", "d9"]}, "a list in each row"),
     "missing list": ({"clicked": [["d9"], None]}, "row 1"),
     "click not shown": ({"clicked": [["d9"], ["d4", "d7"]]}, "row 1 .*'d7'.*1 such in all"),
