@@ -14,12 +14,11 @@ are looked up.
 from __future__ import annotations
 
 import os
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
-from itertools import repeat
-from typing import Any, Literal
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from operator import not_
+from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from rankeval._checks import count, few, refuse, require
@@ -37,21 +36,12 @@ UNITS = {"user": "user", "query": "qid", "impression": "impression"}
 """The field of a record that names the unit."""
 
 CREDIT = "credit"
-BY_IMPRESSION = (
-    "impressions of a user depend on each other: .31 of such tests found a difference of equal rankings, not .05"
-)
+BY_IMPRESSION = "impressions of a user depend on each other: .31 of such tests found a difference of equal rankings"
 BALANCED = "balanced interleaving is biased for some pairs of rankings: see rankeval.online.interleaving_bias"
 
 
 def compare_interleaved(
-    credits: Any,  # noqa: A002 - the field's noun for these records
-    clicks: Any,
-    *,
-    unit: Literal["user", "query", "impression"] = "user",
-    test: str = "t",
-    unshown: Literal["error", "skip"] = "error",
-    salt: str | None = None,
-    **options: Any,
+    credits: Any, clicks: Any, *, unit: str = "user", unshown: str = "error", salt: str | None = None, **options: Any
 ) -> Comparison:
     """Compare rankings by the clicks on their interleaved lists.
 
@@ -72,20 +62,19 @@ def compare_interleaved(
         ``record`` has their JSON.
     clicks : mapping, frame or ClickLog
         Impression -> ids of the documents clicked; or a frame with a row per click, columns impression and docid, and
-        perhaps user; or a log of the impressions. A document that is clicked twice in an impression counts once.
+        perhaps user; or a log of the impressions, without ``count``. A document that is clicked twice in an impression
+        counts once.
     unit : {"user", "query", "impression"}, default "user"
         The unit that is sampled, a row of the test. Impressions of one user depend on each other, so that a test by
         impressions claims differences that are not there; the result says so.
-    test : str, default "t"
-        As in `rankeval.compare`.
     unshown : {"error", "skip"}, default "error"
         Refuse clicks that no record explains: of an impression without a record, on a document that was not shown, by
         another user than the one to whom it was shown. Or leave them out; the notes count them.
     salt : str, optional
         The salt of the interleaver: records that do not fit their seal are then refused.
     **options
-        As in `rankeval.compare`, such as ``baseline``, ``claim``, ``alpha`` and ``by``. Without a baseline, all pairs
-        are compared.
+        As in `rankeval.compare`, such as ``test``, ``baseline``, ``claim``, ``alpha`` and ``by``. Without a baseline,
+        all pairs are compared.
 
     Returns
     -------
@@ -97,7 +86,7 @@ def compare_interleaved(
     ------
     InvalidInput
         If a record is none, was changed, or stands there again with another list; if records are of several schemes or
-        have other rankings; if a record has no user; or if a click is refused.
+        have other rankings; if a record has no user, or users are text and integers; or if a click is refused.
 
     Examples
     --------
@@ -111,80 +100,78 @@ def compare_interleaved(
     """
     chosen("unit", unit, UNITS)
     chosen("value of unshown", unshown, ("error", "skip"))
-    records, repeated = _records(credits, salt)
-    without = [one.impression for one in records.values() if getattr(one, UNITS[unit]) is None]
-    problem = f"no {unit} in {count(len(without), 'record')}, of the impressions {few(without)}"
+    records = _records(credits, salt)
+    shown = {record.impression: record for record in records}
+    units = [getattr(record, UNITS[unit]) for record in shown.values()]
+    without = [impression for impression, one in zip(shown, units, strict=True) if one is None]
     remedy = f"give {UNITS[unit]}= when lists are shown, or compare by another unit"
-    refuse((without, problem, remedy), argument="credits")
-    clicked: dict[Id, Counter[Id]] = defaultdict(Counter)
+    refuse((without, f"no {unit} in {count(len(without), 'record')}: {few(without)}", remedy), argument="credits")
+    clicked: dict[Id, list[Id]] = defaultdict(list)
     left_out: dict[str, list[tuple[Id, Id]]] = defaultdict(list)
-    for impression, document, user in _clicks(clicks):
-        if (record := records.get(impression)) is None:
+    for impression, document, *user in _clicks(clicks):
+        if (record := shown.get(impression)) is None:
             left_out["of impressions without a record"].append((impression, document))
         elif document not in record.ids:
             left_out["on documents that were not shown"].append((impression, document))
-        elif user is not None and record.user not in (None, user):
+        elif user and record.user not in (None, *user):
             left_out["by another user than the record has"].append((impression, document))
         else:
-            clicked[impression][document] += 1
+            clicked[impression].append(document)
     for words, found in left_out.items():
         problem = f"{count(len(found), 'click')} {words}: {few(found)}"
         refuse((unshown == "error", problem, 'unshown="skip" leaves them out'), argument="clicks")
-    units = pd.Index([getattr(record, UNITS[unit]) for record in records.values()], name=unit)
-    sums = pd.DataFrame([one.credited(clicked.get(one.impression, ())) for one in records.values()], units)
-    n_clicks = np.array([len(clicked.get(impression, ())) for impression in records])
-    means = (sums.astype(float) / np.maximum(1, n_clicks)[:, np.newaxis]).groupby(level=unit, sort=False).mean()
+    index = pd.Index(id_column(units, unit).to_pylist(), name=unit)
+    sums = pd.DataFrame([record.credited(clicked[one]) for one, record in shown.items()], index).astype(float)
+    n_clicks = [max(1, len({*clicked[one]})) for one in shown]
+    means = sums.div(n_clicks, axis=0).groupby(level=unit, sort=False).mean()
     systems = {str(name): means[[name]].set_axis([CREDIT], axis=1) for name in means}
-    compared = compare(systems, test=test, unit=unit, **{"lower_is_better": {CREDIT: False}} | options)
-    again = sum(n - 1 for found in clicked.values() for n in found.values())
-    shown = f"{count(len(records), 'impression')} of {count(len(means), unit)}"
-    counted = {
-        f"{shown}, {len(records) - len(clicked):,} of them without a click": True,
-        f"{count(repeated, 'repeated record')} dropped": repeated,
+    compared = compare(systems, unit=unit, **{"lower_is_better": {CREDIT: False}} | options)
+    again = sum(len(found) - len({*found}) for found in clicked.values())
+    shows = f"{count(len(shown), 'impression')} of {count(len(means), unit)}"
+    notes = {
+        f"{shows}, {sum(map(not_, clicked.values())):,} of them without a click": True,
+        f"{count(len(records) - len(shown), 'repeated record')} dropped": len(records) > len(shown),
         f"{count(again, 'repeated click')} on a document of the same impression dropped": again,
         **{f"left out: {count(len(found), 'click')} {words}": True for words, found in left_out.items()},
-        BALANCED: any(record.scheme == "balanced" for record in records.values()),
+        BALANCED: records[0].scheme == "balanced",
         BY_IMPRESSION: unit == "impression",
     }
-    return with_notes(compared, *(note for note, holds in counted.items() if holds))
+    return with_notes(compared, *(note for note, holds in notes.items() if holds))
 
 
-def _records(given: Any, salt: str | None) -> tuple[dict[Id, Interleaved], int]:
-    """Return the record of each impression, and how many stood there again."""
+def _records(given: Any, salt: str | None) -> list[Interleaved]:
+    """Return all records, in each form that there is; those of one impression are equal."""
     if isinstance(given, (str, os.PathLike)):
         given = [row for _, row in json_lines(read_text(given), os.fspath(given))]
     elif is_frame(given):
         given = as_list(frame_columns(given, {"credits": "record"})["credits"])
     require(isinstance(given, Iterable), "credits", given, "records, a path or a frame")
-    found: dict[Id, Interleaved] = {}
-    n = 0
-    for n, one in enumerate(given, start=1):  # noqa: B007 - their number, also of an iterator
-        made = isinstance(one, Interleaved)
-        record = one if made and salt is None else Interleaved.from_json(one.to_json() if made else one, salt=salt)
-        known, first = found.setdefault(record.impression, record), next(iter(found.values()))
-        same = (record.scheme, {*record.credits}) == (first.scheme, {*first.credits})
-        about = f"impression {record.impression!r} has"
-        refuse((record != known, f"{about} two records that differ"), argument="credits")
-        refuse((not same, f"{about} another scheme or other rankings than the first one"), argument="credits")
-    refuse((not found, "there is no record"), argument="credits")
-    return found, n - len(found)
+    written = (one.to_json() if isinstance(one, Interleaved) and salt is not None else one for one in given)
+    records = [one if isinstance(one, Interleaved) else Interleaved.from_json(one, salt=salt) for one in written]
+    last = {one.impression: one for one in records}
+    differing = [one.impression for one in records if last[one.impression] != one]
+    kinds = {(one.scheme, *sorted(one.credits)) for one in records}
+    refuse(
+        (not records, "there is no record"),
+        (differing, f"two records of an impression differ: {few(differing)}"),
+        (len(kinds) > 1, f"records are of several schemes or rankings: {few(sorted(kinds))}"),
+        argument="credits",
+    )
+    return records
 
 
-def _clicks(clicks: Any) -> Iterator[tuple[Id, Id, Id | None]]:
-    """Yield impression, document and user, if it is known, of each click."""
+def _clicks(clicks: Any) -> Iterable[tuple[Id, ...]]:
+    """Return impression, document and, if it is known, user of each click, in each form that there is."""
     if isinstance(clicks, ClickLog):
-        hits = clicks.items[clicks.items["clicked"]]
-        about = clicks.impressions.reset_index().iloc[hits["impression"]]
-        clicks = about.assign(docid=hits["docid"].astype(object).to_numpy()).filter(["impression", "docid", "user"])
-    if is_frame(clicks):
-        table = as_table(clicks)
-        names = [name for name in ("impression", "docid", "user") if name != "user" or name in names_in(table)]
-        columns = frame_columns(table, {name: name for name in names})
-        ids = [id_column(column, name).to_pylist() for name, column in columns.items()]
-        yield from zip(*ids, *([repeat(None)] if len(ids) < 3 else []), strict=False)
-        return
-    require(isinstance(clicks, Mapping), "clicks", clicks, "a mapping of impressions to clicked ids, or a frame")
-    for impression, documents in clicks.items():
-        listed = isinstance(documents, Iterable) and not isinstance(documents, (str, bytes, Mapping))
-        require(listed, f"clicks[{impression!r}]", documents, "a list of document ids")
-        yield from ((impression, document, None) for document in documents)
+        require("count" not in clicks.impressions, "clicks", clicks, "a log with a row per impression, without count")
+        clicks = clicks.to_frame().query("clicked").astype({"docid": object})
+    elif isinstance(clicks, Mapping):
+        single = [one for one in clicks.values() if isinstance(one, (str, bytes)) or not isinstance(one, Iterable)]
+        require(not single, "clicks", single[:1], "a list of document ids for each impression")
+        rows = [(impression, document) for impression, documents in clicks.items() for document in documents]
+        clicks = pd.DataFrame(rows, columns=["impression", "docid"])
+    require(is_frame(clicks), "clicks", clicks, "a mapping of impressions to clicked ids, a frame or a ClickLog")
+    table = as_table(clicks)
+    names = [name for name in ("impression", "docid", "user") if name != "user" or name in names_in(table)]
+    columns = frame_columns(table, {name: name for name in names})
+    return zip(*(id_column(column, name).to_pylist() for name, column in columns.items()), strict=True)

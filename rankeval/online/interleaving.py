@@ -1,15 +1,16 @@
 """Interleaving: one list made of several rankings, with the credit that a click on each of its documents gives.
 
-A scheme is a game of chance: the documents that are shown already say which moves there are, how probable each is, and
-how a click on the documents that it adds is credited. Two players use the same moves::
+A scheme is a game of chance: the documents that are shown already say which moves there are and how probable each is. A
+move adds documents, and says how a click on each of them is credited. Two players use the same moves::
 
-    moves(rankings, depth, shown, state) -> [(weight, documents, parts, over, next state), ...]
+    SCHEMES[scheme](rankings, depth, shown, state) -> ends, outcome     the weights of the moves, summed up
+    outcome(number of a move)                      -> document -> a row of credits, next state
 
     Interleaver.show       draws one move after another           -> a list and its credits
     interleaving_bias      follows all moves, with their weights   -> the share of each ranking, as a fraction
 
-Weights, parts and ``over`` are whole numbers: the credit of a document is part / over, and each number is exact. A page
-that is served needs the standard library only; the optimised scheme calls SciPy once for each pair of rankings.
+Weights are whole numbers, credits whole numbers or fractions: each number is exact. A page that is served needs the
+standard library only; the optimised scheme calls SciPy once for each pair of rankings.
 
 The trap: once a ranking has nothing left to offer, all later documents come from the other one. Whoever credits these
 pays for length. So nothing is credited from there on.
@@ -24,10 +25,10 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cache, cached_property, lru_cache
 from hashlib import blake2b
-from itertools import accumulate, chain, zip_longest
+from itertools import accumulate, chain, filterfalse, pairwise, zip_longest
 from math import lcm
 from random import Random
-from typing import Any, cast
+from typing import Any
 
 from rankeval._checks import check_count, few, refuse, require, said, unique_keys, whole_number
 from rankeval._registry import chosen
@@ -35,15 +36,13 @@ from rankeval.errors import InvalidInput
 
 Id = str | int
 Rankings = tuple[tuple[Id, ...], ...]
-Row = tuple[int, ...]
-Moves = Sequence[tuple[int, Sequence[Id], Sequence[Row], int, Any]]
+Row = Sequence[int | Fraction]
+Added = tuple[dict[Id, Row], Any]
+Moves = tuple[Sequence[int], Callable[[int], Added]]
 
 FORMAT = "rankeval.interleaved/1"
 DEEPEST_OPTIMIZED = 10
 """A list of 10 can be made in up to 1,024 ways, which is the size of the linear program."""
-
-_END = "end"
-"""The state after a move that makes the whole list."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +53,7 @@ class Interleaved:
     ----------
     ids : tuple of str or int
         The documents to show, from the top.
-    credits : mapping of str to tuple of Fraction
+    credits : mapping of str to tuple of int or Fraction
         Of each ranking, the credit that it gets for a click on each document, 0 to 1. Of balanced interleaving, the
         rank of each document in it, 0 if it does not have it: there the ranks of all clicked documents count together.
     impression : str or int
@@ -68,7 +67,7 @@ class Interleaved:
     """
 
     ids: tuple[Id, ...]
-    credits: Mapping[str, tuple[Fraction, ...]]
+    credits: Mapping[str, tuple[int | Fraction, ...]]
     impression: Id
     scheme: str
     user: Id | None = None
@@ -92,14 +91,14 @@ class Interleaved:
         >>> il.show({"A": ["d1", "d2"], "B": ["d1", "d3"]}, impression="i1").credited([])
         {'A': Fraction(0, 1), 'B': Fraction(0, 1)}
         """
-        unknown = [one for one in clicked if one not in self.ids]
-        require(not unknown, "clicked", few(unknown), "documents of the list")
-        rows = [*zip(*self.credits.values(), strict=True)]
-        gained = _gained(self.scheme, [row for one, row in zip(self.ids, rows, strict=True) if one in clicked])
-        return {name: Fraction(gain) for name, gain in zip(self.credits, gained or [0] * len(rows[0]), strict=True)}
+        hit = set(clicked)
+        require(hit.issubset(self.ids), "clicked", few([*hit.difference(self.ids)]), "documents of the list")
+        rows = [row for one, *row in zip(self.ids, *self.credits.values(), strict=True) if one in hit]
+        gains = zip([0] * len(self.credits), *_credited(self.scheme, rows), strict=True)
+        return {name: Fraction(sum(gain)) for name, gain in zip(self.credits, gains, strict=True)}
 
     def to_json(self) -> str:
-        """Return the record as one line of JSON. Credits that are no whole numbers are texts such as ``"1/3"``."""
+        """Return the record as one line of JSON. Credits that are fractions are texts such as ``"1/3"``."""
         return f'{self._text[:-1]}, "seal": "{self.seal}"}}'
 
     @classmethod
@@ -127,26 +126,27 @@ class Interleaved:
         try:
             given = json.loads(record, object_pairs_hook=unique_keys) if isinstance(record, str) else dict(record)
             refuse((given.pop("format") != FORMAT, f"its format is not {FORMAT}"))
-            rows = {name: tuple(map(Fraction, row)) for name, row in given.pop("credits").items()}
-            found = cls(**given | {"ids": tuple(given["ids"])}, credits=rows)
-            lengths = {len(set(found.ids)), *map(len, rows.values())}
-            known = found.scheme in SCHEMES and None not in map(_id, (found.impression, *found.ids))
-            fits = known and lengths == {len(found.ids)} and min(map(min, rows.values())) >= 0
+            rows = {name: tuple(map(_read_credit, row)) for name, row in given["credits"].items()}
+            found = cls(**given | {"ids": tuple(given["ids"]), "credits": rows})
+            _about(impression=found.impression, user=found.user, qid=found.qid)
+            of_each = [*zip(*rows.values(), strict=True)]
+            kinds = {*map(type, chain(found.ids, *of_each))}
+            fits = found.scheme in SCHEMES and len(rows) > 1 and 0 < len(of_each) == len(found.ids) == len({*found.ids})
+            fits = fits and kinds <= {str, int, Fraction} and min(map(min, of_each)) >= 0
+            fits = fits and (all(map(any, of_each)) if found.scheme == "balanced" else max(map(max, of_each)) <= 1)
+            fits = fits and given.items() <= json.loads(found.to_json()).items()
             refuse((not fits, "its scheme, ids and credits do not fit together"))
-        except (AttributeError, KeyError, TypeError, ValueError, ZeroDivisionError) as error:
+        except (AttributeError, KeyError, RecursionError, TypeError, ValueError, ZeroDivisionError) as error:
             raise InvalidInput(f"this is no credit record: {said(error)}", argument="record") from error
-        changed = salt is not None and found.seal != _hash(found._text, salt, 16).hex()
+        require(isinstance(salt, str | None), "salt", salt, "text")
+        changed = salt is not None and found.seal != hashed(found._text, salt, 16).hex()
         refuse((changed, f"the record of impression {found.impression!r} was changed, or has another salt"))
         return found
 
     @cached_property
     def _text(self) -> str:
-        rows = {
-            name: [str(one) if one.denominator > 1 else one.numerator for one in row]
-            for name, row in self.credits.items()
-        }
-        about = {"format": FORMAT, "impression": self.impression, "user": self.user, "qid": self.qid}
-        return json.dumps(about | {"scheme": self.scheme, "ids": self.ids, "credits": rows})
+        names = ("impression", "user", "qid", "scheme", "ids", "credits")
+        return json.dumps({"format": FORMAT} | {name: getattr(self, name) for name in names}, default=str)
 
 
 @dataclass(frozen=True)
@@ -196,8 +196,8 @@ class Interleaver:
     def __post_init__(self) -> None:
         chosen("scheme", self.scheme, SCHEMES)
         check_count("depth", self.depth)
-        short = self.scheme != "optimized" or self.depth <= DEEPEST_OPTIMIZED
-        require(short, "depth", self.depth, f"at most {DEEPEST_OPTIMIZED} for the optimized scheme")
+        fits = self.scheme != "optimized" or self.depth <= DEEPEST_OPTIMIZED
+        require(fits, "depth", self.depth, f"at most {DEEPEST_OPTIMIZED} for the optimized scheme")
         require(isinstance(self.salt, str), "salt", self.salt, "text")
 
     def show(
@@ -221,27 +221,19 @@ class Interleaver:
             If a ranking is empty, repeats a document or has ids that are neither text nor integers, or if there are too
             few or too many rankings.
         """
-        require(isinstance(rankings, Mapping), "rankings", rankings, "a mapping of names to lists of ids")
-        names = sorted(rankings, key=str)
-        lists = _checked(self, {name: rankings[name] for name in names})
-        about = {"impression": impression, "user": user, "qid": qid}
-        for argument, value in about.items():
-            about[argument] = _id(value)
-            fits = about[argument] is not None or (value is None and argument != "impression")
-            require(fits, argument, value, "an id: text or an integer")
-        seed = _hash(json.dumps([self.scheme, about["impression"]]), self.salt, 64)
+        lists = _checked(self, rankings)
+        about = _about(impression=impression, user=user, qid=qid)
+        seed = hashed(json.dumps([self.scheme, about["impression"]]), self.salt, 64)
         bits = Random(int.from_bytes(seed)).getrandbits  # noqa: S311 - the hash is the secret, not the generator
-        ids: dict[Id, None] = {}
-        rows: list[tuple[Fraction, ...]] = []
-        state: Any = None
-        while moves := _moves(self, lists, ids, state):
-            ends = [*accumulate(weight for weight, *_ in moves)]
-            _, added, parts, over, state = moves[bisect(ends, bits(64) * ends[-1] >> 64)]
-            ids.update(dict.fromkeys(added))
-            rows += [tuple(_fraction(part, over) for part in row) for row in parts]
-        credit = dict(zip(names, zip(*rows, strict=True), strict=True))
-        record = Interleaved((*ids,), credit, scheme=self.scheme, **cast("dict[str, Any]", about))
-        object.__setattr__(record, "seal", _hash(record._text, self.salt, 16).hex())  # noqa: SLF001 - its own record
+        play, given = SCHEMES[self.scheme], tuple(lists.values())
+        n, shown, state = min(self.depth, len({*chain(*given)})), dict[Id, Row](), None
+        while len(shown) < n:
+            ends, outcome = play(given, self.depth, shown, state)
+            added, state = outcome(bisect(ends, bits(64) * ends[-1] >> 64))
+            shown |= added
+        rows = zip(*shown.values(), strict=True)
+        record = Interleaved((*shown,), dict(zip(lists, rows, strict=True)), scheme=self.scheme, **about)
+        object.__setattr__(record, "seal", hashed(record._text, self.salt, 16).hex())  # noqa: SLF001 - its own record
         return record
 
 
@@ -295,108 +287,114 @@ def interleaving_bias(
     >>> interleaving_bias("team_draft", ["a", "b", "c"], ["b", "c", "a"], relevant=["c"])
     {'A': Fraction(1, 2), 'B': Fraction(1, 2)}
     """
-    il = Interleaver(scheme, depth)
-    rankings = _checked(il, {"a": a, "b": b})
-    clicked = set(chain(*rankings) if relevant is None else relevant)
-    fits = clicked and clicked <= {*chain(*rankings)}
-    require(fits, "relevant", relevant, f"documents among the first {depth} of a ranking")
+    lists = _checked(Interleaver(scheme, depth), {"A": a, "B": b})
+    play, rankings, documents = SCHEMES[scheme], tuple(lists.values()), {*chain(*lists.values())}
+    clicked = documents if relevant is None else set(relevant)
+    require(clicked and clicked <= documents, "relevant", relevant, f"documents among the first {depth} of a ranking")
 
     @cache
-    def credit(shown: frozenset[Id], state: Any) -> tuple[Fraction, ...]:
-        sums, whole = [Fraction(0), Fraction(0)], 0
-        for weight, added, parts, over, following in _moves(il, rankings, shown, state):
-            whole += weight
-            own = [_gained(scheme, [row]) for one, row in zip(added, parts, strict=True) if one in clicked]
-            later = credit(shown.union(added), following)
-            sums = [sums[at] + weight * (Fraction(sum(row[at] for row in own), over) + later[at]) for at in (0, 1)]
-        return tuple(one / (whole or 1) for one in sums)
+    def gained(shown: frozenset[Id], state: Any) -> Row:
+        if len(shown) == min(depth, len(documents)):
+            return (0, 0)
+        gains, (ends, outcome) = [], play(rankings, depth, shown, state)
+        for move, (start, end) in enumerate(pairwise((0, *ends))):
+            added, following = outcome(move)
+            own = chain(*(_credited(scheme, [row]) for one, row in added.items() if one in clicked))
+            rows = zip(gained(shown.union(added), following), *own, strict=True)
+            gains.append([(end - start) * sum(column) for column in rows])
+        return [Fraction(sum(column), ends[-1]) for column in zip(*gains, strict=True)]
 
-    gained = credit(frozenset(), None)
-    return {name: one / sum(gained) if any(gained) else Fraction(1, 2) for name, one in zip("AB", gained, strict=True)}
+    of_a, of_b = map(Fraction, gained(frozenset(), None))
+    share = of_a / (of_a + of_b) if of_a or of_b else Fraction(1, 2)
+    return {"A": share, "B": 1 - share}
 
 
-_fraction = lru_cache(4096)(Fraction)
-
-
-def _checked(il: Interleaver, rankings: Mapping[str, Iterable[Id]]) -> Rankings:
-    """Return the first documents of each ranking; ids are text or integers, in all rankings the same."""
+def _checked(il: Interleaver, rankings: Mapping[str, Iterable[Id]]) -> dict[str, tuple[Id, ...]]:
+    """Return the first documents of each ranking, by name; ids are text or integers, in all rankings the same."""
+    require(isinstance(rankings, Mapping), "rankings", rankings, "a mapping of names to lists of ids")
     fits = len(rankings) == 2 or (len(rankings) > 2 and il.scheme == "team_draft")
     require(fits, "rankings", [*rankings], "two rankings; team_draft takes more")
-    lists = {}
-    for name, ranking in rankings.items():
+    found: dict[str, tuple[Id, ...]] = {}
+    for name, ranking in sorted(rankings.items(), key=lambda item: str(item[0])):
+        argument = f"ranking {name!r}"
         ordered = isinstance(ranking, Iterable) and not isinstance(ranking, (str, bytes, Mapping, set, frozenset))
-        require(ordered, f"ranking {name!r}", ranking, "a list of document ids, from the top")
-        lists[name] = ids = [*map(_id, ranking)]
+        require(ordered, argument, ranking, "a list of document ids, from the top")
+        ids = tuple(one if type(one) is str and one else checked_id(one, argument) for one in ranking)
         refuse(
             (not name or not isinstance(name, str), "has a name that is no text"),
             (not ids, "is empty"),
-            (None in ids, "has an id that is neither text nor an integer"),
             (len(set(ids)) < len(ids), "has a document twice"),
-            argument=f"ranking {name!r}",
+            (len({*map(type, chain(ids, *found.values()))}) > 1, "has ids of not one type: give text or integers"),
+            argument=argument,
         )
-    mixed = len({type(one) for ids in lists.values() for one in ids}) > 1
-    refuse((mixed, "ids are text and integers; give all of them one type"), argument="rankings")
-    return tuple(tuple(cast("list[Id]", ids)[: il.depth]) for ids in lists.values())
+        found[name] = ids[: il.depth]
+    return found
 
 
-def _moves(il: Interleaver, lists: Rankings, shown: Collection[Id], state: Any) -> Moves:
-    if state == _END or len(shown) == il.depth:
-        return ()
-    return SCHEMES[il.scheme](lists, il.depth, shown, state)
+def _about(**ids: Any) -> dict[str, Any]:
+    """Return the ids of an impression, its user and its query; the last two may be missing."""
+    return {name: one if one is None and name != "impression" else checked_id(one, name) for name, one in ids.items()}
 
 
-def _id(value: Any) -> Id | None:
-    """Return an id, which is text or an integer; None if it is neither."""
-    return (value or None) if isinstance(value, str) else whole_number(value)
+def checked_id(value: Any, argument: str) -> Any:
+    """Return an id, which is text or an integer, or refuse it."""
+    found = str(value) if isinstance(value, str) else whole_number(value)
+    require(found not in (None, ""), argument, value, "an id: text or an integer")
+    return found
 
 
-def _hash(text: str, salt: str, size: int) -> bytes:
+def hashed(text: str, salt: str, size: int) -> bytes:
+    """Return a hash of a text that nobody can tell without the salt."""
     return blake2b(text.encode(), key=blake2b(salt.encode()).digest(), digest_size=size).digest()
 
 
-def _gained(scheme: str, rows: Sequence[Sequence[Any]]) -> list[Any]:
-    """Return the credit of each ranking for clicks, from the rows of the documents clicked, from the top."""
-    if scheme != "balanced":
-        return [sum(column) for column in zip(*rows, strict=True)]
-    k = min(filter(None, rows[-1])) if rows else 0
-    return [sum(0 < rank <= k for rank in column) for column in zip(*rows, strict=True)]
+_share = lru_cache(4096)(Fraction)
 
 
-def _ranks(rankings: Iterable[Sequence[Id]], ids: Iterable[Id]) -> list[Row]:
-    """Return the rank of each document in each ranking; 0 if it is not there."""
+def _read_credit(written: Any) -> Any:
+    # Fraction itself would read "1e9999999", a number of ten million digits.
+    return Fraction(*map(int, written.split("/"))) if isinstance(written, str) else written
+
+
+def _credited(scheme: str, rows: Sequence[Row]) -> Sequence[Row]:
+    """Return the credits that the rankings get, a row for each document clicked, from their rows in the record."""
+    if scheme != "balanced" or not rows:
+        return rows
+    k = min(rank for rank in rows[-1] if rank)
+    return [[int(0 < rank <= k) for rank in row] for row in rows]
+
+
+def _ranks(rankings: Rankings, ids: Iterable[Id], absent: int) -> dict[Id, Row]:
+    """Return the ranks of each document in the rankings, ``absent`` where it is not there."""
     places = [{one: rank for rank, one in enumerate(ranking, start=1)} for ranking in rankings]
-    return [tuple(row.get(one, 0) for one in ids) for row in places]
+    return {one: [ranks.get(one, absent) for ranks in places] for one in ids}
 
 
 def _balanced(rankings: Rankings, depth: int, _shown: Collection[Id], _state: Any) -> Moves:
     """Let two rankings take turns, each document once; a coin says which begins."""
-    moves = []
-    for ordered in (rankings, rankings[::-1]):
-        turns = dict.fromkeys(one for turn in zip_longest(*ordered) for one in turn if one is not None)
-        ids = (*turns,)[:depth]
-        moves.append((1, ids, [*zip(*_ranks(rankings, ids), strict=True)], 1, _END))
-    return moves
+
+    def outcome(first: int) -> Added:
+        turns = chain(*zip_longest(rankings[first], rankings[1 - first]))
+        return _ranks(rankings, [one for one in dict.fromkeys(turns) if one is not None][:depth], 0), None
+
+    return (1, 2), outcome
 
 
 def _team_draft(rankings: Rankings, depth: int, shown: Collection[Id], state: Any) -> Moves:
     """Let each ranking that waits in this round pick the best document that is not shown."""
+    left = [[*filterfalse(shown.__contains__, ranking)] for ranking in rankings]
     waiting, paid = state or ((), False)
-    left = [[one for one in ranking if one not in shown] for ranking in rankings]
     waiting = [place for place in waiting if left[place]]
     if not waiting:
         waiting = [place for place, rest in enumerate(left) if rest]
         paid = _is_filled(left, min(len(rankings), depth - len(shown)))
-    rows = _units(len(left))
-    return [
-        (1, left[place][:1], (rows[place if paid else -1],), 1, ((*waiting[:turn], *waiting[turn + 1 :]), paid))
-        for turn, place in enumerate(waiting)
-    ]
 
+    def outcome(turn: int) -> Added:
+        place, row = waiting[turn], [0] * len(rankings)
+        row[place] = int(paid)
+        return {left[place][0]: row}, ((*waiting[:turn], *waiting[turn + 1 :]), paid)
 
-@cache
-def _units(n: int) -> tuple[Row, ...]:
-    """Return a row for each of n rankings in which it has all credit, and one in which none has any."""
-    return tuple(tuple(int(place == other) for other in range(n)) for place in range(n + 1))
+    return range(1, len(waiting) + 1), outcome
 
 
 def _is_filled(left: Sequence[Sequence[Id]], picks: int) -> bool:
@@ -405,33 +403,34 @@ def _is_filled(left: Sequence[Sequence[Id]], picks: int) -> bool:
     A ranking fails if the others may take all that it has left. The picks before its own are ``picks - 1`` at most, so
     each of them is among the first ``picks - 1`` of another ranking. For two rankings this is exact.
     """
-    return all(
+    return min(map(len, left)) >= picks or all(
         len(rest) >= picks or not {*rest} <= {one for other in left if other is not rest for one in other[: picks - 1]}
         for rest in left
     )
 
 
-def _probabilistic(rankings: Rankings, _depth: int, shown: Collection[Id], _state: Any) -> Moves:
-    """Draw a ranking by a coin and a document of it by softmax; the credit is the probability of each coin."""
-    a, b = (
-        {one: weight for one, weight in zip(ranking, _softmax(len(ranking)), strict=True) if one not in shown}
-        for ranking in rankings
-    )
-    of_a, of_b = sum(a.values()) or 1, sum(b.values()) or 1
-    moves = []
-    for one in a | b:
+def _probabilistic(rankings: Rankings, _depth: int, shown: Collection[Id], coin: int | None) -> Moves:
+    """Draw a ranking by a coin, then a document of it by softmax; the credit is the probability of each coin."""
+    if coin is None:
+        return (1, 2), lambda coin: ({}, coin)
+    a, b = ({one: weight for one, weight in _softmax(ranking) if one not in shown} for ranking in rankings)
+    drawn = (a, b)[coin] or a or b
+    of_a, of_b, documents = sum(a.values()), sum(b.values()), [*drawn]
+
+    def outcome(move: int) -> Added:
+        one = documents[move]
         # P(A drew it) / P(A or B drew it), with both fractions over the same denominator.
         of_each = a.get(one, 0) * of_b, b.get(one, 0) * of_a
-        both = of_each[0] + of_each[1]
-        moves.append((both, (one,), (of_each if a and b else (0, 0),), both, None))
-    return moves
+        return {one: [_share(part, sum(of_each)) for part in of_each] if a and b else (0, 0)}, None
+
+    return [*accumulate(drawn.values())], outcome
 
 
-@cache
-def _softmax(length: int) -> Row:
-    """Return weights in proportion to 1 / rank^3 (Hofmann et al., 2011), as whole numbers."""
-    common = lcm(*range(1, length + 1))
-    return tuple((common // rank) ** 3 for rank in range(1, length + 1))
+@lru_cache(4096)
+def _softmax(ranking: tuple[Id, ...]) -> list[tuple[Id, int]]:
+    """Return documents with weights in proportion to 1 / rank^3 (Hofmann et al., 2011), as whole numbers."""
+    common = lcm(*range(1, len(ranking) + 1))
+    return [(one, (common // rank) ** 3) for rank, one in enumerate(ranking, start=1)]
 
 
 @lru_cache(4096)
@@ -449,29 +448,29 @@ def _optimized(rankings: Rankings, depth: int) -> Moves:
     from scipy.special import entr
 
     last = min(map(len, rankings))
-    heads = [ranking[:last] for ranking in rankings]
+    heads = tuple(ranking[:last] for ranking in rankings)
     n = min(depth, len({*chain(*heads)}))
     lists: set[tuple[Id, ...]] = {()}
-    while len(next(iter(lists))) < n:
-        tops = [(ids, [one for one in head if one not in ids][:1]) for ids in lists for head in heads]
-        lists = {(*ids, *top) for ids, top in tops if top}
+    for _ in range(n):
+        lists = {(*ids, one) for ids in lists for head in heads for one in [*filterfalse(ids.__contains__, head)][:1]}
     ordered = sorted(lists)
-    ranks = np.array([_ranks(heads, ids) for ids in ordered])
-    ranks[ranks == 0] = last + 1
-    gains = ranks[:, 1] - ranks[:, 0]
+    gains = np.array([[*_ranks(heads, ids, last + 1).values()] for ids in ordered]) @ [-1, 1]
     wins = np.stack([gains > 0, gains < 0]) @ (1 / np.arange(1, n + 1))
     sensitivity = entr(wins).sum(axis=0) - entr(wins.sum(axis=0))
     fair = np.vstack([np.ones(len(ordered)), gains.T])
     target = np.eye(n + 1)[0]
-    solution = np.asarray(linprog(-sensitivity, A_eq=fair, b_eq=target, method="highs-ds").x)
+    solved = linprog(-sensitivity, A_eq=fair, b_eq=target, method="highs-ds")
+    refuse((solved.x is None, f"have no fair distribution over lists: {solved.message}"), argument="rankings")
     # The solver stops at 1e-7; at the corner that it found the equations are solved to the last digits.
-    used = np.flatnonzero(solution > 1e-9)
-    moves = []
-    for at, weight in zip(used, np.linalg.lstsq(fair[:, used], target)[0], strict=True):
-        ids = (*dict.fromkeys(chain(ordered[at], *rankings)),)[:depth]
-        parts = [(max(gain, 0), max(-gain, 0)) for gain in gains[at].tolist()] + [(0, 0)] * (len(ids) - n)
-        moves.append((max(0, round(weight * 2**60)), ids, parts, last, _END))
-    return moves
+    used = np.flatnonzero(np.asarray(solved.x) > 1e-9)
+    weights = np.linalg.lstsq(fair[:, used], target)[0].tolist()
+
+    def outcome(move: int) -> Added:
+        ids = [*dict.fromkeys(chain(ordered[used[move]], *rankings))][:depth]
+        ranks = _ranks(heads, ids, last + 1)
+        return {one: [_share(max(y - x, 0), last), _share(max(x - y, 0), last)] for one, (x, y) in ranks.items()}, None
+
+    return [*accumulate(max(0, round(weight * 2**60)) for weight in weights)], outcome
 
 
 SCHEMES: dict[str, Callable[[Rankings, int, Collection[Id], Any], Moves]] = {

@@ -233,7 +233,7 @@ def _check_frame(name: str, frame: pd.DataFrame, labels: Sequence[str], unit: st
     broken = frame.index[frame.index.isna() | frame.index.duplicated()]
     if len(broken):
         raise QueryIdError(
-            f"system {name!r} has the {unit} {broken[0]!r} more than once, or one without an id; one row per id is "
+            f"system {name!r} has the {unit} {broken.tolist()[0]!r} more than once, or one without an id; one row per id is "
             "expected"
         )
     if not frame.columns.is_unique:

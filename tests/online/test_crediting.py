@@ -100,7 +100,7 @@ def test_what_stands_there_twice_is_dropped_and_counted():
     assert "3 repeated records dropped" in compared.notes
     assert "2 repeated clicks on a document of the same impression dropped" in compared.notes
     other = Interleaver("team_draft").show({"A": ["x"], "B": ["y"]}, impression="i0", user="u0")
-    with pytest.raises(InvalidInput, match="impression 'i0' has two records that differ"):
+    with pytest.raises(InvalidInput, match="two records of an impression differ: 'i0'"):
         compare_interleaved([*shown, other], clicks)
 
 
@@ -112,7 +112,7 @@ def test_records_of_other_experiments_are_refused():
         Interleaver("team_draft").show({"A": ["a"], "C": ["b"]}, impression="x", user="u"),
     ]
     for other in others:
-        with pytest.raises(InvalidInput, match="another scheme or other rankings"):
+        with pytest.raises(InvalidInput, match="several schemes or rankings"):
             compare_interleaved([*shown, other], {})
     changed = json.loads(shown[0].to_json()) | {"user": "u9"}
     with pytest.raises(InvalidInput, match="was changed"):

@@ -185,13 +185,43 @@ def test_a_record_survives_json_and_shows_when_it_was_changed(scheme):
     [
         {"format": "other/1"}, {"ids": ["a"]}, {"ids": None}, {"ids": ["a", "b", 1.5]}, {"credits": {}},
         {"credits": {"A": ["x"], "B": [0]}}, {"credits": {"A": [-1, 0, 0], "B": [0, 0, 0]}}, {"more": 1},
-        {"scheme": "none"}, {"impression": ["i"]}, {"impression": None},
+        {"scheme": "none"}, {"impression": ["i"]}, {"impression": None}, {"user": ""}, {"qid": 1.5},
+        {"ids": "abc"}, {"ids": [], "credits": {"A": [], "B": []}}, {"credits": {"A": [1, 0, 0]}},
+        {"credits": {"A": [2, 0, 0], "B": [0, 0, 0]}}, {"credits": {"A": ["1e9999999", 0, 0], "B": [0, 0, 0]}},
+        {"credits": {"A": [0.5, 0, 0], "B": [0, 0, 0]}}, {"credits": {"A": ["2/4", 0, 0], "B": [0, 0, 0]}},
+        {"credits": {"A": ["1/0", 0, 0], "B": [0, 0, 0]}}, {"credits": {"A": "100", "B": [0, 0, 0]}},
+        {"seal": '"'}, {"seal": 7},
     ],
 )  # fmt: skip
 def test_anything_else_is_no_credit_record(change):
+    """Also not a number of ten million digits, which a record that nobody sealed could hold."""
     record = json.loads(Interleaver("team_draft").show({"A": ABC, "B": BCA}, impression=1).to_json())
-    with pytest.raises(InvalidInput):
-        Interleaved.from_json(record | change)
+    for form in (record | change, json.dumps(record | change)):
+        with pytest.raises(InvalidInput):
+            Interleaved.from_json(form)
+
+
+def test_text_that_is_no_object_is_no_credit_record():
+    for text in ("", "[]", "7", "null", "[" * 100_000, '{"format": 1, "format": 1}'):
+        with pytest.raises(InvalidInput, match="no credit record"):
+            Interleaved.from_json(text)
+
+
+def test_a_record_without_the_user_and_the_query_is_read():
+    """Some pipelines leave out what is null; the seal holds all the same."""
+    shown = Interleaver("optimized", salt="s").show({"A": ABC, "B": BCA}, impression=1)
+    kept = {name: value for name, value in json.loads(shown.to_json()).items() if value is not None}
+    assert Interleaved.from_json(kept, salt="s") == shown
+
+
+def test_rankings_without_a_fair_distribution_are_refused(monkeypatch):
+    """The solver says why: here no list may have a probability above 0."""
+    import scipy.optimize
+
+    solve = scipy.optimize.linprog
+    monkeypatch.setattr(scipy.optimize, "linprog", lambda *given, **more: solve(*given, **more, bounds=(0, 0)))
+    with pytest.raises(InvalidInput, match=r"no fair distribution over lists: .*nfeasible"):
+        Interleaver("optimized").show({"A": ["x1", "x2"], "B": ["x2", "x3"]}, impression=1)
 
 
 @pytest.mark.parametrize(
@@ -201,10 +231,10 @@ def test_anything_else_is_no_credit_record(change):
         ({"A": ["a"], "B": ["b"], "C": ["c"]}, "team_draft takes more"),
         ({"A": ["a"], "B": []}, "is empty"),
         ({"A": ["a"], "B": ["b", "b"]}, "a document twice"),
-        ({"A": ["a"], "B": ["b", None]}, "neither text nor an integer"),
-        ({"A": ["a"], "B": [1.5]}, "neither text nor an integer"),
-        ({"A": ["a"], "B": [True]}, "neither text nor an integer"),
-        ({"A": ["a"], "B": [""]}, "neither text nor an integer"),
+        ({"A": ["a"], "B": ["b", None]}, "an id: text or an integer"),
+        ({"A": ["a"], "B": [1.5]}, "an id: text or an integer"),
+        ({"A": ["a"], "B": [True]}, "an id: text or an integer"),
+        ({"A": ["a"], "B": [""]}, "an id: text or an integer"),
         ({"A": ["a"], "B": [1]}, "one type"),
         ({"A": ["a"], "B": "bc"}, "a list of document ids"),
         ({"A": ["a"], "B": {"b"}}, "a list of document ids"),
@@ -224,6 +254,8 @@ def test_settings_and_ids_that_do_not_fit_are_refused():
         Interleaver("teamdraft")
     with pytest.raises(InvalidInput, match="at most 10"):
         Interleaver("optimized", depth=11)
+    with pytest.raises(InvalidInput, match="salt"):
+        Interleaver("balanced", salt=7)
     for depth in (0, 2.5):
         with pytest.raises(InvalidInput, match="depth"):
             Interleaver("balanced", depth=depth)
