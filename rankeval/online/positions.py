@@ -308,9 +308,8 @@ def _swap(shown: Floats, clicks: Floats) -> Floats:
 
 def _em(shown: Floats, clicks: Floats) -> Floats:
     (n_pairs, n_slots), (pair, slot) = shown.shape, np.indices(shown.shape).reshape(2, -1)
-    cells = pair, slot, shown.ravel(), clicks.ravel()
     settings: dict[str, Any] = {"prior": (0.0, 0.0), "tolerance": 1e-6, "max_iter": 10_000}
-    values = fit_factors(*cells, n_pairs=n_pairs, n_slots=n_slots, **settings)[0]
+    values = fit_factors(pair, slot, shown.ravel(), clicks.ravel(), n_pairs=n_pairs, n_slots=n_slots, **settings)[0]
     return np.asarray(values[n_pairs:] / values[n_pairs])
 
 
