@@ -74,17 +74,13 @@ def interleave(*, runs: list[Path] | None, limit: Any, output: Format, **given: 
         ranked[name] = rows.groupby("qid", sort=False)["docid"].agg(list).to_dict()
     each: Any = [{"impression": qid, "qid": qid} for qid in dict.fromkeys(chain(*ranked.values()))]
     if impressions is not None:
-        known = text_frame(impressions).filter(["impression", "qid", "user"])
-        each = known.map(str, na_action="ignore").to_dict("records")
-    require(
-        all({"impression", "qid"} <= {*one} for one in each), "impressions", each[:1], "rows with impression and qid"
-    )
+        known = text_frame(impressions).filter(["impression", "qid", "user"]).map(str, na_action="ignore")
+        require({"impression", "qid"} <= {*known}, "impressions", [*known], "the columns impression and qid")
+        each = known.to_dict("records")
     without = [f"{name}: {one['qid']}" for name, found in ranked.items() for one in each if one["qid"] not in found]
     refuse((without, f"{count(len(without), 'ranking')} without a document: {few(without)}"))
     for one in each:
-        typer.echo(
-            Interleaver(**how).show({name: found[one["qid"]] for name, found in ranked.items()}, **one).to_json()
-        )
+        typer.echo(Interleaver(**how).show({name: own[one["qid"]] for name, own in ranked.items()}, **one).to_json())
 
 
 @online_app.command()
