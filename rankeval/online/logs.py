@@ -22,7 +22,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from rankeval._checks import check_number, require
+from rankeval._checks import check_number, few, require
 from rankeval._registry import chosen
 from rankeval.comparison.tables import WithTable
 from rankeval.io.formats import naming
@@ -41,7 +41,7 @@ RATES = {"click_rate": "clicked", "abandonment": "abandoned"}
 DEPENDENT = "intervals take each {unit} as independent; those of one user are not, so compare arms by user"
 USERS = "impressions of users left out"
 USUAL = "usual for a user: {impressions:g} impressions, and {clicks:g} clicks of those who click"
-FAR_ABOVE = "users far above may be robots: they are kept, .users lists them, log.without(users=...) drops them"
+LISTED = "users to look at, who may be robots or not: {}; they are kept, and log.without(users=...) drops them"
 
 
 @dataclass(frozen=True, eq=False)
@@ -343,10 +343,11 @@ class ClickLog(WithTable):
         return self._rates("abandonment", by, chosen("unit of abandonment", of, ("impression", "session")))
 
     def _rates(self, rate: str, by: str | Sequence[str], unit: str) -> ClickRates:
-        names, hits, n = [*dict.fromkeys([by] if isinstance(by, str) else by)], RATES[rate], f"{unit}s"
+        known = [*self.impressions, *(["position", "docid"] if rate == "click_rate" else [])]
+        names = [chosen("group of rates", name, known) for name in dict.fromkeys([by] if isinstance(by, str) else by)]
+        hits, n, of_items = RATES[rate], f"{unit}s", [name for name in names if name not in self.impressions]
         # Sessions may be counted anew for each user.
         session = ["session", *self.impressions.columns.intersection(["user"])] if unit == "session" else []
-        of_items = {"position", "docid"}.intersection(names) if rate == "click_rate" else set()
         groups = [name for name in dict.fromkeys([*names, *session]) if name not in of_items]
         units = self._known(*groups).assign(**{n: self.counts, "clicks": self._clicks()})
         if of_items:
@@ -418,9 +419,10 @@ class ClickLog(WithTable):
         rows = [(f"{what}, left out", n, n + {NOT_SHOWN: clicks}.get(what, counts).sum()) for what, n in left.items()]
         rows += [(check, (mask * n).sum(), (np.ones(len(mask), int) * n).sum()) for check, mask, n in found]
         table = pd.DataFrame(rows, columns=["check", "found", "of"])
-        notes = [USUAL.format(**usual), FAR_ABOVE] if len(users) else []
-        notes += [f"the log has no {' and no '.join(lacking)}: checks of them are left out"] if lacking else []
+        notes = [USUAL.format(**usual)] if len(users) else []
         users = users[above | several].sort_values("impressions", ascending=False, kind="stable").reset_index()
+        notes += [LISTED.format(few(users["user"].tolist()))] if len(users) else []
+        notes += [f"the log has no {' and no '.join(lacking)}: checks of them are left out"] if lacking else []
         return LogChecks(table[table["of"] > 0].reset_index(drop=True), users, tuple(notes))
 
     def _known(self, *names: str) -> pd.DataFrame:
