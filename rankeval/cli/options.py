@@ -132,11 +132,7 @@ OPTIONS: dict[str, tuple[Any, ...]] = {
     "tz": (TEXT, None, "Zone of the times that have none, such as Europe/Berlin."),
     "groups": (list[str], ["position"], "A column to group by; several times.", "--by"),
     "salt": (str, "", "The text from which all chance follows, and which seals the records; keep it secret."),
-    "impressions": (
-        FILE,
-        None,
-        "A table with the columns impression, qid and perhaps user, CSV or Parquet; others are not read.",
-    ),
+    "impressions": (FILE, None, "A table of impressions: columns impression, qid and perhaps user are read."),
     "credits": (FILE, None, "The records of all lists that were shown, one a line."),
     "clicks": (FILE, None, "A table of clicks, CSV or Parquet: impression and docid."),
     "unit": (str, "user", "What is sampled: user, query or impression; of a table, the name of its column."),
