@@ -119,6 +119,8 @@ class Propensities(WithTable):
     def plot(self) -> Figure:
         """Draw the propensity of each position with its interval, beside the rate of clicks relative to position 1.
 
+        Rates that equal the propensities, as of shuffled lists of one length, are left out.
+
         Returns
         -------
         Figure
@@ -128,7 +130,8 @@ class Propensities(WithTable):
 
         figure, axes = plots.one_panel(6, 3.6)
         table, rates = self.table, self.table["clicks"] / self.table["impressions"]
-        axes.plot(table["position"], rates / rates.iloc[0], color=plots.SOFT, linestyle="--", label="rate of clicks")
+        if not np.allclose(rates := rates / rates.iloc[0], table["propensity"]):
+            axes.plot(table["position"], rates, color=plots.SOFT, linestyle="--", label="rate of clicks")
         axes.plot(table["position"], table["propensity"], color=plots.BETTER, marker="o", label="propensity")
         axes.vlines(table["position"], table["ci_low"], table["ci_high"], color=plots.BETTER, linewidth=1)
         axes.set(xlabel="position", ylabel="relative to position 1", xticks=table["position"], ylim=(0, None))
@@ -151,13 +154,15 @@ def clicks_by_propensity(log: ClickLog, propensities: Any) -> Floats:
     """
     if isinstance(propensities, Propensities):
         propensities = propensities.table.set_index("position")["propensity"]
-    is_one_each = isinstance(propensities, Mapping | pd.Series) and pd.Index([*propensities.keys()]).is_unique
-    require(is_one_each, "propensities", propensities, "Propensities, or one number for each position, as a mapping")
+    is_one_each = isinstance(propensities, Mapping | pd.Series) and pd.Index([0, *propensities.keys()]).is_unique
+    expected = "Propensities, or one number for each position from 1 on, as a mapping"
+    require(is_one_each, "propensities", propensities, expected)
     position, clicked = log.items["position"], log.items["clicked"].to_numpy()
     chance = pd.Series(propensities, dtype=np.float64).reindex(position[clicked]).to_numpy()
     lacking = few(sorted(position[clicked][~((chance > 0) & (chance < np.inf))].unique().tolist()))
     problem = f"items were clicked at the positions {lacking}, which have no propensity above 0"
-    refuse((lacking, problem, "estimate them too, or leave these items out of the log"), argument="propensities")
+    way = "estimate them too (depth= of propensities), or read the log without the items of these positions"
+    refuse((lacking, problem, way), argument="propensities")
     gains = np.zeros(len(clicked))
     gains[clicked] = 1 / chance
     return gains
@@ -176,7 +181,7 @@ def propensities(
         "randomized": the ratio of the rates of clicks in lists of one length; each list of the log was shuffled
         uniformly. "swap": position k against position 1, by documents that were shown at both, as if they changed
         places at random. "all_pairs": all positions together, by documents that were shown at several of them, such as
-        by several rankers. "em": the model PBM of `rankeval.online.ClickModel`, with one relevance for each query and
+        by several rankers. "em": the model ``pbm`` of `rankeval.online.ClickModel`, with one relevance for each query and
         document.
     depth : int, default 10
         Leave out items below this position.
@@ -386,7 +391,8 @@ def counterfactual(
         frame with a row per item (impression, qid, docid, position) that returns them. Items are ranked within their
         impression.
     propensities : Propensities, or mapping or Series by position
-        How much each position is looked at.
+        How much each position is looked at, from position 1 on. Values are above 0, and relative: users who look at
+        position 2 more than at position 1, as in a grid, have one above 1.
     measure : str or Measure, default ``"DCG@10"``
         A measure that is linear in the gains, such as DCG with any discount.
     name : str, optional
@@ -395,8 +401,9 @@ def counterfactual(
     Returns
     -------
     Evaluation
-        A row per impression. Two of them are compared by `rankeval.compare`: impression by impression, or after
-        ``ev.per_query.groupby(log.impressions["user"]).mean()`` user by user.
+        A row per impression: its queries are impressions, and those "without a relevant document" are those without a
+        click. Impressions of a user depend on each other, so compare two results user by user, with `rankeval.compare`
+        (``unit="user"``) of ``ev.per_query.groupby(log.impressions["user"]).mean()``.
 
     Raises
     ------

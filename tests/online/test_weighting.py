@@ -129,10 +129,10 @@ def test_weights_are_of_clicks_only():
 
 
 def test_weights_need_a_propensity_of_each_click():
-    """An item below the depth has none; without a click it needs none."""
+    """An item below the depth has none; without a click it needs none. The message names the parameter to change."""
     found = propensities(simulated(500, "shuffled", RATES["1/k"]), how="randomized", depth=2, n_resamples=0)
     assert found.weights(rows(("i", 1, "a", 0), ("i", 3, "b", 0))).tolist() == [1, 1]
-    with pytest.raises(InvalidInput, match="clicked at the positions 3"):
+    with pytest.raises(InvalidInput, match=r"clicked at the positions 3.*depth= of propensities"):
         found.weights(rows(("i", 1, "a", 0), ("i", 3, "b", 1)))
 
 
@@ -146,13 +146,32 @@ def test_resampling_says_its_unit():
 
 
 def test_picture_shows_propensities_beside_rates():
-    """Two lines over the positions, and an interval at each."""
-    found = propensities(simulated(500, "shuffled", RATES["1/k"]), how="randomized", n_resamples=5)
-    axes = found.plot().axes[0]
-    assert [line.get_label() for line in axes.get_lines()] == ["rate of clicks", "propensity"]
-    np.testing.assert_array_equal(axes.get_lines()[1].get_ydata(), found.table["propensity"])
-    assert len(axes.collections[0].get_segments()) == 10
+    """A line over the positions with an interval at each, and the rates of clicks unless they are the propensities."""
+    log = simulated(2000, "rankers", RATES["1/k"])
+    for how, labels in {"all_pairs": ["rate of clicks", "propensity"], "randomized": ["propensity"]}.items():
+        found = propensities(simulated(500, "shuffled", RATES["1/k"]) if how == "randomized" else log, how=how)
+        axes = found.plot().axes[0]
+        assert [line.get_label() for line in axes.get_lines()] == labels
+        np.testing.assert_array_equal(axes.get_lines()[-1].get_ydata(), found.table["propensity"])
+        assert len(axes.collections[0].get_segments()) == 10
     assert "| 1 | 1.0000 |" in found.to_markdown()
+
+
+def test_propensities_by_the_row_of_a_table_are_refused():
+    """The column of a table has the labels 0, 1, ...: it would be one position off. The table is no mapping either."""
+    log, found = rows(("i", 1, "a", 1)), propensities(simulated(500, "shuffled", RATES["1/k"]), how="randomized")
+    for given in (found.table["propensity"], found.table, {0: 1.0, 1: 0.5}):
+        with pytest.raises(InvalidInput, match="one number for each position from 1 on"):
+            counterfactual(log, [1.0], given)
+
+
+def test_propensities_above_that_of_position_1_are_valid():
+    """Users may look at position 2 first, as in a grid. 0, negative and infinite ones are refused."""
+    log = rows(("i", 1, "a", 0), ("i", 2, "b", 1))
+    assert counterfactual(log, [1.0, 2.0], {1: 1.0, 2: 2.0}).per_query["DCG@10"].tolist() == [0.5]
+    for bad in (0.0, -1.0, np.inf, np.nan):
+        with pytest.raises(InvalidInput, match="positions 2, which have no propensity above 0"):
+            counterfactual(log, [1.0, 2.0], {1: 1.0, 2: bad})
 
 
 def test_unknown_ways_and_bad_numbers_are_refused():
