@@ -181,8 +181,8 @@ def propensities(
         "randomized": the ratio of the rates of clicks in lists of one length; each list of the log was shuffled
         uniformly. "swap": position k against position 1, by documents that were shown at both, as if they changed
         places at random. "all_pairs": all positions together, by documents that were shown at several of them, such as
-        by several rankers. "em": the model ``pbm`` of `rankeval.online.ClickModel`, with one relevance for each query and
-        document.
+        by several rankers. "em": the model ``pbm`` of `rankeval.online.ClickModel`, with one relevance for each query
+        and document.
     depth : int, default 10
         Leave out items below this position.
     clip : float, optional
