@@ -84,7 +84,6 @@ def maximised(step: Step, size: int, prior: Prior, tolerance: float, max_iter: i
     fits = np.shape(prior) == (2,) and 0 <= prior[0] <= prior[1] < np.inf
     require(fits, "prior", prior, "clicks and impressions, 0 <= clicks <= these")
     values, change, objectives = np.full(size, 0.5), np.inf, list[float]()
-    trials: Counts = values
     for _ in range(max_iter):
         hits, trials, likelihood = step(values)
         objectives.append(likelihood + log_binomial(*prior, values))
@@ -93,10 +92,8 @@ def maximised(step: Step, size: int, prior: Prior, tolerance: float, max_iter: i
         if change <= tolerance:
             break
     if change > tolerance > 0:
-        warn(
-            f"EM has not converged: iteration {max_iter:,} moved a parameter by {change:.1g}, above the tolerance "
-            f"{tolerance:.1g}; give more iterations (max_iter=) or a greater tolerance"
-        )
+        said = f"EM has not converged: iteration {max_iter:,} moved a parameter by {change:.1g}"
+        warn(f"{said}, above the tolerance {tolerance:.1g}; give more iterations (max_iter=) or a greater tolerance")
     return values, trials, np.array(objectives)
 
 
