@@ -32,7 +32,6 @@ def files() -> None:
     ("error", "said"),
     [
         (MemoryError(), "MemoryError"),
-        (RecursionError("maximum recursion depth exceeded"), "RecursionError: maximum recursion depth exceeded"),
         (OverflowError("too large\nby far"), "OverflowError: too large by far"),
         (KeyError("x"), "KeyError: 'x'"),
         (EOFError("ended"), "EOFError: ended"),

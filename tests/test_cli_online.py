@@ -151,7 +151,7 @@ def test_a_missing_number_or_column_of_an_ab_test_is_one_line(rankeval):
     Path("users.csv").write_text("user,arm,orders\nu1,A,1\nu2,B,\nu3,A,2\nu4,B,1\n")
     code, out, err = rankeval("online", "ab", "users.csv", "--metric", "orders")
     assert (code, out) == (2, "")
-    assert "1 value missing or infinite" in err
+    assert "column orders: row 1 is nan" in err
     assert "clicks" in rankeval("online", "ab", "users.csv", "--metric", "ctr=clicks/views")[2]
     assert rankeval("online", "ab", "users.csv")[0] == 2
 

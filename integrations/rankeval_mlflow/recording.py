@@ -400,7 +400,8 @@ def log_online(result: Any, run_id: str | None = None, *, name: str | None = Non
 
     * an A/B test: ``ab_test/ctr``, the difference of the arms, with ``_relative`` and ``_p_adjusted``; if several arms
       are compared with the control none is a metric, and the table has them all;
-    * click rates: ``click_rates/position_1``; of more than 100 groups none is a metric;
+    * click rates: ``click_rate/position_1``; of abandonment ``abandonment/all``; of more than 100 groups none is a
+      metric;
     * checks of a log: ``log_checks/impressions without a click``;
     * propensities: ``propensities/position_2``; a click model: ``perplexity/all``;
     * the value of a policy: ``policy_value/snips``, with ``_effective_share``;
@@ -438,7 +439,7 @@ def log_online(result: Any, run_id: str | None = None, *, name: str | None = Non
     >>> from rankeval.online import ClickLog
     >>> rows = {"impression": ["i1", "i1", "i2"], "position": [1, 2, 1], "docid": list("aba"), "clicked": [1, 0, 0]}
     >>> run = log_online(ClickLog.from_frame(pd.DataFrame(rows)).click_rates())
-    >>> mlflow.get_run(run.run_id).data.metrics["click_rates/position_1"]
+    >>> mlflow.get_run(run.run_id).data.metrics["click_rate/position_1"]
     0.5
     """
     if isinstance(result, Comparison):

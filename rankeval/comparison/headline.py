@@ -275,7 +275,7 @@ def _first_two(record: ComparisonRecord, rows: pd.DataFrame, named: _Row) -> lis
     said = []
     for row in found.to_dict("records") if rows["shown"].any() else ():
         one, other = row["system"], row["baseline"]
-        gap = f"{_told(record, row['difference'])} {row['measure']}, {_p_words(row['p_value'])}{alone}"
+        gap = f"{_told(record, row['difference'])} {row['measure']}, {p_words(row['p_value'])}{alone}"
         if row["p_value"] > record.alpha:
             said.append(f"The first two by their means, {one} and {other}, cannot be told apart: {gap}.")
         else:
@@ -336,10 +336,11 @@ def _evidence(record: ComparisonRecord, row: _Row) -> str:
     many = f", not corrected for the {asked.n_comparisons} comparisons" if uncorrected else ""
     is_pooled = POOLED_FOLDS.format(units=asked.units) in record.notes
     pooled = f" (approximate: {asked.units} of several folds)" if is_pooled else ""
-    return f"{said}, {_p_words(row.p_adjusted)}{pooled}{many}"
+    return f"{said}, {p_words(row.p_adjusted)}{pooled}{many}"
 
 
-def _p_words(value: float) -> str:
+def p_words(value: float) -> str:
+    """Write a p-value as a sentence has it: ``p = 0.0312``, ``p < 0.0001``."""
     p = p_value(value)
     return f"p {p if p.startswith('<') else f'= {p}'}"
 

@@ -257,7 +257,7 @@ def check_number_of_systems(systems: Mapping[str, Any], fewest: int = 2) -> None
 
 def _evaluation_notes(cells: Mapping[str, Scores], unit: str) -> list[str]:
     evaluations = {name: one for name, one in cells.items() if isinstance(one, Evaluation)}
-    constant = {name: info_of(one).get("constant") for name, one in evaluations.items()}
+    constant = {name: info_of(one, unit).get("constant") for name, one in evaluations.items()}
     notes = [f"{name}: {note}" for name, note in constant.items() if note]
     if sizes := ", ".join(dict.fromkeys(size_of(one, unit) for one in evaluations.values() if one.facts.whole)):
         part = f"compared on a chosen part of the {plural(unit)} ({sizes})"

@@ -482,13 +482,13 @@ def reading_of(evaluation: Evaluation, name: str) -> Floats:
     return np.where(whole[:, None], np.ones_like(scores) if name == "judged" else scores, np.nan)
 
 
-def info_of(evaluation: Evaluation) -> dict[str, str]:
+def info_of(evaluation: Evaluation, unit: str = "query") -> dict[str, str]:
     """Return further notes by subject: constant scores, labels below zero, ties over drawn orders, and a subset."""
     said, facts, affected = {}, evaluation.facts, evaluation.facts.totals()
     n_ranked = int((facts.query_counts["retrieved"] > 1).sum())
     constant = affected.get("constant", 0)
     if constant and 2 * constant >= n_ranked:  # some tied queries are common, and no sign of a broken ranker
-        said["constant"] = f"constant scores: all rows are tied in {constant:,} of {count(n_ranked, 'query')}"
+        said["constant"] = f"constant scores: all rows are tied in {constant:,} of {count(n_ranked, unit)}"
     if negative := affected.get("negative", 0):
         pooled = evaluation.convention.negative == "unjudged"
         counted, taken = ("ranked document", "not judged") if pooled else ("document", "not relevant")

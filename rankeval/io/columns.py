@@ -9,8 +9,8 @@ scores    NumPy float64                                  missing, whole numbers 
 ========  =============================================  =====================================
 
 The text 1 and the number 1 are different ids, because nobody but the user knows whether they are the same query.
-Fractions are rounded to the nearest float64, as those of a text file are. Whole numbers survive to the last unit,
-because rounding them makes ties that were not there.
+Numbers with decimals are rounded to the nearest float64, as those of a text file are. Whole numbers survive to the last
+unit, because rounding them makes ties that were not there.
 
 Ids of rows in memory may be of any sortable type. `comparable` returns them as NumPy sorts them quickly: NumPy compares
 text letter by letter, so text ids become numbers in the order of the names. Arrow's dictionaries number them: a million
@@ -28,7 +28,6 @@ from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -43,7 +42,6 @@ from rankeval.io.opening import WHOLE
 IDS: tuple[str, ...] = ("qid", "docid", "aspect", "subgroup")
 """The columns that hold ids, in the order in which they are checked."""
 
-_MOST = 2**63 - 1
 _MOST_BYTES = 2**31 - 1  # the largest text that 32-bit offsets can address
 
 
@@ -204,12 +202,12 @@ def labels(values: Any, name: str) -> NDArray[Any]:
         If a value is missing, masked, no number or beyond int64, or if the array is not one-dimensional.
     """
     column = _numbers(values, name)
-    if column.dtype.kind == "u" and column.dtype.itemsize == 8:
-        beyond = column > np.uint64(_MOST)
-        if beyond.any():
-            _refuse_beyond(name, int(np.argmax(beyond)), column[np.argmax(beyond)], "a 64-bit whole number")
-        return column.astype(np.int64)
-    return column
+    if column.dtype.kind != "u" or column.dtype.itemsize < 8:
+        return column
+    wrapped = column.astype(np.int64)
+    if len(beyond := np.flatnonzero(wrapped < 0)):
+        _refuse_beyond(name, int(beyond[0]), column[beyond[0]], "a 64-bit whole number")
+    return wrapped
 
 
 def scores(values: Any, name: str) -> NDArray[Any]:
@@ -327,17 +325,15 @@ def _number(cell: Any, row: int, name: str) -> int | float:
     # A whole number stays an int, so that float64 cannot round it unseen.
     if isinstance(cell, (int, np.bool_, np.integer)):
         return int(cell)
-    if isinstance(cell, (float, np.floating)) and (type(cell) is not np.longdouble or not np.isfinite(cell)):
+    if isinstance(cell, (float, np.float32, np.float16)):
         return float(cell)
     if cell is None or cell is np.ma.masked or type(cell).__name__ in ("NAType", "NaTType"):
         raise InvalidInput(f"row {row} has no number (found {cell!r}); drop such rows or fill them", argument=name)
-    if not isinstance(cell, (Decimal, Fraction, np.longdouble)):
-        raise InvalidInput(f"expected numbers, found {cell!r} in row {row}"[:200], argument=name)
-    try:
-        nearest = float(cell)
-    except (OverflowError, ValueError):  # a great fraction, a signalling NaN
-        nearest = float("inf")
-    if abs(nearest) == float("inf"):
+    if not isinstance(cell, Decimal):
+        problem = f"expected numbers, found {cell!r} in row {row}"[:200]
+        raise InvalidInput(problem, argument=name, remedy="give whole numbers, floats of 64 bits or Decimals")
+    nearest = np.inf if cell.is_snan() else float(cell)
+    if abs(nearest) == np.inf:
         _refuse_beyond(name, row, cell, "a 64-bit float")
     return int(cell) if abs(nearest) >= WHOLE and cell == int(cell) else nearest
 
@@ -472,9 +468,7 @@ def as_typed(ids: ArrayLike, what: str = "qid") -> NDArray[Any]:
     )
     if not changed:
         return column
-    objects = np.empty(len(ids), dtype=object)
-    objects[:] = ids
-    return objects
+    return np.fromiter(ids, dtype=object, count=len(ids))
 
 
 def _wrong(what: str, problem: str) -> InvalidInput:

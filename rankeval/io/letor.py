@@ -22,7 +22,7 @@ import io
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
@@ -63,7 +63,7 @@ _ROWS = ("", ".txt", ".dat", ".svm", ".svmlight", ".libsvm", ".letor", *(f".{wor
 # not for a matrix that fits into memory anyway.
 _DENSE_SHARE = 0.3
 _DENSE_BYTES = 1 << 26
-_DIGITS = 10  # of a size; Python refuses to parse 5,000
+_SIZE = re.compile(rb"[0-9]{1,9}")  # Python refuses to parse 5,000 digits
 
 
 def check_distinct(qids: Mapping[str, NDArray[np.generic]], remedy: str) -> None:
@@ -290,21 +290,19 @@ def _numbered(file: Path, n_rows: int, limits: Limits, prefix: str) -> NDArray[A
     if beside is None:
         problem = f"no qid: in the rows, and no file of query sizes beside it: expected {stem}.query or {stem}.group"
         raise FileFormatError(problem, where=str(file))
-    sizes = _sizes(beside, limits)
+    sizes = [*_sizes(beside, limits)]
     if sum(sizes) != n_rows:
         raise FileFormatError(f"the sizes in {beside} add up to {sum(sizes)}, but {file} has {count(n_rows, 'row')}")
     numbers = np.repeat(np.arange(1, len(sizes) + 1), sizes)
     return np.array([f"{prefix}{number}" for number in numbers]) if prefix else numbers
 
 
-def _sizes(file: Path, limits: Limits) -> list[int]:
-    sizes = []
+def _sizes(file: Path, limits: Limits) -> Iterator[int]:
     for number, line in opening.filled_lines(opening.read_text(file, limits)):
         word = line.strip()
-        if not (word.isdigit() and len(word) < _DIGITS):
+        if not _SIZE.fullmatch(word):
             raise FileFormatError(f"expected the size of a query, found {word[:80]!r}", where=f"{file}, line {number}")
-        sizes.append(int(word))
-    return sizes
+        yield int(word)
 
 
 def _assemble(

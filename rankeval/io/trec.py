@@ -18,7 +18,7 @@ The trap is Arrow's own leniency: without this count it takes two cells for one 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
@@ -33,13 +33,12 @@ from rankeval.errors import FileFormatError
 from rankeval.io import opening
 from rankeval.io.columns import IDS, Columns, combined, numbers_of, places_of, whole
 from rankeval.io.formats import Format, OpenFile, add_format, check_fit, text_lines
-from rankeval.io.opening import BOM, NUMBER, WHOLE, TextCheck
+from rankeval.io.opening import BLOCK, BOM, NUMBER, WHOLE, text_blocks
 from rankeval.io.tables import csv_cells
 
 _BLANKS = b"\t\x0b\x0c"
 _SPACE = " \t\n\r\v\f"  # the blanks of bytes.split; str.split knows more
 _TAG_WORDS = 16
-_BLOCK = 1 << 18  # of regular text: it stays in the cache while it is checked and cut into cells (bench_files)
 
 
 @dataclass(frozen=True)
@@ -83,17 +82,18 @@ def read_trec(judgments: Layout, given: OpenFile) -> Columns:
         has the line and the text found there.
     """
     layout = judgments if given.value == "relevance" else RUN
-    if (columns := _read_regular(given.file, layout, TextCheck(given.path, given.limits, given.file))) is not None:
+    blocks = text_blocks(given.file, given.path, given.limits)
+    if (columns := _read_regular(given.file, blocks, layout)) is not None:
         return columns
     given.file.seek(0)
     data = given.file.read().removeprefix(BOM)
-    columns = _read_regular(pa.BufferReader(_made_regular(data)), layout)
+    regular = _made_regular(data)
+    columns = _read_regular(pa.BufferReader(regular), [regular], layout)
     return columns if columns is not None else _read_lines(data, layout, given.path)
 
 
-def _read_regular(source: pa.NativeFile, layout: Layout, check: TextCheck | None = None) -> Columns | None:
-    spacing = _spacing(source, check)
-    if spacing is None:
+def _read_regular(source: pa.NativeFile, blocks: Iterable[bytes], layout: Layout) -> Columns | None:
+    if (spacing := _spacing(blocks)) is None:
         return None
     first_line, n_separators, has_mark = spacing
     # Labels are read as text and parsed once for each level: Arrow itself would take 0x10 for 16.
@@ -102,7 +102,7 @@ def _read_regular(source: pa.NativeFile, layout: Layout, check: TextCheck | None
     try:
         kinds = {**dict.fromkeys(layout.ids, pa.string()), layout.value: value_type}
         delimiter = "\t" if b"\t" in first_line else " "
-        table = csv_cells(source, layout.fields, kinds, delimiter, quoted=False, block=_BLOCK)
+        table = csv_cells(source, layout.fields, kinds, delimiter, quoted=False, block=BLOCK)
         # Only the tag of the first line counts.
         tag = first_line.split(None, len(layout.fields) - 1)[-1].decode() if layout.tag else None
     except (pa.ArrowInvalid, UnicodeDecodeError):
@@ -119,36 +119,26 @@ def _read_regular(source: pa.NativeFile, layout: Layout, check: TextCheck | None
     return Columns(value=values, name=tag, **ids)
 
 
-def _spacing(source: pa.NativeFile, check: TextCheck | None) -> tuple[bytes, int, bool] | None:
+def _spacing(blocks: Iterable[bytes]) -> tuple[bytes, int, bool] | None:
     """Return the first line, the number of blanks, tabs and line ends, and whether there is a #.
 
-    None stands for a text in which two of those separators stand together.
+    None stands for a text in which two of those separators stand together. All blocks are looked at, because looking
+    at them checks the text.
     """
     is_regular, has_mark = True, False
-    # For benchmark B: a block at a time in the same memory, behind the last byte of the block before.
-    block = bytearray(_BLOCK + 1)
-    block[0] = ord("\n")
-    text, into = np.frombuffer(block, np.uint8), memoryview(block)[1:]
-    first_line, n_separators = b"", 0
-    source.seek(0)
-    while read := source.readinto(into):
-        has_return = check is not None and check.see(block, 1, read + 1)
-        if not is_regular:  # the check still has to see the rest
+    first_line, n_separators, last = b"", 0, b"\n"
+    for block in blocks:
+        if not is_regular:
             continue
-        blank = text[: read + 1] <= ord(" ")
-        if (blank[1:] & blank[:-1]).any() or has_return:
-            is_regular = False
-            continue
-        first_line = first_line or bytes(block[1 : read + 1]).split(b"\n", 1)[0]
-        n_separators += int(np.count_nonzero(blank[1:]))
-        has_mark = has_mark or block.find(b"#", 1, read + 1) >= 0
-        block[0] = block[read]
-    if check is not None:
-        check.end()
-    if block[0] == ord("\n"):
-        return (first_line, n_separators, has_mark) if is_regular else None
-    # The last line lacks its end; behind a blank it may have lost its last column too.
-    return (first_line, n_separators + 1, has_mark) if is_regular and block[0] > ord(" ") else None
+        blank = np.frombuffer(block, np.uint8) <= ord(" ")
+        is_regular = not (blank[:1].any() or (blank[1:] & blank[:-1]).any())
+        first_line = first_line or block.split(b"\n", 1)[0]
+        n_separators += int(np.count_nonzero(blank))
+        has_mark = has_mark or b"#" in block
+        last = block[-1:]
+    if last != b"\n":  # the last line lacks its end; behind a blank it may have lost its last column too
+        is_regular, n_separators = is_regular and last > b" ", n_separators + 1
+    return (first_line, n_separators, has_mark) if is_regular else None
 
 
 def _values(column: pa.ChunkedArray) -> NDArray[Any] | None:

@@ -14,11 +14,10 @@ from __future__ import annotations
 from rankeval._registry import late
 
 _HOMES = {
-    "checking": ("ClickRates", "LogChecks"),
     "crediting": ("compare_interleaved",),
-    "experiments": ("ABTest", "ab_power", "ab_test", "assign", "user_outcomes"),
+    "experiments": ("ABTest", "ab_power", "ab_test", "assign"),
     "interleaving": ("Interleaved", "Interleaver", "interleaving_bias"),
-    "logs": ("ClickLog",),
+    "logs": ("ClickLog", "ClickRates", "LogChecks"),
     "looks": ("LooksPlan", "confidence_sequence", "looks_plan"),
     "models": ("ClickModel", "Perplexity"),
     "positions": ("Propensities", "propensities"),

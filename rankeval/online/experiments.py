@@ -14,26 +14,29 @@ are refused or counted before it is called.
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import combinations, product
+from itertools import accumulate, chain, product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 from scipy import stats
 
-from rankeval._checks import check_alpha, check_number, check_share, count, few, refuse, require
+from rankeval._checks import check_alpha, check_number, check_share, count, few, plural, refuse, require
 from rankeval._registry import chosen
+from rankeval.comparison.headline import p_words
 from rankeval.comparison.tables import WithTable
 from rankeval.errors import InvalidInput
+from rankeval.io.columns import id_column, value_column
 from rankeval.io.frames import frame_columns
-from rankeval.online.logs import ClickLog
+from rankeval.online.interleaving import checked_id, hashed
 from rankeval.online.looks import LooksPlan, looks_plan
-from rankeval.render.tables import Table, number, p_value, telling
+from rankeval.render.layouts import percent
+from rankeval.render.tables import Table, p_value, telling
 from rankeval.significance.multiple import holm
 
 if TYPE_CHECKING:
@@ -45,8 +48,7 @@ Metric = str | tuple[str, str]
 ARM = " arm"
 """The column of the arms in a frame of units: no name that a user gives."""
 
-RELATIVE = ["relative", "relative_low", "relative_high"]
-NUMBERS = ["mean_control", "mean_treatment", "estimate", "standard_error", "ci_low", "ci_high", *RELATIVE, "p_value"]
+NUMBERS = ["mean_control", "mean_treatment", "estimate", "standard_error", "ci_low", "ci_high", "relative", "p_value"]
 """The numbers of a row of the table."""
 
 MISMATCH = 0.001
@@ -54,6 +56,12 @@ MISMATCH = 0.001
 
 IN_BOTH = 0.01
 """The largest share of users in several arms that is left out; more are refused."""
+
+FEW = 100
+"""From so many effective users of an arm on, less than .06 of equal arms differ in simulations; at 33 .07, at 10 .1."""
+
+ONE_ERROR = 1 - 2 * float(stats.norm.sf(1))
+"""The level of the normal interval that reaches one standard error to each side."""
 
 POWER = 0.8
 """The detectable difference would be found with this chance: four times in five."""
@@ -65,7 +73,7 @@ def assign(user: Any, salt: str, shares: Mapping[str, float]) -> str | None:
     Parameters
     ----------
     user : str or int
-        The id of the user; 7 and "7" are the same user.
+        The id of the user; 7 and "7" are the same user. Other types are refused: 7.0 would be another one.
     salt : str
         The name of the test. With another salt the users are divided anew, independently.
     shares : mapping of str to float
@@ -79,7 +87,7 @@ def assign(user: Any, salt: str, shares: Mapping[str, float]) -> str | None:
     Raises
     ------
     InvalidInput
-        If a share is below 0, or they add up to more than 1.
+        If the id is no text or integer, a share is below 0, or they add up to more than 1.
 
     Notes
     -----
@@ -93,55 +101,14 @@ def assign(user: Any, salt: str, shares: Mapping[str, float]) -> str | None:
     >>> assign("u1", "exp7", {"A": 0.5, "B": 0.5}), assign("u1", "exp7", {"A": 0.001, "B": 0.001})
     ('A', None)
     """
+    require(isinstance(salt, str), "salt", salt, "text")
     least, total = min(shares.values(), default=-1), math.fsum(shares.values())
     require(least >= 0 and 0 < total <= 1 + 1e-9, "shares", shares, "shares from 0 on that add up to 1 or less")
-    key = hashlib.blake2b(salt.encode()).digest()
-    digest = hashlib.blake2b(str(user).encode(), key=key, digest_size=8).digest()
-    point = (int.from_bytes(digest) >> 11) / 2**53
-    before, last = 0.0, list(shares)[-1]
-    for arm, share in shares.items():
-        start = 1 - share if arm == last and len(shares) > 1 else before / total
-        if start <= point < start + share:
-            return arm
-        before += share
-    return None
-
-
-def user_outcomes(log: ClickLog) -> pd.DataFrame:
-    """Count what the users of a log did: the frame for an A/B test of the arms of the log.
-
-    Parameters
-    ----------
-    log : ClickLog
-        With users and arms.
-
-    Returns
-    -------
-    DataFrame
-        A row per user and arm: user, arm, impressions, views (items shown), clicks, clicked (impressions with a click)
-        and abandoned (impressions without one).
-
-    Raises
-    ------
-    InvalidInput
-        If the log has no users or no arms.
-
-    Examples
-    --------
-    >>> shown = {"impression": [1, 1, 2], "position": [1, 2, 1], "docid": list("aba"), "clicked": [True, True, False]}
-    >>> log = ClickLog.from_frame(pd.DataFrame({**shown, "user": "u1", "arm": "A"}))
-    >>> user_outcomes(log)
-      user arm  impressions  views  clicks  clicked  abandoned
-    0   u1   A            2      3       2        1          1
-    """
-    known = log.impressions
-    require({"user", "arm"} <= {*known}, "log", [*known], "a log with the columns user and arm")
-    rows, n = log.items["impression"], len(known)
-    views, clicks = (np.bincount(rows, own, minlength=n).astype(int) for own in (None, log.items["clicked"]))
-    each = pd.DataFrame({"impressions": 1, "views": views, "clicks": clicks, "clicked": clicks > 0})
-    each = each.assign(abandoned=~each["clicked"]).astype(int).mul(log.counts, axis=0)
-    by = [known[name].to_numpy() for name in ("user", "arm")]
-    return each.groupby(by).sum().rename_axis(["user", "arm"]).reset_index()
+    point = (int.from_bytes(hashed(str(checked_id(user, "user")), salt, 8)) >> 11) / 2**53
+    starts = {arm: end / total for arm, end in zip(shares, accumulate(shares.values(), initial=0.0), strict=False)}
+    if len(shares) > 1:
+        starts[list(shares)[-1]] = 1 - list(shares.values())[-1]
+    return next((arm for arm, start in starts.items() if start <= point < start + shares[arm]), None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,9 +120,9 @@ class ABTest(WithTable):
     table : DataFrame
         A row per metric and arm that is compared with the control. Columns: metric; arm; n_users, of both arms;
         mean_control and mean_treatment, means over users or ratios of them; estimate, their difference; standard_error;
-        ci_low and ci_high (of p_value); relative, relative_low and relative_high, the change as a share of the
-        control's mean; p_value; p_adjusted; detectable_difference, found with a chance of .8 at the family's level. An
-        interval is of its row alone. Each is nan if it is not known, and a note says why.
+        ci_low and ci_high (of p_value); relative, the estimate as a share of the control's mean; p_value; p_adjusted;
+        detectable_difference, found with a chance of .8 at the family's level. An interval is of its row alone. Each is
+        nan if it is not known, and a note says why.
     arms : DataFrame
         A row per arm: users, expected (users, by the shares).
     control : str
@@ -163,14 +130,15 @@ class ABTest(WithTable):
     sample_ratio : float
         The p-value of the numbers of users against the shares that were planned (chi-squared). Below .001 users were
         lost or moved, and ``headline`` tells no difference.
-    alpha : float
-        A row claims a difference if its p_adjusted is at most alpha.
-    looks : LooksPlan or None
-        The plan of looks, if there is one. Then p_value is valid at all its looks together, and intervals are too.
-    look : int or None
+    looks : LooksPlan
+        The plan of looks, which has one look if none was given: p_value is valid at all its looks together, and so are
+        intervals. A row claims a difference if its p_adjusted is at most ``looks.alpha``.
+    look : int
         Which of its looks this is.
     notes : tuple of str
         Sentences that a reader of the numbers must see.
+    unit : str
+        The unit that was assigned to arms, as a noun in the singular.
 
     Examples
     --------
@@ -183,25 +151,25 @@ class ABTest(WithTable):
     arms: pd.DataFrame
     control: str
     sample_ratio: float
-    alpha: float
-    looks: LooksPlan | None = None
-    look: int | None = None
+    looks: LooksPlan
+    look: int
     notes: tuple[str, ...] = ()
+    unit: str = "user"
 
     @property
     def claims(self) -> pd.DataFrame:
         """The rows that claim a difference; none if the sample ratio does not fit the shares."""
-        return self.table[(self.table["p_adjusted"] <= self.alpha) & (self.sample_ratio >= MISMATCH)]
+        return self.table[(self.table["p_adjusted"] <= self.looks.alpha) & (self.sample_ratio >= MISMATCH)]
 
     @property
     def headline(self) -> str:
         """The result in a few sentences: a wrong sample ratio, else the clearest claim, else that nothing is shown."""
+        units = plural(self.unit)
         if self.sample_ratio < MISMATCH:
             sizes = [f"{arm} {users:,} where {due:,.0f} are due" for arm, users, due in self.arms.itertuples()]
             return (
-                f"No result: the numbers of users do not fit the shares of the arms ({', '.join(sizes)}; "
-                f"{_p_words(self.sample_ratio)}). Users who are missing in an arm are rarely like the others: find the "
-                "cause before you read the table."
+                f"No result: the numbers of {units} do not fit the shares of the arms ({', '.join(sizes)}; "
+                f"{p_words(self.sample_ratio)}). Find the cause before you read the table."
             )
         family, claims = self.table.dropna(subset="p_adjusted"), self.claims
         if family.empty:
@@ -209,21 +177,20 @@ class ABTest(WithTable):
         row = family.nsmallest(1, "p_adjusted").to_dict("records")[0]
         side = "higher" if row["estimate"] > 0 else "lower"
         lead = f"No difference was shown ({row['metric']}, {row['arm']} against {self.control})"
-        lead = f"{row['metric']} is {side} in {row['arm']} than in {self.control}" if len(claims) else lead
+        lead = lead if claims.empty else f"{row['metric']} is {side} in {row['arm']} than in {self.control}"
         size, low, high = (telling(row[name], sign=True) for name in ("estimate", "ci_low", "ci_high"))
-        size = f"{size} [{100 * (1 - self.alpha):g}% interval {low} to {high}], {_percent(row['relative'])}"
-        many = f" (Holm, {len(family)} comparisons)" if len(family) > 1 else ""
-        said = [f"{lead}: {size}, on {row['n_users']:,} users, {_p_words(row['p_adjusted'])}{many}."]
+        size = f"{size} [{100 * (1 - self.looks.alpha):g}% interval {low} to {high}], {percent(100 * row['relative'])}"
+        said = [f"{lead}: {size}, on {row['n_users']:,} {units}, {p_words(row['p_adjusted'])}."]
         if claims.empty:
             said.append(f"A difference of {telling(row['detectable_difference'])} would be found four times in five.")
         if len(family) > 1:
-            said.append(f"{len(claims)} of {len(family)} comparisons show a difference.")
-        if self.looks is not None:
+            said.append(f"Of {len(family)} comparisons {len(claims)} show a difference (p adjusted by Holm).")
+        if len(self.looks.bounds) > 1:
             said.append(f"This is look {self.look} of {len(self.looks.bounds)}; p holds for all looks together.")
         return " ".join(said)
 
     def plot(self) -> Figure:
-        """Draw the change of each metric in percent of the control's mean, with its interval.
+        """Draw the estimate of each row with its interval, a panel for each metric.
 
         Returns
         -------
@@ -233,25 +200,15 @@ class ABTest(WithTable):
         """
         from rankeval.render.comparisons import intervals
 
-        known = self.table.dropna(subset="relative")
-        drawn = 100 * known[RELATIVE].set_axis(["difference", "ci_low", "ci_high"], axis=1)
-        drawn = drawn.assign(label=known["metric"] + ", " + known["arm"], clear=known.index.isin(self.claims.index))
-        return intervals(drawn, xlabel=f"change in % of {self.control}", caption=self.headline)
+        drawn = self.table.rename(columns={"metric": "group", "arm": "label", "estimate": "difference"})
+        drawn = drawn.assign(clear=drawn.index.isin(self.claims.index))
+        return intervals(drawn, xlabel=f"difference from {self.control}", caption=self.headline)
 
     def _laid_out(self) -> Table:
-        signed = dict.fromkeys(["estimate", "ci_low", "ci_high"], partial(telling, sign=True))
-        changes, p = dict.fromkeys(RELATIVE, _percent), dict.fromkeys(["p_value", "p_adjusted"], p_value)
+        formats: dict[str, Any] = dict.fromkeys(["estimate", "ci_low", "ci_high"], partial(telling, sign=True))
+        formats |= {"relative": lambda share: percent(100 * share), "p_value": p_value, "p_adjusted": p_value}
         shown = self.table.drop(columns=["n_users", "standard_error", "detectable_difference"])
-        return Table(shown, {**signed, **changes, **p}, caption=self.headline, notes=self.notes)
-
-
-def _percent(share: float) -> str:
-    return f"{number(100 * share, digits=1, sign=True)} %"
-
-
-def _p_words(p: float) -> str:
-    text = p_value(p)
-    return f"p {text if text.startswith('<') else f'= {text}'}"
+        return Table(shown, formats, caption=self.headline, notes=self.notes)
 
 
 def ab_test(
@@ -274,7 +231,7 @@ def ab_test(
     ----------
     frame : frame
         A row per unit, or several that are summed: a row per impression, session or day. A pandas or polars frame or
-        an Arrow table. `user_outcomes` makes it from a click log.
+        an Arrow table.
     unit : str, default "user"
         The column of the units that were assigned to arms, such as users.
     arm : str, default "arm"
@@ -321,6 +278,10 @@ def ab_test(
     the normal distribution, intervals reach ``bound * standard_error`` to both sides, and p is that of
     `LooksPlan.p_value`.
 
+    The delta method holds for many users. It claims too much if few users have most of a denominator: at the level .05,
+    .07 of equal arms differed if an arm counted as 33 equal users, and .10 at 10. The number of equal users is (sum of
+    denominators)^2 / sum of their squares (Kish, 1965). Where it is below 100 in an arm, a note says so.
+
     Examples
     --------
     >>> frame = pd.DataFrame({"user": range(8), "arm": list("AB") * 4, "clicks": [0, 1, 1, 2, 0, 3, 1, 2], "views": 4})
@@ -328,41 +289,45 @@ def ab_test(
     >>> test.table[["mean_control", "mean_treatment", "estimate"]].to_numpy().tolist()
     [[0.125, 0.5, 0.375]]
     """
-    refuse(
-        ((looks is None) != (look is None), "looks= and look= go together: the plan, and which of its looks this is"),
-        (looks is not None and alpha not in {None, looks.alpha}, "the plan of looks has an alpha of its own"),
-    )
-    plan, at = looks or looks_plan(1, alpha=0.05 if alpha is None else alpha), 1 if look is None else look
-    plan.check(at)
+    require(looks is None or isinstance(looks, LooksPlan), "looks", looks, "the result of looks_plan")
+    look = 1 if looks is None and look is None else look
+    looks = looks or looks_plan(1, alpha=0.05 if alpha is None else alpha)
+    require(alpha in {None, looks.alpha}, "alpha", alpha, "none: the plan of looks has its own")
+    look = looks.checked(look)
     before = covariates or {}
-    for name in (*before, *([] if primary is None else [primary])):
-        chosen("metric", name, metrics)
     users, notes = _by_unit(frame, unit, arm, metrics, before)
+    for name in (*before, *filter(None, [primary])):
+        chosen("metric", name, metrics)
     sizes = users[ARM].value_counts().sort_index()
     names = list(sizes.index)
     require(len(names) > 1 and sizes.min() > 1, arm, sizes.to_dict(), "two arms or more, each with at least two units")
     control = names[0] if control is None else chosen("arm", control, names)
     due = pd.Series(shares or dict.fromkeys(names, 1.0), dtype=np.float64)
-    require({*due.index} == {*names} and due.min() > 0, "shares", shares, f"a share above 0 of each arm: {few(names)}")
+    fits = {*due.index} == {*names} and due.between(0, np.inf, inclusive="neither").all()
+    require(fits, "shares", shares, f"a share above 0 of each arm: {few(names)}")
     arms = pd.DataFrame({"users": sizes, "expected": due / due.sum() * sizes.sum()}).rename_axis("arm")
-    moments = {name: _moments(part.drop(columns=ARM)) for name, part in users.groupby(ARM)}
-    rows = []
+    parts, rows = dict(iter(users.groupby(ARM))), []
     for (name, metric), other in product(metrics.items(), [each for each in names if each != control]):
         columns = [*_columns(metric), *_columns(before.get(name))]
-        found = _compared(moments[control], moments[other], columns, plan, at)
-        rows.append({"metric": name, "arm": other, "n_users": int(sizes[control] + sizes[other]), **found})
-        if np.isnan(found["p_value"]):
-            notes.append(f"{name} does not vary between the users of {control} and {other}: there is no test")
-        elif np.isnan(found["relative_low"]):
+        both = [_moments(parts[arm], columns) for arm in (control, other)]
+        row = dict.fromkeys(NUMBERS, math.nan) | _compared(both, columns, looks, look)
+        rows.append({"metric": name, "arm": other, "n_users": int(sizes[control] + sizes[other]), **row})
+        equal = min(part.count() / (1 + part.var(columns[1]) / part.mean(columns[1]) ** 2) for part in both)
+        if math.isnan(row["p_value"]):
+            notes.append(f"{name} does not vary between the {plural(unit)} of {control} and {other}: there is no test")
+        elif math.isnan(row["relative"]):
             notes.append(f"{name} has no relative change of {other}: the means of both arms must be above 0")
+        if columns[1] is not None and equal < FEW:
+            as_if = f"for {name} of {other} an arm counts as {equal:.0f} {plural(unit)} with equal {columns[1]}"
+            notes.append(f"{as_if}: below {FEW} equal arms differ more often than alpha says")
     notes += [f"the means of {name} are adjusted by its covariate (CUPED)" for name in before]
     table = pd.DataFrame(rows).assign(p_adjusted=np.nan)
     family = table["p_value"].notna() & table["metric"].eq(primary or table["metric"])
     table.loc[family, "p_adjusted"] = holm(table.loc[family, "p_value"])
-    of_family = looks_plan(plan.shares, spending=plan.spending, alpha=plan.alpha / max(1, family.sum()))
-    table["detectable_difference"] = (of_family.bounds[at - 1] + stats.norm.ppf(POWER)) * table["standard_error"]
+    of_family = looks_plan(looks.shares, spending=looks.spending, alpha=looks.alpha / max(1, family.sum()))
+    table["detectable_difference"] = (of_family.bounds[look - 1] + stats.norm.ppf(POWER)) * table["standard_error"]
     ratio = float(stats.chisquare(arms["users"], arms["expected"]).pvalue)
-    return ABTest(table, arms, control, ratio, plan.alpha, looks, look, tuple(notes))
+    return ABTest(table, arms, control, ratio, looks, look, tuple(notes), unit)
 
 
 def ab_power(
@@ -419,125 +384,106 @@ def ab_power(
     fits = len(shares) == 2 and min(shares.values()) > 0 and sum(shares.values()) <= 1 + 1e-9
     require(fits, "shares", shares, "two arms with shares above 0 that add up to 1 or less")
     users, _ = _by_unit(frame, unit, None, {"metric": metric}, {} if covariate is None else {"metric": covariate})
-    columns, moments = [*_columns(metric), *_columns(covariate)], _moments(users.drop(columns=ARM))
+    columns = [*_columns(metric), *_columns(covariate)]
+    moments = _moments(users, columns)
     varies = _variance(moments, columns) > 0 and moments.mean(columns[0]) != 0
     require(varies, "metric", metric, "a metric that varies between users, with a mean other than 0")
     first, second = shares.values()
-    asked = {
-        "rel_effect_size": tuple(np.atleast_1d(relative).tolist()),
-        "ratio": second / first,
-        "alpha": alpha,
-        "power": power,
-    }
-    solved = _metric(columns, use_t=False, **asked).solve_power_from_aggregates(moments, "n_obs")
-    rows = [{"relative": one.rel_effect_size, "difference": one.effect_size, "users": one.n_obs} for one in solved]
-    found = pd.DataFrame(rows)
-    if users_per_day is None:
-        return found
-    check_number("users_per_day", users_per_day, least=1)
-    return found.assign(days=np.ceil(found["users"] / (users_per_day * sum(shares.values()))).astype(int))
-
-
-def _columns(metric: Metric | None) -> tuple[str | None, str | None]:
-    """Return numerator and denominator; without a denominator each unit counts as 1."""
-    return (metric, None) if metric is None or isinstance(metric, str) else metric
-
-
-def _tea_tasting() -> Any:
+    names = {"rel_effect_size": "relative", "effect_size": "difference", "n_obs": "users"}
+    changes = tuple(np.atleast_1d(relative).tolist())
     try:
-        import tea_tasting.aggr
-    except ImportError as error:
-        problem, remedy = "A/B tests need tea-tasting, which is not installed", 'pip install "rankeval-mlflow[online]"'
-        raise InvalidInput(problem, remedy=remedy) from error
-    return tea_tasting
+        test = _metric(columns, use_t=False, alpha=alpha, power=power, ratio=second / first, rel_effect_size=changes)
+        found = pd.DataFrame(list(test.solve_power_from_aggregates(moments, "n_obs")))[[*names]].rename(columns=names)
+    except (KeyError, TypeError, ValueError) as error:
+        expected = "changes other than 0 for which three users or more are needed"
+        raise InvalidInput(argument="relative", found=repr(relative), expected=expected) from error
+    if users_per_day is not None:
+        check_number("users_per_day", users_per_day, least=1)
+        found["days"] = np.ceil(found["users"] / (users_per_day * sum(shares.values()))).astype(int)
+    return found
+
+
+def _columns(metric: Metric | None) -> tuple[str | None, ...]:
+    """Return numerator and denominator; without a denominator each unit counts as 1."""
+    return (metric, None) if metric is None or isinstance(metric, str) else tuple(metric)
 
 
 def _metric(columns: Sequence[str | None], **options: Any) -> Any:
     """Return the metric of tea-tasting; its global settings are not asked."""
-    return _tea_tasting().RatioOfMeans(*columns, alternative="two-sided", equal_var=False, **options)
+    from tea_tasting import RatioOfMeans
+
+    return RatioOfMeans(*columns, alternative="two-sided", equal_var=False, **options)
 
 
-def _moments(users: pd.DataFrame) -> Any:
+def _moments(users: pd.DataFrame, columns: Sequence[str | None]) -> Any:
     """Return number, means and covariances of the columns: all that tests need, and far faster than by its frames."""
-    names, covariances = list(users), np.atleast_2d(users.cov().to_numpy())
-    cross = {(names[i], names[j]): float(covariances[i, j]) for i, j in combinations(range(len(names)), 2)}
-    variances = dict(zip(names, np.diag(covariances).tolist(), strict=True))
-    return _tea_tasting().aggr.Aggregates(len(users), users.mean().to_dict(), variances, cross)
+    try:
+        from tea_tasting import aggr
+    except ImportError as error:
+        problem, remedy = "A/B tests need tea-tasting, which is not installed", 'pip install "rankeval-mlflow[online]"'
+        raise InvalidInput(problem, remedy=remedy) from error
+    known = users[[*{name for name in columns if name is not None}]]
+    both = {(one, other): value for one, row in known.cov().to_dict().items() for other, value in row.items()}
+    return aggr.Aggregates(len(known), known.mean().to_dict(), known.var().to_dict(), both)
 
 
 def _variance(moments: Any, columns: Sequence[str | None]) -> float:
     """Return the variance of a metric that its covariate leaves, or 0 if it comes from rounding."""
-    own, covariate = columns[:2], columns[2:]
-    variance, other = moments.ratio_var(*own), moments.ratio_var(*covariate)
-    left = variance - (moments.ratio_cov(*own, *covariate) ** 2 / other if other else 0.0)
-    size = moments.var(own[0]) + moments.mean(own[0]) ** 2
-    return float(left) if left > 1e-12 * size / moments.mean(own[1]) ** 2 else 0.0
+    mean, per, other = moments.mean(columns[0]), moments.mean(columns[1]), moments.ratio_var(*columns[2:])
+    left = moments.ratio_var(*columns[:2]) - (moments.ratio_cov(*columns) ** 2 / other if other else 0.0)
+    rounding = 1e-12 * (moments.var(columns[0]) + moments.var(columns[1]) * (mean / per) ** 2) + (1e-14 * mean) ** 2
+    return float(left) if left > rounding / per**2 else 0.0
 
 
-def _compared(
-    control: Any, treatment: Any, columns: Sequence[str | None], plan: LooksPlan, look: int
-) -> dict[str, float]:
+def _compared(both: Sequence[Any], columns: Sequence[str | None], plan: LooksPlan, look: int) -> dict[str, float]:
     """Return the numbers of a row of the table; only the means if the metric does not vary."""
-    if not (_variance(control, columns) or _variance(treatment, columns)):
-        one, other = (arm.mean(columns[0]) / arm.mean(columns[1]) for arm in (control, treatment))
-        return dict(zip(NUMBERS, [one, other, other - one, *[math.nan] * 7], strict=True))
-    tests = [_metric(columns, use_t=use_t, confidence_level=1 - plan.alpha) for use_t in (False, True)]
+    if not any(_variance(arm, columns) for arm in both):
+        one, other = (arm.mean(columns[0]) / arm.mean(columns[1]) for arm in both)
+        return {"mean_control": one, "mean_treatment": other, "estimate": other - one}
+    levels = {False: ONE_ERROR, True: 1 - plan.alpha}
+    tests = [_metric(columns, use_t=use_t, confidence_level=level) for use_t, level in levels.items()]
     try:
-        normal, exact = (test.analyze_aggregates(control, treatment) for test in tests)
-    except OverflowError as error:
-        problem = f"the mean of {columns[0]} is so near 0 that the interval of its relative change has no end"
-        raise InvalidInput(problem, remedy="add a constant to it: the difference stays the same") from error
-    quantile = stats.norm.isf(plan.alpha / 2)
-    deviation = (normal.effect_size_ci_upper - normal.effect_size) / quantile
-    found, stretch, p = exact, 1.0, exact.pvalue
-    if len(plan.bounds) > 1:
-        found, stretch, p = normal, plan.bounds[look - 1] / quantile, plan.p_value(normal.effect_size / deviation, look)
-    half = stretch * (found.effect_size_ci_upper - found.effect_size)
-    change = found.treatment / found.control if found.control > 0 else np.nan
-    factor = ((1 + found.rel_effect_size_ci_upper) / change) ** stretch if change > 0 else np.nan
-    ends = found.effect_size - half, found.effect_size + half
-    relative = change - 1, change / factor - 1, change * factor - 1
-    values = found.control, found.treatment, found.effect_size, deviation, *ends, *relative, float(p)
-    return dict(zip(NUMBERS, values, strict=True))
+        found, welch = (test.analyze_aggregates(*both) for test in tests)
+        error = found.effect_size_ci_upper - found.effect_size
+        reach, p = (welch.effect_size_ci_upper - welch.effect_size) / error, welch.pvalue
+        if len(plan.bounds) > 1:
+            reach, p = plan.bounds[look - 1], plan.p_value(found.effect_size / error, look)
+    except OverflowError as beyond:
+        problem = f"the mean of {columns[0]} is so near 0 that its relative change has no end"
+        raise InvalidInput(problem, remedy="add a constant to it: the difference stays the same") from beyond
+    ends = found.effect_size - reach * error, found.effect_size + reach * error
+    relative = found.rel_effect_size if min(found.control, found.treatment) > 0 else math.nan
+    values = found.control, found.treatment, found.effect_size, error, *ends, relative, p
+    return dict(zip(NUMBERS, map(float, values), strict=True))
 
 
 def _by_unit(
     frame: Any, unit: str, arm: str | None, metrics: Mapping[str, Metric], covariates: Mapping[str, Metric]
 ) -> tuple[pd.DataFrame, list[str]]:
     """Return a row per unit, with its arm, the sums of its rows and its covariates, and what was left out."""
-    pairs = [_columns(metric) for metric in (*metrics.values(), *covariates.values())]
-    summed, before = (
-        dict.fromkeys(name for metric in some.values() for name in _columns(metric) if name is not None)
-        for some in (metrics, covariates)
-    )
-    refuse(
-        (not summed, "there is no metric", 'give names with a column or two: {"ctr": ("clicks", "views")}'),
-        (any(one == other for one, other in pairs), "numerator and denominator are the same column"),
-        (summed.keys() & before.keys(), "a covariate is from before the test, and no column of a metric"),
-    )
+    for argument, asked in {"metrics": metrics, "covariates": covariates}.items():
+        fits = isinstance(asked, Mapping) and all(len({*_columns(one)}) == 2 for one in asked.values())
+        expected = 'names with a column, or with two that differ: {"ctr": ("clicks", "views")}'
+        require(fits and (asked or asked is covariates), argument, asked, expected)
+    summed, before = ({*chain(*map(_columns, some.values()))} - {None} for some in (metrics, covariates))
+    refuse((summed & before, "a covariate is from before the test, and no column of a metric"))
+    require(unit != arm, "arm", arm, "another column than that of the units")
     ids = {"unit": unit} if arm is None else {"unit": unit, "arm": arm}
-    given = frame_columns(frame, {**ids, **{f"column {name}": name for name in (*summed, *before)}})
-    values = pd.DataFrame({name: np.asarray(given[f"column {name}"], dtype=np.float64) for name in (*summed, *before)})
-    who = pd.DataFrame({name: np.asarray(given[name], dtype=object) for name in ids})
-    for name, unknown in {**who.isna().rename(columns=ids), **values.isin([np.nan, np.inf, -np.inf])}.items():
-        problem = f"{count(int(unknown.sum()), 'value')} missing or infinite, the first in row {unknown.argmax()}"
-        remedy = "leave such rows out or fill them, and say so; a new user's covariate may be the mean of the others"
-        refuse((unknown.any(), problem, remedy), argument=name)
-    codes, _ = pd.factorize(who["unit"])
-    by = values.groupby(codes)
-    users, constant = by[[*summed]].sum(), by[[*before]]
-    differs = (constant.max() != constant.min()).any(axis=1).sum() if before else 0
-    refuse((differs, f"{count(int(differs), unit)} with several values; a covariate is one value per {unit}"))
-    users, notes = users.join(constant.first()).assign(**{ARM: ""}), []
-    if arm is not None:
-        names = who["arm"].astype(str).groupby(codes)
-        users[ARM], several = names.min(), names.min() != names.max()
-        problem = f"{count(int(several.sum()), unit)} of {len(users):,} in several arms, more than 1 %"
-        refuse((several.mean() > IN_BOTH, problem, "find out why: such a test compares no arms"), argument=arm)
-        notes = [f"{count(int(several.sum()), unit)} in several arms left out"] if several.any() else []
-        users = users[~several]
-    for _, denominator in pairs:
-        if denominator is not None:
-            wrong = values[denominator].min() < 0 or not users.groupby(ARM)[denominator].sum().min() > 0
-            refuse((wrong, "a denominator is below 0, or 0 for all users of an arm"), argument=denominator)
-    return users.reset_index(drop=True), notes
+    names = [str(name) for name in sorted(summed | before, key=str)]
+    given = frame_columns(frame, {**ids, **{f"column {name}": name for name in names}})
+    values = pd.DataFrame({name: value_column(given[f"column {name}"], name) for name in names}, dtype=np.float64)
+    codes, _ = pd.factorize(id_column(given["unit"], unit).to_pandas())
+    by, early = values.groupby(codes), values[[*before]].groupby(codes)
+    differs = int((early.min() != early.max()).any(axis=1).sum())
+    refuse((differs, f"{count(differs, unit)} with several values; a covariate is one value per {unit}"))
+    users = by.agg(dict.fromkeys(summed, "sum") | dict.fromkeys(before, "first"))
+    arms = pd.Series("", values.index) if arm is None else id_column(given["arm"], arm).cast(pa.string()).to_pandas()
+    users[ARM], last = arms.groupby(codes).min(), arms.groupby(codes).max()
+    several = users[ARM] != last
+    found, most = f"{count(int(several.sum()), unit)} in several arms", f"at most 1 % of {count(len(users), unit)}"
+    require(not several.mean() > IN_BOTH, arm or "", found, f"{most}: find out why, no arms are compared")
+    users = users[~several]
+    per = [name for _, name in map(_columns, [*metrics.values(), *covariates.values()]) if name is not None]
+    wrong = [name for name in per if values[name].min() < 0 or not users.groupby(ARM)[name].sum().min() > 0]
+    refuse((wrong, "a denominator is below 0, or 0 for all users of an arm"), argument=next(iter(wrong), None))
+    return users.reset_index(drop=True), [f"{found} left out"] * int(several.any())

@@ -139,7 +139,7 @@ class Interleaved:
         except (AttributeError, KeyError, RecursionError, TypeError, ValueError, ZeroDivisionError) as error:
             raise InvalidInput(f"this is no credit record: {said(error)}", argument="record") from error
         require(isinstance(salt, str | None), "salt", salt, "text")
-        changed = salt is not None and found.seal != _hash(found._text, salt, 16).hex()
+        changed = salt is not None and found.seal != hashed(found._text, salt, 16).hex()
         refuse((changed, f"the record of impression {found.impression!r} was changed, or has another salt"))
         return found
 
@@ -223,7 +223,7 @@ class Interleaver:
         """
         lists = _checked(self, rankings)
         about = _about(impression=impression, user=user, qid=qid)
-        seed = _hash(json.dumps([self.scheme, about["impression"]]), self.salt, 64)
+        seed = hashed(json.dumps([self.scheme, about["impression"]]), self.salt, 64)
         bits = Random(int.from_bytes(seed)).getrandbits  # noqa: S311 - the hash is the secret, not the generator
         play, given = SCHEMES[self.scheme], tuple(lists.values())
         n, shown, state = min(self.depth, len({*chain(*given)})), dict[Id, Row](), None
@@ -233,7 +233,7 @@ class Interleaver:
             shown |= added
         rows = zip(*shown.values(), strict=True)
         record = Interleaved((*shown,), dict(zip(lists, rows, strict=True)), scheme=self.scheme, **about)
-        object.__setattr__(record, "seal", _hash(record._text, self.salt, 16).hex())  # noqa: SLF001 - its own record
+        object.__setattr__(record, "seal", hashed(record._text, self.salt, 16).hex())  # noqa: SLF001 - its own record
         return record
 
 
@@ -319,7 +319,7 @@ def _checked(il: Interleaver, rankings: Mapping[str, Iterable[Id]]) -> dict[str,
         argument = f"ranking {name!r}"
         ordered = isinstance(ranking, Iterable) and not isinstance(ranking, (str, bytes, Mapping, set, frozenset))
         require(ordered, argument, ranking, "a list of document ids, from the top")
-        ids = tuple(one if type(one) is str and one else _id(one, argument) for one in ranking)
+        ids = tuple(one if type(one) is str and one else checked_id(one, argument) for one in ranking)
         refuse(
             (not name or not isinstance(name, str), "has a name that is no text"),
             (not ids, "is empty"),
@@ -333,16 +333,18 @@ def _checked(il: Interleaver, rankings: Mapping[str, Iterable[Id]]) -> dict[str,
 
 def _about(**ids: Any) -> dict[str, Any]:
     """Return the ids of an impression, its user and its query; the last two may be missing."""
-    return {name: one if one is None and name != "impression" else _id(one, name) for name, one in ids.items()}
+    return {name: one if one is None and name != "impression" else checked_id(one, name) for name, one in ids.items()}
 
 
-def _id(value: Any, argument: str) -> Any:
+def checked_id(value: Any, argument: str) -> Any:
+    """Return an id, which is text or an integer, or refuse it."""
     found = str(value) if isinstance(value, str) else whole_number(value)
     require(found not in (None, ""), argument, value, "an id: text or an integer")
     return found
 
 
-def _hash(text: str, salt: str, size: int) -> bytes:
+def hashed(text: str, salt: str, size: int) -> bytes:
+    """Return a hash of a text that nobody can tell without the salt."""
     return blake2b(text.encode(), key=blake2b(salt.encode()).digest(), digest_size=size).digest()
 
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -26,19 +26,22 @@ from rankeval._checks import check_number, few, require
 from rankeval._registry import chosen
 from rankeval.comparison.tables import WithTable
 from rankeval.io.formats import naming
-from rankeval.io.frames import as_table, frame_columns, names_in
+from rankeval.io.frames import as_table, names_in
 from rankeval.io.opening import DEFAULT, Limits
-from rankeval.online.checking import ClickRates, LogChecks, rates
-from rankeval.online.events import EMPTY, NO_QUERY, NOT_SHOWN, REPEATED, arranged, found_columns, read_columns
+from rankeval.online.events import LEFT_OUT, NO_QUERY, NOT_SHOWN, arranged, found_columns, read_columns
 from rankeval.render.tables import Table
 
-USERS = "impressions of users left out"
-OF_ITEM = ("position", "docid")
-USUAL = (
-    "usual for a user: {impressions:g} impressions, and {clicks:g} clicks of those who click; users far above may be "
-    "robots, or not: they are kept, .users lists them, and log.without(users=...) drops them"
-)
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 Ints = NDArray[np.int64]
+MOST_SHOWN = 30
+RATES = {"click_rate": "clicked", "abandonment": "abandoned"}
+"""Rate -> the column of those that are counted for it."""
+DEPENDENT = "intervals take each {unit} as independent; those of one user are not, so compare arms by user"
+USERS = "impressions of users left out"
+USUAL = "usual for a user: {impressions:g} impressions, and {clicks:g} clicks of those who click"
+LISTED = "users to look at, who may be robots or not: {}; they are kept, and log.without(users=...) drops them"
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,8 +130,8 @@ class ClickLog(WithTable):
         ClickLog(1 impressions, 2 items, 1 clicks)
         """
         with naming(str(path)):
-            read = read_columns(path, columns, complete=complete, limits=limits)
-            return cls(*arranged(read, tz=tz, clicks=clicks, complete=complete))
+            found = read_columns(path, columns, complete=complete, limits=limits)
+            return cls(*arranged(found, tz, clicks, complete=complete))
 
     @classmethod
     def from_frame(
@@ -176,8 +179,8 @@ class ClickLog(WithTable):
         {'repeated events': 1}
         """
         table = as_table(frame)
-        found = frame_columns(table, found_columns(names_in(table), columns, complete=complete))
-        return cls(*arranged(found, tz=tz, clicks=clicks, complete=complete))
+        parts = found_columns(names_in(table), columns, complete=complete)
+        return cls(*arranged({part: table[name] for part, name in parts.items()}, tz, clicks, complete=complete))
 
     @classmethod
     def from_open_bandit(cls, source: Any) -> ClickLog:
@@ -185,9 +188,8 @@ class ClickLog(WithTable):
 
         Parameters
         ----------
-        source : path, frame, or mapping of str to these
-            A file such as ``random/men/men.csv``, or a frame of it. A mapping names several policies: the name is the
-            ``arm``.
+        source : path or frame
+            A file such as ``random/men/men.csv``, or a frame of it.
 
         Returns
         -------
@@ -205,18 +207,13 @@ class ClickLog(WithTable):
         -----
         Saito, Aihara, Matsutani and Narita (2021), Open Bandit Dataset and Pipeline, arXiv:2008.07146.
         """
-        if isinstance(source, Mapping):
-            parts = [cls.from_open_bandit(one).to_frame().assign(arm=arm) for arm, one in source.items()]
-            return cls.from_frame(pd.concat(parts).drop(columns="impression"), complete=False)
         is_path = isinstance(source, str | os.PathLike)
         return cls.read(source, complete=False) if is_path else cls.from_frame(source, complete=False)
 
     @property
     def counts(self) -> Ints:
         """How many impressions each row stands for, of shape (n_impressions,): ones without a column ``count``."""
-        if "count" in self.impressions:
-            return self.impressions["count"].to_numpy(np.int64)
-        return np.ones(len(self.impressions), dtype=np.int64)
+        return np.ones(len(self.impressions), np.int64) * np.asarray(self.impressions.get("count", 1), np.int64)
 
     def subset(self, keep: ArrayLike) -> ClickLog:
         """Return the log of some impressions.
@@ -252,10 +249,10 @@ class ClickLog(WithTable):
             If the log has no such user, or no other one.
         """
         dropped, known = {*users}, self._known("user")["user"]
-        unknown = dropped.difference(known)
-        require(not unknown, "users", unknown, "users of the log")
-        n = int(self.counts[known.isin(dropped)].sum()) + self.excluded.get(USERS, 0)
-        return replace(self.subset(~known.isin(dropped)), excluded={**self.excluded, USERS: n})
+        unknown, kept = dropped.difference(known), ~known.isin(dropped)
+        require(not unknown and kept.any(), "users", unknown or dropped, "users of the log, and not all of them")
+        n = int(self.counts[~kept].sum()) + self.excluded.get(USERS, 0)
+        return replace(self.subset(kept), excluded={**self.excluded, USERS: n})
 
     def sessions(self, gap: str = "30min") -> ClickLog:
         """Return the log with a column ``session``, which replaces one that there is.
@@ -270,6 +267,8 @@ class ClickLog(WithTable):
         Raises
         ------
         InvalidInput
+            If the gap is no such time.
+        UnknownName
             If the log has no user or no time.
 
         Examples
@@ -284,12 +283,11 @@ class ClickLog(WithTable):
         >>> log.abandonment(of="session").table["abandonment"].tolist()
         [0.5]
         """
-        known = self._known("user", "time")
-        codes, times = pd.factorize(known["user"])[0], known["time"]
-        order = np.lexsort((times.to_numpy(), codes))
-        begins = (np.diff(codes[order], prepend=-1) != 0) | (times.iloc[order].diff() > pd.Timedelta(gap)).to_numpy()
-        session = np.cumsum(begins)[np.argsort(order)]
-        return replace(self, impressions=self.impressions.assign(session=session))
+        span = pd.to_timedelta(str(gap), errors="coerce")
+        require(span >= pd.Timedelta("1ms"), "gap", gap, "a millisecond or longer, with a unit, such as '30min'")
+        known = self._known("user", "time").sort_values(["user", "time"])
+        begins = (known["user"] != known["user"].shift()) | (known["time"].diff() > span)
+        return replace(self, impressions=self.impressions.assign(session=begins.cumsum()))
 
     def click_rates(self, by: str | Sequence[str] = "position") -> ClickRates:
         """Return click rates with 95 % intervals.
@@ -325,7 +323,7 @@ class ClickLog(WithTable):
         0         1            4        2       2        0.50   0.150    0.850
         1         2            4        1       1        0.25   0.046    0.699
         """
-        return self._rates(by, "impression", abandoned=False)
+        return self._rates("click_rate", by, "impression")
 
     def abandonment(self, by: str | Sequence[str] = (), *, of: str = "impression") -> ClickRates:
         """Return the share of impressions, or of sessions, without a click, with 95 % intervals.
@@ -342,27 +340,33 @@ class ClickLog(WithTable):
         UnknownName
             If the log has no such column.
         """
-        return self._rates(by, chosen("unit of abandonment", of, ("impression", "session")), abandoned=True)
+        return self._rates("abandonment", by, chosen("unit of abandonment", of, ("impression", "session")))
 
-    def _rates(self, by: str | Sequence[str], unit: str, *, abandoned: bool) -> ClickRates:
-        names, counts, row = [by] if isinstance(by, str) else [*by], self.counts, self.items["impression"].to_numpy()
-        of_items = [name for name in OF_ITEM if name in names and not abandoned]
-        own = [
-            *dict.fromkeys([*(name for name in names if name not in of_items), *(["session"] * (unit == "session"))])
-        ]
-        units = self._known(*own).assign(n=counts, clicks=self._clicks())
+    def _rates(self, rate: str, by: str | Sequence[str], unit: str) -> ClickRates:
+        known = [*self.impressions, *(["position", "docid"] if rate == "click_rate" else [])]
+        names = [chosen("group of rates", name, known) for name in dict.fromkeys([by] if isinstance(by, str) else by)]
+        hits, n, of_items = RATES[rate], f"{unit}s", [name for name in names if name not in self.impressions]
+        # Sessions may be counted anew for each user.
+        session = ["session", *self.impressions.columns.intersection(["user"])] if unit == "session" else []
+        groups = [name for name in dict.fromkeys([*names, *session]) if name not in of_items]
+        units = self._known(*groups).assign(**{n: self.counts, "clicks": self._clicks()})
         if of_items:
-            units = units.take(row).assign(n=counts[row], clicks=self.items["clicked"].to_numpy() * counts[row])
-            units = units.assign(**{name: self.items[name].array for name in of_items})
-        if unit == "session":
-            units = units.groupby(own, observed=True)[["clicks"]].sum().reset_index().assign(n=1)
-        return rates(units, names, unit, abandoned=abandoned)
+            units = self._of_items(units)
+            units["clicks"] = units[n] * units["clicked"]
+        if session:
+            units = units.groupby(groups, observed=True)["clicks"].sum().reset_index().assign(sessions=1)
+        units[hits] = units[n].where((units["clicks"] == 0) == (rate == "abandonment"), 0)
+        sums = units.groupby(names or np.zeros(len(units)), observed=True)[[n, hits, "clicks"]].sum()
+        table = sums.reset_index(drop=not names)
+        table[rate] = table[hits] / table[n]
+        table["ci_low"], table["ci_high"] = wilson(table[hits], table[n])
+        return ClickRates(table, tuple(names), rate, (DEPENDENT.format(unit=unit),))
 
     def checks(self, *, times_usual: float = 20) -> LogChecks:
         """Look for faults of the log: nothing is dropped.
 
         Checks: events that were repeated, clicks on what was not shown and empty lists, which reading left out;
-        impressions that lack a position; impressions without a click; positions never clicked; users with many times
+        impressions without a click; positions never clicked; users with many times
         the usual number of impressions or clicks, who may be robots; users in several arms; times that go back from row
         to row, and times in the future; impressions of the same user, query and time, which may be one event.
 
@@ -390,42 +394,36 @@ class ClickLog(WithTable):
         {'impressions of users left out': 30}
         """
         check_number("times_usual", times_usual, least=1)
-        counts, clicks, known = self.counts, self._clicks(), self.impressions
-        found: dict[str, tuple[Any, Any]] = {}
-        n, notes = counts.sum(), []
-        for what in dict.fromkeys((REPEATED, NOT_SHOWN, EMPTY, *self.excluded)):
-            k = self.excluded.get(what, 0)
-            found[f"{what}, left out"] = k, k + (clicks if what == NOT_SHOWN else counts).sum()
-        shows = self.items.groupby("impression")["position"].agg(["size", "max"]).to_numpy()
-        found["impressions that lack a position"] = counts[shows[:, 0] < shows[:, 1]].sum(), n
-        found["impressions without a click"] = counts[clicks == 0].sum(), n
+        counts, clicks, log = self.counts, self._clicks(), self.impressions
+        lacking = [name for name in ("user", "time", "arm") if name not in log]
+        # Of a column that the log has not, all is missing: such checks have no rows to look at.
+        log = log.reindex(columns=["user", "session", "qid", "time", "arm"])
+        times, who = pd.to_datetime(log["time"], utc=True), log["user"].notna() | log["session"].notna()
         never = ~self.items.groupby("position")["clicked"].any()
-        found["positions never clicked"] = never.sum(), len(never)
-        notes += [f"never clicked: position {few([*never.index[never]])}"] if never.any() else []
-        users = pd.DataFrame(columns=["user", "impressions", "clicks", "times_usual"])
-        if "user" in known:
-            users = known[["user"]].assign(impressions=counts, clicks=clicks).groupby("user").sum()
-            # Most users may have no click: usual is the number of those who have.
-            usual = users.where(users > 0).median()
-            users["times_usual"] = (users / usual).max(axis=1)
-            listed = users["times_usual"] > times_usual
-            found[f"users above {times_usual:g} times the usual"] = listed.sum(), len(users)
-            notes.append(USUAL.format(**usual))
-            if "arm" in known:
-                users["arms"] = known.groupby("user")["arm"].nunique()
-                found["users in several arms"] = (users["arms"] > 1).sum(), len(users)
-                listed |= users["arms"] > 1
-            users = users[listed].sort_values("impressions", ascending=False, kind="stable").reset_index()
-        if "time" in known:
-            times, who = known["time"], [name for name in ("user", "session") if name in known]
-            found["times before that of the row above"] = (times.diff() < pd.Timedelta(0)).sum(), len(times)
-            found["times in the future"] = (times > pd.Timestamp.now("UTC")).sum(), len(times)
-            again = known.duplicated([*who, "qid", "time"]).sum() if who else 0
-            found["same user, query and time, under another id"] = again, len(times)
-        if lacking := [name for name in ("user", "time", "arm") if name not in known]:
-            notes.append(f"the log has no {' and no '.join(lacking)}: checks of them are left out")
-        table = pd.DataFrame([(check, int(k), int(of)) for check, (k, of) in found.items()])
-        return LogChecks(table.set_axis(["check", "found", "of"], axis=1), users, tuple(notes))
+        users = log.assign(impressions=counts, clicks=clicks).groupby("user")[["impressions", "clicks"]].sum()
+        # Most users may have no click: usual is the number of those who have.
+        usual = users.where(users > 0).median().fillna(0)
+        users["times_usual"] = (users / usual).max(axis=1)
+        users["arms"] = log.groupby("user")["arm"].nunique()
+        above, several = users["times_usual"] > times_usual, users["arms"] > 1
+        found: list[tuple[str, Any, Any]] = [
+            ("impressions without a click", clicks == 0, counts),
+            ("positions never clicked", never, 1),
+            (f"users above {times_usual:g} times the usual", above, 1),
+            ("users in several arms", several, users["arms"] > 0),
+            ("times before that of the row above", times.diff() < pd.Timedelta(0), times.notna()),
+            ("times in the future", times > pd.Timestamp.now("UTC"), times.notna()),
+            ("same user, query and time again", log.drop(columns="arm").duplicated(), times.notna() & who),
+        ]
+        left = dict.fromkeys(LEFT_OUT, 0) | {**self.excluded}
+        rows = [(f"{what}, left out", n, n + {NOT_SHOWN: clicks}.get(what, counts).sum()) for what, n in left.items()]
+        rows += [(check, (mask * n).sum(), (np.ones(len(mask), int) * n).sum()) for check, mask, n in found]
+        table = pd.DataFrame(rows, columns=["check", "found", "of"])
+        notes = [USUAL.format(**usual)] if len(users) else []
+        users = users[above | several].sort_values("impressions", ascending=False, kind="stable").reset_index()
+        notes += [LISTED.format(few(users["user"].tolist()))] if len(users) else []
+        notes += [f"the log has no {' and no '.join(lacking)}: checks of them are left out"] if lacking else []
+        return LogChecks(table[table["of"] > 0].reset_index(drop=True), users, tuple(notes))
 
     def _known(self, *names: str) -> pd.DataFrame:
         return self.impressions[[chosen("column of the impressions", name, [*self.impressions]) for name in names]]
@@ -437,10 +435,12 @@ class ClickLog(WithTable):
 
     def to_frame(self) -> pd.DataFrame:
         """Return a row per shown item with the facts of its impression: `from_frame` makes the same log of it."""
-        rows = self.items["impression"].to_numpy()
-        facts = self.impressions.reset_index().take(rows).set_axis(self.items.index)
-        if list(facts["qid"].cat.categories) == [NO_QUERY]:
-            del facts["qid"]
+        queries = ["qid"] if list(self.impressions["qid"].cat.categories) == [NO_QUERY] else []
+        return self._of_items(self.impressions.drop(columns=queries).reset_index())
+
+    def _of_items(self, facts: pd.DataFrame) -> pd.DataFrame:
+        """Return a row per shown item: some facts of its impression, and its own."""
+        facts = facts.take(self.items["impression"].to_numpy()).set_axis(self.items.index)
         return pd.concat([facts, self.items.drop(columns="impression")], axis=1)
 
     def __repr__(self) -> str:
@@ -450,3 +450,89 @@ class ClickLog(WithTable):
     def _laid_out(self) -> Table:
         table = self.click_rates().table.drop(columns="clicked").rename(columns=lambda name: name.replace("_", " "))
         return Table(table, caption=repr(self), notes=[f"left out: {n:,} {what}" for what, n in self.excluded.items()])
+
+
+@dataclass(frozen=True, eq=False)
+class ClickRates(WithTable):
+    """Click rates, or rates of abandonment, with Wilson intervals.
+
+    Attributes
+    ----------
+    table : DataFrame
+        A row per group. Columns: those of ``by``; impressions, those that show the position or document, or all of the
+        group (sessions, if the rate is of sessions); clicked, those with a click on it, or with any click (abandoned,
+        those without); clicks, all of them; rate, clicked or abandoned by impressions; ci_low, ci_high.
+    by : tuple of str
+        The columns that make the groups.
+    rate : str
+        "click_rate" or "abandonment", the column of the rate.
+    notes : tuple of str
+        Sentences that a reader of the numbers must see.
+    """
+
+    table: pd.DataFrame
+    by: tuple[str, ...] = ()
+    rate: str = "click_rate"
+    notes: tuple[str, ...] = ()
+
+    def plot(self) -> Figure:
+        """Draw the rate of each group with its interval.
+
+        Returns
+        -------
+        Figure
+            Not registered with pyplot.
+        """
+        from rankeval.render.plots import INK, one_panel
+
+        figure, axes = one_panel(6, 3.6)
+        shown = self._shown()
+        axes.plot(shown[self.rate].array, "o", color=INK, markersize=4)
+        axes.vlines(range(len(shown)), shown["ci_low"], shown["ci_high"], color=INK, linewidth=1)
+        labels = shown[[*self.by]].astype(str).agg(" ".join, axis=1) if self.by else ["all"]
+        axes.set_xticks(range(len(shown)), labels, parse_math=False)
+        axes.set(xlabel=", ".join(self.by), ylabel=self.rate.replace("_", " "), ylim=(0, None))
+        return figure
+
+    def _shown(self) -> pd.DataFrame:
+        """Return the groups to show: of very many those with most impressions."""
+        return self.table.nlargest(MOST_SHOWN, self.table.columns[len(self.by)]).sort_index()
+
+    def _laid_out(self) -> Table:
+        rest = len(self.table) - MOST_SHOWN
+        cut = [f"the {MOST_SHOWN} largest groups are shown; .table has {rest} more"] if rest > 0 else []
+        shown = self._shown().rename(columns=lambda name: name.replace("_", " "))
+        caption = " by ".join([self.rate.replace("_", " ").capitalize(), ", ".join(self.by)][: 1 + bool(self.by)])
+        return Table(shown, caption=caption, notes=(*cut, *self.notes))
+
+
+@dataclass(frozen=True, eq=False)
+class LogChecks(WithTable):
+    """The checks of a click log.
+
+    Attributes
+    ----------
+    table : DataFrame
+        A row per check: check; found, how many; of, among how many.
+    users : DataFrame
+        The users to look at, those with most impressions first: user, impressions, clicks; times_usual, the larger of
+        impressions and clicks as multiples of the usual number; arms, in how many the user is, 0 if the log has none.
+    notes : tuple of str
+        Sentences that a reader of the log must see.
+    """
+
+    table: pd.DataFrame
+    users: pd.DataFrame
+    notes: tuple[str, ...] = ()
+
+    def _laid_out(self) -> Table:
+        return Table(self.table, caption="Checks of the click log", notes=self.notes)
+
+
+def wilson(hits: Any, n: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the ends of the intervals of Wilson (1927) of the shares ``hits / n``, at 95 %."""
+    z2 = 3.841458820694124  # the square of the normal quantile .975
+    middle, half = hits + z2 / 2, np.sqrt(z2 * (hits * (n - hits) / n + z2 / 4))
+    # Rounding could put an end of no clicks beyond 0.
+    low, high = ((middle + sign * half) / (n + z2) for sign in (-1, 1))
+    return np.where(hits == 0, 0.0, low), np.where(hits == n, 1.0, high)

@@ -12,7 +12,8 @@ at the end. A confidence sequence is valid at each look, planned or not, and is 
 
 The bounds follow from a recursion: the score at a look is the score at the look before, if it stayed within its bound,
 plus an independent normal increment. The density of the scores within the bound is kept at the nodes of a Gaussian
-quadrature, which have to stand closer than the standard deviation of the increments.
+quadrature. The trap: nodes have to stand closer than the standard deviation of the increments, also of the next one,
+which is small if two looks are close. So there are as many panels of 32 nodes as that takes.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -28,10 +29,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import brentq
 from scipy.special import ndtr, ndtri
 
-from rankeval._checks import check_alpha, check_count, count, require
+from rankeval._checks import check_alpha, check_count, require, whole_number
 from rankeval._registry import chosen
-from rankeval.comparison.tables import WithTable
-from rankeval.render.tables import Table
 
 Floats = NDArray[np.float64]
 
@@ -49,7 +48,7 @@ LEAST_P, MOST_P = 1e-12, 0.999
 
 
 @dataclass(frozen=True, eq=False)
-class LooksPlan(WithTable):
+class LooksPlan:
     """The looks at a test: when, and how far z has to be from 0 for a claim.
 
     Attributes
@@ -69,13 +68,6 @@ class LooksPlan(WithTable):
     spending: str
     alpha: float
 
-    @property
-    def table(self) -> pd.DataFrame:
-        """A row per look: look, share, bound, level (of a two-sided test that has this bound), spent (up to here)."""
-        looks = {"look": range(1, len(self.shares) + 1), "share": self.shares, "bound": self.bounds}
-        spent = SPENDING[self.spending](np.asarray(self.shares), self.alpha)
-        return pd.DataFrame({**looks, "level": 2 * ndtr(-self.bounds), "spent": spent})
-
     def p_value(self, z: float, look: int) -> float:
         """Return the least alpha at which this plan claims a difference at a look, for a z-value there.
 
@@ -85,7 +77,7 @@ class LooksPlan(WithTable):
         Parameters
         ----------
         z : float
-            The estimate divided by its standard error; of nan the p-value is nan.
+            The estimate divided by its standard error.
         look : int
             The look, from 1.
 
@@ -99,27 +91,22 @@ class LooksPlan(WithTable):
         >>> round(looks_plan(5).p_value(2.6803, look=3), 4)
         0.05
         """
-        self.check(look)
-        if math.isnan(z):
-            return z
+        look = self.checked(look)
 
         def room(log_alpha: float) -> float:
             return float(_bounds(self.shares[:look], self.spending, math.exp(log_alpha))[-1]) - abs(z)
 
-        ends = math.log(LEAST_P), math.log(MOST_P)
-        if room(ends[0]) <= 0 or room(ends[1]) >= 0:
-            return LEAST_P if room(ends[0]) <= 0 else 1.0
-        return math.exp(brentq(room, *ends, xtol=1e-6))
+        least, most = math.log(LEAST_P), math.log(MOST_P)
+        if room(least) <= 0 or room(most) >= 0:
+            return LEAST_P if room(least) <= 0 else 1.0
+        return math.exp(brentq(room, least, most, xtol=1e-6))
 
-    def check(self, look: int) -> None:
-        """Refuse a look that was not planned."""
+    def checked(self, look: Any) -> int:
+        """Return a look; refuse one that was not planned."""
         check_count("look", look)
         planned = f"a look from 1 to {len(self.shares)}: no more were planned, and more would make more false claims"
         require(look <= len(self.shares), "look", look, planned)
-
-    def _laid_out(self) -> Table:
-        about = f"{count(len(self.shares), 'look')} at a test, alpha {self.alpha:g} ({self.spending})"
-        return Table(self.table, dict.fromkeys(["level", "spent"], ".2g"), caption=about)
+        return int(look)
 
 
 def looks_plan(shares: int | Sequence[float], *, spending: str = "obrien_fleming", alpha: float = 0.05) -> LooksPlan:
@@ -165,16 +152,15 @@ def looks_plan(shares: int | Sequence[float], *, spending: str = "obrien_fleming
     """
     check_alpha(alpha)
     chosen("spending", spending, SPENDING)
-    if isinstance(shares, int):
-        check_count("shares", shares)
-        shares = [look / shares for look in range(1, shares + 1)]
-    at = np.array(shares, dtype=np.float64)
-    fits = at.ndim == 1 and at.size and at[0] > 0 and (np.diff(at) > 0).all() and at[-1] == 1
+    number = whole_number(shares)
+    at = np.array(shares if number is None else [look / number for look in range(1, number + 1)], dtype=np.float64)
+    fits = at.ndim == 1 and at.size and at[0] > 0 and (np.diff(at) > 0).all() and abs(at[-1] - 1) < 1e-9
     require(fits, "shares", shares, "a number of looks, or shares above 0 that ascend to 1")
+    at /= at[-1]
     return LooksPlan(tuple(at.tolist()), _bounds(at, spending, alpha), spending, alpha)
 
 
-_nodes = cache(np.polynomial.legendre.leggauss)
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(32)
 
 
 def _bounds(shares: Sequence[float] | Floats, spending: str, alpha: float) -> Floats:
@@ -182,20 +168,23 @@ def _bounds(shares: Sequence[float] | Floats, spending: str, alpha: float) -> Fl
     at = np.asarray(shares, dtype=np.float64)
     # Of tiny shares nothing can be spent: 1e-300 is the least that a bound can be solved for, about 37.
     spends = np.maximum(np.diff(SPENDING[spending](at, alpha), prepend=0.0), 1e-300)
+    deviations = np.sqrt(np.diff(at, prepend=0.0))
+    finest = np.append(np.minimum(deviations[:-1], deviations[1:]), np.inf)  # after the last look nothing goes on
     places, masses, bounds = np.zeros(1), np.ones(1), np.empty(len(at))
-    for look, (share, spend) in enumerate(zip(at, spends, strict=True)):
-        deviation = math.sqrt(share - (at[look - 1] if look else 0.0))
+    for look, (spend, deviation) in enumerate(zip(spends, deviations, strict=True)):
 
-        def missing(z: float) -> float:
-            beyond = 2 * masses @ ndtr((places - z * math.sqrt(share)) / deviation)  # noqa: B023  # called here only
+        def missing(score: float) -> float:
+            beyond = 2 * masses @ ndtr((places - score) / deviation)  # noqa: B023  # called here only
             return math.log(beyond + 1e-307) - math.log(spend)  # noqa: B023  # as above
 
-        bounds[look] = brentq(missing, 0.0, 40.0, xtol=1e-13)
-        reach = min(bounds[look], FARTHEST) * math.sqrt(share)
-        nodes, weights = _nodes(32 * math.ceil(1 + reach / deviation / 8))
-        steps = (reach * nodes[:, None] - places) / deviation
-        masses = reach * weights * (np.exp(-(steps**2) / 2) @ masses) / (deviation * math.sqrt(2 * math.pi))
-        places = reach * nodes
+        root = math.sqrt(at[look])
+        bounds[look] = brentq(missing, 0.0, 40.0 * root, xtol=1e-13) / root
+        reach = min(bounds[look], FARTHEST) * root
+        panels = 1 + int(reach / finest[look] / 4)
+        nodes = reach / panels * np.add.outer(2 * np.arange(panels) + 1 - panels, _NODES).ravel()
+        steps = (nodes[:, None] - places) / deviation
+        masses = np.exp(-(steps**2) / 2) @ masses / (deviation * math.sqrt(2 * math.pi))
+        masses, places = masses * np.tile(_WEIGHTS, panels) * reach / panels, nodes
     return bounds
 
 
@@ -223,7 +212,8 @@ def confidence_sequence(
     Raises
     ------
     InvalidInput
-        If a number of users, a standard error or ``best_at`` is not above 0, or alpha is no level.
+        If there is no look, numbers of looks differ, a number is not finite, a number of users, a standard error or
+        ``best_at`` is not above 0, or alpha is no level.
 
     Notes
     -----
@@ -245,11 +235,15 @@ def confidence_sequence(
     1  4000       0.2   0.048    0.352    0.002
     """
     check_alpha(alpha)
-    middle, error, users = (np.asarray(given, dtype=np.float64) for given in (estimate, standard_error, n))
-    for name, values in {"standard_error": error, "n": users, "best_at": np.asarray(best_at)}.items():
-        require((values > 0).all(), name, values.min(), "numbers above 0")
+    columns = {"estimate": estimate, "standard_error": standard_error, "n": n, "best_at": best_at}
+    middle, error, users, end = (np.atleast_1d(np.asarray(given, dtype=np.float64)) for given in columns.values())
+    for name, values in zip(columns, (middle, error, users, end), strict=True):
+        fits = np.isfinite(values).all() and (name == "estimate" or (values > 0).all())
+        n_looks = 1 if name == "best_at" else max(1, middle.size)
+        expected = "finite numbers, one a look, and above 0 but for estimates"
+        require(fits and values.shape == (n_looks,), name, values.tolist(), expected)
     surprise = -2 * math.log(alpha)
-    mixed = users * (surprise + math.log1p(surprise)) / best_at
+    mixed = users * (surprise + math.log1p(surprise)) / end
     half = error * np.sqrt((1 + 1 / mixed) * (np.log1p(mixed) + surprise))
     p_value = np.sqrt(mixed + 1) * np.exp(-((middle / error) ** 2) * mixed / (2 * (mixed + 1)))
     ends = {"estimate": middle, "ci_low": middle - half, "ci_high": middle + half}

@@ -6,7 +6,7 @@ All six models are walked down the list in the same way; they differ in the chan
 
     pbm      examined = examination[position]
     ubm      examined = examination[position, position of the last click above, 0 for none]
-    cascade, dcm, sdbn, dbn      examined follows from the clicks above: see ``rankeval.online.chains``
+    cascade, dcm, sdbn, dbn      examined follows from the clicks above: see ``rankeval.online.fitting``
 
 Documents and queries become one code a pair, and lists a matrix of impressions by positions. Behind the codes of the
 pairs that the model knows follow two: that of a pair that it does not know, and that of a place without an item.
@@ -15,7 +15,8 @@ pairs that the model knows follow two: that of a pair that it does not know, and
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from copy import deepcopy
+from dataclasses import dataclass, replace
 from math import isqrt
 from typing import Any, Self
 
@@ -25,13 +26,12 @@ import pandas as pd
 from rankeval._checks import check_count, count, few, refuse, require
 from rankeval._registry import chosen
 from rankeval.comparison.tables import WithTable
-from rankeval.online.chains import fit_chain
-from rankeval.online.factors import TINY, Codes, Mask, Prior, cells, fit_factors, slot_starts
-from rankeval.online.logs import ClickLog, Ints
+from rankeval.online.fitting import PAIR, TINY, Codes, Mask, Prior, cells, fit_chain, fit_factors, pairs_of, slot_starts
+from rankeval.online.logs import ClickLog
 from rankeval.render.tables import Table
 from rankeval.significance.declarations import Floats, Rng
 
-PAIR, PLACE, SLOT, ONE = ("qid", "docid"), ("position",), ("position", "last_click"), ()
+PLACE, SLOT, ONE = ("position",), ("position", "last_click"), ()
 PARAMETERS: dict[str, dict[str, tuple[str, ...]]] = {
     "pbm": {"attraction": PAIR, "examination": PLACE},
     "cascade": {"attraction": PAIR},
@@ -40,8 +40,10 @@ PARAMETERS: dict[str, dict[str, tuple[str, ...]]] = {
     "dbn": {"attraction": PAIR, "satisfaction": PAIR, "gamma": ONE},
     "ubm": {"attraction": PAIR, "examination": SLOT},
 }
-"""The parameters of each model and what their values are for; attraction is the first."""
+"""The parameters of each model and what their values are for, in the order in which the engines return them."""
 STOPS = {"cascade": "always", "dcm": "position", "sdbn": "pair", "dbn": "pair"}
+RATES = {"rate_by_position": "position", "rate_by_document": "pair"}
+UNTOLD = "{0}: the log says nothing of {2:,} of {1:,} values, which are those of the prior"
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,6 +89,14 @@ class ClickModel:
         Nothing, for `fit`; or all parameters of the model, as `parameters` describes them. Parameters by position may
         be a list that starts at position 1.
 
+    Attributes
+    ----------
+    objectives : array
+        Of `fit`: the log likelihood plus the log density of the prior, at the start of each iteration that stands. It
+        never falls.
+    notes : tuple of str
+        Of `fit`: how many values of a parameter rest on the prior alone.
+
     Raises
     ------
     UnknownName
@@ -108,6 +118,7 @@ class ClickModel:
             chosen(f"parameter of {name}", given, PARAMETERS[name])
         self.unknown: float | None = None
         self.objectives: Floats = np.zeros(0)
+        self.notes: tuple[str, ...] = ()
         self._parameters: dict[str, Any] = {}
         self._rates: dict[str, Floats] = {}
         if parameters:
@@ -120,7 +131,7 @@ class ClickModel:
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """The parameters by name.
+        """A copy of the parameters by name.
 
         Returns
         -------
@@ -133,7 +144,7 @@ class ClickModel:
             has none. satisfaction: of sdbn and dbn by (qid, docid), the probability that a click satisfies, so that
             the user stops. gamma: of dbn, the probability that a user who is not satisfied goes on.
         """
-        return dict(self._parameters)
+        return deepcopy(self._parameters)
 
     def fit(self, log: ClickLog, *, prior: Prior = (1.0, 2.0), tolerance: float = 1e-6, max_iter: int = 1000) -> Self:
         """Fit the parameters to a log by expectation maximisation (EM), which starts at one half for each.
@@ -156,8 +167,7 @@ class ClickModel:
         Returns
         -------
         ClickModel
-            This model; ``objectives`` has the log likelihood plus the log density of the prior at the start of each
-            iteration that stands. It never falls.
+            This model.
 
         Raises
         ------
@@ -171,31 +181,30 @@ class ClickModel:
         it. For sdbn and dcm the closed forms of the literature take the last click for the end of examination; here
         the chance that the user went on without a click is counted, so that the values are those of the model.
         """
-        (codes, index), place = _pairs(log), self._placed(log)
-        depth, n_pairs = place.shape[1], len(index)
-        pairs, clicked = np.append(codes, np.int32(n_pairs))[place], self._clicks(log, place)
-        del codes, place  # a long log fills the memory
+        (codes, index), names, by_last = pairs_of(log), PARAMETERS[self.name], self.name == "ubm"
+        lists = *self._laid_by(log, codes, n_pairs := len(index))[:2], log.counts
+        depth, table = lists[0].shape[1], cells(*lists, n_pairs=n_pairs, by_last=by_last)
+        refuse((table["position"].nunique() < depth, "nothing is shown at a position that is above others"))
         options: dict[str, Any] = {"n_pairs": n_pairs, "prior": prior, "tolerance": tolerance, "max_iter": max_iter}
-        by_place = cells(pairs, clicked, log.counts, n_pairs=n_pairs, by_last=False)
         if self.name in STOPS:
-            options |= {"stops": STOPS[self.name], "leaves": self.name == "dbn"}
-            attraction, stops, gamma, self.objectives = fit_chain(pairs, clicked, log.counts, **options)
-            scale, fitted = 1.0, {"continuation": 1 - stops[: depth - 1], "satisfaction": stops, "gamma": gamma}
+            found = fit_chain(*lists, stops=STOPS[self.name], leaves="gamma" in names, **options)
         else:
-            refuse((by_place["slot"].nunique() < depth, "nothing is shown at a position that is above others"))
-            by_last = self.name == "ubm"
-            table = cells(pairs, clicked, log.counts, n_pairs=n_pairs, by_last=True) if by_last else by_place
             n_slots = int(slot_starts(depth + 1, by_last=by_last)[-1])
-            attraction, examination, self.objectives = fit_factors(*table.to_numpy().T, n_slots=n_slots, **options)
-            scale = float(examination[0])
-            refuse((scale == 0, "nothing is clicked at position 1, and examination is relative to it", "give a prior"))
-            fitted = {"examination": examination / scale}
-        self._set({**fitted, "attraction": pd.Series(attraction * scale, index)})
+            of_cells = table[["pair", "slot", "shown", "hits"]].to_numpy().T
+            found = fit_factors(*of_cells, n_slots=n_slots, **options)
+        values, trials, self.objectives = found
+        ends = [n_pairs, len(values) - ("gamma" in names)]
+        attraction, second, gamma = np.split(values, ends)
+        scale = float(second[0]) if "examination" in names else 1.0
+        refuse((scale == 0, "nothing is clicked at position 1, and examination is relative to it", "give a prior"))
+        fitted = {"examination": second / scale, "continuation": 1 - second, "satisfaction": second}
+        self._set({**fitted, "attraction": pd.Series(attraction * scale, index), "gamma": gamma.sum()})
+        untold = {name: (len(one), (one == 0).sum()) for name, one in zip(names, np.split(trials, ends), strict=False)}
+        self.notes = tuple(UNTOLD.format(name, *numbers) for name, numbers in untold.items() if numbers[1])
         mean = prior[0] / prior[1] if prior[1] else 0.5
-        self.unknown, self._rates = mean * scale, {}
-        for name, level in (("rate_by_position", "slot"), ("rate_by_document", "pair")):
-            summed = by_place.groupby(level)[["hits", "shown"]].sum()
-            self._rates[name] = np.append((summed["hits"] + prior[0]) / (summed["shown"] + prior[1]), mean)
+        sums = {name: table.groupby(level)[["hits", "shown"]].sum().add([*prior]) for name, level in RATES.items()}
+        self.unknown = mean * scale
+        self._rates = {name: np.append(one["hits"] / one["shown"], mean) for name, one in sums.items()}
         return self
 
     def click_probabilities(self, log: ClickLog, *, unknown: float | None = None) -> Floats:
@@ -220,9 +229,8 @@ class ClickModel:
             models that are not fitted; of the cascade model also if an impression has several clicks.
         """
         unknown = self.unknown if unknown is None else unknown
-        pairs, place = self._known(log, unknown), self._placed(log)
-        clicked = self._clicks(log, place)
-        return self._walked(pairs[place], unknown, lambda at, _: clicked[:, at])[0][place >= 0]
+        pairs, clicked, shown = self._laid_by(log, self._known(log, unknown), -1)
+        return self._walked(pairs, unknown, lambda at, _: clicked[:, at])[0][shown]
 
     def perplexity(self, log: ClickLog, *, unknown: float | None = None) -> Perplexity:
         """Say how well the model foresees the clicks of a log, best one that it was not fitted to.
@@ -252,18 +260,17 @@ class ClickModel:
         >>> user.perplexity(user.simulate({"q1": ["d1"]}, n=9)).overall
         2.0
         """
+        codes = self._known(log, self.unknown if unknown is None else unknown)
         chances = {"perplexity": self.click_probabilities(log, unknown=unknown)}
-        codes = self._known(log, self.unknown if unknown is None else unknown)[:-1]
-        position, clicks = log.items["position"].to_numpy(), log.items["clicked"].to_numpy(dtype=bool)
-        for name, rates in self._rates.items():
-            at = position - 1 if name == "rate_by_position" else codes
-            chances[name] = rates[np.minimum(at, len(rates) - 1)]
         weights = log.counts[log.items["impression"].to_numpy()]
+        position, clicks = log.items["position"].to_numpy(), log.items["clicked"].to_numpy(dtype=bool)
+        at = {"rate_by_position": position - 1, "rate_by_document": codes}
+        chances |= {name: rates[np.minimum(at[name], len(rates) - 1)] for name, rates in self._rates.items()}
         with np.errstate(divide="ignore"):
             bits = {name: -weights * np.log2(np.where(clicks, chance, 1 - chance)) for name, chance in chances.items()}
         sums = pd.DataFrame({"position": position, "shown": weights} | bits).groupby("position").sum()
-        sums = pd.concat([sums, sums.sum().to_frame("all").T]).rename_axis("position").reset_index()
-        table = sums.astype({"shown": np.int64}).assign(**{name: 2 ** (sums[name] / sums["shown"]) for name in bits})
+        sums.loc["all"] = sums.sum()
+        table = sums.assign(**{name: 2 ** (sums[name] / sums["shown"]) for name in bits}).astype({"shown": np.int64})
         n_unknown = int(weights @ (codes == len(self._parameters["attraction"])))
         part = f"{n_unknown:,} of {count(int(weights.sum()), 'shown item')}"
         notes = {
@@ -272,7 +279,8 @@ class ClickModel:
             "the model gives probability 0 to a click or skip that happened": np.isinf(table["perplexity"]).any(),
             "the parameters were given: there is no training log for click rates to compare with": not self._rates,
         }
-        return Perplexity(table, self.name, tuple(note for note, so in notes.items() if so))
+        notes |= dict.fromkeys(self.notes, True)
+        return Perplexity(table.reset_index(), self.name, tuple(note for note, so in notes.items() if so))
 
     def simulate(self, rankings: Any, rng: Rng = 0, *, n: int = 1, unknown: float | None = None) -> ClickLog:
         """Return the log of users who click as the model says.
@@ -281,8 +289,8 @@ class ClickModel:
         ----------
         rankings : mapping, DataFrame or ClickLog
             Lists of document ids by query; or a frame of impressions with columns qid, shown (the list) and others,
-            such as user and arm, which are kept, and with the impressions' ids as column or index; or a log, whose
-            impressions are shown again, each as often as it was.
+            such as user and arm, which are kept, and with the impressions' ids as column or index (an index with equal
+            labels is replaced by numbers); or a log, whose impressions are shown again, each as often as it was.
         rng : int, Generator or None, default 0
             The source of randomness.
         n : int, default 1
@@ -310,14 +318,14 @@ class ClickModel:
         ClickLog(1,000 impressions, 2,000 items, 1,000 clicks)
         """
         check_count("n", n)
-        log = rankings if isinstance(rankings, ClickLog) else _shown(rankings)
-        pairs, place = self._known(log, unknown), self._placed(log)
-        rows = np.repeat(np.arange(len(place)), n * log.counts)
-        generator, place = np.random.default_rng(rng), place[rows]
-        clicked = self._walked(pairs[place], unknown, lambda _, chance: generator.random(len(rows)) < chance)[1]
-        shown = place >= 0
-        items = log.items.take(place[shown]).reset_index(drop=True)
-        items = items.assign(impression=np.nonzero(shown)[0], clicked=clicked[shown])
+        log, generator = rankings if isinstance(rankings, ClickLog) else _listed(rankings), np.random.default_rng(rng)
+        codes, unclicked = self._known(log, unknown), replace(log, items=log.items.assign(clicked=False))
+        pairs, _, shown = self._laid_by(unclicked, codes, -1)
+        rows, place = np.repeat(np.arange(len(shown)), n * log.counts), np.cumsum(shown).reshape(shown.shape) - 1
+        clicked = self._walked(pairs[rows], unknown, lambda _, chance: generator.random(len(rows)) < chance)[1]
+        again = shown[rows]
+        items = log.items.take(place[rows][again]).reset_index(drop=True)
+        items = items.assign(impression=np.nonzero(again)[0], clicked=clicked[again])
         impressions = log.impressions.drop(columns="count", errors="ignore").take(rows)
         if len(rows) > len(log.impressions):
             impressions.index = pd.RangeIndex(len(rows), name="impression")
@@ -328,54 +336,52 @@ class ClickModel:
         pairs = pd.Series(given["attraction"], dtype=np.float64).index
         held: dict[str, Any] = {}
         for name, keys in PARAMETERS[self.name].items():
-            value = given[name] if keys else [given[name]]
-            size, by_id = len(value), isinstance(value, Mapping | pd.Series)
-            one_to_n, each = (
-                pd.RangeIndex(1, size + 1),
-                f"for each {', '.join(keys) or 'user'}; positions are from 1 on",
-            )
-            index = {PAIR: pairs, PLACE: one_to_n, SLOT: _slots(isqrt(2 * size)), ONE: one_to_n}[keys]
-            fits = size == len(index) and index.nlevels == max(len(keys), 1)
-            values = pd.Series(value, None if by_id else index, dtype=np.float64, name=name).reindex(index)
-            top = np.inf if name == "examination" else 1.0
-            require(fits and values.between(0, top).all(), name, value, f"a probability {each}")
+            value, by_id = given[name], isinstance(given[name], Mapping | pd.Series)
+            values = pd.Series(value, dtype=np.float64, name=name)
+            n, places = len(values), pd.RangeIndex(1, len(values) + 1)
+            slots = pd.MultiIndex.from_arrays([*np.add(np.tril_indices(isqrt(2 * n)), [[1], [0]])])
+            index = {PAIR: pairs, SLOT: slots, ONE: places[:1]}.get(keys, places)
+            each = f"a probability for each {', '.join(keys) or 'user'}; positions are from 1 on"
+            fits = len(index) == n and index.nlevels == max(len(keys), 1) and values.index.is_unique
+            require(fits and (by_id or np.ndim(value) == 1) == bool(keys), name, value, each)
+            values = values.reindex(index) if by_id else values.set_axis(index)
+            require(values.between(0, np.inf if name == "examination" else 1).all(), name, value, each)
             held[name] = values.rename_axis(list(keys)) if keys else float(values.iloc[0])
         highest = held["attraction"].max() * held["examination"].max() if "examination" in held else 0.0
         refuse((highest > 1 + 1e-9, "attraction times examination is a probability, and some would be above 1"))
         self._parameters = held
 
-    def _placed(self, log: ClickLog) -> Ints:
-        """Return the row of the item at each position of each impression, -1 for none."""
-        require(isinstance(log, ClickLog) and len(log.items), "log", log, "a ClickLog with shown items")
+    def _laid_by(self, log: ClickLog, codes: Codes, none: int) -> tuple[Codes, Mask, Mask]:
+        """Return the pair at each position of each impression, ``none`` for none; the clicks; and if one is shown."""
         lacks = f"{self.name} follows users down the list, and the log does not have all positions of its impressions"
         refuse((self.name != "pbm" and not log.complete, lacks, "fit pbm"))
-        position = log.items["position"].to_numpy()
-        place = np.full((len(log.impressions), position.max()), -1, dtype=np.int32)
-        place[log.items["impression"].to_numpy(), position - 1] = np.arange(len(position))
-        return place
-
-    def _clicks(self, log: ClickLog, place: Ints) -> Mask:
-        clicked = np.append(log.items["clicked"].to_numpy(dtype=bool), False)[place]
+        impression, position = log.items["impression"].to_numpy(), log.items["position"].to_numpy()
+        shown = np.zeros((len(log.impressions), position.max() + 1), dtype=bool)
+        shown[impression, position] = True
+        shown, clicked, pairs = shown[:, 1:], np.zeros_like(shown[:, 1:]), np.full(shown[:, 1:].shape, none, np.int32)
+        clicked[shown], pairs[shown] = log.items["clicked"], codes  # items are in order of impression and position
         several = int(log.counts @ (clicked.sum(axis=1) > 1)) if self.name == "cascade" else 0
         refuse((several, f"{count(several, 'impression')} with several clicks: cascade knows one", "fit dcm or sdbn"))
-        return clicked
+        return pairs, clicked, shown
 
-    def _known(self, log: ClickLog, unknown: float | None) -> Ints:
-        """Return the code of the pair of each item, that of unknown ones behind the known; and last that of none."""
+    def _known(self, log: ClickLog, unknown: float | None) -> Codes:
+        """Return the code of the pair of each item, for unknown pairs the one behind the known."""
         refuse((not self._parameters, "the model has no parameters", "fit it, or give them"))
         require(unknown is None or 0 <= unknown <= 1, "unknown", unknown, "a probability")
-        (codes, pairs), held = _pairs(log), self._parameters
-        n_pairs, found = len(held["attraction"]), held["attraction"].index.get_indexer(pairs)
-        lacking, by_position = pairs[found < 0], held.get("examination", held.get("continuation"))
+        (codes, pairs), deepest = pairs_of(log), log.items["position"].max()
+        known = self._parameters["attraction"].index.get_indexer(pairs)
+        lacking, n = pairs[known < 0], np.size([*self._parameters.values()][-1])
         lacks = f"the model does not know {count(len(lacking), 'pair')} of query and document: {few([*lacking])}"
-        refuse((unknown is None and len(lacking), lacks, "give unknown="))
-        if by_position is not None:
-            most = max(by_position.index.get_level_values(0), default=0) + (self.name == "dcm")
-            deepest = log.items["position"].max()
-            refuse((deepest > most, f"the model knows {most} positions, and a list has {deepest:,}"))
-        return np.append(np.where(found < 0, n_pairs, found)[codes], n_pairs + 1)
+        most = {"pbm": n, "ubm": isqrt(2 * n), "dcm": n + 1}.get(self.name, deepest)
+        refuse(
+            (unknown is None and len(lacking), lacks, "give unknown="),
+            (deepest > most, f"the model knows {most} positions, and a list has {deepest:,}"),
+        )
+        return np.where(known < 0, len(self._parameters["attraction"]), known).astype(np.int32)[codes]
 
-    def _walked(self, pairs: Ints, unknown: float | None, decide: Callable[[int, Floats], Mask]) -> tuple[Floats, Mask]:
+    def _walked(
+        self, pairs: Codes, unknown: float | None, decide: Callable[[int, Floats], Mask]
+    ) -> tuple[Floats, Mask]:
         """Return the chance of a click at each place given the clicks above, and the clicks that are decided on."""
         held, tail = self._parameters, [unknown or 0.0, 0.0]
         attraction, gamma = np.append(held["attraction"], tail)[pairs], held.get("gamma", 1.0)
@@ -398,29 +404,16 @@ class ClickModel:
         return chances, clicked
 
 
-def _pairs(log: ClickLog) -> tuple[Codes, pd.MultiIndex]:
-    """Return the pair of query and document of each shown item as a code, and the pairs."""
-    qids, docids = log.impressions["qid"].cat, log.items["docid"].cat
-    keys = qids.codes.to_numpy(np.int64)[log.items["impression"].to_numpy()]
-    keys *= len(docids.categories)
-    keys += docids.codes.to_numpy()
-    codes, found = pd.factorize(keys, sort=True)
-    queries, documents = np.divmod(found, len(docids.categories))
-    ids = [qids.categories[queries], docids.categories[documents]]
-    return codes.astype(np.int32), pd.MultiIndex.from_arrays(ids, names=PAIR)
-
-
-def _slots(depth: int) -> pd.MultiIndex:
-    """Return the positions with those of the last click above, 0 for none."""
-    position, last = np.tril_indices(int(depth))
-    return pd.MultiIndex.from_arrays([position + 1, last], names=SLOT)
-
-
-def _shown(rankings: Any) -> ClickLog:
+def _listed(rankings: Any) -> ClickLog:
     """Return impressions without clicks from lists by query, or from a frame with a list in each row."""
-    if isinstance(rankings, Mapping):
-        rankings = pd.DataFrame({"qid": [*rankings], "shown": [*rankings.values()]})
-    wanted = "lists by query, a ClickLog, or a frame of impressions with the columns qid and shown"
-    require({"qid", "shown"} <= {*getattr(rankings, "columns", ())}, "rankings", rankings, wanted)
-    named = rankings if "impression" in rankings else rankings.rename_axis("impression").reset_index()
-    return ClickLog.from_frame(named.assign(clicked=[[]] * len(named)))
+    is_mapping = isinstance(rankings, Mapping)
+    frame = pd.DataFrame({"qid": [*rankings], "shown": [*rankings.values()]} if is_mapping else rankings)
+    if not frame.index.is_unique:
+        frame = frame.reset_index(drop=True)
+    if "impression" not in frame:
+        frame = frame.rename_axis("impression").reset_index()
+    no_clicks: list[Any] = [[]] * len(frame)
+    log = ClickLog.from_frame(frame.assign(clicked=no_clicks))
+    others = frame.drop_duplicates("impression").set_index("impression")
+    others = others[others.columns.difference(["shown", *log.impressions])]
+    return replace(log, impressions=log.impressions.join(others))

@@ -7,14 +7,14 @@ way to take them apart compares a document with itself, or makes positions equal
     shown and clicked       1        2        3        position
     (q1, d4)                80, 16   20, 2    -        d4 says something of 1 and 2, and nothing of 3
     (q1, d9)                -        50, 5    50, 4    d9 links 2 and 3
-    all documents           rates of clicks, if each list was shuffled
+    lists of one length     rates of clicks, if each list was shuffled
 
 The trap: an estimate for two positions without a shared document is a number without meaning. Such logs are refused.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -23,11 +23,11 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
-from rankeval._checks import check_count, check_share, few, refuse
+from rankeval._checks import check_count, check_share, few, refuse, require
 from rankeval._registry import chosen
 from rankeval.comparison.tables import WithTable
 from rankeval.errors import warn
-from rankeval.online.factors import fit_factors
+from rankeval.online.fitting import TINY, fit_factors, pairs_of
 from rankeval.online.logs import ClickLog
 from rankeval.render.tables import Table
 from rankeval.significance.declarations import Floats, Rng
@@ -35,8 +35,8 @@ from rankeval.significance.declarations import Floats, Rng
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-LEAST_UNITS = 50
-"""Fewer users, or queries, are too few to resample."""
+NO_LINK = 1e6
+"""An estimate above it says that a sample does not link two positions."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,15 +82,15 @@ class Propensities(WithTable):
         Returns
         -------
         ndarray of shape (n_items,)
-            Weights in the order of ``log.items``.
+            Weights in the order of ``log.items``; of a row with ``count`` n they are n times as large.
 
         Raises
         ------
         InvalidInput
             If an item was clicked at a position without a propensity.
         """
-        clicked = log.items["clicked"].to_numpy()
-        return np.where(clicked, clicks_by_propensity(log, self), 1.0)
+        weights = np.where(log.items["clicked"], clicks_by_propensity(log, self), 1.0)
+        return weights * log.counts[log.items["impression"]]
 
     def plot(self) -> Figure:
         """Draw the propensity of each position with its interval, beside the rate of clicks relative to position 1.
@@ -127,6 +127,8 @@ def clicks_by_propensity(log: ClickLog, propensities: Any) -> Floats:
     """
     if isinstance(propensities, Propensities):
         propensities = propensities.table.set_index("position")["propensity"]
+    is_one_each = isinstance(propensities, Mapping | pd.Series) and pd.Index([*propensities.keys()]).is_unique
+    require(is_one_each, "propensities", propensities, "Propensities, or one number for each position, as a mapping")
     position, clicked = log.items["position"], log.items["clicked"].to_numpy()
     chance = pd.Series(propensities, dtype=np.float64).reindex(position[clicked]).to_numpy()
     lacking = few(sorted(position[clicked][~((chance > 0) & (chance < np.inf))].unique().tolist()))
@@ -147,10 +149,11 @@ def propensities(
     log : ClickLog
         The log.
     how : {"randomized", "swap", "all_pairs", "em"}
-        "randomized": the ratio of the rates of clicks; each list of the log was shuffled uniformly. "swap": position k
-        against position 1, by documents that were shown at both, as if they changed places at random. "all_pairs": all
-        positions together, by documents that were shown at several of them, such as by several rankers. "em": the
-        model PBM of `rankeval.online.ClickModel`, with one relevance for each query and document.
+        "randomized": the ratio of the rates of clicks in lists of one length; each list of the log was shuffled
+        uniformly. "swap": position k against position 1, by documents that were shown at both, as if they changed
+        places at random. "all_pairs": all positions together, by documents that were shown at several of them, such as
+        by several rankers. "em": the model PBM of `rankeval.online.ClickModel`, with one relevance for each query and
+        document.
     depth : int, default 10
         Leave out items below this position.
     clip : float, optional
@@ -158,7 +161,8 @@ def propensities(
         counts their clicks.
     n_resamples : int, default 200
         Bootstrap samples for the intervals (95 %, percentiles); 0 for none. Units are users if the log has 50 or more,
-        else queries if it has 50 or more, else impressions; a note says which. "em" has no intervals.
+        else queries if it has 50 or more, else impressions; a note says which. "em" has no intervals, and neither has
+        a log of so few clicks that samples do not link the positions.
     rng : int, Generator or None, default 0
         Seed of the bootstrap.
 
@@ -171,7 +175,7 @@ def propensities(
     ------
     InvalidInput
         If nothing was shown at position 1; if nothing was clicked at a position; if positions are not linked by clicked
-        documents that were shown at several (not for "randomized"): the message names the groups.
+        documents that were shown at several (for "randomized", by lists of one length): the message names the groups.
     UnknownName
         If there is no such way.
 
@@ -179,7 +183,8 @@ def propensities(
     -----
     The probability of a click is propensity(position) * relevance(query, document). "swap" and "all_pairs" condition on
     the clicks of each query and document: a click fell on position k with a probability in proportion to (times shown
-    at k) * propensity(k), so that relevance cancels. The estimate maximises this likelihood. It exists if and only if
+    at k) * propensity(k), so that relevance cancels. "randomized" does the same by the lengths of lists: within one
+    length, it is the ratio of the rates of clicks. The estimate maximises this likelihood. It exists if and only if
     the positions are linked in both directions: from k to j if a document that was clicked at k was shown at j (Ford,
     1957). The interventions are those of Joachims, Swaminathan and Schnabel (2017, doi:10.1145/3018661.3018699) for
     "swap", and of Agarwal et al. (2019, doi:10.1145/3289600.3291017) for "all_pairs", who weigh each document by the
@@ -197,46 +202,46 @@ def propensities(
     >>> propensities(log, how="swap", n_resamples=0).table["propensity"].round(6).tolist()
     [1.0, 0.5]
     """
-    chosen("way to estimate propensities", how, WAYS)
+    estimate = WAYS[chosen("way to estimate propensities", how, WAYS)]
+    require(isinstance(log, ClickLog), "log", log, "a ClickLog")
     check_count("depth", depth)
     check_count("n_resamples", n_resamples, least=0)
     check_share("clip", 0.5 if clip is None else clip)
-    estimate = WAYS[how]
-    part = log.items[log.items["position"] <= depth]
+    near = log.items["position"].to_numpy() <= depth
+    part, alike = log.items[near], (_sizes(log) if how == "randomized" else pairs_of(log)[0])[near]
     impression, clicked = part["impression"].to_numpy(), part["clicked"].to_numpy()
     positions, place = np.unique(part["position"], return_inverse=True)
-    document = _documents(log, part) if how != "randomized" else np.zeros(len(part), dtype=np.int64)
-    cell, shape = document * len(positions) + place, (document.max(initial=-1) + 1, len(positions))
+    cell, shape = alike * len(positions) + place, (alike.max(initial=-1) + 1, len(positions))
 
-    def counted(counts: NDArray[Any]) -> tuple[Floats, Floats]:
+    def counted(counts: NDArray[Any]) -> Floats:
         weight = counts[impression]
-        shown, clicks = (np.bincount(cell, one, shape[0] * shape[1]) for one in (weight, weight * clicked))
-        return shown.reshape(shape).astype(np.float64), clicks.reshape(shape).astype(np.float64)
+        found = [np.bincount(cell, one, shape[0] * shape[1]) for one in (weight, weight * clicked)]
+        return np.reshape(found, (2, *shape)).astype(np.float64)
 
     shown, clicks = counted(log.counts)
-    table = pd.DataFrame({"position": positions, "propensity": np.nan, "ci_low": np.nan, "ci_high": np.nan})
-    table = table.assign(impressions=shown.sum(axis=0).astype(np.int64), clicks=clicks.sum(axis=0).astype(np.int64))
-    empty = few(positions[table["clicks"] == 0].tolist())
+    numbers = {"impressions": shown.sum(axis=0).astype(np.int64), "clicks": clicks.sum(axis=0).astype(np.int64)}
+    empty = few(positions[numbers["clicks"] == 0].tolist())
     unknown = f"nothing was clicked at the positions {empty}, so nothing is known of their propensity"
     way = "collect more clicks, or leave out the last positions by depth="
     relative = "nothing was shown at position 1, which the others are relative to"
     refuse((1 not in positions, relative), (empty, unknown, way), argument="log")
-    if how == "randomized":
-        notes = [SHUFFLED, *_kept_order(log)]
-    else:
-        notes = [SAME, *_refuse_unlinked(positions, shown, clicks, how)]
-    table["propensity"] = estimate(shown, clicks)
+    _refuse_unlinked(positions, shown, clicks, how)
+    notes = [SHUFFLED, *_kept_order(log)] if how == "randomized" else [SAME]
+    ends = np.full((2, len(positions)), np.nan)
     if n_resamples and how != "em":
-        units = log.impressions.reset_index()
-        name = next(
-            one for one in UNITS if one in units and (units[one].nunique() >= LEAST_UNITS or one == "impression")
-        )
+        units, generator = log.impressions.assign(impression=range(len(log.impressions))), np.random.default_rng(rng)
+        name = next(one for one, (_, least) in UNITS.items() if one in units and units[one].nunique() >= least)
         unit = pd.factorize(units[name])[0]
-        notes.append(f"intervals: 95 %, percentiles of {n_resamples:,} samples of {UNITS[name]}")
-        generator, n = np.random.default_rng(rng), unit.max() + 1
-        times = (np.bincount(generator.integers(n, size=n), minlength=n)[unit] for _ in range(n_resamples))
-        drawn = [estimate(*counted(log.counts * one)) for one in times]
-        table["ci_low"], table["ci_high"] = np.quantile(drawn, [0.025, 0.975], axis=0)
+        size = log.counts if name == "impression" else np.ones(unit.max() + 1, dtype=np.int64)
+        times = (generator.multinomial(size.sum(), size / size.sum()) / size for _ in range(n_resamples))
+        drawn = [estimate(*counted(log.counts * one[unit])) for one in times]
+        ends = np.quantile(drawn, [0.025, 0.975], axis=0)
+        notes.append(f"intervals: 95 %, percentiles of {n_resamples:,} samples of {UNITS[name][0]}")
+        if not (ends < NO_LINK).all():
+            ends[:] = np.nan
+            notes.append("no interval is known: in some samples, too few clicks link the positions with the first one")
+    found = {"position": positions, "propensity": estimate(shown, clicks), "ci_low": ends[0], "ci_high": ends[1]}
+    table = pd.DataFrame(found | numbers)
     if clip is not None:
         small = table["propensity"] < clip
         cut = f"{table['clicks'][small].sum():,} of {table['clicks'].sum():,} clicks"
@@ -245,27 +250,26 @@ def propensities(
     return Propensities(table, how, tuple(notes))
 
 
-def _documents(log: ClickLog, part: pd.DataFrame) -> NDArray[np.int64]:
-    """Return codes of query and document."""
-    query = log.impressions["qid"].cat.codes.to_numpy(np.int64)[part["impression"]]
-    docid = part["docid"].cat.codes.to_numpy(np.int64)
-    return np.unique(query * (docid.max(initial=0) + 1) + docid, return_inverse=True)[1]
+def _sizes(log: ClickLog) -> NDArray[np.int64]:
+    """Return the length of the list of each shown item; of single items, all lists count as equally long."""
+    position = log.items["position"]
+    whole = log.items["impression"] if log.complete else np.zeros(len(position))
+    return position.groupby(whole).transform("max").to_numpy()
 
 
 def _kept_order(log: ClickLog) -> list[str]:
     """Warn if documents keep their positions, where each list should be shuffled anew."""
-    items = log.items
-    size = items.groupby("impression")["position"].transform("size") if log.complete else items["position"].max()
-    places = pd.DataFrame({"off": items["position"] - (size + 1) / 2, "var": (size**2 - 1) / 12})
-    sums = places.mul(log.counts[items["impression"]], axis=0).groupby(_documents(log, items)).sum()
-    kept = float((sums["off"] ** 2).sum() / sums["var"].sum())
+    size = _sizes(log)
+    places = pd.DataFrame({"off": log.items["position"] - (size + 1) / 2, "var": (size**2 - 1) / 12})
+    sums = places.mul(log.counts[log.items["impression"]], axis=0).groupby(pairs_of(log)[0]).sum()
+    kept = float((sums["off"] ** 2).sum() / max(sums["var"].sum(), TINY))
     said = f"documents keep their positions {kept:.3g} times as much as in lists that are shuffled anew each time"
     if is_kept := kept > 1 + 10 * np.sqrt(2 / len(sums)):
         warn(f"{said}: the rates of clicks then mix position and relevance; use another how=")
     return [said] * int(is_kept)
 
 
-def _refuse_unlinked(positions: NDArray[Any], shown: Floats, clicks: Floats, how: str) -> list[str]:
+def _refuse_unlinked(positions: NDArray[Any], shown: Floats, clicks: Floats, how: str) -> None:
     links = (clicks > 0).T.astype(np.float64) @ (shown > 0)
     if how == "swap":
         links[1:, 1:] = 0
@@ -274,11 +278,15 @@ def _refuse_unlinked(positions: NDArray[Any], shown: Floats, clicks: Floats, how
     problem = f"no clicked documents link the groups of positions {named}, so they cannot be compared"
     way = "show the same documents at several positions: rankers in turn, swaps of position 1, or shuffled lists"
     refuse((number > 1, problem, way), argument="log")
-    return []
 
 
 def _all_pairs(shown: Floats, clicks: Floats) -> Floats:
-    """Maximise the likelihood of positions given the clicks of each document, by Newton's steps in log propensities."""
+    """Maximise the likelihood of positions given the clicks of each row, by Newton's steps in log propensities.
+
+    A row is a document; of shuffled lists, it is a length, since the documents of long lists are others.
+    """
+    if not clicks[:, 0].any():  # of a bootstrap sample
+        return np.full(shown.shape[1], np.nan)
     clicked = clicks.sum(axis=1) > 0
     shown, clicks, logs = shown[clicked], clicks[clicked], np.zeros(shown.shape[1])
     total, flat = clicks.sum(axis=1), 1e-12 * clicks.sum() * np.eye(len(logs) - 1)
@@ -295,27 +303,20 @@ def _all_pairs(shown: Floats, clicks: Floats) -> Floats:
 
 def _swap(shown: Floats, clicks: Floats) -> Floats:
     """Compare each position with the first alone."""
-    others = range(1, shown.shape[1])
-    return np.array([1.0, *(_all_pairs(shown[:, [0, k]], clicks[:, [0, k]])[1] for k in others)])
-
-
-def _randomized(shown: Floats, clicks: Floats) -> Floats:
-    rates = clicks.sum(axis=0) / shown.sum(axis=0)
-    return np.asarray(rates / rates[0])
+    return np.array([1.0, *(_all_pairs(shown[:, [0, k]], clicks[:, [0, k]])[1] for k in range(1, shown.shape[1]))])
 
 
 def _em(shown: Floats, clicks: Floats) -> Floats:
-    (document, place), (n_pairs, n_slots) = np.nonzero(shown), shown.shape
-    cells = document, place, shown[shown > 0], clicks[shown > 0]
+    (n_pairs, n_slots), (pair, slot) = shown.shape, np.indices(shown.shape).reshape(2, -1)
     settings: dict[str, Any] = {"prior": (0.0, 0.0), "tolerance": 1e-6, "max_iter": 10_000}
-    seen = fit_factors(*cells, n_pairs=n_pairs, n_slots=n_slots, **settings)[1]
-    return np.asarray(seen / seen[0])
+    values = fit_factors(pair, slot, shown.ravel(), clicks.ravel(), n_pairs=n_pairs, n_slots=n_slots, **settings)[0]
+    return np.asarray(values[n_pairs:] / values[n_pairs])
 
 
 Way = Callable[[Floats, Floats], Floats]
-WAYS: dict[str, Way] = {"randomized": _randomized, "swap": _swap, "all_pairs": _all_pairs, "em": _em}
-"""Ways to estimate from tables of documents by positions, shown and clicked."""
+WAYS: dict[str, Way] = {"randomized": _all_pairs, "swap": _swap, "all_pairs": _all_pairs, "em": _em}
+"""Ways to estimate from tables of rows that are alike by positions, shown and clicked."""
 SHUFFLED = "valid if each list of the log was shuffled uniformly"
 SAME = "valid if the position of a document says nothing of its relevance to that user"
-UNITS = {"user": "users", "qid": "queries", "impression": "impressions"}
-"""Columns of independent units, in words."""
+UNITS = {"user": ("users", 50), "qid": ("queries", 50), "impression": ("impressions", 0)}
+"""Columns of independent units, in words, and how many are enough to resample."""

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
-from scipy.stats import norm
+from scipy.stats import t
 
 from rankeval._checks import count, few, refuse, require
 from rankeval._registry import chosen
@@ -25,7 +25,9 @@ from rankeval.comparison.tables import WithTable
 from rankeval.errors import warn
 from rankeval.evaluation.front_door import evaluate
 from rankeval.evaluation.result import Evaluation
+from rankeval.io.columns import labels
 from rankeval.measures import Measure
+from rankeval.online.fitting import TINY
 from rankeval.online.logs import ClickLog
 from rankeval.online.positions import clicks_by_propensity
 from rankeval.render.tables import Table
@@ -34,10 +36,11 @@ from rankeval.significance.declarations import Floats
 LEAST_SHARE = 0.2
 """Of the sample size that is effective; below it intervals at 95 % held .89 of the true values."""
 HOW = ("ips", "snips", "clipped", "dr")
-LARGEST, LEAST = np.finfo(np.float64).max, np.finfo(np.float64).tiny
-LOW = {"click": -LARGEST, "propensity": LEAST, "target": 0.0, "baseline[0]": -LARGEST, "baseline[1]": -LARGEST}
-HIGH = np.array([LARGEST, 1.0, 1.0, LARGEST, LARGEST])
-"""Ranges of the columns of a policy's log."""
+ANY = -np.finfo(np.float64).max, np.finfo(np.float64).max
+RANGES = {"click": ANY, "propensity": (TINY, 1.0), "target": (0.0, 1.0), "baseline[0]": ANY, "baseline[1]": ANY}
+"""The least and the greatest number in each column of a policy's log."""
+FEW = "the effective size is {:,.0f} of {:,} {} ({:.0f} %): a few large weights decide, and the interval is too short"
+NO_CLICKS = "nothing was clicked: the value is 0, and the interval of no width says nothing"
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,7 +89,7 @@ def counterfactual(
         impression.
     propensities : Propensities, or mapping or Series by position
         How much each position is looked at.
-    measure : str or Measure, default "DCG@10"
+    measure : str or Measure, default ``"DCG@10"``
         A measure that is linear in the gains, such as DCG with any discount.
     name : str, optional
         Name of the system.
@@ -106,8 +109,8 @@ def counterfactual(
     Warns
     -----
     RankevalWarning
-        If the effective number of clicks is below 20 % of their number: intervals are then too short. If each
-        impression has a click: it seems that the others were left out, and values are then too high.
+        If the effective number of clicks is below 20 % of their number, or nothing was clicked: intervals are then too
+        short. If each impression has a click: it seems that the others were left out, and values are then too high.
 
     Notes
     -----
@@ -124,6 +127,7 @@ def counterfactual(
     >>> counterfactual(log, {("q", "a"): 0.1, ("q", "b"): 0.9}, {1: 1.0, 2: 0.5}).per_query["DCG@10"].tolist()
     [2.0]
     """
+    require(isinstance(log, ClickLog), "log", log, "a ClickLog")
     _refuse_not_linear(measure)
     problem = "rows with counts stand for several impressions, and intervals would take each for one"
     refuse(((log.counts != 1).any(), problem, "read the log without aggregating it"), argument="log")
@@ -134,11 +138,13 @@ def counterfactual(
     if callable(scores):
         scores = scores(frame)
     elif isinstance(scores, Mapping) or (isinstance(scores, pd.Series) and scores.index.nlevels == 2):
-        scores = pd.Series(scores, dtype=np.float64).reindex(pd.MultiIndex.from_frame(frame[["qid", "docid"]]))
+        scores = pd.Series(scores, dtype=np.float64)
+        require(scores.index.is_unique, "scores", "a pair given twice", "one score for each query and document")
+        scores = scores.reindex(pd.MultiIndex.from_frame(frame[["qid", "docid"]]))
         lacking = scores.index[scores.isna()].unique().tolist()
         require(not lacking, "scores", f"none for {few(lacking)}", "a score for each query and document of the log")
     require(np.shape(scores) == gain.shape, "scores", np.shape(scores), f"{gain.shape}, a score for each shown item")
-    _warn_of_few(gain[gain > 0], "clicks")
+    _warned(gain[gain > 0], "clicks", clicked=gain.any())
     if len(log.impressions) > 1 and np.bincount(of_item, gain > 0).all():
         warn("each impression has a click: if those without were left out of the log, values are too high")
     frame = frame.assign(gain=gain, score=np.asarray(scores))
@@ -154,20 +160,18 @@ def _refuse_not_linear(measure: str | Measure) -> None:
 
     linear = np.allclose([value(one) / 2, value(one + other)], [value(one / 2), value(one) + value(other)])
     problem = f"{measure} is not linear in the gains: with an unbiased estimate of each gain it is biased all the same"
-    refuse((not linear, problem, "take DCG, such as 'DCG@10'"), argument="measure")
+    # A threshold above all of these gains makes all values 0.
+    refuse((not (linear and value(one).any()), problem, "take DCG, such as 'DCG@10'"), argument="measure")
 
 
-def _effective(weights: Floats) -> float:
-    return float(weights.sum() ** 2 / np.maximum((weights**2).sum(), LEAST))
-
-
-def _warn_of_few(weights: Floats, things: str) -> list[str]:
-    """Warn if few of the weights decide, and return the sentence."""
-    size, n = _effective(weights), len(weights)
-    said = f"the effective size is {size:,.0f} of {n:,} {things} ({100 * size / max(n, 1):.0f} %): a few large weights"
-    if is_small := size < LEAST_SHARE * n:
-        warn(said := f"{said} decide, and the interval is too short")
-    return [said] * int(is_small)
+def _warned(weights: Floats, things: str, *, clicked: object) -> tuple[float, list[str]]:
+    """Return the effective size of weights, and warn of what makes intervals too short."""
+    size, n = float(weights.sum() ** 2 / np.maximum((weights**2).sum(), TINY)), len(weights)
+    told = {FEW.format(size, n, things, 100 * size / max(n, 1)): size < LEAST_SHARE * n, NO_CLICKS: not clicked}
+    notes = [said for said, holds in told.items() if holds]
+    for said in notes:
+        warn(said)
+    return size, notes
 
 
 def policy_value(
@@ -205,19 +209,20 @@ def policy_value(
     Returns
     -------
     PolicyValue
-        The value with its interval (95 %, normal, by the delta method), the effective size and the largest weight.
+        The value with its interval (95 %, delta method and Student's t), the effective size and the largest weight.
 
     Raises
     ------
     InvalidInput
-        If lengths differ, a number is missing, or a propensity is not in (0, 1]; the message names the row.
+        If lengths differ, a number is missing, or a propensity is not in (0, 1]: the message names the row. Also if an
+        item has no unit, or there is one unit alone.
     UnknownName
         If there is no such estimate.
 
     Warns
     -----
     RankevalWarning
-        If the effective size is below 20 % of the items: intervals are then too short.
+        If the effective size is below 20 % of the items, or nothing was clicked: intervals are then too short.
 
     Notes
     -----
@@ -233,29 +238,34 @@ def policy_value(
     0.666667
     """
     chosen("estimate of a policy's value", how, HOW)
-    require((how == "clipped") == (clip is not None), "clip", clip, 'a number with how="clipped", and only then')
-    require((how == "dr") == (baseline is not None), "baseline", baseline, 'two arrays with how="dr", and only then')
-    given = click, propensity, target, *(baseline or (0.0, 0.0))
-    rows = pd.DataFrame(dict(zip(LOW, given, strict=True)), dtype=np.float64)
-    for row, place in np.argwhere(~((rows >= [*LOW.values()]) & (rows <= HIGH)).to_numpy())[:1]:
-        name, number = rows.columns[place], rows.iloc[row, place]
-        require(False, name, number, f"a number from {LOW[name]:.3g} to {HIGH[place]:.3g}", f"row {row}")
-    weight, n = (rows["target"] / rows["propensity"]).to_numpy(), len(rows)
-    require(n > 1 and weight.any(), "target", f"none of {count(n, 'item')}", "items that the target policy shows too")
+    has_clip, two = clip is not None and 0 < clip < np.inf, baseline is not None and len(baseline) == 2
+    require(has_clip if how == "clipped" else clip is None, "clip", clip, 'above 0 with how="clipped", else none')
+    require(two if how == "dr" else baseline is None, "baseline", baseline, 'two arrays with how="dr", else none')
+    n, given = np.size(click), (click, propensity, target, *(baseline or (0.0, 0.0)))
+    require(n > 1, "click", click, "two items or more")
+    rows = {}
+    for (name, (low, high)), values in zip(RANGES.items(), given, strict=True):
+        rows[name] = column = labels(values if np.ndim(values) else np.full(n, values), name).astype(np.float64)
+        require(len(column) == n, name, count(len(column), "number"), f"{n:,}, as many as clicks")
+        row = int(np.argmin((column >= low) & (column <= high)))
+        require(low <= column[row] <= high, name, column[row], f"a number from {low:.3g} to {high:.3g}", f"row {row}")
+    weight = rows["target"] / rows["propensity"]
+    require(weight.any(), "target", f"none of {count(n, 'item')}", "items that the target policy shows too")
+    units = pd.factorize(np.arange(n) if unit is None else np.asarray(unit))[0]
+    require(len(units) == n and 0 <= units.min() < units.max(), "unit", unit, "a user for each item, two or more users")
     used = np.minimum(weight, np.inf if clip is None else clip)
-    terms = (rows["baseline[1]"] + used * (rows["click"] - rows["baseline[0]"])).to_numpy()
-    scale = used.mean() if how == "snips" else 1.0
-    value = terms.mean() / scale
-    off = (terms - value * (used if how == "snips" else 1.0)) / scale
-    sums = off if unit is None else pd.Series(off).groupby(np.asarray(unit)).sum().to_numpy()
-    half = norm.ppf(0.975) * np.sqrt(len(sums) / (len(sums) - 1) * (sums**2).sum()) / n
-    notes = _warn_of_few(used, "items")
+    terms = rows["baseline[1]"] + used * (rows["click"] - rows["baseline[0]"])
+    bottom = used if how == "snips" else np.ones(n)
+    value = terms.sum() / bottom.sum()
+    sums = np.bincount(units, (terms - value * bottom) / bottom.mean())
+    half = t.ppf(0.975, len(sums) - 1) * np.sqrt(len(sums) / (len(sums) - 1) * (sums**2).sum()) / n
+    size, notes = _warned(used, "items", clicked=rows["click"].any())
     if clip is not None:
         notes.append(f"{(used < weight).sum():,} weights above {clip:g} are set to {clip:g}: the value is too low")
-    if abs(weight.mean() - 1) > 3 * weight.std() / np.sqrt(n):
+    if abs(weight.mean() - 1) > 3 * weight.std() / np.sqrt(n) + 1e-9:
         why = "propensities are wrong, or the target policy shows items that this log never shows"
         notes.append(f"weights have the mean {weight.mean():.3g} and not 1: {why}")
-    row = {"how": how, "value": value, "ci_low": value - half, "ci_high": value + half, "n": n}
-    row |= {"effective_size": _effective(used), "effective_share": _effective(used) / n, "mean_weight": weight.mean()}
-    row |= {"largest_weight": weight.max(), "clipped_share": (used < weight).mean()}
-    return PolicyValue(pd.DataFrame([row]), tuple(notes))
+    found = {"how": how, "value": value, "ci_low": value - half, "ci_high": value + half, "n": n}
+    found |= {"effective_size": size, "effective_share": size / n, "mean_weight": weight.mean()}
+    found |= {"largest_weight": weight.max(), "clipped_share": (used < weight).mean()}
+    return PolicyValue(pd.DataFrame([found]), tuple(notes))

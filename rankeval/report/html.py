@@ -10,14 +10,15 @@ from __future__ import annotations
 
 import base64
 import io
+import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from rankeval._checks import count
+from rankeval._checks import count, require
 from rankeval.comparison.headline import named_system
 from rankeval.comparison.tables import printed
 from rankeval.evaluation import Evaluation
@@ -30,11 +31,10 @@ from rankeval.report.queries import Column, QueryTable, TextTable, query_table, 
 from rankeval.significance.declarations import Rng
 from rankeval.text.inspection import inspected
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
 _TEMPLATES = Environment(loader=PackageLoader("rankeval.report"), autoescape=True, undefined=StrictUndefined)
 _TEMPLATES.filters.update(count=count, minus=with_minus)
+_TITLES = {"ab_test": "A/B test", "log_checks": "Checks of the click log"}
+"""Headings of results that readers know by other words than their class."""
 
 
 def report_for_experiment(facts: summaries.ExperimentFacts) -> str:
@@ -104,7 +104,7 @@ def report_for_evaluation(
     Raises
     ------
     QueryIdError, InvalidInput
-        If the attribute does not fit the queries.
+        If the attribute does not fit the queries, or a result has no table.
     """
     return _render(
         "evaluation.html.jinja",
@@ -118,7 +118,7 @@ def report_for_evaluation(
         table_of_queries=_scores_of_queries(evaluation),
         card=TextTable(["Rule", "Value", "Affected"], summaries.card_rows(evaluation), n_text=2),
         coverage=summaries.coverage_sentences(evaluation),
-        online=_parts(online),
+        online=_parts(online, "online"),
     )
 
 
@@ -137,8 +137,31 @@ def report_for_judging(results: Iterable[Any], *, title: str = "Judging") -> str
     -------
     str
         The page.
+
+    Raises
+    ------
+    InvalidInput
+        If one of them is no result with a table.
     """
-    return _render("judging.html.jinja", title=title, parts=_parts(results))
+    return _render("judging.html.jinja", title=title, parts=_parts(results, "results"))
+
+
+def named(result: Any) -> tuple[str, str]:
+    """Return the kind of a result in snake case, that of rates such as abandonment, and its heading.
+
+    Parameters
+    ----------
+    result : result
+        A result with a table.
+
+    Examples
+    --------
+    >>> from rankeval.online import ABTest, PolicyValue
+    >>> named(object.__new__(ABTest)), named(object.__new__(PolicyValue))
+    (('ab_test', 'A/B test'), ('policy_value', 'Policy value'))
+    """
+    kind = getattr(result, "rate", None) or re.sub("(?<=.)(?=[A-Z][a-z])", "_", type(result).__name__).lower()
+    return kind, _TITLES.get(kind, kind.replace("_", " ").capitalize())
 
 
 def report_for_queries(
@@ -244,7 +267,7 @@ def _render(template: str, **values: Any) -> str:
     return _TEMPLATES.get_template(template).render(script=script(), script_hash=script_hash(), **values)
 
 
-def _image(figure: Figure) -> str:
+def _image(figure: Any) -> str:
     # Twice the resolution of the page, for dense screens.
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png", dpi=200, bbox_inches="tight", facecolor="white")
@@ -258,10 +281,11 @@ def _texts(shown: Table, *hidden: str) -> TextTable:
     return TextTable([names[place] for place in kept], rows, n_text=1 + ("measure" in names))
 
 
-def _parts(results: Iterable[Any]) -> list[tuple[str, str, str]]:
+def _parts(results: Iterable[Any], argument: str) -> list[tuple[str, str, str]]:
     """Return name, table and picture of each result; their tables escape what they hold."""
-    drawn = ((one, _image(one.plot()) if hasattr(one, "plot") else "") for one in results)
-    return [(type(one).__name__, one._repr_html_(), image) for one, image in drawn]
+    given: list[Any] = [results] if hasattr(results, "notes") else [*results]
+    require(all({"notes", "_repr_html_"} <= {*dir(one)} for one in given), argument, given, "results with a table")
+    return [(named(one)[1], one._repr_html_(), _image(one.plot()) if hasattr(one, "plot") else "") for one in given]
 
 
 def _short(value: Any) -> str:
@@ -291,7 +315,7 @@ def _scores_of_queries(evaluation: Evaluation) -> QueryTable:
     return replace(table, said=f"{table.said} {left_out_of_worst(evaluation, label)}".strip())
 
 
-def _sorted_scores(evaluation: Evaluation) -> Figure:
+def _sorted_scores(evaluation: Evaluation) -> plots.Figure:
     worst = {name: evaluation.queries[worst_first(evaluation, name)] for name in evaluation.measure_names}
     return plots.sorted_scores(evaluation.per_query, worst)
 

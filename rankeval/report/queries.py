@@ -133,9 +133,8 @@ def _plain(value: Any) -> Any:
 
 
 def _dumped(value: Any) -> str:
-    text = json.dumps(value, separators=(",", ":"), allow_nan=False)
     # In JSON these characters stand in texts only, where an escape means the same.
-    return text.translate(_ESCAPES)
+    return json.dumps(value, separators=(",", ":"), allow_nan=False).translate(_ESCAPES)
 
 
 @cache

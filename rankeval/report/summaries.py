@@ -10,7 +10,9 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pandas as pd
 
 from rankeval._checks import count, few
 from rankeval.collection.convention import COUNTED_AS
@@ -21,9 +23,6 @@ from rankeval.guard.opening import summary_of
 from rankeval.guard.standings import CONCURRENT, EXPLORATORY, FIRST, SECONDARY, STANDINGS
 from rankeval.render.tables import DASH, Table, p_value, signed
 from rankeval.tracking import LoggedData
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 WARNED = {
     FIRST: "the first look of this project, but others had looked at the test part before this comparison was frozen",
@@ -287,8 +286,6 @@ def candidate_frame(facts: ExperimentFacts) -> pd.DataFrame:
     facts : ExperimentFacts
         The experiment.
     """
-    import pandas as pd
-
     stopped = any(each.n_iterations is not None for each in facts.candidates)
     return pd.DataFrame(
         {
@@ -310,10 +307,9 @@ def notes_of(facts: ExperimentFacts) -> tuple[str, ...]:
     facts : ExperimentFacts
         The experiment.
     """
-    notes: tuple[str, ...] = facts.comparison.notes
     opening = facts.comparison.opening
     said = summary_of(opening) if facts.guard.active and opening is not None else None
-    return tuple(note for note in notes if note != said)
+    return tuple(note for note in facts.comparison.notes if note != said)
 
 
 def standing(facts: ExperimentFacts, *, verbose: bool = False) -> str:

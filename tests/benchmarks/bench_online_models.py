@@ -62,7 +62,7 @@ def patterns(name: str) -> ClickLog:
         ),
         "clicked": (pattern.astype(np.int16)[:, None] & BITS > 0).ravel(),
     }
-    return ClickLog(impressions.reset_index(drop=True), pd.DataFrame(items))
+    return ClickLog(impressions.reset_index(drop=True), pd.DataFrame(items, copy=False))
 
 
 def main() -> None:

@@ -56,22 +56,28 @@ def bench_propensities():
 
 
 def bench_values():
-    """Print bias and coverage of 400 runs with true, wrong and clipped propensities."""
+    """Print bias and coverage with true, wrong and clipped propensities.
+
+    Coverage is of 400 runs of 4,000 impressions. The bias is of 480 runs of 40,000: one impression has a standard
+    deviation of 2.2, so that the Monte Carlo error is 2.2 / sqrt(19,200,000) = .0005.
+    """
     score = np.random.default_rng(9).normal(size=(100, 20))
     given = {"true": 1 / PLACES, "1/sqrt k": PLACES**-0.5, "clipped at .3": np.maximum(1 / PLACES, 0.3)}
-    found = {name: [] for name in given}
-    for run in range(400):
-        log, relevance, rankers = simulated(4000, "rankers", 1 / PLACES, world=0, rng=run)
-        query = np.arange(100)[None, :, None]
-        order = np.take_along_axis(rankers, np.argsort(-score[query, rankers], axis=2), axis=2)
-        truth = (relevance[query, order] / np.log2(PLACES + 1)).sum(axis=2).mean()
-        for name, chance in given.items():
-            ev = counterfactual(log, dict(np.ndenumerate(score)), dict(zip(PLACES, chance, strict=True)))
-            low, high = ev.ci().loc["DCG@10", ["ci_low", "ci_high"]]
-            found[name].append((ev.aggregate()["DCG@10"] - truth, low <= truth <= high))
-    for name, values in found.items():
-        (off, held), error = np.mean(values, axis=0), np.std([one for one, _ in values]) / 20
-        print(f"counterfactual, {name:<13} truth {truth:.3f}, bias {off:+.4f} +- {error:.4f}, coverage {held:.3f}")
+    for n, n_runs in ((4000, 400), (40_000, 480)):
+        found = {name: [] for name in given}
+        for run in range(n_runs):
+            log, relevance, rankers = simulated(n, "rankers", 1 / PLACES, world=0, rng=run)
+            query = np.arange(100)[None, :, None]
+            order = np.take_along_axis(rankers, np.argsort(-score[query, rankers], axis=2), axis=2)
+            truth = (relevance[query, order] / np.log2(PLACES + 1)).sum(axis=2).mean()
+            for name, chance in given.items():
+                ev = counterfactual(log, dict(np.ndenumerate(score)), dict(zip(PLACES, chance, strict=True)))
+                low, high = ev.ci().loc["DCG@10", ["ci_low", "ci_high"]]
+                found[name].append((ev.aggregate()["DCG@10"] - truth, low <= truth <= high))
+        print(f"counterfactual, {n_runs} runs of {n:,} impressions, truth {truth:.3f}")
+        for name, values in found.items():
+            (off, held), error = np.mean(values, axis=0), np.std([one for one, _ in values]) / np.sqrt(n_runs)
+            print(f"  {name:<13} bias {off:+.5f}, its Monte Carlo error {error:.5f}, coverage {held:.3f}")
 
 
 def bench_policies():

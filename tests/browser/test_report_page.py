@@ -6,11 +6,12 @@ import re
 from html import escape
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import rankeval as rk
 from rankeval.evaluation import evaluate
-from rankeval.report import queries, report_for_evaluation
+from rankeval.report import queries, report_for_evaluation, report_for_judging
 
 pytestmark = pytest.mark.browser
 
@@ -243,3 +244,13 @@ def test_ten_thousand_queries_open_at_once(opened):
         " document.body.offsetHeight; return performance.now() - from; })()"
     )
     assert took < 2000
+
+
+def test_the_caption_of_a_wide_table_is_read_whole_on_a_narrow_screen(opened):
+    """The table of an A/B test scrolls; its headline, the caption, wraps within the page."""
+    users = pd.DataFrame({"user": range(60), "arm": ["A", "B"] * 30, "orders": np.arange(60) % 7})
+    page = report_for_judging([rk.online.ab_test(users, metrics={"orders": "orders"})], title="June")
+    tab = opened(page, width=500)
+    right = "document.querySelector('{}').getBoundingClientRect().right"
+    assert tab.run(right.format("table")) > 500
+    assert tab.run(right.format("caption")) <= 500

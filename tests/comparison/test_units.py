@@ -166,6 +166,7 @@ def test_plurals(noun, many):
         ({"old": OLD, "new": NEW.iloc[2:]}, {}, QueryIdError, "lacks 2 of 12 users, such as 'u00', 'u01'"),
         ({"old": OLD, "new": NEW.rename(index=str.upper)}, {}, QueryIdError, "no user in common"),
         ({"old": OLD, "new": NEW.iloc[[0, 0, 1]]}, {}, QueryIdError, "the user 'u00' more than once"),
+        ({"old": OLD, "new": NEW.iloc[[0, 0]].set_axis([7, 7])}, {}, QueryIdError, "the user 7 more than once"),
         ({"old": OLD, "new": NEW.replace(NEW.iloc[3, 0], np.nan)}, {}, InvalidInput, "on user 'u03'"),
         ({"old": OLD, "new": 3}, {}, InvalidInput, "per-user scores"),
         ({"old": OLD, "new": NEW}, {"by": ["a"] * 12}, InvalidInput, "values without user ids"),
@@ -178,3 +179,12 @@ def test_errors_speak_of_the_unit(systems, options, error, says):
     with pytest.raises(error, match=re.escape(says)) as caught:
         rk.compare(systems, **options, unit="user")
     assert "quer" not in str(caught.value).lower()
+
+
+def test_the_note_of_tied_scores_speaks_of_the_unit():
+    """Constant scores of an evaluation whose groups are users are told by users."""
+    groups = np.repeat(IDS, 3)
+    tied = rk.evaluate(np.arange(36) % 3, np.ones(36), qid=groups, measures="AP(rel=2)")
+    other = rk.evaluate(np.arange(36) % 3, np.arange(36) % 2, qid=groups, measures="AP(rel=2)")
+    notes = rk.compare({"tied": tied, "other": other}, unit="user").notes
+    assert "tied: constant scores: all rows are tied in 12 of 12 users" in notes

@@ -94,10 +94,7 @@ NUMBERS = {
     "Series": lambda values, index: (pd.Series(values, index=index, dtype=float), list(values)),
     "Series of objects": lambda values, index: (pd.Series(values, index=index, dtype=object), list(values)),
     "categories": lambda values, index: (pd.Series(values, index=index, dtype=float).astype("category"), list(values)),
-    **{
-        np.dtype(kind).str: _numpy(kind)
-        for kind in ("i1", "u1", "<i4", ">i4", "i8", "u8", "f2", "f4", ">f8", "f8", np.longdouble)
-    },
+    **{np.dtype(kind).str: _numpy(kind) for kind in ("i1", "u1", "<i4", ">i4", "i8", "u8", "f2", "f4", ">f8", "f8")},
     **{
         kind: _series(kind)
         for kind in ("Int64", "UInt64", "Float64", "Float32", "int64[pyarrow]", "double[pyarrow]", "int32")

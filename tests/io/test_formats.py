@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import json
+from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -17,8 +19,8 @@ from rankeval.collection.qrels import Qrels
 from rankeval.collection.run import Run
 from rankeval.errors import FileFormatError, InvalidInput, UnknownName
 from rankeval.io.formats import OpenFile
-from rankeval.io.opening import Limits
-from rankeval.io.trec import QRELS, RUN, _made_regular, _read_lines, _read_regular, read_trec
+from rankeval.io.opening import DEFAULT, Limits, text_blocks
+from rankeval.io.trec import QRELS, RUN, Layout, _made_regular, _read_lines, _read_regular, read_trec
 
 TREC = b"q1 0 d1 2\nq1 0 d2 0\nq2 0 d1 1\n"
 ROWS = [("q1", "d1", 2), ("q1", "d2", 0), ("q2", "d1", 1)]
@@ -28,6 +30,10 @@ TABLE = pa.table({"qid": ["q1", "q1", "q2"], "docid": ["d1", "d2", "d1"], "relev
 def rows(columns):
     value = columns.value if hasattr(columns, "value") else columns.relevance
     return list(zip(columns.qid.to_pylist(), columns.docid.to_pylist(), list(value), strict=True))
+
+
+def _fast(text: bytes, blocks: Iterable[bytes], layout: Layout):
+    return _read_regular(pa.BufferReader(text), blocks, layout)
 
 
 def compressed(data: bytes, codec: str) -> bytes:
@@ -99,7 +105,7 @@ def test_the_fast_reader_agrees_with_the_exact_one(lines, run):
     layout = RUN if run else QRELS
     text = "\n".join("".join(word + space for word, space in line) for line in lines).encode()
     text = text.removeprefix(b"\xef\xbb\xbf")
-    fast = _read_regular(pa.BufferReader(text), layout) or _read_regular(pa.BufferReader(_made_regular(text)), layout)
+    fast = _fast(text, [text], layout) or _fast(_made_regular(text), [_made_regular(text)], layout)
     try:
         exact = _read_lines(text, layout, "file")
     except FileFormatError:
@@ -316,17 +322,19 @@ def test_the_odd_inputs_are_read_or_refused(shared: Path):
 def test_a_regular_million_lines_take_the_fast_way():
     """The regular forms are read without going line by line, else reading would take ten times as long."""
     for text in (TREC, TREC.replace(b" ", b"\t"), TREC.rstrip()):
-        assert _read_regular(pa.BufferReader(text), QRELS) is not None
+        assert _fast(text, [text], QRELS) is not None
     for text in (TREC.replace(b"\n", b"\r\n"), TREC.replace(b" ", b"  ")):
-        assert _read_regular(pa.BufferReader(_made_regular(text)), QRELS) is not None
+        assert _fast(_made_regular(text), [_made_regular(text)], QRELS) is not None
 
 
 def test_a_long_file_is_checked_to_its_end():
     """A double blank behind the first megabyte is seen."""
     line = b"q1 0 d1 2\n"
     text = line * 200_000
-    assert _read_regular(pa.BufferReader(text), QRELS) is not None
-    assert _read_regular(pa.BufferReader(text + b"q1  d1 2\n"), QRELS) is None
+    blocks = partial(text_blocks, where="qrels", limits=DEFAULT)
+    assert _fast(text, blocks(pa.BufferReader(text)), QRELS) is not None
+    text += b"q1  d1 2\n"
+    assert _fast(text, blocks(pa.BufferReader(text)), QRELS) is None
     with pytest.raises(FileFormatError, match="line 200001: expected 4 columns"):
         read_trec(QRELS, OpenFile(pa.BufferReader(text + b"q1  d1 2\n"), "relevance", "file", Limits()))
 

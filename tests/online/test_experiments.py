@@ -43,8 +43,8 @@ def test_salts_are_independent():
     assert chi2_contingency(pd.crosstab(*map(np.array, arms))).pvalue > 0.001
 
 
-@settings(max_examples=100, deadline=None)
-@given(st.text(), st.floats(0, 0.5), st.floats(0, 0.5), st.floats(0, 0.5), st.floats(0, 0.5))
+@settings(max_examples=50, deadline=None)
+@given(st.text(min_size=1), st.floats(0, 0.5), st.floats(0, 0.5), st.floats(0, 0.5), st.floats(0, 0.5))
 def test_raised_shares_keep_users(user, a, b, more_a, more_b):
     """A user of two arms stays if shares are raised."""
     low, high = {"A": min(a, more_a), "B": min(b, more_b)}, {"A": max(a, more_a), "B": max(b, more_b)}
@@ -91,9 +91,7 @@ def test_ratio_metric_by_hand():
     assert row["standard_error"] == pytest.approx(error, abs=1e-12)
     ends = means[1] - means[0] + plan.bounds[1] * error * np.array([-1, 1])
     assert [row["ci_low"], row["ci_high"]] == pytest.approx(ends, abs=1e-12)
-    relative = np.sqrt(sum(v / m**2 for v, m in zip(variances, means, strict=True)))
-    low = means[1] / means[0] * np.exp(-plan.bounds[1] * relative) - 1
-    assert row["relative_low"] == pytest.approx(low, abs=1e-12)
+    assert row["relative"] == pytest.approx(means[1] / means[0] - 1, abs=1e-12)
 
 
 def test_mean_metric_is_welchs_test():
@@ -133,9 +131,40 @@ def test_cuped_lowers_the_variance(rho):
 
 
 def test_equal_arms_of_a_ratio_metric():
-    """Of 160 tests of equal arms with 2,000 strong users .03 to .07 claim a difference."""
-    claims = [len(ab_test(world(2000, seed=seed), metrics=CTR).claims) for seed in range(160)]
-    assert 0.03 <= np.mean(claims) <= 0.07
+    """Of 240 ratios of equal arms with 1,000 strong users .03 to .07 differ, and no note says that few users decide."""
+    metrics, p = {f"ctr{i}": (f"clicks{i}", f"views{i}") for i in range(10)}, []
+    for seed in range(80, 104):
+        rng = np.random.default_rng(seed)
+        views = 1 + rng.poisson(1 + rng.gamma(0.7, 10, (1000, 10)))
+        clicks = rng.binomial(views, rng.beta(1, 3, views.shape))
+        columns = {
+            f"{name}{i}": own[:, i] for name, own in {"clicks": clicks, "views": views}.items() for i in range(10)
+        }
+        test = ab_test(pd.DataFrame({"user": range(1000), "arm": ["A", "B"] * 500, **columns}), metrics=metrics)
+        assert test.notes == ()
+        p += test.table["p_value"].tolist()
+    assert 0.03 <= np.mean(np.array(p) <= 0.05) <= 0.07
+
+
+def test_few_users_who_decide_are_told():
+    """If the views of an arm are those of few users, a note says so with Kish's number; a mean per user has no note."""
+    frame = world(200).assign(views=lambda f: np.where(f["user"] < 20, 1000, 1), clicks=lambda f: f["clicks"] % 2)
+    test = ab_test(frame, metrics={**CTR, "clicks": "clicks"})
+    views = frame["views"].groupby(frame["arm"])
+    kish = (views.sum() ** 2 / (frame["views"] ** 2).groupby(frame["arm"]).sum()).min()
+    assert len(test.notes) == 1
+    assert f"for ctr of B an arm counts as {kish:.0f} users with equal views" in test.notes[0]
+
+
+def test_the_unit_is_the_noun_of_the_result():
+    """With another unit no sentence is about users."""
+    frame = world(2000, lift=0.3).rename(columns={"user": "team"})
+    assert "on 2,000 teams, p" in ab_test(frame, unit="team", metrics=CTR).headline
+    lost = ab_test(frame[(frame["arm"] == "A") | (frame["team"] % 3 > 0)], unit="team", metrics=CTR)
+    assert "the numbers of teams do not fit" in lost.headline
+    assert "user" not in lost.headline + " ".join(
+        ab_test(frame.assign(clicks=1), unit="team", metrics={"c": "clicks"}).notes
+    )
 
 
 def test_headline_of_a_claim():
@@ -183,7 +212,7 @@ def test_three_arms():
     test = ab_test(world(900, arms=("new", "newer", "old")), metrics=CTR, control="old")
     assert test.table["arm"].tolist() == ["new", "newer"]
     assert test.control == "old"
-    assert "(Holm, 2 comparisons)" in test.headline
+    assert test.headline.endswith("Of 2 comparisons 0 show a difference (p adjusted by Holm).")
 
 
 def test_looks_widen_interval_and_p():
@@ -205,18 +234,18 @@ def test_refused_looks(wrong):
 
 @pytest.mark.parametrize("column", ["user", "arm", "clicks"])
 def test_missing_values_are_refused_with_their_row(column):
-    """A missing unit, arm or value is refused, with the number of them and the first row."""
+    """A missing unit, arm or value is refused, with its column and the first row."""
     frame = world().astype({column: object})
     frame.loc[[7, 9], column] = None
-    with pytest.raises(InvalidInput, match="2 values missing or infinite, the first in row 7") as error:
+    with pytest.raises(InvalidInput, match="row 7") as error:
         ab_test(frame, metrics=CTR)
-    assert error.value.argument == column
+    assert column in str(error.value)
 
 
 @pytest.mark.parametrize(
     ("change", "match"),
     [
-        ({"clicks": np.inf}, "400 values missing or infinite"),
+        ({"clicks": np.inf}, "column clicks: row 0 is inf"),
         ({"views": -1}, "a denominator is below 0, or 0 for all users of an arm"),
         ({"views": 0}, "a denominator is below 0, or 0 for all users of an arm"),
         ({"arm": "A"}, "two arms or more"),
@@ -257,7 +286,7 @@ def test_users_in_several_arms():
     assert test.notes[0] == "10 users in several arms left out"
     pd.testing.assert_frame_equal(test.table, ab_test(frame.iloc[10:], metrics=CTR).table)
     other = frame.head(11).assign(arm=lambda f: f["arm"].map({"A": "B", "B": "A"}))
-    with pytest.raises(InvalidInput, match="11 users of 1,000 in several arms"):
+    with pytest.raises(InvalidInput, match=r"11 users in several arms.*at most 1 % of 1,000 users"):
         ab_test(pd.concat([frame, other]), metrics=CTR)
 
 
@@ -280,7 +309,7 @@ def test_metric_that_does_not_vary(change, metrics, covariates):
 def test_relative_change_needs_means_above_zero():
     """Of a mean at or below 0 no relative change is given, and a note says so."""
     test = ab_test(world().assign(clicks=lambda f: f["clicks"] - 100), metrics={"gain": "clicks"})
-    assert test.table[["relative", "relative_low", "relative_high"]].isna().all(axis=None)
+    assert test.table["relative"].isna().all()
     assert "gain has no relative change" in test.notes[0]
 
 
@@ -296,12 +325,12 @@ def test_a_mean_next_to_zero():
 
 def test_result_in_all_forms():
     """The result is printed and drawn, with a dash for what is not known."""
-    test = ab_test(world(), metrics={**CTR, "views": "views"}, primary="ctr")
+    test = ab_test(world(2000), metrics={**CTR, "views": "views"}, primary="ctr")
     lines = test.to_markdown().splitlines()
     assert lines[0].startswith("No difference was shown")
     assert lines[-1].startswith("| views | B |")
     assert lines[-1].endswith("| \N{EN DASH} |")
-    assert len(test.plot().axes) == 1
+    assert len(test.plot().axes) == 2
 
 
 def test_without_tea_tasting(monkeypatch):
@@ -357,14 +386,3 @@ def test_refused_powers(wrong):
     with pytest.raises(InvalidInput) as error:
         ab_power(world().assign(constant=1), **{"metric": "clicks", "shares": {"A": 0.5, "B": 0.5}} | wrong)
     assert error.value.argument == next(iter(wrong))
-
-
-def test_outcomes_of_a_log():
-    """A log is counted by user and arm, with the counts of its impressions, and can be tested."""
-    shown = {"impression": [1, 1, 2, 3], "position": [1, 2, 1, 1], "docid": list("abab"), "clicked": [1, 1, 0, 1]}
-    of_impressions = {"user": list("uuuv"), "arm": list("AAAB"), "count": [2, 2, 1, 1]}
-    found = rk.online.user_outcomes(rk.online.ClickLog.from_frame(pd.DataFrame({**shown, **of_impressions})))
-    counted = [["u", "A", 3, 5, 4, 2, 1], ["v", "B", 1, 1, 1, 1, 0]]
-    assert found.to_numpy().tolist() == counted
-    with pytest.raises(InvalidInput, match="user and arm"):
-        rk.online.user_outcomes(rk.online.ClickLog.from_frame(pd.DataFrame(shown)))

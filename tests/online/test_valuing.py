@@ -202,8 +202,8 @@ def test_bad_rows_are_named(change, argument, where):
 
 
 def test_lengths_must_agree():
-    """Pandas says so."""
-    with pytest.raises(ValueError, match="same length"):
+    """An array of another length is named."""
+    with pytest.raises(InvalidInput, match="propensity is '2 numbers'; expected 3"):
         policy_value([0, 1, 1], [0.5, 0.5], 0.5)
 
 

@@ -26,7 +26,7 @@ def test_the_report_of_an_evaluation_shows_online_results_in_the_order_given():
     ev = rk.evaluate({"q1": {"a": 1}, "q2": {"a": 1}}, {"q1": {"a": 1}, "q2": {"b": 1}}, measures="RR", name="bm25")
     page, bare = report_for_evaluation(ev, online=online()), report_for_evaluation(ev)
     names = re.findall("<h2>(.*?)</h2>", page)
-    assert names[1:4] == ["ABTest", "ClickRates", "LogChecks"]
+    assert names[1:4] == ["A/B test", "Click rate", "Checks of the click log"]
     assert [name for name in names if name not in names[1:4]] == re.findall("<h2>(.*?)</h2>", bare)
     tags = _Tags(page)
     assert len(tags.addresses) == 3  # the scores, and the pictures of the results that have one
@@ -41,7 +41,7 @@ def test_the_page_of_a_comparison_shows_it_beside_online_results():
     runs = {EVIL: {q: {"a": 2, "b": 1} for q in truth}, "v2": {q: {"a": n % 2, "b": 0.5} for n, q in enumerate(truth)}}
     compared = rk.compare({name: rk.evaluate(truth, run, measures="RR") for name, run in runs.items()})
     page = report_for_judging([compared, *online()], title="v2")
-    assert re.findall("<h2>(.*?)</h2>", page) == ["Comparison", "ABTest", "ClickRates", "LogChecks"]
+    assert re.findall("<h2>(.*?)</h2>", page) == ["Comparison", "A/B test", "Click rate", "Checks of the click log"]
     tags = _Tags(page)
     assert tags.tags.count("script") == 0
     assert EVIL not in page

@@ -48,7 +48,6 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -65,10 +64,9 @@ from rankeval.errors import InvalidInput
 from rankeval.evaluation import Evaluation, to_bytes
 from rankeval.evaluation.result import by_name
 from rankeval.judging import Agreement, Calibration, Disagreement, Reusability
-from rankeval.online import ABTest, Perplexity, PolicyValue, Propensities
-from rankeval.online.checking import ClickRates, LogChecks
+from rankeval.online import ABTest, ClickRates, LogChecks, Perplexity, PolicyValue, Propensities
 from rankeval.report import GuardFacts, report_for_judging
-from rankeval.report.html import slice_table
+from rankeval.report.html import named, slice_table
 from rankeval.text.profiling import Profile
 from rankeval.tracking import LoggedData
 from rankeval_mlflow import layout
@@ -519,7 +517,7 @@ def result_node(result: Any, name: str | None, *, report: bool, argument: str = 
     """
     expected = "a result of rankeval.judging, rankeval.online or rankeval.profile"
     require(type(result) in _RESULTS, argument, type(result), expected)
-    kind = re.sub("(?<=.)(?=[A-Z][a-z])", "_", type(result).__name__).lower()
+    kind, title = named(result)
     name, (key, ends) = layout.checked_role(name or kind, "name"), _RESULTS[type(result)]
     table, before = result.table, kind if name == kind else f"{kind}/{name}"
     rows, numbers = table.to_dict("records"), dict[str, float]()
@@ -532,12 +530,11 @@ def result_node(result: Any, name: str | None, *, report: bool, argument: str = 
     shared = {one: set(table[one]) for one in _FACTS_OF_JUDGING if one in table}
     params = {one: layout.short_name(str(*values)) for one, values in shared.items() if len(values) == 1}
     facts = {f"{before}/system" if one == "name" else one: value for one, value in vars(result).items()}
-    params |= {one: value for one, value in facts.items() if isinstance(value, str) and one != "caption"}
+    params |= {one: value for one, value in facts.items() if isinstance(value, str) and one not in {"caption", "rate"}}
     if isinstance(result, Agreement):
         params["judges"] = ", ".join(map(str, result.disputed.columns.drop(["qid", "docid", "n_labels", "spread"])))
     frames = {one: frame for one, frame in facts.items() if isinstance(frame, pd.DataFrame)}
     files = {f"{one}.csv": frame.to_csv(index=frame.index.name is not None) for one, frame in frames.items()}
-    title = kind.replace("_", " ").capitalize()
     caption = getattr(result, "caption", None) or result._laid_out().caption  # noqa: SLF001 - of our own results
     files |= {"notes.txt": str(result)} | ({REPORT: report_for_judging([result], title=title)} if report else {})
     return Node(

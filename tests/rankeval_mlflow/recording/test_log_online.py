@@ -71,7 +71,7 @@ def test_a_metric_of_a_test_is_a_metric_of_the_run_with_interval_change_and_p(ar
     assert_frame_equal(again, arms.table, check_dtype=False)
     assert b"expected" in read(run_id, "rankeval/ab_test/arms.csv", tmp_path)
     page = read(run_id, "rankeval/ab_test/report.html", tmp_path).decode()
-    assert page == report_for_judging([arms], title="Ab test")
+    assert page == report_for_judging([arms], title="A/B test")
 
 
 def test_of_several_arms_none_is_a_metric_and_the_table_has_them_all(client):
@@ -90,13 +90,13 @@ def test_numbers_of_positions_are_metrics_by_position(log, client):
     for one in (rates, found, perplexity, checks, value):
         run_id = rkm.log_online(one, run_id, report=False).run_id
     logged = client.get_run(run_id).data
-    assert logged.metrics["click_rates/position_1"] == rates.table.set_index("position").loc[1, "click_rate"]
+    assert logged.metrics["click_rate/position_1"] == rates.table.set_index("position").loc[1, "click_rate"]
     assert logged.metrics["propensities/position_2"] == found.table.set_index("position").loc[2, "propensity"]
     assert logged.metrics["perplexity/all"] == perplexity.overall
     assert logged.metrics["log_checks/positions never clicked"] == 0
     assert logged.metrics["policy_value/snips"] == value.value == 0.5
     pieces = [piece.partition(":")[0] for piece in logged.tags["rankeval.complete"].split()]
-    assert pieces == ["click_rates()", "propensities()", "perplexity()", "log_checks()", "policy_value()"]
+    assert pieces == ["click_rate()", "propensities()", "perplexity()", "log_checks()", "policy_value()"]
 
 
 def test_rates_of_very_many_groups_are_no_metrics(client):
@@ -128,7 +128,7 @@ def test_a_name_tells_two_results_of_a_kind_apart(arms, client):
 
 def test_no_query_becomes_markup(log, tmp_path):
     run_id = rkm.log_online(log.click_rates(by="qid")).run_id
-    page = read(run_id, "rankeval/click_rates/report.html", tmp_path).decode()
+    page = read(run_id, "rankeval/click_rate/report.html", tmp_path).decode()
     assert EVIL not in page
     assert "&lt;script&gt;alert(1)" in page
 
