@@ -12,6 +12,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -28,11 +29,8 @@ _MOST_ROWS = 10
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the options that renew baselines and write the summary, and the name of the baselines' folder."""
     group = parser.getgroup("rankeval")
-    group.addoption(
-        "--rankeval-update",
-        action="store_true",
-        help="write the evaluations that tests give to rankeval_baseline as their new baselines",
-    )
+    update = "write the evaluations that tests give to rankeval_baseline as their new baselines"
+    group.addoption("--rankeval-update", action="store_true", help=update)
     group.addoption("--rankeval-summary", metavar="FILE", help="write what was checked to this file, as Markdown")
     parser.addini("rankeval_baselines", "folder beside each test file for its baselines", default="rankeval_baselines")
 
@@ -44,9 +42,8 @@ def pytest_configure(config: pytest.Config) -> None:
     given = config.getoption("rankeval_summary")
     file = None if given is None else Path(given).absolute()  # now, since a test may change the working directory
     if file and (file.is_dir() or not (file.parent.is_dir() and os.access(file.parent, os.W_OK))):
-        raise pytest.UsageError(
-            f"--rankeval-summary: cannot write {str(file)!r}; name a file in a folder that exists and can be written to"
-        )
+        remedy = "name a file in a folder that exists and can be written to"
+        raise pytest.UsageError(f"--rankeval-summary: cannot write {str(file)!r}; {remedy}")
     config.pluginmanager.register(_Summary(file), "rankeval-summary")
 
 
@@ -57,9 +54,9 @@ def rankeval_baseline(request: pytest.FixtureRequest) -> Callable[..., object]:
     ``pytest --rankeval-update`` writes the candidate as the new baseline. Without it nothing is ever written, and a
     test without a baseline fails.
     """
-    from rankeval_pytest.baselines import Baselines
+    from rankeval_pytest.baselines import baseline
 
-    return Baselines(request.node)
+    return partial(baseline, request.node)
 
 
 @pytest.fixture
@@ -108,26 +105,24 @@ class _Summary:
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """Print a line for each measure that was checked and each baseline that was renewed."""
-        if not (self.rows or self.notes):
-            return
-        terminalreporter.section("rankeval")
-        from rankeval_pytest.summary import table_of
+        if self.rows or self.notes:
+            from rankeval_pytest.summary import table_of
 
-        lines = table_of(self.rows).to_text().splitlines() if self.rows else []
-        del lines[1:2]  # the rule: the header is one line, as a row is
-        terminalreporter.write_line("\n".join([*lines, *self.notes]))
+            terminalreporter.section("rankeval")
+            lines = table_of(self.rows).to_text().splitlines() if self.rows else []
+            del lines[1:2]  # the rule: the header is one line, as a row is
+            terminalreporter.write_line("\n".join([*lines, *self.notes]))
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)  # the outermost: pytest has printed all if a file cannot be written
     def pytest_sessionfinish(self, session: pytest.Session) -> Iterator[None]:
         """Append the Markdown to the step summary of GitHub, and write it to the file of the option."""
         yield
         step = os.environ.get("GITHUB_STEP_SUMMARY") if self.rows else None
-        if not (step or self.file):
-            return
-        from rankeval.io.opening import write_atomically
-        from rankeval_pytest.summary import to_markdown
+        if step or self.file:
+            from rankeval.io.opening import write_atomically
+            from rankeval_pytest.summary import to_markdown
 
-        text = to_markdown(self.rows, self.notes, session.testsfailed)
+            text = to_markdown(self.rows, self.notes, session.testsfailed)
         if step:
             try:
                 with Path(step).open("a", encoding="utf-8") as file:

@@ -69,9 +69,8 @@ def agreement(*, judged: list[Path], grades: Any, output: Format) -> None:
     from rankeval.judging import agreement as agreed
     from rankeval.judging import read_sheets
 
-    if len(judged) > 1:
-        judgments: Any = by_file_name(judged)
-    else:
+    judgments: Any = by_file_name(judged)
+    if len(judged) == 1:
         judgments = read_sheets(judged[0]) if judged[0].is_dir() else Qrels.read(judged[0], "ndeval")
     print_result(agreed(judgments, level=grades), output)
 

@@ -17,7 +17,7 @@ from typing import Any
 
 import typer
 
-from rankeval._checks import count, few, refuse
+from rankeval._checks import count, few, refuse, require
 from rankeval.cli.inputs import by_file_name, text_frame
 from rankeval.cli.net import command_group
 from rankeval.cli.options import Format, options
@@ -73,12 +73,14 @@ def interleave(*, runs: list[Path] | None, limit: Any, output: Format, **given: 
         rows = Run.read(path, limits=limit).to_frame().sort_values("score", ascending=False, kind="stable")
         ranked[name] = rows.groupby("qid", sort=False)["docid"].agg(list).to_dict()
     each: Any = [{"impression": qid, "qid": qid} for qid in dict.fromkeys(chain(*ranked.values()))]
-    each = each if impressions is None else text_frame(impressions).to_dict("records")
+    if impressions is not None:
+        known = text_frame(impressions).filter(["impression", "qid", "user"]).map(str, na_action="ignore")
+        require({"impression", "qid"} <= {*known}, "impressions", [*known], "the columns impression and qid")
+        each = known.to_dict("records")
     without = [f"{name}: {one['qid']}" for name, found in ranked.items() for one in each if one["qid"] not in found]
     refuse((without, f"{count(len(without), 'ranking')} without a document: {few(without)}"))
     for one in each:
-        lists = {name: found[one["qid"]] for name, found in ranked.items()}
-        typer.echo(Interleaver(**how).show(lists, **one).to_json())
+        typer.echo(Interleaver(**how).show({name: own[one["qid"]] for name, own in ranked.items()}, **one).to_json())
 
 
 @online_app.command()
@@ -90,6 +92,7 @@ def ab(*, frame: Path, unit: str, arm: str, metrics: list[str], output: Format, 
     """
     from rankeval.online import ab_test
 
-    named = {name: (columns or name).split("/", 1) for name, _, columns in (one.partition("=") for one in metrics)}
-    asked: Any = {name: tuple(columns) if len(columns) > 1 else columns[0] for name, columns in named.items()}
+    named = {name: columns or name for name, _, columns in (one.partition("=") for one in metrics)}
+    require(all(named) and len(named) == len(metrics), "metrics", metrics, "metrics with names that differ")
+    asked: Any = {name: tuple(one.split("/", 1)) if "/" in one else one for name, one in named.items()}
     print_result(ab_test(text_frame(frame, (unit, arm)), unit=unit, arm=arm, metrics=asked, **given), output)

@@ -132,7 +132,7 @@ OPTIONS: dict[str, tuple[Any, ...]] = {
     "tz": (TEXT, None, "Zone of the times that have none, such as Europe/Berlin."),
     "groups": (list[str], ["position"], "A column to group by; several times.", "--by"),
     "salt": (str, "", "The text from which all chance follows, and which seals the records; keep it secret."),
-    "impressions": (FILE, None, "A table of impressions, CSV or Parquet: impression, qid and perhaps user."),
+    "impressions": (FILE, None, "A table of impressions: columns impression, qid and perhaps user are read."),
     "credits": (FILE, None, "The records of all lists that were shown, one a line."),
     "clicks": (FILE, None, "A table of clicks, CSV or Parquet: impression and docid."),
     "unit": (str, "user", "What is sampled: user, query or impression; of a table, the name of its column."),
@@ -229,8 +229,7 @@ def _parameter(name: str, changed: Mapping[str, Any]) -> inspect.Parameter:
     kind, default, said, *words = OPTIONS[name]
     keyword = name.lower()
     default = changed.get(keyword, default)
-    if isinstance(default, StrEnum):
-        kind = type(default)
+    kind = type(default) if isinstance(default, StrEnum) else kind
     made = (
         typer.Argument(help=said, metavar="".join(words) or name)
         if name.isupper()

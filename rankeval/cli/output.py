@@ -71,10 +71,9 @@ def print_scores(evaluations: Mapping[str, Evaluation], output: Format, *, per_q
     labels = next(iter(evaluations.values())).measure_names
     rows: list[tuple[Any, ...]] = []
     for name, evaluation in evaluations.items():
-        total = aggregates(evaluation).values()
         queries = zip(evaluation.queries.tolist(), evaluation.scores.tolist(), strict=True) if per_query else ()
         rows += [(name, query, *scores) for query, scores in queries]
-        rows.append((name, *(["all"] if per_query else []), *total))
+        rows.append((name, *(["all"] if per_query else []), *aggregates(evaluation).values()))
     print_rows(["run", "qid", *labels] if per_query else ["run", *labels], rows, output)
     is_read = output is Format.table
     for note in _notes(evaluations):  # the output for programs holds numbers only

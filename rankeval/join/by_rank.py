@@ -33,9 +33,6 @@ from rankeval.join.flat import Floats, Ints, cells_of, spread
 
 Table = NDArray[np.unsignedinteger]
 
-_CELLS = 2**14
-"""Cells whose parts are made in one call."""
-
 MOST_PADDED = 3
 """Most cells of a table for each row in it. With more padding, rows one after another are quicker (bench_arrays A)."""
 
@@ -180,14 +177,10 @@ def discounted_gains(code: NDArray[np.uint8] | Ints, gain: Floats, discount: Flo
 
 def _added(part: Callable[[slice, Floats], None], n_ranks: int, n_queries: int) -> Floats:
     # NumPy's own sum may take another order, and the values would differ in the last bit.
-    total, height = np.zeros(n_queries), max(1, _CELLS // max(n_queries, 1))
-    buffer = np.empty((height, n_queries))
-    for first in range(0, n_ranks, height):  # parts of many ranks in one call (bench_arrays A)
-        last = min(first + height, n_ranks)  # tables may have more ranks than are counted
-        parts = buffer[: last - first]
-        part(slice(first, last), parts)
-        for row in parts:
-            total += row
+    total, parts = np.zeros(n_queries), np.empty((1, n_queries))
+    for rank in range(n_ranks):
+        part(slice(rank, rank + 1), parts)
+        total += parts[0]
     return total
 
 

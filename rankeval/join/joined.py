@@ -63,9 +63,6 @@ _FEW_LABELS = 64
 _MANY_QUERIES = 256
 """With fewer queries the calls of a table by rank, one a rank, cost more than their arithmetic."""
 
-_FEW_LEVELS, _LONG = 16, 1024
-"""So few labels of lists so long are counted by comparing a whole list with each."""
-
 _BY_POSITION = "docid", "stable"
 """Rules of tied rows that do not look at their labels."""
 
@@ -330,9 +327,6 @@ def _count_labels(
     code: NDArray[np.uint8] | Ints, offsets: Ints, n_levels: int, judged: NDArray[np.bool_] | None
 ) -> Ints:
     lengths = np.diff(offsets)
-    if judged is None and n_levels <= _FEW_LEVELS and len(lengths) * _LONG <= len(code):  # (bench_arrays C)
-        lists = [code[begin:end] for begin, end in zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True)]
-        return np.array([[np.count_nonzero(each == level) for level in range(n_levels)] for each in lists])
     bits = int(lengths.max(initial=0)).bit_length()
     if judged is None and len(lengths) and int(lengths.min()) > 0 and bits * n_levels <= 62:
         # One sum counts all labels, each in bits of its own: half the time of counting cells (bench_arrays A).

@@ -315,11 +315,9 @@ class Judged:
 
     def hits_above(self, rel: float, row: Ints, query: Ints) -> Ints:
         """Return how many relevant rows of its query stand above each row, given the row's query."""
-        above = self.hits_by_rank(rel)
-        if above is None:
-            number: Ints = self.n_hits_before(rel, row) - self.first_hits(rel)[query]
-        else:
-            number = above[row - self.offsets[query], query].astype(np.int64)
+        if (above := self.hits_by_rank(rel)) is None:
+            return self.n_hits_before(rel, row) - self.first_hits(rel)[query]
+        number: Ints = above[row - self.offsets[query], query].astype(np.int64)
         return number
 
     def n_hits_before(self, rel: float, row: Ints) -> Ints:

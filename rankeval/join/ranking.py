@@ -263,15 +263,11 @@ def _put_in_order(low: Ints, exact: Floats, run: Ints, apart: NDArray[np.bool_],
     ``apart`` marks the rows, from the second, whose score differs from that of the row before in the run.
     """
     low |= run << np.int64(bits)
-    some = order = NO_ROWS
-    if apart.any():  # most runs hold ties alone; the others need a slower sort (bench_arrays C)
-        mixed = np.zeros(int(run[-1]) + 1, dtype=np.bool_)
-        mixed[run[1:][apart]] = True
-        some = np.flatnonzero(mixed[run])
-        order = some[np.lexsort((low[some], -exact[some], run[some]))]
-    exact[some], slow = exact[order], low[order]
-    low.sort()
-    low[some] = slow
+    if apart.any():
+        order = np.lexsort((low, -exact, run))
+        exact[:], low[:] = exact[order], low[order]
+    else:  # ties alone: a quicker sort
+        low.sort()
     low &= np.int64((1 << bits) - 1)
 
 

@@ -289,8 +289,8 @@ class ClickModel:
         ----------
         rankings : mapping, DataFrame or ClickLog
             Lists of document ids by query; or a frame of impressions with columns qid, shown (the list) and others,
-            such as user and arm, which are kept, and with the impressions' ids as column or index; or a log, whose
-            impressions are shown again, each as often as it was.
+            such as user and arm, which are kept, and with the impressions' ids as column or index (an index with equal
+            labels is replaced by numbers); or a log, whose impressions are shown again, each as often as it was.
         rng : int, Generator or None, default 0
             The source of randomness.
         n : int, default 1

@@ -183,7 +183,8 @@ def propensities(
     -----
     The probability of a click is propensity(position) * relevance(query, document). "swap" and "all_pairs" condition on
     the clicks of each query and document: a click fell on position k with a probability in proportion to (times shown
-    at k) * propensity(k), so that relevance cancels. The estimate maximises this likelihood. It exists if and only if
+    at k) * propensity(k), so that relevance cancels. "randomized" does the same by the lengths of lists: within one
+    length, it is the ratio of the rates of clicks. The estimate maximises this likelihood. It exists if and only if
     the positions are linked in both directions: from k to j if a document that was clicked at k was shown at j (Ford,
     1957). The interventions are those of Joachims, Swaminathan and Schnabel (2017, doi:10.1145/3018661.3018699) for
     "swap", and of Agarwal et al. (2019, doi:10.1145/3289600.3291017) for "all_pairs", who weigh each document by the
@@ -307,9 +308,8 @@ def _swap(shown: Floats, clicks: Floats) -> Floats:
 
 def _em(shown: Floats, clicks: Floats) -> Floats:
     (n_pairs, n_slots), (pair, slot) = shown.shape, np.indices(shown.shape).reshape(2, -1)
-    cells = pair, slot, shown.ravel(), clicks.ravel()
     settings: dict[str, Any] = {"prior": (0.0, 0.0), "tolerance": 1e-6, "max_iter": 10_000}
-    values = fit_factors(*cells, n_pairs=n_pairs, n_slots=n_slots, **settings)[0]
+    values = fit_factors(pair, slot, shown.ravel(), clicks.ravel(), n_pairs=n_pairs, n_slots=n_slots, **settings)[0]
     return np.asarray(values[n_pairs:] / values[n_pairs])
 
 

@@ -283,7 +283,7 @@ def _texts(shown: Table, *hidden: str) -> TextTable:
 
 def _parts(results: Iterable[Any], argument: str) -> list[tuple[str, str, str]]:
     """Return name, table and picture of each result; their tables escape what they hold."""
-    given = [results] if hasattr(results, "notes") else [*results]
+    given: list[Any] = [results] if hasattr(results, "notes") else [*results]
     require(all({"notes", "_repr_html_"} <= {*dir(one)} for one in given), argument, given, "results with a table")
     return [(named(one)[1], one._repr_html_(), _image(one.plot()) if hasattr(one, "plot") else "") for one in given]
 

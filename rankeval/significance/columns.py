@@ -230,10 +230,10 @@ def _check_frame(name: str, frame: pd.DataFrame, labels: Sequence[str], unit: st
             f"{frame.index[:1].tolist()}; scores of one collection have an index of {unit} ids alone, and "
             f"those of several an index (collection, {unit})"
         )
-    broken = frame.index[frame.index.isna() | frame.index.duplicated()]
-    if len(broken):
+    broken = frame.index[frame.index.isna() | frame.index.duplicated()].tolist()
+    if broken:
         raise QueryIdError(
-            f"system {name!r} has the {unit} {broken.tolist()[0]!r} more than once, or one without an id; one row per id is "
+            f"system {name!r} has the {unit} {broken[0]!r} more than once, or one without an id; one row per id is "
             "expected"
         )
     if not frame.columns.is_unique:

@@ -224,7 +224,8 @@ def test_a_frame_in_place_of_a_log_is_refused_in_words():
 def test_parameters_cannot_be_changed_from_outside():
     """Writing into what `parameters` returned leaves the model as it was."""
     model = ClickModel("pbm", attraction={("q", "a"): 0.5}, examination=[1.0])
-    model.parameters["examination"][1] = 9.0
+    given = model.parameters["examination"]
+    given[1] = 9.0
     assert model.parameters["examination"][1] == 1.0
 
 

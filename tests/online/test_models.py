@@ -232,6 +232,27 @@ def test_perplexity_by_hand():
     assert "the model gives probability 0 to a click or skip that happened" in known.perplexity(log).notes
 
 
+def test_values_that_the_log_says_nothing_of_are_noted():
+    """All clicks are at position 1, so that nothing is known of position 2 without a click above."""
+    log = logged([("q", ["a", "b"], [True, False], 3), ("q", ["b", "a"], [True, True], 2)])
+    model = ClickModel("ubm").fit(log, prior=(1, 4))
+    said = "examination: the log says nothing of 1 of 3 values, which are those of the prior"
+    assert model.notes == (said,)
+    assert said in model.perplexity(log).notes
+    unscaled = model.parameters["examination"] * model.unknown / 0.25
+    assert unscaled[2, 0] == pytest.approx(0.25)
+    assert ClickModel("pbm").fit(log).notes == ()
+
+
+def test_a_jump_at_the_end_is_undone():
+    """The last of two iterations is followed by a jump that no iteration looks at: the values are those before it."""
+    log = logged(PYCLICK["sessions"])
+    with pytest.warns(RankevalWarning, match="not converged"):
+        jumped = ClickModel("ubm").fit(log, max_iter=2).parameters
+    plain = ClickModel("ubm").fit(log, max_iter=2, tolerance=0).parameters
+    pd.testing.assert_series_equal(jumped["attraction"], plain["attraction"])
+
+
 def test_single_items_are_enough_for_pbm_alone():
     """The position-based model takes a log of single items; models that follow users down the list refuse it."""
     frame = pd.DataFrame({"impression": range(6), "qid": "q", "docid": list("ababab"), "position": [1, 2, 2, 1, 1, 2]})

@@ -395,8 +395,8 @@ def test_bad_use_says_what_is_expected(project):
 def test_frame(rankeval_baseline):
     rankeval_baseline(ranked(1.0).per_query)
 
-def test_other_file(rankeval_baseline):
-    path = rankeval_baseline.path()
+def test_other_file(request, rankeval_baseline):
+    path = request.path.parent / "rankeval_baselines" / "test_search.test_other_file.parquet"
     path.parent.mkdir()
     path.write_bytes(b"PK")
     rankeval_baseline(ranked(1.0))
