@@ -15,9 +15,8 @@ from __future__ import annotations
 
 import os
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from itertools import chain
-from operator import not_
 from typing import Any
 
 import pandas as pd
@@ -37,7 +36,6 @@ from rankeval.online.logs import ClickLog
 UNITS = {"user": "user", "query": "qid", "impression": "impression"}
 """The field of a record that names the unit."""
 
-CREDIT = "credit"
 NO_USERS = "impressions of a user depend on each other; in a simulation, .31 of tests by impressions found a difference"
 CLICKED_ONLY = "each record has a click: records without a click may be missing, and they count too"
 BALANCED = "balanced interleaving is biased for some pairs of rankings: see rankeval.online.interleaving_bias"
@@ -65,11 +63,11 @@ def compare_interleaved(
         ``record`` has their JSON.
     clicks : mapping, frame or ClickLog
         Impression -> ids of the documents clicked; or a frame with a row per click, columns impression and docid, and
-        perhaps user; or a log of the impressions, without ``count``. A document that is clicked twice in an impression
-        counts once.
+        perhaps user, or as `rankeval.online.ClickLog` finds them; or a log of the impressions, without ``count``. A
+        document that is clicked twice in an impression counts once. Text such as ``"7"`` is the id 7 of a record.
     unit : {"user", "query", "impression"}, default "user"
         The unit that is sampled, a row of the test. Impressions of one user depend on each other, so that a test by
-        impressions claims differences that are not there; the result says so.
+        impressions, or by queries, claims differences that are not there; the result says so.
     unshown : {"error", "skip"}, default "error"
         Refuse clicks that no record explains: of an impression without a record, on a document that was not shown, by
         another user than the one to whom it was shown. Or leave them out; the notes count them.
@@ -89,7 +87,8 @@ def compare_interleaved(
     ------
     InvalidInput
         If a record is none, was changed, or stands there again with another list; if records are of several schemes or
-        have other rankings; if a record has no user, or users are text and integers; or if a click is refused.
+        have other rankings; if a record has no user, or users are text and integers; if a click is refused, or ids of
+        clicks are integers and those of records are text; or if no click is left.
 
     Examples
     --------
@@ -119,24 +118,23 @@ def compare_interleaved(
             left_out["by another user than the record has"].append((impression, document))
         else:
             clicked[impression].append(document)
-    for words, found in left_out.items():
-        problem = f"{count(len(found), 'click')} {words}: {few(found)}"
-        refuse((unshown == "error", problem, 'unshown="skip" leaves them out'), argument="clicks")
-    skipped = [f"left out: {count(len(found), 'click')} {words}" for words, found in left_out.items()]
-    refuse((not clicked, ": ".join(["no impression has a click", *skipped])), argument="clicks")
+    skipped = {f"{count(len(found), 'click')} {words}": found for words, found in left_out.items()}
+    for words, found in skipped.items():
+        refuse((unshown == "error", f"{words}: {few(found)}", 'unshown="skip" leaves them out'), argument="clicks")
+    refuse((not any(clicked.values()), "; ".join(["no impression has a click", *skipped])), argument="clicks")
     index = pd.Index(id_column(units, unit).to_pylist(), name=unit)
     sums = pd.DataFrame([record.credited(clicked[one]) for one, record in shown.items()], index).astype(float)
     n_clicks = [max(1, len({*clicked[one]})) for one in shown]
     means = sums.div(n_clicks, axis=0).groupby(level=unit, sort=False).mean()
-    systems = {str(name): means[[name]].set_axis([CREDIT], axis=1) for name in means}
-    compared = compare(systems, unit=unit, **{"lower_is_better": {CREDIT: False}} | options)
+    systems = {str(name): means[[name]].set_axis(["credit"], axis=1) for name in means}
+    compared = compare(systems, unit=unit, **{"lower_is_better": {"credit": False}} | options)
     again = sum(len(found) - len({*found}) for found in clicked.values())
     shows = count(len(shown), "impression") + f" of {count(len(means), unit)}" * (unit != "impression")
     notes = {
-        f"{shows}, {sum(map(not_, clicked.values())):,} of them without a click": True,
+        f"{shows}, {sum(not one for one in clicked.values()):,} of them without a click": True,
         f"{count(repeated, 'repeated record')} dropped": repeated,
         f"{count(again, 'repeated click')} on a document of the same impression dropped": again,
-        **dict.fromkeys(skipped, True),
+        **{f"left out: {words}": True for words in skipped},
         BALANCED: {one.scheme for one in shown.values()} == {"balanced"},
         f"the unit is the {unit}: {NO_USERS}": unit != "user",
         CLICKED_ONLY: all(clicked.values()),
@@ -183,13 +181,11 @@ def _clicks(clicks: Any, shown: Mapping[Id, Interleaved]) -> Iterable[tuple[Id, 
     refuse((told, "rows that are no clicks stand there", "give ClickLog.from_frame(...)"), argument="clicks")
     documents = {*chain(*(one.ids for one in shown.values()))}
     known: Any = {"impression": {*shown}, "docid": documents, "user": {one.user for one in shown.values()} - {None}}
-    return zip(*(_as_known(as_list(id_column(columns[one], one)), one, known[one]) for one in columns), strict=True)
-
-
-def _as_known(ids: list[Id], part: str, known: Collection[Id]) -> list[Id]:
-    """Return ids of clicks as records have them: of a text file, whole numbers are text."""
-    integers = ids and isinstance(ids[0], int) and {str} == {*map(type, known)}
-    problem = f"ids of {part} are integers, those of the records are text"
-    refuse((integers, problem, "read them as text, as pd.read_csv(..., dtype=str) does"), argument="clicks")
-    numbers = {str(one): one for one in known if isinstance(one, int) and str(one) not in known}
-    return [numbers.get(str(one), one) for one in ids]
+    found = []
+    for part, column in columns.items():
+        ids, there = as_list(id_column(column, part)), known[part]
+        lost = {int} == {*map(type, ids)} and {str} == {*map(type, there)}
+        refuse((lost, "ids are integers, those of the records are text", "read them as text: dtype=str"), argument=part)
+        numbers = {str(one): one for one in there if isinstance(one, int) and str(one) not in there}
+        found.append([numbers.get(one, one) for one in ids])
+    return zip(*found, strict=True)

@@ -92,8 +92,7 @@ class Interleaved:
         {'A': Fraction(0, 1), 'B': Fraction(0, 1)}
         """
         hit = set(clicked)
-        lost = [*hit.difference(self.ids)]
-        require(not lost, "clicked", lost, f"documents of the list of impression {self.impression!r}")
+        require(hit.issubset(self.ids), "clicked", [*hit.difference(self.ids)], f"ids of list {self.impression!r}")
         rows = [row for one, *row in zip(self.ids, *self.credits.values(), strict=True) if one in hit]
         gains = zip([0] * len(self.credits), *_credited(self.scheme, rows), strict=True)
         return {name: Fraction(sum(gain)) for name, gain in zip(self.credits, gains, strict=True)}

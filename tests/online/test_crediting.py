@@ -284,7 +284,7 @@ def test_no_click_that_counts_is_no_result():
     for clicks in ({}, {"i0": []}):
         with pytest.raises(InvalidInput, match="no impression has a click"):
             compare_interleaved(lists(), clicks)
-    with pytest.raises(InvalidInput, match="no impression has a click: left out: 2 clicks of impressions without"):
+    with pytest.raises(InvalidInput, match="no impression has a click; 2 clicks of impressions without"):
         compare_interleaved(lists(), {"x": ["a", "b"]}, unshown="skip")
 
 
@@ -315,5 +315,5 @@ def test_the_notes_say_that_impressions_of_a_user_depend():
 
 def test_a_click_on_another_document_is_named_once():
     """The list and the document are told."""
-    with pytest.raises(InvalidInput, match=r"clicked is \['nope'\].* of the list of impression 'i0'"):
+    with pytest.raises(InvalidInput, match=r"clicked is \['nope'\].* ids of list 'i0'"):
         lists()[0].credited(["nope"])
