@@ -103,8 +103,7 @@ def compare_interleaved(
     chosen("unit", unit, UNITS)
     chosen("value of unshown", unshown, ("error", "skip"))
     shown, repeated = _records(credits, salt)
-    units = [getattr(record, UNITS[unit]) for record in shown.values()]
-    without = [impression for impression, one in zip(shown, units, strict=True) if one is None]
+    without = [one.impression for one in shown.values() if getattr(one, UNITS[unit]) is None]
     remedy = f"give {UNITS[unit]}= when lists are shown, or compare by another unit"
     refuse((without, f"no {unit} in {count(len(without), 'record')}: {few(without)}", remedy), argument="credits")
     clicked: dict[Id, list[Id]] = defaultdict(list)
@@ -122,10 +121,9 @@ def compare_interleaved(
     for words, found in skipped.items():
         refuse((unshown == "error", f"{words}: {few(found)}", 'unshown="skip" leaves them out'), argument="clicks")
     refuse((not any(clicked.values()), "; ".join(["no impression has a click", *skipped])), argument="clicks")
-    index = pd.Index(id_column(units, unit).to_pylist(), name=unit)
+    index = pd.Index(as_list(id_column([getattr(one, UNITS[unit]) for one in shown.values()], unit)), name=unit)
     sums = pd.DataFrame([record.credited(clicked[one]) for one, record in shown.items()], index).astype(float)
-    n_clicks = [max(1, len({*clicked[one]})) for one in shown]
-    means = sums.div(n_clicks, axis=0).groupby(level=unit, sort=False).mean()
+    means = sums.div([len({*clicked[one]}) or 1 for one in shown], axis=0).groupby(level=unit, sort=False).mean()
     systems = {str(name): means[[name]].set_axis(["credit"], axis=1) for name in means}
     compared = compare(systems, unit=unit, **{"lower_is_better": {"credit": False}} | options)
     again = sum(len(found) - len({*found}) for found in clicked.values())
@@ -179,11 +177,10 @@ def _clicks(clicks: Any, shown: Mapping[Id, Interleaved]) -> Iterable[tuple[Id, 
     columns = frame_columns(table, {"impression": "impression", "docid": "docid"} | names)
     told = {*map(str, as_list(columns.pop("clicked", ())))} & {"0", "0.0", "False", "false"}
     refuse((told, "rows that are no clicks stand there", "give ClickLog.from_frame(...)"), argument="clicks")
-    documents = {*chain(*(one.ids for one in shown.values()))}
-    known: Any = {"impression": {*shown}, "docid": documents, "user": {one.user for one in shown.values()} - {None}}
+    parts = zip(*(({one.impression}, one.ids, {one.user} - {None}) for one in shown.values()), strict=True)
     found = []
-    for part, column in columns.items():
-        ids, there = as_list(id_column(column, part)), known[part]
+    for (part, column), known in zip(columns.items(), parts, strict=False):
+        ids, there = as_list(id_column(column, part)), {*chain(*known)}
         lost = {int} == {*map(type, ids)} and {str} == {*map(type, there)}
         refuse((lost, "ids are integers, those of the records are text", "read them as text: dtype=str"), argument=part)
         numbers = {str(one): one for one in there if isinstance(one, int) and str(one) not in there}
