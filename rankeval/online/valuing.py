@@ -36,8 +36,14 @@ from rankeval.significance.declarations import Floats
 LEAST_SHARE = 0.2
 """Of the sample size that is effective; below it intervals at 95 % held .89 of the true values."""
 HOW = ("ips", "snips", "clipped", "dr")
-ANY = -np.finfo(np.float64).max, np.finfo(np.float64).max
-RANGES = {"click": ANY, "propensity": (TINY, 1.0), "target": (0.0, 1.0), "baseline[0]": ANY, "baseline[1]": ANY}
+ANY: tuple[float, float] = -np.finfo(np.float64).max, np.finfo(np.float64).max
+RANGES: dict[str, tuple[float, float]] = {
+    "click": ANY,
+    "propensity": (TINY, 1.0),
+    "target": (0.0, 1.0),
+    "baseline[0]": ANY,
+    "baseline[1]": ANY,
+}
 """The least and the greatest number in each column of a policy's log."""
 FEW = "the effective size is {:,.0f} of {:,} {} ({:.0f} %): a few large weights decide, and the interval is too short"
 NO_CLICKS = "nothing was clicked: the value is 0, and the interval of no width says nothing"
