@@ -270,8 +270,8 @@ def interleaving_bias(
 
     Notes
     -----
-    "probabilistic" has the most lists: two rankings of 7 documents that differ take a second, and each further document
-    makes it four times as long.
+    "probabilistic" has the most lists: two rankings of 7 documents that differ take two seconds, and each further
+    document makes it four times as long.
 
     Examples
     --------
