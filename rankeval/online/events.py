@@ -52,6 +52,7 @@ PARTS: dict[str, tuple[str, ...]] = {
     "propensity": ("propensity", "propensity_score", "action_prob", "pscore"),
 }
 """Part of a log -> its usual names, our own first."""
+PART_OF = {name: part for part, names in PARTS.items() for name in names}
 OF_ITEMS = ("position", "docid", "clicked", "propensity", "shown")
 _NUMBERS: dict[str, tuple[float, float, type, str]] = {
     "position": (1, np.inf, np.int64, "a whole number, counted from 1"),
@@ -65,6 +66,7 @@ LEFT_OUT = ("repeated events", "clicks on what was not shown", "impressions of a
 REPEATED, NOT_SHOWN, EMPTY = LEFT_OUT
 _SKIP = "clicks='skip' leaves out such clicks, and counts them"
 _TIMES = "give times with a zone, or tz= to name it; numbers become times by pd.to_datetime(..., utc=True)"
+_TWICE = "{:,} times come twice in {}, where clocks go back: the earlier is taken"
 _OWN_ID = "give each impression an id of its own"
 
 
@@ -90,7 +92,7 @@ def found_columns(names: Sequence[str], asked: Mapping[str, str], *, complete: b
     lacking = [part for part in ("clicked", *needed) if part not in parts]
     both = "shown" in parts and {"position", "docid", "propensity"} & parts.keys()
     refuse(
-        (lacking, f"no column is {' or '.join(lacking)}: there are {list(names)}", "name each, such as docid='sku'"),
+        (lacking, f"there is no column {', no '.join(lacking)} in {list(names)}", "name each, such as docid='sku'"),
         (both, "the columns have lists and single items", "leave out one of the two forms; propensities are of items"),
     )
     return parts
@@ -118,7 +120,7 @@ def read_columns(
 
 def arranged(
     columns: Mapping[str, Any], tz: str | None, clicks: str, *, complete: bool
-) -> tuple[pd.DataFrame, pd.DataFrame, bool, dict[str, int]]:
+) -> tuple[pd.DataFrame, pd.DataFrame, bool, dict[str, int], tuple[str, ...]]:
     """Return the fields of the log of columns by part; `rankeval.online.ClickLog.from_frame` documents the options."""
     chosen("value of clicks", clicks, ("error", "skip"))
     n, excluded = len(columns["clicked"]), dict.fromkeys(LEFT_OUT, 0)
@@ -136,7 +138,13 @@ def arranged(
     _check_lists(items, ids, complete=complete)
     shows = np.bincount(items["impression"], minlength=len(ids)) > 0
     items["impression"], excluded[EMPTY] = (np.cumsum(shows) - 1)[items["impression"]], int((~shows).sum())
-    return impressions[shows], items, complete, {why: n for why, n in excluded.items() if n}
+    impressions, n_twice = impressions[shows], 0
+    if tz and "time" in impressions:
+        local = impressions["time"].dt.tz_convert(tz).dt.tz_localize(None)
+        later = local.dt.tz_localize(tz, ambiguous=np.zeros(len(local), bool))
+        n_twice = int((later != impressions["time"]).sum())
+    notes = (_TWICE.format(n_twice, tz),) if n_twice else ()
+    return impressions, items, complete, {why: n for why, n in excluded.items() if n}, notes
 
 
 def _checked(part: str, values: Any, tz: str | None = None) -> Any:
@@ -163,15 +171,17 @@ def _array(part: str, values: Any, tz: str | None = None) -> Any:
             return _utc(array, tz)
         return numbers_of(pc.list_parent_indices(array)).astype(np.int64), array.flatten()
     except pa.ArrowException as error:
-        remedy = _TIMES if part == "time" else "give a list in each row"
-        raise InvalidInput(said(error).rstrip("."), argument=part, remedy=remedy) from error
+        problem, remedy = "not all are lists", "give a list in each row"
+        if part == "time":
+            problem, remedy = f"not all are times {f'of {tz}, without a zone' if tz else 'with a zone'}", _TIMES
+        raise InvalidInput(problem, argument=part, remedy=f"{remedy} ({said(error).rstrip('.')})") from error
 
 
 def _utc(times: pa.Array, tz: str | None) -> pa.Array:
     times = times.cast(pa.timestamp("ns", None if tz else "UTC")) if is_text(times.type) else times
     fits = pa.types.is_timestamp(times.type) and (times.type.tz is None) == (tz is not None)
     refuse((not fits, f"found {times.type}", _TIMES), argument="time")
-    return (pc.assume_timezone(times, tz) if tz else times).cast(pa.timestamp("ns", "UTC"))
+    return (pc.assume_timezone(times, tz, ambiguous="earliest") if tz else times).cast(pa.timestamp("ns", "UTC"))
 
 
 def _flat(shown: Any, clicked: Any, *, skip: bool) -> tuple[Ints, dict[str, Any], int]:
