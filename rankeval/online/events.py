@@ -64,9 +64,10 @@ NO_QUERY = ""
 """The query of a log that has none: no id is empty."""
 LEFT_OUT = ("repeated events", "clicks on what was not shown", "impressions of an empty list")
 REPEATED, NOT_SHOWN, EMPTY = LEFT_OUT
+LATER = "later readings of times that come twice"
+"""When clocks go back, an hour comes twice, and a time without a zone is taken as the earlier."""
 _SKIP = "clicks='skip' leaves out such clicks, and counts them"
-_TIMES = "give times with a zone, or tz= to name it; numbers become times by pd.to_datetime(..., utc=True)"
-_TWICE = "{:,} times come twice in {}, where clocks go back: the earlier is taken"
+_TIMES = "give times with a zone, or tz= for times without one; numbers become times by pd.to_datetime(..., utc=True)"
 _OWN_ID = "give each impression an id of its own"
 
 
@@ -120,7 +121,7 @@ def read_columns(
 
 def arranged(
     columns: Mapping[str, Any], tz: str | None, clicks: str, *, complete: bool
-) -> tuple[pd.DataFrame, pd.DataFrame, bool, dict[str, int], tuple[str, ...]]:
+) -> tuple[pd.DataFrame, pd.DataFrame, bool, dict[str, int]]:
     """Return the fields of the log of columns by part; `rankeval.online.ClickLog.from_frame` documents the options."""
     chosen("value of clicks", clicks, ("error", "skip"))
     n, excluded = len(columns["clicked"]), dict.fromkeys(LEFT_OUT, 0)
@@ -138,13 +139,11 @@ def arranged(
     _check_lists(items, ids, complete=complete)
     shows = np.bincount(items["impression"], minlength=len(ids)) > 0
     items["impression"], excluded[EMPTY] = (np.cumsum(shows) - 1)[items["impression"]], int((~shows).sum())
-    impressions, n_twice = impressions[shows], 0
+    impressions = impressions[shows]
     if tz and "time" in impressions:
         local = impressions["time"].dt.tz_convert(tz).dt.tz_localize(None)
-        later = local.dt.tz_localize(tz, ambiguous=np.zeros(len(local), bool))
-        n_twice = int((later != impressions["time"]).sum())
-    notes = (_TWICE.format(n_twice, tz),) if n_twice else ()
-    return impressions, items, complete, {why: n for why, n in excluded.items() if n}, notes
+        excluded[LATER] = int(local.dt.tz_localize(tz, ambiguous="NaT").isna().sum())
+    return impressions, items, complete, {why: n for why, n in excluded.items() if n}
 
 
 def _checked(part: str, values: Any, tz: str | None = None) -> Any:
@@ -171,10 +170,8 @@ def _array(part: str, values: Any, tz: str | None = None) -> Any:
             return _utc(array, tz)
         return numbers_of(pc.list_parent_indices(array)).astype(np.int64), array.flatten()
     except pa.ArrowException as error:
-        problem, remedy = "not all are lists", "give a list in each row"
-        if part == "time":
-            problem, remedy = f"not all are times {f'of {tz}, without a zone' if tz else 'with a zone'}", _TIMES
-        raise InvalidInput(problem, argument=part, remedy=f"{remedy} ({said(error).rstrip('.')})") from error
+        wanted = _TIMES if part == "time" else "give a list in each row"
+        raise InvalidInput(f"{wanted} ({said(error).rstrip('.')})", argument=part) from error
 
 
 def _utc(times: pa.Array, tz: str | None) -> pa.Array:
@@ -200,9 +197,7 @@ def _flat(shown: Any, clicked: Any, *, skip: bool) -> tuple[Ints, dict[str, Any]
     keys, clicks = (pd.Index(part) for part in np.split(np.append(row, at) * len(codes) + codes, [len(row)]))
     lost = np.flatnonzero(~clicks.isin(keys))
     where = next((f"row {at[one]} (counting from 0) has a click on {ids[one].as_py()!r}" for one in lost), None)
-    refuse(
-        (where and not skip, f"{where}, which it does not show; {len(lost):,} such in all", _SKIP), argument="clicked"
-    )
+    refuse((where and not skip, f"{where}, which is not shown; {len(lost):,} such in all", _SKIP), argument="clicked")
     return row, item | {"clicked": keys.isin(clicks)}, len(lost)
 
 
@@ -228,9 +223,6 @@ def _impressions(held: Mapping[str, Any], codes: Ints, ids: pa.Array) -> pd.Data
 def _in_order(items: pd.DataFrame, ids: pa.Array) -> tuple[pd.DataFrame, int]:
     """Sort items by impression and position, and drop those of repeated events."""
     place = ["impression", "position"]
-    step, below = (np.diff(items[part]) for part in place)
-    if ((step > 0) | ((step == 0) & (below > 0))).all():
-        return items, 0
     items = items.sort_values(place, ignore_index=True)
     if not (items[place].diff() == 0).all(axis=1).any():
         return items, 0
@@ -246,9 +238,8 @@ def _in_order(items: pd.DataFrame, ids: pa.Array) -> tuple[pd.DataFrame, int]:
 
 def _check_lists(items: pd.DataFrame, ids: pa.Array, *, complete: bool) -> None:
     """Refuse an impression that lacks a position, or shows a document twice."""
-    shows = items.groupby("impression")["position"].agg(["size", "max"])
-    gap = shows["size"] < shows["max"]
-    at: Any = gap.idxmax()
+    gap = items["position"] > items.groupby("impression").cumcount() + 1
+    at = items["impression"][gap.argmax()]
     found = shown(items["position"][items["impression"] == at].tolist())
     problem = f"impression {ids[at].as_py()!r} has the positions {found}: one is missing"
     refuse((complete and gap.any(), problem, "complete=False is for a log of single items of lists"))

@@ -28,15 +28,14 @@ from rankeval.comparison.tables import WithTable
 from rankeval.io.formats import naming
 from rankeval.io.frames import as_table, names_in
 from rankeval.io.opening import DEFAULT, Limits
-from rankeval.online.events import LEFT_OUT, NO_QUERY, NOT_SHOWN, PART_OF, Ints, arranged, found_columns, read_columns
+from rankeval.online.events import LEFT_OUT, NO_QUERY, NOT_SHOWN, PART_OF, arranged, found_columns, read_columns
 from rankeval.render.tables import Table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+Ints = NDArray[np.int64]
 MOST_SHOWN = 30
-RATES = {"click_rate": "clicked", "abandonment": "abandoned"}
-"""Rate -> the column of those that are counted for it."""
 DEPENDENT = "intervals take each {unit} as independent; those of one user are not, so compare arms by user"
 USERS = "impressions of users left out"
 USUAL = "usual for a user: {impressions:g} impressions, and {clicks:g} clicks of those who click"
@@ -64,8 +63,6 @@ class ClickLog(WithTable):
         has not: models that follow a user down the list refuse such a log.
     excluded : mapping of str to int
         What was left out, such as ``"repeated events"``, and how often.
-    notes : tuple of str
-        Sentences that a reader of the log must see.
 
     Examples
     --------
@@ -86,7 +83,6 @@ class ClickLog(WithTable):
     items: pd.DataFrame
     complete: bool = True
     excluded: Mapping[str, int] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
 
     @classmethod
     def read(
@@ -156,7 +152,7 @@ class ClickLog(WithTable):
             of lists may lack the column impression: then repeated events cannot be told, and `checks` looks for them.
         tz : str, optional
             The zone of times that have none, such as ``"Europe/Berlin"``. Times are held in UTC. The hour that comes
-            twice when clocks go back is taken as the earlier one, and ``notes`` says how many times are of it.
+            twice when clocks go back is taken as the earlier one, and its times are counted in ``excluded``.
         clicks : {"error", "skip"}, default "error"
             Refuse a click on an id that the list did not show; or leave it out, and count it in ``excluded``.
         complete : bool, default True
@@ -351,10 +347,10 @@ class ClickLog(WithTable):
         return self._rates("abandonment", by, chosen("unit of abandonment", of, ("impression", "session")))
 
     def _rates(self, rate: str, by: str | Sequence[str], unit: str) -> ClickRates:
-        known = [*self.impressions, *(["position", "docid"] if rate == "click_rate" else [])]
+        hits, more = ("clicked", ["position", "docid"]) if rate == "click_rate" else ("abandoned", [])
         asked = [PART_OF.get(name, name) for name in ([by] if isinstance(by, str) else by)]
-        names = [chosen("group of rates", name, known) for name in dict.fromkeys(asked)]
-        hits, n, of_items = RATES[rate], f"{unit}s", [name for name in names if name not in self.impressions]
+        names = [chosen("group of rates", name, [*self.impressions, *more]) for name in dict.fromkeys(asked)]
+        of_items, n = [name for name in names if name not in self.impressions], f"{unit}s"
         # Sessions may be counted anew for each user.
         session = ["session", *self.impressions.columns.intersection(["user"])] if unit == "session" else []
         groups = [name for name in dict.fromkeys([*names, *session]) if name not in of_items]
@@ -414,8 +410,7 @@ class ClickLog(WithTable):
         users = users.sort_values("impressions", ascending=False, kind="stable")
         # Most users may have no click: usual is the number of those who have.
         usual = users.where(users > 0).median().fillna(0)
-        users["times_usual"] = (users / usual).max(axis=1)
-        users["arms"] = log.groupby("user")["arm"].nunique()
+        users = users.assign(times_usual=(users / usual).max(axis=1), arms=log.groupby("user")["arm"].nunique())
         above, several = users["times_usual"] > times_usual, users["arms"] > 1
         found: list[tuple[str, Any, Any]] = [
             ("impressions without a click", clicks == 0, counts),
@@ -438,8 +433,8 @@ class ClickLog(WithTable):
             EVERY: clicks.all(),
             f"the log has no {' and no '.join(lacking)}: checks of them are left out": lacking,
         }
-        held = (*self.notes, *(note for note, holds in notes.items() if holds))
-        return LogChecks(table[table["of"] > 0].reset_index(drop=True), robots, mixed, held)
+        table = table[table["of"] > 0].reset_index(drop=True)
+        return LogChecks(table, robots, mixed, tuple(note for note, holds in notes.items() if holds))
 
     def _known(self, *names: str) -> pd.DataFrame:
         return self.impressions[[chosen("column of the impressions", name, [*self.impressions]) for name in names]]
@@ -465,8 +460,7 @@ class ClickLog(WithTable):
 
     def _laid_out(self) -> Table:
         table = self.click_rates().table.drop(columns="clicked").rename(columns=lambda name: name.replace("_", " "))
-        left = (f"left out: {n:,} {what}" for what, n in self.excluded.items())
-        return Table(table, caption=repr(self), notes=[*left, *self.notes])
+        return Table(table, caption=repr(self), notes=[f"left out: {n:,} {what}" for what, n in self.excluded.items()])
 
 
 @dataclass(frozen=True, eq=False)
