@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from rankeval.ledger.entry import Entry
 
 
-guard_app = command_group("Keep a test collection out of tuning: register it, freeze systems, open them once.")
+guard_app: typer.Typer = command_group("Keep a test collection out of tuning: register, freeze, open once.")
 
 _SCORE = "score"
 """The column of a table of scores, as in the predictions of an experiment."""

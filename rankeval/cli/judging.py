@@ -13,15 +13,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import typer
+
 from rankeval._checks import count
 from rankeval.cli.inputs import by_file_name, evaluations
 from rankeval.cli.net import command_group
 from rankeval.cli.options import Format, options
 from rankeval.cli.output import print_frame, print_result, say, tell
 
-judging_app = command_group(
-    "Make a test collection: pool documents, write sheets, measure agreement, calibrate a machine judge."
-)
+judging_app: typer.Typer = command_group("Make a test collection: pools, sheets, agreement, machine judges.")
 
 
 @judging_app.command()

@@ -24,7 +24,7 @@ from rankeval.cli.net import command_group
 from rankeval.cli.options import Format, options
 from rankeval.cli.output import print_result
 
-online_app = command_group("What users do: check a click log, interleave rankings, test the arms of an A/B test.")
+online_app: typer.Typer = command_group("What users do: click logs, interleaved rankings, A/B tests.")
 
 
 @online_app.command()

@@ -36,8 +36,8 @@ from rankeval.significance.declarations import Floats
 LEAST_SHARE = 0.2
 """Of the sample size that is effective; below it intervals at 95 % held .89 of the true values."""
 HOW = ("ips", "snips", "clipped", "dr")
-ANY = -np.finfo(np.float64).max, np.finfo(np.float64).max
-RANGES = {"click": ANY, "propensity": (TINY, 1.0), "target": (0.0, 1.0), "baseline[0]": ANY, "baseline[1]": ANY}
+ANY: tuple[float, float] = -np.finfo(np.float64).max, np.finfo(np.float64).max
+_RANGES = {"click": ANY, "propensity": (TINY, 1.0), "target": (0.0, 1.0), "baseline[0]": ANY, "baseline[1]": ANY}
 """The least and the greatest number in each column of a policy's log."""
 FEW = "the effective size is {:,.0f} of {:,} {} ({:.0f} %): a few large weights decide, and the interval is too short"
 NO_CLICKS = "nothing was clicked: the value is 0, and the interval of no width says nothing"
@@ -244,7 +244,7 @@ def policy_value(
     n, given = np.size(click), (click, propensity, target, *(baseline or (0.0, 0.0)))
     require(n > 1, "click", click, "two items or more")
     rows = {}
-    for (name, (low, high)), values in zip(RANGES.items(), given, strict=True):
+    for (name, (low, high)), values in zip(_RANGES.items(), given, strict=True):
         rows[name] = column = labels(values if np.ndim(values) else np.full(n, values), name).astype(np.float64)
         require(len(column) == n, name, count(len(column), "number"), f"{n:,}, as many as clicks")
         row = int(np.argmin((column >= low) & (column <= high)))
