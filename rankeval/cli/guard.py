@@ -107,8 +107,7 @@ class CollectionFiles(SimpleNamespace):
                 (not (name and equals and path), f"the system {one!r} is not NAME=PATH, such as bm25=bm25.run"),
                 (name in found, f"two systems are called {name!r}"),
             )
-            by_judgments = self.qrels is not None
-            found[name] = Run.read(path, limits=self.limit) if by_judgments else _scores(Path(path), self.limit)
+            found[name] = Run.read(path, limits=self.limit) if self.qrels else _scores(Path(path), self.limit)
         return found
 
     def _given(self, names: str) -> str:
@@ -166,7 +165,6 @@ def freeze(*, project: str, test: str, systems: list[str], ledger: str | None, *
     """Fix systems and test before any score is seen, and print the id of the plan, alone on stdout."""
     guard, files = guard_of(project, ledger), CollectionFiles.taken(given)
     registered = _at_hand(guard, test, files, _registered_digests(project, test, ledger))
-    given["secondary"] = given["secondary"] or ()
     plan = guard.freeze(registered, systems=files.systems(systems), **given)
     say(f"frozen: {plan!r}")
     say(f"open it with: rankeval guard open {project} {plan.id}, and the same files of the collection")
@@ -217,18 +215,16 @@ def status(*, project: str, ledger: str | None, output: Format, **given: Any) ->
     f"PROJECT TEST CANDIDATE baseline budget measure claim margin alpha convention name ledger {COLLECTION}",
     claim="better",
 )
-def gate(
-    *, project: str, test: str, candidate: str | None, baseline: str | None, ledger: str | None, **given: Any
-) -> None:
+def gate(*, project: str, test: str, candidate: str | None, ledger: str | None, **given: Any) -> None:
     """Accept or reject one candidate after the other within a budget; exit with 1 if it is rejected.
 
     A gate is declared by its first call, and later calls repeat its options.
     """
     guard, files = guard_of(project, ledger), CollectionFiles.taken(given)
     systems = files.systems(filter(None, [candidate]))
-    standard = None if baseline is None else files.systems([f"baseline={baseline}"])["baseline"]
+    given["baseline"] = given["baseline"] and files.systems([f"baseline={given['baseline']}"])["baseline"]
     registered = _at_hand(guard, test, files, _registered_digests(project, test, ledger))
-    declared = guard.gate(registered, baseline=standard, **given)
+    declared = guard.gate(registered, **given)
     if candidate is None:
         tell(str(declared))
         return

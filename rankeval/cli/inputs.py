@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,15 +13,15 @@ if TYPE_CHECKING:
     from rankeval.evaluation import Evaluation
 
 
-def by_file_name(paths: Sequence[Path], *, suffix: bool = True) -> dict[str, Path]:
+def by_file_name(paths: Sequence[Path], part: str = "name") -> dict[str, Path]:
     """Return paths by the names of their files, since several files may share a tag; by paths if names are equal.
 
-    ``NAME=PATH`` gives another name, unless there is a file of that very name, such as ``k1=2.run``. Names have the
-    suffix of the format or not; that of a compressed file they never have.
+    ``NAME=PATH`` gives another name, unless there is a file of that very name, such as ``k1=2.run``. The part of the file's
+    name is "name", or "stem" without the suffix of its format; that of a compressed file is left out anyhow.
     """
     given = [str(path).partition("=") if "=" in str(path) and not path.exists() else ("", "", path) for path in paths]
-    own = [re.sub(r"\.(gz|zst)$" if suffix else r"(\.\w+)?(\.(gz|zst))?$", "", Path(path).name) for _, _, path in given]
-    named = [(name or of_file, Path(path)) for (name, _, path), of_file in zip(given, own, strict=True)]
+    plain = [Path(str(path).removesuffix(".gz").removesuffix(".zst")) for _, _, path in given]
+    named = [(name or getattr(own, part), Path(path)) for (name, _, path), own in zip(given, plain, strict=True)]
     return dict(named) if len(dict(named)) == len(named) else {str(path): path for _, path in named}
 
 

@@ -67,7 +67,7 @@ def interleave(*, runs: list[Path] | None, limit: Any, output: Format, **given: 
         print_result(compare_interleaved(records, text_frame(clicks), salt=how["salt"] or None, **given), output)
         return
     ranked = {}
-    for name, path in by_file_name(runs or (), suffix=False).items():
+    for name, path in by_file_name(runs or (), "stem").items():
         rows = Run.read(path, limits=limit).to_frame().sort_values("score", ascending=False, kind="stable")
         ranked[name] = rows.groupby("qid", sort=False)["docid"].agg(list).to_dict()
     each: Any = [{"impression": qid, "qid": qid} for qid in dict.fromkeys(chain(*ranked.values()))]
@@ -95,17 +95,16 @@ def ab(*, frame: Path, unit: str, arm: str, looks: int | None, alpha: float, out
         columns = _pairs(name, given[name])
         given[name] = {key: tuple(one.split("/", 1)) if "/" in one else one for key, one in columns.items()}
     shares = {one: number_of(share, f"--share {one}") for one, share in _pairs("shares", given.pop("shares")).items()}
-    require(looks is None or looks > 0, "looks", looks, "1 or more")
-    plan = looks and looks_plan(looks, alpha=alpha)
-    users = text_frame(frame, (unit, arm))
-    print_result(ab_test(users, unit=unit, arm=arm, shares=shares or None, looks=plan, alpha=alpha, **given), output)
+    plan: Any = looks_plan(looks, alpha=alpha) if looks is not None and looks > 0 else looks
+    given |= {"unit": unit, "arm": arm, "shares": shares or None, "looks": plan, "alpha": alpha}
+    print_result(ab_test(text_frame(frame, (unit, arm)), **given), output)
 
 
 def _read(log: Path, *, parts: list[str] | None, limit: Any, **how: Any) -> Any:
     from rankeval.online import ClickLog
     from rankeval.online.events import PARTS
 
-    columns = {chosen("part of a click log", part, PARTS): name for part, name in _pairs("parts", parts).items()}
+    columns: Any = {chosen("part of a click log", part, PARTS): name for part, name in _pairs("parts", parts).items()}
     return ClickLog.read(log, limits=limit, **how, **columns)
 
 

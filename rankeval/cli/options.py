@@ -80,7 +80,7 @@ OPTIONS: dict[str, tuple[Any, ...]] = {
     "QUERIES": (Path, ..., "Texts of the queries: TREC topics, Cranfield, JSON lines or QUERY<tab>TEXT."),
     "measures": (list[str], MEASURES, "A measure, such as nDCG@10; several times.", "--measure -m"),
     "measure": (str, "nDCG@10", "The measure that decides.", "--measure -m"),
-    "secondary": (TEXTS, None, "A measure to show besides; several times."),
+    "secondary": (list[str], [], "A measure to show besides; several times."),
     # How rankings are scored.
     "convention": (str, "rankeval", "How judgments and ranking are joined: rankeval, trec_eval-9.0.8, ..."),
     "ties": (TEXT, None, "Rows of equal score: expected, docid, stable, best, worst; else by the convention."),
@@ -132,12 +132,7 @@ OPTIONS: dict[str, tuple[Any, ...]] = {
     # Online.
     "LOG": (Path, ..., "A click log: CSV, TSV, Parquet or JSON lines, a row per shown item or per impression."),
     "FRAME": (Path, ..., "A table of users with their arms: CSV or Parquet."),
-    "parts": (
-        TEXTS,
-        None,
-        "A column with a name of its own, such as docid=sku; several times.",
-        "--column =PART=COLUMN",
-    ),
+    "parts": (TEXTS, None, "A column by its own name, as in docid=sku; several times.", "--column =PART=COLUMN"),
     "tz": (TEXT, None, "Zone of the times that have none, such as Europe/Berlin."),
     "groups": (list[str], ["position"], "A column to group by; several times.", "--by"),
     "salt": (str, "", "The text from which all chance follows, and which seals the records; keep it secret."),
@@ -151,12 +146,7 @@ OPTIONS: dict[str, tuple[Any, ...]] = {
     "control": (TEXT, None, "The arm that the others are compared with; else the first by name."),
     "primary": (TEXT, None, "The metric that decides; else all are one family."),
     "covariates": (TEXTS, None, "The same of the time before: METRIC=COLUMN[/COLUMN]; several times.", "--covariate"),
-    "shares": (
-        TEXTS,
-        None,
-        "The planned share of an arm; several times; equal ones if none.",
-        "--share --shares =ARM=SHARE",
-    ),
+    "shares": (TEXTS, None, "The planned share of an arm; several times; else all equal.", "--share =ARM=SHARE"),
     "looks": (int | None, None, "How many looks are planned, with equally many new users each."),
     "look": (int | None, None, "With --looks: which of them this is, from 1."),
     # Texts.
@@ -272,15 +262,12 @@ def in_options(error: RankevalError, command: Any) -> RankevalError:
         to = f"--limit {error.limit}=..." if "limit" in flags else key
         return error.having(remedy=f"if the file is sound, raise it: {to}")
     name, bracket, key = (error.argument or "").partition("[")
-    given = (
-        re.sub(
-            r"\b(\w+)= ?", lambda found: f"{flags[found[1]]} " if found[1] in flags else found[0], error.remedy or ""
-        )
-        or None
-    )
+    remedy = error.remedy
+    for argument, flag in flags.items():
+        remedy = remedy and re.sub(rf"\b{argument}= ?", f"{flag} ", remedy)
     if name not in flags:
-        return error.having(remedy=given)
-    return error.having(argument=f"{flags[name]}{bracket}{key}", remedy=given and _REMEDIES.get(name, given))
+        return error.having(remedy=remedy)
+    return error.having(argument=f"{flags[name]}{bracket}{key}", remedy=remedy and _REMEDIES.get(name, remedy))
 
 
 def ending_with(lines: Callable[[], Iterable[str]]) -> type[TyperCommand]:
