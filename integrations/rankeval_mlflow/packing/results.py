@@ -526,7 +526,7 @@ def result_node(result: Any, name: str | None, *, report: bool, argument: str = 
     called = ["_".join(one if isinstance(one, str) else f"{of}_{one}" for of, one in each) or "all" for each in keys]
     if isinstance(result, LogChecks):
         called = [one.replace(",", "") for one in called]
-    if isinstance(result, ABTest) and table["arm"].nunique() > 1:
+    if isinstance(result, ABTest) and len({*table["arm"]}) > 1:
         called = [f"{layout.short_name(str(arm))}/{own}" for arm, own in zip(table["arm"], called, strict=True)]
     for row, own in zip(rows, called, strict=True):
         # Of several pairs of systems with one measure none is a metric, as of a comparison of all pairs.
