@@ -32,6 +32,7 @@ The layout of a result of `rankeval.judging`, `rankeval.profile` or `rankeval.on
 
     params     level, judges, n_items; of a calibration baseline, system, n_human, n_machine, correction
     metrics    agreement/final/krippendorff_alpha ...   with the ends of its interval
+               ab_test/final/B/orders ...               of each arm, if more than one is compared with the control
     tags       rankeval.kind, rankeval.final.headline
     artifacts  rankeval/final/table.csv, per_query.csv ...    each of its frames
                rankeval/final/notes.txt                       the table with its notes, and why a value is undefined
@@ -525,6 +526,10 @@ def result_node(result: Any, name: str | None, *, report: bool, argument: str = 
     numbers = {f"{before}/{one}": facts[one] for one in _FIGURES if one in facts}
     keys = [[(one, row[one]) for one in ([key] if key else result.by)] for row in rows]
     called = ["_".join(one if isinstance(one, str) else f"{of}_{one}" for of, one in each) or "all" for each in keys]
+    if isinstance(result, LogChecks):
+        called = [one.replace(",", "") for one in called]
+    if isinstance(result, ABTest) and len({*table["arm"]}) > 1:
+        called = [f"{layout.short_name(str(arm))}/{own}" for arm, own in zip(table["arm"], called, strict=True)]
     for row, own in zip(rows, called, strict=True):
         # Of several pairs of systems with one measure none is a metric, as of a comparison of all pairs.
         if called.count(own) == 1 and len(rows) <= _MOST:
