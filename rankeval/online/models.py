@@ -113,7 +113,7 @@ class ClickModel:
     """
 
     def __init__(self, name: str, **parameters: Any) -> None:
-        self.name = chosen("click model", name, PARAMETERS)
+        self.name: str = chosen("click model", name, PARAMETERS)
         for given in parameters:
             chosen(f"parameter of {name}", given, PARAMETERS[name])
         self.unknown: float | None = None

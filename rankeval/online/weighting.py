@@ -52,8 +52,8 @@ SHUFFLED = "valid if each list of the log was shuffled uniformly"
 SAME = "valid if the position of a document says nothing of its relevance to that user"
 UNITS = {"user": ("users", 50), "qid": ("queries", 50), "impression": ("impressions", 0)}
 """Columns of independent units, in words, and how many are enough to resample."""
-ANY = -np.finfo(np.float64).max, np.finfo(np.float64).max
-RANGES = {"click": ANY, "propensity": (TINY, 1.0), "target": (0.0, 1.0), "baseline[0]": ANY, "baseline[1]": ANY}
+ANY: tuple[float, float] = -np.finfo(np.float64).max, np.finfo(np.float64).max
+_RANGES = {"click": ANY, "propensity": (TINY, 1.0), "target": (0.0, 1.0), "baseline[0]": ANY, "baseline[1]": ANY}
 """The least and the greatest number in each column of a policy's log."""
 FEW = "the effective size is {:,.0f} of {:,} {} ({:.0f} %): a few large weights decide, and the interval is too short"
 NO_CLICKS = "nothing was clicked: the value is 0, and the interval of no width says nothing"
@@ -546,7 +546,7 @@ def policy_value(
     n, given = np.size(click), (click, propensity, target, *(baseline or (0.0, 0.0)))
     require(n > 1, "click", click, "two items or more")
     rows = {}
-    for (name, (low, high)), values in zip(RANGES.items(), given, strict=True):
+    for (name, (low, high)), values in zip(_RANGES.items(), given, strict=True):
         rows[name] = column = labels(values if np.ndim(values) else np.full(n, values), name).astype(np.float64)
         require(len(column) == n, name, count(len(column), "number"), f"{n:,}, as many as clicks")
         row = int(np.argmin((column >= low) & (column <= high)))
