@@ -399,13 +399,10 @@ class ClickLog(WithTable):
         counts, clicks, log = self.counts, self._clicks(), self.impressions
         lacking = [name for name in ("user", "time", "arm") if name not in log]
         # Of a column that the log has not, all is missing: such checks have no rows to look at.
-        log = log.reindex(columns=["user", "session", "qid", "time", "arm"]).assign(impressions=counts, clicks=clicks)
+        log = log.reindex(columns=["user", "session", "qid", "time", "arm"])
         times, who = pd.to_datetime(log["time"], utc=True), log["user"].notna() | log["session"].notna()
-        users = (
-            log.groupby("user")[["impressions", "clicks"]]
-            .sum()
-            .sort_values("impressions", ascending=False, kind="stable")
-        )
+        users = log.assign(impressions=counts, clicks=clicks).groupby("user")[["impressions", "clicks"]].sum()
+        users = users.sort_values("impressions", ascending=False, kind="stable")
         # Most users may have no click: usual is the number of those who have.
         usual = users.where(users > 0).median().fillna(0)
         users = users.assign(times_usual=(users / usual).max(axis=1), arms=log.groupby("user")["arm"].nunique())
@@ -417,11 +414,7 @@ class ClickLog(WithTable):
             ("users in several arms", several, users["arms"] > 0),
             ("times before that of the row above", times.diff() < pd.Timedelta(0), times.notna()),
             ("times in the future", times > pd.Timestamp.now("UTC"), times.notna()),
-            (
-                "same user, query and time again",
-                log[["user", "session", "qid", "time"]].duplicated(),
-                times.notna() & who,
-            ),
+            ("same user, query and time again", log.drop(columns="arm").duplicated(), times.notna() & who),
         ]
         left = dict.fromkeys(LEFT_OUT, 0) | {**self.excluded}
         rows = [(f"{what}, left out", n, n + {NOT_SHOWN: clicks}.get(what, counts).sum()) for what, n in left.items()]
