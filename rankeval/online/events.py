@@ -170,8 +170,9 @@ def _array(part: str, values: Any, tz: str | None = None) -> Any:
             return _utc(array, tz)
         return numbers_of(pc.list_parent_indices(array)).astype(np.int64), array.flatten()
     except pa.ArrowException as error:
-        wanted = _TIMES if part == "time" else "give a list in each row"
-        raise InvalidInput(f"{wanted} ({said(error).rstrip('.')})", argument=part) from error
+        raise InvalidInput(
+            f"{_TIMES if part == 'time' else 'give a list in each row'} ({said(error)})", argument=part
+        ) from error
 
 
 def _utc(times: pa.Array, tz: str | None) -> pa.Array:
@@ -246,5 +247,4 @@ def _check_lists(items: pd.DataFrame, ids: pa.Array, *, complete: bool) -> None:
     names = items["docid"].cat.categories
     keys = np.sort(items["impression"] * len(names) + items["docid"].cat.codes)
     at, name = divmod(int(next(iter(keys[1:][keys[1:] == keys[:-1]]), -1)), len(names))
-    problem = f"impression {ids[at].as_py()!r} shows {names[name]!r} twice"
-    refuse((at >= 0, problem, "keep one place for each document"))
+    refuse((at >= 0, f"impression {ids[at].as_py()!r} shows {names[name]!r} twice", "keep one place for each document"))
