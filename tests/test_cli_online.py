@@ -71,7 +71,7 @@ def test_a_query_is_an_impression_and_its_record_is_that_of_python(rankeval, run
     code, out, _ = rankeval("online", "interleave", "A.run", "B.run", "--scheme", "balanced", "--salt", "s")
     il = rk.online.Interleaver("balanced", salt="s")
     expected = [
-        il.show({name: lists[query] for name, lists in runs.items()}, impression=query, qid=query).to_json()
+        il.show({name[0]: lists[query] for name, lists in runs.items()}, impression=query, qid=query).to_json()
         for query in ("q1", "q2")
     ]
     assert (code, out.splitlines()) == (0, expected)
@@ -104,7 +104,7 @@ def test_nothing_is_printed_if_a_run_lacks_a_query(rankeval):
     rk.Run.from_dict({"q1": {"a": 1.0}}).write("short.run")
     code, out, err = rankeval("online", "interleave", "A.run", "short.run")
     assert (code, out) == (2, "")
-    assert "1 ranking without a document: 'short.run: q2'" in err
+    assert "1 ranking without a document: 'short: q2'" in err
 
 
 @pytest.mark.parametrize(
@@ -156,8 +156,93 @@ def test_a_missing_number_or_column_of_an_ab_test_is_one_line(rankeval):
     assert rankeval("online", "ab", "users.csv")[0] == 2
 
 
+def test_shares_covariates_and_looks_of_an_ab_test_are_those_of_python(rankeval):
+    rng = np.random.default_rng(6)
+    views = rng.poisson(10, 300) + 1
+    users = {"user": range(300), "arm": ["A"] * 30 + ["B"] * 270, "views": views, "orders": rng.poisson(views / 5)}
+    frame = pd.DataFrame({**users, "before": rng.poisson(views), "views_before": 10})
+    frame.to_csv("users.csv", index=False)
+    call = ["online", "ab", "users.csv", "--metric", "orders", "-m", "opv=orders/views", "--share", "A=.1"]
+    call += ["--share", "B=0.9", "--covariate", "orders=before", "--covariate", "opv=before/views_before"]
+    metrics = {"orders": "orders", "opv": ("orders", "views")}
+    before = {"orders": "before", "opv": ("before", "views_before")}
+    how = {"metrics": metrics, "covariates": before, "shares": {"A": 0.1, "B": 0.9}}
+    frame = frame.astype({"user": str})
+    assert rankeval(*call)[:2] == (0, f"{rk.online.ab_test(frame, **how)}\n")
+    looked = rk.online.ab_test(frame, **how, looks=rk.online.looks_plan(4), look=2)
+    code, out, err = rankeval(*call, "--looks", "4", "--look", "2")
+    assert (code, out, err) == (0, f"{looked}\n", "")
+    assert "This is look 2 of 4" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--share", "A=.1"), "--share is {'A': 0.1}; expected a share above 0 of each arm"),
+        (("--share", "A=.1", "--share", "B"), "--share B"),
+        (("--share", "A=.1", "--share", "A=.9"), "--share is ['A=.1', 'A=.9']; expected names that differ"),
+        (("--looks", "4"), "--look is None"),
+        (("--looks", "4", "--look", "5"), "--look is 5; expected a look from 1 to 4"),
+        (("--looks", "0", "--look", "1"), "--looks is 0"),
+        (("--covariate", "clicks=orders"), "a covariate is from before the test"),
+    ],
+)
+def test_a_wrong_option_of_an_ab_test_is_named(rankeval, arguments, said):
+    Path("users.csv").write_text("user,arm,orders\nu1,A,1\nu2,B,3\nu3,A,2\nu4,B,1\n")
+    code, out, err = rankeval("online", "ab", "users.csv", "--metric", "orders", *arguments)
+    assert (code, out) == (2, "")
+    assert said in err
+    assert len(err.splitlines()) == 1
+
+
+def test_columns_of_a_log_are_named_and_wrong_names_refused(rankeval, log):
+    own = Path("log.csv").read_text().replace("docid", "sku").replace("clicked", "bought")
+    Path("own.csv").write_text(own)
+    named = ("--column", "docid=sku", "--column", "clicked=bought")
+    assert rankeval("online", "checks", "own.csv", *named)[:2] == (0, f"{log.checks()}\n")
+    assert rankeval("online", "rates", "own.csv", *named)[:2] == (0, f"{log.click_rates()}\n")
+    for wrong in ("tz=sku", "clicks=sku", "docids=sku"):
+        code, _, err = rankeval("online", "checks", "own.csv", "--column", wrong)
+        assert (code, len(err.splitlines())) == (2, 1)
+        assert f"unknown part of a click log {wrong[:-4]!r}" in err
+
+
+def test_times_without_a_zone_are_answered_by_the_option(rankeval):
+    Path("times.csv").write_text("impression,position,docid,clicked,time\ni1,1,a,0,2026-01-01 10:00\n")
+    code, _, err = rankeval("online", "checks", "times.csv")
+    assert code == 2
+    assert "or --tz to name it" in err
+    assert rankeval("online", "checks", "times.csv", "--tz", "UTC")[0] == 0
+
+
+@pytest.mark.usefixtures("runs")
+def test_interleaved_rankings_have_the_names_of_their_files_without_suffix(rankeval):
+    Path("C.run").write_bytes(Path("A.run").read_bytes())
+    _, out, _ = rankeval("online", "interleave", "A.run", "B.run", "v1.2=C.run", "--scheme", "team_draft")
+    assert all(sorted(json.loads(line)["credits"]) == ["A", "B", "v1.2"] for line in out.splitlines())
+
+
+@pytest.mark.usefixtures("runs")
+def test_a_comparison_by_clicks_has_a_baseline_and_leaves_clicks_out_if_asked(rankeval):
+    Path("C.run").write_bytes(Path("B.run").read_bytes())
+    call = ("online", "interleave", "A.run", "B.run", "C.run", "--impressions", "impressions.csv")
+    Path("records.jsonl").write_text(rankeval(*call)[1])
+    Path("more.csv").write_text(Path("clicks.csv").read_text() + "i99,a\n")
+    call = ("online", "interleave", "--credits", "records.jsonl", "--clicks", "more.csv")
+    code, _, err = rankeval(*call)
+    assert code == 2
+    assert "--unshown" in err
+    compared = rk.online.compare_interleaved(
+        "records.jsonl", pd.read_csv("more.csv"), unshown="skip", baseline="B", test="wilcoxon"
+    )
+    call += ("--unshown", "skip", "--baseline", "B", "--test", "wilcoxon", "--format", "json")
+    assert rankeval(*call)[:2] == (0, f"{compared.to_json()}\n")
+
+
 def test_the_help_names_all_four_commands(rankeval):
     code, out, _ = rankeval("online", "--help")
     assert code == 0
     assert all(name in out for name in ("checks", "rates", "interleave", "ab"))
-    assert "team_draft" in rankeval("online", "interleave", "--help")[1]
+    told = rankeval("online", "interleave", "--help")[1]
+    assert "team_draft" in told
+    assert "below" not in told

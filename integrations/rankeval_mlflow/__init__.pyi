@@ -13,5 +13,6 @@ from rankeval_mlflow.recording import log_agreement as log_agreement
 from rankeval_mlflow.recording import log_comparison as log_comparison
 from rankeval_mlflow.recording import log_cross_validation as log_cross_validation
 from rankeval_mlflow.recording import log_evaluation as log_evaluation
+from rankeval_mlflow.recording import log_online as log_online
 from rankeval_mlflow.recording import log_profile as log_profile
 from rankeval_mlflow.recording import log_ranker as log_ranker

@@ -18,7 +18,7 @@ from rankeval._registry import chosen
 from rankeval.cli.inputs import text_frame
 from rankeval.cli.net import OwnAnswers
 from rankeval.cli.options import OPTIONS, TEXT, TEXTS, Format, options
-from rankeval.cli.output import print_comparison, print_result, print_rows, tell
+from rankeval.cli.output import print_result, print_rows, tell
 from rankeval.errors import GuardRefusal, InvalidInput, RankevalError
 from rankeval_mlflow.delivery.spool import PendingUpload, read, spool_directory, waiting
 
@@ -88,7 +88,7 @@ def compare(*, models: list[str], output: Format, **given: Any) -> None:
     """
     from rankeval_mlflow.reading.loading import compare_runs
 
-    print_comparison(compare_runs(models, **given), output)
+    print_result(compare_runs(models, **given), output)
 
 
 @app.command()

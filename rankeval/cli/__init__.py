@@ -25,7 +25,7 @@ from rankeval.cli.judging import judging_app
 from rankeval.cli.net import OwnAnswers, caught
 from rankeval.cli.online import online_app
 from rankeval.cli.options import MEASURES, EvaluationFormat, Format, KeysFormat, ListFormat, ending_with, options
-from rankeval.cli.output import ask, from_here, print_comparison, print_frame, print_scores, say, show_progress, tell
+from rankeval.cli.output import ask, from_here, print_frame, print_result, print_scores, say, show_progress, tell
 
 if TYPE_CHECKING:
     from rankeval.collection.convention import Convention
@@ -190,9 +190,7 @@ def doctor() -> None:
 @options(
     "DATA qid relevance score docid query_weight columns measures convention per_query level depth collection_size "
     "ties missing no_relevant score_dtype memory n_jobs folder output",
-    qid=...,
-    relevance=...,
-    score=...,
+    **dict.fromkeys(("qid", "relevance", "score"), ...),
 )
 def evaluate_dataset(
     *, data: str, measures: list[str], collection_size: int | None, per_query: bool, output: Format, **given: Any
@@ -271,7 +269,7 @@ def compare(*, qrels: Path, runs: list[Path], measures: list[str], limit: Limits
 
     refuse((len(runs) < 2, f"a comparison needs two runs or more, found {len(runs)}"))
     scored = evaluations(qrels, runs, measures, _rules(given), limits=limit)
-    print_comparison(compare_systems(scored, **given), output)
+    print_result(compare_systems(scored, **given), output)
 
 
 def _rules(given: dict[str, Any], *, collection_size: int | None = None) -> Convention:
@@ -313,10 +311,7 @@ def search(*, docs: Path, queries: Path, scheme: str, k: int, out: Path | None, 
     depth=10,
     stop="english",
 )
-def page(
-    *, qrels: Path, runs: list[Path], documents: Path | None, topics: Path | None, measure: str, out: Path | None,
-    **given: Any,
-) -> None:  # fmt: skip
+def page(*, qrels: Path, runs: list[Path], measure: str, out: Path | None, **given: Any) -> None:
     """Write queries as a page of HTML to be read: need, ranked documents, labels, snippets, why each query is there.
 
     Of two runs, the second is compared with the first, and the page shows how each document moved.
@@ -327,7 +322,7 @@ def page(
     from rankeval.io.opening import write_atomically
     from rankeval.report import report_for_queries
 
-    texts, needs, limits = _texts(documents, topics, given)
+    texts, needs, limits = _texts(given.pop("documents"), given.pop("topics"), given)
     judged = Qrels.read(qrels, limits=limits)
     rankings = {name: Run.read(path, limits=limits) for name, path in by_file_name(runs).items()}
     scored = {name: score(judged, run, measures=measure, name=name) for name, run in rankings.items()}

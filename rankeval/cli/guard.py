@@ -21,7 +21,7 @@ from rankeval import errors
 from rankeval._checks import count, few, refuse
 from rankeval.cli.net import command_group, steps
 from rankeval.cli.options import COLLECTION, Format, ending_with, options
-from rankeval.cli.output import print_comparison, print_frame, print_rows, say, tell
+from rankeval.cli.output import print_frame, print_result, print_rows, say, tell
 
 if TYPE_CHECKING:
     from rankeval.collection.data import RankingData
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from rankeval.ledger.entry import Entry
 
 
-guard_app = command_group("Keep a test collection out of tuning: register it, freeze systems, open them once.")
+guard_app: typer.Typer = command_group("Keep a test collection out of tuning: register, freeze, open once.")
 
 _SCORE = "score"
 """The column of a table of scores, as in the predictions of an experiment."""
@@ -107,8 +107,7 @@ class CollectionFiles(SimpleNamespace):
                 (not (name and equals and path), f"the system {one!r} is not NAME=PATH, such as bm25=bm25.run"),
                 (name in found, f"two systems are called {name!r}"),
             )
-            by_judgments = self.qrels is not None
-            found[name] = Run.read(path, limits=self.limit) if by_judgments else _scores(Path(path), self.limit)
+            found[name] = Run.read(path, limits=self.limit) if self.qrels else _scores(Path(path), self.limit)
         return found
 
     def _given(self, names: str) -> str:
@@ -162,13 +161,11 @@ def register(*, project: str, name: str, ledger: str | None, **given: Any) -> No
     "PROJECT TEST SYSTEMS baseline measure secondary convention claim margin fresh alpha n_resamples rng ledger "
     f"{COLLECTION}"
 )
-def freeze(
-    *, project: str, test: str, systems: list[str], secondary: list[str] | None, ledger: str | None, **given: Any
-) -> None:
+def freeze(*, project: str, test: str, systems: list[str], ledger: str | None, **given: Any) -> None:
     """Fix systems and test before any score is seen, and print the id of the plan, alone on stdout."""
     guard, files = guard_of(project, ledger), CollectionFiles.taken(given)
     registered = _at_hand(guard, test, files, _registered_digests(project, test, ledger))
-    plan = guard.freeze(registered, systems=files.systems(systems), secondary=secondary or (), **given)
+    plan = guard.freeze(registered, systems=files.systems(systems), **given)
     say(f"frozen: {plan!r}")
     say(f"open it with: rankeval guard open {project} {plan.id}, and the same files of the collection")
     typer.echo(plan.id)
@@ -181,7 +178,7 @@ def open_plan(*, project: str, plan: str, ledger: str | None, output: Format, **
     guard = guard_of(project, ledger)
     frozen = guard.plan(plan)
     test = _at_hand(guard, frozen.collection, CollectionFiles.taken(given), {frozen.digest})
-    print_comparison(guard.open(frozen, test), output)
+    print_result(guard.open(frozen, test), output)
 
 
 @guard_app.command()
@@ -218,18 +215,16 @@ def status(*, project: str, ledger: str | None, output: Format, **given: Any) ->
     f"PROJECT TEST CANDIDATE baseline budget measure claim margin alpha convention name ledger {COLLECTION}",
     claim="better",
 )
-def gate(
-    *, project: str, test: str, candidate: str | None, baseline: str | None, ledger: str | None, **given: Any
-) -> None:
+def gate(*, project: str, test: str, candidate: str | None, ledger: str | None, **given: Any) -> None:
     """Accept or reject one candidate after the other within a budget; exit with 1 if it is rejected.
 
     A gate is declared by its first call, and later calls repeat its options.
     """
     guard, files = guard_of(project, ledger), CollectionFiles.taken(given)
     systems = files.systems(filter(None, [candidate]))
-    standard = None if baseline is None else files.systems([f"baseline={baseline}"])["baseline"]
+    given["baseline"] = given["baseline"] and files.systems([f"baseline={given['baseline']}"])["baseline"]
     registered = _at_hand(guard, test, files, _registered_digests(project, test, ledger))
-    declared = guard.gate(registered, baseline=standard, **given)
+    declared = guard.gate(registered, **given)
     if candidate is None:
         tell(str(declared))
         return
@@ -250,9 +245,7 @@ def checks(*, output: Format) -> None:
 
 @guard_app.command()
 @options("PROJECT ledger head report other")
-def verify(
-    *, project: str, ledger: str | None, head: list[str] | None, report: list[Path] | None, other: str | None
-) -> None:
+def verify(*, project: str, ledger: str | None, head: list[str] | None, report: list[Path] | None, **of: Any) -> None:
     """Check that no entry of the ledger was altered, and that none is missing; exit with 1 otherwise."""
     from rankeval.ledger import discovery
     from rankeval.ledger.graph import heads_in
@@ -265,7 +258,7 @@ def verify(
         raise errors.InvalidInput(f"{nameless[0]} names no head of a ledger: is it a report of a guarded test part?")
     noted = "+".join(chain(head or (), *heads.values()))
     try:
-        guard.verify(noted or None, other=other, strict=True)
+        guard.verify(noted or None, strict=True, **of)
     except errors.LedgerError as error:
         if error.where is None:  # it could not be read, and nothing was verified
             raise

@@ -13,13 +13,15 @@ if TYPE_CHECKING:
     from rankeval.evaluation import Evaluation
 
 
-def by_file_name(paths: Sequence[Path]) -> dict[str, Path]:
+def by_file_name(paths: Sequence[Path], part: str = "name") -> dict[str, Path]:
     """Return paths by the names of their files, since several files may share a tag; by paths if names are equal.
 
-    ``NAME=PATH`` gives another name, unless there is a file of that very name, such as ``k1=2.run``.
+    ``NAME=PATH`` gives another name, unless there is a file of that very name, such as ``k1=2.run``. The part is "name"; or
+    "stem", without the suffix of the format. That of a compressed file is left out in both.
     """
     given = [str(path).partition("=") if "=" in str(path) and not path.exists() else ("", "", path) for path in paths]
-    named = [(name or Path(path).name.removesuffix(".gz").removesuffix(".zst"), Path(path)) for name, _, path in given]
+    plain = [Path(str(path).removesuffix(".gz").removesuffix(".zst")) for _, _, path in given]
+    named = [(name or getattr(own, part), Path(path)) for (name, _, path), own in zip(given, plain, strict=True)]
     return dict(named) if len(dict(named)) == len(named) else {str(path): path for _, path in named}
 
 

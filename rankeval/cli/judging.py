@@ -13,27 +13,25 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import typer
+
 from rankeval._checks import count
 from rankeval.cli.inputs import by_file_name, evaluations
 from rankeval.cli.net import command_group
 from rankeval.cli.options import Format, options
 from rankeval.cli.output import print_frame, print_result, say, tell
 
-judging_app = command_group(
-    "Make a test collection: pool documents, write sheets, measure agreement, calibrate a machine judge."
-)
+judging_app: typer.Typer = command_group("Make a test collection: pools, sheets, agreement, machine judges.")
 
 
 @judging_app.command()
 @options("RUNS depth by judged minutes rng output", depth=20)
-def pool(
-    *, runs: list[Path], depth: int, by: str, judged: Path | None, minutes: float, rng: int, output: Format
-) -> None:
+def pool(*, runs: list[Path], depth: int, minutes: float, output: Format, **given: Any) -> None:
     """List the documents to judge, the next one first, and how long it takes; as a table, what each run adds."""
     from rankeval.judging import pool as pooled
 
     made = pooled(by_file_name(runs), depth=depth)
-    waiting = made.order(by, judged=judged, rng=rng)
+    waiting = made.order(**given)
     if output is Format.table:
         tell(str(made))
     else:
@@ -45,16 +43,14 @@ def pool(
 
 @judging_app.command()
 @options("FOLDER RUNS depth judges overlap documents topics scale rng sheet_format", depth=20)
-def sheets(
-    *, folder: Path, runs: list[Path], depth: int, documents: Path | None, topics: Path | None, **given: Any
-) -> None:
+def sheets(*, folder: Path, runs: list[Path], depth: int, **given: Any) -> None:
     """Pool rankings, and write a sheet of documents for each judge; --overlap is the share that all judges get."""
     from rankeval.io.texts import read_texts
     from rankeval.judging import pool as pooled
     from rankeval.judging import write_sheets
 
     made, given["format"] = pooled(by_file_name(runs), depth=depth), given.pop("sheet_format")
-    texts, queries = (None if path is None else read_texts(path) for path in (documents, topics))
+    texts, queries = (None if path is None else read_texts(path) for path in map(given.pop, ("documents", "topics")))
     print_frame(write_sheets(made, folder, texts=texts, queries=queries, **given), Format.table)
 
 

@@ -18,43 +18,41 @@ from typing import Any
 import typer
 
 from rankeval._checks import count, few, refuse, require
+from rankeval._registry import chosen
 from rankeval.cli.inputs import by_file_name, text_frame
 from rankeval.cli.net import command_group
 from rankeval.cli.options import Format, options
-from rankeval.cli.output import print_comparison, print_result
+from rankeval.cli.output import print_result
 
-online_app = command_group("What users do: check a click log, interleave rankings, test the arms of an A/B test.")
+online_app: typer.Typer = command_group("What users do: click logs, interleaved rankings, A/B tests.")
 
 
 @online_app.command()
-@options("LOG tz limit output")
-def checks(*, log: Path, tz: str | None, limit: Any, output: Format) -> None:
+@options("LOG parts tz limit output")
+def checks(*, log: Path, output: Format, **given: Any) -> None:
     """Look for faults of a click log: repeated events, clicks on what was not shown, users who may be robots.
 
-    Columns have their usual names. What is left out is counted.
+    Columns with usual names are found. What is left out is counted.
     """
-    from rankeval.online import ClickLog
-
-    print_result(ClickLog.read(log, tz=tz, clicks="skip", limits=limit).checks(), output)
+    print_result(_read(log, clicks="skip", **given).checks(), output)
 
 
 @online_app.command()
-@options("LOG groups tz limit output")
-def rates(*, log: Path, groups: list[str], tz: str | None, limit: Any, output: Format) -> None:
+@options("LOG groups parts tz limit output")
+def rates(*, log: Path, groups: list[str], output: Format, **given: Any) -> None:
     """Print click rates with 95 % intervals: by position, docid, qid, arm, or several of them."""
-    from rankeval.online import ClickLog
-
-    print_result(ClickLog.read(log, tz=tz, limits=limit).click_rates(groups), output)
+    print_result(_read(log, **given).click_rates(groups), output)
 
 
 @online_app.command()
-@options("RUNS scheme depth salt impressions credits clicks unit test alpha limit output", runs=None,
+@options("RUNS scheme depth salt impressions credits clicks unshown unit baseline test alpha limit output", runs=None,
          scheme="team_draft", depth=10)  # fmt: skip
 def interleave(*, runs: list[Path] | None, limit: Any, output: Format, **given: Any) -> None:
     """Make one list of several rankings for each impression, or compare the rankings by the clicks on such lists.
 
     With runs, a credit record a line is printed: it has the list to show. Each query is one impression, unless
-    --impressions names them. With --credits and --clicks, the comparison of the rankings is printed.
+    --impressions names them. With --credits and --clicks, the comparison of the rankings is printed. A ranking has the
+    name of its file without the suffix: bm25 of bm25.run.
 
     The schemes: balanced, team_draft, probabilistic, optimized.
     """
@@ -66,10 +64,10 @@ def interleave(*, runs: list[Path] | None, limit: Any, output: Format, **given: 
     one_way = bool(runs) != (records is not None) and (records is None) == (clicks is None)
     refuse((not one_way, "give runs to interleave, or --credits and --clicks to compare"))
     if records is not None:
-        print_comparison(compare_interleaved(records, text_frame(clicks), salt=how["salt"] or None, **given), output)
+        print_result(compare_interleaved(records, text_frame(clicks), salt=how["salt"] or None, **given), output)
         return
     ranked = {}
-    for name, path in by_file_name(runs or ()).items():
+    for name, path in by_file_name(runs or (), "stem").items():
         rows = Run.read(path, limits=limit).to_frame().sort_values("score", ascending=False, kind="stable")
         ranked[name] = rows.groupby("qid", sort=False)["docid"].agg(list).to_dict()
     each: Any = [{"impression": qid, "qid": qid} for qid in dict.fromkeys(chain(*ranked.values()))]
@@ -84,15 +82,34 @@ def interleave(*, runs: list[Path] | None, limit: Any, output: Format, **given: 
 
 
 @online_app.command()
-@options("FRAME unit arm metrics control primary alpha output")
-def ab(*, frame: Path, unit: str, arm: str, metrics: list[str], output: Format, **given: Any) -> None:
+@options("FRAME unit arm metrics covariates control primary shares looks look alpha output")
+def ab(*, frame: Path, unit: str, arm: str, looks: int | None, alpha: float, output: Format, **given: Any) -> None:
     """Test whether the users of the arms of an A/B test differ: their numbers first, then metric by metric.
 
     FRAME has a row for each user, or several that are summed. The exit code is 0 whether or not a difference is shown.
     """
-    from rankeval.online import ab_test
+    from rankeval.io.opening import number_of
+    from rankeval.online import ab_test, looks_plan
 
-    named = {name: columns or name for name, _, columns in (one.partition("=") for one in metrics)}
-    require(all(named) and len(named) == len(metrics), "metrics", metrics, "metrics with names that differ")
-    asked: Any = {name: tuple(one.split("/", 1)) if "/" in one else one for name, one in named.items()}
-    print_result(ab_test(text_frame(frame, (unit, arm)), unit=unit, arm=arm, metrics=asked, **given), output)
+    for name in ("metrics", "covariates"):
+        columns = _pairs(name, given[name])
+        given[name] = {key: tuple(one.split("/", 1)) if "/" in one else one for key, one in columns.items()}
+    shares = {one: number_of(share, f"--share {one}") for one, share in _pairs("shares", given.pop("shares")).items()}
+    plan: Any = looks_plan(looks, alpha=alpha) if looks is not None and looks > 0 else looks
+    given |= {"unit": unit, "arm": arm, "shares": shares or None, "looks": plan, "alpha": alpha}
+    print_result(ab_test(text_frame(frame, (unit, arm)), **given), output)
+
+
+def _read(log: Path, *, parts: list[str] | None, limit: Any, **how: Any) -> Any:
+    from rankeval.online import ClickLog
+    from rankeval.online.events import PARTS
+
+    columns: Any = {chosen("part of a click log", part, PARTS): name for part, name in _pairs("parts", parts).items()}
+    return ClickLog.read(log, limits=limit, **how, **columns)
+
+
+def _pairs(option: str, texts: list[str] | None) -> dict[str, str]:
+    """Return the values of an option by their names; NAME alone is its own value."""
+    named = {name: value or name for name, _, value in (one.partition("=") for one in texts or ())}
+    require(all(named) and len(named) == len(texts or ()), option, texts, "names that differ")
+    return named

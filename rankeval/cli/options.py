@@ -8,6 +8,7 @@ the error's argument. The defaults are those of Python; they stand here again be
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Iterable, Mapping
 from enum import StrEnum
 from functools import wraps
@@ -51,10 +52,12 @@ TEXT, TEXTS, FILE = str | None, list[str] | None, Path | None
 MEASURES = ["nDCG@10", "AP", "RR"]
 COLLECTION = "qrels texts data qid label docid features part input_format limit"
 """Options that name a test collection: see `guard.CollectionFiles`."""
+_COLUMNS = {"qid": "query", "label": "relevance", "relevance": "relevance", "docid": "document"}
 _SYSTEMS = "Systems: runs for judgments; for rows a file with one score a line, or a table with a column score."
 
 # name: (type, default, help, flags); the flag is the name if none is given. In capitals: an argument, by its position,
-# with the default ... if it must be given, and with the word for it in place of the flags.
+# with the default ... if it must be given, and with the word for it in place of the flags. After flags and " =" stands
+# the word for the value.
 OPTIONS: dict[str, tuple[Any, ...]] = {
     "CONFIG": (TEXT, None, "An experiment file, or a shipped one by name: quickstart, letor."),
     "FILES": (list[Path], ..., "A table, or judgments and a run.", "TABLE|QRELS RUN"),
@@ -77,7 +80,7 @@ OPTIONS: dict[str, tuple[Any, ...]] = {
     "QUERIES": (Path, ..., "Texts of the queries: TREC topics, Cranfield, JSON lines or QUERY<tab>TEXT."),
     "measures": (list[str], MEASURES, "A measure, such as nDCG@10; several times.", "--measure -m"),
     "measure": (str, "nDCG@10", "The measure that decides.", "--measure -m"),
-    "secondary": (TEXTS, None, "A measure to show besides; several times."),
+    "secondary": (list[str], [], "A measure to show besides; several times."),
     # How rankings are scored.
     "convention": (str, "rankeval", "How judgments and ranking are joined: rankeval, trec_eval-9.0.8, ..."),
     "ties": (TEXT, None, "Rows of equal score: expected, docid, stable, best, worst; else by the convention."),
@@ -91,8 +94,8 @@ OPTIONS: dict[str, tuple[Any, ...]] = {
     "collection_size": (int | None, None, "Number of documents in the collection.", "--collection-size -N"),
     # How rankings are compared.
     "baseline": (TEXT, None, "The system that the others are compared with; a run has the name of its file."),
-    "test": (str, "t", "Significance test, by its name below."),
-    "correction": (str, "holm", "Correction for many comparisons, by its name below."),
+    "test": (str, "t", "Significance test, by a name of rankeval tests."),
+    "correction": (str, "holm", "Correction for many comparisons, by a name of rankeval tests."),
     "claim": (str, "difference", "What to show: difference, better, not_worse or equivalent."),
     "margin": (float, 0.0, "Margin of the claim, in units of the measure."),
     "family": (str, "all", "The comparisons to correct for together: all, or those within one measure (measure)."),
@@ -129,17 +132,23 @@ OPTIONS: dict[str, tuple[Any, ...]] = {
     # Online.
     "LOG": (Path, ..., "A click log: CSV, TSV, Parquet or JSON lines, a row per shown item or per impression."),
     "FRAME": (Path, ..., "A table of users with their arms: CSV or Parquet."),
+    "parts": (TEXTS, None, "A column by its own name, as in docid=sku; several times.", "--column =PART=COLUMN"),
     "tz": (TEXT, None, "Zone of the times that have none, such as Europe/Berlin."),
     "groups": (list[str], ["position"], "A column to group by; several times.", "--by"),
     "salt": (str, "", "The text from which all chance follows, and which seals the records; keep it secret."),
     "impressions": (FILE, None, "A table of impressions: columns impression, qid and perhaps user are read."),
     "credits": (FILE, None, "The records of all lists that were shown, one a line."),
     "clicks": (FILE, None, "A table of clicks, CSV or Parquet: impression and docid."),
+    "unshown": (str, "error", "Clicks that no record explains: error, or skip to leave them out and count them."),
     "unit": (str, "user", "What is sampled: user, query or impression; of a table, the name of its column."),
     "arm": (str, "arm", "The column of the arms."),
     "metrics": (list[str], ..., "A column, NAME=COLUMN or NAME=COLUMN/COLUMN; several times.", "--metric -m"),
     "control": (TEXT, None, "The arm that the others are compared with; else the first by name."),
     "primary": (TEXT, None, "The metric that decides; else all are one family."),
+    "covariates": (TEXTS, None, "The same of the time before: METRIC=COLUMN[/COLUMN]; several times.", "--covariate"),
+    "shares": (TEXTS, None, "The planned share of an arm; several times; else all equal.", "--share =ARM=SHARE"),
+    "looks": (int | None, None, "How many looks are planned, with equally many new users each."),
+    "look": (int | None, None, "With --looks: which of them this is, from 1."),
     # Texts.
     "scheme": (str, "ltc.ltc", "The scheme, by its name as above."),
     "k": (int, 1000, "How many documents to find for each query, at most."),
@@ -154,15 +163,13 @@ OPTIONS: dict[str, tuple[Any, ...]] = {
     "qrels": (FILE, None, "Judgments, in any format that rankeval evaluate reads."),
     "texts": (FILE, None, "With --qrels: the texts of the queries, QUERY<tab>TEXT a line, BEIR's queries.jsonl, ..."),
     "data": (FILE, None, "Rows with labels: a table (--qid, --label), a LETOR file or a folder's test part."),
-    "qid": (TEXT, None, "Column of the query, in a table."),
-    "label": (TEXT, None, "Column of the relevance, in a table."),
-    "docid": (TEXT, None, "Column of the document, in a table."),
+    **{name: (TEXT, None, f"Column of the {said}, in a table.") for name, said in _COLUMNS.items()},
     "features": (TEXTS, None, "A column to be a feature; all columns of numbers if none.", "--feature --features"),
-    "part": (TEXT, None, "Take the rows of a table whose column says test, or VALUE."),
+    "part": (TEXT, None, "Take the rows of a table whose column says test, or VALUE.", "--part =COLUMN[=VALUE]"),
     "input_format": (TEXT, None, "Format of the judgments or of the table; else content and suffix decide."),
     # What is read and printed, and how.
     "qrels_format": (TEXT, None, "Format of QRELS, named below; else content and suffix decide.", "--qrels-format -R"),
-    "limit": (TEXTS, None, "Raise a limit for a large file that is sound: expansion, ..."),
+    "limit": (TEXTS, None, "Raise a limit for a large file that is sound: expansion, ...", "--limit =NAME=VALUE"),
     "per_query": (bool, False, "Print every query too.", "--per-query -q"),
     "no_summary": (bool, False, "Print queries only (trec).", "--no-summary -n"),
     "zscores": (FILE, None, "Print deviations from these reference scores (trec).", "--zscores -Z"),
@@ -171,17 +178,15 @@ OPTIONS: dict[str, tuple[Any, ...]] = {
     "memory": (TEXT, None, "What all processes may take together, such as 1GB."),
     "n_jobs": (int, 1, "Number of processes; -1 for all cores."),
     "folder": (TEXT, None, "Write the scores of each query there, as Parquet. The same command goes on after a kill."),
-    "settings": (TEXTS, None, "Replace a setting, as in --set cv.n_splits=10.", "--set"),
+    "settings": (TEXTS, None, "Replace a setting, as in --set cv.n_splits=10.", "--set =KEY=VALUE"),
     "check": (bool, False, "Check the file, its data and the guard, and run nothing.", "--check"),
     # The first files.
-    "relevance": (TEXT, None, "Column of the relevance, in a table."),
     "score": (TEXT, None, "Column of the score, in a table of scored rows."),
     "into": (Path, Path(), "The root of the repository."),
     "keys": (bool, False, "Print all keys of an experiment file, and run nothing.", "--keys"),
     "output": (Format, Format.table, "How to print it.", "--format"),
     "verbose": (bool, False, "Print the whole comparison too, and the digests of plan and ledger.", "--verbose"),
 }
-_METAVARS = {"limit": "NAME=VALUE", "part": "COLUMN[=VALUE]", "settings": "KEY=VALUE"}
 
 _REMEDIES = {
     "depth": "choose --ties docid or --ties stable with it",
@@ -230,10 +235,11 @@ def _parameter(name: str, changed: Mapping[str, Any]) -> inspect.Parameter:
     keyword = name.lower()
     default = changed.get(keyword, default)
     kind = type(default) if isinstance(default, StrEnum) else kind
+    flags, _, metavar = "".join(words).partition(" =")
     made = (
         typer.Argument(help=said, metavar="".join(words) or name)
         if name.isupper()
-        else typer.Option(*"".join(words).split(), help=said, metavar=_METAVARS.get(name))
+        else typer.Option(*flags.split(), help=said, metavar=metavar or None)
     )
     typed = Annotated[kind if default is not None else kind | None, made]  # type: ignore[valid-type] # made for Typer
     default = inspect.Parameter.empty if default is ... else default
@@ -256,10 +262,12 @@ def in_options(error: RankevalError, command: Any) -> RankevalError:
         to = f"--limit {error.limit}=..." if "limit" in flags else key
         return error.having(remedy=f"if the file is sound, raise it: {to}")
     name, bracket, key = (error.argument or "").partition("[")
+    remedy = error.remedy
+    for argument, flag in flags.items():
+        remedy = remedy and re.sub(rf"\b{argument}= ?", f"{flag} ", remedy)
     if name not in flags:
-        return error
-    option = f"{flags[name]}{bracket}{key}"
-    return error.having(argument=option, remedy=error.remedy and _REMEDIES.get(name, error.remedy))
+        return error.having(remedy=remedy)
+    return error.having(argument=f"{flags[name]}{bracket}{key}", remedy=remedy and _REMEDIES.get(name, remedy))
 
 
 def ending_with(lines: Callable[[], Iterable[str]]) -> type[TyperCommand]:

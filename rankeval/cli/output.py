@@ -20,7 +20,6 @@ from rankeval.render.tables import guarded, visible
 if TYPE_CHECKING:
     import pandas as pd
 
-    from rankeval.comparison import Comparison
     from rankeval.evaluation import Evaluation
 
 CARD = ("ties", "judgments", "missing", "no_relevant")
@@ -94,19 +93,15 @@ def _notes(evaluations: Mapping[str, Evaluation]) -> list[str]:
     return notes + [f"{name}: {note}" for name, evaluation in evaluations.items() for note in evaluation.notes]
 
 
-def print_comparison(compared: Comparison, output: Format) -> None:
-    """Print the table for readers, all that `Comparison.from_json` reads, or the numbers of the table as csv."""
-    if output is Format.json:
-        typer.echo(compared.to_json())
-    else:
-        print_result(compared, output)
-
-
 def print_result(result: Any, output: Format) -> None:
     """Print findings, table, caption and notes for readers; for programs the table, and the sentences on stderr.
 
-    A comparison of one system has no differences, so its means are printed.
+    A comparison is printed as JSON with all that `Comparison.from_json` reads. Of one system it has no differences, so
+    its means are printed.
     """
+    if output is Format.json and hasattr(result, "to_json"):
+        typer.echo(result.to_json())
+        return
     findings, means = getattr(result, "findings", ()), getattr(result, "means", None)
     caption = getattr(result, "caption", None) or result._laid_out().caption  # noqa: SLF001 - of our own results
     if output is Format.table:

@@ -16,7 +16,7 @@ in 11 % of cases. Repeated events are dropped, and counted.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -71,6 +71,16 @@ _TIMES = "give times with a zone, or tz= for times without one; numbers become t
 _OWN_ID = "give each impression an id of its own"
 
 
+def named_columns(names: Sequence[str], asked: Mapping[str, str], parts: Iterable[str] = PARTS) -> dict[str, str]:
+    """Return part -> column, of the parts that are there; refuse two columns that may be the same part."""
+    usual = {part: [part] if part in names else [name for name in PARTS[part] if name in names] for part in parts}
+    found = usual | {chosen("part of a click log", part, PARTS): [name] for part, name in asked.items()}
+    for part, columns in found.items():
+        fits = len(columns) < 2 and all(names.count(name) == 1 for name in columns)
+        require(fits, part, columns, f"one column of {list(names)}: rename others, or give ClickLog {part}=")
+    return {part: columns[0] for part, columns in found.items() if columns}
+
+
 def found_columns(names: Sequence[str], asked: Mapping[str, str], *, complete: bool) -> dict[str, str]:
     """Return part -> column, of the parts that are there; refuse a frame that is in neither form.
 
@@ -83,12 +93,7 @@ def found_columns(names: Sequence[str], asked: Mapping[str, str], *, complete: b
     complete : bool
         Whether rows of items need an impression; of single items each row may be one.
     """
-    usual = {part: [part] if part in names else [name for name in PARTS[part] if name in names] for part in PARTS}
-    found = usual | {chosen("part of a click log", part, PARTS): [name] for part, name in asked.items()}
-    for part, columns in found.items():
-        fits = len(columns) < 2 and all(names.count(name) == 1 for name in columns)
-        require(fits, part, columns, f"one column of {list(names)}, named by {part}=")
-    parts = {part: columns[0] for part, columns in found.items() if columns}
+    parts = named_columns(names, asked)
     needed = ("shown",) if "shown" in parts else ("docid", "position", "impression")[: 2 + complete]
     lacking = [part for part in ("clicked", *needed) if part not in parts]
     both = "shown" in parts and {"position", "docid", "propensity"} & parts.keys()

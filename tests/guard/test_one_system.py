@@ -149,13 +149,13 @@ def test_every_opened_plan_has_means(guard):
 def test_the_command_line_prints_it(opened, capsys):
     """As a table, as JSON that reads back, and as csv with every digit."""
     from rankeval.cli.options import Format
-    from rankeval.cli.output import print_comparison
+    from rankeval.cli.output import print_result
 
-    print_comparison(opened, Format.table)
+    print_result(opened, Format.table)
     assert opened.headline in capsys.readouterr().out
-    print_comparison(opened, Format.json)
+    print_result(opened, Format.json)
     assert rk.Comparison.from_json(capsys.readouterr().out).means.equals(opened.means)
-    print_comparison(opened, Format.csv)
+    print_result(opened, Format.csv)
     header, first, *_ = capsys.readouterr().out.splitlines()
     assert header == "measure,system,n_queries,mean,ci_low,ci_high"
     assert float(first.split(",")[3]) == opened.means["mean"][0]

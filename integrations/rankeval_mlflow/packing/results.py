@@ -32,6 +32,7 @@ The layout of a result of `rankeval.judging`, `rankeval.profile` or `rankeval.on
 
     params     level, judges, n_items; of a calibration baseline, system, n_human, n_machine, correction
     metrics    agreement/final/krippendorff_alpha ...   with the ends of its interval
+               ab_test/final/B/orders ...               of each arm, if more than one is compared with the control
     tags       rankeval.kind, rankeval.final.headline
     artifacts  rankeval/final/table.csv, per_query.csv ...    each of its frames
                rankeval/final/notes.txt                       the table with its notes, and why a value is undefined
@@ -100,6 +101,7 @@ _RESULTS: dict[type, tuple[str, dict[str, str]]] = {
     PolicyValue: ("how", {"value": "", "effective_share": "_effective_share", **_LIMITS}),
     Propensities: ("position", {"propensity": "", **_LIMITS}),
 }
+_FIGURES = ("sample_ratio",)  # numbers beside the table that are metrics
 _FACTS_OF_JUDGING = ("n_items", "baseline", "system", "n_human", "n_machine")
 _NO_NAME = "dataset"  # MLflow's name of a data set without one
 _LONGEST = 1_000_000  # the schema of more columns is refused by the server
@@ -520,16 +522,21 @@ def result_node(result: Any, name: str | None, *, report: bool, argument: str = 
     kind, title = named(result)
     name, (key, ends) = layout.checked_role(name or kind, "name"), _RESULTS[type(result)]
     table, before = result.table, kind if name == kind else f"{kind}/{name}"
-    rows, numbers = table.to_dict("records"), dict[str, float]()
+    rows, facts = table.to_dict("records"), vars(result)
+    numbers = {f"{before}/{one}": facts[one] for one in _FIGURES if one in facts}
     keys = [[(one, row[one]) for one in ([key] if key else result.by)] for row in rows]
     called = ["_".join(one if isinstance(one, str) else f"{of}_{one}" for of, one in each) or "all" for each in keys]
+    if isinstance(result, LogChecks):
+        called = [one.replace(",", "") for one in called]
+    if isinstance(result, ABTest) and len({*table["arm"]}) > 1:
+        called = [f"{layout.short_name(str(arm))}/{own}" for arm, own in zip(table["arm"], called, strict=True)]
     for row, own in zip(rows, called, strict=True):
         # Of several pairs of systems with one measure none is a metric, as of a comparison of all pairs.
         if called.count(own) == 1 and len(rows) <= _MOST:
             numbers |= {f"{before}/{own}{end}": row[one] for one, end in ends.items() if one in row}
     shared = {one: set(table[one]) for one in _FACTS_OF_JUDGING if one in table}
     params = {one: layout.short_name(str(*values)) for one, values in shared.items() if len(values) == 1}
-    facts = {f"{before}/system" if one == "name" else one: value for one, value in vars(result).items()}
+    facts = {f"{before}/system" if one == "name" else one: value for one, value in facts.items()}
     params |= {one: value for one, value in facts.items() if isinstance(value, str) and one not in {"caption", "rate"}}
     if isinstance(result, Agreement):
         params["judges"] = ", ".join(map(str, result.disputed.columns.drop(["qid", "docid", "n_labels", "spread"])))

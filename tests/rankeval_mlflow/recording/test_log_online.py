@@ -63,7 +63,7 @@ def test_a_metric_of_a_test_is_a_metric_of_the_run_with_interval_change_and_p(ar
     rows = arms.table.set_index("metric")
     assert logged.metrics == {
         f"ab_test/{name}{end}": rows.loc[name, of] for name in rows.index for of, end in ends.items()
-    }
+    } | {"ab_test/sample_ratio": arms.sample_ratio}
     assert logged.tags["rankeval.kind"] == "ab_test"
     assert logged.tags["rankeval.ab_test.headline"] == arms.headline
     assert "ctr is higher in B than in A" in logged.tags["mlflow.note.content"]
@@ -74,10 +74,24 @@ def test_a_metric_of_a_test_is_a_metric_of_the_run_with_interval_change_and_p(ar
     assert page == report_for_judging([arms], title="A/B test")
 
 
-def test_of_several_arms_none_is_a_metric_and_the_table_has_them_all(client):
+def test_of_several_arms_each_has_its_metrics(client):
     frame = pd.DataFrame({"user": range(90), "arm": list("ABC") * 30, "orders": np.arange(90) % 7})
+    test = rk.online.ab_test(frame, metrics={"orders": "orders"}, control="A")
+    metrics = client.get_run(rkm.log_online(test).run_id).data.metrics
+    for row in test.table.to_dict("records"):
+        assert metrics[f"ab_test/{row['arm']}/orders"] == row["estimate"]
+        assert metrics[f"ab_test/{row['arm']}/orders_p_adjusted"] == row["p_adjusted"]
+    assert len(test.table) == 2
+    assert "ab_test/orders" not in metrics
+    assert metrics["ab_test/sample_ratio"] == 1
+
+
+def test_a_test_that_lost_users_logs_their_ratio_and_no_adjusted_p(client):
+    """If the sample ratio is wrong, the run has its p-value as a metric and no adjusted p of any row."""
+    frame = pd.DataFrame({"user": range(150), "arm": ["A", "B", "B"] * 50, "orders": np.arange(150) % 7})
     logged = client.get_run(rkm.log_online(rk.online.ab_test(frame, metrics={"orders": "orders"})).run_id).data
-    assert logged.metrics == {}
+    assert logged.metrics["ab_test/sample_ratio"] < 0.001
+    assert "ab_test/orders_p_adjusted" not in logged.metrics
 
 
 def test_numbers_of_positions_are_metrics_by_position(log, client):
@@ -94,6 +108,7 @@ def test_numbers_of_positions_are_metrics_by_position(log, client):
     assert logged.metrics["propensities/position_2"] == found.table.set_index("position").loc[2, "propensity"]
     assert logged.metrics["perplexity/all"] == perplexity.overall
     assert logged.metrics["log_checks/positions never clicked"] == 0
+    assert logged.metrics["log_checks/repeated events left out"] == 0
     assert logged.metrics["policy_value/snips"] == value.value == 0.5
     pieces = [piece.partition(":")[0] for piece in logged.tags["rankeval.complete"].split()]
     assert pieces == ["click_rate()", "propensities()", "perplexity()", "log_checks()", "policy_value()"]
