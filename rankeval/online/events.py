@@ -67,7 +67,7 @@ REPEATED, NOT_SHOWN, EMPTY = LEFT_OUT
 LATER = "later readings of times that come twice"
 """When clocks go back, an hour comes twice, and a time without a zone is taken as the earlier."""
 _SKIP = "clicks='skip' leaves out such clicks, and counts them"
-_TIMES = "give times with a zone, or tz= for times without one; numbers become times by pd.to_datetime(..., utc=True)"
+_TIMES = "give times with a zone, or tz= to name it; numbers become times by pd.to_datetime(..., utc=True)"
 _OWN_ID = "give each impression an id of its own"
 
 
@@ -175,9 +175,8 @@ def _array(part: str, values: Any, tz: str | None = None) -> Any:
             return _utc(array, tz)
         return numbers_of(pc.list_parent_indices(array)).astype(np.int64), array.flatten()
     except pa.ArrowException as error:
-        raise InvalidInput(
-            f"{_TIMES if part == 'time' else 'give a list in each row'} ({said(error)})", argument=part
-        ) from error
+        wanted = _TIMES if part == "time" else "give a list in each row"
+        raise InvalidInput("not each row can be read", argument=part, remedy=f"{wanted} ({said(error)})") from error
 
 
 def _utc(times: pa.Array, tz: str | None) -> pa.Array:
