@@ -176,7 +176,7 @@ def _array(part: str, values: Any, tz: str | None = None) -> Any:
         return numbers_of(pc.list_parent_indices(array)).astype(np.int64), array.flatten()
     except pa.ArrowException as error:
         wanted = _TIMES if part == "time" else "give a list in each row"
-        raise InvalidInput("not each row can be read", argument=part, remedy=f"{wanted} ({said(error)})") from error
+        raise InvalidInput("a row cannot be read", argument=part, remedy=f"{wanted} ({said(error)})") from error
 
 
 def _utc(times: pa.Array, tz: str | None) -> pa.Array:

@@ -228,7 +228,7 @@ def test_the_hour_that_comes_twice_is_taken_as_the_earlier_and_counted() -> None
 def test_the_error_of_a_time_says_first_which_times_are_read(time: str, tz: str | None, message: str) -> None:
     """The words of Arrow stand last."""
     with pytest.raises(
-        InvalidInput, match=rf"^time: not each row can be read; give times with a zone, or tz=.*\(.*{message}"
+        InvalidInput, match=rf"^time: a row cannot be read; give times with a zone, or tz=.*\(.*{message}"
     ):
         ClickLog.from_frame(LISTS.assign(time=time), tz=tz)
 
