@@ -16,7 +16,7 @@ from __future__ import annotations
 import os
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from operator import not_
+from itertools import chain
 from typing import Any
 
 import pandas as pd
@@ -29,14 +29,15 @@ from rankeval.io.columns import as_list, id_column
 from rankeval.io.frames import as_table, frame_columns, is_frame, names_in
 from rankeval.io.opening import read_text
 from rankeval.io.tables import json_lines
+from rankeval.online.events import named_columns
 from rankeval.online.interleaving import Id, Interleaved
 from rankeval.online.logs import ClickLog
 
 UNITS = {"user": "user", "query": "qid", "impression": "impression"}
 """The field of a record that names the unit."""
 
-CREDIT = "credit"
-BY_IMPRESSION = "impressions of a user depend on each other: .31 of such tests found a difference of equal rankings"
+NO_USERS = "impressions of a user depend on each other; in a simulation, .31 of tests by impressions found a difference"
+CLICKED_ONLY = "each record has a click: records without a click may be missing, and they count too"
 BALANCED = "balanced interleaving is biased for some pairs of rankings: see rankeval.online.interleaving_bias"
 
 
@@ -62,11 +63,11 @@ def compare_interleaved(
         ``record`` has their JSON.
     clicks : mapping, frame or ClickLog
         Impression -> ids of the documents clicked; or a frame with a row per click, columns impression and docid, and
-        perhaps user; or a log of the impressions, without ``count``. A document that is clicked twice in an impression
-        counts once.
+        perhaps user, or as `rankeval.online.ClickLog` finds them; or a log of the impressions, without ``count``. A
+        document that is clicked twice in an impression counts once. Text such as ``"7"`` is the id 7 of a record.
     unit : {"user", "query", "impression"}, default "user"
         The unit that is sampled, a row of the test. Impressions of one user depend on each other, so that a test by
-        impressions claims differences that are not there; the result says so.
+        impressions, or by queries, claims differences that are not there; the result says so.
     unshown : {"error", "skip"}, default "error"
         Refuse clicks that no record explains: of an impression without a record, on a document that was not shown, by
         another user than the one to whom it was shown. Or leave them out; the notes count them.
@@ -86,7 +87,8 @@ def compare_interleaved(
     ------
     InvalidInput
         If a record is none, was changed, or stands there again with another list; if records are of several schemes or
-        have other rankings; if a record has no user, or users are text and integers; or if a click is refused.
+        have other rankings; if a record has no user, or users are text and integers; if a click is refused, or ids of
+        clicks are integers and those of records are text; or if no click is left.
 
     Examples
     --------
@@ -100,15 +102,13 @@ def compare_interleaved(
     """
     chosen("unit", unit, UNITS)
     chosen("value of unshown", unshown, ("error", "skip"))
-    records = _records(credits, salt)
-    shown = {record.impression: record for record in records}
-    units = [getattr(record, UNITS[unit]) for record in shown.values()]
-    without = [impression for impression, one in zip(shown, units, strict=True) if one is None]
+    shown, repeated = _records(credits, salt)
+    without = [one.impression for one in shown.values() if getattr(one, UNITS[unit]) is None]
     remedy = f"give {UNITS[unit]}= when lists are shown, or compare by another unit"
     refuse((without, f"no {unit} in {count(len(without), 'record')}: {few(without)}", remedy), argument="credits")
     clicked: dict[Id, list[Id]] = defaultdict(list)
     left_out: dict[str, list[tuple[Id, Id]]] = defaultdict(list)
-    for impression, document, *user in _clicks(clicks):
+    for impression, document, *user in _clicks(clicks, shown):
         if (record := shown.get(impression)) is None:
             left_out["of impressions without a record"].append((impression, document))
         elif document not in record.ids:
@@ -117,30 +117,31 @@ def compare_interleaved(
             left_out["by another user than the record has"].append((impression, document))
         else:
             clicked[impression].append(document)
-    for words, found in left_out.items():
-        problem = f"{count(len(found), 'click')} {words}: {few(found)}"
-        refuse((unshown == "error", problem, 'unshown="skip" leaves them out'), argument="clicks")
-    index = pd.Index(id_column(units, unit).to_pylist(), name=unit)
+    skipped = {f"{count(len(found), 'click')} {words}": found for words, found in left_out.items()}
+    for words, found in skipped.items():
+        refuse((unshown == "error", f"{words}: {few(found)}", 'unshown="skip" leaves them out'), argument="clicks")
+    refuse((not any(clicked.values()), "; ".join(["no impression has a click", *skipped])), argument="clicks")
+    index = pd.Index(as_list(id_column([getattr(one, UNITS[unit]) for one in shown.values()], unit)), name=unit)
     sums = pd.DataFrame([record.credited(clicked[one]) for one, record in shown.items()], index).astype(float)
-    n_clicks = [max(1, len({*clicked[one]})) for one in shown]
-    means = sums.div(n_clicks, axis=0).groupby(level=unit, sort=False).mean()
-    systems = {str(name): means[[name]].set_axis([CREDIT], axis=1) for name in means}
-    compared = compare(systems, unit=unit, **{"lower_is_better": {CREDIT: False}} | options)
+    means = sums.div([len({*clicked[one]}) or 1 for one in shown], axis=0).groupby(level=unit, sort=False).mean()
+    systems = {str(name): means[[name]].set_axis(["credit"], axis=1) for name in means}
+    compared = compare(systems, unit=unit, **{"lower_is_better": {"credit": False}} | options)
     again = sum(len(found) - len({*found}) for found in clicked.values())
-    shows = f"{count(len(shown), 'impression')} of {count(len(means), unit)}"
+    shows = count(len(shown), "impression") + f" of {count(len(means), unit)}" * (unit != "impression")
     notes = {
-        f"{shows}, {sum(map(not_, clicked.values())):,} of them without a click": True,
-        f"{count(len(records) - len(shown), 'repeated record')} dropped": len(records) > len(shown),
+        f"{shows}, {sum(not one for one in clicked.values()):,} of them without a click": True,
+        f"{count(repeated, 'repeated record')} dropped": repeated,
         f"{count(again, 'repeated click')} on a document of the same impression dropped": again,
-        **{f"left out: {count(len(found), 'click')} {words}": True for words, found in left_out.items()},
-        BALANCED: records[0].scheme == "balanced",
-        BY_IMPRESSION: unit == "impression",
+        **{f"left out: {words}": True for words in skipped},
+        BALANCED: {one.scheme for one in shown.values()} == {"balanced"},
+        f"the unit is the {unit}: {NO_USERS}": unit != "user",
+        CLICKED_ONLY: all(clicked.values()),
     }
     return with_notes(compared, *(note for note, holds in notes.items() if holds))
 
 
-def _records(given: Any, salt: str | None) -> list[Interleaved]:
-    """Return all records, in each form that there is; those of one impression are equal."""
+def _records(given: Any, salt: str | None) -> tuple[dict[Id, Interleaved], int]:
+    """Return the record of each impression, in each form that there is, and how many stand there again."""
     if isinstance(given, (str, os.PathLike)):
         given = [row for _, row in json_lines(read_text(given), os.fspath(given))]
     elif is_frame(given):
@@ -148,8 +149,8 @@ def _records(given: Any, salt: str | None) -> list[Interleaved]:
     require(isinstance(given, Iterable), "credits", given, "records, a path or a frame")
     written = (one.to_json() if isinstance(one, Interleaved) and salt is not None else one for one in given)
     records = [one if isinstance(one, Interleaved) else Interleaved.from_json(one, salt=salt) for one in written]
-    last = {one.impression: one for one in records}
-    differing = [one.impression for one in records if last[one.impression] != one]
+    shown = {one.impression: one for one in records}
+    differing = [one.impression for one in records if shown[one.impression] != one]
     kinds = {(one.scheme, *sorted(one.credits)) for one in records}
     refuse(
         (not records, "there is no record"),
@@ -157,21 +158,31 @@ def _records(given: Any, salt: str | None) -> list[Interleaved]:
         (len(kinds) > 1, f"records are of several schemes or rankings: {few(sorted(kinds))}"),
         argument="credits",
     )
-    return records
+    return shown, len(records) - len(shown)
 
 
-def _clicks(clicks: Any) -> Iterable[tuple[Id, ...]]:
+def _clicks(clicks: Any, shown: Mapping[Id, Interleaved]) -> Iterable[tuple[Id, ...]]:
     """Return impression, document and, if it is known, user of each click, in each form that there is."""
     if isinstance(clicks, ClickLog):
         require("count" not in clicks.impressions, "clicks", clicks, "a log with a row per impression, without count")
-        clicks = clicks.to_frame().query("clicked").astype({"docid": object})
-    elif isinstance(clicks, Mapping):
-        single = [one for one in clicks.values() if isinstance(one, (str, bytes)) or not isinstance(one, Iterable)]
+        clicks = clicks.to_frame().query("clicked")
+    elif isinstance(clicks, (Mapping, pd.Series)):
+        single = [ids for _, ids in clicks.items() if isinstance(ids, (str, bytes)) or not isinstance(ids, Iterable)]
         require(not single, "clicks", single[:1], "a list of document ids for each impression")
         rows = [(impression, document) for impression, documents in clicks.items() for document in documents]
         clicks = pd.DataFrame(rows, columns=["impression", "docid"])
     require(is_frame(clicks), "clicks", clicks, "a mapping of impressions to clicked ids, a frame or a ClickLog")
     table = as_table(clicks)
-    names = [name for name in ("impression", "docid", "user") if name != "user" or name in names_in(table)]
-    columns = frame_columns(table, {name: name for name in names})
-    return zip(*(id_column(column, name).to_pylist() for name, column in columns.items()), strict=True)
+    names = named_columns(names_in(table), {}, ("impression", "docid", "user", "clicked"))
+    columns = frame_columns(table, {"impression": "impression", "docid": "docid"} | names)
+    told = {*map(str, as_list(columns.pop("clicked", ())))} & {"0", "0.0", "False", "false"}
+    refuse((told, "rows that are no clicks stand there", "give ClickLog.from_frame(...)"), argument="clicks")
+    parts = zip(*(({one.impression}, one.ids, {one.user} - {None}) for one in shown.values()), strict=True)
+    found = []
+    for (part, column), known in zip(columns.items(), parts, strict=False):
+        ids, there = as_list(id_column(column, part)), {*chain(*known)}
+        lost = {int} == {*map(type, ids)} and {str} == {*map(type, there)}
+        refuse((lost, "ids are integers, those of the records are text", "read them as text: dtype=str"), argument=part)
+        numbers = {str(one): one for one in there if isinstance(one, int) and str(one) not in there}
+        found.append([numbers.get(one, one) for one in ids])
+    return zip(*found, strict=True)

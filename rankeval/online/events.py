@@ -16,7 +16,7 @@ in 11 % of cases. Repeated events are dropped, and counted.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -52,6 +52,7 @@ PARTS: dict[str, tuple[str, ...]] = {
     "propensity": ("propensity", "propensity_score", "action_prob", "pscore"),
 }
 """Part of a log -> its usual names, our own first."""
+PART_OF = {name: part for part, names in PARTS.items() for name in names}
 OF_ITEMS = ("position", "docid", "clicked", "propensity", "shown")
 _NUMBERS: dict[str, tuple[float, float, type, str]] = {
     "position": (1, np.inf, np.int64, "a whole number, counted from 1"),
@@ -63,9 +64,21 @@ NO_QUERY = ""
 """The query of a log that has none: no id is empty."""
 LEFT_OUT = ("repeated events", "clicks on what was not shown", "impressions of an empty list")
 REPEATED, NOT_SHOWN, EMPTY = LEFT_OUT
+LATER = "later readings of times that come twice"
+"""When clocks go back, an hour comes twice, and a time without a zone is taken as the earlier."""
 _SKIP = "clicks='skip' leaves out such clicks, and counts them"
-_TIMES = "give times with a zone, or tz= to name it; numbers become times by pd.to_datetime(..., utc=True)"
+_TIMES = "give times with a zone, or tz= for times without one; numbers become times by pd.to_datetime(..., utc=True)"
 _OWN_ID = "give each impression an id of its own"
+
+
+def named_columns(names: Sequence[str], asked: Mapping[str, str], parts: Iterable[str] = PARTS) -> dict[str, str]:
+    """Return part -> column, of the parts that are there; refuse two columns that may be the same part."""
+    usual = {part: [part] if part in names else [name for name in PARTS[part] if name in names] for part in parts}
+    found = usual | {chosen("part of a click log", part, PARTS): [name] for part, name in asked.items()}
+    for part, columns in found.items():
+        fits = len(columns) < 2 and all(names.count(name) == 1 for name in columns)
+        require(fits, part, columns, f"one column of {list(names)}: rename others, or give ClickLog {part}=")
+    return {part: columns[0] for part, columns in found.items() if columns}
 
 
 def found_columns(names: Sequence[str], asked: Mapping[str, str], *, complete: bool) -> dict[str, str]:
@@ -80,17 +93,12 @@ def found_columns(names: Sequence[str], asked: Mapping[str, str], *, complete: b
     complete : bool
         Whether rows of items need an impression; of single items each row may be one.
     """
-    usual = {part: [part] if part in names else [name for name in PARTS[part] if name in names] for part in PARTS}
-    found = usual | {chosen("part of a click log", part, PARTS): [name] for part, name in asked.items()}
-    for part, columns in found.items():
-        fits = len(columns) < 2 and all(names.count(name) == 1 for name in columns)
-        require(fits, part, columns, f"one column of {list(names)}, named by {part}=")
-    parts = {part: columns[0] for part, columns in found.items() if columns}
+    parts = named_columns(names, asked)
     needed = ("shown",) if "shown" in parts else ("docid", "position", "impression")[: 2 + complete]
     lacking = [part for part in ("clicked", *needed) if part not in parts]
     both = "shown" in parts and {"position", "docid", "propensity"} & parts.keys()
     refuse(
-        (lacking, f"no column is {' or '.join(lacking)}: there are {list(names)}", "name each, such as docid='sku'"),
+        (lacking, f"there is no column {', no '.join(lacking)} in {list(names)}", "name each, such as docid='sku'"),
         (both, "the columns have lists and single items", "leave out one of the two forms; propensities are of items"),
     )
     return parts
@@ -136,7 +144,11 @@ def arranged(
     _check_lists(items, ids, complete=complete)
     shows = np.bincount(items["impression"], minlength=len(ids)) > 0
     items["impression"], excluded[EMPTY] = (np.cumsum(shows) - 1)[items["impression"]], int((~shows).sum())
-    return impressions[shows], items, complete, {why: n for why, n in excluded.items() if n}
+    impressions = impressions[shows]
+    if tz and "time" in impressions:
+        local = impressions["time"].dt.tz_convert(tz).dt.tz_localize(None)
+        excluded[LATER] = int(local.dt.tz_localize(tz, ambiguous="NaT").isna().sum())
+    return impressions, items, complete, {why: n for why, n in excluded.items() if n}
 
 
 def _checked(part: str, values: Any, tz: str | None = None) -> Any:
@@ -163,15 +175,15 @@ def _array(part: str, values: Any, tz: str | None = None) -> Any:
             return _utc(array, tz)
         return numbers_of(pc.list_parent_indices(array)).astype(np.int64), array.flatten()
     except pa.ArrowException as error:
-        remedy = _TIMES if part == "time" else "give a list in each row"
-        raise InvalidInput(said(error).rstrip("."), argument=part, remedy=remedy) from error
+        wanted = _TIMES if part == "time" else "give a list in each row"
+        raise InvalidInput(f"{wanted} ({said(error).rstrip('.')})", argument=part) from error
 
 
 def _utc(times: pa.Array, tz: str | None) -> pa.Array:
     times = times.cast(pa.timestamp("ns", None if tz else "UTC")) if is_text(times.type) else times
     fits = pa.types.is_timestamp(times.type) and (times.type.tz is None) == (tz is not None)
     refuse((not fits, f"found {times.type}", _TIMES), argument="time")
-    return (pc.assume_timezone(times, tz) if tz else times).cast(pa.timestamp("ns", "UTC"))
+    return (pc.assume_timezone(times, tz, ambiguous="earliest") if tz else times).cast(pa.timestamp("ns", "UTC"))
 
 
 def _flat(shown: Any, clicked: Any, *, skip: bool) -> tuple[Ints, dict[str, Any], int]:
@@ -190,9 +202,7 @@ def _flat(shown: Any, clicked: Any, *, skip: bool) -> tuple[Ints, dict[str, Any]
     keys, clicks = (pd.Index(part) for part in np.split(np.append(row, at) * len(codes) + codes, [len(row)]))
     lost = np.flatnonzero(~clicks.isin(keys))
     where = next((f"row {at[one]} (counting from 0) has a click on {ids[one].as_py()!r}" for one in lost), None)
-    refuse(
-        (where and not skip, f"{where}, which it does not show; {len(lost):,} such in all", _SKIP), argument="clicked"
-    )
+    refuse((where and not skip, f"{where}, which is not shown; {len(lost):,} such in all", _SKIP), argument="clicked")
     return row, item | {"clicked": keys.isin(clicks)}, len(lost)
 
 
@@ -218,9 +228,6 @@ def _impressions(held: Mapping[str, Any], codes: Ints, ids: pa.Array) -> pd.Data
 def _in_order(items: pd.DataFrame, ids: pa.Array) -> tuple[pd.DataFrame, int]:
     """Sort items by impression and position, and drop those of repeated events."""
     place = ["impression", "position"]
-    step, below = (np.diff(items[part]) for part in place)
-    if ((step > 0) | ((step == 0) & (below > 0))).all():
-        return items, 0
     items = items.sort_values(place, ignore_index=True)
     if not (items[place].diff() == 0).all(axis=1).any():
         return items, 0
@@ -236,9 +243,8 @@ def _in_order(items: pd.DataFrame, ids: pa.Array) -> tuple[pd.DataFrame, int]:
 
 def _check_lists(items: pd.DataFrame, ids: pa.Array, *, complete: bool) -> None:
     """Refuse an impression that lacks a position, or shows a document twice."""
-    shows = items.groupby("impression")["position"].agg(["size", "max"])
-    gap = shows["size"] < shows["max"]
-    at: Any = gap.idxmax()
+    gap = items["position"] > items.groupby("impression").cumcount() + 1
+    at = items["impression"][gap.argmax()]
     found = shown(items["position"][items["impression"] == at].tolist())
     problem = f"impression {ids[at].as_py()!r} has the positions {found}: one is missing"
     refuse((complete and gap.any(), problem, "complete=False is for a log of single items of lists"))

@@ -17,13 +17,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import accumulate, chain, product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 from scipy import stats
 
 from rankeval._checks import check_alpha, check_number, check_share, count, few, plural, refuse, require
@@ -120,16 +118,16 @@ class ABTest(WithTable):
     table : DataFrame
         A row per metric and arm that is compared with the control. Columns: metric; arm; n_users, of both arms;
         mean_control and mean_treatment, means over users or ratios of them; estimate, their difference; standard_error;
-        ci_low and ci_high (of p_value); relative, the estimate as a share of the control's mean; p_value; p_adjusted;
-        detectable_difference, found with a chance of .8 at the family's level. An interval is of its row alone. Each is
-        nan if it is not known, and a note says why.
+        ci_low and ci_high (of p_value); relative, the estimate as a share of the control's mean; p_value; p_adjusted,
+        which is missing in all rows if the sample ratio is wrong; detectable_difference, found with a chance of .8 at
+        the family's level. An interval is of its row alone. Each is nan if it is not known, and a note says why.
     arms : DataFrame
         A row per arm: users, expected (users, by the shares).
     control : str
         The arm that the others are compared with.
     sample_ratio : float
         The p-value of the numbers of users against the shares that were planned (chi-squared). Below .001 users were
-        lost or moved, and ``headline`` tells no difference.
+        lost or moved: ``headline`` tells no difference, p_adjusted is nan, and a note says so.
     looks : LooksPlan
         The plan of looks, which has one look if none was given: p_value is valid at all its looks together, and so are
         intervals. A row claims a difference if its p_adjusted is at most ``looks.alpha``.
@@ -159,7 +157,7 @@ class ABTest(WithTable):
     @property
     def claims(self) -> pd.DataFrame:
         """The rows that claim a difference; none if the sample ratio does not fit the shares."""
-        return self.table[(self.table["p_adjusted"] <= self.looks.alpha) & (self.sample_ratio >= MISMATCH)]
+        return self.table[self.table["p_adjusted"] <= self.looks.alpha]
 
     @property
     def headline(self) -> str:
@@ -167,10 +165,9 @@ class ABTest(WithTable):
         units = plural(self.unit)
         if self.sample_ratio < MISMATCH:
             sizes = [f"{arm} {users:,} where {due:,.0f} are due" for arm, users, due in self.arms.itertuples()]
-            return (
-                f"No result: the numbers of {units} do not fit the shares of the arms ({', '.join(sizes)}; "
-                f"{p_words(self.sample_ratio)}). Find the cause before you read the table."
-            )
+            known = f"{', '.join(sizes)}; {p_words(self.sample_ratio)}"
+            lost = f"the numbers of {units} do not fit the shares of the arms ({known})"
+            return f"No result: {lost}. Find the cause before you read the table."
         family, claims = self.table.dropna(subset="p_adjusted"), self.claims
         if family.empty:
             return "Nothing was tested: the notes say why."
@@ -205,7 +202,7 @@ class ABTest(WithTable):
         return intervals(drawn, xlabel=f"difference from {self.control}", caption=self.headline)
 
     def _laid_out(self) -> Table:
-        formats: dict[str, Any] = dict.fromkeys(["estimate", "ci_low", "ci_high"], partial(telling, sign=True))
+        formats: dict[str, Any] = dict.fromkeys(["estimate", "ci_low", "ci_high"], lambda one: telling(one, sign=True))
         formats |= {"relative": lambda share: percent(100 * share), "p_value": p_value, "p_adjusted": p_value}
         shown = self.table.drop(columns=["n_users", "standard_error", "detectable_difference"])
         return Table(shown, formats, caption=self.headline, notes=self.notes)
@@ -230,20 +227,22 @@ def ab_test(
     Parameters
     ----------
     frame : frame
-        A row per unit, or several that are summed: a row per impression, session or day. A pandas or polars frame or
-        an Arrow table.
+        A row per unit, or several that are summed: a row per impression, session or day. A note counts rows that are
+        equal in the columns of the test. A pandas or polars frame or an Arrow table.
     unit : str, default "user"
         The column of the units that were assigned to arms, such as users.
     arm : str, default "arm"
-        The column of the arms.
+        The column of the arms. Leave out users who are not in the test, for whom `assign` returns None.
     metrics : mapping of str to str or to (str, str)
         Name -> a column, whose mean over units is compared; or a numerator and a denominator, whose means are divided:
         ``{"orders": "orders", "ctr": ("clicks", "views")}``.
     covariates : mapping of str to str or to (str, str), optional
         Name of a metric -> the same of the time before the test, one value per unit: the metric is adjusted by it
-        (CUPED). If it correlates by rho, the variance falls by the factor 1 - rho^2.
+        (CUPED). If it correlates by rho, the variance falls by the factor 1 - rho^2. Each pair of arms is adjusted on
+        its own, so of three arms the control has two means.
     control : str, optional
-        The arm that the others are compared with; by default the first one by name.
+        The arm that the others are compared with; by default the first one by name, which a note tells if there are
+        more than two.
     primary : str, optional
         The metric that decides. By default all comparisons are one family, with p adjusted by Holm. With a primary
         metric only its comparisons are, and the other metrics have no adjusted p and make no claim.
@@ -301,6 +300,7 @@ def ab_test(
     sizes = users[ARM].value_counts().sort_index()
     names = list(sizes.index)
     require(len(names) > 1 and sizes.min() > 1, arm, sizes.to_dict(), "two arms or more, each with at least two units")
+    notes += [f"the control is {names[0]}, the first arm by name (control=)"] * (control is None and len(names) > 2)
     control = names[0] if control is None else chosen("arm", control, names)
     due = pd.Series(shares or dict.fromkeys(names, 1.0), dtype=np.float64)
     fits = {*due.index} == {*names} and due.between(0, np.inf, inclusive="neither").all()
@@ -320,13 +320,14 @@ def ab_test(
         if columns[1] is not None and equal < FEW:
             as_if = f"for {name} of {other} an arm counts as {equal:.0f} {plural(unit)} with equal {columns[1]}"
             notes.append(f"{as_if}: below {FEW} equal arms differ more often than alpha says")
-    notes += [f"the means of {name} are adjusted by its covariate (CUPED)" for name in before]
+    notes += [f"the means of {name}, also {control}'s, are adjusted in each row anew (CUPED)" for name in before]
     table = pd.DataFrame(rows).assign(p_adjusted=np.nan)
     family = table["p_value"].notna() & table["metric"].eq(primary or table["metric"])
-    table.loc[family, "p_adjusted"] = holm(table.loc[family, "p_value"])
+    ratio = float(stats.chisquare(arms["users"], arms["expected"]).pvalue)
+    table.loc[family, "p_adjusted"] = holm(table.loc[family, "p_value"]) if ratio >= MISMATCH else math.nan
+    notes += ["the sample ratio is wrong: no row is a result, and p_adjusted is missing"] * (ratio < MISMATCH)
     of_family = looks_plan(looks.shares, spending=looks.spending, alpha=looks.alpha / max(1, family.sum()))
     table["detectable_difference"] = (of_family.bounds[look - 1] + stats.norm.ppf(POWER)) * table["standard_error"]
-    ratio = float(stats.chisquare(arms["users"], arms["expected"]).pvalue)
     return ABTest(table, arms, control, ratio, looks, look, tuple(notes), unit)
 
 
@@ -405,7 +406,7 @@ def ab_power(
 
 def _columns(metric: Metric | None) -> tuple[str | None, ...]:
     """Return numerator and denominator; without a denominator each unit counts as 1."""
-    return (metric, None) if metric is None or isinstance(metric, str) else tuple(metric)
+    return tuple(metric) if isinstance(metric, (tuple, list)) else (metric, None)
 
 
 def _metric(columns: Sequence[str | None], **options: Any) -> Any:
@@ -440,10 +441,9 @@ def _compared(both: Sequence[Any], columns: Sequence[str | None], plan: LooksPla
     if not any(_variance(arm, columns) for arm in both):
         one, other = (arm.mean(columns[0]) / arm.mean(columns[1]) for arm in both)
         return {"mean_control": one, "mean_treatment": other, "estimate": other - one}
-    levels = {False: ONE_ERROR, True: 1 - plan.alpha}
-    tests = [_metric(columns, use_t=use_t, confidence_level=level) for use_t, level in levels.items()]
     try:
-        found, welch = (test.analyze_aggregates(*both) for test in tests)
+        found = _metric(columns, use_t=False, confidence_level=ONE_ERROR).analyze_aggregates(*both)
+        welch = _metric(columns, use_t=True, confidence_level=1 - plan.alpha).analyze_aggregates(*both)
         error = found.effect_size_ci_upper - found.effect_size
         reach, p = (welch.effect_size_ci_upper - welch.effect_size) / error, welch.pvalue
         if len(plan.bounds) > 1:
@@ -477,13 +477,15 @@ def _by_unit(
     differs = int((early.min() != early.max()).any(axis=1).sum())
     refuse((differs, f"{count(differs, unit)} with several values; a covariate is one value per {unit}"))
     users = by.agg(dict.fromkeys(summed, "sum") | dict.fromkeys(before, "first"))
-    arms = pd.Series("", values.index) if arm is None else id_column(given["arm"], arm).cast(pa.string()).to_pandas()
-    users[ARM], last = arms.groupby(codes).min(), arms.groupby(codes).max()
-    several = users[ARM] != last
+    arms = pd.Series("", values.index) if arm is None else id_column(given["arm"], arm).cast("string").to_pandas()
+    users[ARM], several = arms.groupby(codes).first(), arms.groupby(codes).nunique().gt(1)
     found, most = f"{count(int(several.sum()), unit)} in several arms", f"at most 1 % of {count(len(users), unit)}"
     require(not several.mean() > IN_BOTH, arm or "", found, f"{most}: find out why, no arms are compared")
     users = users[~several]
     per = [name for _, name in map(_columns, [*metrics.values(), *covariates.values()]) if name is not None]
     wrong = [name for name in per if values[name].min() < 0 or not users.groupby(ARM)[name].sum().min() > 0]
     refuse((wrong, "a denominator is below 0, or 0 for all users of an arm"), argument=next(iter(wrong), None))
-    return users.reset_index(drop=True), [f"{found} left out"] * int(several.any())
+    again = int(pd.concat([values, pd.Series(codes), arms], axis=1).duplicated().sum())
+    equal = f"{again:,} of {len(values):,} rows are equal to an earlier one of their {unit}"
+    notes = {f"{found} left out": several.any(), f"{equal}: leave out what was logged twice": again}
+    return users.reset_index(drop=True), [note for note, holds in notes.items() if holds]

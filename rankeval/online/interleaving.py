@@ -30,7 +30,7 @@ from math import lcm
 from random import Random
 from typing import Any
 
-from rankeval._checks import check_count, few, refuse, require, said, unique_keys, whole_number
+from rankeval._checks import check_count, refuse, require, said, unique_keys, whole_number
 from rankeval._registry import chosen
 from rankeval.errors import InvalidInput
 
@@ -92,7 +92,7 @@ class Interleaved:
         {'A': Fraction(0, 1), 'B': Fraction(0, 1)}
         """
         hit = set(clicked)
-        require(hit.issubset(self.ids), "clicked", few([*hit.difference(self.ids)]), "documents of the list")
+        require(hit.issubset(self.ids), "clicked", [*hit.difference(self.ids)], f"ids of list {self.impression!r}")
         rows = [row for one, *row in zip(self.ids, *self.credits.values(), strict=True) if one in hit]
         gains = zip([0] * len(self.credits), *_credited(self.scheme, rows), strict=True)
         return {name: Fraction(sum(gain)) for name, gain in zip(self.credits, gains, strict=True)}

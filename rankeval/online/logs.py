@@ -28,7 +28,7 @@ from rankeval.comparison.tables import WithTable
 from rankeval.io.formats import naming
 from rankeval.io.frames import as_table, names_in
 from rankeval.io.opening import DEFAULT, Limits
-from rankeval.online.events import LEFT_OUT, NO_QUERY, NOT_SHOWN, arranged, found_columns, read_columns
+from rankeval.online.events import LEFT_OUT, NO_QUERY, NOT_SHOWN, PART_OF, arranged, found_columns, read_columns
 from rankeval.render.tables import Table
 
 if TYPE_CHECKING:
@@ -36,12 +36,12 @@ if TYPE_CHECKING:
 
 Ints = NDArray[np.int64]
 MOST_SHOWN = 30
-RATES = {"click_rate": "clicked", "abandonment": "abandoned"}
-"""Rate -> the column of those that are counted for it."""
 DEPENDENT = "intervals take each {unit} as independent; those of one user are not, so compare arms by user"
 USERS = "impressions of users left out"
 USUAL = "usual for a user: {impressions:g} impressions, and {clicks:g} clicks of those who click"
-LISTED = "users to look at, who may be robots or not: {}; they are kept, and log.without(users=...) drops them"
+LISTED = 'who may be robots: {}; they are kept, and log.without(users=log.checks().users["user"]) drops them'
+SEVERAL = "users in several arms: {}; of rankers in turn they are meant, of an A/B test they are a fault"
+EVERY = "each impression has a click: perhaps those without one were not logged, and then rates are too high"
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,10 +124,13 @@ class ClickLog(WithTable):
         --------
         >>> from pathlib import Path
         >>> from rankeval.online import ClickLog
-        >>> rows = "i1,1,d4,0", "i1,2,d9,1"
-        >>> _ = Path("log.csv").write_text("\n".join(["search_id,rank,docid,click", *rows]))
-        >>> ClickLog.read("log.csv")
+        >>> rows = "i1,1,d4,0,2026-05-01 12:00", "i1,2,d9,1,2026-05-01 12:00"
+        >>> _ = Path("log.csv").write_text("\n".join(["search_id,rank,sku,click,time", *rows]))
+        >>> log = ClickLog.read("log.csv", docid="sku", tz="Europe/Berlin")
+        >>> log
         ClickLog(1 impressions, 2 items, 1 clicks)
+        >>> log.impressions["time"].astype(str).tolist()
+        ['2026-05-01 10:00:00+00:00']
         """
         with naming(str(path)):
             found = read_columns(path, columns, complete=complete, limits=limits)
@@ -148,7 +151,8 @@ class ClickLog(WithTable):
             have, as far as known, qid, user, session, time, arm and count, which do not vary within an impression. Rows
             of lists may lack the column impression: then repeated events cannot be told, and `checks` looks for them.
         tz : str, optional
-            The zone of times that have none, such as ``"Europe/Berlin"``. Times are held in UTC.
+            The zone of times that have none, such as ``"Europe/Berlin"``. Times are held in UTC. The hour that comes
+            twice when clocks go back is taken as the earlier one, and its times are counted in ``excluded``.
         clicks : {"error", "skip"}, default "error"
             Refuse a click on an id that the list did not show; or leave it out, and count it in ``excluded``.
         complete : bool, default True
@@ -241,7 +245,7 @@ class ClickLog(WithTable):
         Parameters
         ----------
         users : iterable
-            Such as ``log.checks().users["user"]``.
+            Such as ``log.checks().users["user"]``, who are far above the usual.
 
         Raises
         ------
@@ -296,8 +300,8 @@ class ClickLog(WithTable):
         ----------
         by : str or sequence of str, default "position"
             Groups: "position", "docid", "qid", "user", "session", "time" or "arm", or several of them; ``()`` for one
-            rate of the whole log. By position or document, the rate is clicks by times that it was shown. Else it is
-            the share of impressions with a click.
+            rate of the whole log. Usual names, such as "query" or "rank", are known too. By position or document, the
+            rate is clicks by times that it was shown. Else it is the share of impressions with a click.
 
         Returns
         -------
@@ -343,9 +347,10 @@ class ClickLog(WithTable):
         return self._rates("abandonment", by, chosen("unit of abandonment", of, ("impression", "session")))
 
     def _rates(self, rate: str, by: str | Sequence[str], unit: str) -> ClickRates:
-        known = [*self.impressions, *(["position", "docid"] if rate == "click_rate" else [])]
-        names = [chosen("group of rates", name, known) for name in dict.fromkeys([by] if isinstance(by, str) else by)]
-        hits, n, of_items = RATES[rate], f"{unit}s", [name for name in names if name not in self.impressions]
+        hits, more = ("clicked", ["position", "docid"]) if rate == "click_rate" else ("abandoned", [])
+        asked = [PART_OF.get(name, name) for name in ([by] if isinstance(by, str) else by)]
+        names = [chosen("group of rates", name, [*self.impressions, *more]) for name in dict.fromkeys(asked)]
+        of_items, n = [name for name in names if name not in self.impressions], f"{unit}s"
         # Sessions may be counted anew for each user.
         session = ["session", *self.impressions.columns.intersection(["user"])] if unit == "session" else []
         groups = [name for name in dict.fromkeys([*names, *session]) if name not in of_items]
@@ -379,7 +384,8 @@ class ClickLog(WithTable):
         Returns
         -------
         LogChecks
-            A row per check, and the users to look at.
+            A row per check, and the users to look at: in ``users`` those far above the usual, and in ``several_arms``
+            those in several arms.
 
         Examples
         --------
@@ -390,7 +396,7 @@ class ClickLog(WithTable):
         >>> log = ClickLog.from_frame(pd.DataFrame(rows))
         >>> log.checks().users["user"].tolist()
         ['bot']
-        >>> log.without(users=["bot"]).excluded
+        >>> log.without(users=log.checks().users["user"]).excluded
         {'impressions of users left out': 30}
         """
         check_number("times_usual", times_usual, least=1)
@@ -401,10 +407,10 @@ class ClickLog(WithTable):
         times, who = pd.to_datetime(log["time"], utc=True), log["user"].notna() | log["session"].notna()
         never = ~self.items.groupby("position")["clicked"].any()
         users = log.assign(impressions=counts, clicks=clicks).groupby("user")[["impressions", "clicks"]].sum()
+        users = users.sort_values("impressions", ascending=False, kind="stable")
         # Most users may have no click: usual is the number of those who have.
         usual = users.where(users > 0).median().fillna(0)
-        users["times_usual"] = (users / usual).max(axis=1)
-        users["arms"] = log.groupby("user")["arm"].nunique()
+        users = users.assign(times_usual=(users / usual).max(axis=1), arms=log.groupby("user")["arm"].nunique())
         above, several = users["times_usual"] > times_usual, users["arms"] > 1
         found: list[tuple[str, Any, Any]] = [
             ("impressions without a click", clicks == 0, counts),
@@ -419,11 +425,16 @@ class ClickLog(WithTable):
         rows = [(f"{what}, left out", n, n + {NOT_SHOWN: clicks}.get(what, counts).sum()) for what, n in left.items()]
         rows += [(check, (mask * n).sum(), (np.ones(len(mask), int) * n).sum()) for check, mask, n in found]
         table = pd.DataFrame(rows, columns=["check", "found", "of"])
-        notes = [USUAL.format(**usual)] if len(users) else []
-        users = users[above | several].sort_values("impressions", ascending=False, kind="stable").reset_index()
-        notes += [LISTED.format(few(users["user"].tolist()))] if len(users) else []
-        notes += [f"the log has no {' and no '.join(lacking)}: checks of them are left out"] if lacking else []
-        return LogChecks(table[table["of"] > 0].reset_index(drop=True), users, tuple(notes))
+        robots, mixed = users[above].reset_index(), users[several].reset_index()
+        notes = {
+            USUAL.format(**usual): len(users),
+            LISTED.format(few(robots["user"].tolist())): len(robots),
+            SEVERAL.format(few(mixed["user"].tolist())): len(mixed),
+            EVERY: clicks.all(),
+            f"the log has no {' and no '.join(lacking)}: checks of them are left out": lacking,
+        }
+        table = table[table["of"] > 0].reset_index(drop=True)
+        return LogChecks(table, robots, mixed, tuple(note for note, holds in notes.items() if holds))
 
     def _known(self, *names: str) -> pd.DataFrame:
         return self.impressions[[chosen("column of the impressions", name, [*self.impressions]) for name in names]]
@@ -483,15 +494,16 @@ class ClickRates(WithTable):
         Figure
             Not registered with pyplot.
         """
-        from rankeval.render.plots import INK, one_panel
+        from rankeval.render.plots import INK, one_panel, shown_name, write_caption
 
         figure, axes = one_panel(6, 3.6)
         shown = self._shown()
         axes.plot(shown[self.rate].array, "o", color=INK, markersize=4)
         axes.vlines(range(len(shown)), shown["ci_low"], shown["ci_high"], color=INK, linewidth=1)
-        labels = shown[[*self.by]].astype(str).agg(" ".join, axis=1) if self.by else ["all"]
-        axes.set_xticks(range(len(shown)), labels, parse_math=False)
+        labels = [" ".join(map(shown_name, group)) for group in shown[[*self.by]].to_numpy()] if self.by else ["all"]
+        axes.set_xticks(range(len(shown)), labels, parse_math=False, rotation=90 if len("".join(labels)) > 60 else 0)
         axes.set(xlabel=", ".join(self.by), ylabel=self.rate.replace("_", " "), ylim=(0, None))
+        write_caption(figure, "; ".join(self._laid_out().notes))
         return figure
 
     def _shown(self) -> pd.DataFrame:
@@ -515,14 +527,18 @@ class LogChecks(WithTable):
     table : DataFrame
         A row per check: check; found, how many; of, among how many.
     users : DataFrame
-        The users to look at, those with most impressions first: user, impressions, clicks; times_usual, the larger of
-        impressions and clicks as multiples of the usual number; arms, in how many the user is, 0 if the log has none.
+        Users far above the usual, who may be robots, those with most impressions first: user, impressions, clicks;
+        times_usual, the larger of impressions and clicks as multiples of the usual number; arms, in how many the user
+        is, 0 if the log has none.
+    several_arms : DataFrame
+        Users in several arms, with the same columns.
     notes : tuple of str
         Sentences that a reader of the log must see.
     """
 
     table: pd.DataFrame
     users: pd.DataFrame
+    several_arms: pd.DataFrame
     notes: tuple[str, ...] = ()
 
     def _laid_out(self) -> Table:

@@ -250,3 +250,70 @@ def test_team_draft_needs_at_most_half_of_the_impressions(rank, of_ab):
 
 def test_the_public_names_stand_in_the_room():
     assert rk.online.compare_interleaved is compare_interleaved
+
+
+def served(n=12):
+    """Return lists of integers, and clicks on their first documents as rows of text, as a CSV file has them."""
+    il = Interleaver("team_draft")
+    shown = [il.show({"A": [1, 2], "B": [2, 3]}, impression=one, user=one % 4, qid=one % 3) for one in range(n)]
+    rows = [(one.impression, one.ids[0], one.user) for one in shown[:8]]
+    return shown, pd.DataFrame(rows, columns=["search_id", "item_id", "visitor_id"]).astype(str)
+
+
+def test_ids_of_a_text_file_are_those_of_records_of_integers():
+    """Text of a whole number is the integer that a record has, but no other text is; and columns have usual names."""
+    shown, clicks = served()
+    expected = compare_interleaved(shown, {one.impression: [one.ids[0]] for one in shown[:8]}).table
+    pd.testing.assert_frame_equal(compare_interleaved(shown, clicks).table, expected)
+    lists_of = clicks.groupby("search_id")["item_id"].apply(list)
+    pd.testing.assert_frame_equal(compare_interleaved(shown, lists_of).table, expected)
+    with pytest.raises(InvalidInput, match=r"8 clicks of impressions without a record: .'00'"):
+        compare_interleaved(shown, clicks.assign(search_id="0" + clicks["search_id"]))
+
+
+def test_integers_are_not_the_text_of_records():
+    """Whoever read 07 as 7 lost the zero: so the types are told, also where clicks may be skipped."""
+    shown = [Interleaver("team_draft").show({"A": ["1"], "B": ["2"]}, impression="7", user="u")]
+    for clicks in ({7: ["1"]}, {"7": [1]}):
+        with pytest.raises(InvalidInput, match="are integers, those of the records are text"):
+            compare_interleaved(shown, clicks, unshown="skip")
+
+
+def test_no_click_that_counts_is_no_result():
+    """Neither without clicks nor if all are left out."""
+    for clicks in ({}, {"i0": []}):
+        with pytest.raises(InvalidInput, match="no impression has a click"):
+            compare_interleaved(lists(), clicks)
+    with pytest.raises(InvalidInput, match="no impression has a click; 2 clicks of impressions without"):
+        compare_interleaved(lists(), {"x": ["a", "b"]}, unshown="skip")
+
+
+def test_columns_of_clicks_are_told_apart():
+    """Two columns that may be the impression are refused, and rows of documents that were not clicked."""
+    shown, clicks = served()
+    with pytest.raises(InvalidInput, match=r"\['search_id', 'event_id'\]"):
+        compare_interleaved(shown, clicks.assign(event_id="e"))
+    with pytest.raises(InvalidInput, match="rows that are no clicks") as refused:
+        compare_interleaved(shown, clicks.assign(click=[1, 0] * 4))
+    assert "ClickLog.from_frame" in str(refused.value)
+    assert len(compare_interleaved(shown, clicks.assign(click=1)).table) == 1
+
+
+def test_the_notes_say_that_impressions_of_a_user_depend():
+    """By queries as by impressions; and that records without a click may be missing."""
+    shown = lists(36)
+    for unit, begin in {"query": "36 impressions of 3 queries,", "impression": "36 impressions, 35 of"}.items():
+        notes = compare_interleaved(shown, {"i0": ["a"]}, unit=unit).notes
+        assert any(f"unit is the {unit}" in note and "in a simulation" in note for note in notes)
+        assert notes[0].startswith(begin)
+    clicked = {one.impression: [one.ids[0]] for one in shown}
+    only = "each record has a click: records without a click may be missing, and they count too"
+    assert only in compare_interleaved(shown, clicked).notes
+    clicked.pop("i3")
+    assert only not in compare_interleaved(shown, clicked).notes
+
+
+def test_a_click_on_another_document_is_named_once():
+    """The list and the document are told."""
+    with pytest.raises(InvalidInput, match=r"clicked is \['nope'\].* ids of list 'i0'"):
+        lists()[0].credited(["nope"])

@@ -191,6 +191,9 @@ def test_sample_ratio_mismatch_stops_the_headline():
     assert lost.sample_ratio < 0.001
     assert lost.headline.startswith("No result: ")
     assert lost.claims.empty
+    assert lost.table["p_adjusted"].isna().all()
+    assert lost.notes == ("the sample ratio is wrong: no row is a result, and p_adjusted is missing",)
+    assert lost.plot().axes
     planned = ab_test(frame, metrics=CTR, shares={"A": 0.1, "B": 0.09})
     assert planned.sample_ratio > 0.01
     assert planned.headline.startswith("ctr is higher")
@@ -213,6 +216,31 @@ def test_three_arms():
     assert test.table["arm"].tolist() == ["new", "newer"]
     assert test.control == "old"
     assert test.headline.endswith("Of 2 comparisons 0 show a difference (p adjusted by Holm).")
+    assert test.notes == ()
+
+
+def test_a_control_of_three_arms_that_nobody_named_is_told():
+    """Without control= the first of three arms by name is the control, and a note says so; of two arms none does."""
+    test = ab_test(world(900, arms=("new", "newer", "old")), metrics=CTR)
+    assert test.notes == ("the control is new, the first arm by name (control=)",)
+    assert ab_test(world(900), metrics=CTR).notes == ()
+
+
+def test_adjusted_means_of_a_control_differ_by_pair():
+    """CUPED adjusts each pair of arms: of three arms the control has two means, and a note says so."""
+    frame, own = world(900, arms=("A", "B", "C")), {"ctr": ("clicks_before", "views_before")}
+    test = ab_test(frame, metrics=CTR, covariates=own, control="A")
+    assert test.table["mean_control"].nunique() == 2
+    assert test.notes == ("the means of ctr, also A's, are adjusted in each row anew (CUPED)",)
+
+
+def test_identical_rows_are_counted():
+    """Rows that are equal to an earlier row of their user are summed, and a note counts them."""
+    frame = world(100)
+    twice, apart = (pd.concat([frame, other]) for other in (frame.head(30), frame.assign(clicks=-1)))
+    counted = "30 of 130 rows are equal to an earlier one of their user: leave out what was logged twice"
+    assert ab_test(twice, metrics={"clicks": "clicks"}).notes == (counted,)
+    assert ab_test(apart, metrics={"clicks": "clicks"}).notes == ()
 
 
 def test_looks_widen_interval_and_p():
@@ -259,7 +287,7 @@ def test_refused_values(change, match):
 
 def test_refused_metrics():
     """No metric, a ratio of a column to itself, unknown names and columns are refused."""
-    for metrics in ({}, {"ctr": ("clicks", "clicks")}, {"ctr": "clack"}):
+    for metrics in ({}, {"ctr": ("clicks", "clicks")}, {"ctr": "clack"}, {"ctr": 7}, ["clicks"]):
         with pytest.raises(InvalidInput):
             ab_test(world(), metrics=metrics)
     for wrong in ({"primary": "ctrl"}, {"control": "C"}, {"covariates": {"clicks": "views_before"}}):

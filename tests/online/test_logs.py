@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import itertools
 import json
 import warnings
 from pathlib import Path
@@ -110,7 +111,7 @@ def test_columns_are_found_by_usual_names_or_named() -> None:
     assert ClickLog.from_frame(two, clicked="is_click").items["clicked"].sum() == 0
     with pytest.raises(UnknownName, match="docid"):
         ClickLog.from_frame(ROWS, dokid="sku")
-    with pytest.raises(InvalidInput, match="no column is docid"):
+    with pytest.raises(InvalidInput, match=r"no column docid in .*name each"):
         ClickLog.from_frame(ROWS.drop(columns="docid"))
 
 
@@ -201,6 +202,33 @@ def test_naive_times_take_the_zone_given() -> None:
         ClickLog.from_frame(LISTS, tz="Europe/Berlin")
     with pytest.raises(InvalidInput, match="Atlantis"):
         ClickLog.from_frame(naive, tz="Europe/Atlantis")
+
+
+def test_the_hour_that_comes_twice_is_taken_as_the_earlier_and_counted() -> None:
+    """A log of the night in which clocks go back is read: the times of the hour are counted, in the checks as well."""
+    for texts in (["2026-10-25 01:30", "2026-10-25 02:30"], ["2026-10-25 02:00", "2026-10-25 03:00"]):
+        log = ClickLog.from_frame(LISTS.assign(time=texts), tz="Europe/Berlin")
+        assert log.excluded == {"later readings of times that come twice": 1}
+        assert "left out: 1 later readings of times that come twice" in str(log)
+        checks = log.checks().table.set_index("check")["found"]
+        assert checks["later readings of times that come twice, left out"] == 1
+        hours = pd.to_datetime(texts).hour.to_numpy()
+        assert log.impressions["time"].dt.hour.tolist() == [{1: 23, 2: 0, 3: 2}[hour] for hour in hours]
+    assert ClickLog.from_frame(LISTS.assign(time=["2026-10-24 12:00"] * 2), tz="Europe/Berlin").excluded == {}
+
+
+@pytest.mark.parametrize(
+    ("time", "tz", "message"),
+    [
+        ("2024-05-01 12:00", None, "expected a zone offset"),
+        ("2024-05-01 12:00Z", "Europe/Berlin", "expected no zone offset"),
+        ("2026-03-29 02:30", "Europe/Berlin", "in a gap"),
+    ],
+)
+def test_the_error_of_a_time_says_first_which_times_are_read(time: str, tz: str | None, message: str) -> None:
+    """The words of Arrow stand last."""
+    with pytest.raises(InvalidInput, match=rf"^time: give times with a zone, or tz=.*\(.*{message}"):
+        ClickLog.from_frame(LISTS.assign(time=time), tz=tz)
 
 
 def test_empty_lists_are_left_out_and_counted() -> None:
@@ -381,6 +409,32 @@ def test_a_robot_that_clicks_is_listed_by_its_clicks() -> None:
     ].tolist() == ["clicker"]
 
 
+def test_users_of_rankers_in_turn_are_no_robots() -> None:
+    """Users in several arms are listed apart, so that the call of the docstring drops the robot alone."""
+    rng = np.random.default_rng(4)
+    users = [*rng.permutation(np.repeat([f"u{one}" for one in range(30)], 10)), *["robot"] * 300]
+    log = ClickLog.from_frame(lists_of(600, rng, user=users, arm=rng.choice(["A", "B", "C"], 600)))
+    checked = log.checks()
+    assert checked.users["user"].tolist() == ["robot"]
+    assert len(checked.several_arms) == 31
+    assert "of rankers in turn they are meant" in checked.notes[2]
+    assert log.without(users=log.checks().users["user"]).excluded == {"impressions of users left out": 300}
+
+
+def test_a_log_of_clicked_impressions_alone_is_noted() -> None:
+    """If each impression has a click, a note says that those without one may not have been logged."""
+    assert "without one were not logged" in " ".join(ClickLog.from_frame(LISTS).checks().notes)
+    some = ClickLog.from_frame(LISTS.assign(clicked=[[], ["d4"]]))
+    assert "without one were not logged" not in " ".join(some.checks().notes)
+
+
+@pytest.mark.parametrize(("by", "own"), [("query", "qid"), ("rank", "position"), (["variant", "item_id"], None)])
+def test_rates_are_asked_for_by_usual_names_too(by: str | list[str], own: str | None) -> None:
+    """The group "query" is qid, as a column of this name is when a log is read."""
+    log = ClickLog.from_frame(LISTS)
+    pd.testing.assert_frame_equal(log.click_rates(by).table, log.click_rates(own or ["arm", "docid"]).table)
+
+
 def test_checks_find_what_is_wrong() -> None:
     """Users in both arms, times that go back or lie ahead, events under new ids, and dead positions are counted."""
     times = pd.to_datetime(["2024-05-02", "2024-05-01", "2024-05-01", "2224-05-01"], utc=True)
@@ -394,7 +448,7 @@ def test_checks_find_what_is_wrong() -> None:
     assert found["same user, query and time again"] == 1
     assert found["positions never clicked"] == 1
     assert found["impressions without a click"] == 2
-    assert checked.users["arms"].tolist() == [2, 2]
+    assert checked.several_arms["arms"].tolist() == [2, 2]
     bare = ClickLog.from_frame(frame[["shown"]].assign(clicked=[["a"]] * 4)).checks()
     assert "no user and no time and no arm" in bare.notes[-1]
 
@@ -430,9 +484,16 @@ def test_results_are_shown_as_tables_and_pictures() -> None:
         assert "<table" in one._repr_html_()
     axes = log.click_rates().plot().axes[0]
     assert [label.get_text() for label in axes.get_xticklabels()] == ["1", "2", "3"]
+    assert {label.get_rotation() for label in axes.get_xticklabels()} == {0}
     ids = np.arange(40)
-    many = ClickLog.from_frame(pd.DataFrame({"impression": ids, "qid": ids, "position": 1, "docid": "d", "clicked": 0}))
+    many = ClickLog.from_frame(
+        pd.DataFrame({"impression": ids, "qid": ids, "position": 1, "docid": "d", "clicked": 0, "arm": "new"})
+    )
     assert "10 more" in str(many.click_rates("qid"))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        many.click_rates("qid").plot()
+        figure = many.click_rates(["arm", "qid"]).plot()
+    figure.canvas.draw()
+    boxes = [label.get_window_extent() for label in figure.axes[0].get_xticklabels()]
+    assert all(left.x1 <= right.x0 for left, right in itertools.pairwise(boxes))
+    assert "10 more" in " ".join(figure._suptitle.get_text().split())

@@ -101,6 +101,7 @@ _RESULTS: dict[type, tuple[str, dict[str, str]]] = {
     PolicyValue: ("how", {"value": "", "effective_share": "_effective_share", **_LIMITS}),
     Propensities: ("position", {"propensity": "", **_LIMITS}),
 }
+_FIGURES = ("sample_ratio",)  # numbers beside the table that are metrics
 _FACTS_OF_JUDGING = ("n_items", "baseline", "system", "n_human", "n_machine")
 _NO_NAME = "dataset"  # MLflow's name of a data set without one
 _LONGEST = 1_000_000  # the schema of more columns is refused by the server
@@ -521,7 +522,8 @@ def result_node(result: Any, name: str | None, *, report: bool, argument: str = 
     kind, title = named(result)
     name, (key, ends) = layout.checked_role(name or kind, "name"), _RESULTS[type(result)]
     table, before = result.table, kind if name == kind else f"{kind}/{name}"
-    rows, numbers = table.to_dict("records"), dict[str, float]()
+    rows, facts = table.to_dict("records"), vars(result)
+    numbers = {f"{before}/{one}": facts[one] for one in _FIGURES if one in facts}
     keys = [[(one, row[one]) for one in ([key] if key else result.by)] for row in rows]
     called = ["_".join(one if isinstance(one, str) else f"{of}_{one}" for of, one in each) or "all" for each in keys]
     if isinstance(result, LogChecks):
@@ -534,7 +536,7 @@ def result_node(result: Any, name: str | None, *, report: bool, argument: str = 
             numbers |= {f"{before}/{own}{end}": row[one] for one, end in ends.items() if one in row}
     shared = {one: set(table[one]) for one in _FACTS_OF_JUDGING if one in table}
     params = {one: layout.short_name(str(*values)) for one, values in shared.items() if len(values) == 1}
-    facts = {f"{before}/system" if one == "name" else one: value for one, value in vars(result).items()}
+    facts = {f"{before}/system" if one == "name" else one: value for one, value in facts.items()}
     params |= {one: value for one, value in facts.items() if isinstance(value, str) and one not in {"caption", "rate"}}
     if isinstance(result, Agreement):
         params["judges"] = ", ".join(map(str, result.disputed.columns.drop(["qid", "docid", "n_labels", "spread"])))

@@ -63,7 +63,7 @@ def test_a_metric_of_a_test_is_a_metric_of_the_run_with_interval_change_and_p(ar
     rows = arms.table.set_index("metric")
     assert logged.metrics == {
         f"ab_test/{name}{end}": rows.loc[name, of] for name in rows.index for of, end in ends.items()
-    }
+    } | {"ab_test/sample_ratio": arms.sample_ratio}
     assert logged.tags["rankeval.kind"] == "ab_test"
     assert logged.tags["rankeval.ab_test.headline"] == arms.headline
     assert "ctr is higher in B than in A" in logged.tags["mlflow.note.content"]
@@ -83,6 +83,15 @@ def test_of_several_arms_each_has_its_metrics(client):
         assert metrics[f"ab_test/{row['arm']}/orders_p_adjusted"] == row["p_adjusted"]
     assert len(test.table) == 2
     assert "ab_test/orders" not in metrics
+    assert metrics["ab_test/sample_ratio"] == 1
+
+
+def test_a_test_that_lost_users_logs_their_ratio_and_no_adjusted_p(client):
+    """If the sample ratio is wrong, the run has its p-value as a metric and no adjusted p of any row."""
+    frame = pd.DataFrame({"user": range(150), "arm": ["A", "B", "B"] * 50, "orders": np.arange(150) % 7})
+    logged = client.get_run(rkm.log_online(rk.online.ab_test(frame, metrics={"orders": "orders"})).run_id).data
+    assert logged.metrics["ab_test/sample_ratio"] < 0.001
+    assert "ab_test/orders_p_adjusted" not in logged.metrics
 
 
 def test_numbers_of_positions_are_metrics_by_position(log, client):
