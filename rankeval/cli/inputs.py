@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 def by_file_name(paths: Sequence[Path], part: str = "name") -> dict[str, Path]:
     """Return paths by the names of their files, since several files may share a tag; by paths if names are equal.
 
-    ``NAME=PATH`` gives another name, unless there is a file of that very name, such as ``k1=2.run``. The part is "name"; or
-    "stem", without the suffix of the format. That of a compressed file is left out in both.
+    ``NAME=PATH`` gives another name, unless there is a file of that very name, such as ``k1=2.run``. The part is
+    "name", or "stem" without the suffix of the format. That of a compressed file is left out in both.
     """
     given = [str(path).partition("=") if "=" in str(path) and not path.exists() else ("", "", path) for path in paths]
     plain = [Path(str(path).removesuffix(".gz").removesuffix(".zst")) for _, _, path in given]

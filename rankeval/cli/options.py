@@ -262,12 +262,13 @@ def in_options(error: RankevalError, command: Any) -> RankevalError:
         to = f"--limit {error.limit}=..." if "limit" in flags else key
         return error.having(remedy=f"if the file is sound, raise it: {to}")
     name, bracket, key = (error.argument or "").partition("[")
-    remedy = error.remedy
+    told = {"problem": error.problem, "remedy": error.remedy}
     for argument, flag in flags.items():
-        remedy = remedy and re.sub(rf"\b{argument}= ?", f"{flag} ", remedy)
-    if name not in flags:
-        return error.having(remedy=remedy)
-    return error.having(argument=f"{flags[name]}{bracket}{key}", remedy=remedy and _REMEDIES.get(name, remedy))
+        told = {field: text and re.sub(rf"\b{argument}=(?=[ '\"])", f"{flag} ", text) for field, text in told.items()}
+    if name in flags:
+        remedy = told["remedy"] and _REMEDIES.get(name, told["remedy"])
+        told |= {"argument": f"{flags[name]}{bracket}{key}", "remedy": remedy}
+    return error.having(**told)
 
 
 def ending_with(lines: Callable[[], Iterable[str]]) -> type[TyperCommand]:
