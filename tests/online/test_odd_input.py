@@ -1,4 +1,4 @@
-"""Laws of interleaving, click logs and A/B tests that a hostile reader found broken."""
+"""Laws of interleaving, click logs and A/B tests for odd but legal input, and for input that is none."""
 
 import json
 import tracemalloc
