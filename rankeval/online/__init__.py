@@ -20,8 +20,7 @@ _HOMES = {
     "logs": ("ClickLog", "ClickRates", "LogChecks"),
     "looks": ("LooksPlan", "confidence_sequence", "looks_plan"),
     "models": ("ClickModel", "Perplexity"),
-    "positions": ("Propensities", "propensities"),
-    "valuing": ("PolicyValue", "counterfactual", "policy_value"),
+    "weighting": ("PolicyValue", "Propensities", "counterfactual", "policy_value", "propensities"),
 }
 
 __all__, __getattr__ = late(__name__, _HOMES)

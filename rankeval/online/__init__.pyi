@@ -17,8 +17,8 @@ from rankeval.online.looks import confidence_sequence as confidence_sequence
 from rankeval.online.looks import looks_plan as looks_plan
 from rankeval.online.models import ClickModel as ClickModel
 from rankeval.online.models import Perplexity as Perplexity
-from rankeval.online.positions import Propensities as Propensities
-from rankeval.online.positions import propensities as propensities
-from rankeval.online.valuing import PolicyValue as PolicyValue
-from rankeval.online.valuing import counterfactual as counterfactual
-from rankeval.online.valuing import policy_value as policy_value
+from rankeval.online.weighting import PolicyValue as PolicyValue
+from rankeval.online.weighting import Propensities as Propensities
+from rankeval.online.weighting import counterfactual as counterfactual
+from rankeval.online.weighting import policy_value as policy_value
+from rankeval.online.weighting import propensities as propensities

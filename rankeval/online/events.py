@@ -67,7 +67,7 @@ REPEATED, NOT_SHOWN, EMPTY = LEFT_OUT
 LATER = "later readings of times that come twice"
 """When clocks go back, an hour comes twice, and a time without a zone is taken as the earlier."""
 _SKIP = "clicks='skip' leaves out such clicks, and counts them"
-_TIMES = "give times with a zone, or tz= for times without one; numbers become times by pd.to_datetime(..., utc=True)"
+_TIMES = "give times with a zone, or tz= to name it; numbers become times by pd.to_datetime(..., utc=True)"
 _OWN_ID = "give each impression an id of its own"
 
 
@@ -176,7 +176,7 @@ def _array(part: str, values: Any, tz: str | None = None) -> Any:
         return numbers_of(pc.list_parent_indices(array)).astype(np.int64), array.flatten()
     except pa.ArrowException as error:
         wanted = _TIMES if part == "time" else "give a list in each row"
-        raise InvalidInput(f"{wanted} ({said(error).rstrip('.')})", argument=part) from error
+        raise InvalidInput("a row cannot be read", argument=part, remedy=f"{wanted} ({said(error)})") from error
 
 
 def _utc(times: pa.Array, tz: str | None) -> pa.Array:
@@ -251,5 +251,4 @@ def _check_lists(items: pd.DataFrame, ids: pa.Array, *, complete: bool) -> None:
     names = items["docid"].cat.categories
     keys = np.sort(items["impression"] * len(names) + items["docid"].cat.codes)
     at, name = divmod(int(next(iter(keys[1:][keys[1:] == keys[:-1]]), -1)), len(names))
-    problem = f"impression {ids[at].as_py()!r} shows {names[name]!r} twice"
-    refuse((at >= 0, problem, "keep one place for each document"))
+    refuse((at >= 0, f"impression {ids[at].as_py()!r} shows {names[name]!r} twice", "keep one place for each document"))

@@ -54,7 +54,7 @@ TINY = np.finfo(np.float64).tiny
 Step = Callable[[Floats], tuple[Counts, Counts, float]]
 """Takes values and returns the expected hits and trials of each parameter, and the log likelihood of the values."""
 Fitted = tuple[Floats, Counts, Floats]
-"""Values, the trials that each rests on, and the objective at the start of each iteration that stands."""
+"""Values, the trials that each rests on, and the objective at the start of each iteration."""
 
 
 def log_binomial(hits: Any, trials: Any, values: Floats) -> float:
@@ -75,7 +75,7 @@ def maximised(step: Step, size: int, prior: Prior, tolerance: float, max_iter: i
         Clicks and impressions added to each parameter. The maximum is that of the likelihood times Beta densities with
         the parameters clicks + 1 and impressions - clicks + 1.
     tolerance : float
-        EM ends if no parameter moves by more. With 0 it takes ``max_iter`` iterations without jumps, and does not warn.
+        EM ends if no parameter moves by more. With 0 it takes ``max_iter`` iterations, and does not warn.
     max_iter : int
         The most iterations.
     """
@@ -83,35 +83,18 @@ def maximised(step: Step, size: int, prior: Prior, tolerance: float, max_iter: i
     check_count("max_iter", max_iter)
     fits = np.shape(prior) == (2,) and 0 <= prior[0] <= prior[1] < np.inf
     require(fits, "prior", prior, "clicks and impressions, 0 <= clicks <= these")
-    values, change = np.full(size, 0.5), np.inf
-    trials: Counts = values
-    path, objectives, behind = [values], list[float](), None
+    values, change, objectives = np.full(size, 0.5), np.inf, list[float]()
     for _ in range(max_iter):
         hits, trials, likelihood = step(values)
-        objective = likelihood + log_binomial(*prior, values)
-        if behind is not None and objective < objectives[-1]:
-            values, path, behind = behind, [behind], None  # the jump went too far
-            continue
-        objectives.append(objective)
+        objectives.append(likelihood + log_binomial(*prior, values))
         moved = np.divide(hits + prior[0], trials + prior[1], out=values.copy(), where=trials + prior[1] > 0)
-        change, values, behind = float(np.abs(moved - values).max()), moved, None
-        path.append(values)
+        change, values = float(np.abs(moved - values).max()), moved
         if change <= tolerance:
             break
-        if tolerance and len(path) == 3:
-            # SQUAREM (Varadhan and Roland, 2008): two steps tell how steps shrink, and so where they lead. A value that
-            # would leave (0, 1) stays.
-            first, bend = path[1] - path[0], path[2] - 2 * path[1] + path[0]
-            length = max(1.0, float(np.linalg.norm(first) / max(np.linalg.norm(bend), TINY)))
-            jump = path[0] + 2 * length * first + length**2 * bend
-            behind, values = values, np.where((jump > 0) & (jump < 1), jump, values)
-            path = [values]
     if change > tolerance > 0:
-        warn(
-            f"EM has not converged: iteration {max_iter:,} moved a parameter by {change:.1g}, above the tolerance "
-            f"{tolerance:.1g}; give more iterations (max_iter=) or a greater tolerance"
-        )
-    return values if behind is None else behind, trials, np.array(objectives)
+        said = f"EM has not converged: iteration {max_iter:,} moved a parameter by {change:.1g}"
+        warn(f"{said}, above the tolerance {tolerance:.1g}; give more iterations (max_iter=) or a greater tolerance")
+    return values, trials, np.array(objectives)
 
 
 def pairs_of(log: ClickLog) -> tuple[Codes, pd.MultiIndex]:

@@ -38,10 +38,7 @@ Ints = NDArray[np.int64]
 MOST_SHOWN = 30
 DEPENDENT = "intervals take each {unit} as independent; those of one user are not, so compare arms by user"
 USERS = "impressions of users left out"
-USUAL = "usual for a user: {impressions:g} impressions, and {clicks:g} clicks of those who click"
-LISTED = 'who may be robots: {}; they are kept, and log.without(users=log.checks().users["user"]) drops them'
-SEVERAL = "users in several arms: {}; of rankers in turn they are meant, of an A/B test they are a fault"
-EVERY = "each impression has a click: perhaps those without one were not logged, and then rates are too high"
+LISTED = "{} may be robots (usual: {impressions:g} impressions, {clicks:g} clicks); kept until log.without(users=...)"
 
 
 @dataclass(frozen=True, eq=False)
@@ -350,12 +347,11 @@ class ClickLog(WithTable):
         hits, more = ("clicked", ["position", "docid"]) if rate == "click_rate" else ("abandoned", [])
         asked = [PART_OF.get(name, name) for name in ([by] if isinstance(by, str) else by)]
         names = [chosen("group of rates", name, [*self.impressions, *more]) for name in dict.fromkeys(asked)]
-        of_items, n = [name for name in names if name not in self.impressions], f"{unit}s"
         # Sessions may be counted anew for each user.
         session = ["session", *self.impressions.columns.intersection(["user"])] if unit == "session" else []
-        groups = [name for name in dict.fromkeys([*names, *session]) if name not in of_items]
+        groups, n = [name for name in dict.fromkeys([*names, *session]) if name not in more], f"{unit}s"
         units = self._known(*groups).assign(**{n: self.counts, "clicks": self._clicks()})
-        if of_items:
+        if {*names}.intersection(more):
             units = self._of_items(units)
             units["clicks"] = units[n] * units["clicked"]
         if session:
@@ -405,7 +401,6 @@ class ClickLog(WithTable):
         # Of a column that the log has not, all is missing: such checks have no rows to look at.
         log = log.reindex(columns=["user", "session", "qid", "time", "arm"])
         times, who = pd.to_datetime(log["time"], utc=True), log["user"].notna() | log["session"].notna()
-        never = ~self.items.groupby("position")["clicked"].any()
         users = log.assign(impressions=counts, clicks=clicks).groupby("user")[["impressions", "clicks"]].sum()
         users = users.sort_values("impressions", ascending=False, kind="stable")
         # Most users may have no click: usual is the number of those who have.
@@ -414,7 +409,7 @@ class ClickLog(WithTable):
         above, several = users["times_usual"] > times_usual, users["arms"] > 1
         found: list[tuple[str, Any, Any]] = [
             ("impressions without a click", clicks == 0, counts),
-            ("positions never clicked", never, 1),
+            ("positions never clicked", ~self.items.groupby("position")["clicked"].any(), 1),
             (f"users above {times_usual:g} times the usual", above, 1),
             ("users in several arms", several, users["arms"] > 0),
             ("times before that of the row above", times.diff() < pd.Timedelta(0), times.notna()),
@@ -424,16 +419,14 @@ class ClickLog(WithTable):
         left = dict.fromkeys(LEFT_OUT, 0) | {**self.excluded}
         rows = [(f"{what}, left out", n, n + {NOT_SHOWN: clicks}.get(what, counts).sum()) for what, n in left.items()]
         rows += [(check, (mask * n).sum(), (np.ones(len(mask), int) * n).sum()) for check, mask, n in found]
-        table = pd.DataFrame(rows, columns=["check", "found", "of"])
+        table = pd.DataFrame(rows, columns=["check", "found", "of"]).query("of > 0").reset_index(drop=True)
         robots, mixed = users[above].reset_index(), users[several].reset_index()
         notes = {
-            USUAL.format(**usual): len(users),
-            LISTED.format(few(robots["user"].tolist())): len(robots),
-            SEVERAL.format(few(mixed["user"].tolist())): len(mixed),
-            EVERY: clicks.all(),
+            LISTED.format(few([*robots["user"]]), **usual): len(robots),
+            f"in several arms: {few([*mixed['user']])}; a fault of an A/B test, not of rankers in turn": len(mixed),
+            "each impression has a click: perhaps those without one were not logged": clicks.all(),
             f"the log has no {' and no '.join(lacking)}: checks of them are left out": lacking,
         }
-        table = table[table["of"] > 0].reset_index(drop=True)
         return LogChecks(table, robots, mixed, tuple(note for note, holds in notes.items() if holds))
 
     def _known(self, *names: str) -> pd.DataFrame:
@@ -441,8 +434,8 @@ class ClickLog(WithTable):
 
     def _clicks(self) -> Ints:
         """Return the clicks of each row of the impressions, of shape (n_impressions,)."""
-        row, clicked = self.items["impression"].to_numpy(), self.items["clicked"].to_numpy()
-        return np.bincount(row, clicked, len(self.impressions)).astype(np.int64) * self.counts
+        clicked = self.items["impression"][self.items["clicked"]]
+        return np.bincount(clicked, minlength=len(self.impressions)) * self.counts
 
     def to_frame(self) -> pd.DataFrame:
         """Return a row per shown item with the facts of its impression: `from_frame` makes the same log of it."""

@@ -92,8 +92,8 @@ class ClickModel:
     Attributes
     ----------
     objectives : array
-        Of `fit`: the log likelihood plus the log density of the prior, at the start of each iteration that stands. It
-        never falls.
+        Of `fit`: the log likelihood plus the log density of the prior, at the start of each iteration. It never
+        falls.
     notes : tuple of str
         Of `fit`: how many values of a parameter rest on the prior alone.
 
@@ -146,7 +146,7 @@ class ClickModel:
         """
         return deepcopy(self._parameters)
 
-    def fit(self, log: ClickLog, *, prior: Prior = (1.0, 2.0), tolerance: float = 1e-6, max_iter: int = 1000) -> Self:
+    def fit(self, log: ClickLog, *, prior: Prior = (1.0, 2.0), tolerance: float = 1e-5, max_iter: int = 1000) -> Self:
         """Fit the parameters to a log by expectation maximisation (EM), which starts at one half for each.
 
         Parameters
@@ -157,10 +157,9 @@ class ClickModel:
             Clicks and impressions that are added to the counts of each parameter, so that few impressions do not make
             a probability 0 or 1; a pair that the log lacks has the attraction clicks / impressions. (0, 0) is maximum
             likelihood, with one half for such pairs.
-        tolerance : float, default 1e-6
-            EM ends if no parameter moves by more in an iteration. Each second iteration is followed by a jump to where
-            the last two lead (SQUAREM; Varadhan and Roland, 2008), which is undone if it lowers the objective. With 0
-            EM takes ``max_iter`` plain iterations, as other programs do.
+        tolerance : float, default 1e-5
+            EM ends if no parameter moves by more in an iteration. With 0 it takes ``max_iter`` iterations, as other
+            programs do.
         max_iter : int, default 1000
             The most iterations; a warning says if the tolerance is not reached.
 

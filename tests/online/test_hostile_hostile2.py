@@ -167,8 +167,8 @@ def test_one_long_list_does_not_fill_the_memory():
 
 
 @pytest.mark.filterwarnings("ignore:EM has not converged")
-def test_the_fitted_values_are_no_jump_that_was_not_looked_at():
-    """If iterations run out just after a jump, the parameters are not less likely than those of the last objective."""
+def test_the_fitted_values_are_those_of_the_last_iteration():
+    """If iterations run out, the parameters are not less likely than those of the last objective."""
     rng = np.random.default_rng(3)
     for _ in range(8):
         lists = [(list(rng.permutation(list("abcd"))[:3]), list(rng.random(3) < rng.random() * 0.6)) for _ in range(6)]
