@@ -258,8 +258,7 @@ def in_options(error: RankevalError, command: Any) -> RankevalError:
     """
     flags = {one.name: one.opts[0] for one in command.params if isinstance(one, TyperOption)}
     if isinstance(error, LimitExceeded) and ("limit" in flags or command.name == "run"):
-        key = f"data.limits.{error.limit} in the experiment file"
-        to = f"--limit {error.limit}=..." if "limit" in flags else key
+        to = f"--limit {error.limit}=..." if "limit" in flags else f"data.limits.{error.limit} in the experiment file"
         return error.having(remedy=f"if the file is sound, raise it: {to}")
     name, bracket, key = (error.argument or "").partition("[")
     told = {"problem": error.problem, "remedy": error.remedy}
