@@ -486,6 +486,8 @@ def _by_unit(
     wrong = [name for name in per if values[name].min() < 0 or not users.groupby(ARM)[name].sum().min() > 0]
     refuse((wrong, "a denominator is below 0, or 0 for all users of an arm"), argument=next(iter(wrong), None))
     again = int(pd.concat([values, pd.Series(codes), arms], axis=1).duplicated().sum())
-    equal = f"{again:,} of {len(values):,} rows are equal to an earlier one of their {unit}"
-    notes = {f"{found} left out": several.any(), f"{equal}: leave out what was logged twice": again}
+    # Sessions of a user may be equal; rows of which each user has but one may not.
+    twice = again > 0 and len(values) - again == codes.max() + 1
+    equal = f"{again:,} of {len(values):,} rows repeat the only row of their {unit}: leave out what was logged twice"
+    notes = {f"{found} left out": several.any(), equal: twice}
     return users.reset_index(drop=True), [note for note, holds in notes.items() if holds]

@@ -235,12 +235,13 @@ def test_adjusted_means_of_a_control_differ_by_pair():
 
 
 def test_identical_rows_are_counted():
-    """Rows that are equal to an earlier row of their user are summed, and a note counts them."""
+    """Rows that repeat the only row of their user are summed, and a note counts them; several sessions may be equal."""
     frame = world(100)
     twice, apart = (pd.concat([frame, other]) for other in (frame.head(30), frame.assign(clicks=-1)))
-    counted = "30 of 130 rows are equal to an earlier one of their user: leave out what was logged twice"
+    counted = "30 of 130 rows repeat the only row of their user: leave out what was logged twice"
     assert ab_test(twice, metrics={"clicks": "clicks"}).notes == (counted,)
     assert ab_test(apart, metrics={"clicks": "clicks"}).notes == ()
+    assert ab_test(pd.concat([apart, frame]), metrics={"clicks": "clicks"}).notes == ()
 
 
 def test_looks_widen_interval_and_p():
