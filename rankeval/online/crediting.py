@@ -80,8 +80,8 @@ def compare_interleaved(
     Returns
     -------
     Comparison
-        Of the column ``credit``, of which more is better. The notes have the numbers of impressions, with and without
-        clicks, and of all that was left out.
+        Its column is ``credit``; more is better. The notes have the numbers of impressions, with and without clicks,
+        and of the clicks and records left out.
 
     Raises
     ------

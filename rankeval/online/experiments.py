@@ -227,8 +227,8 @@ def ab_test(
     Parameters
     ----------
     frame : frame
-        A row per unit, or several that are summed: a row per impression, session or day. A note counts rows that are
-        equal in the columns of the test. A pandas or polars frame or an Arrow table.
+        A row per unit, or several that are summed: a row per impression, session or day. If each
+        unit has one row, a note counts those that repeat it. A pandas or polars frame or an Arrow table.
     unit : str, default "user"
         The column of the units that were assigned to arms, such as users.
     arm : str, default "arm"
@@ -417,7 +417,7 @@ def _metric(columns: Sequence[str | None], **options: Any) -> Any:
 
 
 def _moments(users: pd.DataFrame, columns: Sequence[str | None]) -> Any:
-    """Return number, means and covariances of the columns: all that tests need, and far faster than by its frames."""
+    """Return number, means and covariances of the columns, which is far faster than to give tea-tasting the frame."""
     try:
         from tea_tasting import aggr
     except ImportError as error:
@@ -486,7 +486,7 @@ def _by_unit(
     wrong = [name for name in per if values[name].min() < 0 or not users.groupby(ARM)[name].sum().min() > 0]
     refuse((wrong, "a denominator is below 0, or 0 for all users of an arm"), argument=next(iter(wrong), None))
     again = int(pd.concat([values, pd.Series(codes), arms], axis=1).duplicated().sum())
-    # Sessions of a user may be equal; rows of which each user has but one may not.
+    # Sessions of a user may be equal. Where each user has one row, a second one like it was logged twice.
     twice = again > 0 and len(values) - again == codes.max() + 1
     equal = f"{again:,} of {len(values):,} rows repeat the only row of their {unit}: leave out what was logged twice"
     notes = {f"{found} left out": several.any(), equal: twice}
