@@ -70,7 +70,7 @@ def test_a_data_set_is_evaluated_where_it_lies(rankeval, tmp_path):
     assert (code, out.splitlines()[1:]) == (0, ["log.parquet,a,1.0", "log.parquet,b,0.5", "log.parquet,all,0.625"])
     assert (tmp_path / "scores" / "part-00000.parquet").exists()
     for arguments, said in (
-        (("log.parquet", *columns, "--score", "sore"), "score='sore' is not in the data set"),
+        (("log.parquet", *columns, "--score", "sore"), "--score 'sore' is not in the data set"),
         (
             ("log.parquet", *columns, "--folder", "s3://bucket/x"),
             "expected a folder here (a URL of s3",
