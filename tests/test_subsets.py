@@ -164,7 +164,9 @@ def test_queries_are_chosen_by_id_or_by_mask(chosen):
 
 
 def test_arrow_and_polars_choose_too():
-    pa, pl = pytest.importorskip("pyarrow"), pytest.importorskip("polars")
+    import polars as pl
+    import pyarrow as pa
+
     for ids in (pa.array(IDS), pa.chunked_array([IDS]), pl.Series(IDS)):
         assert scored().subset(ids).queries.tolist() == SORTED
     for mask in (pa.array([True] + [False] * 11), pl.Series([True] + [False] * 11)):

@@ -102,13 +102,14 @@ def print_result(result: Any, output: Format) -> None:
     if output is Format.json and hasattr(result, "to_json"):
         typer.echo(result.to_json())
         return
+    from rankeval.comparison.tables import caption_of
+
     findings, means = getattr(result, "findings", ()), getattr(result, "means", None)
-    caption = getattr(result, "caption", None) or result._laid_out().caption  # noqa: SLF001 - of our own results
     if output is Format.table:
         tell("\n".join([*findings, *([""] if findings else []), str(result)]))
         return
     print_frame(means if result.table.empty and means is not None else result.table, output)
-    for sentence in (*findings, caption, *result.notes):
+    for sentence in (*findings, caption_of(result), *result.notes):
         say(f"note: {sentence}")
 
 

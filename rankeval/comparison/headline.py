@@ -379,6 +379,5 @@ def _lacking(record: ComparisonRecord, row: _Row, units: str) -> str:
     if test is None or correction is None:
         return f"{asked.units} or resamples"
     settings = Settings(asked.alternative, asked.alpha, asked.n_resamples, asked.rng)
-    if limited_by_resamples(test, correction, row.n_queries, settings):
-        return f"resamples ({asked.n_resamples:,})"
-    return units
+    limited = limited_by_resamples(test, correction, row.n_queries, settings)
+    return f"resamples ({asked.n_resamples:,})" if limited else units

@@ -57,7 +57,7 @@ POOLED_FOLDS = (
     "approximate: the {units} of several folds are pooled, each fold ranked by models of its own, whose training parts "
     "overlap; one hold-out compares two models, cross_validate({{...}}).compare(question='algorithms') the algorithms"
 )
-"""Note on a test over such queries, of which ``units`` is the noun."""
+"""Note on a test over such queries; ``units`` is their noun."""
 
 
 Given = dict[str, dict[Any, Scores]]

@@ -87,9 +87,8 @@ class OrderAgreement(WithTable):
     def caption(self) -> str:
         """The orders and the form of tau_AP in one line."""
         about = f"Agreement of {count(self.means.shape[1], 'order')} of {count(len(self.means), 'system')}"
-        if self.truth is None:
-            return f"{about}; tau_AP is symmetric (tau_AP,b)"
-        return f"{about} with that by {self.truth}; tau_AP is directed, the mean over tie breakings (tau_AP,a)"
+        directed = f" with that by {self.truth}; tau_AP is directed, the mean over tie breakings (tau_AP,a)"
+        return about + ("; tau_AP is symmetric (tau_AP,b)" if self.truth is None else directed)
 
     @property
     def ranks(self) -> pd.DataFrame:

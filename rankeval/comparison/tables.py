@@ -72,6 +72,11 @@ class WithTable(ABC):
         return self._laid_out().to_html()
 
 
+def caption_of(result: Any) -> str:
+    """Return the caption of any result with a table: its own, or else that of the table."""
+    return str(getattr(result, "caption", "") or result._laid_out().caption)  # noqa: SLF001 - of the class above
+
+
 def laid_out(
     record: ComparisonRecord,
     layout: str,

@@ -22,7 +22,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from rankeval._checks import check_number, few, require
+from rankeval._checks import check_number, count, few, require
 from rankeval._registry import chosen
 from rankeval.comparison.tables import WithTable
 from rankeval.io.formats import naming
@@ -43,7 +43,7 @@ LISTED = "{} may be robots (usual: {impressions:g} impressions, {clicks:g} click
 
 @dataclass(frozen=True, eq=False)
 class ClickLog(WithTable):
-    """What was shown to users, and what they clicked.
+    """Lists that were shown to users, and their clicks.
 
     Attributes
     ----------
@@ -68,7 +68,7 @@ class ClickLog(WithTable):
     >>> rows = {"impression": ["i1", "i2"], "qid": ["q", "q"], "shown": [["d4", "d9"], ["d9"]], "clicked": [["d9"], []]}
     >>> log = ClickLog.from_frame(pd.DataFrame(rows))
     >>> log
-    ClickLog(2 impressions, 3 items, 1 clicks)
+    ClickLog(2 impressions, 3 items, 1 click)
     >>> log.items[["impression", "position", "docid", "clicked"]]
        impression  position docid  clicked
     0           0         1    d4    False
@@ -120,12 +120,14 @@ class ClickLog(WithTable):
         Examples
         --------
         >>> from pathlib import Path
+        >>> from tempfile import mkdtemp
         >>> from rankeval.online import ClickLog
         >>> rows = "i1,1,d4,0,2026-05-01 12:00", "i1,2,d9,1,2026-05-01 12:00"
-        >>> _ = Path("log.csv").write_text("\n".join(["search_id,rank,sku,click,time", *rows]))
-        >>> log = ClickLog.read("log.csv", docid="sku", tz="Europe/Berlin")
+        >>> path = Path(mkdtemp()) / "log.csv"
+        >>> _ = path.write_text("\n".join(["search_id,rank,sku,click,time", *rows]))
+        >>> log = ClickLog.read(path, docid="sku", tz="Europe/Berlin")
         >>> log
-        ClickLog(1 impressions, 2 items, 1 clicks)
+        ClickLog(1 impression, 2 items, 1 click)
         >>> log.impressions["time"].astype(str).tolist()
         ['2026-05-01 10:00:00+00:00']
         """
@@ -448,8 +450,9 @@ class ClickLog(WithTable):
         return pd.concat([facts, self.items.drop(columns="impression")], axis=1)
 
     def __repr__(self) -> str:
-        shown, clicks = len(self.items), int(self.items["clicked"].sum())
-        return f"ClickLog({len(self.impressions):,} impressions, {shown:,} items, {clicks:,} clicks)"
+        numbers = self.counts.sum(), self.counts[self.items["impression"]].sum(), self._clicks().sum()
+        said = [count(int(n), thing) for n, thing in zip(numbers, ("impression", "item", "click"), strict=True)]
+        return f"ClickLog({', '.join(said)})"
 
     def _laid_out(self) -> Table:
         table = self.click_rates().table.drop(columns="clicked").rename(columns=lambda name: name.replace("_", " "))

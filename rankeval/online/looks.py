@@ -163,6 +163,11 @@ def looks_plan(shares: int | Sequence[float], *, spending: str = "obrien_fleming
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(32)
 
 
+def _missing(score: float, places: Floats, masses: Floats, deviation: float, spend: float) -> float:
+    """Return how far the chance to go beyond a score is from that to spend, as a difference of logarithms."""
+    return math.log(2 * masses @ ndtr((places - score) / deviation) + 1e-307) - math.log(spend)
+
+
 def _bounds(shares: Sequence[float] | Floats, spending: str, alpha: float) -> Floats:
     """Return the bounds that spend alpha: the scores within them have a mass at each node, and go on from there."""
     at = np.asarray(shares, dtype=np.float64)
@@ -172,13 +177,8 @@ def _bounds(shares: Sequence[float] | Floats, spending: str, alpha: float) -> Fl
     finest = np.append(np.minimum(deviations[:-1], deviations[1:]), np.inf)  # after the last look nothing goes on
     places, masses, bounds = np.zeros(1), np.ones(1), np.empty(len(at))
     for look, (spend, deviation) in enumerate(zip(spends, deviations, strict=True)):
-
-        def missing(score: float) -> float:
-            beyond = 2 * masses @ ndtr((places - score) / deviation)  # noqa: B023  # called here only
-            return math.log(beyond + 1e-307) - math.log(spend)  # noqa: B023  # as above
-
         root = math.sqrt(at[look])
-        bounds[look] = brentq(missing, 0.0, 40.0 * root, xtol=1e-13) / root
+        bounds[look] = brentq(_missing, 0.0, 40.0 * root, args=(places, masses, deviation, spend), xtol=1e-13) / root
         reach = min(bounds[look], FARTHEST) * root
         panels = 1 + int(reach / finest[look] / 4)
         nodes = reach / panels * np.add.outer(2 * np.arange(panels) + 1 - panels, _NODES).ravel()

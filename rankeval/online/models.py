@@ -26,6 +26,7 @@ import pandas as pd
 from rankeval._checks import check_count, count, few, refuse, require
 from rankeval._registry import chosen
 from rankeval.comparison.tables import WithTable
+from rankeval.io.frames import as_table
 from rankeval.online.fitting import PAIR, TINY, Codes, Mask, Prior, cells, fit_chain, fit_factors, pairs_of, slot_starts
 from rankeval.online.logs import ClickLog
 from rankeval.render.tables import Table
@@ -405,8 +406,10 @@ class ClickModel:
 
 def _listed(rankings: Any) -> ClickLog:
     """Return impressions without clicks from lists by query, or from a frame with a list in each row."""
-    is_mapping = isinstance(rankings, Mapping)
-    frame = pd.DataFrame({"qid": [*rankings], "shown": [*rankings.values()]} if is_mapping else rankings)
+    if isinstance(rankings, Mapping):
+        rankings = pd.DataFrame({"qid": [*rankings], "shown": [*rankings.values()]})
+    frame = as_table(rankings)
+    frame = frame if isinstance(frame, pd.DataFrame) else pd.DataFrame(frame.to_pydict())
     if not frame.index.is_unique:
         frame = frame.reset_index(drop=True)
     if "impression" not in frame:

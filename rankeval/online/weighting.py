@@ -1,4 +1,4 @@
-"""Inverse propensities: how much each position is looked at, and the values of what was not shown.
+"""Inverse propensities: how much each position is looked at, and the value of a ranking that was not shown.
 
 A position-based user clicks a document that is looked at and attracts: P(click) = propensity(position) *
 relevance(query, document). The rate of clicks at a position mixes both, since rankers put good documents first. Each
@@ -261,10 +261,11 @@ def propensities(
         times = (generator.multinomial(size.sum(), size / size.sum()) / size for _ in range(n_resamples))
         drawn = [estimate(*counted(log.counts * one[unit])) for one in times]
         ends = np.quantile(drawn, [0.025, 0.975], axis=0)
-        notes.append(f"intervals: 95 %, percentiles of {n_resamples:,} samples of {UNITS[name][0]}")
+        said = f"intervals: 95 %, percentiles of {n_resamples:,} samples of {UNITS[name][0]}"
         if not (ends < 1e6).all():  # greater ones are of samples that do not link two positions
             ends[:] = np.nan
-            notes.append("no interval is known: in some samples, too few clicks link the positions with the first one")
+            said = "no interval is known: in some samples, too few clicks link the positions with the first one"
+        notes.append(said)
     found = {"position": positions, "propensity": estimate(shown, clicks), "ci_low": ends[0], "ci_high": ends[1]}
     table = pd.DataFrame(found | numbers)
     if clip is not None:

@@ -136,7 +136,7 @@ def query_differences(
     axes.axhline(mean, color=SOFT, linewidth=1, linestyle="--")
     axes.annotate(
         f"mean {mean:+.4f}", (1, mean), xycoords=("axes fraction", "data"), textcoords="offset points", fontsize=8,
-        # Where less is better, the bars at the right rise: below the line is room.
+        # If less is better, bars rise to the right, so there is room below the line.
         xytext=(-2, -3 if sign < 0 else 3), va="top" if sign < 0 else "bottom", ha="right", color=SOFT,
     )  # fmt: skip
     if len(values) <= 30:

@@ -1,4 +1,4 @@
-"""What it costs to serve interleaved lists: CPU seconds for 20,000 lists of 10 with hash, record and JSON.
+"""The cost of serving interleaved lists: CPU seconds for 20,000 lists of 10 with hash, record and JSON.
 
 Run as ``python tests/benchmarks/bench_online.py``.
 """

@@ -1,4 +1,4 @@
-"""What it costs to read a click log: CPU seconds for 1,000,000 impressions of 10 items, in each form and order.
+"""The cost of reading a click log: CPU seconds for 1,000,000 impressions of 10 items, in each form and order.
 
 Run as ``python tests/benchmarks/bench_online_log.py``.
 """

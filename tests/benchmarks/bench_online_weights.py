@@ -10,14 +10,19 @@ from __future__ import annotations
 import sys
 import time
 import warnings
+from pathlib import Path
 
 import numpy as np
-import pandas as pd
 from lightgbm import LGBMRanker
 from sklearn.linear_model import Ridge
 
 import rankeval as rk
-from rankeval.online import ClickLog, counterfactual, policy_value, propensities
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+import position_users
+
+from rankeval.online import counterfactual, policy_value, propensities
 
 PLACES = np.arange(1, 11)
 
@@ -26,17 +31,7 @@ def simulated(n, shown, examination, *, world, rng):
     """Return a log of 100 queries and lists of 10, shuffled, swapped or of three rankers; relevance; the rankings."""
     fixed, generator = np.random.default_rng(world), np.random.default_rng([world, rng])
     relevance = np.clip(fixed.beta(1, 2, (100, 20)), 0.02, 0.95)
-    rankers = np.argsort(-(relevance + fixed.normal(0, 0.3, (3, 100, 20))), axis=2)[:, :, :10]
-    query, each = generator.integers(100, size=n), np.arange(n)
-    lists = rankers[generator.integers(3, size=n) if shown == "rankers" else 0, query]
-    if shown == "shuffled":
-        lists = generator.permuted(lists, axis=1)
-    if shown == "swapped":
-        other = generator.integers(10, size=n)
-        lists[each, 0], lists[each, other] = lists[each, other].copy(), lists[each, 0].copy()
-    clicked = generator.random((n, 10)) < examination * relevance[query[:, None], lists]
-    ids = {"impression": np.repeat(each, 10), "qid": np.repeat(query, 10), "position": np.tile(PLACES, n)}
-    log = ClickLog.from_frame(pd.DataFrame({**ids, "docid": lists.ravel(), "clicked": clicked.ravel()}))
+    log, rankers = position_users.simulated(relevance, n, shown, examination, rankers_rng=fixed, rng=generator)
     return log, relevance, rankers
 
 

@@ -175,7 +175,7 @@ def test_plurals(noun, many):
     ],
 )
 def test_errors_speak_of_the_unit(systems, options, error, says):
-    """What is refused, and what to do, name users."""
+    """Refusals and their remedies speak of users."""
     with pytest.raises(error, match=re.escape(says)) as caught:
         rk.compare(systems, **options, unit="user")
     assert "quer" not in str(caught.value).lower()

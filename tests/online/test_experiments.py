@@ -370,7 +370,7 @@ def test_without_tea_tasting(monkeypatch):
 
 
 def test_global_settings_of_tea_tasting_do_not_count():
-    """A test is two-sided with unequal variances, whatever tea-tasting was set to."""
+    """A test is two-sided with unequal variances under each global setting of tea-tasting."""
     import tea_tasting
 
     usual = ab_test(world(), metrics=CTR).table

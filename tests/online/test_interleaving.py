@@ -149,7 +149,7 @@ def test_balanced_clicks_are_counted_within_the_better_rank_of_the_lowest_one():
 
 
 def test_the_same_impression_has_the_same_list_anywhere():
-    """In each thread, and whatever the order of the names; another impression, salt or scheme has another one."""
+    """Each thread and each order of names gives the same list; another impression, salt or scheme gives another one."""
     rankings = {"A": [*"abcdefghij"], "B": [*"jihgfedcba"]}
     il = Interleaver("team_draft", salt="s")
     with ThreadPoolExecutor(8) as pool:

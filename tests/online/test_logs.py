@@ -143,7 +143,7 @@ REFUSED = {
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_bad_rows_are_refused_by_row_or_impression(name: str) -> None:
-    """What a log cannot mean is refused, and the error names the row or the impression."""
+    """Rows that make no sense are refused, and the error names the row or the impression."""
     columns, message = REFUSED[name]
     with pytest.raises(InvalidInput, match=message):
         ClickLog.from_frame(ROWS.drop(columns=[*columns], errors="ignore").assign(**columns))

@@ -170,7 +170,8 @@ def test_a_session_is_of_one_user():
 
 def test_lists_of_a_fixed_size_are_lists():
     """Polars' Array and Arrow's fixed-size list hold a list in each row."""
-    pl = pytest.importorskip("polars")
+    import polars as pl
+
     columns = {"shown": [["a", "b"], ["b", "a"]], "clicked": [[0, 1], [0, 0]]}
     frame = pl.DataFrame(columns, schema={"shown": pl.Array(pl.String, 2), "clicked": pl.Array(pl.Int8, 2)})
     log = rk.online.ClickLog.from_frame(frame)

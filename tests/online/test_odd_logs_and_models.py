@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tracemalloc
-import warnings
 
 import numpy as np
 import pandas as pd
@@ -31,7 +30,7 @@ CLICK, CHANCE = [1, 0, 1, 0], [0.5, 0.5, 0.5, 0.5]
 
 
 def test_shuffled_lists_of_unequal_length_have_no_bias():
-    """Where users look at all positions, propensities are 1, though short lists have better documents."""
+    """If users look at all positions, propensities are 1, also if short lists have the better documents."""
     rng, rows = np.random.default_rng(0), []
     for n in range(4000):
         query, (size, relevance) = n % 20, (2, 0.9) if n % 20 < 10 else (4, 0.1)
@@ -43,7 +42,7 @@ def test_shuffled_lists_of_unequal_length_have_no_bias():
 
 @pytest.mark.parametrize("how", ["swap", "all_pairs"])
 def test_a_bootstrap_sample_without_a_click_is_no_crash(how):
-    """A log with few clicks that has an estimate has a result with intervals too, or is refused in words."""
+    """A log with few clicks that has an estimate has a result, also if samples of it have none."""
     log = two_lists((0, "a"), (1, "a"), (1, "b"))
     assert propensities(log, how=how, n_resamples=0).table["propensity"].notna().all()
     assert len(propensities(log, how=how).table) == 2
@@ -51,37 +50,29 @@ def test_a_bootstrap_sample_without_a_click_is_no_crash(how):
 
 @pytest.mark.filterwarnings("ignore:divide by zero", "ignore:invalid value")
 @pytest.mark.parametrize("how", ["randomized", "swap", "all_pairs"])
-def test_intervals_of_few_clicks_are_numbers_or_a_note_says_why_not(how):
+def test_intervals_of_few_clicks_are_missing_with_a_note(how):
     """Intervals that cannot be known are nan and a note says so: never one nan end, or an end of 10 to the 13."""
     found = propensities(two_lists((0, "a"), (1, "b"), (2, "b"), (3, "a")), how=how)
     ends = found.table[["ci_low", "ci_high"]]
-    known = bool(np.isfinite(ends).all(axis=None) and (ends.abs() < 1e6).all(axis=None))
-    assert known or (ends.isna().all(axis=None) and any("no interval" in note for note in found.notes))
+    assert ends.isna().all(axis=None)
+    assert any("no interval is known" in note for note in found.notes)
 
 
 def test_weights_of_counted_rows_stand_for_their_impressions():
-    """A row with count 3 has 3 times the weight in training, or is refused as in `counterfactual`."""
+    """A row with count 3 has 3 times the weight in training."""
     rows = pd.DataFrame({"impression": [1, 2], "qid": "q", "position": 1, "docid": ["a", "b"], "clicked": [1, 0]})
     log = ClickLog.from_frame(rows.assign(count=[1, 3]))
     found = propensities(log, how="randomized", depth=1, n_resamples=0)
-    try:
-        weights = found.weights(log)
-    except InvalidInput:
-        return
-    assert weights.tolist() == [1, 3]
+    assert found.weights(log).tolist() == [1, 3]
 
 
 @pytest.mark.parametrize("form", [list, np.array])
 def test_propensities_as_a_list_are_not_moved_by_a_position(form):
-    """A sequence of propensities, which ClickModel takes from position 1 on, is refused or means the same here."""
+    """A sequence of propensities, which ClickModel takes from position 1 on, is refused here."""
     log = logged([("i1", "q", 1, "a", 1), ("i1", "q", 2, "b", 1), ("i1", "q", 3, "c", 0)])
     scores = {("q", "a"): 1, ("q", "b"): 2, ("q", "c"): 3}
-    expected = counterfactual(log, scores, {1: 1.0, 2: 0.5, 3: 0.25}).per_query
-    try:
-        found = counterfactual(log, scores, form([1.0, 0.5, 0.25])).per_query
-    except InvalidInput:
-        return
-    pd.testing.assert_frame_equal(found, expected)
+    with pytest.raises(InvalidInput, match="one number for each position from 1 on, as a mapping"):
+        counterfactual(log, scores, form([1.0, 0.5, 0.25]))
 
 
 @pytest.mark.parametrize("measure", ["P(rel=6)@5", "RR(rel=10)", "AP(rel=6)"])
@@ -243,15 +234,12 @@ def test_impressions_with_equal_labels_are_all_simulated():
     assert len(model.simulate(pd.concat([frame, frame])).impressions) == 2
 
 
-def test_rankings_of_polars_are_simulated_or_refused_in_words():
-    """A frame of polars is a frame, as in `ClickLog.from_frame`; an AttributeError tells a user nothing."""
-    polars = pytest.importorskip("polars")
+def test_rankings_of_polars_are_simulated():
+    """A frame of polars is a frame, as in `ClickLog.from_frame`."""
+    import polars as pl
+
     model = ClickModel("pbm", attraction={("q", "a"): 0.5}, examination=[1.0])
-    try:
-        log = model.simulate(polars.DataFrame({"qid": ["q"], "shown": [["a"]]}))
-    except InvalidInput:
-        return
-    assert len(log.impressions) == 1
+    assert len(model.simulate(pl.DataFrame({"qid": ["q"], "shown": [["a"]]})).impressions) == 1
 
 
 def test_one_item_is_too_few_and_the_message_says_so():
@@ -269,11 +257,10 @@ def test_a_log_without_clicks_has_no_certain_value():
 
 
 def test_a_policy_without_clicks_has_no_certain_value():
-    """The interval [0, 0] of 20 items without a click is not 95 % sure: it is wider, or a note or warning says so."""
-    with warnings.catch_warnings(record=True) as told:
-        warnings.simplefilter("always")
+    """The interval [0, 0] of 20 items without a click is not 95 % sure: a warning and a note say so."""
+    with pytest.warns(RankevalWarning, match="nothing was clicked"):
         found = policy_value(np.zeros(20), np.full(20, 0.5), 0.5)
-    assert found.table["ci_high"].iloc[0] > 0 or found.notes or told
+    assert "nothing was clicked" in found.notes[0]
 
 
 def test_intervals_of_counted_rows_are_those_of_their_impressions():
@@ -287,15 +274,12 @@ def test_intervals_of_counted_rows_are_those_of_their_impressions():
     assert 0.5 < counted / single < 2
 
 
-def test_intervals_of_few_users_hold_or_say_that_users_are_few():
-    """With 5 users an interval called 95 % holds the truth in at least .91 of 400 runs, or a note or warning speaks."""
+def test_intervals_of_few_users_hold():
+    """With 5 users an interval called 95 % holds the truth in at least .91 of 400 runs."""
     rng, held = np.random.default_rng(1), 0
     user = np.repeat(np.arange(5), 20)
-    with warnings.catch_warnings(record=True) as told:
-        warnings.simplefilter("always")
-        for _ in range(400):
-            click = rng.random(100) < rng.beta(2, 2, 5)[user]
-            found = policy_value(click, np.full(100, 0.5), 0.5, unit=user)
-            row = found.table.iloc[0]
-            held += row["ci_low"] <= 0.5 <= row["ci_high"]
-    assert held >= 364 or told or any("user" in note or "unit" in note for note in found.notes)
+    for _ in range(400):
+        click = rng.random(100) < rng.beta(2, 2, 5)[user]
+        row = policy_value(click, np.full(100, 0.5), 0.5, unit=user).table.iloc[0]
+        held += row["ci_low"] <= 0.5 <= row["ci_high"]
+    assert held >= 364

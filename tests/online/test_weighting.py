@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import position_users
 import pytest
 
 import rankeval as rk
@@ -22,17 +23,7 @@ def simulated(n, shown, examination, *, rng=0):
     """Return a log of position-based users: 50 queries, lists that are shuffled, swapped or of three rankers."""
     generator = np.random.default_rng(rng)
     relevance = generator.uniform(0.05, 0.9, (50, 14))
-    rankers = np.argsort(-(relevance + generator.normal(0, 0.3, (3, 50, 14))), axis=2)[:, :, :10]
-    query, each = generator.integers(50, size=n), np.arange(n)
-    lists = rankers[0 if shown != "rankers" else generator.integers(3, size=n), query]
-    if shown == "shuffled":
-        lists = generator.permuted(lists, axis=1)
-    if shown == "swapped":
-        other = generator.integers(10, size=n)
-        lists[each, 0], lists[each, other] = lists[each, other].copy(), lists[each, 0].copy()
-    clicked = generator.random((n, 10)) < examination * relevance[query[:, None], lists]
-    ids = {"impression": np.repeat(each, 10), "qid": np.repeat(query, 10), "position": np.tile(np.arange(1, 11), n)}
-    return ClickLog.from_frame(pd.DataFrame({**ids, "docid": lists.ravel(), "clicked": clicked.ravel()}))
+    return position_users.simulated(relevance, n, shown, examination, rankers_rng=generator, rng=generator)[0]
 
 
 def rows(*given):

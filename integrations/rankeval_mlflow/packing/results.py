@@ -61,6 +61,7 @@ from rankeval._checks import require
 from rankeval.collection.data import RankingData
 from rankeval.comparison import Comparison
 from rankeval.comparison.record import best_first, part_of_row
+from rankeval.comparison.tables import caption_of
 from rankeval.errors import InvalidInput
 from rankeval.evaluation import Evaluation, to_bytes
 from rankeval.evaluation.result import by_name
@@ -542,14 +543,13 @@ def result_node(result: Any, name: str | None, *, report: bool, argument: str = 
         params["judges"] = ", ".join(map(str, result.disputed.columns.drop(["qid", "docid", "n_labels", "spread"])))
     frames = {one: frame for one, frame in facts.items() if isinstance(frame, pd.DataFrame)}
     files = {f"{one}.csv": frame.to_csv(index=frame.index.name is not None) for one, frame in frames.items()}
-    caption = getattr(result, "caption", None) or result._laid_out().caption  # noqa: SLF001 - of our own results
     files |= {"notes.txt": str(result)} | ({REPORT: report_for_judging([result], title=title)} if report else {})
     return Node(
         name=name,
         label=name,
         params=layout.params_of({one: value for one, value in params.items() if value}),
         metrics=layout.metrics_of(numbers),
-        tags={layout.KIND: kind, _tag(layout.HEADLINE, name): layout.param_text(caption)},
+        tags={layout.KIND: kind, _tag(layout.HEADLINE, name): layout.param_text(caption_of(result))},
         facts={name: {"notes": list(result.notes), "rankeval": rankeval.__version__}},
         files={f"{layout.folder(name)}/{path}": text.encode() for path, text in files.items()},
         sections={name: result.to_markdown()},
