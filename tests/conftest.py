@@ -1,21 +1,21 @@
-"""Settings of every test: one thread, no ledger, a directory of its own; and what happens to tests left out."""
+"""Settings of every test: one thread, no ledger, a directory of its own; which cases are tried is in circles.py."""
 
 from __future__ import annotations
 
 import gc
 import os
+import resource
 import sys
 import tomllib
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
-from importlib.util import find_spec
 from pathlib import Path
-from shutil import which
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import forking
 import pytest
-from fuzz.budget import examples
+from circles import CIRCLE, CIRCLES, MARKERS, SHARED, SLOW, examples, is_beyond, missing, module_marks
 from hypothesis import settings
 
 if TYPE_CHECKING:
@@ -38,45 +38,74 @@ os.fsync = lambda _: None
 # Set before any test module is imported: the ledger is resolved once per process.
 os.environ["RANKEVAL_LEDGER"] = "off"
 
-SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
-
-# "complete" (.ci/run): a test that is left out fails. "full" (.ci/run --full): the same, and the long fuzzing.
-# Tests of the shared collections are the exception: where the collections do not exist, they are left out and counted.
-PROMISED = os.environ.get("RANKEVAL_TESTS", "")
-
-# No example is timed, since a slow machine is no failure. Hypothesis draws the same examples in every run of .ci/run,
-# and new ones elsewhere.
-settings.register_profile("rankeval", deadline=None, derandomize=bool(PROMISED), max_examples=examples(100))
+# No example is timed, since a slow machine is no failure. Only the full circle draws new examples in every run.
+settings.register_profile("rankeval", deadline=None, derandomize=CIRCLE != "full", max_examples=examples(100))
 settings.load_profile("rankeval")
 
-
-def _absent() -> dict[str, str]:
-    """Return marker -> why its tests cannot run on this machine."""
-    why = {}
-    if not SHARED.is_dir():
-        why["shared"] = f"needs the shared collections at {SHARED}"
-    if not (which("chromium") or which("chromium-browser") or which("google-chrome")):
-        why["browser"] = "needs Chromium on the PATH"
-    if not _has_postgres():
-        why["postgres"] = "needs PostgreSQL (Debian's package postgresql) and psycopg"
-    if not (which("java") and find_spec("pyspark")):
-        why["spark"] = "needs Java (Debian's package default-jre-headless) and PySpark"
-    return why
+BEYOND = pytest.StashKey[Counter]()
+"""How many cases, and how many whole modules, of each wider circle are not tried."""
 
 
-def _has_postgres() -> bool:
-    """Debian keeps PostgreSQL's programs off the PATH."""
-    installed = which("postgres") or next(Path("/usr/lib/postgresql").glob("*/bin/postgres"), None)
-    return bool(installed and find_spec("psycopg"))
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Offer a table of what the cases cost."""
+    parser.addoption("--cpu", type=int, metavar="N", help="print the N cases that took the most CPU seconds")
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Leave out, with the reason, the tests that cannot run on this machine."""
-    why = _absent()
+def pytest_configure(config: pytest.Config) -> None:
+    """Register the markers."""
+    config.stash[BEYOND] = Counter()
+    for name, marker in MARKERS.items():
+        config.addinivalue_line("markers", f"{name}: {marker.meaning} (circle: {marker.circle})")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave the modules of wider circles unread: they import the largest libraries."""
+    if not collection_path.match("test_*.py"):
+        return None
+    wider = [circle for name, _ in module_marks(collection_path) if is_beyond(circle := MARKERS[name].circle)]
+    if not wider:
+        return None
+    config.stash[BEYOND][f"modules of the circle {max(wider, key=CIRCLES.index)!r}"] += 1
+    return True
+
+
+class _WithoutPackages(pytest.Module):
+    """A module that imports a package which is not installed: one case that is left out."""
+
+    why = ""
+
+    def collect(self) -> list[pytest.Item]:
+        """Leave the module out without importing it."""
+        pytest.skip(self.why, allow_module_level=True)
+
+
+def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> pytest.Module | None:
+    """Leave out a module that lacks its packages."""
+    lacking = [why for name, needed in module_marks(module_path) if name == "needs" and (why := missing(name, needed))]
+    if not lacking:
+        return None
+    module = _WithoutPackages.from_parent(parent, path=module_path)
+    module.why = "; ".join(lacking)
+    return module
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave the cases of wider circles untried, and leave out, with the reason, what this machine cannot run."""
+    tried, beyond = [], []
     for item in items:
-        for marker in item.iter_markers():
-            if marker.name in why:
-                item.add_marker(pytest.mark.skip(reason=why[marker.name]))
+        markers = [marker for marker in item.iter_markers() if marker.name in MARKERS]
+        wider = [circle for marker in markers if is_beyond(circle := MARKERS[marker.name].circle)]
+        if wider:
+            config.stash[BEYOND][f"cases of the circle {max(wider, key=CIRCLES.index)!r}"] += 1
+            beyond.append(item)
+            continue
+        tried.append(item)
+        for marker in markers:
+            if why := missing(marker.name, marker.args):
+                item.add_marker(pytest.mark.skip(reason=why))
+    items[:] = tried
+    if beyond:
+        config.hook.pytest_deselected(items=beyond)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -102,11 +131,41 @@ def _reason(report: pytest.TestReport | pytest.CollectReport) -> str:
 
 
 def _keep_promise(report: pytest.TestReport | pytest.CollectReport) -> None:
-    """Fail a test that is left out although it was promised."""
+    """Fail a test that is left out although it was promised; collections that do not exist are the exception."""
     is_expected_failure = hasattr(report, "wasxfail")
-    if PROMISED and report.skipped and not is_expected_failure and str(SHARED) not in _reason(report):
+    if CIRCLE != "default" and report.skipped and not is_expected_failure and str(SHARED) not in _reason(report):
         report.outcome = "failed"
-        report.longrepr = f"left out, although RANKEVAL_TESTS={PROMISED}: {_reason(report)}"
+        report.longrepr = f"left out, although RANKEVAL_TESTS={CIRCLE}: {_reason(report)}"
+
+
+def _cpu_seconds() -> float:
+    """Return what this process has used, with the children that it has waited for and its forked programs."""
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(each.ru_utime + each.ru_stime for each in used) + forking.cpu_seconds()
+
+
+def _count(item: pytest.Item, step: str) -> Iterator[None]:
+    """Note the CPU seconds of a step of a case."""
+    before = _cpu_seconds()
+    try:
+        return (yield)
+    finally:
+        item.user_properties.append((f"cpu {step}", round(_cpu_seconds() - before, 3)))
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> Iterator[None]:
+    """Count what the fixtures take; those of a session or a module are paid for by the first case that asks."""
+    return (yield from _count(item, "setup"))
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
+    """Count what the case itself takes, and whether a marker says why it may take so much."""
+    result = yield from _count(item, "call")
+    if item.get_closest_marker("worth"):
+        item.user_properties.append(("worth", True))
+    return result
 
 
 # Both hooks run in the workers of pytest-xdist too. An error during collection would end a worker without a word.
@@ -126,11 +185,43 @@ def pytest_make_collect_report() -> Iterator[None]:
     return report
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Say how many tests were left out, and why."""
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Send what a worker of pytest-xdist has not tried to the process that prints."""
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["beyond"] = dict(session.config.stash[BEYOND])
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """Take the counts of a worker; every worker collects the same cases."""
+    node.config.stash[BEYOND] = Counter(getattr(node, "workeroutput", {}).get("beyond"))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Say how many tests were left out and why, which belong to wider circles, and which are slow without a word."""
     counts = Counter(_reason(report).removeprefix("Skipped: ") for report in terminalreporter.stats.get("skipped", ()))
     for reason, count in counts.items():
         terminalreporter.write_line(f"left out: {count} tests: {reason}", yellow=True)
+    beyond = config.stash[BEYOND]
+    if beyond:
+        listed = ", ".join(f"{count} {what}" for what, count in sorted(beyond.items()))
+        terminalreporter.write_line(f"not tried: {listed} (tests/circles.py)")
+    finished = [report for reports in terminalreporter.stats.values() for report in reports if _is_call(report)]
+    costs = [(report, dict(report.user_properties)) for report in finished]
+    if CIRCLE == "default":
+        for report, found in costs:
+            if found.get("cpu call", 0) > SLOW and not found.get("worth"):
+                terminalreporter.write_line(f"{found['cpu call']:.1f} CPU s without a word why: {report.nodeid}")
+    dearest = sorted(costs, key=lambda cost: -cost[1].get("cpu call", 0) - cost[1].get("cpu setup", 0))
+    for report, found in dearest[: config.getoption("--cpu") or 0]:
+        setup, call = found.get("cpu setup", 0), found.get("cpu call", 0)
+        terminalreporter.write_line(
+            f"{call:7.1f} CPU s, {setup:5.1f} before, {report.duration:6.1f} s  {report.nodeid}"
+        )
+
+
+def _is_call(report: object) -> bool:
+    return isinstance(report, pytest.TestReport) and report.when == "call"
 
 
 @pytest.fixture(scope="session")

@@ -2,7 +2,7 @@
 
 Each process of the test run starts one helper, which imports libraries of others, none of ours and not MLflow. A
 program is a fork of it: with its own environment, folder and search path, and with everything of ours still to import.
-With RANKEVAL_TESTS=full, and without fork, each program is a new interpreter, as a user has it.
+In the full circle, and without fork, each program is a new interpreter, as a user has it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ import threading
 import types
 from pathlib import Path
 
-NEW = os.environ.get("RANKEVAL_TESTS") == "full" or not sys.platform.startswith("linux")
+from circles import CIRCLE
+
+NEW = CIRCLE == "full" or not sys.platform.startswith("linux")
 # What MLflow, scikit-learn's searches and reports import first.
 LIBRARIES = """
 numpy pandas scipy.stats scipy.optimize scipy.sparse.linalg pyarrow.parquet yaml joblib cloudpickle typer rich.console
@@ -32,7 +34,13 @@ sqlalchemy.dialects.sqlite alembic.command pydantic fastapi opentelemetry.sdk.tr
 polars pyspark.sql importlib_metadata
 """
 _helper: list[socket.socket] = []
+_used: list[float] = []
 _lock = threading.Lock()
+
+
+def cpu_seconds() -> float:
+    """Return what the forked programs of this process have used."""
+    return sum(_used)
 
 
 def run(
@@ -67,10 +75,11 @@ def run(
             if not in_time:
                 os.killpg(pid, signal.SIGKILL)
                 raise subprocess.TimeoutExpired(asked["argv"], timeout)
-            code = int(status.readline())
+            code, seconds = status.readline().split()
+            _used.append(float(seconds))
         out.seek(0)
         err.seek(0)
-        return subprocess.CompletedProcess(asked["argv"], code, out.read(), err.read())
+        return subprocess.CompletedProcess(asked["argv"], int(code), out.read(), err.read())
 
 
 def _connected() -> socket.socket:
@@ -109,8 +118,9 @@ def _serve(requests: socket.socket) -> dict[str, object]:
         out, err, status = descriptors
         if pid := os.fork():
             os.write(status, f"{pid}\n".encode())
-            code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-            os.write(status, f"{code}\n".encode())
+            _, state, used = os.wait4(pid, 0)
+            ended = f"{os.waitstatus_to_exitcode(state)} {used.ru_utime + used.ru_stime}\n"
+            os.write(status, ended.encode())
             os._exit(0)
         os.setsid()
         os.dup2(out, 1)

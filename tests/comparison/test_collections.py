@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pandas as pd
 import pytest
-from fuzz.budget import examples
+from circles import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

@@ -13,7 +13,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from fuzz.budget import examples
+from circles import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats

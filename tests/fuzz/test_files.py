@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from fuzz import kinds
-from fuzz.budget import SCALE, n_inputs
+from fuzz.budget import n_inputs
 from fuzz.mutations import mutated
 
 HERE = Path(__file__).resolve().parents[1]
@@ -59,7 +59,7 @@ def test_damaged_files_on_the_command_line(tmp_path: Path, capfd, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("whole.qrels").write_bytes(kinds.QRELS)
     Path("whole.run").write_bytes(kinds.RUN)
-    for number in range(60 * SCALE):
+    for number in range(n_inputs("commands")):
         name, example, command = COMMANDS[number % len(COMMANDS)]
         content = mutated(example, random.Random(f"command-{number}"))  # noqa: S311 - no secret
         Path(name).write_bytes(content)

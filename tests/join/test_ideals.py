@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from fuzz.budget import examples
+from circles import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

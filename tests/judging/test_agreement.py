@@ -7,7 +7,7 @@ from functools import cache
 import numpy as np
 import pandas as pd
 import pytest
-from fuzz.budget import examples
+from circles import examples
 from golden.agreement_tables import FILE, LEVELS, N_TABLES, drawn
 from hypothesis import given, settings
 from hypothesis import strategies as st

@@ -5,7 +5,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
-from fuzz.budget import examples
+from circles import examples
 from golden.agreement_tables import N_TABLES, drawn
 from hypothesis import given, settings
 from hypothesis import strategies as st

@@ -7,7 +7,7 @@ from itertools import permutations
 
 import numpy as np
 import pytest
-from fuzz.budget import examples
+from circles import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

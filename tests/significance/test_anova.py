@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import statsmodels.api as sm
-from fuzz.budget import examples
+from circles import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
