@@ -89,10 +89,12 @@ MARKERS = {
     "world": Marker("simulates a world many times, to hold a rate", "full"),
     "kill": Marker("kills processes, loses answers or lets writers race, many times", "full"),
     "fuzz": Marker("tries random inputs by the thousand", "full"),
+    # What is tried in every circle, and more of it in a wider one.
+    "random": Marker("tries random inputs; the circle says how many"),
     # What the default circle pays for.
     "worth": Marker(f"takes more than {SLOW:.0f} CPU seconds, and is in the default circle for the reason given"),
 }
-PARTS = {"worlds": "world", "kills": "kill", "fuzz": "fuzz or hypothesis"}
+PARTS = {"worlds": "world", "kills": "kill", "fuzz": "fuzz or random or hypothesis"}
 """Part of `.ci/run --full` -> the markers of the cases that it tries; the other parts need other environments."""
 
 
