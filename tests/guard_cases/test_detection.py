@@ -1,5 +1,7 @@
 """A registered collection is recognised after each of these changes, alone and beside four times as many other rows."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 
@@ -34,7 +36,13 @@ WORLDS = {
 }
 
 
-@pytest.fixture(scope="module", params=WORLDS)
+DEFAULT = "40 queries of 12"
+
+
+@pytest.fixture(
+    scope="module",
+    params=[pytest.param(name, marks=() if name == DEFAULT else pytest.mark.further) for name in WORLDS],
+)
 def world(request):
     """Return a test collection, and other data of four times as many queries from the same population."""
     make = WORLDS[request.param]
@@ -128,6 +136,17 @@ CHANGES = {
 }
 
 
+def failures_of(check, *tables):
+    """Call a check with each combination of rows of some tables; return what failed, by the names of the rows."""
+    failed = {}
+    for row in product(*tables):
+        try:
+            check(*row)
+        except AssertionError as error:
+            failed[row] = str(error)
+    return failed
+
+
 def found(test, dev, rows, *, ids):
     X, y, qid = rows
     qid = renamed(qid) if ids == "new" else qid
@@ -141,17 +160,22 @@ def found(test, dev, rows, *, ids):
     return match(registered(test), data), data
 
 
-@pytest.mark.parametrize("beside", ["alone", "beside dev rows"])
+BESIDE = ("alone", "beside dev rows")
+
+
+@pytest.mark.parametrize("beside", BESIDE)
 @pytest.mark.parametrize("ids", ["same", "new"])
-@pytest.mark.parametrize("change", CHANGES)
-def test_changed_features_and_labels_are_seen(world, change, ids, beside):
+def test_changed_features_and_labels_are_seen(world, ids, beside):
     test, dev = world
-    result, data = found(test, dev if beside != "alone" else None, CHANGES[change](test), ids=ids)
-    assert result.refused, result.why
-    of_test = {str(name) for name in (renamed(test.qid) if ids == "new" else test.qid)} | {
-        str(q + 5000) for q in range(9)
-    }
-    assert {str(name) for name in data.names[result.queries]} <= of_test
+    names = renamed(test.qid) if ids == "new" else test.qid
+    of_test = {str(name) for name in names} | {str(q + 5000) for q in range(9)}
+
+    def check(change):
+        result, data = found(test, dev if beside != "alone" else None, CHANGES[change](test), ids=ids)
+        assert result.refused, result.why
+        assert {str(name) for name in data.names[result.queries]} <= of_test
+
+    assert failures_of(check, CHANGES) == {}
 
 
 # Without features, as rk.evaluate has it.
@@ -166,25 +190,26 @@ LABELS = {
 }
 
 
-@pytest.mark.parametrize("docid", ["without documents", "with documents"])
-@pytest.mark.parametrize("beside", ["alone", "beside dev rows"])
-@pytest.mark.parametrize("change", LABELS)
-def test_labels_under_the_same_ids_are_seen(world, change, beside, docid):
+def documents(ids):
+    return np.array([f"{q}-{p}" for q, p in zip(ids, np.arange(len(ids)) - np.searchsorted(ids, ids), strict=True)])
+
+
+def test_labels_under_the_same_ids_are_seen(world):
     test, dev = world
-    y, qid = LABELS[change](test)
-    if beside != "alone":
-        y, qid = np.append(y, dev.y), np.append(qid, dev.qid)
-    with_documents = docid == "with documents"
 
-    def documents(ids):
-        return np.array([f"{q}-{p}" for q, p in zip(ids, np.arange(len(ids)) - np.searchsorted(ids, ids), strict=True)])
+    def check(change, beside, docid):
+        y, qid = LABELS[change](test)
+        if beside != "alone":
+            y, qid = np.append(y, dev.y), np.append(qid, dev.qid)
+        with_documents = docid == "with documents"
+        result = match(
+            registered(test, docid=documents(test.qid) if with_documents else None),
+            fingerprint(None, y, qid, docid=documents(qid) if with_documents else None),
+        )
+        assert result.refused, result.why
+        assert result.queries.sum() >= 0.9 * np.isin(np.unique(qid), test.qid).sum()
 
-    result = match(
-        registered(test, docid=documents(test.qid) if with_documents else None),
-        fingerprint(None, y, qid, docid=documents(qid) if with_documents else None),
-    )
-    assert result.refused, result.why
-    assert result.queries.sum() >= 0.9 * np.isin(np.unique(qid), test.qid).sum()
+    assert failures_of(check, LABELS, BESIDE, ("without documents", "with documents")) == {}
 
 
 def fewer_zeros(d, share=0.5):
@@ -203,35 +228,39 @@ MAPPED = {
 }
 
 
-@pytest.mark.parametrize("features", ["scaled", "none", "noise"])
-@pytest.mark.parametrize("beside", ["alone", "beside dev rows"])
-@pytest.mark.parametrize("change", MAPPED)
-def test_mapped_grades_under_the_same_ids_are_seen(world, change, beside, features):
+def test_mapped_grades_under_the_same_ids_are_seen(world):
     """Also by what registrations keep of each other (`link`)."""
     test, dev = world
-    y, qid, keep = MAPPED[change](test)
-    X = {"scaled": 3 * test.X + 1, "noise": test.X + 1e-3 * noise(test.X), "none": None}[features]
-    X, y, qid = None if X is None else X[keep], np.asarray(y, dtype=float)[keep], qid[keep]
-    n = len(np.unique(qid))
-    if beside != "alone":
-        more = np.maximum(dev.y - 1, 0) if change == "one less" else np.unique(y)[dev.y % len(np.unique(y))]
-        X = None if X is None else np.vstack([X, dev.X])
-        y, qid = np.append(y, more), np.append(qid, dev.qid)
-    known, data = registered(test), fingerprint(X, y, qid)
-    result = match(known, data)
-    assert result.refused, result.why
-    assert set(data.names[result.queries].tolist()) <= set(test.qid.tolist())
-    assert result.n_matched >= (0.3 if "relabelled" in change else 0.95) * n
-    if beside == "alone":
-        assert len(link(known.signature, Signature.of(data))) >= 0.3 * n
+
+    def check(change, beside, features):
+        y, qid, keep = MAPPED[change](test)
+        X = {"scaled": 3 * test.X + 1, "noise": test.X + 1e-3 * noise(test.X), "none": None}[features]
+        X, y, qid = None if X is None else X[keep], np.asarray(y, dtype=float)[keep], qid[keep]
+        n = len(np.unique(qid))
+        if beside != "alone":
+            more = np.maximum(dev.y - 1, 0) if change == "one less" else np.unique(y)[dev.y % len(np.unique(y))]
+            X = None if X is None else np.vstack([X, dev.X])
+            y, qid = np.append(y, more), np.append(qid, dev.qid)
+        known, data = registered(test), fingerprint(X, y, qid)
+        result = match(known, data)
+        assert result.refused, result.why
+        assert set(data.names[result.queries].tolist()) <= set(test.qid.tolist())
+        assert result.n_matched >= (0.3 if "relabelled" in change else 0.95) * n
+        if beside == "alone":
+            assert len(link(known.signature, Signature.of(data))) >= 0.3 * n
+
+    assert failures_of(check, MAPPED, BESIDE, ("scaled", "none", "noise")) == {}
 
 
-@pytest.mark.parametrize("change", CHANGES)
-def test_what_is_left_without_the_recognised_rows_is_not_refused(world, change):
+def test_what_is_left_without_the_recognised_rows_is_not_refused(world):
     """`X[~mask]` gets one out, and of the other data nothing is lost."""
     test, dev = world
-    result, data = found(test, dev, CHANGES[change](test), ids="new")
-    keep = ~result.queries[data.codes]
-    assert keep.sum() >= len(dev)
-    rest = fingerprint(data.X[keep], data.y[keep], data.names[data.codes][keep])
-    assert not match(registered(test), rest).refused
+
+    def check(change):
+        result, data = found(test, dev, CHANGES[change](test), ids="new")
+        keep = ~result.queries[data.codes]
+        assert keep.sum() >= len(dev)
+        rest = fingerprint(data.X[keep], data.y[keep], data.names[data.codes][keep])
+        assert not match(registered(test), rest).refused
+
+    assert failures_of(check, CHANGES) == {}
