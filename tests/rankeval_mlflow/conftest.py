@@ -19,9 +19,6 @@ from servers.tracking import Server
 import rankeval as rk
 from rankeval.evaluation.facts import QueryFacts
 
-# A test that is skipped fails in .ci/run, so what takes minutes is not collected but in `.ci/run --full`.
-collect_ignore = [] if os.environ.get("RANKEVAL_TESTS") == "full" else ["delivery/test_postgres_store.py"]
-
 
 def _may_mount() -> bool:
     """Return whether this process is root's and may mount a disk, which not every container allows."""
@@ -33,9 +30,11 @@ def _may_mount() -> bool:
     return subprocess.run(["unshare", "-m", "true"], check=False, capture_output=True).returncode == 0
 
 
-# Root can be other users, and fill a disk.
-if not _may_mount():
-    collect_ignore.append("delivery/test_other_users.py")
+@pytest.fixture(scope="session")
+def other_users() -> None:
+    """Leave out the test unless this process can be other users, and fill a disk."""
+    if not _may_mount():
+        pytest.skip("needs root, the right to mount, and a Python that other users may run")
 
 
 @pytest.fixture(scope="session")
@@ -73,17 +72,22 @@ def images(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rankeval.report.html._image", lambda _: "data:,")
 
 
+@pytest.fixture
+def database(empty_database: Path) -> Path:
+    """Return the database that the test's own store is a copy of."""
+    return empty_database
+
+
 @pytest.fixture(autouse=True)
-def store(tmp_path: Path, empty_database: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+def store(tmp_path: Path, database: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """Give the test a store of its own, and set MLflow to it."""
     for name in ("MLFLOW_TRACKING_URI", "MLFLOW_EXPERIMENT_ID", "MLFLOW_EXPERIMENT_NAME"):
         monkeypatch.setenv(name, "")  # so that it is put back, whatever the test does to it
         monkeypatch.delenv(name)
     # `mlflow.set_experiment` is remembered here too, and the next test has another store.
     monkeypatch.setattr("mlflow.tracking.fluent._active_experiment_id", None)
-    database = tmp_path / "mlflow.db"
-    shutil.copy(empty_database, database)
-    uri = f"sqlite:///{database}"
+    shutil.copy(database, tmp_path / "mlflow.db")
+    uri = f"sqlite:///{tmp_path / 'mlflow.db'}"
     mlflow.set_tracking_uri(uri)
     yield uri
     while mlflow.active_run():

@@ -1,7 +1,7 @@
 """Users who share a server and a machine: nothing is lost, each sends what is his, and nobody sees a traceback.
 
 The users are real: processes that give up the rights of root. The full disk and the read-only one are file systems of
-1 MB. So these tests need root and the right to mount; elsewhere they are not collected.
+1 MB. So these tests need root and the right to mount; elsewhere they are left out.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import pytest
 
 from rankeval_mlflow.delivery.payload import roles_of
 
-pytestmark = pytest.mark.server
+pytestmark = [pytest.mark.users, pytest.mark.server, pytest.mark.usefixtures("other_users")]
 
 ALICE, BOB = 65534, 65533  # the user "nobody", and one without a name
 NOBODY_LISTENS = "http://127.0.0.1:9"
@@ -139,7 +139,7 @@ class Host:
 
 
 @pytest.fixture(scope="module")
-def users(server, tmp_path_factory) -> Iterator[subprocess.Popen[str]]:
+def users(other_users, server, tmp_path_factory) -> Iterator[subprocess.Popen[str]]:
     """Start the process that becomes one user after the other."""
     folder = tmp_path_factory.mktemp("users")
     settings = {**os.environ, "RANKEVAL_SPOOL": str(folder), "MLFLOW_TRACKING_URI": server.uri}

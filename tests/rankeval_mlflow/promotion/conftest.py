@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import shutil
+import sqlite3
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import mlflow
@@ -72,10 +76,89 @@ class Ranker:
         return dict(self.client.get_model_version(self.name, version).tags)
 
 
+@dataclass(frozen=True)
+class History:
+    """A database with a registered model and its evaluations, to be copied by each test."""
+
+    database: Path
+    runs: dict[str, str]
+
+
+@pytest.fixture(scope="session")
+def histories(tmp_path_factory, empty_database) -> Callable[..., History]:
+    """Return what makes the history of a registered model whose version 1 is champion, once a session."""
+    known: dict[tuple[float, ...], History] = {}
+
+    def made(*promoted: float) -> History:
+        if promoted not in known:
+            known[promoted] = _history(tmp_path_factory.mktemp("history"), empty_database, promoted)
+        return known[promoted]
+
+    return made
+
+
+def _history(folder: Path, empty_database: Path, promoted: tuple[float, ...]) -> History:
+    """Make a model whose versions with these gains were promoted one after the other; its files stay in a folder."""
+    database = folder / "mlflow.db"
+    shutil.copy(empty_database, database)
+    with contextlib.closing(sqlite3.connect(database)) as connection, connection:
+        connection.execute("UPDATE experiments SET artifact_location = ?", [str(folder / "artifacts")])
+    before = mlflow.get_tracking_uri()
+    with pytest.MonkeyPatch.context() as patched:
+        patched.chdir(folder)
+        patched.setenv("RANKEVAL_SPOOL", str(folder / "spool"))
+        patched.setattr("rankeval_mlflow.delivery.steps.render", lambda *_: {})
+        mlflow.set_tracking_uri(f"sqlite:///{database}")
+        try:
+            made = _ranker(mlflow.MlflowClient(), "ranker")
+            for gain in promoted:
+                assert rkm.promote("ranker", made.add(gain), measure="nDCG@10").moved
+        finally:
+            mlflow.set_tracking_uri(before)
+    return History(database, made.runs)
+
+
+def _ranker(client: mlflow.MlflowClient, name: str) -> Ranker:
+    """Register a model whose version 1 is champion."""
+    client.create_registered_model(name)
+    made = Ranker(client, name)
+    made.put(made.add())
+    return made
+
+
 @pytest.fixture
-def ranker(client, ranker_of) -> Ranker:
+def history(request, histories) -> History | None:
+    """Return the history that a test begins with: of two promotions if it asks for champions, or of version 1."""
+    asked = request.fixturenames
+    if "champions" in asked:
+        return histories(0.1, 0.3)
+    return histories() if "ranker" in asked else None
+
+
+@pytest.fixture
+def database(empty_database, history) -> Path:
+    """Return the database that the test's own store is a copy of."""
+    return history.database if history else empty_database
+
+
+@pytest.fixture
+def ranker(client, history) -> Ranker:
     """Return a registered model in the test's own store whose version 1 is champion."""
-    return ranker_of(client)
+    return Ranker(client, runs=dict(history.runs))
+
+
+@pytest.fixture
+def champions(ranker) -> Ranker:
+    """Return a model whose version 2 was promoted over 1, and version 3 over 2."""
+    assert ranker.holder() == "3"
+    return ranker
+
+
+@pytest.fixture(autouse=True)
+def drawings(request, monkeypatch) -> None:
+    """Draw no reports, which take a fifth of the time; the tests of `views`, `recording` and commands draw them."""
+    if not request.node.get_closest_marker("server"):
+        monkeypatch.setattr("rankeval_mlflow.delivery.steps.render", lambda *_: {})
 
 
 @pytest.fixture(name="evaluated")
@@ -100,13 +183,7 @@ def _scores_of() -> Callable[..., Any]:
 def ranker_of() -> Callable[..., Ranker]:
     """Return what makes a registered model of a client whose version 1 is champion."""
 
-    def make(client: mlflow.MlflowClient, name: str = "ranker") -> Ranker:
-        client.create_registered_model(name)
-        made = Ranker(client, name)
-        made.put(made.add())
-        return made
-
-    return make
+    return lambda client, name="ranker": _ranker(client, name)
 
 
 @pytest.fixture

@@ -15,14 +15,6 @@ from rankeval_mlflow.commands import app
 from rankeval_mlflow.layout import DECISION, KIND, PROMOTION
 
 
-@pytest.fixture
-def champions(ranker):
-    """Return a model whose version 2 was promoted over 1, and version 3 over 2."""
-    for gain in (0.1, 0.3):
-        assert rkm.promote("ranker", ranker.add(gain), measure="nDCG@10").moved
-    return ranker
-
-
 def test_the_alias_returns_step_by_step_on_record(champions, client):
     """To the version before the last promotion, then to the one before that, and no further."""
     promotion = champions.tags("3")["rankeval.promotion.champion"].rpartition(" ")[2]
