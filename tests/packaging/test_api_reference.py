@@ -16,9 +16,7 @@ import rankeval_mlflow
 import rankeval_spark
 from rankeval import cli
 
-pytest.importorskip("sphinx")
-pytest.importorskip("myst_parser")
-pytest.importorskip("numpydoc")
+pytestmark = [pytest.mark.docs, pytest.mark.needs("sphinx", "myst_parser", "numpydoc")]
 
 ROOT = Path(__file__).resolve().parents[2]
 

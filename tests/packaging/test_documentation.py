@@ -26,16 +26,21 @@ PROGRAMS = re.findall(
 SCORING = "rk.evaluate(split.test.y, split.test.X[:, 0], qid=split.test.qid)"
 # The one of five minutes starts a server, and has a test of its own.
 EXAMPLES = sorted(set((ROOT / "examples").glob("*.py")) - {ROOT / "examples" / "09_five_minutes_mlflow.py"})
+NEEDS = {"03_early_stopping_xgboost.py": "xgboost", "04_catboost_in_a_pipeline.py": "catboost"}
 
 
-@pytest.mark.parametrize("name", MODULES)
-def test_doctests(name):
+@pytest.mark.worth("runs the docstrings of all modules")
+def test_doctests():
     """Every example in a docstring gives what it says."""
-    module, declared = importlib.import_module(name), set(FAMILIES)
-    failed, _ = doctest.testmod(module, optionflags=doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS)
-    for example in set(FAMILIES) - declared:  # else the laws over all measures would find them, by the order of tests
-        del FAMILIES[example]
-    assert failed == 0
+    failures = {}
+    for name in MODULES:
+        module, declared = importlib.import_module(name), set(FAMILIES)
+        failed, _ = doctest.testmod(module, optionflags=doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS)
+        for example in set(FAMILIES) - declared:  # else the laws over all measures would find them
+            del FAMILIES[example]
+        if failed:
+            failures[name] = failed
+    assert failures == {}
 
 
 def in_a_project(folder):
@@ -44,29 +49,26 @@ def in_a_project(folder):
     return {name: value for name, value in os.environ.items() if name != "RANKEVAL_LEDGER"}
 
 
-def test_the_readme_prints_what_it_shows(tmp_path):
-    """Its programs, one after the other in one session, each print the block that stands below it."""
-    path = tmp_path / "program.py"
-    ends = "\nprint('-- end of a program')\n"
-    told = "__import__('warnings').simplefilter('error', UserWarning)\n"
-    path.write_text(told + "".join(program + ends for program, _ in PROGRAMS))
-    done = forking.run(path, cwd=tmp_path, env=in_a_project(tmp_path))
-    assert done.stderr == ""
-    assert not (tmp_path / FOLDER).exists(), "it would refuse the reader's own work later"
-    printed = done.stdout.split("-- end of a program\n")
-    assert [one.split("\n") for one in printed[:-1]] == [shown.split("\n") for _, shown in PROGRAMS]
+@pytest.mark.worth("runs the programs of the README")
+def test_the_readme_prints_what_it_shows_and_refuses_what_it_says(tmp_path):
+    """Its programs, one after the other in one session, each print the block that stands below it.
 
-
-def test_what_the_readme_says_is_refused_is_refused(tmp_path):
-    """After its programs, in the same session: whatever does it, and not only the call that is named."""
+    After them, in the same session, the test part is refused: whatever reads it, and not only the call that is named.
+    """
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     named = re.search(r"Since the split, `(rk\.cross_validate\(.*?\))` is refused", text)[1]
     calls = (named, "rk.QueryRanker(Ridge()).fit(split.test.X, split.test.y, qid=split.test.qid)", SCORING)
     refusing = "".join(f"\ntry:\n    {call}\nexcept rk.errors.GuardRefusal:\n    print('refused')\n" for call in calls)
     path = tmp_path / "program.py"
-    path.write_text("".join(program for program, _ in PROGRAMS) + refusing)
+    ends = "\nprint('-- end of a program')\n"
+    told = "__import__('warnings').simplefilter('error', UserWarning)\n"
+    path.write_text(told + "".join(program + ends for program, _ in PROGRAMS) + refusing)
     done = forking.run(path, cwd=tmp_path, env=in_a_project(tmp_path))
-    assert done.stdout.splitlines()[-3:] == ["refused"] * 3, done.stderr
+    assert done.stderr == ""
+    assert not (tmp_path / FOLDER).exists(), "it would refuse the reader's own work later"
+    *printed, last = done.stdout.split("-- end of a program\n")
+    assert [one.split("\n") for one in printed] == [shown.split("\n") for _, shown in PROGRAMS]
+    assert last.splitlines() == ["refused"] * 3
 
 
 def test_the_readme_is_short():
@@ -111,7 +113,14 @@ def test_the_readme_shows_the_example_of_five_minutes():
     assert said == [("moved from no version to version 1", "decision 1 of 20")]
 
 
-@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
+@pytest.mark.docs
+@pytest.mark.parametrize(
+    "path",
+    [
+        pytest.param(one, marks=pytest.mark.needs(NEEDS[one.name]) if one.name in NEEDS else (), id=one.name)
+        for one in EXAMPLES
+    ],
+)
 def test_examples_run_and_warn_of_nothing(path, tmp_path):
     """Each example is a story that runs, in under 80 lines, and prints something."""
     assert len(path.read_text(encoding="utf-8").splitlines()) < 80

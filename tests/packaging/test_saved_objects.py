@@ -12,7 +12,6 @@ import sys
 
 import cloudpickle
 import pytest
-import skops.io
 from lightgbm import LGBMRanker
 from sklearn.linear_model import Ridge
 
@@ -116,6 +115,7 @@ def test_cloudpickle_saves_names_and_no_code(objects):
     assert with_code == []
 
 
+@pytest.mark.needs("skops")
 @pytest.mark.parametrize(
     ("name", "types"),
     [
@@ -134,6 +134,8 @@ def test_cloudpickle_saves_names_and_no_code(objects):
 )
 def test_skops_asks_for_the_class_alone(name, types, objects):
     """Neither the frozen mapping of a convention nor the function of a measure is in the file."""
+    import skops.io
+
     packed = skops.io.dumps(objects[name])
     assert set(skops.io.get_untrusted_types(data=packed)) == types
     again = skops.io.loads(packed, trusted=sorted(types))

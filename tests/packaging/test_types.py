@@ -45,7 +45,11 @@ def pyright(folder: Path) -> set[tuple[str, int]]:
     return {(Path(one["file"]).name, one["range"]["start"]["line"] + 1) for one in found}
 
 
-@pytest.mark.parametrize("checker", [mypy, pyright])
+@pytest.mark.types
+@pytest.mark.parametrize(
+    "checker",
+    [pytest.param(mypy, marks=pytest.mark.needs("mypy")), pytest.param(pyright, marks=pytest.mark.needs("pyright"))],
+)
 def test_a_users_program_is_accepted_and_each_mistake_reported(checker, tmp_path):
     """`user.py` has no error, and `mistakes.py` has one in each line that is marked."""
     folder = Path(shutil.copytree(HERE, tmp_path / "typed", ignore=shutil.ignore_patterns("__pycache__")))
@@ -64,6 +68,8 @@ def test_the_stub_names_what_the_package_offers(package):
         assert getattr(__import__(home, fromlist=[name]), name) is getattr(package, name)
 
 
+@pytest.mark.types
+@pytest.mark.needs("pyright")
 @pytest.mark.parametrize("package", [rankeval, rankeval_mlflow, rankeval_spark], ids=lambda package: package.__name__)
 def test_every_public_symbol_has_a_type(package, tmp_path):
     """Pyright knows all types, but for those that name scikit-learn's BaseEstimator, which has none."""
