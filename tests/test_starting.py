@@ -105,7 +105,17 @@ def git(*arguments: str, cwd: Path | None = None) -> None:
 
 
 @pytest.mark.shared
-@pytest.mark.parametrize("source", [lightgbm_table, cranfield_table, letor_folder, letor_file, trec_files])
+@pytest.mark.worth("the workflow that is written must pass where a user runs it: in a clone, by bash")
+@pytest.mark.parametrize(
+    "source",
+    [
+        trec_files,
+        *(
+            pytest.param(each, marks=pytest.mark.further)
+            for each in (lightgbm_table, cranfield_table, letor_folder, letor_file)
+        ),
+    ],
+)
 def test_what_is_written_passes_in_a_clone(rankeval, shared, source, tmp_path, installed_plugin):
     """The workflow's steps run in a fresh clone; `rankeval run --check` passes, and makes no ledger and no folder."""
     git("init")
@@ -175,7 +185,9 @@ def test_the_workflow_is_that_of_the_guide(rankeval):
     assert Path(WORKFLOW).read_text(encoding="utf-8").replace("tests/test_relevance.py", "test_relevance.py") == shown
 
 
-@pytest.mark.parametrize("there", [*FILES, WORKFLOW])
+@pytest.mark.parametrize(
+    "there", [FILES[0], *(pytest.param(one, marks=pytest.mark.further) for one in (*FILES[1:], WORKFLOW))]
+)
 def test_nothing_is_overwritten_and_then_nothing_is_written(rankeval, there):
     """Also a link that leads nowhere is there."""
     rows().to_csv("shop.csv", index=False)

@@ -51,7 +51,7 @@ class Hub:
                 """Keep the requests of a test off the terminal."""
 
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+        threading.Thread(target=self.server.serve_forever, args=(0.01,), daemon=True).start()
         self.url = f"http://127.0.0.1:{self.server.server_port}/api/v3"  # as on GitHub Enterprise
 
     def answer(self, method, url, headers, body):
@@ -148,7 +148,7 @@ def test_the_first_run_posts_and_the_next_ones_update_the_same_comment(run, hub,
     assert not (tmp_path / "ran").exists()
 
 
-@pytest.mark.parametrize("most", [7, 30, 100])
+@pytest.mark.parametrize("most", [7, *(pytest.param(size, marks=pytest.mark.further) for size in (30, 100))])
 def test_the_comment_is_found_on_a_later_page_among_others_that_have_the_marker(run, hub, most):
     """Of a person who quotes it, of another program, of ours without it at its beginning; some without user or body."""
     hub.most = most
@@ -167,8 +167,20 @@ def test_the_comment_is_found_on_a_later_page_among_others_that_have_the_marker(
     assert [method for method, _ in hub.requests if method != "GET"] == ["PATCH"]
 
 
-@pytest.mark.parametrize("status", [403, 404, 500])
-@pytest.mark.parametrize("method", ["GET", "POST", "PATCH"])
+@pytest.mark.parametrize(
+    ("method", "status"),
+    [
+        ("GET", 500),
+        ("POST", 403),
+        ("PATCH", 404),
+        *(
+            pytest.param(method, status, marks=pytest.mark.further)
+            for method in ("GET", "POST", "PATCH")
+            for status in (403, 404, 500)
+            if (method, status) not in {("GET", 500), ("POST", 403), ("PATCH", 404)}
+        ),
+    ],
+)
 def test_a_refused_request_is_a_notice_and_no_failure(run, hub, method, status):
     """As with the token of a fork's pull request, which may read alone."""
     if method == "PATCH":
@@ -183,7 +195,7 @@ def test_no_network_no_summary_and_a_strange_answer_are_a_notice_too(run, hub, t
     hub.server.server_close()
     assert passed(run(), "::notice title=No comment on the pull request::")
     with ThreadingHTTPServer(("127.0.0.1", 0), Portal) as portal:
-        threading.Thread(target=portal.serve_forever, daemon=True).start()
+        threading.Thread(target=portal.serve_forever, args=(0.01,), daemon=True).start()
         assert passed(run(GITHUB_API_URL=f"http://127.0.0.1:{portal.server_port}"), "::notice title=")
         portal.shutdown()
     (tmp_path / "rankeval-summary.md").unlink()  # pytest ended before it wrote one
@@ -217,6 +229,7 @@ def test_a_long_summary_is_cut_to_the_length_of_a_comment(run, hub, tmp_path):
     assert 60_000 < len(ours(hub)[0]["body"]) <= 65_536
 
 
+@pytest.mark.further
 def test_the_step_of_pytest_feeds_the_comment_and_stays_when_none_can_be_posted(run, hub, tmp_path, installed_plugin):
     """A failing check fails its own step; the step summary has what the comment would have had."""
     (tmp_path / "test_relevance.py").write_text(

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from circles import choose
 
 import rankeval as rk
 
@@ -82,12 +83,12 @@ def test_nothing_of_rankeval_is_imported_before_a_fixture_is_used(project):
 
 
 def test_the_module_of_hooks_is_imported_in_five_milliseconds():
-    """Beside what pytest has loaded anyway: the least of ten fresh processes."""
+    """Beside what pytest has loaded anyway: the least of a few fresh processes."""
     code = "import json, pytest, time; a = time.perf_counter(); import rankeval_pytest; print(time.perf_counter() - a)"
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, (ROOT, ROOT / "integrations")))}
     runs = [
         subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
-        for _ in range(10)
+        for _ in range(choose(default=3, complete=10))
     ]
     assert min(float(run.stdout) for run in runs) < 0.005
 
@@ -126,6 +127,7 @@ def test_a_baseline_is_written_when_asked_and_compared_with_afterwards(project):
     project.runpytest_inprocess().assert_outcomes(passed=1)
 
 
+@pytest.mark.further
 def test_the_command_of_a_missing_baseline_works_from_a_folder_within(project):
     folder = project.mkpydir("tests") / "test_search.py"
     folder.write_text(
@@ -189,6 +191,7 @@ def test_names_tell_baselines_apart_and_share_them(project):
     project.runpytest_inprocess().assert_outcomes(passed=6)
 
 
+@pytest.mark.worth("the one run of the default with two workers of pytest-xdist")
 def test_workers_write_one_baseline_at_once_and_the_summary_is_whole(project):
     """Sixteen tests of two workers renew the same file: it is whole at the end, and no part is left."""
     write(
@@ -208,7 +211,7 @@ def test_many(rankeval_baseline, k):
     assert len({line.split()[0] for line in lines if "equal to the baseline" in line}) == 16
 
 
-@pytest.mark.parametrize("workers", [(), ("-n", "1")])
+@pytest.mark.parametrize("workers", [(), pytest.param(("-n", "1"), marks=pytest.mark.further)])
 def test_the_summary_has_a_row_for_each_measure_of_each_check(project, workers):
     """Passed or failed, in a fixture or in the test; nothing of the tests without a check."""
     write(
@@ -282,7 +285,7 @@ def test_other():
 """
 
 
-@pytest.mark.parametrize("workers", [(), ("-n", "2")])
+@pytest.mark.parametrize("workers", [(), pytest.param(("-n", "2"), marks=pytest.mark.further)])
 def test_the_summary_is_written_and_appended_once(project, monkeypatch, workers):
     """To the file of the option in place of what it had, and below what the step summary has."""
     write(project, SUMMARY)
@@ -356,13 +359,18 @@ def test_a_folder_without_permission_is_refused_before_the_first_test(project, m
     assert result.ret == pytest.ExitCode.USAGE_ERROR
 
 
-def test_a_folder_that_goes_away_costs_the_file_and_not_what_pytest_prints(project, monkeypatch):
-    """The step summary's may be absent in a container: one line says so, and the tests' result stays."""
+def test_an_absent_folder_of_the_step_summary_costs_one_line(project, monkeypatch):
+    """It may be absent in a container: one line says so, and the tests' result stays."""
     write(project, SUMMARY)
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(project.path / "absent" / "step.md"))
     result = project.runpytest_subprocess()
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     result.stderr.fnmatch_lines(["rankeval: nothing is appended to GITHUB_STEP_SUMMARY: *absent*"])
+
+
+@pytest.mark.further
+def test_a_folder_that_goes_away_costs_the_file_and_not_what_pytest_prints(project, monkeypatch):
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(project.path / "absent" / "step.md"))
     (project.path / "folder").mkdir()
     write(project, f"{SUMMARY}\ndef test_removes():\n    os.rmdir({str(project.path / 'folder')!r})\n")
     result = project.runpytest_subprocess("--rankeval-summary=folder/summary.md")
@@ -446,7 +454,8 @@ def test_without():
 """
 
 
-@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.worth("a ledger of its own must hold in the processes that a test starts too")
+@pytest.mark.parametrize("workers", [0, pytest.param(2, marks=pytest.mark.further)])
 def test_a_ledger_of_its_own_is_empty_for_each_test_and_forgotten_after_it(project, monkeypatch, workers):
     """Other processes that the test starts use it; a test that does not ask for it has the project's ledger."""
     monkeypatch.delenv("RANKEVAL_LEDGER", raising=False)
