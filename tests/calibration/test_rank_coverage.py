@@ -13,13 +13,14 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+from circles import choose
 from scipy import special
 
 from rankeval.significance import Settings, paired_test
 from rankeval.significance.multiple import max_t
 from rankeval.significance.orders import rank_ranges
 
-REPLICATIONS = 500
+REPLICATIONS = choose(default=500, full=2000)
 SPREADS = {"beta": (0.45, 0.28, 0.22), "skew": (0.25, 0.22, 0.14)}
 TRUTHS = {
     "equal": np.zeros(8),
@@ -74,11 +75,11 @@ def joint(d, generator):
 @pytest.mark.parametrize(
     ("world", "truth", "n", "least", "most"),
     [
-        ("beta", "equal", 50, 0.92, 0.98),
-        ("skew", "equal", 50, 0.90, 0.97),
-        ("beta", "groups", 50, 0.95, 1.0),
+        pytest.param("beta", "equal", 50, 0.92, 0.98, marks=pytest.mark.further),
+        pytest.param("skew", "equal", 50, 0.90, 0.97, marks=pytest.mark.world),
+        pytest.param("beta", "groups", 50, 0.95, 1.0, marks=pytest.mark.world),
         ("skew", "groups", 25, 0.93, 1.0),
-        ("skew", "all differ", 25, 0.98, 1.0),
+        pytest.param("skew", "all differ", 25, 0.98, 1.0, marks=pytest.mark.world),
     ],
 )
 def test_all_ranges_hold_the_true_ranks_at_once(world, truth, n, least, most):

@@ -1,11 +1,9 @@
 """The best of many null systems is never confirmed again, however the collection is changed in between.
 
-The full form, 2,000 histories, runs with RANKEVAL_TESTS=full.
+Of the 2,000 histories that were promised, the default circle takes five, the worlds of the full circle 400.
 """
 
 from __future__ import annotations
-
-import os
 
 import pytest
 from calibration.histories import disagreements, simulate, simulate_honest
@@ -13,14 +11,20 @@ from calibration.histories import disagreements, simulate, simulate_honest
 from rankeval.guard.exposure import Exposure
 from rankeval.guard.standings import CONFIRMATORY
 
-AT_ONCE, HISTORIES = (50, 2000) if os.environ.get("RANKEVAL_TESTS") == "full" else (5, 10)
+# Findings of checks: few queries, queries of other collections.
+pytestmark = pytest.mark.filterwarnings("ignore:RG")
 
-pytestmark = pytest.mark.filterwarnings("ignore:RG")  # findings of checks: few queries, queries of other collections
 
-
-@pytest.mark.parametrize("first", range(0, HISTORIES, AT_ONCE))
-def test_the_best_of_null_systems_is_never_confirmed_again(first, tmp_path):
-    for seed in range(first, first + AT_ONCE):
+@pytest.mark.parametrize(
+    ("first", "at_once"),
+    [
+        (0, 5),
+        pytest.param(5, 5, marks=pytest.mark.further),
+        *(pytest.param(first, 50, marks=pytest.mark.world) for first in range(10, 410, 50)),
+    ],
+)
+def test_the_best_of_null_systems_is_never_confirmed_again(first, at_once, tmp_path):
+    for seed in range(first, first + at_once):
         openings = simulate(seed, str(tmp_path / f"ledger-{seed}"))
         assert len(openings) >= 2
         for opening in openings:
@@ -31,10 +35,10 @@ def test_the_best_of_null_systems_is_never_confirmed_again(first, tmp_path):
 def test_a_guard_that_counts_by_registration_is_found(tmp_path, monkeypatch):
     monkeypatch.setattr(Exposure, "_links", lambda _: iter(()))
     with pytest.raises(AssertionError, match="standing='confirmatory'"):
-        test_the_best_of_null_systems_is_never_confirmed_again(0, tmp_path)
+        test_the_best_of_null_systems_is_never_confirmed_again(0, 5, tmp_path)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(one, marks=pytest.mark.further) for one in (1, 2))])
 def test_new_queries_are_confirmatory(seed, tmp_path):
     """The control. One old query of 21, which is under 5 %, changes nothing."""
     for opening in simulate_honest(seed, str(tmp_path / "ledger")):

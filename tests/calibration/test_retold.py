@@ -18,6 +18,7 @@ def one():
     return measured.Retold()
 
 
+@pytest.mark.docs
 @pytest.mark.shared
 def test_the_guide_has_the_figures_of_the_data(one):
     text = measured.GUIDE.read_text("utf-8")
