@@ -148,7 +148,7 @@ def test_the_folds_are_in_the_hash_of_the_plan_and_their_order_is_not(guard, tes
 
 @pytest.mark.usefixtures("_fresh_workers")
 @pytest.mark.parametrize("scoring", [rk.make_scorer("nDCG@10"), None])
-@pytest.mark.parametrize("n_jobs", [None, 2])
+@pytest.mark.parametrize("n_jobs", [None, pytest.param(2, marks=pytest.mark.further)])
 def test_tuning_is_nested_and_not_refused(guard, test, scoring, n_jobs):
     """Also in workers, and with the ranker's own score; the same rankings as a search on unregistered data."""
     found = guard.freeze(test, systems={"search": search(n_jobs, scoring=scoring)}, folds=FOLD_OF_ROW)
@@ -183,10 +183,9 @@ def test_a_search_by_optuna_is_not_refused(guard, test):
     assert plan.n_folds == 4
 
 
-@pytest.mark.usefixtures("_fresh_workers")
 def test_outside_of_a_freeze_the_same_fits_are_refused(guard, test):
-    """In this process, in a reused worker that fitted folds before, and after a freeze that failed."""
-    guard.freeze(test, systems={"search": search(2)}, folds=FOLD_OF_ROW)
+    """Also after a freeze that failed."""
+    guard.freeze(test, systems={"search": search()}, folds=FOLD_OF_ROW)
 
     class Broken(Ridge):
         def fit(self, X, y):
@@ -201,6 +200,12 @@ def test_outside_of_a_freeze_the_same_fits_are_refused(guard, test):
         rk.cross_validate(Ridge(), DATA, cv=4)
     with pytest.raises(GuardRefusal):
         rk.evaluate(DATA.y, EXPECTED, qid=DATA.qid)
+
+
+@pytest.mark.further
+@pytest.mark.usefixtures("_fresh_workers")
+def test_outside_of_a_freeze_a_reused_worker_that_fitted_folds_before_refuses(guard, test):
+    guard.freeze(test, systems={"search": search(2)}, folds=FOLD_OF_ROW)
     with pytest.raises(GuardRefusal):
         joblib.Parallel(n_jobs=2)(
             joblib.delayed(rk.QueryRanker.fit)(rk.QueryRanker(Ridge()), DATA.X[rows], DATA.y[rows], qid=DATA.qid[rows])
@@ -264,6 +269,7 @@ def test_copies_of_a_query_in_two_folds_are_warned_about(guard):
         guard.freeze(test, systems={"ridge": Ridge()}, folds=np.repeat([0, 1], len(DATA)))
 
 
+@pytest.mark.further
 @pytest.mark.shared
 def test_the_five_folds_of_letor_are_one_registration(guard, shared):
     """Their test parts together. The training part of fold 2 holds the test part of fold 1."""

@@ -33,8 +33,6 @@ REFUSED, WARNED, COUNTED = "refused", "warned", "counted as looks"
 NEVER, FAILS, FOUND = "never confirmatory", "fails before scoring", "found"
 UNDISTURBED, SAID = "undisturbed", "said once"
 N_TEST = 40
-WHOLE = os.environ.get("RANKEVAL_TESTS") == "full"
-"""Whether all is tried that the issues promise; otherwise some of it."""
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,8 @@ import warnings
 
 import numpy as np
 import pytest
-from guard_cases.situations import WHOLE, registered
+from circles import choose
+from guard_cases.situations import registered
 from sklearn.linear_model import Ridge
 
 import rankeval as rk
@@ -15,8 +16,12 @@ from rankeval.contamination.matching import link, match
 from rankeval.contamination.signature import Signature
 from rankeval.errors import RankevalWarning
 
-SEEDS = range(10 if WHOLE else 3)
-"""Each with a hundred populations, or ten: all pairs that issue 12 promises, or 3 % of them."""
+SEEDS = [
+    (0, 10),
+    *(pytest.param(seed, 10, marks=pytest.mark.further) for seed in (1, 2)),
+    *(pytest.param(seed, 100, marks=pytest.mark.world) for seed in range(10)),
+]
+"""Seed and number of populations: the worlds of the full circle are all pairs that issue 12 promises."""
 
 
 class Population:
@@ -83,10 +88,10 @@ class Population:
         return fingerprint(self.features(rng, y, sizes) if self.with_features else None, y, qid, docid=docid)
 
 
-@pytest.mark.parametrize("seed", SEEDS)
-def test_disjoint_data_is_never_refused_nor_warned_about(seed):
-    """10,000 pairs in all, of 1,000 populations; without RANKEVAL_TESTS=full 3 % of them."""
-    for number in range(100 if WHOLE else 10):
+@pytest.mark.parametrize(("seed", "n"), SEEDS)
+def test_disjoint_data_is_never_refused_nor_warned_about(seed, n):
+    """10,000 pairs in all, of 1,000 populations."""
+    for number in range(n):
         rng = np.random.default_rng([seed, number])
         population = Population(rng)
         prints = population.draw(rng)
@@ -139,10 +144,10 @@ class Log:
         return X if self.with_features else None, y.ravel().astype(int), qid, docid
 
 
-@pytest.mark.parametrize("seed", SEEDS)
-def test_monthly_logs_with_recurring_queries_and_new_clicks_are_never_refused_nor_warned_about(seed):
-    """1,000 pairs in all; without RANKEVAL_TESTS=full 3 % of them."""
-    for number in range(100 if WHOLE else 10):
+@pytest.mark.parametrize(("seed", "n"), SEEDS)
+def test_monthly_logs_with_recurring_queries_and_new_clicks_are_never_refused_nor_warned_about(seed, n):
+    """1,000 pairs in all."""
+    for number in range(n):
         rng = np.random.default_rng([seed, number])
         log = Log(rng)
         first, second = log.month(rng, 0), log.month(rng, 1)
@@ -168,10 +173,10 @@ MAPS = {
 }
 
 
-@pytest.mark.parametrize("seed", SEEDS)
-def test_months_with_other_grades_shorter_lists_or_fewer_unclicked_rows_are_never_accused(seed):
-    """1,000 months in all, changed in four ways each; without RANKEVAL_TESTS=full 3 % of them."""
-    for number in range(100 if WHOLE else 10):
+@pytest.mark.parametrize(("seed", "n"), SEEDS)
+def test_months_with_other_grades_shorter_lists_or_fewer_unclicked_rows_are_never_accused(seed, n):
+    """1,000 months in all, changed in four ways each."""
+    for number in range(n):
         rng = np.random.default_rng([seed, number, 1])
         log = Log(rng)
         (X, y, qid, _), (X2, y2, qid2, _) = log.month(rng, 0), log.month(rng, 1)
@@ -202,7 +207,7 @@ def test_the_same_month_with_a_few_grades_changed_is_the_collection():
 
 
 def test_labels_refuse_no_other_data_of_the_same_population_in_two_thousand():
-    for seed in range(400):
+    for seed in range(choose(default=100, complete=400)):
         rng = np.random.default_rng(seed)
         docs, n_queries, grades = rng.integers(3, 12), rng.integers(8, 60), rng.dirichlet(np.ones(3))
         qid = np.arange(n_queries * docs) // docs
@@ -214,7 +219,7 @@ def test_labels_refuse_no_other_data_of_the_same_population_in_two_thousand():
             assert match(known, part).chance >= REFUSAL_CHANCE
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(one, marks=pytest.mark.further) for one in (1, 2))])
 def test_labels_of_a_letor_collection_are_told_from_chance(seed):
     rng = np.random.default_rng(seed)
     y, qid = rng.choice(3, p=[0.8, 0.15, 0.05], size=45 * 40), np.arange(45 * 40) // 40

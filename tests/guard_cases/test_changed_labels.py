@@ -1,7 +1,10 @@
 """Binary judgments with some labels flipped, or without their zeros; and noise, with what of it goes unseen."""
 
+from itertools import product
+
 import numpy as np
 import pytest
+from circles import choose
 from guard_cases.situations import registered
 
 import rankeval as rk
@@ -38,19 +41,20 @@ def test_an_evaluation_against_changed_judgments_is_refused(guard, change):
     assert len(refusal.value.queries) >= 0.95 * len(set(changed.qid.to_pylist()))
 
 
-@pytest.mark.parametrize("density", [0.05, 0.1, 0.2, 0.4])
-@pytest.mark.parametrize("new_ids", [False, True], ids=["same ids", "new ids"])
-def test_up_to_five_percent_of_binary_labels_may_be_flipped(density, new_ids):
-    for seed, share in enumerate([0.0, 0.01, 0.02, 0.03, 0.04, 0.05]):
+def test_up_to_five_percent_of_binary_labels_may_be_flipped():
+    """Under the same ids and under new ones."""
+    for density, (seed, share), new_ids in product(
+        (0.05, 0.1, 0.2, 0.4), enumerate([0.0, 0.01, 0.02, 0.03, 0.04, 0.05]), (False, True)
+    ):
         test = Judgments(density, seed)
         known = registered(fingerprint_qrels(test.qrels()))
         found = match(known, fingerprint_qrels(test.qrels(test.flipped(share), new_ids=new_ids)))
-        assert found.refused, (share, found.why)
+        assert found.refused, (density, share, new_ids, found.why)
 
 
 @pytest.mark.parametrize("density", [0.05, 0.1, 0.2, 0.4, 0.7])
 def test_positives_only_are_refused_beside_other_judgments_too(density):
-    for seed in range(5):
+    for seed in range(choose(default=1, complete=5)):
         test, other = Judgments(density, seed), Judgments(density, seed + 50)
         known = registered(fingerprint_qrels(test.qrels()))
         alone = test.qrels(keep=test.y > 0)
@@ -71,12 +75,10 @@ def test_positives_only_under_new_ids_are_seen_if_enough_documents_are_left(dens
         assert match(known, fingerprint_qrels(test.qrels(keep=test.y > 0, new_ids=True))).refused == seen
 
 
-@pytest.mark.parametrize("rare", [0.0, 0.01, 0.05])
-@pytest.mark.parametrize("frequent", [0.02, 0.05, 0.2])
-@pytest.mark.parametrize("graded", [False, True], ids=["clicks", "grades"])
-def test_documents_that_are_clicked_month_after_month_are_no_evidence(rare, frequent, graded):
+def test_documents_that_are_clicked_month_after_month_are_no_evidence():
     """A few documents of each query are clicked in four months of five, all others hardly ever; grades change more."""
-    for seed in range(6):
+    seeds = range(choose(default=1, complete=6))
+    for rare, frequent, graded, seed in product((0.0, 0.01, 0.05), (0.02, 0.05, 0.2), (False, True), seeds):
         rng = np.random.default_rng([seed, 5])
         log = Judgments(0, seed, n_queries=60, n_docs=30)
         rate = np.where(rng.random(len(log.y)) < frequent, 0.8, rare)
@@ -84,8 +86,8 @@ def test_documents_that_are_clicked_month_after_month_are_no_evidence(rare, freq
         known = registered(fingerprint_qrels(log.qrels(first)))
         for data in (log.qrels(second), log.qrels(second, keep=second > 0), log.qrels(np.minimum(second, 1))):
             found = match(known, fingerprint_qrels(data))
-            assert not found.refused, found.why
-            assert not found.warned, found.why
+            assert not found.refused, (rare, frequent, graded, seed, found.why)
+            assert not found.warned, (rare, frequent, graded, seed, found.why)
 
 
 @pytest.mark.parametrize("recall", [0.5, 0.7, 0.9])

@@ -159,11 +159,11 @@ MISUSE = [
     pytest.param(grid_search(1), id="grid search"),
     random_search,
     pytest.param(cross_val(1), id="cross_val_score"),
-    pytest.param(cross_val(2), id="cross_val_score in two workers"),
+    pytest.param(cross_val(2), id="cross_val_score in two workers", marks=pytest.mark.further),
     optuna_objective,
     learning_curve,
     several_rankers_nested,
-    loop_over_seeds_in_workers,
+    pytest.param(loop_over_seeds_in_workers, marks=pytest.mark.further),
 ]
 
 
@@ -175,6 +175,7 @@ def test_misuse_is_refused(guard, data, misuse):
     assert len(guard.looks("test")) == 0
 
 
+@pytest.mark.further
 def test_workers_that_began_while_ledgers_were_off_refuse_too(tmp_path, monkeypatch, data):
     """Workers of joblib live on, and keep the environment in which they began."""
     get_reusable_executor().shutdown(wait=True)
@@ -190,6 +191,7 @@ def test_workers_that_began_while_ledgers_were_off_refuse_too(tmp_path, monkeypa
     forget()
 
 
+@pytest.mark.further
 @pytest.mark.usefixtures("_fresh_workers")
 def test_a_scorer_that_is_older_than_the_guard_refuses_in_workers_too(tmp_path, monkeypatch, data):
     """The guard's ledger is its own: the workers can learn of it only from the scorer."""

@@ -4,6 +4,7 @@ import numpy as np
 import optuna
 import pandas as pd
 import pytest
+from circles import choose
 from guard_cases.situations import (
     N_TEST,
     SAID,
@@ -156,11 +157,12 @@ def test_short_lists(desk):
 
 @legitimate()
 def test_searches_on_dev(guarded):
-    """A grid in two workers, a study of Optuna, early stopping on a validation part."""
+    """A grid (in two workers beyond the default circle), a study of Optuna, early stopping on a validation part."""
+    n_jobs = choose(default=1, complete=2)
     dev = guarded.dev
     cv = [(np.flatnonzero(dev.qid % 2 == part), np.flatnonzero(dev.qid % 2 != part)) for part in (0, 1)]
     scorer = rk.make_scorer("nDCG@10", qid=pd.Series(dev.qid))
-    GridSearchCV(Ridge(), {"alpha": [1, 2]}, scoring=scorer, cv=cv, n_jobs=2).fit(dev.X, pd.Series(dev.y))
+    GridSearchCV(Ridge(), {"alpha": [1, 2]}, scoring=scorer, cv=cv, n_jobs=n_jobs).fit(dev.X, pd.Series(dev.y))
     optuna.create_study(direction="maximize").optimize(
         rk.optuna_objective(Ridge(), {"alpha": [0.1, 1.0]}, dev), n_trials=2
     )

@@ -119,6 +119,7 @@ def test_a_ledger_that_tools_formatted(big):
     assert len(big.guard().looks("test")) == 1
 
 
+@pytest.mark.further
 @legitimate(rows=[5])
 def test_ci_that_may_only_read_and_evaluates_dev(big):
     """Refusal works there, and development data passes."""
@@ -160,6 +161,7 @@ def test_a_ledger_switched_off_on_purpose(big):
     rk.QueryRanker(Ridge()).fit(big.test.X, big.test.y, qid=big.test.qid)
 
 
+@pytest.mark.further
 @legitimate()
 def test_opening_a_plan_in_another_process(big):
     """Frozen here, opened there by its id, and its scores are then free here."""

@@ -47,6 +47,6 @@ def test_there_are_thirty_cases_and_each_says_what_it_expects(kind, expected):
     assert all(name.startswith("test_") and function.__doc__ for name, function in found.items())
 
 
-@pytest.mark.parametrize("row", FINDINGS)
-def test_each_finding_has_a_case(row):
-    assert [name for kind in ("misuse", "legitimate") for name, one in cases(kind) if row in one.case.rows]
+def test_each_finding_has_a_case():
+    answered = {row for kind in ("misuse", "legitimate") for _, one in cases(kind) for row in one.case.rows}
+    assert answered == set(FINDINGS)

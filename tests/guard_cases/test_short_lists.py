@@ -1,8 +1,9 @@
 """Unchanged rows are seen whatever is missing around them, and a catalogue shared by all users is no evidence."""
 
+from itertools import product
+
 import numpy as np
 import pytest
-from guard_cases.situations import WHOLE
 from sklearn.datasets import load_digits
 from sklearn.linear_model import Ridge
 
@@ -94,24 +95,37 @@ class Lists:
         return int((left & of_test).sum()), int((~left & ~of_test).sum())
 
 
-def lengths(n):
-    return range(1, n + 1) if WHOLE else sorted({1, 2, 3, 5, n // 2, n})
-
-
-@pytest.mark.parametrize("beside", [False, True])
-@pytest.mark.parametrize("new_ids", [True, False])
-@pytest.mark.parametrize("world", WORLDS)
-def test_rows_that_come_back_are_seen_however_few_of_each_query(world, new_ids, beside):
+def check_lengths(world, n_queries, n, lengths):
     """Every query with a row left is named, and next to none of the other data."""
-    features, sizes = WORLDS[world]
-    for n_queries, n in sizes if WHOLE else sizes[-2:]:
-        lists = Lists(features, n_queries, n)
-        known = lists.known
-        for kept in KEPT:
-            for k in lengths(n):
-                unseen, others = lists.unseen(known, kept, k, new_ids=new_ids, beside=beside)
-                assert unseen == 0, (n_queries, n, kept, k)
-                assert others <= 0.01 * 4 * n_queries, (n_queries, n, kept, k)
+    lists = Lists(WORLDS[world][0], n_queries, n)
+    known = lists.known
+    for row in product(KEPT, lengths, (True, False), (False, True)):
+        kept, k, new_ids, beside = row
+        unseen, others = lists.unseen(known, kept, k, new_ids=new_ids, beside=beside)
+        assert unseen == 0, row
+        assert others <= 0.01 * 4 * n_queries, row
+
+
+@pytest.mark.parametrize(
+    "world",
+    [
+        "floats",
+        "counts and flags",
+        *(pytest.param(one, marks=pytest.mark.further) for one in ("two decimals", "digits")),
+    ],
+)
+def test_rows_that_come_back_are_seen_however_few_of_each_query(world):
+    """In lists of two sizes; under new and the same ids, alone and beside other rows."""
+    for n_queries, n in WORLDS[world][1][-2:]:
+        check_lengths(world, n_queries, n, sorted({1, 2, 3, 5, n // 2, n}))
+
+
+@pytest.mark.world
+@pytest.mark.parametrize(
+    ("world", "n_queries", "n"), [(world, *size) for world, (_, sizes) in WORLDS.items() for size in sizes]
+)
+def test_any_number_of_rows_that_come_back_is_seen(world, n_queries, n):
+    check_lengths(world, n_queries, n, range(1, n + 1))
 
 
 FLAGS_NEEDED = {(30, 10): 8, (40, 20): 8, (100, 40): 10}
@@ -119,7 +133,13 @@ FIVE_QUERIES_NEED = {"floats": 1, "two decimals": 3, "counts and flags": 3, "dig
 """The figures of the guide's table of limits: the least rows of each query from which on all queries are named."""
 
 
-@pytest.mark.parametrize(("size", "needed"), FLAGS_NEEDED.items())
+@pytest.mark.parametrize(
+    ("size", "needed"),
+    [
+        pytest.param(size, needed, marks=() if size == (30, 10) else pytest.mark.further)
+        for size, needed in FLAGS_NEEDED.items()
+    ],
+)
 def test_rows_of_ten_bits_come_back_by_chance_so_more_are_needed(size, needed):
     lists = Lists(flags, *size)
     assert needed_of(lists, range(1, size[1] + 1)) == needed
@@ -218,15 +238,23 @@ def catalogue_matches(numbers):
         yield world, known, (X, y, qid), (X2, y2, qid2 + 10**4)
 
 
-@pytest.mark.parametrize("tenth", range(10 if WHOLE else 3))
-def test_dev_queries_over_the_same_documents_are_never_accused(tenth):
-    """1,000 pairs in all; without RANKEVAL_TESTS=full 3 % of them."""
-    for world, known, _, dev in catalogue_matches(range(tenth, 1000 if WHOLE else 100, 10)):
+@pytest.mark.parametrize(
+    ("tenth", "end"),
+    [
+        (0, 100),
+        *(pytest.param(tenth, 100, marks=pytest.mark.further) for tenth in (1, 2)),
+        *(pytest.param(tenth, 1000, marks=pytest.mark.world) for tenth in range(10)),
+    ],
+)
+def test_dev_queries_over_the_same_documents_are_never_accused(tenth, end):
+    """1,000 pairs in all."""
+    for world, known, _, dev in catalogue_matches(range(tenth, end, 10)):
         found = match(known, fingerprint(*dev))
         assert not found.refused, (vars(world), found.why)
         assert not found.warned, (vars(world), found.why)
 
 
+@pytest.mark.further
 def test_a_collection_over_shared_documents_is_seen_where_its_rows_stand_together_again():
     """Whole lists beside dev queries over the same documents, whose rows alone say nothing."""
     n_seen, n_tried = 0, 0
