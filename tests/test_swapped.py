@@ -7,17 +7,16 @@ beside whole scores, ranks, votes and classifiers, and collections of one docume
 from __future__ import annotations
 
 import json
-import os
 
 import numpy as np
 import pandas as pd
 import pytest
+from circles import choose
 
 import rankeval as rk
 from rankeval.errors import FileFormatError, InvalidInput
 
-WHOLE_RUN = os.environ.get("RANKEVAL_TESTS") == "full"
-N_SWAPPED, N_RIGHT = (200, 2000) if WHOLE_RUN else (40, 200)
+N_SWAPPED, N_RIGHT = choose(default=(20, 100), complete=(40, 200), full=(200, 2000))
 
 LEAVES = np.random.default_rng(26).normal(0, 0.1, (12, 4))
 MODELS = {
@@ -97,6 +96,7 @@ def is_refused(call, *args, **options):
     return False
 
 
+@pytest.mark.random
 def test_swapped_arguments_are_refused():
     """A run of real scores as judgments: in each of the random collections, as dicts and as arrays."""
     missed = []
@@ -115,6 +115,7 @@ def test_swapped_arguments_are_refused():
     assert not missed
 
 
+@pytest.mark.random
 def test_arguments_in_their_places_are_never_refused():
     """Whatever the gains are, beside real scores and whole ones; also in collections of a few documents."""
     alarms = []
@@ -176,7 +177,10 @@ def test_a_caller_who_says_which_is_which_is_believed():
 
 
 @pytest.mark.shared
-@pytest.mark.parametrize("folder", ["cranfield", "cisi", "trec_covid_r5", "web2012"])
+@pytest.mark.parametrize(
+    "folder",
+    ["cranfield", *(pytest.param(one, marks=pytest.mark.further) for one in ("cisi", "trec_covid_r5", "web2012"))],
+)
 def test_real_runs_are_refused_as_judgments(shared, folder):
     """Every run with fractional scores, against every file of judgments; none of them in its place."""
     kinds = ("binary", "graded", "codes", "residual", "adhoc")

@@ -173,17 +173,17 @@ BESIDE = {
 
 @pytest.mark.parametrize("documents", [True, False])
 @pytest.mark.parametrize("beside", BESIDE)
-@pytest.mark.parametrize("change", CHANGES)
-def test_the_verdict_on_parts_is_that_on_all_rows(change, beside, documents):
+def test_the_verdict_on_parts_is_that_on_all_rows(beside, documents):
     """Refusal, what it says, warnings, and what the process remembers: all are equal."""
     registered(documents=documents)
-    rows = BESIDE[beside](CHANGES[change](TEST))
-    expected = whole(rows, documents=documents)
-    assert in_parts(rows, documents=documents) == expected
-    if change == "as is":
-        assert expected[0] is not None
-    if change == "unrelated" and beside != "beside other queries of the same documents":
-        assert expected == (None, [], {}, {})
+    for name, change in CHANGES.items():
+        rows = BESIDE[beside](change(TEST))
+        expected = whole(rows, documents=documents)
+        assert in_parts(rows, documents=documents) == expected, name
+        if name == "as is":
+            assert expected[0] is not None
+        if name == "unrelated" and beside != "beside other queries of the same documents":
+            assert expected == (None, [], {}, {})
 
 
 def test_three_queries_warn_and_a_later_one_adds_up():

@@ -16,8 +16,7 @@ import sqlalchemy as sa
 from rankeval.ledger.discovery import folder_of, ledger_url
 from rankeval.ledger.ledger import Ledger
 
-FULL = os.environ.get("RANKEVAL_TESTS") == "full"
-STORES = ["folder", "sqlite"] + [pytest.param("postgres", marks=pytest.mark.postgres)] * FULL
+STORES = ["folder", "sqlite", pytest.param("postgres", marks=pytest.mark.postgres)]
 
 
 class Places:

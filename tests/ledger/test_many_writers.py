@@ -10,13 +10,12 @@ import time
 
 import numpy as np
 import pytest
-from ledger.conftest import FULL
 
 from rankeval.ledger.graph import HeadMovedError
 from rankeval.ledger.ledger import Ledger
 
 FORK = multiprocessing.get_context("fork")
-WRITERS, LOOKS, SHARED = 8, 25, 5
+SHARED = 5
 
 
 def look(ledger: Ledger, output: str) -> None:
@@ -33,27 +32,28 @@ def look(ledger: Ledger, output: str) -> None:
         return
 
 
-def look_often(url: str, writer: int) -> None:
+def look_often(url: str, writer: int, looks: int) -> None:
     ledger = Ledger(url)
-    for number in range(LOOKS):
+    for number in range(looks):
         look(ledger, f"{writer}-{number}")
-        if number % (LOOKS // SHARED) == 0:
+        if number % (looks // SHARED) == 0:
             look(ledger, f"shared-{number}")  # the same output, of whoever comes first
 
 
-def test_eight_processes_with_25_looks_each_lose_none_and_count_equal_ones_once(ledger):
-    """200 looks of their own and 5 that all of them want; the first entry makes the ledger, while the others wait."""
-    writers = [FORK.Process(target=look_often, args=(ledger.url, number)) for number in range(WRITERS)]
+@pytest.mark.parametrize(("n_writers", "looks"), [(3, 5), pytest.param(8, 25, marks=pytest.mark.kill)])
+def test_processes_with_looks_each_lose_none_and_count_equal_ones_once(ledger, n_writers, looks):
+    """Looks of their own and 5 that all of them want; the first entry makes the ledger, while the others wait."""
+    writers = [FORK.Process(target=look_often, args=(ledger.url, number, looks)) for number in range(n_writers)]
     for writer in writers:
         writer.start()
     for writer in writers:
         writer.join()
-    assert [writer.exitcode for writer in writers] == [0] * WRITERS
+    assert [writer.exitcode for writer in writers] == [0] * n_writers
     entries = ledger.read().entries
     outputs = [entry.body["output"] for entry in entries]
-    assert len(outputs) == len(set(outputs)) == WRITERS * LOOKS + SHARED
+    assert len(outputs) == len(set(outputs)) == n_writers * looks + SHARED
     assert ledger.problems() == []
-    assert len(ledger._files()) == WRITERS * LOOKS + SHARED
+    assert len(ledger._files()) == n_writers * looks + SHARED
     assert [len(entry.parents) for entry in entries] == [0] + [1] * (len(entries) - 1), "one chain, since they waited"
 
 
@@ -87,11 +87,12 @@ def kill_one(url: str, number: int, first: int, chance: random.Random) -> list[i
     return np.frombuffer(said, dtype="<u4").tolist()
 
 
-def test_writers_that_are_killed_lose_no_entry_and_leave_none_half(ledger):
+@pytest.mark.parametrize("kills", [4, pytest.param(100, marks=pytest.mark.kill)])
+def test_writers_that_are_killed_lose_no_entry_and_leave_none_half(ledger, kills):
     """What was appended before the kill is there, the entry of the moment is there whole or not at all."""
     chance, said = random.Random(0), []  # noqa: S311 - no secret
     ledger.append("p", ("note", {"n": -1}))
-    for kill in range(100 if FULL else 20):
+    for kill in range(kills):
         # Some are killed while they open the ledger, others while they write: at the first entry or a later one.
         done = kill_one(ledger.url, kill * 1000, kill % 3, chance)
         said += done

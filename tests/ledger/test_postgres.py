@@ -1,4 +1,4 @@
-"""A ledger on a PostgreSQL server: one smoke test in every promised run; the other tests of stores take it in full."""
+"""A ledger on a PostgreSQL server: what is its own; the tests of all stores take it too."""
 
 from __future__ import annotations
 
