@@ -16,6 +16,7 @@ EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "09_five_minutes_ml
 
 
 @pytest.mark.server
+@pytest.mark.docs
 def test_the_gate_moves_the_alias_once_and_a_second_run_costs_no_decision(tmp_path):
     """Both in what it prints and in what server and ledger stored."""
     (tmp_path / "pyproject.toml").touch()

@@ -11,8 +11,10 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
+import forking
 import mlflow
 import pytest
+from circles import choose
 from mlflow.exceptions import MlflowException
 
 import rankeval_mlflow as rkm
@@ -94,13 +96,14 @@ def stored(client):
     return found
 
 
+@pytest.mark.parametrize("every", [choose(default=8, complete=2), pytest.param(1, marks=pytest.mark.kill)])
 @pytest.mark.parametrize("answer_lost", [False, True], ids=["refused", "answer lost"])
 def test_wherever_it_breaks_off_resending_gives_the_same_runs_once(
-    small, client, monkeypatch, answer_lost, empty_database, tmp_path
+    small, client, monkeypatch, answer_lost, every, empty_database, tmp_path
 ):
     """The connection is cut at every writing call in turn, in a store of its own each time.
 
-    Without RANKEVAL_TESTS=full, every second call is refused, and the answers of the others are lost.
+    Of the calls that are not tried for refusals, the answers are lost.
     """
     node = record_node(tree(small))
     monkeypatch.setattr("rankeval_mlflow.recording.record_node", lambda _: node)
@@ -110,8 +113,7 @@ def test_wherever_it_breaks_off_resending_gives_the_same_runs_once(
     expected = stored(client)
     assert whole.calls > 15
     assert len(expected) == 3
-    full = os.environ.get("RANKEVAL_TESTS") == "full"
-    for at in range(1, whole.calls + 1) if full else range(1 + answer_lost, whole.calls + 1, 2):
+    for at in range(1 + answer_lost * every // 2, whole.calls + 1, every):
         database = tmp_path / f"{at}.db"
         database.write_bytes(empty_database.read_bytes())
         uri = f"sqlite:///{database}"
@@ -180,6 +182,36 @@ def _hold(folder, ready, done):
         done.get()
 
 
+KILLED = """
+import os, signal, sys
+import mlflow, rankeval, rankeval_mlflow
+real = mlflow.MlflowClient.log_batch
+
+def killed(*arguments, **options):
+    real(*arguments, **options)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+mlflow.MlflowClient.log_batch = killed
+rankeval_mlflow.log_evaluation(rankeval.Evaluation.load(sys.argv[1]), "dev")
+"""
+
+
+def test_a_client_that_is_killed_while_it_sends_loses_nothing(small, client, assert_same, tmp_path, store):
+    """The kill of the default circle; test_kills.py kills servers and clients at any point."""
+    small().save(tmp_path / "evaluation.parquet")
+    settings = {**os.environ, "MLFLOW_TRACKING_URI": store}
+    killed = forking.run(KILLED, str(tmp_path / "evaluation.parquet"), env=settings)
+    assert killed.returncode, killed
+    (upload,) = waiting()
+    (begun,) = client.search_runs(["0"])
+    assert (begun.info.status, COMPLETE in begun.data.tags) == ("RUNNING", False)
+    assert send(upload).run_id == begun.info.run_id
+    assert (waiting(), [run.info.status for run in client.search_runs(["0"])]) == ([], ["FINISHED"])
+    assert len(client.get_metric_history(begun.info.run_id, "AP")) == 1
+    assert_same(small(), rkm.load_evaluation(begun.info.run_id))
+
+
+@pytest.mark.further
 def test_two_processes_do_not_send_the_same_record():
     record = put(_payload())
     context = multiprocessing.get_context("spawn")

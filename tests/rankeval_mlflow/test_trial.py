@@ -87,6 +87,7 @@ def test_a_file_that_cannot_be_a_database_costs_no_training_and_no_look(path, tm
     assert not (tmp_path / "l").exists()
 
 
+@pytest.mark.further
 def test_a_database_that_is_busy_is_there(empty_database):
     shutil.copy(empty_database, "mlflow.db")
     with contextlib.closing(sqlite3.connect("mlflow.db")) as other:

@@ -42,6 +42,7 @@ with held(Path(sys.argv[1]), 1):
 """
 
 
+@pytest.mark.further
 def test_two_runs_at_once_are_both_done(tmp_path: Path):
     """MLflow makes the tables of its store once; the ledger has the looks once."""
     (tmp_path / "mlflow.db").unlink()  # the copy that every test gets

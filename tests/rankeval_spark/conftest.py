@@ -14,9 +14,6 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from sessions import running
 
-# It takes minutes on two executors: it is not left out of the normal run, but does not belong to it.
-collect_ignore = [] if os.environ.get("RANKEVAL_TESTS") == "full" else ["test_cluster.py"]
-
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:

@@ -1,6 +1,6 @@
 """On executors of their own: five million rows with a worker and an executor killed, and the package sent as a wheel.
 
-They take minutes, and belong to the full run (see conftest.py).
+They take minutes, and belong to the full circle.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(1200)]
+pytestmark = [pytest.mark.spark, pytest.mark.kill, pytest.mark.timeout(1200)]
 
 
 def found_by(program, *arguments):

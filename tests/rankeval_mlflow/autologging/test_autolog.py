@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import warnings
 
 import mlflow
@@ -10,14 +11,12 @@ import pandas as pd
 import pytest
 import sklearn
 import sklearn.model_selection
-from catboost import CatBoostRanker
 from lightgbm import LGBMRanker
 from sklearn.experimental import enable_halving_search_cv  # noqa: F401 - makes the next import possible
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import GridSearchCV, HalvingGridSearchCV, RandomizedSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from xgboost import XGBRanker
 
 import rankeval as rk
 import rankeval_mlflow as rkm
@@ -170,6 +169,7 @@ def test_an_error_ends_the_run_as_failed(order, data, client):
     assert "fits failed" in run.data.tags["mlflow.note.content"]
 
 
+@pytest.mark.further
 @pytest.mark.parametrize("order", ["alone", "mlflow last"])
 def test_two_processes(order, data, client):
     """Workers log nothing themselves."""
@@ -183,13 +183,17 @@ def test_two_processes(order, data, client):
     ("ranker", "grid", "flavour"),
     [
         (LGBMRanker(**LIGHT), {"estimator__num_leaves": [3]}, "lightgbm"),
-        (XGBRanker(n_estimators=5, n_jobs=1), {"estimator__max_depth": [2]}, "xgboost"),
-        (CatBoostRanker(iterations=5, verbose=False, allow_writing_files=False), {"estimator__depth": [2]}, "catboost"),
+        pytest.param("XGBRanker", {"estimator__max_depth": [2]}, "xgboost", marks=pytest.mark.needs("xgboost")),
+        pytest.param("CatBoostRanker", {"estimator__depth": [2]}, "catboost", marks=pytest.mark.needs("catboost")),
         (make_pipeline(StandardScaler(), Ridge()), {"estimator__ridge__alpha": [1.0]}, "sklearn"),
     ],
 )
 def test_the_libraries(ranker, grid, flavour, data, client):
     """The best model is in the flavour of its library, whose own automatic logging keeps out."""
+    if isinstance(ranker, str):
+        of_catboost = {"iterations": 5, "verbose": False, "allow_writing_files": False}
+        options = {"n_estimators": 5, "n_jobs": 1} if flavour == "xgboost" else of_catboost
+        ranker = getattr(importlib.import_module(flavour), ranker)(**options)
     mlflow.autolog(silent=True)
     rkm.autolog()
     search = _search(ranker, grid).fit(*data)

@@ -86,7 +86,11 @@ def test_the_role_of_the_listed_metrics_is_said_if_there_are_several(small):
 
 @pytest.mark.parametrize(
     "arguments",
-    [["leaderboard", "Defualt"], ["compare", "0" * 32], ["compare"]],
+    [
+        ["leaderboard", "Defualt"],
+        pytest.param(["compare", "0" * 32], marks=pytest.mark.further),
+        pytest.param(["compare"], marks=pytest.mark.further),
+    ],
 )
 def test_bad_use_exits_with_2_and_says_why(arguments, store, tmp_path):
     """As the program that a shell calls."""

@@ -2,7 +2,7 @@
 
 The points are spread over the time that a call takes once everything is imported. The seeds are printed, and how many
 kills struck before, while and after the upload was sent: most strike while it is sent, or the test proves little, and
-fails. ``.ci/run`` kills twice, ``.ci/run --full`` forty times.
+fails. The circle `complete` kills twice, `full` forty times more.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from rankeval_mlflow.layout import COMPLETE
 
 pytestmark = pytest.mark.server
 
-KILLS = 20 if os.environ.get("RANKEVAL_TESTS") == "full" else 1
+OFTEN = pytest.mark.parametrize("kills", [1, pytest.param(20, marks=pytest.mark.kill)])
 FIRST = int(os.environ.get("RANKEVAL_KILL_SEED", "0"))
 
 # The evaluation is made before the call begins; its imports too, so that the kills fall into the call.
@@ -71,10 +71,10 @@ def struck(line, *, begun, ended):
     return when
 
 
-def checked(when):
+def checked(when, kills):
     """Print how many kills struck when; of many, half must strike while something is sent."""
     said(dict(when))
-    assert KILLS < 20 or when["during"] >= KILLS / 2
+    assert kills < 20 or when["during"] >= kills / 2
 
 
 def settled(experiment_id, evaluation, assert_same, *, spooled):
@@ -122,12 +122,13 @@ def test_a_server_that_is_killed_half_way_and_comes_back_gets_the_rest(
     assert settled(experiment, small(), assert_same, spooled=True) == 1
 
 
+@OFTEN
 @pytest.mark.timeout(1800)
-def test_a_server_killed_at_any_point_loses_nothing(small, assert_same, own_server, experiment):
+def test_a_server_killed_at_any_point_loses_nothing(kills, small, assert_same, own_server, experiment):
     evaluation = small()
     usual = min(_timed(evaluation) for _ in range(2))
     when = Counter()
-    for seed in range(FIRST, FIRST + KILLS):
+    for seed in range(FIRST, FIRST + kills):
         point = usual * random.Random(seed).random()  # noqa: S311 - no secret
         experiment = mlflow.set_experiment(f"server {time.time_ns()}").experiment_id
         timer = threading.Timer(point, own_server.kill)
@@ -144,7 +145,7 @@ def test_a_server_killed_at_any_point_loses_nothing(small, assert_same, own_serv
         line = f"server: seed {seed}, killed after {point:.3f} s of {usual:.3f} s"
         when[struck(line, begun=begun, ended=ended)] += 1
         assert settled(experiment, evaluation, assert_same, spooled=True) == 1
-    checked(when)
+    checked(when, kills)
 
 
 def _timed(evaluation):
@@ -153,15 +154,16 @@ def _timed(evaluation):
     return time.monotonic() - started
 
 
+@OFTEN
 @pytest.mark.timeout(1800)
 def test_a_client_killed_at_any_point_loses_nothing_that_it_began_to_send(
-    small, assert_same, own_server, experiment, tmp_path, spool
+    kills, small, assert_same, own_server, experiment, tmp_path, spool
 ):
     evaluation = small()
     evaluation.save(tmp_path / "evaluation.parquet")
     usual = min(_client(tmp_path, own_server.uri, experiment, spool, None) for _ in range(2))
     when = Counter()
-    for seed in range(FIRST, FIRST + KILLS):
+    for seed in range(FIRST, FIRST + kills):
         point = usual * random.Random(1000 + seed).random()  # noqa: S311 - no secret
         experiment = mlflow.set_experiment(f"client {time.time_ns()}").experiment_id
         _client(tmp_path, own_server.uri, experiment, spool, point)
@@ -171,7 +173,7 @@ def test_a_client_killed_at_any_point_loses_nothing_that_it_began_to_send(
         line = f"client: seed {seed}, killed after {point:.3f} s of {usual:.3f} s, spooled {spooled}"
         when[struck(line, begun=begun, ended=sent and not spooled)] += 1
         settled(experiment, evaluation, assert_same, spooled=spooled or sent)
-    checked(when)
+    checked(when, kills)
 
 
 def _client(folder: Path, uri: str, experiment: str, spool: Path, point: float | None) -> float:

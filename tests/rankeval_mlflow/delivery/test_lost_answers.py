@@ -7,7 +7,6 @@ done: for a moment, in which MLflow repeats the request, or until somebody resen
 from __future__ import annotations
 
 import contextlib
-import os
 import sys
 import time
 from collections import Counter
@@ -26,7 +25,6 @@ from rankeval_mlflow.delivery.spool import waiting
 
 pytestmark = pytest.mark.server
 
-FULL = os.environ.get("RANKEVAL_TESTS") == "full"
 X = np.random.default_rng(0).normal(size=(120, 3))
 QID = np.repeat(np.arange(15), 8)
 Y = np.random.default_rng(1).integers(0, 3, 120)
@@ -103,11 +101,12 @@ def _files(client, run_id, folder):
             yield file.path
 
 
+@pytest.mark.parametrize("every", [12, pytest.param(1, marks=pytest.mark.kill)])
 @pytest.mark.parametrize("what", ["evaluation", "ranker", "cross-validation", "comparison"])
 @pytest.mark.parametrize("stays_down", [False, True], ids=["for a moment", "until a resend"])
 @pytest.mark.timeout(1800)
-def test_wherever_an_answer_is_lost_each_run_is_there_once(small, server, lossy, what, stays_down):
-    """Without RANKEVAL_TESTS=full, a twelfth of the answers is lost, and those to every creation."""
+def test_wherever_an_answer_is_lost_each_run_is_there_once(small, server, lossy, what, stays_down, every):
+    """A twelfth of the answers is lost, or all of them, and those to every creation."""
     log, client = logs(small)[what], mlflow.MlflowClient(server.uri)
 
     def tried(number):
@@ -128,7 +127,7 @@ def test_wherever_an_answer_is_lost_each_run_is_there_once(small, server, lossy,
     asked, outcome, expected = tried(0)
     assert outcome == "whole at once"
     creations = ("runs/create", "logged-models")
-    chosen = [n for n, one in enumerate(asked, 1) if FULL or not (n + len(what)) % 12 or one.endswith(creations)]
+    chosen = [n for n, one in enumerate(asked, 1) if not (n + len(what)) % every or one.endswith(creations)]
     outcomes = Counter()
     for number in chosen:
         _, outcome, found = tried(number)

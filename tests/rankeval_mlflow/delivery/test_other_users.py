@@ -139,7 +139,7 @@ class Host:
 
 
 @pytest.fixture(scope="module")
-def users(other_users, server, tmp_path_factory) -> Iterator[subprocess.Popen[str]]:
+def users(other_users, server, tmp_path_factory) -> Iterator[subprocess.Popen[str]]:  # noqa: ARG001
     """Start the process that becomes one user after the other."""
     folder = tmp_path_factory.mktemp("users")
     settings = {**os.environ, "RANKEVAL_SPOOL": str(folder), "MLFLOW_TRACKING_URI": server.uri}

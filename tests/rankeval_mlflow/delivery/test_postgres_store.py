@@ -1,6 +1,6 @@
 """MLflow's store in PostgreSQL, created by several processes at once, and behind a server.
 
-The tables take a minute: only ``.ci/run --full`` runs this module (``collect_ignore`` in conftest.py).
+The tables take a minute, so this module is of the full circle.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from servers.tracking import running
 
 import rankeval_mlflow as rkm
 
-pytestmark = [pytest.mark.postgres, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.postgres, pytest.mark.kill, pytest.mark.timeout(900)]
 
 LOG = """
 import sys

@@ -94,6 +94,7 @@ def test_what_a_store_refused_for_good_is_no_twin(small, client, cut_off):
     assert len(client.search_runs(["0"])) == 2
 
 
+@pytest.mark.further
 def test_two_resends_at_once_end_well_both(small, client, cut_off, tmp_path, store):
     for seed in range(3):
         cut_off(rkm.log_evaluation, small(seed=seed))

@@ -101,8 +101,12 @@ def test_mlflow_finds_it_and_imports_little_for_it(tmp_path, empty_database):
     ("module", "error"),
     [
         ("rankeval.evaluation", "ImportError('a broken wheel')"),
-        ("rankeval.io.columns", "OSError('libarrow.so: cannot open shared object file')"),
-        ("rankeval_mlflow.packing", "AttributeError('half an update')"),
+        pytest.param(
+            "rankeval.io.columns",
+            "OSError('libarrow.so: cannot open shared object file')",
+            marks=pytest.mark.further,
+        ),
+        pytest.param("rankeval_mlflow.packing", "AttributeError('half an update')", marks=pytest.mark.further),
     ],
 )
 def test_a_broken_part_is_an_import_error_of_the_ranker_only(module, error, tmp_path, empty_database):
@@ -113,7 +117,9 @@ def test_a_broken_part_is_an_import_error_of_the_ranker_only(module, error, tmp_
     assert error.split("'")[1] in said
 
 
-@pytest.mark.parametrize("error", ["ImportError('gone')", "OSError('unreadable')"])
+@pytest.mark.parametrize(
+    "error", ["ImportError('gone')", pytest.param("OSError('unreadable')", marks=pytest.mark.further)]
+)
 def test_without_the_library_mlflow_goes_on_without_the_evaluator(error, tmp_path, empty_database):
     """The entry point cannot be loaded: a warning of MLflow, and its own evaluators work."""
     said = run(BLOCKED.format(module="rankeval", error=error) + OTHERS_WORK, tmp_path, empty_database)
@@ -121,6 +127,7 @@ def test_without_the_library_mlflow_goes_on_without_the_evaluator(error, tmp_pat
     assert "evaluators default classifier regressor shap\n" in said
 
 
+@pytest.mark.further
 def test_a_library_that_fails_to_start_does_not_break_mlflow(tmp_path, empty_database):
     """A package of that name whose first line raises what MLflow does not forgive."""
     (tmp_path / "broken" / "rankeval").mkdir(parents=True)

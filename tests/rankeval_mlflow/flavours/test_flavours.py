@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 import scipy.sparse
 import sklearn
-from catboost import CatBoostRanker
+from circles import missing
 from lightgbm import LGBMClassifier, LGBMRanker, LGBMRegressor
 from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
 from sklearn.ensemble import RandomForestRegressor, VotingRegressor
@@ -22,7 +22,6 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 from sklearn.svm import LinearSVC
-from xgboost import XGBClassifier, XGBRanker
 
 import rankeval as rk
 from rankeval.errors import InvalidInput
@@ -52,6 +51,18 @@ except ModuleNotFoundError:
 BOOSTED = {"n_estimators": 15, "random_state": 0, "n_jobs": 1}
 LIGHT = {**BOOSTED, "verbose": -1, "min_child_samples": 2}
 CAT = {"iterations": 15, "random_seed": 0, "verbose": False, "thread_count": 1, "allow_writing_files": False}
+
+
+def _catboost(**options):
+    from catboost import CatBoostRanker
+
+    return CatBoostRanker(**options)
+
+
+def _xgboost(name="XGBRanker", **options):
+    import xgboost
+
+    return getattr(xgboost, name)(**options)
 
 
 @pytest.fixture(scope="module")
@@ -99,19 +110,19 @@ RANKERS = {
         False,
         "lightgbm",
     ),
-    "xgboost": (lambda: rk.QueryRanker(XGBRanker(**BOOSTED)), False, "xgboost"),
+    "xgboost": (lambda: rk.QueryRanker(_xgboost(**BOOSTED)), False, "xgboost"),
     "xgboost_early": (
         lambda: rk.QueryRanker(
-            XGBRanker(**{**BOOSTED, "n_estimators": 200, "learning_rate": 0.9}), early_stopping_rounds=3
+            _xgboost(**{**BOOSTED, "n_estimators": 200, "learning_rate": 0.9}), early_stopping_rounds=3
         ),
         False,
         "xgboost",
     ),
-    "xgboost_missing": (lambda: rk.QueryRanker(XGBRanker(missing=0.0, **BOOSTED)), False, "sklearn"),
-    "catboost": (lambda: rk.QueryRanker(CatBoostRanker(cat_features=["kind"], **CAT)), True, "catboost"),
+    "xgboost_missing": (lambda: rk.QueryRanker(_xgboost(missing=0.0, **BOOSTED)), False, "sklearn"),
+    "catboost": (lambda: rk.QueryRanker(_catboost(cat_features=["kind"], **CAT)), True, "catboost"),
     "catboost_early": (
         lambda: rk.QueryRanker(
-            CatBoostRanker(cat_features=["kind"], **{**CAT, "iterations": 200, "learning_rate": 0.9}),
+            _catboost(cat_features=["kind"], **{**CAT, "iterations": 200, "learning_rate": 0.9}),
             early_stopping_rounds=3,
         ),
         True,
@@ -120,8 +131,8 @@ RANKERS = {
     "ridge": (lambda: rk.QueryRanker(Ridge()), False, "sklearn"),
     "forest": (lambda: rk.QueryRanker(RandomForestRegressor(5, random_state=0)), False, "sklearn"),
     "pipeline_inside": (lambda: rk.QueryRanker(_by_name(LGBMRanker(**LIGHT))), True, "sklearn"),
-    "pipeline_around": (lambda: _by_name(rk.QueryRanker(XGBRanker(**BOOSTED))), True, "sklearn"),
-    "pipeline_catboost": (lambda: _by_name(rk.QueryRanker(CatBoostRanker(**CAT))), True, "sklearn"),
+    "xgboost_in_a_pipeline": (lambda: _by_name(rk.QueryRanker(_xgboost(**BOOSTED))), True, "sklearn"),
+    "pipeline_catboost": (lambda: _by_name(rk.QueryRanker(_catboost(**CAT))), True, "sklearn"),
     "search": (_searched, False, "lightgbm"),
     "search_inside": (lambda: rk.QueryRanker(_searched()), False, "lightgbm"),
     "search_of_pipelines": (
@@ -147,10 +158,19 @@ RANKERS = {
     ),
     "routed": (_routed, False, "sklearn"),
     "grades": (lambda: rk.QueryRanker(LogisticRegression(max_iter=500)), False, "sklearn"),
-    "xgboost_classes": (lambda: rk.QueryRanker(XGBClassifier(**BOOSTED)), False, "sklearn"),
+    "xgboost_classes": (lambda: rk.QueryRanker(_xgboost("XGBClassifier", **BOOSTED)), False, "sklearn"),
     "lightgbm_classes": (lambda: rk.QueryRanker(_by_name(LGBMClassifier(**LIGHT))), True, "sklearn"),
     "confidences": (lambda: rk.QueryRanker(LinearSVC()), False, "sklearn"),
 }
+
+
+BOOSTERS = ("xgboost", "catboost")
+"""Libraries that '.[test]' does not install; the names of their rankers have theirs."""
+
+
+def _names(library):
+    """Return the names of the rankers that need a library, or none of them."""
+    return [name for name in RANKERS if (library in name if library else not any(one in name for one in BOOSTERS))]
 
 
 @pytest.fixture(scope="module")
@@ -159,7 +179,9 @@ def models(data, tmp_path_factory):
     folder = tmp_path_factory.mktemp("flavours")
     table, labels, ids = data
     models, asked = {}, {}
-    for name, (make, with_text, _) in RANKERS.items():
+    names = [name for one in ("", *BOOSTERS) if not (one and missing("needs", (one,))) for name in _names(one)]
+    for name in names:
+        make, with_text, _ = RANKERS[name]
         rows = table if with_text else _numeric(table)
         grades = (labels > 0).astype(int) if name == "confidences" else labels
         rows = rows.set_axis(pd.Index(ids, name="qid"))  # found by every search, and no feature
@@ -181,25 +203,29 @@ def models(data, tmp_path_factory):
     return models, pickle.loads((folder / "found.pkl").read_bytes())
 
 
-@pytest.mark.parametrize("name", RANKERS)
-def test_it_predicts_the_same_without_rankeval(name, models):
+LIBRARIES = ["", *(pytest.param(name, marks=pytest.mark.needs(name)) for name in BOOSTERS)]
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_it_predicts_the_same_without_rankeval(library, models):
     """Scores are equal to the last bit; XGBoost's are of 32 bits, which 64 hold exactly."""
-    (model, scores), found = models[0][name], models[1][name]
-    assert model.flavor == RANKERS[name][2]
-    assert len(np.unique(scores)) > 10
-    np.testing.assert_array_equal(np.asarray(found, dtype=float).reshape(-1), scores)
+    for name in _names(library):
+        (model, scores), found = models[0][name], models[1][name]
+        assert model.flavor == RANKERS[name][2], name
+        assert len(np.unique(scores)) > 10, name
+        np.testing.assert_array_equal(np.asarray(found, dtype=float).reshape(-1), scores, err_msg=name)
 
 
-@pytest.mark.parametrize("name", RANKERS)
-def test_requirements_are_pinned_and_have_no_rankeval(name, models):
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_requirements_are_pinned_and_have_no_rankeval(library, models):
     """They are written without a second process that imports the model."""
-    lines = models[0][name][0].files["requirements.txt"].decode().split()
-    assert all("==" in line for line in lines)
-    assert not any("rankeval" in line for line in lines)
-    libraries = {"lightgbm": "lightgbm", "xgboost": "xgboost", "catboost": "catboost"}
-    for word, package in libraries.items():
-        if word in name:
-            assert any(line.startswith(f"{package}==") for line in lines)
+    for name in _names(library):
+        lines = models[0][name][0].files["requirements.txt"].decode().split()
+        assert all("==" in line for line in lines), name
+        assert not any("rankeval" in line for line in lines), name
+        for package in ("lightgbm", *BOOSTERS):
+            if package in name:
+                assert any(line.startswith(f"{package}==") for line in lines), name
 
 
 def _loaded(model, folder):
@@ -230,10 +256,11 @@ def test_any_kind_of_rows(kind, data, tmp_path):
     np.testing.assert_array_equal(model.predict(table), ranker.predict(rows))
 
 
+@pytest.mark.needs("xgboost")
 def test_ranking_data_are_rows(tmp_path):
     """What loaders return can be given as it is."""
     made = rk.datasets.make_ranking(20, 5, rng=0)
-    ranker = rk.QueryRanker(XGBRanker(**BOOSTED)).fit(made.X, made.y, qid=made.qid)
+    ranker = rk.QueryRanker(_xgboost(**BOOSTED)).fit(made.X, made.y, qid=made.qid)
     model = _loaded(saved(ranker, X=made), tmp_path)
     np.testing.assert_array_equal(model.predict(made.X), ranker.predict(made.X))
 
@@ -271,6 +298,7 @@ def test_whole_numbers_with_gaps_are_refused_and_said(data, tmp_path):
     np.testing.assert_array_equal(_loaded(saved(ranker, X=floats), tmp_path).predict(floats), ranker.predict(rows))
 
 
+@pytest.mark.needs("xgboost")
 def test_the_parameters_of_the_winner_and_its_iterations(data):
     """A search gives those that it chose; early stopping gives the number of iterations."""
     table, labels, ids = data
@@ -324,11 +352,12 @@ def test_refusals_say_what_to_do(data):
         saved(around)
 
 
+@pytest.mark.needs("xgboost")
 def test_a_model_that_predicts_otherwise_is_refused(data, monkeypatch):
     """A flavour that loses a parameter is noticed before anything is logged."""
     table, labels, ids = data
     rows = _numeric(table).round(0)
-    ranker = rk.QueryRanker(XGBRanker(missing=0.0, **BOOSTED)).fit(rows, labels, qid=ids)
+    ranker = rk.QueryRanker(_xgboost(missing=0.0, **BOOSTED)).fit(rows, labels, qid=ids)
     monkeypatch.setattr("rankeval_mlflow.saving._keeps_all", lambda _: True)
     with pytest.raises(InvalidInput, match="another score in row"):
         saved(ranker, X=rows)

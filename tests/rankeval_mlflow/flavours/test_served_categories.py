@@ -33,6 +33,8 @@ import rankeval_mlflow as rkm
 from rankeval.errors import InvalidInput
 from rankeval_mlflow.saving import saved
 
+pytestmark = [pytest.mark.further, pytest.mark.needs("catboost", "xgboost")]
+
 # Python imports a module of this name when it starts; nothing that such a process starts finds rankeval either.
 BLOCK = """
 import sys

@@ -182,7 +182,6 @@ def _scores_of() -> Callable[..., Any]:
 @pytest.fixture
 def ranker_of() -> Callable[..., Ranker]:
     """Return what makes a registered model of a client whose version 1 is champion."""
-
     return lambda client, name="ranker": _ranker(client, name)
 
 

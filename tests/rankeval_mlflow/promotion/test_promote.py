@@ -78,33 +78,42 @@ def test_a_rejection_never_covers_the_acceptance_of_a_version(ranker):
     assert ranker.tags(better)["rankeval.promotion.champion"] == f"accepted over 1 in {first.run_id}"
 
 
-@pytest.mark.parametrize(
-    "form", [lambda v: v.version, lambda v: int(v.version), lambda v: f"models:/ranker/{v.version}",
-             lambda _: "models:/ranker@challenger", lambda _: "latest", lambda v: v],
-    ids=["text", "number", "uri", "alias", "latest", "ModelVersion"],
-)  # fmt: skip
-def test_a_version_is_given_in_any_form(ranker, client, form):
+FORMS = {
+    "text": lambda v: v.version,
+    "number": lambda v: int(v.version),
+    "uri": lambda v: f"models:/ranker/{v.version}",
+    "alias": lambda _: "models:/ranker@challenger",
+    "latest": lambda _: "latest",
+    "ModelVersion": lambda v: v,
+}
+
+
+def test_a_version_is_given_in_any_form(ranker, client):
     ranker.put(ranker.add(0.1), "challenger")
-    assert rkm.promote("ranker", form(client.get_model_version("ranker", "2")), measure="nDCG@10", dry_run=True)
+    version = client.get_model_version("ranker", "2")
+    for name, form in FORMS.items():
+        done = rkm.promote("ranker", form(version), measure="nDCG@10", dry_run=True)
+        assert (done.version, bool(done)) == ("2", True), name
+
+
+NO_VERSIONS = [
+    (9, "ranker has no version 9, or it was deleted; its versions are 1"),
+    ("0_1", "version is 'ranker/0_1'; expected a version of a registered model"),
+    ("+1", "version is 'ranker/"),
+    (10**30, "version is 'ranker/10"),
+    (True, "version is True; expected"),
+    (None, "version is None; expected"),
+    ("models:/other/1", "version is 'models:/other/1'; expected one of ranker"),
+    ("models:/ranker@canary", "unknown alias of ranker 'canary'"),
+]
 
 
 @pytest.mark.usefixtures("ranker")
-@pytest.mark.parametrize(
-    ("version", "message"),
-    [
-        (9, "ranker has no version 9, or it was deleted; its versions are 1"),
-        ("0_1", "version is 'ranker/0_1'; expected a version of a registered model"),
-        ("+1", "version is 'ranker/"),
-        (10**30, "version is 'ranker/10"),
-        (True, "version is True; expected"),
-        (None, "version is None; expected"),
-        ("models:/other/1", "version is 'models:/other/1'; expected one of ranker"),
-        ("models:/ranker@canary", "unknown alias of ranker 'canary'"),
-    ],
-)
-def test_a_version_that_is_none_is_refused(version, message):
-    with pytest.raises(InvalidInput, match=message):
-        rkm.promote("ranker", version, measure="nDCG@10")
+def test_a_version_that_is_none_is_refused():
+    for version, message in NO_VERSIONS:
+        with pytest.raises(InvalidInput) as caught:
+            rkm.promote("ranker", version, measure="nDCG@10")
+        assert message in str(caught.value), version
 
 
 @pytest.mark.usefixtures("ranker")
@@ -196,41 +205,41 @@ def test_floors_hold_slice_by_slice(ranker, client, tmp_path):
     assert (last.moved, last.decision.counted) == (True, "decision 4 of 4"), "other floors are another question"
 
 
-@pytest.mark.parametrize(
-    ("options", "argument", "found"),
-    [
-        ({"floors": 0.05}, "floors", "0.05"),
-        ({"slices": "relevant"}, "floors", "None"),
-        ({"slices": "relevant", "floors": {}}, "floors", "{}"),
-        ({"slices": "relevant", "floors": {1: 0.1, "1": 0.2}}, "floors", None),
-        ({"slices": "relevant", "floors": -1}, "floors", "-1"),
-        ({"slices": "relevant", "floors": {"1": "x"}}, "floors['1']", "'x'"),
-        ({"slices": "relevant", "floors": {"7": 0.1}}, None, None),
-        ({"slices": pd.Series(["a"] * 197 + ["b"] * 3), "floors": 0.1}, None, None),
-        ({"measure": None}, "measure", None),
-        ({"measure": "RR"}, None, None),
-        ({"claim": "difference"}, "claim", "'difference'"),
-        ({"claim": "not_worse"}, "margin", "0.0"),
-        ({"margin": -1}, "margin", "-1"),
-        ({"alpha": 0.5}, "alpha", "0.5"),
-        ({"budget": 0}, "budget", "0"),
-        ({"budget": 2.5}, "budget", "2.5"),
-        ({"budget": 10**5}, "budget", "100000"),
-        ({"test": "u"}, None, None),
-        ({"alias": "v3"}, "alias", "'v3'"),
-        ({"alias": "Latest"}, "alias", "'Latest'"),
-        ({"role": "a/b"}, "role", "'a/b'"),
-        ({"gate": "gate"}, "gate", "'gate'"),
-        ({"candidate": [1]}, "candidate", None),
-    ],
-)
-def test_bad_use_is_refused_before_anything_is_written(ranker, client, options, argument, found, promotions):
-    version, options = ranker.add(0.1), {"measure": "nDCG@10", "alias": "champion"} | options
+BAD_USE = [
+    ({"floors": 0.05}, "floors", "0.05"),
+    ({"slices": "relevant"}, "floors", "None"),
+    ({"slices": "relevant", "floors": {}}, "floors", "{}"),
+    ({"slices": "relevant", "floors": {1: 0.1, "1": 0.2}}, "floors", None),
+    ({"slices": "relevant", "floors": -1}, "floors", "-1"),
+    ({"slices": "relevant", "floors": {"1": "x"}}, "floors['1']", "'x'"),
+    ({"slices": "relevant", "floors": {"7": 0.1}}, None, None),
+    ({"slices": pd.Series(["a"] * 197 + ["b"] * 3), "floors": 0.1}, None, None),
+    ({"measure": None}, "measure", None),
+    ({"measure": "RR"}, None, None),
+    ({"claim": "difference"}, "claim", "'difference'"),
+    ({"claim": "not_worse"}, "margin", "0.0"),
+    ({"margin": -1}, "margin", "-1"),
+    ({"alpha": 0.5}, "alpha", "0.5"),
+    ({"budget": 0}, "budget", "0"),
+    ({"budget": 2.5}, "budget", "2.5"),
+    ({"budget": 10**5}, "budget", "100000"),
+    ({"test": "u"}, None, None),
+    ({"alias": "v3"}, "alias", "'v3'"),
+    ({"alias": "Latest"}, "alias", "'Latest'"),
+    ({"role": "a/b"}, "role", "'a/b'"),
+    ({"gate": "gate"}, "gate", "'gate'"),
+    ({"candidate": [1]}, "candidate", None),
+]
+
+
+def test_bad_use_is_refused_before_anything_is_written(ranker, client, promotions):
+    version = ranker.add(0.1)
     ranker.put("1", "canary")
-    with pytest.raises(InvalidInput) as caught:
-        rkm.promote("ranker", version, **options)
-    assert (caught.value.argument, found or caught.value.found) == (argument, caught.value.found)
-    assert (ranker.holder(), promotions(client)) == ("1", [])
+    for options, argument, found in BAD_USE:
+        with pytest.raises(InvalidInput) as caught:
+            rkm.promote("ranker", version, **{"measure": "nDCG@10", "alias": "champion"} | options)
+        assert (caught.value.argument, found or caught.value.found) == (argument, caught.value.found), options
+        assert (ranker.holder(), promotions(client)) == ("1", []), options
 
 
 def test_where_less_is_better_a_lower_mean_is_a_gain(client):

@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 import forking
 import mlflow
 import pytest
+from circles import choose
 from mlflow.exceptions import MlflowException
 from mlflow.protos.databricks_pb2 import PERMISSION_DENIED
 
@@ -241,7 +242,7 @@ def test_a_promoter_that_never_ends_is_not_waited_for_for_ever(ranker, monkeypat
         rkm.promote("ranker", version, measure="nDCG@10")
 
 
-ROUNDS = 3 if os.environ.get("RANKEVAL_TESTS") == "full" else 2
+ROUNDS = choose(default=2, full=3)
 PROMOTER = """
 import sys
 import rankeval_mlflow as rkm
@@ -285,7 +286,13 @@ def explained(client, ranker, lines):
     assert not waiting()
 
 
-@pytest.mark.parametrize("own_spools", [False, True], ids=["one machine", "two machines"])
+@pytest.mark.parametrize(
+    "own_spools",
+    [
+        pytest.param(False, id="one machine", marks=pytest.mark.further),
+        pytest.param(True, id="two machines", marks=pytest.mark.kill),
+    ],
+)
 def test_two_promoters_at_once_never_leave_the_alias_without_its_record(ranker, client, store, tmp_path, own_spools):
     lines = two_at_once(store, ranker, tmp_path, rounds=ROUNDS, own_spools=own_spools)
     assert len(lines) == 2 * ROUNDS
@@ -306,5 +313,6 @@ def on_server(server, ranker_of):
 
 
 @pytest.mark.server
+@pytest.mark.kill
 def test_two_promoters_at_once_on_a_server(on_server, server, tmp_path):
     explained(on_server.client, on_server, two_at_once(server.uri, on_server, tmp_path, rounds=ROUNDS, own_spools=True))

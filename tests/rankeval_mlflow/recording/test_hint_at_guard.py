@@ -99,6 +99,7 @@ def test_an_evaluation_by_mlflow_and_a_cross_validation_say_it_too(caplog):
     assert len([said for said in caplog.messages if "no ledger knows" in said]) == 2
 
 
+@pytest.mark.further
 def test_a_worker_says_nothing(capfd):
     with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
         pool.submit(recording.hint_at_guard, of_rows(), "test").result()
