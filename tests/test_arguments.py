@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.linear_model import Ridge
+from tables import each_row
 
 import rankeval as rk
 from rankeval._checks import count
@@ -147,7 +148,7 @@ def refusal(call, value):
     return ""
 
 
-@pytest.mark.parametrize("call", CALLS)
+@each_row("call", CALLS)
 @pytest.mark.filterwarnings("ignore")
 def test_odd_arguments_are_taken_or_refused_in_one_line(call):
     """Our own errors, or a ValueError of scikit-learn's splitters that names the splits."""
@@ -184,7 +185,7 @@ def test_differences_that_no_number_of_queries_shows_are_refused():
 BYTES = to_bytes(EVALUATION)
 
 
-@pytest.mark.parametrize("content", [b"", b"PAR1", b"x" * 100, BYTES[:-50], BYTES[:200] + BYTES[300:]])
+@each_row("content", [b"", b"PAR1", b"x" * 100, BYTES[:-50], BYTES[:200] + BYTES[300:]])
 def test_bytes_that_are_no_evaluation_are_refused(content):
     """In one line, whatever is wrong with them."""
     with pytest.raises(InvalidInput, match=r"expected a Parquet file that Evaluation.save of this version wrote"):
@@ -194,7 +195,7 @@ def test_bytes_that_are_no_evaluation_are_refused(content):
 JSON = rk.compare(SYSTEMS).to_json()
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     ["{", "", "[]", "null", '{"format": 1}', JSON[:-20], "[" * 100_000]
     + [JSON.replace(f'"{name}"', '"x"') for name in ("table", "baseline", "notes", "p_value", "format")]
@@ -207,7 +208,7 @@ def test_text_that_is_no_comparison_is_refused(text):
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "name",
     [
         "nDCG@\uff11\uff10", "nDCG@1\uff10", "P@\u0663", "ndcg_cut_\uff11\uff10", "P_\uff11\uff10", "success_\uff11",
@@ -225,7 +226,7 @@ def test_digits_and_letters_of_other_scripts_are_refused(name):
         rk.measure_from_key("nDCG_at_\uff11\uff10")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "said"),
     [
         (
@@ -254,9 +255,7 @@ def test_ties_at_their_best_and_worst_are_tried():
     assert set(bpref.table["ties"]) == {"expected", "stable"}  # not monotone: no bound of it is known
 
 
-@pytest.mark.parametrize(
-    ("number", "said"), [(0, "0 queries"), (1, "1 query"), (2, "2 queries"), (1234, "1,234 queries")]
-)
+@each_row(("number", "said"), [(0, "0 queries"), (1, "1 query"), (2, "2 queries"), (1234, "1,234 queries")])
 def test_numbers_of_things_are_written_as_they_are_said(number, said):
     """One of them is no plural, wherever it is printed."""
     assert count(number, "query") == said

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
+from tables import each_row
 
 import rankeval as rk
 from rankeval.errors import ConventionMismatch, InvalidInput, QueryIdError, RankevalWarning, UnknownName
@@ -34,9 +35,7 @@ def test_rows_in_any_order_and_a_query_in_two_blocks():
     assert ev.per_query.index.name == "qid"
 
 
-@pytest.mark.parametrize(
-    "qid", [[1, 1, 2], ["x", "x", "y"], [1.5, 1.5, 2.5], [(1, 2), (1, 2), (3, 4)], pd.Series(["x", "x", "y"])]
-)
+@each_row("qid", [[1, 1, 2], ["x", "x", "y"], [1.5, 1.5, 2.5], [(1, 2), (1, 2), (3, 4)], pd.Series(["x", "x", "y"])])
 def test_ids_of_any_type(qid):
     """Ids are integers, strings, floats, tuples."""
     if isinstance(qid[0], tuple):
@@ -135,7 +134,7 @@ def test_float_grades():
     assert ev.scores[0] == pytest.approx([2 / 3, 1 / 3, (1.5 / np.log2(3) + 0.5 / 2) / ideal])
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("options", "says"),
     [
         ({"y_score": [1, np.nan, 2]}, "y_score: row 1 is nan"),
@@ -221,7 +220,7 @@ def test_an_interval_holds_its_mean_if_a_measure_declares_too_narrow_a_range():
     assert narrow.ci().loc["DCG@2"].tolist() == [2, 0, 3]
 
 
-@pytest.mark.parametrize("qid", [[3, 3, 1], ["c", "c", "a"], [3.5, 3.5, 1.0]])
+@each_row("qid", [[3, 3, 1], ["c", "c", "a"], [3.5, 3.5, 1.0]])
 def test_save_and_load_give_the_same_evaluation(tmp_path, qid):
     """Every part comes back, to the last bit."""
     ev = rk.evaluate([0, 1, 2], [2, 1, 1], qid=qid, measures=["nDCG@10", "map"], query_weight=[1, 1, 2], name="a")
@@ -268,7 +267,7 @@ def test_scores_by_an_older_definition_are_not_compared_with_new_ones():
     assert differences(again, new) == []
 
 
-@pytest.mark.parametrize("ties", ["expected", "docid"])
+@each_row("ties", ["expected", "docid"])
 def test_scores_that_rank_nothing_are_said_in_text_and_page(ties):
     """All rows of a query have one score: the value is that of no ranking."""
     qrels = {q: {f"{q}{d}": d % 2 for d in range(4)} for q in "abc"}
@@ -395,21 +394,21 @@ def test_a_ranking_is_cut_before_unjudged_documents_are_taken_out():
     assert rk.evaluate(qrels, run, measures=names, convention=rules).per_query.iloc[0].tolist() == [2, 1, 1]
 
 
-@pytest.mark.parametrize("qid", [[1, "1"], ["1", float("nan")], ["1", None], (1, "1")])
+@each_row("qid", [[1, "1"], ["1", float("nan")], ["1", None], (1, "1")])
 def test_ids_that_numpy_would_make_texts_of_are_refused(qid):
     """A plain list of 1 and "1" is two queries, or a mistake: never one query of two rows."""
     with pytest.raises(QueryIdError, match=r"^qid: .*row 1 has"):
         rk.evaluate([1, 0], [1, 2], qid=qid, measures="RR")
 
 
-@pytest.mark.parametrize("docid", [[1, "a"], ["a", None], ["a", float("nan")]])
+@each_row("docid", [[1, "a"], ["a", None], ["a", float("nan")]])
 def test_documents_are_held_to_the_same(docid):
     """Document ids are of one type too, and none is missing, whatever the rule for ties."""
     with pytest.raises(InvalidInput, match=r"^docid: .*row 1 has"):
         rk.evaluate([1, 0], [1, 1], qid=[1, 1], docid=docid, measures="RR")
 
 
-@pytest.mark.parametrize(
+@each_row(
     "docid",
     [
         ["x", "y", "x"],
@@ -466,7 +465,7 @@ def test_what_counts_as_zero_is_shown_with_the_numbers():
     assert rk.evaluate([1], [1], qid=[1], measures="AP").notes == ()
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("rules", "said"),
     [
         ({"bind": 5}, r"^bind is 5; expected parameters of families: \{'nDCG': \{'gain': 'exp'\}\}$"),

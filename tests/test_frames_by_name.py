@@ -7,6 +7,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from tables import each_row
 
 import rankeval as rk
 from rankeval.errors import InvalidInput
@@ -24,8 +25,8 @@ MEASURES = ["nDCG@5", "AP", "RR"]
 FRAMES = {"pandas": ROWS, "polars": pl.from_pandas(ROWS), "Arrow": pa.Table.from_pandas(ROWS)}
 
 
-@pytest.mark.parametrize("kind", FRAMES)
-@pytest.mark.parametrize("docid", [None, "d"])
+@each_row("kind", FRAMES)
+@each_row("docid", [None, "d"])
 def test_a_frame_by_the_names_of_its_columns_gives_the_numbers_of_its_arrays(kind, docid):
     given = {"qid": "q", "relevance": "y", "score": "s", "docid": docid, "measures": MEASURES}
     by_name = rk.evaluate(FRAMES[kind], **given)

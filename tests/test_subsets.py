@@ -8,6 +8,7 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
+from tables import each_row
 
 import rankeval as rk
 from rankeval.errors import ConventionMismatch, InvalidInput, QueryIdError, UnknownName
@@ -66,8 +67,8 @@ def same(part, alone):
     assert differences(part, alone) == differences(alone, part) == []
 
 
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("rules", RULES)
+@each_row("weighted", [False, True])
+@each_row("rules", RULES)
 def test_a_subset_of_a_collection_is_the_evaluation_of_its_queries_alone(rules, weighted):
     """Scores, aggregates, counts, notes and the digest of judgments, under every kind of rule."""
 
@@ -88,7 +89,7 @@ def test_a_subset_of_a_collection_is_the_evaluation_of_its_queries_alone(rules, 
         assert part.judgments_digest != whole.judgments_digest
 
 
-@pytest.mark.parametrize("qid", [int, str, float])
+@each_row("qid", [int, str, float])
 def test_a_subset_of_arrays_over_several_chunks(qid, monkeypatch):
     """Ids of any type; ties, negative labels and queries without a relevant row are counted by query."""
     monkeypatch.setattr("rankeval.join.joined.CHUNK", 64)
@@ -135,7 +136,7 @@ IDS = ["q03", "q01", "q07"]
 SORTED = ["q01", "q03", "q07"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "chosen",
     [
         IDS,
@@ -182,7 +183,7 @@ def test_integers_dates_and_tuples_are_ids():
         assert ev.subset(asked).scores.tolist() == [[0.0]]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("chosen", "error", "said"),
     [
         ("q01", InvalidInput, "^queries: expected ids of queries or a mask.*found a str; give a list"),
@@ -341,7 +342,7 @@ def test_where_less_is_better_the_highest_are_the_worst():
     assert rk.evaluate(-np.array(y) + 1, score, qid=qid, measures=["AP", "ARP"]).worst(1, "ARP").index.tolist() == [1]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("arguments", "error", "said"),
     [
         ({"n": 0}, InvalidInput, "^n is 0; expected a whole number, 1 or greater"),
@@ -382,7 +383,7 @@ def test_a_row_of_slices_has_the_numbers_of_the_subset():
         weighted.slices(LENGTH, level=0.95)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "by",
     [
         LENGTH[::-1],
@@ -469,7 +470,7 @@ def test_counts_and_several_attributes_give_slices():
     assert ev.slices(classes)["n_queries"].tolist() == [3, 3]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("by", "error", "said"),
     [
         ("relevent", UnknownName, "unknown count of the queries 'relevent'; did you mean 'relevant'"),

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tables import each_row
 
 import rankeval as rk
 from rankeval.analysis.curves import precision_recall, roc
@@ -28,7 +29,7 @@ def test_areas_and_eleven_points_of_the_lecture():
 
 
 @pytest.mark.shared
-@pytest.mark.parametrize(("query", "relevance"), [("q1", Q1), ("q2", Q2)])
+@each_row(("query", "relevance"), [("q1", Q1), ("q2", Q2)])
 def test_two_queries_roc(shared: Path, query, relevance):
     """Rates at every rank are those of the lecture's table."""
     examples = {one["id"]: one for one in json.loads((shared / "seed_examples.json").read_text())["examples"]}
@@ -112,7 +113,7 @@ class _Refusing:
     refuse_collection = refuse
 
 
-@pytest.mark.parametrize(
+@each_row(
     "call",
     [precision_recall, roc, rk.contingency_table, partial(rk.explain_difference, measure="AP", values=(0.1, 0.2))],
 )
@@ -128,7 +129,7 @@ def test_registered_content_is_refused_before_anything_is_computed(call, monkeyp
         call([1, 0], [2.0, 1.0])
 
 
-@pytest.mark.parametrize("size", ["10", 2.5, True, 0, -1])
+@each_row("size", ["10", 2.5, True, 0, -1])
 def test_the_size_of_a_collection_is_a_count(size):
     """Anything else is told in one line, before anything is computed."""
     for call in (roc, rk.contingency_table):
@@ -145,7 +146,7 @@ def test_nothing_has_no_curve_and_no_table():
             call([], [], qid=[])
 
 
-@pytest.mark.parametrize("rel", ["1", None, float("nan"), True])
+@each_row("rel", ["1", None, float("nan"), True])
 def test_the_lowest_relevant_label_is_a_number(rel):
     """A text would be compared as one."""
     for call in (roc, precision_recall, rk.contingency_table):

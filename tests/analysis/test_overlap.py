@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tables import each_row
 
 import rankeval as rk
 from rankeval.errors import InvalidInput
@@ -69,7 +70,7 @@ def test_what_cannot_be_compared_is_said():
     assert both.only_in_one == ("b",)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("one", "two", "column"), [({1: {"d": 1}}, {"1": {"d": 1}}, "qid"), ({"q": {5: 1}}, {"q": {"5": 1}}, "docid")]
 )
 def test_numbers_and_texts_are_not_held_against_each_other(one, two, column):

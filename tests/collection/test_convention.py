@@ -8,6 +8,7 @@ import pickle
 from dataclasses import replace
 
 import pytest
+from tables import each_row
 
 import rankeval as rk
 from rankeval.collection.convention import PRESETS
@@ -17,14 +18,14 @@ from rankeval.evaluation import from_bytes, to_bytes
 OTHERS = [name for name in PRESETS if name != "rankeval"]
 
 
-@pytest.mark.parametrize("name", OTHERS)
+@each_row("name", OTHERS)
 def test_a_preset_s_name_is_refused_beside_other_rules(name):
     """`Convention("trec_eval-9.0.8")` once carried that name with the rules of rankeval."""
     with pytest.raises(InvalidInput, match=f"the name '{name}' is that of a preset, whose rule"):
         rk.Convention(name)
 
 
-@pytest.mark.parametrize("name", PRESETS)
+@each_row("name", PRESETS)
 def test_a_preset_s_rules_may_be_written_out_under_its_name(name):
     """Name and rules that fit are the preset, by whatever way they come."""
     preset = PRESETS[name]
@@ -64,7 +65,7 @@ def test_without_a_name_only_the_default_rules_are_called_rankeval():
         rk.Convention("rankeval", ties="stable")
 
 
-@pytest.mark.parametrize("name", ["", " ", 3, b"rankeval"])
+@each_row("name", ["", " ", 3, b"rankeval"])
 def test_a_name_is_a_text(name):
     """What a card is called can be read."""
     with pytest.raises(InvalidInput, match=r"name is .*; expected a text"):
@@ -100,7 +101,7 @@ def test_a_stored_evaluation_keeps_its_card():
         assert from_bytes(to_bytes(ev)).convention == ev.convention
 
 
-@pytest.mark.parametrize("name", ["TREC_EVAL-9.0.8", " trec_eval-9.0.8", "Sklearn ", "RankEval"])
+@each_row("name", ["TREC_EVAL-9.0.8", " trec_eval-9.0.8", "Sklearn ", "RankEval"])
 def test_a_name_that_reads_as_a_preset_s_is_refused(name):
     """Capitals and blanks do not make a name of one's own: a reader of the card takes it for the preset's."""
     with pytest.raises(InvalidInput, match="is that of a preset but for capitals or blanks"):

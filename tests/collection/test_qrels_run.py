@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tables import each_row
 
 import rankeval as rk
 from rankeval.collection.qrels import as_qrels
@@ -84,7 +85,7 @@ SCORES = {"q1": {"d1": 0.5, "d2": 1.5}, "q2": {"d1": -1.0}}
 
 
 @pytest.mark.shared
-@pytest.mark.parametrize("name", QRELS)
+@each_row("name", QRELS)
 def test_judgments_of_the_collections_are_read_whole(shared: Path, name):
     """Lines, topics and labels are as counted by other means, whatever the spacing."""
     lines, topics, labels = QRELS[name]
@@ -97,7 +98,7 @@ def test_judgments_of_the_collections_are_read_whole(shared: Path, name):
 
 
 @pytest.mark.shared
-@pytest.mark.parametrize("name", RUNS)
+@each_row("name", RUNS)
 def test_rankings_of_the_collections_are_read_whole(shared: Path, name):
     """Lines, topics, lengths and ties are as counted by other means."""
     run = rk.Run.read(shared / name)
@@ -150,7 +151,7 @@ def test_judgments_come_back_from_their_file(tmp_path_factory, rows):
     assert back.relevance.dtype == qrels.relevance.dtype
 
 
-@pytest.mark.parametrize("query", ["{", '{"', "{}", "["])
+@each_row("query", ["{", '{"', "{}", "["])
 def test_a_query_that_looks_like_another_format_comes_back(tmp_path: Path, query):
     """What a file is, its first characters alone do not say."""
     rk.Qrels.from_dict({query: {"d": 1}}).write(tmp_path / "qrels")
@@ -168,7 +169,7 @@ def test_ranks_in_a_written_run_follow_the_scores(tmp_path: Path):
     ]
 
 
-@pytest.mark.parametrize("query", ["a b", "a\tb", "#a", "a\n", "\ufeffa"])
+@each_row("query", ["a b", "a\tb", "#a", "a\n", "\ufeffa"])
 def test_ids_that_text_cannot_hold_are_not_written(tmp_path: Path, query):
     """An id with a blank, or a query that would read as a comment, is refused, and no file is left."""
     with pytest.raises(InvalidInput, match=r"row 1 .* cannot stand in TREC text"):
@@ -203,7 +204,7 @@ def test_grades_are_integers_where_all_are_whole():
     assert rk.Qrels(["q", "q"], ["a", "b"], [1.0, 0.5]).relevance.dtype == np.float64
 
 
-@pytest.mark.parametrize("kind", [np.int8, np.uint32, np.int64])
+@each_row("kind", [np.int8, np.uint32, np.int64])
 def test_integer_ids_stay_integers(kind):
     """Ids of any integer type become int64, text stays text."""
     qrels = rk.Qrels(np.array([1, 2], kind), ["01", "1"], [1, 0])
@@ -236,7 +237,7 @@ def test_whatever_holds_a_ranking_is_taken(tmp_path: Path):
         pd.testing.assert_frame_equal(rows, run.to_frame())
 
 
-@pytest.mark.parametrize(("take", "what"), [(as_qrels, "judgments as Qrels"), (as_run, "a ranking as Run")])
+@each_row(("take", "what"), [(as_qrels, "judgments as Qrels"), (as_run, "a ranking as Run")])
 def test_anything_else_is_refused_by_its_type(take, what):
     """The message says what would do and what came."""
     with pytest.raises(InvalidInput, match=f"expected {what}.* found a list"):

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from tables import each_row
 
 import rankeval as rk
 from rankeval.analysis.curves import roc
@@ -38,8 +39,8 @@ def given(**other):
     return [columns.pop("y"), columns.pop("score")], columns
 
 
-@pytest.mark.parametrize("door", DOORS)
-@pytest.mark.parametrize("name", ["y", "score", "qid", "docid"])
+@each_row("door", DOORS)
+@each_row("name", ["y", "score", "qid", "docid"])
 def test_one_column_in_another_order_is_refused(door, name):
     """Whether position or label was meant cannot be known: .305 instead of .363 was printed."""
     positional, ids = given(**{name: SHUFFLED[name]})
@@ -86,7 +87,7 @@ def test_a_prediction_without_the_index_of_the_labels_is_refused():
         rk.evaluate(ROWS.y, pd.Series(ROWS.score.to_numpy()), qid=ROWS.qid)
 
 
-@pytest.mark.parametrize("make", [np.asarray, list, pl.Series, memoryview], ids=["array", "list", "polars", "view"])
+@each_row("make", [np.asarray, list, pl.Series, memoryview], ids=["array", "list", "polars", "view"])
 def test_what_has_no_index_goes_by_position(make):
     """There is nothing to contradict."""
     expected = rk.evaluate(ROWS.y, ROWS.score, qid=ROWS.qid, measures="AP").mean()["AP"]
@@ -115,7 +116,7 @@ def test_equal_indexes_are_no_matter_of_type_or_object():
         check_rows(one=pd.Series([1], index=[1]), two=pd.Series([1], index=["1"]))
 
 
-@pytest.mark.parametrize("part", ["qid", "docid", "relevance"])
+@each_row("part", ["qid", "docid", "relevance"])
 def test_columns_of_a_collection_are_of_one_order(part):
     """`Qrels` and `Run` are made of columns as `evaluate` is."""
     columns = {"qid": ROWS.qid, "docid": ROWS.docid, "relevance": ROWS.y}

@@ -8,6 +8,7 @@ from dataclasses import FrozenInstanceError, replace
 import numpy as np
 import pandas as pd
 import pytest
+from tables import each_row
 
 import rankeval as rk
 from rankeval.comparison import Comparison, compare, record
@@ -98,7 +99,7 @@ def test_the_seed_of_the_comparison_determines_it():
     assert first != other
 
 
-@pytest.mark.parametrize("n", [2, 3, 4])
+@each_row("n", [2, 3, 4])
 def test_few_queries_have_a_value(n):
     best = compare(frames(n=n), baseline="base", measures=["AP"]).best
     assert np.isfinite(parts(best)).all()
@@ -153,7 +154,7 @@ def test_folds_are_refused():
     assert json.loads(compared.to_json())["choice"] is None
 
 
-@pytest.mark.parametrize("alternative", ["greater", "less"])
+@each_row("alternative", ["greater", "less"])
 @pytest.mark.filterwarnings("ignore::rankeval.errors.RankevalWarning")
 def test_an_infinite_end_is_kept_in_json(alternative):
     """Equal gains leave the value of the choice without a finite end; a system may be named like one."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from tables import each_row
 
 import rankeval as rk
 from rankeval.comparison import record
@@ -78,7 +79,7 @@ def test_what_is_said_of_the_interaction():
     assert "is shown for 0 of 4 comparisons" in none
 
 
-@pytest.mark.parametrize(
+@each_row(
     "by",
     [
         LENGTH.to_dict(),
@@ -178,7 +179,7 @@ def test_names_that_would_be_taken_twice_are_refused():
         rk.compare(frames(), by=pd.Series(np.resize([1.0, 1.0 + 1e-9], N), index=QUERIES))
 
 
-@pytest.mark.parametrize("correction", ["max_t", "tukey", "bonferroni", "bh"])
+@each_row("correction", ["max_t", "tukey", "bonferroni", "bh"])
 def test_every_correction_runs_over_slices(correction):
     found = rk.compare(frames(effect=0.3), by=LENGTH, correction=correction, n_resamples=199, claim="difference")
     assert found.table["p_adjusted"].between(0, 1, inclusive="right").all()

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from statsmodels.stats.weightstats import ttost_paired
+from tables import each_row
 
 import rankeval as rk
 from rankeval.comparison import record
@@ -42,8 +43,8 @@ def test_wins_and_losses_go_by_what_is_better():
     assert table.loc[("ARP", "good")].wins > 30
 
 
-@pytest.mark.parametrize("claim", [name for name, one in CLAIMS.items() if one.hypotheses])
-@pytest.mark.parametrize("correction", ["holm", "max_t", "none"])
+@each_row("claim", [name for name, one in CLAIMS.items() if one.hypotheses])
+@each_row("correction", ["holm", "max_t", "none"])
 def test_claims_are_about_gains(claim, correction):
     """By a measure of which less is better the p-values are the same, and the intervals of differences mirrored."""
     options = {"claim": claim, "margin": 0.04, "correction": correction, "family": "measure", "n_resamples": 999}
@@ -72,7 +73,7 @@ def test_what_is_shown_follows_from_the_claim():
     assert shown["equivalent"] == {"same": True, "good": False}
 
 
-@pytest.mark.parametrize("measure", ["AP", "ARP", "Latency"])
+@each_row("measure", ["AP", "ARP", "Latency"])
 def test_the_greatest_loss_is_the_range_of_the_measure_else_the_greatest_score_of_the_baseline(measure):
     column = "AP" if measure == "AP" else "ARP"
     given = {name: frame[[column]].set_axis([measure], axis=1) + 3 for name, frame in systems().items()}
@@ -86,7 +87,7 @@ def test_the_greatest_loss_is_the_range_of_the_measure_else_the_greatest_score_o
     assert plain.loc["good", "p_value"] == pytest.approx(paired_test("t", d, claim="not_worse", margin=0.5).p_value)
 
 
-@pytest.mark.parametrize("n", [5, 40, 300])
+@each_row("n", [5, 40, 300])
 def test_plain_claims_equal_statsmodels(n):
     """Two one-sided tests, and one of them, to 1e-12; with an unseen query no evidence is greater."""
     given = systems(n, seed=n)
@@ -103,7 +104,7 @@ def test_plain_claims_equal_statsmodels(n):
             assert beside >= min(found, 0.5)
 
 
-@pytest.mark.parametrize("claim", ["not_worse", "equivalent"])
+@each_row("claim", ["not_worse", "equivalent"])
 def test_ones_on_five_queries_show_no_absence_of_harm(claim):
     """P@1 is 1 for both systems: 45 % of the queries may be broken, and a margin of .001 says nothing of that."""
     ones = pd.DataFrame({"P@1": np.ones(5)})
@@ -118,9 +119,9 @@ def test_ones_on_five_queries_show_no_absence_of_harm(claim):
         rk.testing.assert_not_worse(ones, ones, margin=0.001)
 
 
-@pytest.mark.parametrize("claim", ["difference", "better", "not_worse", "equivalent"])
-@pytest.mark.parametrize("test", ["t", "randomization", "bootstrap", "sign"])
-@pytest.mark.parametrize("gain", [0.0, 0.1])
+@each_row("claim", ["difference", "better", "not_worse", "equivalent"])
+@each_row("test", ["t", "randomization", "bootstrap", "sign"])
+@each_row("gain", [0.0, 0.1])
 def test_nothing_of_zero_width_is_told_without_variance(gain, test, claim):
     """Ten queries that all gain the same, for .1 up to rounding: each interval is wide, or has no ends at all."""
     old = pd.DataFrame({"AP": [0.1, 0.2, 0.3, 0.7, 0.9] * 2})
@@ -207,7 +208,7 @@ def test_ends_that_share_alpha_are_said_to():
     np.testing.assert_allclose(wide["ci_high_adjusted"], high, rtol=1e-9)
 
 
-@pytest.mark.parametrize("claim", ["better", "not_worse"])
+@each_row("claim", ["better", "not_worse"])
 def test_a_claim_with_a_direction_needs_a_baseline(claim):
     """The order of the systems must not choose the direction; equivalence has none."""
     parts = {name: {"x": frame, "y": frame} for name, frame in systems().items()}

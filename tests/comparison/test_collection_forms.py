@@ -7,6 +7,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from tables import each_row
 
 import rankeval as rk
 from rankeval.comparison.inputs import parts_of, shared_scores
@@ -44,7 +45,7 @@ def pooled(systems, measures=None, baseline=None, unpaired="error"):
     return shared_scores(systems, measures, baseline=baseline, unpaired=unpaired)
 
 
-@pytest.mark.parametrize("form", FORMS)
+@each_row("form", FORMS)
 def test_every_form_holds_the_same_scores(form):
     expected = pooled(nested())
     found = pooled({name: FORMS[form](parts) for name, parts in nested().items()})
@@ -55,7 +56,7 @@ def test_every_form_holds_the_same_scores(form):
         np.testing.assert_array_equal(found.scores[found.places[name]][:, 1], frame(name, 1).to_numpy())
 
 
-@pytest.mark.parametrize(
+@each_row(
     "scores",
     [
         frame("news", 0),

@@ -10,6 +10,7 @@ import pytest
 from circles import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tables import each_row
 
 import rankeval as rk
 from rankeval.comparison import record
@@ -43,7 +44,7 @@ def on(given, collection):
     return {name: parts[collection] for name, parts in given.items()}
 
 
-@pytest.mark.parametrize("correction", ["holm", "max_t"])
+@each_row("correction", ["holm", "max_t"])
 def test_one_collection_is_the_plain_comparison(correction):
     """Its rows and those over all are the plain ones, all figures of them, by the randomisation test."""
     options = {"baseline": "bm25", "test": "randomization", "correction": correction, "n_resamples": 499}
@@ -66,7 +67,7 @@ def test_the_rows_of_a_collection_are_its_own_comparison():
         pd.testing.assert_frame_equal(rows(found, part).drop(columns=of_family), plain.drop(columns=of_family))
 
 
-@pytest.mark.parametrize("family", ["all", "measure"])
+@each_row("family", ["all", "measure"])
 def test_rows_over_all_and_rows_of_collections_are_two_families(family):
     found = rk.compare(systems([30, 12]), family=family)
     over_all = (found.table["collection"] == "all").rename("over all")
@@ -139,7 +140,7 @@ def test_weights_by_queries_pool_the_queries():
         np.testing.assert_allclose(found["p_adjusted"], plain["p_adjusted"], atol=0.02)
 
 
-@pytest.mark.parametrize("weights", ["collections", "queries", "inverse_variance"])
+@each_row("weights", ["collections", "queries", "inverse_variance"])
 def test_names_and_order_of_collections_change_nothing(weights):
     given = systems([30, 12, 18])
     options = {"baseline": "bm25", "correction": "max_t", "n_resamples": 199, "collection_weights": weights}
@@ -181,7 +182,7 @@ def test_tukey_over_all_shuffles_weighted_scores():
     np.testing.assert_allclose(found["p_adjusted"], np.maximum(expected, found["p_value"]), atol=0.1)
 
 
-@pytest.mark.parametrize("correction", ["holm", "max_t", "tukey"])
+@each_row("correction", ["holm", "max_t", "tukey"])
 def test_adjusted_intervals_belong_to_adjusted_p_values(correction):
     """For every row: outside the interval if and only if shown, but for the rows that are marked as parted."""
     found = rk.compare(systems([40, 25]), correction=correction, test="randomization", n_resamples=999)
@@ -191,7 +192,7 @@ def test_adjusted_intervals_belong_to_adjusted_p_values(correction):
     assert (found.table["ci_low_adjusted"] <= found.table["ci_low"] + 1e-3).all()
 
 
-@pytest.mark.parametrize("correction", ["holm", "max_t"])
+@each_row("correction", ["holm", "max_t"])
 def test_claims_hold_for_rows_over_all_and_of_collections(correction):
     """Moving every score of a system by the margin turns "not worse" into "better": all families alike."""
     given = systems([20, 14])
@@ -303,7 +304,7 @@ def test_null_collections_of_unlike_size_and_difficulty():
         assert 0.92 <= ((found["ci_low"] <= 0) & (found["ci_high"] >= 0)).mean() <= 0.97
 
 
-@pytest.mark.parametrize("test", TESTS)
+@each_row("test", TESTS)
 def test_every_test_runs_on_collections(test):
     given = systems([16, 60], names=("bm25", "ltr"), labels=("AP",))
     options = {"n_resamples": 99, "test": test}
@@ -342,7 +343,7 @@ def test_runs_of_cranfield_and_cisi(shared):
     assert [text.get_text() for text in figure.axes[0].get_yticklabels()] != []
 
 
-@pytest.mark.parametrize("weights", ["collections", "queries"])
+@each_row("weights", ["collections", "queries"])
 def test_the_share_of_each_collection_is_said_beside_its_queries(weights):
     """Also with equal weights, where a collection of three queries carries half of the mean."""
     said = " ".join(rk.compare(systems([57, 3]), baseline="bm25", collection_weights=weights).notes)

@@ -17,6 +17,7 @@ from circles import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
+from tables import each_row
 
 import rankeval as rk
 from rankeval.comparison import Comparison, compare, record
@@ -83,8 +84,8 @@ def test_all_pairs_without_a_baseline():
     assert "Holm over 3 comparisons per measure" in str(found)
 
 
-@pytest.mark.parametrize("test", TESTS)
-@pytest.mark.parametrize("correction", ["holm", "max_t", "tukey"])
+@each_row("test", TESTS)
+@each_row("correction", ["holm", "max_t", "tukey"])
 def test_rows_pair_by_query_id_and_never_by_position(test, correction):
     """Any order of rows, systems' own too, gives the same table to the last bit."""
     systems = frames(n=50)
@@ -166,7 +167,7 @@ def test_ids_that_never_meet_are_shown():
         compare(systems, unpaired="skip")
 
 
-@pytest.mark.parametrize("unpaired", ["error", "skip"])
+@each_row("unpaired", ["error", "skip"])
 def test_two_months_of_one_system_are_no_paired_comparison(unpaired):
     """Not as other queries, not as the same queries with other clicks, and not as frames: the error says how."""
     rng = np.random.default_rng(0)
@@ -211,7 +212,7 @@ def test_bad_scores_and_ids_are_refused():
         compare({"ltr": systems["ltr"]})
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("options", "match"),
     [
         ({"baseline": "bm52"}, "'bm25'"),
@@ -390,7 +391,7 @@ def test_all_pairs_of_real_runs_equal_the_golden_corrections(shared):
     np.testing.assert_allclose(table["p_adjusted"], golden["corrections"]["holm"]["adjusted"], rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize("to_frame", [lambda frame: frame, pl.from_pandas, pa.Table.from_pandas])
+@each_row("to_frame", [lambda frame: frame, pl.from_pandas, pa.Table.from_pandas])
 def test_ids_in_a_column_pair_the_rows(to_frame):
     """A column qid holds the ids: it is no measure, and the order of rows says nothing."""
     bm25 = pd.DataFrame({"qid": [1, 2, 3], "AP": [0.2, 0.4, 0.6]})

@@ -8,8 +8,10 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
+from circles import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tables import each_row
 
 import rankeval as rk
 from rankeval.errors import InvalidInput, UnknownName
@@ -53,7 +55,7 @@ def said(compared):
     return " ".join(texts(compared))
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=examples(10), deadline=None)
 @given(
     name=st.text(min_size=1, max_size=12).map(str.strip).filter(bool).filter(lambda name: not direction(name).sign),
     baseline=st.sampled_from(["a", "b", None]),
@@ -80,7 +82,7 @@ def test_a_difference_by_an_unknown_column_is_shown_without_a_side():
     assert two.findings == (two.headline,)
 
 
-@pytest.mark.parametrize("options", [{"kind": "intervals"}, {"kind": "matrix"}, {"system": "b", "baseline": "a"}])
+@each_row("options", [{"kind": "intervals"}, {"kind": "matrix"}, {"system": "b", "baseline": "a"}])
 def test_figures_of_an_unknown_column_have_no_better_side_and_no_colour_of_one(options):
     from rankeval.render.plots import BETTER, WORSE
 
@@ -122,7 +124,7 @@ def test_claims_of_latency_have_its_words():
     assert "is shown not slower than a" in shown
 
 
-@pytest.mark.parametrize(
+@each_row(
     "ask",
     [
         lambda systems: rk.compare(systems, baseline="a", claim="better"),
@@ -155,7 +157,7 @@ def test_equivalence_needs_no_direction():
     assert not re.search(r"\b(beats|better|worse)\b", said(plain))
 
 
-@pytest.mark.parametrize("lower", ["fresh", ["fresh"], ("fresh",), {"fresh": True}])
+@each_row("lower", ["fresh", ["fresh"], ("fresh",), {"fresh": True}])
 def test_a_declared_column_is_compared_like_a_measure(lower):
     """By less is better the same systems win that win by ARP, with the same words."""
     declared = rk.compare(frames("fresh", -0.8, -0.2), lower_is_better=lower)
@@ -175,9 +177,7 @@ def test_more_of_a_declared_column_may_be_better():
     assert budget.headline.startswith("b beats a by +0.")
 
 
-@pytest.mark.parametrize(
-    "travel", [lambda one: pickle.loads(pickle.dumps(one)), lambda one: rk.Comparison.from_json(one.to_json())]
-)
+@each_row("travel", [lambda one: pickle.loads(pickle.dumps(one)), lambda one: rk.Comparison.from_json(one.to_json())])
 def test_the_direction_travels_with_the_comparison(travel):
     compared = rk.compare(frames("fresh", -0.8, -0.2), baseline="a", lower_is_better="fresh")
     again = travel(compared)
@@ -186,7 +186,7 @@ def test_the_direction_travels_with_the_comparison(travel):
     assert again.to_markdown(layout="systems") == compared.to_markdown(layout="systems")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("given", "kind"),
     [
         ("other", UnknownName),
@@ -213,7 +213,7 @@ def test_assertions_take_declared_columns():
     assert "better" not in str(caught.value)
 
 
-@pytest.mark.parametrize("value", [np.False_, 0])
+@each_row("value", [np.False_, 0])
 def test_a_number_that_is_false_is_refused_as_no_bool(value):
     """Such a value comes out of NumPy or pandas; the column is no measure, and the message does not say so."""
     with pytest.raises(InvalidInput) as refused:
@@ -221,7 +221,7 @@ def test_a_number_that_is_false_is_refused_as_no_bool(value):
     assert (refused.value.argument, refused.value.expected) == ("lower_is_better['fresh']", "True or False")
 
 
-@pytest.mark.parametrize("value", ["no", "false", None])
+@each_row("value", ["no", "false", None])
 def test_a_direction_that_is_no_bool_is_refused_by_its_value(value):
     """The word "no" is not read as yes, and an unknown column is not called a measure."""
     with pytest.raises(InvalidInput, match="lower_is_better") as refused:
@@ -230,7 +230,7 @@ def test_a_direction_that_is_no_bool_is_refused_by_its_value(value):
     assert "is a measure" not in str(refused.value)
 
 
-@pytest.mark.parametrize("name", ["latency < 100 ms", "Latency<=1s", "1 - cost", "1-latency", "cost^-1", "latency*-1"])
+@each_row("name", ["latency < 100 ms", "Latency<=1s", "1 - cost", "1-latency", "cost^-1", "latency*-1"])
 def test_a_bound_or_an_inverse_has_no_known_direction(name):
     """The share of queries below 100 ms, or one minus the cost: more is better, and "slower" would be false."""
     assert direction(name).sign == 0
@@ -253,7 +253,7 @@ def test_a_difference_that_is_the_same_on_every_query_has_no_interval_and_no_p()
     assert "[the same difference on every query], on 3 queries, p = 0.2500" in few
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("column", "scale", "mean", "difference"),
     [
         ("cost", 1.2e-4, "0.0001800", "+0.0000600"),
@@ -271,7 +271,7 @@ def test_numbers_are_printed_with_digits_of_their_size(column, scale, mean, diff
     assert f"{difference} {column}" in compared.headline
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("column", "note"),
     [
         ("latency_ms", "latency_ms: less is wanted; load of the machine is in it, so time systems in turn: rk.profile"),

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.colors import to_rgb
+from tables import each_row
 
 import rankeval as rk
 from rankeval.comparison import record
@@ -48,7 +49,7 @@ def test_intervals_are_coloured_by_gain_and_drawn_twice(against_bm25):
     assert "matplotlib.pyplot" not in sys.modules or not sys.modules["matplotlib.pyplot"].get_fignums()
 
 
-@pytest.mark.parametrize("correction", ["holm", "max_t", "bh"])
+@each_row("correction", ["holm", "max_t", "bh"])
 def test_a_single_comparison_has_one_line(correction):
     """It is the one that the headline has, and nothing says that it is adjusted."""
     pair = {name: frames()[name] for name in ("bm25", "ltr")}
@@ -127,7 +128,7 @@ def test_the_matrix_of_several_collections_is_that_of_all_of_them():
     assert found.plot("ranks").axes[0].get_yticklabels()[0].get_text() == "ltr"
 
 
-@pytest.mark.parametrize(("options", "error", "match"), [
+@each_row(("options", "error", "match"), [
     ({"kind": "bars"}, UnknownName, "kind of plot"),
     ({"kind": "matrix"}, InvalidInput, "all pairs"),
     ({"kind": "ranks"}, InvalidInput, "baseline"),
@@ -169,7 +170,7 @@ def test_matrix_ranks_and_intervals_of_many_systems(n):
         assert found.plot(kind)._repr_png_().startswith(b"\x89PNG")
 
 
-@pytest.mark.parametrize("family", ["all", "measure"])
+@each_row("family", ["all", "measure"])
 def test_the_size_of_each_family_is_said(family):
     """Rows over all are one family, and those of the two collections another one, twice as large."""
     each = {name: {"x": part, "y": part + 0.01} for name, part in frames().items()}
@@ -181,7 +182,7 @@ def test_the_size_of_each_family_is_said(family):
     assert set(per_row) <= ({3, 6} if family == "measure" else {6, 12})
 
 
-@pytest.mark.parametrize("kind", ["matrix", "ranks"])
+@each_row("kind", ["matrix", "ranks"])
 def test_figures_of_the_rows_over_all_say_so(kind):
     each = {name: {"x": part, "y": part + 0.01} for name, part in frames().items()}
     slices = pd.Series(np.repeat(["short", "long"], 30), index=frames()["bm25"].index, name="length")

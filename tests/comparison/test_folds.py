@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+from tables import each_row
 
 import rankeval as rk
 from rankeval.comparison.comparing import compare_algorithms, compare_models
@@ -107,7 +108,7 @@ def test_bad_use(evaluations):
         compare_algorithms(one, evaluations, sizes=SIZES)
 
 
-@pytest.mark.parametrize("option", ["unjudged", "by", "alhpa"])
+@each_row("option", ["unjudged", "by", "alhpa"])
 def test_options_of_queries_are_refused(evaluations, option):
     with pytest.raises(UnknownName, match=f"unknown option for algorithms '{option}'"):
         compare_algorithms(folds(evaluations), evaluations, sizes=SIZES, **{option: "skip"})
@@ -120,7 +121,7 @@ def test_other_conventions_are_refused(evaluations):
         compare_algorithms(folds(evaluations), {**evaluations, "other": other}, sizes=SIZES)
 
 
-@pytest.mark.parametrize(("n_folds", "says"), [(1, "fitted on one training part"), (5, "approximate: the queries of")])
+@each_row(("n_folds", "says"), [(1, "fitted on one training part"), (5, "approximate: the queries of")])
 def test_models_are_compared_by_queries(evaluations, n_folds, says):
     evaluations = {name: replace(one, facts=replace(one.facts, n_folds=n_folds)) for name, one in evaluations.items()}
     found = compare_models(evaluations, baseline="weak", measures="AP")

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
+from circles import choose
+from tables import each_row
 
 from rankeval.comparison import Comparison, compare, record
 from rankeval.comparison.design import without_adjusted
@@ -360,10 +361,13 @@ def random_comparison(seed):
     return compared, systems
 
 
+N_COMPARISONS = choose(default=20, complete=100, full=200)
+
+
 def test_the_oracle_agrees_with_every_sentence_on_random_comparisons():
-    """And every kind of sentence but the rarest was seen."""
+    """And every kind of sentence but the rarest was seen, if there are comparisons enough."""
     seen = {}
-    for seed in range(200 if os.environ.get("RANKEVAL_TESTS") == "full" else 100):
+    for seed in range(N_COMPARISONS):
         compared, systems = random_comparison(seed)
         oracle = Oracle(compared, systems)
         kinds = oracle.check(compared.headline)
@@ -378,7 +382,7 @@ def test_the_oracle_agrees_with_every_sentence_on_random_comparisons():
             anything = bool(oracle.shown_gains() or oracle.elsewhere)
             assert not (anything and "No difference was shown" in compared.headline), seed
         assert named_system(compared) in compared.headline
-    assert set(SENTENCES) - set(seen) <= {"equal means", "never"}
+    assert set(SENTENCES) - set(seen) <= {"equal means", "never"} or N_COMPARISONS < 100
 
 
 def noisy_and_steady(seed):
@@ -393,8 +397,8 @@ def noisy_and_steady(seed):
     return {"base": pd.DataFrame({"AP": base})} | {name: pd.DataFrame({"AP": one}) for name, one in systems.items()}
 
 
-@pytest.mark.parametrize("correction", ["holm", "max_t", "bonferroni", "bh"])
-@pytest.mark.parametrize("seed", range(6))
+@each_row("correction", ["holm", "max_t", "bonferroni", "bh"])
+@each_row("seed", range(6))
 def test_the_steady_system_is_named_though_the_noisy_one_has_the_larger_mean(seed, correction):
     compared = compare(noisy_and_steady(seed), baseline="base", correction=correction)
     assert compared.headline.startswith("steady beats base by +0.0310 AP [95% interval ")

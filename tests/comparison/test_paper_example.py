@@ -16,6 +16,7 @@ def run(folder, cwd):
 
 
 @pytest.mark.shared
+@pytest.mark.docs
 def test_all_tables_and_figures_come_out_of_it(shared, tmp_path):
     """The systems' table has a row for each run; feedback is compared on each collection and on all."""
     said = run(shared, tmp_path)

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
+from tables import each_row
 
 import rankeval as rk
 from rankeval.comparison import record
@@ -229,7 +230,7 @@ def test_a_comparison_read_from_json_prints_but_has_no_spread(against_bm25):
         read.to_latex(layout="systems", spread="se")
 
 
-@pytest.mark.parametrize(("options", "error", "match"), [
+@each_row(("options", "error", "match"), [
     ({"layout": "system"}, UnknownName, "systems"),
     ({"layout": "systems", "spread": "sd"}, UnknownName, "spread"),
     ({"layout": "systems", "against": "rm3"}, InvalidInput, "leave out baseline="),
@@ -304,7 +305,7 @@ def test_slices_that_are_too_small_to_test_are_printed_without_an_interval():
     assert found.plot("intervals")._repr_png_().startswith(b"\x89PNG")
 
 
-@pytest.mark.parametrize("label", ["a%b", "a}b", "a{b", "a\\b", "a#b", "a$b", "a&b"])
+@each_row("label", ["a%b", "a}b", "a{b", "a\\b", "a#b", "a$b", "a&b"])
 def test_labels_that_break_latex_are_refused(against_bm25, label):
     assert r"\label{tab:a_b.c-1}" in against_bm25.to_latex(label="tab:a_b.c-1")
     with pytest.raises(InvalidInput, match=r"^label is .*; expected letters, digits and -:._ for LaTeX"):
@@ -388,7 +389,7 @@ def test_a_dagger_stays_at_its_row():
     assert all(row[5].endswith(layouts.PARTED) for row in rows if row[-1] != "baseline")
 
 
-@pytest.mark.parametrize("name", ["mean", "p", "its mean", "against", "kind"])
+@each_row("name", ["mean", "p", "its mean", "against", "kind"])
 def test_an_attribute_may_have_the_name_of_a_column_that_is_shown(name):
     attribute = pd.Series({f"q{k}": "ab"[k % 2] for k in range(60)}, name=name)
     compared = rk.compare(frames(), baseline="bm25", measures=["AP"], by=attribute)

@@ -10,6 +10,7 @@ import pytest
 from circles import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tables import each_row
 
 import rankeval as rk
 from rankeval._checks import plural
@@ -88,7 +89,7 @@ def test_sentences_differ_in_the_noun_alone(case, noun):
     check_noun(case, noun)
 
 
-@pytest.mark.parametrize("case", CASES)
+@each_row("case", CASES)
 def test_sentences_of_every_kind_speak_of_the_unit(case):
     """Baseline and pairs, claims, few rows, constants, weights, collections, slices."""
     check_noun(case, "page view")
@@ -100,7 +101,7 @@ def check_noun(case, noun):
     assert any(plural(noun) in text for text in expected)
 
 
-@pytest.mark.parametrize("case", CASES)
+@each_row("case", CASES)
 def test_no_page_and_no_figure_of_a_comparison_by_users_names_queries(case):
     """Tables, HTML, LaTeX and all texts of the figures."""
     found, _ = compared(case, "user")
@@ -128,7 +129,7 @@ def test_best_effects_and_ranks_of_users_are_those_of_queries():
     assert users.best == queries.best
 
 
-@pytest.mark.parametrize("name", ["user", "user_id", None])
+@each_row("name", ["user", "user_id", None])
 def test_ids_are_the_index_or_a_column_of_the_units_name(name):
     """A column of ids is no measure, and the rows are paired by it."""
     given = [each if name is None else each.rename_axis(name).reset_index() for each in (OLD, NEW.iloc[::-1])]
@@ -136,7 +137,7 @@ def test_ids_are_the_index_or_a_column_of_the_units_name(name):
     pd.testing.assert_frame_equal(found.table, rk.compare({"old": OLD, "new": NEW}, unit="user").table)
 
 
-@pytest.mark.parametrize("unit", ["users", "queries", "", " user", "user\n", "user!", "u2", "a  b", "u" * 31, None])
+@each_row("unit", ["users", "queries", "", " user", "user\n", "user!", "u2", "a  b", "u" * 31, None])
 def test_a_unit_is_a_short_noun_in_the_singular(unit):
     """Letters, blanks and hyphens; a plural is refused, since its plural would be printed."""
     with pytest.raises(InvalidInput) as caught:
@@ -144,7 +145,7 @@ def test_a_unit_is_a_short_noun_in_the_singular(unit):
     assert caught.value.argument == "unit"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("noun", "many"),
     [
         ("query", "queries"),
@@ -159,7 +160,7 @@ def test_plurals(noun, many):
     assert plural(noun) == many
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("systems", "options", "error", "says"),
     [
         ({"old": OLD.iloc[:1], "new": NEW.iloc[:1]}, {}, InvalidInput, "at least 2 users, found 1 user"),

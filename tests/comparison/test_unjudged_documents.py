@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from itertools import product
 
 import numpy as np
 import pandas as pd
 import pytest
+from circles import choose
+from tables import each_row
 
 import rankeval as rk
 from rankeval.comparison.unjudged import MOST_NOTED
@@ -66,7 +67,7 @@ def test_eight_unjudged_documents_on_top_are_named_with_both_shares_and_the_boun
 
 
 def test_systems_that_rank_one_pool_at_random_get_no_note():
-    for seed in range(500 if os.environ.get("RANKEVAL_TESTS") == "full" else 100):
+    for seed in range(choose(default=40, complete=100, full=500)):
         rng = np.random.default_rng(seed)
         n, names = int(rng.integers(10, 60)), ["P@5", "RR@10", "AP"]
         documents = [f"d{place}" for place in range(15)]
@@ -113,7 +114,7 @@ def test_bounds_hold_for_every_judgment_of_the_unjudged_documents(name):
         assert found[2, 2, 2, 2] == pytest.approx(row["all_relevant"], abs=1e-12)
 
 
-@pytest.mark.parametrize("name", [*BOUNDED, *EXTREMES])
+@each_row("name", [*BOUNDED, *EXTREMES])
 def test_lower_and_upper_are_reached_if_the_systems_share_no_unjudged_document(name):
     """For measures that divide by what could be found, if a document of one list does not count for the other."""
     qrels, run = pooled(3, n_queries=4)

@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from circles import choose
 from fuzz import kinds
 from fuzz.budget import n_inputs
 from fuzz.mutations import mutated
@@ -18,10 +19,18 @@ HERE = Path(__file__).resolve().parents[1]
 ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join([*sys.path, str(HERE)]), "RANKEVAL_LEDGER": "off"}
 
 
+PARTS = choose(default=1, complete=2, full=4)
+"""Of each kind of input, so that the processes of a run share them and none comes near the limit of time."""
+
+
+@pytest.mark.random
+@pytest.mark.worth("the process starts with all readers and their libraries, which takes 3 s")
 @pytest.mark.skipif(os.name != "posix", reason="needs limits of resources")
-def test_damaged_files_give_the_right_rows_or_one_named_error(tmp_path: Path):
+@pytest.mark.parametrize("part", range(PARTS))
+def test_damaged_files_give_the_right_rows_or_one_named_error(tmp_path: Path, part):
     """No traceback, no hang of 10 s, no 2 GB, no row lost; a wrong input is ``python -m fuzz.worker N N+1``."""
-    last, first, complaints = n_inputs("files"), 0, []
+    first, last = (n_inputs("files") * each // PARTS for each in (part, part + 1))
+    complaints = []
     while first < last:
         done = subprocess.run(
             [sys.executable, "-m", "fuzz.worker", str(first), str(last), "at"],
@@ -51,7 +60,9 @@ COMMANDS = [
 ]
 
 
-def test_damaged_files_on_the_command_line(tmp_path: Path, capfd, monkeypatch):
+@pytest.mark.random
+@pytest.mark.parametrize("part", range(PARTS))
+def test_damaged_files_on_the_command_line(tmp_path: Path, part, capfd, monkeypatch):
     """Exit code 0 with a result, or 2 with one line that begins with "error: "; no control character on the way."""
     from rankeval import cli
     from rankeval.render.tables import visible
@@ -59,7 +70,7 @@ def test_damaged_files_on_the_command_line(tmp_path: Path, capfd, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("whole.qrels").write_bytes(kinds.QRELS)
     Path("whole.run").write_bytes(kinds.RUN)
-    for number in range(n_inputs("commands")):
+    for number in range(part, n_inputs("commands"), PARTS):
         name, example, command = COMMANDS[number % len(COMMANDS)]
         content = mutated(example, random.Random(f"command-{number}"))  # noqa: S311 - no secret
         Path(name).write_bytes(content)

@@ -19,6 +19,7 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
+from circles import choose
 from fuzz.budget import n_inputs
 from fuzz.columns import IDS, NO_IDS, NO_NUMBERS, NUMBERS, Column, draw
 
@@ -26,7 +27,7 @@ import rankeval as rk
 from rankeval.errors import RankevalError, Refusal
 
 MEASURES = ("P@2", "AP", "RR", "nDCG")
-PARTS = 8
+PARTS = choose(default=1, complete=2, full=4)
 REFUSED = "refused"
 
 
@@ -290,9 +291,10 @@ def check(found, expected):
         assert sorted(itertools.chain.from_iterable(pairs)) == expected
 
 
+@pytest.mark.random
 @pytest.mark.parametrize("part", range(PARTS))
 def test_calls_give_the_value_of_plain_lists_or_one_line(part):
-    """Seeds part, part + 8, ...: whatever the make and the index of each column."""
+    """Seeds part, part + PARTS, ...: whatever the make and the index of each column."""
     for seed in range(part, n_inputs("python"), PARTS):
         rng = random.Random(seed)  # noqa: S311 - inputs, no secrets
         call, expected, what = rng.choice(CALLS)(rng)

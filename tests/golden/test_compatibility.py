@@ -10,6 +10,7 @@ from math import fsum
 
 import numpy as np
 import pytest
+from tables import each_row
 
 import rankeval as rk
 
@@ -42,7 +43,7 @@ CLARKE = {
 QRELS RUN, with these judgments and this run as TREC text; NORMALIZE = False in its source for the last row."""
 
 
-@pytest.mark.parametrize("name", CLARKE)
+@each_row("name", CLARKE)
 def test_values_are_those_of_the_authors_program(name):
     """Rows of equal score stand by ascending id there; one judged row is not retrieved, and one is below 0."""
     ours = rk.evaluate(QRELS, RUN, measures=name, ties="docid").per_query[name]
@@ -108,7 +109,7 @@ def test_random_lists_have_the_value_of_the_definition(depth, n, p):
     assert values == pytest.approx(wanted, abs=1e-12)
 
 
-@pytest.mark.parametrize("depth", [None, 2, 3, 1000])
+@each_row("depth", [None, 2, 3, 1000])
 def test_equal_scores_have_the_mean_over_their_orders(depth):
     """Five rows in groups of two and three, in all twelve orders."""
     grades, groups = {"a": 2, "b": 0, "c": 1, "d": 2, "e": 0, "lost": 1}, (("a", "b"), ("c", "d", "e"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from tables import each_row
 
 import rankeval as rk
 
@@ -49,7 +50,7 @@ cwl_eval's RBPCWLMetric on gains scaled as for the others. Lists are filled up t
 max_rel counts as max_rel there and is an error here."""
 
 
-@pytest.mark.parametrize("name", CWL)
+@each_row("name", CWL)
 def test_values_are_those_of_cwl_eval(name):
     """Unjudged rows, a relevant document not retrieved, goals reached and not reached, lists that end early."""
     ours = rk.evaluate(QRELS, RUN, measures=name).per_query[name]

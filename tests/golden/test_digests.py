@@ -7,7 +7,7 @@ scheme beside the old one. ``python tests/golden/test_digests.py`` prints what t
 from __future__ import annotations
 
 import numpy as np
-import pytest
+from tables import each_row
 
 import rankeval as rk
 from rankeval.collection.convention import Convention
@@ -104,7 +104,7 @@ def digests(case):
     return evaluation.judgments_digest, evaluation.ranking_digest
 
 
-@pytest.mark.parametrize("n_labels", [3, 100, 128, 129, 140])
+@each_row("n_labels", [3, 100, 128, 129, 140])
 def test_a_ranking_has_one_digest_in_whatever_order_its_rows_stand(n_labels):
     """However many labels there are, and whether the greatest of them were retrieved or not."""
     qrels = {"q": {f"d{label:03}": label for label in range(n_labels)}}
@@ -117,7 +117,7 @@ def test_a_ranking_has_one_digest_in_whatever_order_its_rows_stand(n_labels):
     assert len(found) == 1
 
 
-@pytest.mark.parametrize("case", CASES)
+@each_row("case", CASES)
 def test_the_digests_of_judgments_and_of_rankings(case):
     assert digests(case) == DIGESTS[case]
 

@@ -10,7 +10,9 @@ import lzma
 from pathlib import Path
 
 import pytest
+from circles import choose
 from golden.hostile import FLAGS, KINDS, N_COLLECTIONS, collection
+from tables import each_row
 from typer.testing import CliRunner
 
 import rankeval as rk
@@ -20,6 +22,9 @@ from rankeval.trec_eval.output import trec_rules, trec_text
 
 PRINTED = {"trec_eval-9.0.8": 96_594, "trec_eval-9.0.8-float32": 96_594, "trec_eval-10": 98_481}
 """Lines of each program; version 10 refuses 45 runs that lack a topic."""
+
+NUMBERS = range(0, N_COLLECTIONS, choose(default=7, complete=1))
+"""Every seventh collection has all kinds of judgments too."""
 
 FORMATS = {"qrels": None, "qrels_jg": "ndeval", "prefs": "prefs"}
 OPTIONS = {"-l": "level", "-M": "depth", "-N": "collection_size"}
@@ -74,7 +79,7 @@ def test_every_printed_line_is_the_same(tmp_path, version):
     """Names, topics, order and digits; where the program stops because the run lacks a topic, we refuse."""
     cases = recorded(version)
     printed = refused = 0
-    for number in range(N_COLLECTIONS):
+    for number in NUMBERS:
         kind = collection(number).kind
         qrels, run = files(tmp_path, number)
         truth, ranking = rk.Qrels.read(qrels, FORMATS[kind]), rk.Run.read(run)
@@ -92,11 +97,13 @@ def test_every_printed_line_is_the_same(tmp_path, version):
             assert not [pair for pair in unlike if not is_left_out(pair[1], version)], case
             assert not any("nan" in line.split("\t")[2] for line, _ in unlike), case
             printed += len(theirs)
-    assert not cases
-    assert (printed, refused) == (PRINTED[version], 45 if version == "trec_eval-10" else 0)
+    assert printed
+    if len(NUMBERS) == N_COLLECTIONS:
+        assert not cases
+        assert (printed, refused) == (PRINTED[version], 45 if version == "trec_eval-10" else 0)
 
 
-@pytest.mark.parametrize("version", PRINTED)
+@pytest.mark.parametrize("version", choose(default=["trec_eval-9.0.8"], complete=[*PRINTED]))
 @pytest.mark.parametrize("number", [3, 4, 35])
 def test_the_command_prints_them_too(tmp_path, number, version):
     """The same flags on the command line: one collection of each kind of judgments."""
@@ -137,7 +144,7 @@ trec_eval 10.0 (commit f425365) and the tags trec_eval-9.0.8 and v9.0.8 print he
 RUN``: a value of rbp that may vary, ``-nan`` three times, 0.6667, 0.5000, and 0.5285."""
 
 
-@pytest.mark.parametrize(("version", "name"), EXCEPTIONS)
+@each_row(("version", "name"), EXCEPTIONS)
 def test_where_the_program_differs_the_guide_says_so(version, name):
     """A topic of which -J leaves nothing, scores that are equal in 32 bits, a gain of 0.5 beside that of 0."""
     qrels = {"q1": {"a": 4, "b": 2, "c": 3, "d": 0, "e": 1}, "q2": {"x": 1, "y": 0}, "q3": {"v": -1, "u": 0}}

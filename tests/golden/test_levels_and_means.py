@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from tables import each_row
 
 import rankeval as rk
 from rankeval.trec_eval.output import trec_rules, trec_text
@@ -11,7 +12,7 @@ QRELS = {"q": {"a": 1, "b": 0}}
 RUN = {"q": {"x": 4.0, "a": 3.0, "y": 2.0, "b": 1.0}}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "value"),
     [
         ("map", 0.5),
@@ -31,15 +32,13 @@ def test_at_level_0_what_is_judged_0_is_relevant_and_what_is_not_judged_is_not(n
     assert float(text.split()[-1]) == value
 
 
-@pytest.mark.parametrize(
-    ("spec", "value"), [("AP(rel=0)", 0.5), ("R(rel=0)", 1.0), ("Bpref(rel=0)", 1.0), ("P(rel=0)@5", 0.4)]
-)
+@each_row(("spec", "value"), [("AP(rel=0)", 0.5), ("R(rel=0)", 1.0), ("Bpref(rel=0)", 1.0), ("P(rel=0)@5", 0.4)])
 def test_unjudged_documents_are_relevant_at_no_level(spec, value):
     for convention in ("rankeval", "trec_eval-9.0.8"):
         assert rk.evaluate(QRELS, RUN, measures=[spec], convention=convention).scores[0, 0] == pytest.approx(value)
 
 
-@pytest.mark.parametrize(("name", "printed"), [("ndcg.0=1", "0.6509"), ("G.0=1", "0.5655")])
+@each_row(("name", "printed"), [("ndcg.0=1", "0.6509"), ("G.0=1", "0.5655")])
 def test_a_gain_of_grade_0_is_for_what_was_judged_0(name, printed):
     """``trec_eval -m ndcg.0=1``: unjudged documents gain nothing."""
     text = trec_text(rk.Qrels.from_dict(QRELS), rk.Run.from_dict(RUN), measures=[name])
@@ -80,7 +79,7 @@ def test_the_f_measure_is_computed_in_the_order_of_operations_of_trec_eval():
         assert text.split()[-1] == printed, name
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("scores", "narrow"), [((16777216.0, 16777217.0), 1.0), ((1e39, 2e39), 1.0), ((0.0, 1e-46), 1.0), ((1.0, 2.0), 0.5)]
 )
 def test_scores_tie_in_32_bits_in_one_of_the_releases_called_9_0_8(scores, narrow):
@@ -122,7 +121,7 @@ def test_preferences_of_a_topic_that_the_run_lacks_are_no_preferences_for_versio
         assert text.split()[-1] == total
 
 
-@pytest.mark.parametrize(("convention", "mean"), [("trec_eval-9.0.8", "0.0000"), ("trec_eval-10", "-1.0000")])
+@each_row(("convention", "mean"), [("trec_eval-9.0.8", "0.0000"), ("trec_eval-10", "-1.0000")])
 def test_deviations_are_taken_of_scores_alone(convention, mean):
     """-Z -c: version 9 has no score where the run lacks a topic; num_rel of all topics is counted again, as it is."""
     qrels = rk.Qrels.from_dict({**QRELS, "r": {"a": 1, "b": 0}})

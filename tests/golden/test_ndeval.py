@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tables import each_row
 
 import rankeval as rk
 
@@ -69,7 +70,7 @@ def test_runs_sorted_by_their_rank_column_agree(shared: Path, run: str):
     compare(ours, theirs, NAMES)
 
 
-@pytest.mark.parametrize("run", RUNS)
+@each_row("run", RUNS)
 def test_other_intolerance_and_patience_agree(shared: Path, run: str):
     """The same with alpha 0.2 and beta 0.8."""
     qrels = rk.Qrels.read(shared / "web2012" / "qrels.ndeval.txt.gz", format="ndeval")

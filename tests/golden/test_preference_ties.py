@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tables import each_row
 
 import rankeval as rk
 from rankeval.trec_eval.output import trec_rules, trec_text
@@ -53,8 +54,8 @@ def judgments(tmp_path: Path):
     return {"prefs": rk.Qrels.read(tmp_path / "prefs", format="prefs"), "qrels_prefs": rk.Qrels.from_dict(QRELS)}
 
 
-@pytest.mark.parametrize("convention", ["trec_eval-9.0.8", "trec_eval-10"])
-@pytest.mark.parametrize(("form", "depth", "topic"), PRINTED)
+@each_row("convention", ["trec_eval-9.0.8", "trec_eval-10"])
+@each_row(("form", "depth", "topic"), PRINTED)
 def test_tied_rows_stand_as_trec_eval_has_them(judgments, convention, form, depth, topic):
     """All measures of preferences, judgments with and without groups and sub-groups, to the digits printed."""
     text = trec_text(

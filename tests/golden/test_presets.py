@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tables import each_row
 
 import rankeval as rk
 
@@ -27,7 +28,7 @@ def run_of(folder: Path, name: str) -> rk.Run:
 
 
 @pytest.mark.shared
-@pytest.mark.parametrize("run", WEB_RUNS)
+@each_row("run", WEB_RUNS)
 def test_gdeval(shared: Path, run: str):
     """The nDCG and ERR of the Web Track's script, to the five digits printed, topics that the run lacks as 0."""
     qrels = rk.Qrels.read(shared / "web2012" / QRELS["web2012"])
@@ -135,7 +136,7 @@ def booster_data(seed: int):
     return rng.normal(size=(60, 3)), y, np.repeat(np.arange(10), 6)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@each_row("seed", range(3))
 def test_lightgbm(seed: int):
     """What lightgbm prints while training, on predictions with ties and a query without relevant rows."""
     import lightgbm
@@ -155,7 +156,8 @@ def test_lightgbm(seed: int):
         assert ours.mean()[name] == pytest.approx(history["training"][theirs][-1], abs=1e-9)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.needs("xgboost")
+@each_row("seed", range(3))
 def test_xgboost(seed: int):
     """What xgboost prints while training, graded and binary, on predictions with ties."""
     import xgboost

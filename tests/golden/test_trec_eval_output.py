@@ -7,6 +7,8 @@ import re
 from pathlib import Path
 
 import pytest
+from circles import choose
+from tables import each_row
 
 import rankeval as rk
 from rankeval.errors import FileFormatError, InvalidInput
@@ -47,7 +49,10 @@ def test_every_recorded_output_is_reproduced(shared: Path, version: str, collect
     qrels = rk.Qrels.read(folder / QRELS[collection])
     compared = 0
     runs: dict[str, rk.Run] = {}
-    for path in sorted((shared / "golden" / version / collection).glob("*.txt.gz")):
+    recorded = sorted((shared / "golden" / version / collection).glob("*.txt.gz"))
+    assert len(recorded) == FILES[version, collection]
+    tried = recorded[:: choose(default=7, complete=1)]
+    for path in tried:
         parts = NAME.fullmatch(path.name)
         if parts["run"] not in runs:
             files = (folder / "runs" / f"{parts['run']}{end}" for end in ("", ".gz", ".run", ".run.gz"))
@@ -61,7 +66,7 @@ def test_every_recorded_output_is_reproduced(shared: Path, version: str, collect
         theirs = gzip.decompress(path.read_bytes()).decode()
         assert ours == theirs, path.name
         compared += 1
-    assert compared == FILES[version, collection]
+    assert compared == len(tried)
 
 
 OFFICIAL_TESTS = {
@@ -85,7 +90,7 @@ OFFICIAL_TESTS = {
 }
 
 
-@pytest.mark.parametrize("expected", OFFICIAL_TESTS)
+@each_row("expected", OFFICIAL_TESTS)
 def test_the_test_files_of_nist_are_reproduced(shared: Path, expected: str):
     """The expected outputs that come with trec_eval itself."""
     qrels, run, measures, options, per_query = OFFICIAL_TESTS[expected]
@@ -117,7 +122,7 @@ def test_preferences_are_counted_as_by_nist(shared: Path):
     assert ours == (folder / "out.test.qrels_prefs").read_text()
 
 
-@pytest.mark.parametrize("qrels", ["prefs.test", "prefs.comment.test"])
+@each_row("qrels", ["prefs.test", "prefs.comment.test"])
 def test_preferences_of_groups_with_sub_groups_are_counted_as_by_nist(shared: Path, qrels):
     """Five columns; preferences follow from one sub-group to the next."""
     folder = shared / "trec_eval_test"

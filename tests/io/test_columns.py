@@ -13,6 +13,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tables import each_row
 
 import rankeval as rk
 from rankeval.errors import FileFormatError, InvalidInput
@@ -48,7 +49,7 @@ HELD = {
 }
 
 
-@pytest.mark.parametrize("make", HELD)
+@each_row("make", HELD)
 def test_every_make_is_the_same_numbers(make):
     """As labels and as scores, of rows and of collections."""
     assert labels(HELD[make], "y").tolist() == scores(HELD[make], "s").tolist() == [0, 2, 1]
@@ -72,7 +73,7 @@ BEYOND = {
 }
 
 
-@pytest.mark.parametrize("make", BEYOND)
+@each_row("make", BEYOND)
 def test_what_would_wrap_or_be_rounded_is_refused(make):
     """A label of 2^64 - 1 gave nDCG .25 where .5 is right; a score of it made the best document the worst."""
     column, shown = BEYOND[make]
@@ -98,7 +99,7 @@ def test_scores_are_exact_or_refused():
     assert labels(np.array([2**63 - 1, 0]), "y").tolist() == [2**63 - 1, 0]
 
 
-@pytest.mark.parametrize("value", [fractions.Fraction(1, 2), np.longdouble(1) / 2])
+@each_row("value", [fractions.Fraction(1, 2), np.longdouble(1) / 2])
 def test_numbers_of_more_than_64_bits_are_refused(value):
     """Fractions and long doubles, which float64 would round, even those that it holds."""
     for values in ([0, value], np.array([0, value])):
@@ -109,7 +110,7 @@ def test_numbers_of_more_than_64_bits_are_refused(value):
             assert caught.value.remedy == "give whole numbers, floats of 64 bits or Decimals"
 
 
-@pytest.mark.parametrize("kind", ["relevance", "score"])
+@each_row("kind", ["relevance", "score"])
 def test_a_parquet_file_with_uint64_is_refused(tmp_path, kind):
     """Relevance 2^63 + 1 became negative."""
     path = tmp_path / "t.parquet"
@@ -149,7 +150,7 @@ NO_NUMBERS = {
 }
 
 
-@pytest.mark.parametrize("make", NO_NUMBERS)
+@each_row("make", NO_NUMBERS)
 @pytest.mark.filterwarnings("ignore:Warning. converting a masked element:UserWarning")
 def test_what_is_no_number_is_refused_in_one_line(make):
     """Everywhere by one rule, naming the argument."""
@@ -164,7 +165,7 @@ def test_what_is_no_number_is_refused_in_one_line(make):
         rk.evaluate([1, 0], [1, 2], qid=[0, 0], query_weight=column)
 
 
-@pytest.mark.parametrize("name", ["qid", "docid"])
+@each_row("name", ["qid", "docid"])
 def test_masked_ids_are_refused(name):
     """A masked id was an id like the others."""
     ids = {"qid": [1, 1, 2], "docid": [1, 2, 3]} | {name: np.ma.array([1, 2, 3], mask=[0, 0, 1])}
@@ -209,8 +210,8 @@ TEXTS = {
 }
 
 
-@pytest.mark.parametrize("form", TEXTS)
-@pytest.mark.parametrize(
+@each_row("form", TEXTS)
+@each_row(
     "pair", [(2**53, 2**53 + 1), (1, 2**63), (2**63 - 1, 1), (-(2**63), -1), (2**53 + 2, 0.5), (2**60, 2**53 + 4)]
 )
 def test_a_text_holds_the_numbers_of_a_dict_or_is_refused_as_they_are(tmp_path, form, pair):
@@ -229,7 +230,7 @@ def test_a_text_holds_the_numbers_of_a_dict_or_is_refused_as_they_are(tmp_path, 
         assert (found.tolist(), found.dtype) == (expected.tolist(), expected.dtype)
 
 
-@pytest.mark.parametrize("label", [2**63, 2**63 - 1])
+@each_row("label", [2**63, 2**63 - 1])
 def test_labels_of_rows_with_features_are_exact_or_refused(tmp_path, label):
     """In both kinds of text."""
     (tmp_path / "rows.txt").write_text(f"{label} qid:1 1:0.5\n0 qid:1 1:0.25\n")

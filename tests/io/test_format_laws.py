@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tables import each_row
 
 import rankeval as rk
 from rankeval.errors import FileFormatError, InvalidInput, UnknownName
@@ -47,7 +48,7 @@ def test_rows_come_back_or_are_refused(tmp_path: Path, name, rows):
         assert rows_of(rk.Run.read(path, name)) == rows_of(run)
 
 
-@pytest.mark.parametrize("name", written_formats())
+@each_row("name", written_formats())
 def test_a_file_is_told_by_what_it_holds_or_is_called(tmp_path: Path, name):
     """Each suffix is written as the format and read again; judgments keep their aspects."""
     qrels = rk.Qrels(["q1", "q1", "q2"], ["a", "b", "a"], [2, 0, 1])
@@ -59,7 +60,7 @@ def test_a_file_is_told_by_what_it_holds_or_is_called(tmp_path: Path, name):
         assert read.to_frame().equals(qrels.to_frame())
 
 
-@pytest.mark.parametrize("name", written_formats())
+@each_row("name", written_formats())
 def test_a_document_given_twice_has_its_place(tmp_path: Path, name):
     """The line, if the format has lines, else the row."""
     rk.Run(["q", "q"], ["d", "d"], [2.0, 1.0]).write(tmp_path / "file", format=name)
@@ -67,7 +68,7 @@ def test_a_document_given_twice_has_its_place(tmp_path: Path, name):
         rk.evaluate({"q": {"d": 1}}, rk.Run.read(tmp_path / "file", name))
 
 
-@pytest.mark.parametrize("name", all_formats())
+@each_row("name", all_formats())
 def test_a_file_of_bytes_at_random_is_refused_by_its_path(tmp_path: Path, name):
     (tmp_path / "file").write_bytes(bytes(range(1, 256)) * 3)
     with pytest.raises(FileFormatError, match="file"):

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tables import each_row
 
 import rankeval as rk
 from rankeval.collection.qrels import Qrels
@@ -80,7 +81,7 @@ SAME = {
 }
 
 
-@pytest.mark.parametrize("form", SAME)
+@each_row("form", SAME)
 def test_the_same_rows_are_read_from_every_form(tmp_path: Path, form):
     """Format, compression, spacing and line ends are no part of the content."""
     name, data = SAME[form]
@@ -114,9 +115,7 @@ def test_the_fast_reader_agrees_with_the_exact_one(lines, run):
         assert fast is None or (rows(fast), fast.name) == (rows(exact), exact.name)
 
 
-@pytest.mark.parametrize(
-    "word", ['"q', "'q", "NA", "null", "NULL", "nan", "None", "N/A", "true", "1", "007", "a,b", "\\"]
-)
+@each_row("word", ['"q', "'q", "NA", "null", "NULL", "nan", "None", "N/A", "true", "1", "007", "a,b", "\\"])
 def test_no_id_means_anything(tmp_path: Path, word):
     """Quotes, words for nothing, numbers and leading zeros are ids like any other."""
     (tmp_path / "run").write_text(f"{word} Q0 {word} 1 0.5 {word}\nq Q0 d 1 1 t\n")
@@ -245,7 +244,7 @@ BAD = {
 }
 
 
-@pytest.mark.parametrize("case", BAD)
+@each_row("case", BAD)
 def test_a_bad_file_is_refused_with_what_was_found(tmp_path: Path, case):
     """File, line and column stand in the message, and nothing is read."""
     kind, text, message = BAD[case]
@@ -364,7 +363,7 @@ TWICE = {
 }
 
 
-@pytest.mark.parametrize("name", TWICE)
+@each_row("name", TWICE)
 def test_a_document_given_twice_is_named_with_its_lines(tmp_path: Path, name):
     """File and lines are found by going through the file again."""
     content, place = TWICE[name]

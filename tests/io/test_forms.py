@@ -9,6 +9,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from tables import each_row
 
 import rankeval as rk
 from rankeval.collection.qrels import as_qrels
@@ -61,7 +62,7 @@ def same(one, other):
     pd.testing.assert_frame_equal(*frames)
 
 
-@pytest.mark.parametrize("name", FORMS)
+@each_row("name", FORMS)
 def test_what_was_written_is_read_back(tmp_path: Path, name):
     """In every format, compressed or not, to the last bit; so evaluate gives the same."""
     qrels, run = rk.Qrels.from_dict(JUDGMENTS), rk.Run.from_dict(SCORES)
@@ -73,7 +74,7 @@ def test_what_was_written_is_read_back(tmp_path: Path, name):
     pd.testing.assert_frame_equal(ours.per_query, rk.evaluate(qrels, run, measures=["RR", "nDCG@10"]).per_query)
 
 
-@pytest.mark.parametrize("name", FORMS)
+@each_row("name", FORMS)
 def test_the_name_of_a_run_is_written_and_read_back(tmp_path: Path, name):
     """As the tag of TREC text, where blanks are joined, and as a column of tables; and not, where there is none."""
     rk.Run.from_dict(SCORES, name="my_run").write(tmp_path / f"r.{name}")
@@ -100,7 +101,7 @@ def test_what_cannot_be_written_is_said(tmp_path: Path):
 
 
 @pytest.mark.filterwarnings("error")
-@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, pl.LazyFrame, pa.table, pa.RecordBatch.from_pydict])
+@each_row("make", [pd.DataFrame, pl.DataFrame, pl.LazyFrame, pa.table, pa.RecordBatch.from_pydict])
 def test_frames_of_any_make_are_evaluated_without_a_warning(make):
     """Both sides as frames, lazy ones included."""
     truth = make({"qid": ["q1", "q1"], "docid": ["a", "b"], "relevance": [2, 0]})
@@ -108,7 +109,7 @@ def test_frames_of_any_make_are_evaluated_without_a_warning(make):
     assert rk.evaluate(truth, ranking, measures="RR").per_query["RR"].tolist() == [0.5]
 
 
-@pytest.mark.parametrize("name", FORMS)
+@each_row("name", FORMS)
 def test_sub_groups_of_judges_are_written_and_read_back(tmp_path: Path, name):
     """TREC text has five columns then, which are asked for; tables have columns of these names."""
     qrels = rk.Qrels(["q", "q"], ["d", "d"], [1, 0], aspect=["ann", "bob"], subgroup=["1", "2"])
@@ -139,7 +140,7 @@ def test_a_file_of_preferences_has_five_columns(tmp_path: Path):
         rk.Qrels.read(tmp_path / "prefs", format="prefs")
 
 
-@pytest.mark.parametrize("given_as", [list, tuple, iter, lambda rows: (row for row in rows)])
+@each_row("given_as", [list, tuple, iter, lambda rows: (row for row in rows)])
 def test_records_of_ir_datasets_are_taken(given_as):
     """Lists, iterators and generators of them, in evaluate too."""
     same(as_qrels(given_as(RECORDS)).to_frame(), rk.Qrels.from_dict(JUDGMENTS).to_frame())

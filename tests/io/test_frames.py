@@ -9,6 +9,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from tables import each_row
 
 from rankeval.collection.qrels import Qrels, as_qrels
 from rankeval.collection.run import Run, as_run
@@ -52,7 +53,7 @@ MAKES = {
 }
 
 
-@pytest.mark.parametrize("make", MAKES)
+@each_row("make", MAKES)
 def test_every_make_of_frame_gives_the_same_judgments(make):
     """Ids are text, labels integers, rows in their order."""
     qrels = as_qrels(MAKES[make])
@@ -62,7 +63,7 @@ def test_every_make_of_frame_gives_the_same_judgments(make):
     assert qrels.relevance.dtype == np.int64
 
 
-@pytest.mark.parametrize("names", [("query_id", "docno", "label"), ("query-id", "corpus-id", "score")])
+@each_row("names", [("query_id", "docno", "label"), ("query-id", "corpus-id", "score")])
 def test_usual_spellings_stand_in_for_our_names(names):
     """What PyTerrier and BEIR call the columns is found."""
     qrels = Qrels.from_frame(FRAME.set_axis(names, axis=1))
@@ -93,7 +94,7 @@ def test_two_spellings_of_one_column_are_refused():
         Qrels.from_frame(pd.concat([FRAME, FRAME[["qid"]]], axis=1))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("ids", "message"),
     [
         (["a", None, "b"], "column qid has no id in row 1"),
@@ -113,7 +114,7 @@ def test_what_cannot_be_an_id_is_refused(ids, message):
         Qrels.from_frame(FRAME.assign(qid=pd.Series(ids)))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("scores", "message"),
     [
         ([1.0, float("nan"), 2.0], "column score: row 1 is nan; expected finite numbers"),
@@ -145,7 +146,7 @@ def test_dicts_are_flattened_in_order():
     assert len(Run.from_dict({})) == 0
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("mapping", "message"),
     [
         ({"q": "ab"}, "but query 'q' has a str"),

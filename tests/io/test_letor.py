@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import issparse
 from sklearn.datasets import load_svmlight_file
+from tables import each_row
 
 from rankeval.datasets import load_letor, load_letor_parts
 from rankeval.errors import FileFormatError, InvalidInput
@@ -45,7 +46,7 @@ FORMS = {
 }
 
 
-@pytest.mark.parametrize("form", FORMS)
+@each_row("form", FORMS)
 def test_the_same_rows_are_read_from_every_form(tmp_path: Path, form):
     """Spacing, line ends, comments and compression are no part of the content."""
     data = load_letor(write(tmp_path / "train.txt", FORMS[form]))
@@ -173,7 +174,7 @@ def test_query_ids_may_be_text(tmp_path: Path):
     assert data.qid.tolist() == ["7", "7", "x3"]
 
 
-@pytest.mark.parametrize("beside", ["rank.train.query", "rank.train.group", "rank.query", "rank.train.query.gz"])
+@each_row("beside", ["rank.train.query", "rank.train.group", "rank.query", "rank.train.query.gz"])
 def test_sizes_are_found_beside_the_file(tmp_path: Path, beside):
     """Under the names that LightGBM and XGBoost use."""
     write(tmp_path / beside, gzip.compress(b"1\n2\n") if beside.endswith(".gz") else "1\n2\n")
@@ -214,7 +215,7 @@ BAD = {
 }
 
 
-@pytest.mark.parametrize("case", BAD)
+@each_row("case", BAD)
 def test_a_bad_file_is_refused_with_what_was_found(tmp_path: Path, case):
     """File and line stand in the message."""
     text, message = BAD[case]
@@ -223,7 +224,7 @@ def test_a_bad_file_is_refused_with_what_was_found(tmp_path: Path, case):
     assert message in str(caught.value)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("sizes", "message"),
     [("1\n1\n", r"add up to 2, but .*train has 3 rows"), ("1\ntwo\n", r"line 2: expected the size of a query")],
 )

@@ -13,6 +13,7 @@ import forking
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tables import each_row
 
 import rankeval as rk
 from rankeval.datasets import load_letor, load_letor_parts, load_table
@@ -48,8 +49,22 @@ def gzip_bomb(megabytes: int, block: bytes) -> bytes:
     return gzip.compress(block * ((1 << 20) // len(block))) * megabytes
 
 
-@pytest.mark.parametrize("block", [b"\n", b"q Q0 d 1 1 tag_\n", b"1 qid:1 1:0.25 \n"])
-@pytest.mark.parametrize("read", ["rk.Run.read", "rk.Qrels.read", "load_letor", "rk.Evaluation.load"])
+BLOCKS = (b"\n", b"q Q0 d 1 1 tag_\n", b"1 qid:1 1:0.25 \n")
+
+
+@pytest.mark.parametrize(
+    ("read", "block"),
+    [
+        ("rk.Run.read", BLOCKS[1]),
+        ("load_letor", BLOCKS[2]),
+        *(
+            pytest.param(read, block, marks=pytest.mark.further)
+            for read in ("rk.Run.read", "rk.Qrels.read", "load_letor", "rk.Evaluation.load")
+            for block in BLOCKS
+            if (read, block) not in {("rk.Run.read", BLOCKS[1]), ("load_letor", BLOCKS[2])}
+        ),
+    ],
+)
 def test_a_gzip_bomb_is_found_out_early(tmp_path: Path, block, read):
     (tmp_path / "bomb.gz").write_bytes(gzip_bomb(800, block))
     said = refused(read, tmp_path / "bomb.gz")
@@ -118,7 +133,7 @@ def test_a_large_file_of_nothing_is_refused(tmp_path: Path):
         assert "run, line 2: found a NUL byte" in refused(read, tmp_path / "run")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("row", "limit"),
     [
         ("1 qid:1 2000000000:1", "found feature 2000000000, beyond the limit of 1,048,576; .*feature="),
@@ -149,8 +164,8 @@ def test_limits_can_be_raised(tmp_path: Path):
         assert caught.value.argument == next(iter(one))
 
 
-@pytest.mark.parametrize("length", [(1 << 20) - 1, 1 << 20, (1 << 20) + 1, (1 << 21) + 5])
-@pytest.mark.parametrize("before", [0, 5, (1 << 20) - 20])
+@each_row("length", [(1 << 20) - 1, 1 << 20, (1 << 20) + 1, (1 << 21) + 5])
+@each_row("before", [0, 5, (1 << 20) - 20])
 def test_a_line_is_measured_wherever_it_stands(tmp_path: Path, length, before):
     """Across the blocks that are read at a time; neither shorter lines nor the file's end count."""
     comment = "#" + "x" * (before - 2) + "\n" if before else ""
@@ -163,7 +178,7 @@ def test_a_line_is_measured_wherever_it_stands(tmp_path: Path, length, before):
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
-@pytest.mark.parametrize("text", [b"q1 Q0 d 1 1 t\n", gzip.compress(b"q1 Q0 d 1 1 t\n")], ids=["plain", "gzip"])
+@each_row("text", [b"q1 Q0 d 1 1 t\n", gzip.compress(b"q1 Q0 d 1 1 t\n")], ids=["plain", "gzip"])
 def test_a_pipe_is_read_to_its_end_and_no_further_than_the_limit(tmp_path: Path, text):
     os.mkfifo(tmp_path / "pipe")
 
@@ -218,7 +233,7 @@ def test_names_of_features_are_within_the_limit(tmp_path: Path):
         load_letor(tmp_path / "rows")
 
 
-@pytest.mark.parametrize("sizes", ["9" * 5000, "18446744073709551617", "1\n" * 2, "1\r1", "²"])
+@each_row("sizes", ["9" * 5000, "18446744073709551617", "1\n" * 2, "1\r1", "²"])
 def test_sizes_are_numbers_of_rows(tmp_path: Path, sizes):
     (tmp_path / "rows").write_text("1 1:1\n")
     (tmp_path / "rows.query").write_text(f"{sizes}\n", newline="")
@@ -230,16 +245,16 @@ TABLE = partial(load_table, qid="q", label="y")
 READERS = [rk.Run.read, rk.Qrels.read, load_letor, load_letor_parts, TABLE]
 
 
-@pytest.mark.parametrize("read", READERS)
-@pytest.mark.parametrize("path", [None, 3, b"run", ["run"]])
+@each_row("read", READERS)
+@each_row("path", [None, 3, b"run", ["run"]])
 def test_a_path_of_another_type_is_an_invalid_argument(read, path):
     with pytest.raises(InvalidInput) as caught:
         read(path)
     assert (caught.value.argument, caught.value.found) == ("path", repr(path))
 
 
-@pytest.mark.parametrize("read", READERS)
-@pytest.mark.parametrize("limits", [None, 3, {"line": 10}])
+@each_row("read", READERS)
+@each_row("limits", [None, 3, {"line": 10}])
 def test_limits_of_another_type_are_an_invalid_argument(tmp_path: Path, read, limits):
     (tmp_path / "train").write_text("1 qid:1 1:1\n")
     with pytest.raises(InvalidInput) as caught:
@@ -247,8 +262,8 @@ def test_limits_of_another_type_are_an_invalid_argument(tmp_path: Path, read, li
     assert (caught.value.argument, caught.value.found) == ("limits", repr(limits))
 
 
-@pytest.mark.parametrize("call", [rk.Run.read, rk.Qrels.read, rk.Run(["q"], ["d"], [1.0]).write, TABLE])
-@pytest.mark.parametrize("name", [3, ["trec"], {"trec"}])
+@each_row("call", [rk.Run.read, rk.Qrels.read, rk.Run(["q"], ["d"], [1.0]).write, TABLE])
+@each_row("name", [3, ["trec"], {"trec"}])
 def test_a_format_of_another_type_is_an_unknown_one(tmp_path: Path, call, name):
     (tmp_path / "run").write_text("q Q0 d 1 1 t\n")
     with pytest.raises(UnknownName, match="format"):

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import ir_datasets
 import ir_measures
 import pandas as pd
 import polars as pl
 import pytest
 import pytrec_eval
-import ranx
+from tables import each_row
 
 import rankeval as rk
 from rankeval.collection.qrels import as_qrels
@@ -62,7 +61,7 @@ def test_frames_of_pyterrier():
     assert as_run(as_pyterrier()).docid.to_pylist() == ["d1", "d2", "d3", "d4", "d1"]
 
 
-@pytest.mark.parametrize("suffix", ["csv", "jsonl", "parquet"])
+@each_row("suffix", ["csv", "jsonl", "parquet"])
 def test_files_of_pyterrier(tmp_path: Path, suffix):
     """As its frames, however they are kept; all ids of CSV are text."""
     frame, path = as_pyterrier(), tmp_path / f"res.{suffix}"
@@ -75,7 +74,7 @@ def test_files_of_pyterrier(tmp_path: Path, suffix):
     assert means_the_same(tmp_path / "qrels.csv", path)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "columns",
     [
         {"docid": ["x1", "x2"], "docno": ["d1", "d2"]},
@@ -121,7 +120,7 @@ def test_a_rank_is_no_score(tmp_path: Path):
 BEIR = ["query-id", "corpus-id", "score"]
 
 
-@pytest.mark.parametrize("names", [BEIR, ["query_id", "corpus_id", "score"], ["q_id", "doc_id", "score"]])
+@each_row("names", [BEIR, ["query_id", "corpus_id", "score"], ["q_id", "doc_id", "score"]])
 def test_a_score_is_the_relevance_in_judgments_of_beir_and_ranx(names, tmp_path: Path):
     """In frames and files, whole numbers or floats; with fractions it is a ranking, and a mix-up is refused."""
     truth, ranking = rows(JUDGMENTS, names), rows(SCORES, names)
@@ -139,6 +138,8 @@ def test_a_score_is_the_relevance_in_judgments_of_beir_and_ranx(names, tmp_path:
 @pytest.fixture
 def dataset(tmp_path: Path):
     """Make a dataset of ir_datasets from local files."""
+    import ir_datasets
+
     for name, text in (("qrels", QRELS_TEXT), ("run", RUN_TEXT)):
         (tmp_path / name).write_text(text)
     local = ir_datasets.util.LocalDownload
@@ -148,6 +149,7 @@ def dataset(tmp_path: Path):
     )
 
 
+@pytest.mark.needs("ir_datasets")
 def test_datasets_of_ir_datasets(dataset):
     """A dataset, its iterators, their lists and frames, its parts and its dict."""
     assert means_the_same(dataset, dataset)
@@ -159,7 +161,10 @@ def test_datasets_of_ir_datasets(dataset):
     assert means_the_same(dataset.qrels_dict(), dataset)
 
 
+@pytest.mark.needs("ir_datasets")
 def test_a_dataset_without_rankings_is_no_run(tmp_path: Path):
+    import ir_datasets
+
     (tmp_path / "qrels").write_text(QRELS_TEXT)
     only_qrels = ir_datasets.create_dataset(qrels_trec=str(tmp_path / "qrels"))
     assert means_the_same(only_qrels, SCORES)
@@ -169,8 +174,11 @@ def test_a_dataset_without_rankings_is_no_run(tmp_path: Path):
         as_run(only_qrels.qrels_iter())
 
 
+@pytest.mark.needs("ir_datasets")
 def test_subtopics_of_ir_datasets_are_aspects(tmp_path: Path):
     """In its records and in a frame of them."""
+    import ir_datasets
+
     (tmp_path / "qrels").write_text("q1 s1 d1 1\nq1 s2 d1 0\nq1 s2 d2 1\n")
     found = ir_datasets.formats.TrecSubQrels(ir_datasets.util.LocalDownload(tmp_path / "qrels"), {})
     wanted = rk.Qrels.from_dict({"q1": {"d1": {"s1": 1, "s2": 0}, "d2": {"s2": 1}}}).to_frame()
@@ -178,8 +186,11 @@ def test_subtopics_of_ir_datasets_are_aspects(tmp_path: Path):
         pd.testing.assert_frame_equal(as_qrels(given).to_frame(), wanted)
 
 
+@pytest.mark.needs("ir_datasets")
 def test_records_that_differ_are_refused_by_row():
     """Also if only the subtopic is missing."""
+    import ir_datasets
+
     record = ir_datasets.formats.TrecSubQrel("q", "d", 1, "s")
     with pytest.raises(InvalidInput, match=r"record 1 .* expected query_id, doc_id, relevance, found Qrel"):
         as_qrels([record, ir_measures.Qrel("q", "e", 1)])
@@ -203,8 +214,11 @@ def test_dicts_of_pytrec_eval(tmp_path: Path):
         assert means_the_same(pytrec_eval.parse_qrel(qrels), pytrec_eval.parse_run(run))
 
 
+@pytest.mark.needs("ranx")
 def test_objects_of_ranx():
     """Qrels and Run with its name; one for the other is refused, and so are their frames."""
+    import ranx
+
     truth, ranking = ranx.Qrels(JUDGMENTS), ranx.Run(SCORES, name="bm25")
     assert means_the_same(truth, ranking)
     assert rk.evaluate(truth, ranking, measures="RR").name == as_run(ranking).name == "bm25"

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from tables import each_row
 
 import rankeval as rk
 from rankeval.datasets import load_letor
@@ -37,8 +38,8 @@ def packed(text: bytes, how: str) -> bytes:
     return gzip.compress(text) if how == "gzip" else pa.Codec("zstd").compress(text, asbytes=True)
 
 
-@pytest.mark.parametrize("how", ["plain", "gzip", "zstd"])
-@pytest.mark.parametrize("name", KINDS)
+@each_row("how", ["plain", "gzip", "zstd"])
+@each_row("name", KINDS)
 def test_a_carriage_return_is_the_end_of_a_line_or_an_error(tmp_path: Path, name, how):
     """CRLF is read as LF is; CR alone, everywhere or in one place, is refused with the line."""
     text, read = KINDS[name]
@@ -53,9 +54,9 @@ def test_a_carriage_return_is_the_end_of_a_line_or_an_error(tmp_path: Path, name
             read(path)
 
 
-@pytest.mark.parametrize("how", ["plain", "gzip"])
-@pytest.mark.parametrize("name", KINDS)
-@pytest.mark.parametrize("instead", [b"", b" ", b"\t"])
+@each_row("how", ["plain", "gzip"])
+@each_row("name", KINDS)
+@each_row("instead", [b"", b" ", b"\t"])
 def test_a_lost_line_end_is_named(tmp_path: Path, name, instead, how):
     """Two rows in one line are no row with a strange tag, comment or label."""
     text, read = KINDS[name]
@@ -65,7 +66,7 @@ def test_a_lost_line_end_is_named(tmp_path: Path, name, instead, how):
         read(tmp_path / name)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("tag", "problem"),
     [
         ("t " * 100_000, "a tag has 16 words at most"),
@@ -81,7 +82,7 @@ def test_columns_beyond_the_format_are_refused(tmp_path: Path, tag, problem):
         rk.Run.read(tmp_path / "run")
 
 
-@pytest.mark.parametrize("tag", ["my own tag", "bm25 k1 = 0.9 b = 0.4", "a 1 2"])
+@each_row("tag", ["my own tag", "bm25 k1 = 0.9 b = 0.4", "a 1 2"])
 def test_a_tag_may_hold_a_few_words(tmp_path: Path, tag):
     (tmp_path / "run").write_text(f"q1 Q0 d1 1 9.0 {tag}\n")
     assert rk.Run.read(tmp_path / "run").name == tag
@@ -166,9 +167,7 @@ def test_ids_of_a_wide_table_are_text(tmp_path: Path):
         assert rk.Run.read(tmp_path / "r.csv").qid.to_pylist() == ["007"]
 
 
-@pytest.mark.parametrize(
-    "row", ["1 qid:1 1.0:5", "1 qid:1 1e0:5", "1 qid:1 +1:5", "1 1.0:5", "1 qidNaN:2 1:5", "1 qid1:2 1:5"]
-)
+@each_row("row", ["1 qid:1 1.0:5", "1 qid:1 1e0:5", "1 qid:1 +1:5", "1 1.0:5", "1 qidNaN:2 1:5", "1 qid1:2 1:5"])
 def test_a_feature_is_a_whole_number(tmp_path: Path, row):
     (tmp_path / "rows").write_text(f"{row}\n")
     (tmp_path / "rows.query").write_text("1\n")
@@ -221,7 +220,7 @@ def test_ids_of_a_table_are_text(tmp_path: Path):
         rk.Run.read(tmp_path / "r.parquet")
 
 
-@pytest.mark.parametrize(("module", "name"), [("bz2", "bzip2"), ("lzma", "xz"), ("zipfile", "zip")])
+@each_row(("module", "name"), [("bz2", "bzip2"), ("lzma", "xz"), ("zipfile", "zip")])
 def test_a_file_packed_by_another_program_is_called_so(tmp_path: Path, module, name):
     """Its bytes would be told as a text with strange ones."""
     packed = tmp_path / "run.packed"

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tables import each_row
 
 import rankeval as rk
 from rankeval.errors import FileFormatError, InvalidInput, LimitExceeded, UnknownName
@@ -125,7 +126,7 @@ def test_numbers_of_cranfield_that_do_not_count_the_records_are_asked_about(tmp_
         read_texts(path, ids="ordered")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("row", "expected"),
     [
         ({"_id": "d", "title": "T", "text": "body", "metadata": {"a": 1}}, "T\nbody"),
@@ -174,7 +175,7 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize("name", WRONG)
+@each_row("name", WRONG)
 def test_a_wrong_file_is_refused_with_its_place(tmp_path, name):
     content, problem = WRONG[name]
     path = write(tmp_path, content)
@@ -256,7 +257,7 @@ def test_a_file_of_any_pieces_is_read_or_refused_by_its_name(tmp_path, parts, fo
         assert found
 
 
-@pytest.mark.parametrize("piece", ["<a ", "<p>", "<!--", "</p>", "&", "<![CDATA[", "<p>a</p>"])
+@each_row("piece", ["<a ", "<p>", "<!--", "</p>", "&", "<![CDATA[", "<p>a</p>"])
 def test_a_hostile_document_is_read_in_one_pass(tmp_path, piece):
     """It would take minutes if each piece were searched to the end of the document."""
     content = (piece * 99 + "\n") * (2_000 // len(piece))
@@ -301,7 +302,7 @@ def test_a_topic_of_one_long_word_is_read_in_one_pass(tmp_path):
     assert read_texts(write(tmp_path, f"<top><num>1\n<title>{word}\n</top>")) == {"1": word}
 
 
-@pytest.mark.parametrize("text", [["red", "pear"], {"body": "red"}, 3.5, True])
+@each_row("text", [["red", "pear"], {"body": "red"}, 3.5, True])
 def test_a_text_of_json_that_is_no_text_is_refused_with_its_line(tmp_path, text):
     """A list of paragraphs beside good records would else be lost silently."""
     path = write(
@@ -318,7 +319,7 @@ def test_tags_in_cdata_are_text(tmp_path):
     assert read_texts(path) == {"1": "a <b> & c"}
 
 
-@pytest.mark.parametrize("header", ["query_id\ttext", "doc_id\ttext", "ID\tTitle\tText\r", "_id\tquery"])
+@each_row("header", ["query_id\ttext", "doc_id\ttext", "ID\tTitle\tText\r", "_id\tquery"])
 def test_a_line_of_names_is_no_text(tmp_path, header):
     """Tables that other tools write begin with the names of their columns."""
     path = write(tmp_path, f"{header}\na\tx\nid\ttext\n")

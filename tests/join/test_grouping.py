@@ -9,6 +9,7 @@ import pytest
 from circles import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tables import each_row
 
 from rankeval.errors import InvalidInput, QueryIdError, UnusableQueryIdsError
 from rankeval.io.columns import as_typed
@@ -36,7 +37,7 @@ def test_grouping_is_a_stable_sort_by_id(column):
         assert all(column[row] == query for row in rows)
 
 
-@pytest.mark.parametrize("place", [0, 1, 1022, 1023, 1024, 1025, 2998])
+@each_row("place", [0, 1, 1022, 1023, 1024, 1025, 2998])
 def test_rows_out_of_order_are_found_wherever_they_stand(place):
     """Also behind the head of the rows, by which rows in any order are known."""
     ids = np.arange(3000) // 2
@@ -63,9 +64,9 @@ def test_ids_that_are_far_apart_are_ordered():
         assert group_rows(ids).order.tolist() == np.argsort(ids, kind="stable").tolist()
 
 
-@pytest.mark.parametrize("spread", [1, 2**16 - 1, 2**16, 2**16 + 1, 2**32 - 1, 2**32, 2**32 + 1, 2**62])
-@pytest.mark.parametrize("lowest", [0, -5, 1_000_000])
-@pytest.mark.parametrize("repeats", [1, 3, 20])
+@each_row("spread", [1, 2**16 - 1, 2**16, 2**16 + 1, 2**32 - 1, 2**32, 2**32 + 1, 2**62])
+@each_row("lowest", [0, -5, 1_000_000])
+@each_row("repeats", [1, 3, 20])
 def test_whole_ids_are_ordered_however_far_apart_they_are(spread, lowest, repeats):
     """By packed keys, by comparing, or whole blocks at once: the order is the stable one."""
     rng = np.random.default_rng(0)
@@ -78,8 +79,8 @@ def test_whole_ids_are_ordered_however_far_apart_they_are(spread, lowest, repeat
     assert np.diff(grouping.offsets).tolist() == counts.tolist()
 
 
-@pytest.mark.parametrize("repeats", [1, 7, 8, 9, 10])
-@pytest.mark.parametrize(
+@each_row("repeats", [1, 7, 8, 9, 10])
+@each_row(
     "ids",
     [
         np.array([0.75, 0.5, 0.25, 0.5, 1e300, -1e-300]),
@@ -97,7 +98,7 @@ def test_ids_of_any_kind_of_number_are_ordered_in_blocks_or_row_by_row(ids, repe
     assert group_rows(column).queries.tolist() == np.unique(ids).tolist()
 
 
-@pytest.mark.parametrize("n_names", [2**16 - 1, 2**16, 2**16 + 1])
+@each_row("n_names", [2**16 - 1, 2**16, 2**16 + 1])
 def test_many_names_are_numbered_in_their_order(n_names):
     """As many names as two bytes hold, and one more or less."""
     names = np.array([f"{number:05d}" for number in range(n_names)])
@@ -120,7 +121,7 @@ def test_no_rows_are_no_queries():
         assert (len(grouping.queries), grouping.offsets.tolist(), grouping.order) == (0, [0], None)
 
 
-@pytest.mark.parametrize("n_rows", [4095, 4096, 4097, 9000])
+@each_row("n_rows", [4095, 4096, 4097, 9000])
 def test_ids_of_rows_are_read_alike_whether_they_share_their_strings_or_not(n_rows):
     """In columns of any length, equal texts are one query, whether they are one object or many."""
     rng = np.random.default_rng(1)
@@ -148,7 +149,7 @@ def test_great_whole_numbers_and_texts_with_zeros_stay_what_they_are():
     assert group_rows([2**53 - 1, 0.5]).queries.tolist() == [0.5, 2**53 - 1]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "make",
     [
         list,
@@ -168,30 +169,26 @@ def test_strings_in_any_container(make):
     assert grouping.order.tolist() == [3, 1, 0, 2]
 
 
-@pytest.mark.parametrize(
-    "column", [["a", None, "b"], [1, None, 2], pd.Series(["a", None]), np.array([1.0, np.nan]), [None, None]]
-)
+@each_row("column", [["a", None, "b"], [1, None, 2], pd.Series(["a", None]), np.array([1.0, np.nan]), [None, None]])
 def test_a_missing_id_is_refused(column):
     """None and NaN are no query."""
     with pytest.raises(QueryIdError, match="has no query id"):
         group_rows(column)
 
 
-@pytest.mark.parametrize("ids", [["1", 1], [1, "1"], ("q1", float("nan")), ["q1", 2.5]])
+@each_row("ids", [["1", 1], [1, "1"], ("q1", float("nan")), ["q1", 2.5]])
 def test_a_list_of_mixed_ids_is_refused(ids):
     """NumPy would write them all as text: 1 and "1" would be one query, and nan the query "nan"."""
     with pytest.raises(QueryIdError, match=r"several types are mixed|row 1 has no query id"):
         group_rows(ids)
 
 
-@pytest.mark.parametrize(
-    "sizes", [[2, 1], (2.0, 1.0), pd.Series([2, 1]), np.array([2, 1], dtype=np.uint8), pa.array([2, 1])]
-)
+@each_row("sizes", [[2, 1], (2.0, 1.0), pd.Series([2, 1]), np.array([2, 1], dtype=np.uint8), pa.array([2, 1])])
 def test_sizes_are_whole_numbers_of_any_type(sizes):
     assert sizes_to_ids(sizes, 3).tolist() == [0, 0, 1]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("sizes", "message"),
     [
         ([3, 0], "size 0 at 1: sizes are positive"),
@@ -215,7 +212,7 @@ def test_what_is_no_size_is_refused_in_one_line(sizes, message):
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "make",
     [
         lambda names, of_row: names[of_row],
@@ -252,8 +249,8 @@ def test_objects_that_rows_share_may_be_no_strings():
         group_rows(texts)
 
 
-@pytest.mark.parametrize("letters", ["ab", "aé", "az\x7f", "a\u20ac", "\U0001f600b"])
-@pytest.mark.parametrize("n_rows", [1, 63, 64, 65, 200])
+@each_row("letters", ["ab", "aé", "az\x7f", "a\u20ac", "\U0001f600b"])
+@each_row("n_rows", [1, 63, 64, 65, 200])
 def test_texts_of_any_letters_are_numbered_as_numpy_sorts_them(letters, n_rows):
     """NumPy's texts are hashed as they lie, four bytes a letter; the result does not show it."""
     rng = np.random.default_rng(n_rows)
@@ -282,7 +279,7 @@ def test_masked_ids_are_named_for_what_they_are():
     assert not isinstance(caught.value, QueryIdError)
 
 
-@pytest.mark.parametrize("names", [["a", "b", "c"], ["c", "a", "b"], ["b", "a", "b"]], ids=["sorted", "not", "twice"])
+@each_row("names", [["a", "b", "c"], ["c", "a", "b"], ["b", "a", "b"]], ids=["sorted", "not", "twice"])
 def test_texts_that_are_numbered_already_are_grouped_as_texts(names):
     """Of a dictionary, some texts may be used by no row, and one may stand in it twice."""
     places = np.array([2, 0, 2, 2, 0, 1, 2], dtype=np.int8)

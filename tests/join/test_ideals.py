@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from circles import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tables import each_row
 
 from rankeval.join import by_rank as ideals
 
@@ -53,6 +53,6 @@ def test_the_sums_of_many_queries_are_looked_up(monkeypatch):
     assert added == [100]
 
 
-@pytest.mark.parametrize("cutoff", [None, 5])
+@each_row("cutoff", [None, 5])
 def test_no_query_has_no_ideal(cutoff):
     assert ideals.ideal_sums(np.empty((0, 2), dtype=np.int64), np.array([0.0, 1.0]), np.ones(9), cutoff).tolist() == []

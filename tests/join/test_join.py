@@ -10,6 +10,7 @@ import pytest
 from circles import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tables import each_row
 
 import rankeval as rk
 from rankeval.join.collections import join_collection
@@ -96,8 +97,8 @@ def test_collections_are_joined_as_the_rules_say(qrels, run, ties, rules, chunk)
         np.testing.assert_allclose(found.loc[q].to_numpy(dtype=float), list(values.values()), atol=1e-12, err_msg=q)
 
 
-@pytest.mark.parametrize("n_labels", [5, 63, 64, 65, 127, 128, 129, 200])
-@pytest.mark.parametrize("step", [1, 0.01])
+@each_row("n_labels", [5, 63, 64, 65, 127, 128, 129, 200])
+@each_row("step", [1, 0.01])
 def test_the_best_and_worst_order_of_tied_rows_however_many_labels_there_are(n_labels, step):
     """Labels beyond what fits beside a score in the key of the sort, whole and broken, in order or not."""
     grade = np.random.default_rng(n_labels).permutation(n_labels) * step
@@ -121,7 +122,7 @@ def test_scores_are_compared_in_the_precision_that_the_convention_says():
                 assert rk.evaluate(y, given_score, convention=rules, **options).scores[0, 0] == value
 
 
-@pytest.mark.parametrize(("label", "code"), [(-1, -1), (-3.0, -3), (-2.5, None), (-1e300, None)])
+@each_row(("label", "code"), [(-1, -1), (-3.0, -3), (-2.5, None), (-1e300, None)])
 def test_the_lowest_label_below_zero_is_named_with_their_number(label, code):
     """Labels of any size and type, among others that are above it."""
     y = [label, -0.5 if code is None else -1, 1, 0]
@@ -147,8 +148,8 @@ LABELS = {
 }
 
 
-@pytest.mark.parametrize("labels", LABELS.values(), ids=LABELS)
-@pytest.mark.parametrize("in_run", [0, 1, 2])
+@each_row("labels", LABELS.values(), ids=LABELS)
+@each_row("in_run", [0, 1, 2])
 def test_labels_of_any_kind_gain_what_they_are(labels, in_run):
     """Whether they stand in the ranking or among what was not retrieved: DCG and its ideal are plain sums."""
     documents = [f"d{number}" for number in range(3)]
@@ -165,8 +166,8 @@ def test_labels_of_any_kind_gain_what_they_are(labels, in_run):
     assert rows == pytest.approx([sum(max(float(one), 0) / log2(r + 2) for r, one in enumerate(labels)), 1.0])
 
 
-@pytest.mark.parametrize("top", [1, 127, 128, 2**40, 0.5])
-@pytest.mark.parametrize("low", [0, -1, -128, -129])
+@each_row("top", [1, 127, 128, 2**40, 0.5])
+@each_row("low", [0, -1, -128, -129])
 def test_labels_of_any_size_reach_their_rows(low, top):
     """Labels that fit a byte are held in one."""
     judgments = {"p": {"a": top, "b": low, "c": top}, "q": {"a": low, "b": top}}
@@ -176,7 +177,7 @@ def test_labels_of_any_size_reach_their_rows(low, top):
     assert joined.unretrieved.tolist() == [top, low]
 
 
-@pytest.mark.parametrize("together", [True, False], ids=["in stretches", "in any order"])
+@each_row("together", [True, False], ids=["in stretches", "in any order"])
 def test_rows_of_a_query_keep_their_order_wherever_they_stand(together):
     """Of a query that nobody judged, none is kept; queries ascend."""
     rng = np.random.default_rng(3)

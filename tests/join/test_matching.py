@@ -8,6 +8,7 @@ import pytest
 from circles import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tables import each_row
 
 import rankeval as rk
 from rankeval.errors import InvalidInput
@@ -71,7 +72,7 @@ def test_hashes_are_kept_apart_by_query():
     assert ev.scores.ravel().tolist() == [1.0, 0.5]
 
 
-@pytest.mark.parametrize("letter", ["x", "é", "\0"])
+@each_row("letter", ["x", "é", "\0"])
 def test_an_id_has_one_hash_whatever_stands_beside_it(letter):
     """Ids of up to 40 bytes alone, in pairs, and by length: words are read eight bytes at a time."""
     ids = [letter * size + "y" * (size % 3) for size in range(40)] + ["a" * 8, "a" * 9, "a" * 16, "a" * 17, "a" * 7]
@@ -124,9 +125,9 @@ def side(pairs_of_query, name, large=False):
     return Side(rows, offsets, ids, hash_ids(ids), pa.array([qid[row] for row in shuffled], type=pa.int64()), name)
 
 
-@pytest.mark.parametrize("block", [1, 2, 20, 2**16])
-@pytest.mark.parametrize("colliding", [False, True])
-@pytest.mark.parametrize("make", [int, "doc {}".format], ids=["numbers", "texts"])
+@each_row("block", [1, 2, 20, 2**16])
+@each_row("colliding", [False, True])
+@each_row("make", [int, "doc {}".format], ids=["numbers", "texts"])
 def test_what_is_matched_is_what_dictionaries_match(make, colliding, block, monkeypatch):
     """Queries of 0 to 70 documents on either side, in blocks of whole queries, with true hashes and with equal ones."""
     monkeypatch.setattr(matching, "_ROWS", block)

@@ -11,6 +11,7 @@ from circles import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from tables import each_row
 
 from rankeval.join.ranking import rank_rows
 
@@ -28,7 +29,7 @@ def test_any_two_scores_fall(a, b):
     assert len(found.ties.start) == (a == b)
 
 
-@pytest.mark.parametrize("by_position", [False, True])
+@each_row("by_position", [False, True])
 def test_keys_are_sorted_alike_where_the_processor_flushes_subnormal_numbers(by_position, monkeypatch):
     """The key of the score 0 is a subnormal number; libraries compiled with -ffast-math make these zeros."""
     rng = np.random.default_rng(0)
@@ -70,7 +71,7 @@ def _runs(ranked, begin, stop):
             start = place
 
 
-@pytest.mark.parametrize("n_levels", [1, 2, 100, 300])
+@each_row("n_levels", [1, 2, 100, 300])
 def test_any_number_of_labels(n_levels):
     """Labels come out right whether they fit into the key or not."""
     rng = np.random.default_rng(0)
@@ -126,8 +127,8 @@ LENGTHS = {
 }
 
 
-@pytest.mark.parametrize("n_levels", [1, 2, 3, 128, 129, 300])
-@pytest.mark.parametrize("lengths", LENGTHS.values(), ids=LENGTHS)
+@each_row("n_levels", [1, 2, 3, 128, 129, 300])
+@each_row("lengths", LENGTHS.values(), ids=LENGTHS)
 def test_lists_of_any_length_are_ranked_as_pythons_sort_would(lengths, n_levels):
     """Whichever way of sorting the lengths lead to, with ties and without, scores in order already or not."""
     offsets = np.cumsum([0, *lengths])
@@ -155,8 +156,8 @@ def test_lists_of_any_length_are_ranked_as_pythons_sort_would(lengths, n_levels)
                 assert (given_code == code).all()
 
 
-@pytest.mark.parametrize("begin", [254, 255, 256, 257, 511])
-@pytest.mark.parametrize("by_position", [False, True])
+@each_row("begin", [254, 255, 256, 257, 511])
+@each_row("by_position", [False, True])
 def test_lists_that_fall_at_first_and_rise_later_are_sorted(begin, by_position):
     """A look at the first rows does not settle that a list is in order."""
     for lengths in ([600], [300, 300], [begin, 600 - begin]):
@@ -169,7 +170,7 @@ def test_lists_that_fall_at_first_and_rise_later_are_sorted(begin, by_position):
         assert found.row.tolist() == rows
 
 
-@pytest.mark.parametrize("longest", [2**15 - 1, 2**15, 2**15 + 1])
+@each_row("longest", [2**15 - 1, 2**15, 2**15 + 1])
 def test_lists_around_the_range_of_two_bytes(longest):
     """Rank by rank, two unlike long lists are still told apart."""
     offsets = np.array([0, longest, longest + 20_000])
@@ -189,7 +190,7 @@ def test_extreme_scores_are_in_order():
     assert [part.tolist() for part in found.ties] == [[4], [6], [0]]
 
 
-@pytest.mark.parametrize("lengths", [[600], [1] * 300, [3, 0, 300, 5, 1, 0]])
+@each_row("lengths", [[600], [1] * 300, [3, 0, 300, 5, 1, 0]])
 def test_lists_that_stand_in_order_are_not_sorted(lengths, monkeypatch):
     """Most files have them so: from one query to the next scores may rise, ties may stand among them."""
     monkeypatch.setattr("rankeval.join.ranking.sorted_blocks", None)

@@ -10,6 +10,7 @@ import pytest
 from circles import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tables import each_row
 
 import rankeval as rk
 from rankeval.errors import InvalidInput
@@ -113,7 +114,7 @@ def test_measures_of_grades_see_the_greatest_grade_of_a_document(data):
     np.testing.assert_array_equal(rk.evaluate(greatest, run_of(data[1]), measures=names).per_query, by_aspect)
 
 
-@pytest.mark.parametrize("name", all_members())
+@each_row("name", all_members())
 def test_names_keys_and_pickles_give_the_measure_back(name):
     """parse(print(m)) = m, from_key(key(m)) = m, unpickle(pickle(m)) = m."""
     one = measure(name)

@@ -8,6 +8,7 @@ from circles import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from laws.test_measure_laws import all_members, required, values
+from tables import each_row
 
 import rankeval as rk
 from rankeval.errors import InvalidInput
@@ -99,8 +100,8 @@ def test_every_measure_has_bounds_over_ties_or_a_reason():
     assert {name for name, family in known.items() if not family.monotone} == set(NO_BOUNDS)
 
 
-@pytest.mark.parametrize("name", NO_BOUNDS)
-@pytest.mark.parametrize("ties", ["best", "worst"])
+@each_row("name", NO_BOUNDS)
+@each_row("ties", ["best", "worst"])
 def test_bounds_that_are_none_are_refused(name, ties):
     """No number is given out for a bound that it is not."""
     family = FAMILIES[name]

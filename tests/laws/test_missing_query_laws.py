@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from circles import examples
+from circles import choose, examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from laws.test_aspect_laws import all_members as aspect_members
@@ -82,7 +82,7 @@ def agree(qrels, grades, names, rules):
     np.testing.assert_array_equal(lost.scores[lost.queries == LOST], alone.scores)
 
 
-@pytest.mark.parametrize("rules", RULES)
+@pytest.mark.parametrize("rules", choose(default=["expected", "binds"], complete=[*RULES]))
 @given(judgments())
 @settings(max_examples=examples(10), deadline=None)
 def test_a_missing_query_is_worth_an_empty_ranking(rules, grades):

@@ -11,6 +11,7 @@ from circles import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from laws.test_measure_laws import all_members
+from tables import each_row
 
 import rankeval as rk
 from rankeval.join import joined
@@ -91,8 +92,8 @@ def test_a_query_has_the_same_values_alone_and_beside_others(lengths, seed, labe
         assert_alone_as_together(y[order], score[order], qid[order], FEW, range(few), **rules)
 
 
-@pytest.mark.parametrize("ties", [False, True])
-@pytest.mark.parametrize("lengths", LENGTHS)
+@each_row("ties", [False, True])
+@each_row("lengths", LENGTHS)
 def test_tables_by_rank_give_the_values_of_flat_lists(lengths, ties, monkeypatch):
     """The layouts, and long lists one by one, add the same numbers in the same order."""
     y, score, qid = rows(2, lengths, "few", ties)

@@ -6,8 +6,10 @@ from itertools import combinations, permutations, product
 
 import numpy as np
 import pytest
+from circles import choose
 from laws.test_aspect_laws import all_members as members_of_aspects
 from laws.test_measure_laws import all_members, required
+from tables import each_row
 
 import rankeval as rk
 from rankeval.evaluation import standard_errors
@@ -16,6 +18,7 @@ from rankeval.measures.family import FAMILIES
 
 BROKEN = rk.Convention("as they stand", ties="stable", negative="unjudged")
 OPEN = rk.Convention("expected", negative="unjudged")
+EIGHT = [(0, 1, 2, 3, 4, -1, 0, 2), (3, 2, 1, 0, 5, 4, 6, 7)]
 SHORT = {"depth": 12}
 """Measures to rank 1000 are asked to rank 12: the orders of many lists are scored."""
 
@@ -64,7 +67,7 @@ def assert_equal(found, wanted, names, tolerance=1e-12):
     assert not apart.any(), [(name, a, b) for name, a, b, odd in zip(names, found, wanted, apart, strict=True) if odd]
 
 
-@pytest.mark.parametrize("seed", range(40))
+@each_row("seed", range(choose(default=16, complete=40)))
 def test_it_is_the_mean_over_all_permutations(seed):
     """Every measure, with every parameter changed in turn: some groups, labels 0 to 3 and -1 for a row not judged."""
     rng = np.random.default_rng(seed)
@@ -76,7 +79,8 @@ def test_it_is_the_mean_over_all_permutations(seed):
     assert_equal(ev.scores[0], mean_of(y[all_orders(score)], names), names)
 
 
-@pytest.mark.parametrize("y", [(0, 1, 2, 3, 4, -1, 0, 2), (3, 2, 1, 0, 5, 4, 6, 7)])
+@pytest.mark.worth("the longest tie whose orders are all gone through, by every measure")
+@pytest.mark.parametrize("y", choose(default=EIGHT[:1], complete=EIGHT))
 def test_eight_tied_rows_are_always_gone_through(y):
     """All 40,320 permutations, whatever the labels; one row stands above them, so that they are not all there is."""
     names = [name for name in one_each("grades") if "max_rel" not in name]
@@ -93,7 +97,7 @@ def test_eight_tied_rows_are_always_gone_through(y):
     assert_equal(ev.scores[0], mean_of(every, names), names)
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(choose(default=3, complete=12)))
 def test_it_is_so_with_documents_that_nobody_judged_or_that_were_not_ranked(seed):
     """Collections: rows without a judgment tie with judged ones, and judged documents are missing from the run."""
     rng = np.random.default_rng(seed)
@@ -149,7 +153,7 @@ def test_thirty_tied_rows_by_every_place_of_three_relevant_ones():
     assert_equal(ev.scores[0], mean_of(labels, names), names)
 
 
-@pytest.mark.parametrize("labels", [(2, 1), (1, -1)])
+@each_row("labels", [(2, 1), (1, -1)])
 def test_thirty_tied_rows_by_every_place_of_two_unlike_ones(labels):
     """All measures, preferences too: 28 rows of grade 0, two of others, or one not judged; 870 orders of them."""
     names = list(dict.fromkeys([*one_each(), *at_cutoffs((5, 20)), "PrefsR(rule='trec_eval')"]))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 
 import pytest
+from tables import each_row
 
 import rankeval as rk
 from rankeval.errors import InvalidInput, UnknownName
@@ -64,7 +65,7 @@ def test_every_measure_is_documented():
     } <= set(table.index)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("wrong", "says"),
     [
         ({"aggregate": "avg"}, "aggregate"),

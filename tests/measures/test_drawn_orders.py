@@ -8,6 +8,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 from laws.test_measure_laws import required
+from tables import each_row
 
 import rankeval as rk
 from rankeval.evaluation import aggregate_errors, standard_errors
@@ -53,6 +54,7 @@ def one_pattern(queries, names) -> rk.Evaluation:
     return rk.evaluate(y, np.zeros(len(y)), qid=np.repeat(queries, N_ROWS), measures=names)
 
 
+@pytest.mark.further
 def test_the_error_averages_out_over_queries():
     """500 queries of one pattern, 8 sets of ids: the mean is within 3 of its standard errors of the truth, each time.
 
@@ -103,7 +105,7 @@ def test_draws_depend_on_the_query_alone(monkeypatch):
     np.testing.assert_array_equal(part.scores, whole.per_query.loc[["q11", "q3"]])
 
 
-@pytest.mark.parametrize("same", [[5, "5"], [np.int64(5), np.int32(5)], [np.uint8(5), 5]])
+@each_row("same", [[5, "5"], [np.int64(5), np.int32(5)], [np.uint8(5), 5]])
 def test_ids_are_one_by_their_text(same):
     """An id has the same draws whether it is read as a number or as text, or from an array of another width."""
     first, second = (one_pattern([one], "SquaredAP") for one in same)

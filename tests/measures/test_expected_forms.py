@@ -13,6 +13,7 @@ from math import comb, factorial, fsum, log, log2, prod
 
 import numpy as np
 import pytest
+from tables import each_row
 
 import rankeval as rk
 
@@ -78,8 +79,8 @@ def interpolated(groups, level: Fraction) -> Fraction:
     return sum(best * chance for (_, best), chance in walk(groups, (0, Fraction(0)), step).items())
 
 
-@pytest.mark.parametrize("around", AROUND)
-@pytest.mark.parametrize("n_relevant", [1, 4, 12, 27])
+@each_row("around", AROUND)
+@each_row("n_relevant", [1, 4, 12, 27])
 def test_interpolated_precision(n_relevant, around):
     """By all numbers of hits and greatest precisions so far, at recall levels met inside, above and below the group."""
     groups = binary(n_relevant, around)
@@ -89,7 +90,7 @@ def test_interpolated_precision(n_relevant, around):
         )
 
 
-@pytest.mark.parametrize("around", ["alone", "between others"])
+@each_row("around", ["alone", "between others"])
 def test_eleven_points(around):
     """The mean over levels."""
     groups = binary(7, around)
@@ -117,7 +118,7 @@ def halves(size, n_relevant, hits_above, rank_above):
         yield sums(half, first, (0, 0)), sums(size - half, n_relevant - first, (half, first))
 
 
-@pytest.mark.parametrize("n_relevant", [1, 4, 8, 11])
+@each_row("n_relevant", [1, 4, 8, 11])
 def test_logarithms_of_ap(n_relevant):
     """By every order, put together from both halves; a relevant row and another stand above the group."""
     n_found = n_relevant + 1
@@ -137,7 +138,7 @@ def test_large_groups_are_drawn():
     assert (rk.evaluate([1, 0] * 3000, np.zeros(6000), **options).facts.errors > 0).all()
 
 
-@pytest.mark.parametrize("cutoff", [1, 5, 11, 12, 13])
+@each_row("cutoff", [1, 5, 11, 12, 13])
 def test_logarithm_of_ap_at_a_cutoff(cutoff):
     """Orders in which nothing relevant stands within the cut-off count as log 0.00001: by all places of four."""
     places = np.array(list(combinations(range(1, 13), 4)))
@@ -146,8 +147,8 @@ def test_logarithm_of_ap_at_a_cutoff(cutoff):
     assert value_of(binary(4, "alone", size=12), f"gm_AP@{cutoff}") == pytest.approx(wanted, abs=1e-12)
 
 
-@pytest.mark.parametrize("around", AROUND)
-@pytest.mark.parametrize("n_relevant", [1, 4, 6, 11])
+@each_row("around", AROUND)
+@each_row("n_relevant", [1, 4, 6, 11])
 def test_logarithm_of_bpref(n_relevant, around):
     """By all sums of the rows above relevant ones that are not, capped at R."""
     groups = binary(n_relevant, around, size=12)
@@ -172,8 +173,8 @@ def graded(around, counts=(14, 8, 5, 3)):
     return [*before, [label for label, count in enumerate(counts) for _ in range(count)], *behind]
 
 
-@pytest.mark.parametrize("around", AROUND)
-@pytest.mark.parametrize("gain", ["'linear'", "'exp'", "{1: 0.3, 2: 0.45, 3: 1.77}"])
+@each_row("around", AROUND)
+@each_row("gain", ["'linear'", "'exp'", "{1: 0.3, 2: 0.45, 3: 1.77}"])
 def test_normalised_gain(around, gain):
     """By all numbers of rows of each grade above a place."""
     gains = {"'linear'": [0, 1, 2, 3], "'exp'": [0, 1, 3, 7]}.get(gain, [0, 0.3, 0.45, 1.77])
@@ -216,8 +217,8 @@ def test_bejeweled_players(around, max_rel, goal):
         assert found == pytest.approx(float(wanted), abs=1e-12), cutoff
 
 
-@pytest.mark.parametrize("around", AROUND)
-@pytest.mark.parametrize("name", ["NERR8@8", "NERR9@40", "NERR10", "NERR11"])
+@each_row("around", AROUND)
+@each_row("name", ["NERR8@8", "NERR9@40", "NERR10", "NERR11"])
 def test_users_who_stop_at_what_satisfies_them(around, name):
     """With one grade of gain 1: by the rank of the first relevant row."""
     groups = binary(14, around)
@@ -270,14 +271,14 @@ def test_bejeweled_players_whose_gains_do_not_add_up():
     assert (rk.evaluate(y, np.zeros(30), **options).facts.errors[0] > 0).tolist() == [False, True, False]
 
 
-@pytest.mark.parametrize(("name", "wanted"), [("AP", 17 / 24), ("AP@2", 3 / 8), ("AP@1", 1 / 4)])
+@each_row(("name", "wanted"), [("AP", 17 / 24), ("AP@2", 3 / 8), ("AP@1", 1 / 4)])
 def test_average_precision_of_one_long_list(name, wanted):
     """A relevant row among two tied ones adds 3/4 in the mean, one below at rank 3 adds 2/3; long lists have a path."""
     assert value_of([[1, 0], [1], *([0] for _ in range(1100))], name) == pytest.approx(wanted, abs=1e-15)
 
 
-@pytest.mark.parametrize("around", AROUND)
-@pytest.mark.parametrize("p", [0.5, 0.95])
+@each_row("around", AROUND)
+@each_row("p", [0.5, 0.95])
 def test_compatibility(around, p):
     """Depth by depth: of each grade there are as many in the overlap as in the shorter of both heads of lists."""
     groups = graded(around)

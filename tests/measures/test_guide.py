@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
+from tables import each_row
 
 import rankeval as rk
 from rankeval.collection.convention import CHOICES as RULES
@@ -44,7 +44,7 @@ def test_every_measure_preset_and_spelling_is_in_it():
             assert len(widths) == 1, table.splitlines()[0]
 
 
-@pytest.mark.parametrize("choice", CHOICES, ids=lambda choice: choice.question)
+@each_row("choice", CHOICES, ids=lambda choice: choice.question)
 def test_each_answer_is_a_measure_or_a_rule(choice):
     """Each answer can be written as the table says."""
     rule, _, value = choice.ours.partition("='")

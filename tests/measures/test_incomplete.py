@@ -9,6 +9,7 @@ import pytest
 from circles import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tables import each_row
 
 import rankeval as rk
 
@@ -73,7 +74,7 @@ def test_a_label_below_zero_is_a_judgment_or_a_mark_as_the_convention_says():
     assert arrays.per_query.iloc[0].tolist() == [1, 1]
 
 
-@pytest.mark.parametrize("rule", ["trec_eval-9", "trec_eval-10", "exact"])
+@each_row("rule", ["trec_eval-9", "trec_eval-10", "exact"])
 def test_recall_levels_are_reached_as_each_rule_says(rule):
     """At recall .1 of 12 documents: 1.2 is cut to 2 by int(x + .9), rounded to 1, and exactly reached by 2."""
     labels = [1, 0, 1] + [0] * 3

@@ -8,13 +8,14 @@ import re
 import ir_measures
 import pytest
 from ir_measures import AP, RR, Accuracy, IPrec, NumRet, P, R, SetF, SetP, SetR, nDCG
+from tables import each_row
 
 import rankeval as rk
 from rankeval.errors import AmbiguousName, InvalidInput, UnknownName
 from rankeval.measures import list_measures, measure
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "ours"),
     [
         ("SetP(rel=2)", "P(rel=2)"),
@@ -38,7 +39,7 @@ def test_its_names_with_our_parameters_are_read(name, ours):
     assert measure(ours) == measure(name)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "name",
     [
         *("P(judged_only=True)@5", "R(judged_only=True)@5", "RR(judged_only=True)", "AP(judged_only=True)"),
@@ -52,7 +53,7 @@ def test_judged_only_is_a_rule_of_the_convention(name):
         measure(name)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "error", "says"),
     [
         ("nDCG(dcg='exp-log2')@10", InvalidInput, "dcg of ir_measures is .* gain='linear' or gain='exp'"),

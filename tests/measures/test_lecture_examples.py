@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tables import each_row
 
 import rankeval as rk
 from rankeval.errors import InvalidInput
@@ -34,7 +35,7 @@ def exact(value):
     return fraction
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("query", "precisions", "recalls"),
     [
         ("q1", "1/1 2/2 2/3 3/4 3/5 3/6", "1/3 2/3 2/3 3/3 3/3 3/3"),

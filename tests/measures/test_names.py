@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ir_measures
 import pytest
+from tables import each_row
 
 import rankeval as rk
 from rankeval.collection.convention import PRESETS
@@ -16,7 +17,7 @@ from rankeval.measures.names import ROOTS
 TREC_EVAL = [name for name in PRESETS if name.startswith("trec_eval")]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("spelling", "canonical"),
     [
         ("ndcg_cut_10", "nDCG@10"),
@@ -80,7 +81,7 @@ def test_every_spelling_is_one_value(spelling, canonical):
     assert hash(rk.measure(spelling)) == hash(rk.measure(canonical))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("wrong", "error", "says"),
     [
         ("nDGC@10", UnknownName, r"did you mean 'nDCG@10'"),
@@ -128,7 +129,7 @@ def test_wrong_names_are_refused_with_help(wrong, error, says):
         rk.measure(wrong)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("spelling", "convention", "canonical"),
     [
         ("iprec_at_recall_0.10", "trec_eval-9.0.8", "IPrec(recall=0.1, rule='trec_eval-9')"),
@@ -154,7 +155,7 @@ def test_a_convention_decides_what_a_name_means_where_tools_differ(spelling, con
     assert str(measure(spelling, convention)) == canonical
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("spelling", "choices"),
     [
         ("iprec_at_recall_0.10", ["IPrec(recall=0.1, rule='trec_eval-9')", "IPrec(recall=0.1, rule='trec_eval-10')"]),
@@ -222,8 +223,8 @@ def test_measures_takes_the_names_that_stand_for_several():
             rk.evaluate(qrels, run, measures=name)
 
 
-@pytest.mark.parametrize("root", [root for root in ROOTS if ROOTS[root] and root != "P"])
-@pytest.mark.parametrize("convention", TREC_EVAL)
+@each_row("root", [root for root in ROOTS if ROOTS[root] and root != "P"])
+@each_row("convention", TREC_EVAL)
 def test_a_root_is_what_trec_eval_prints_for_it(root, convention):
     """The name before the cut-offs means all of them under trec_eval's conventions, as in pytrec_eval."""
     found = measures({root}, convention)
@@ -249,7 +250,7 @@ def test_a_root_without_a_convention_is_what_it_can_be():
         measures("recall")
 
 
-@pytest.mark.parametrize("key", [None, 7, "", "foo", "P__rel.-ff"])
+@each_row("key", [None, 7, "", "foo", "P__rel.-ff"])
 def test_a_key_that_is_none_is_refused(key):
     """Whatever is given as a key, the error is ours."""
     with pytest.raises(InvalidInput):
@@ -322,7 +323,7 @@ FIXED = [
 ]
 
 
-@pytest.mark.parametrize(("named", "tool"), dict.fromkeys(FIXED), ids=str)
+@each_row(("named", "tool"), dict.fromkeys(FIXED), ids=str)
 def test_what_a_tool_fixes_without_saying_so_can_be_computed(named, tool):  # noqa: ARG001 - names the case
     """A name of another tool stands for a measure that exists, whose value is within its bounds."""
     (value,) = rk.evaluate([1, 0, 2, 0], [4, 3, 2, 1], qid=[1] * 4, measures=named).scores[0]
@@ -330,7 +331,7 @@ def test_what_a_tool_fixes_without_saying_so_can_be_computed(named, tool):  # no
     assert low <= value <= high
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("names", "words"),
     [
         (
@@ -346,7 +347,7 @@ def test_latency_cost_and_size_are_known_by_whole_words(names, words):
     assert {direction(name).sign for name in names} == {-1.0}
 
 
-@pytest.mark.parametrize(
+@each_row(
     "name",
     [
         "timeliness", "benefit-cost ratio", "cost savings", "time saved", "dwell time", "bytes per second", "MB/s",

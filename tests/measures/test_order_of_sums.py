@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
+from tables import each_row
 
 SIZES = [*range(1, 140), 1000, 8192, 8193, 2**17 + 3]
 
 
-@pytest.mark.parametrize("start", [0, 1, 3])
+@each_row("start", [0, 1, 3])
 def test_the_difference_of_many_numbers_takes_them_one_after_the_other(start):
     """`measures/ranked.py` sums precisions as 0 less their difference, bit for bit the sum of a running total."""
     numbers = np.random.default_rng(7).random(SIZES[-1] + start)[start:]  # also where memory is not aligned

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tables import each_row
 
 import rankeval as rk
 from rankeval.errors import InvalidInput
@@ -131,7 +132,7 @@ def cwl(gains, continuation, depth):
     return total / mass
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "continuation", "depth"),
     [
         ("INST(T=2, max_rel=2)", lambda i, _, seen: ((i + 4 - seen - 1) / (i + 4 - seen)) ** 2, 1000),

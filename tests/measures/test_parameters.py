@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from tables import each_row
 
 import rankeval as rk
 from rankeval.errors import InvalidInput
@@ -15,7 +16,7 @@ from rankeval.measures import measure, measure_from_key
 from rankeval.measures.family import FAMILIES, family
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "says"),
     [
         ("IAP11(levels=0.5)", "levels is 0.5; expected numbers"),
@@ -52,7 +53,7 @@ def test_a_value_of_another_type_is_refused_where_the_name_is_read(name, says):
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("one", FAMILIES.values(), ids=lambda one: one.name)
+@each_row("one", FAMILIES.values(), ids=lambda one: one.name)
 def test_every_parameter_of_every_family_refuses_what_it_cannot_be(one):
     """No parameter takes an arbitrary object, nan or infinity."""
     for name in one.defaults:
@@ -87,7 +88,7 @@ def test_a_measure_of_ones_own_is_checked_by_its_defaults():
         del FAMILIES["OwnHit"]
 
 
-@pytest.mark.parametrize("name", ["nDCG(gain='exp')", "DCG(gain='exp')@1", "NCG(gain='exp')", "G(gain='exp')"])
+@each_row("name", ["nDCG(gain='exp')", "DCG(gain='exp')@1", "NCG(gain='exp')", "G(gain='exp')"])
 def test_a_grade_too_great_for_exponential_gain_is_named(name):
     """2^1024 is beyond floats: the message says so, instead of a value of 0 or infinity."""
     with pytest.raises(InvalidInput, match="a document has grade 1024"):
@@ -101,7 +102,7 @@ def test_a_greatest_grade_too_great_for_exponential_gain_is_named():
         rk.evaluate([1, 0], [1, 2], qid=[1, 1], measures="ERR(max_rel=2000)")
 
 
-@pytest.mark.parametrize("name", ["DCG", "nDCG", "IdealDCG"])
+@each_row("name", ["DCG", "nDCG", "IdealDCG"])
 def test_the_base_of_a_logarithm_is_greater_than_one(name):
     """With base 1 every discount would be 0/0."""
     for base in (1, 0.5, -2):

@@ -10,6 +10,7 @@ import pytest
 from circles import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tables import each_row
 
 import rankeval as rk
 from rankeval.errors import InvalidInput
@@ -199,7 +200,7 @@ def test_what_counts_as_relevant_where_few_others_are_retrieved():
     assert value.tolist() == [1.0, 4 / 5]
 
 
-@pytest.mark.parametrize("name", ["NumPrefs", "NumPrefsFul", "Prefs", "PrefsR"])
+@each_row("name", ["NumPrefs", "NumPrefsFul", "Prefs", "PrefsR"])
 def test_sub_groups_none_of_whose_documents_has_a_row(name):
     """By the rows given, the query has no judged document, so no preference."""
     qrels = rk.Qrels(["a", "a"], ["x", "y"], [1, 0], ["j", "j"], ["s", "s"])

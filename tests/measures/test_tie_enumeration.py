@@ -7,6 +7,7 @@ from itertools import permutations
 
 import numpy as np
 import pytest
+from tables import each_row
 
 import rankeval as rk
 from rankeval.join.joined import join_arrays
@@ -16,7 +17,7 @@ from rankeval.measures.ranked import average_precision
 from rankeval.measures.tie_enumeration import arrangements, number_of_arrangements, over_orders
 
 
-@pytest.mark.parametrize("rows", ["a", "aab", "abab", "abcd", "aaabbc", "abcdde"])
+@each_row("rows", ["a", "aab", "abab", "abcd", "aaabbc", "abcdde"])
 def test_arrangements_are_the_distinct_beginnings_of_all_orders(rows):
     """Each distinct beginning is there once, with the share of the orders that begin so."""
     counts = tuple(Counter(rows).values())
@@ -29,7 +30,7 @@ def test_arrangements_are_the_distinct_beginnings_of_all_orders(rows):
         assert number_of_arrangements(tuple(sorted(counts, reverse=True)), places, 10**6) == len(every)
 
 
-@pytest.mark.parametrize("counts", [(1,) * 1000, (10**5, 10**5), (10**6, 1), (500, 499, 1)])
+@each_row("counts", [(1,) * 1000, (10**5, 10**5), (10**6, 1), (500, 499, 1)])
 def test_too_many_arrangements_are_not_counted_to_the_end(counts):
     """Where there are more than asked for, any greater number will do; it takes no time."""
     assert number_of_arrangements(counts, sum(counts), 1000) > 1000

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import stats
 from statsmodels.formula.api import ols
+from tables import each_row
 
 import rankeval as rk
 from rankeval.errors import ConventionMismatch, InvalidInput, QueryIdError, UnknownName
@@ -175,7 +176,7 @@ def test_without_replicates_two_systems_are_the_paired_t():
 
 
 @pytest.mark.shared
-@pytest.mark.parametrize("collection", ["trec_covid_r5", "cranfield"])
+@each_row("collection", ["trec_covid_r5", "cranfield"])
 def test_equals_the_golden_table_of_real_runs(shared, collection):
     """Sums of squares, F and p of statsmodels in golden/stats, of all runs."""
     golden = json.loads((shared / "golden" / "stats" / f"{collection}.json").read_text())["all_pairs"]
@@ -245,7 +246,7 @@ def test_effects_follow_from_f():
     assert two_way([[0.1, 0.3], [0.4, 0.2], [0.3, 0.31]]).sources[1].omega_squared == 0
 
 
-@pytest.mark.parametrize("replicates", ["crossed", "nested"])
+@each_row("replicates", ["crossed", "nested"])
 def test_components_are_those_of_the_world(replicates):
     """Variances as drawn; systems apart by a variance of their means of .0064, crossed replicates by one of .0025."""
     generator = np.random.default_rng(8)

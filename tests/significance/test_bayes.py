@@ -11,6 +11,7 @@ import pytest
 from circles import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tables import each_row
 
 import rankeval as rk
 from rankeval.errors import InvalidInput, UnknownName
@@ -28,16 +29,14 @@ def probabilities(found):
     return np.array([found.worse, found.equivalent, found.better])
 
 
-@pytest.mark.parametrize(
-    "case", GOLDEN["correlated_t"], ids=lambda one: f"{one['case']}, {one['folds']}, {one['rope']}"
-)
+@each_row("case", GOLDEN["correlated_t"], ids=lambda one: f"{one['case']}, {one['folds']}, {one['rope']}")
 def test_the_correlated_t_equals_baycomp(case):
     """Repeats of k folds: the ratio of test to training queries is 1 / (k - 1)."""
     found = correlated_t(GOLDEN["gains"][case["case"]], case["rope"], ratio=1 / (case["folds"] - 1))
     np.testing.assert_allclose(probabilities(found), case["probs"], atol=1e-14)
 
 
-@pytest.mark.parametrize("case", GOLDEN["signed_rank"], ids=lambda one: f"{one['case']}, {one['rope']}")
+@each_row("case", GOLDEN["signed_rank"], ids=lambda one: f"{one['case']}, {one['rope']}")
 def test_the_signed_rank_test_equals_baycomp_to_monte_carlo_error(case):
     """Within four standard errors of the difference of two samples, and 1e-4 for shares that nearly never occur."""
     expected, n = np.array(case["probs"]), 50_000
@@ -107,7 +106,7 @@ def test_float_noise_is_on_no_side_of_an_edge():
         np.testing.assert_allclose(probabilities(one), probabilities(other), atol=1e-12)
 
 
-@pytest.mark.parametrize("ratio", [0.1, 0.25])
+@each_row("ratio", [0.1, 0.25])
 def test_without_a_rope_worse_is_the_one_sided_p(ratio):
     """The prior is the one under which posterior and sampling distribution agree."""
     d = np.random.default_rng(0).normal(0.1, 0.2, (12, 3))
@@ -164,7 +163,7 @@ def frames():
     }
 
 
-@pytest.mark.parametrize("method", ["t", "signed_rank"])
+@each_row("method", ["t", "signed_rank"])
 def test_the_table_of_a_comparison_follows_the_direction_of_the_measure(frames, method):
     """A greater ARP is worse: what is better by AP is worse by ARP."""
     compared = rk.compare(frames, baseline="weak")

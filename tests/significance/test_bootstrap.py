@@ -11,6 +11,7 @@ from circles import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
+from tables import each_row
 
 from rankeval.significance import paired_test
 from rankeval.significance.bootstrap import weight_chunks
@@ -103,7 +104,7 @@ def test_p_values_are_counts_in_exact_arithmetic(name, alternative, tenths, seed
     )
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each_row("name", NAMES)
 def test_the_unit_of_the_scores_changes_no_p_value(name):
     """Hits among ten as a count, as tenths, as thirds: the same resamples tie, whatever rounding makes of them."""
     hits = np.random.default_rng(1).integers(-3, 4, (25, 40)).astype(float)
@@ -120,8 +121,8 @@ def critical(drawn, level):
     return sorted(drawn, reverse=True)[k - 1] if k else inf
 
 
-@pytest.mark.parametrize("alternative", ALTERNATIVES)
-@pytest.mark.parametrize("level", [0.9, 0.95, 0.995])
+@each_row("alternative", ALTERNATIVES)
+@each_row("level", [0.9, 0.95, 0.995])
 def test_intervals_of_the_inverted_bootstraps_are_their_order_statistics(level, alternative):
     """One-sided, the studentised one has the end of the two-sided interval at 1 - 2 alpha; too few draws leave none."""
     d = np.random.default_rng(3).exponential(size=9) - 0.6
@@ -152,8 +153,8 @@ def share_below(draws, value):
     return (np.sum(draws < value) + np.sum(draws <= value)) / (2 * len(draws))
 
 
-@pytest.mark.parametrize("alternative", ALTERNATIVES)
-@pytest.mark.parametrize("level", [0.9, 0.95])
+@each_row("alternative", ALTERNATIVES)
+@each_row("level", [0.9, 0.95])
 def test_percentile_and_bca_are_their_formulas(level, alternative):
     """Efron's interval with the acceleration of the jackknife; its p is the level at which an end of it is 0."""
     d = np.random.default_rng(4).exponential(size=12) - 0.7
@@ -187,7 +188,7 @@ def test_percentile_and_bca_are_their_formulas(level, alternative):
     assert ours.p_value == pytest.approx(p, rel=1e-9)
 
 
-@pytest.mark.parametrize("sign", [1, -1])
+@each_row("sign", [1, -1])
 def test_bca_of_draws_on_one_side_is_bounded_by_their_number(sign):
     """Where no draw is on the other side of 0, its share is taken as one in B + 1: neither 0 nor an error."""
     d = sign * np.array([1.0, 1.1, 1.2, 1.4, 1.9])
@@ -202,8 +203,8 @@ def test_bca_of_draws_on_one_side_is_bounded_by_their_number(sign):
     assert result.p_value == pytest.approx(2 * min(below, 1 - below), rel=1e-9)
 
 
-@pytest.mark.parametrize("level", [0.9, 0.95, 0.99])
-@pytest.mark.parametrize("n_resamples", [99, 199, 999])
+@each_row("level", [0.9, 0.95, 0.99])
+@each_row("n_resamples", [99, 199, 999])
 def test_zero_is_outside_exactly_where_p_is_at_most_alpha(level, n_resamples):
     """(1 - .9) * 1000 is 99.99999999999997 in floating point, and means 100."""
     d = np.random.default_rng(8).normal(0.4, 1, size=(15, 300))
@@ -214,7 +215,7 @@ def test_zero_is_outside_exactly_where_p_is_at_most_alpha(level, n_resamples):
     assert not rejected.all()
 
 
-@pytest.mark.parametrize("name", ["bootstrap", "bootstrap_shift", "bootstrap_percentile"])
+@each_row("name", ["bootstrap", "bootstrap_shift", "bootstrap_percentile"])
 def test_as_many_resamples_are_drawn_as_were_asked_for(name):
     """Of a mean of 0 every resample is at least as extreme: p is 1, and would be less with a draw missing."""
     d = np.array([1.0, -1.0] * 10)
@@ -224,8 +225,8 @@ def test_as_many_resamples_are_drawn_as_were_asked_for(name):
         )
 
 
-@pytest.mark.parametrize("n_resamples", [1, 33, 4097])
-@pytest.mark.parametrize("n", [2, 5, 3000])
+@each_row("n_resamples", [1, 33, 4097])
+@each_row("n", [2, 5, 3000])
 def test_resamples_are_multinomial_whatever_the_size_of_chunks(n, n_resamples):
     """As many rows as asked for, each of n draws; the stream is the same for every number of columns."""
     if n * n_resamples > 10**6:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 from statsmodels.stats.weightstats import ttost_paired
+from tables import each_row
 
 from rankeval.errors import InvalidInput, UnknownName
 from rankeval.significance import CLAIMS, CORRECTIONS, TESTS, Settings, paired_test
@@ -33,9 +34,9 @@ def test_tost_equals_statsmodels():
         assert found == pytest.approx(expected, rel=1e-12, abs=1e-12)
 
 
-@pytest.mark.parametrize("name", EXACT)
-@pytest.mark.parametrize("claim", ONE_SIDED)
-@pytest.mark.parametrize("n", [6, 30])
+@each_row("name", EXACT)
+@each_row("claim", ONE_SIDED)
+@each_row("n", [6, 30])
 def test_p_is_at_most_alpha_exactly_if_the_interval_lies_within_the_margin(name, claim, n):
     """By 200 columns at once; of equivalence the interval is that of 1 - 2 alpha."""
     margin = {"better": 0.02, "not_worse": 0.05, "equivalent": 0.6 / np.sqrt(n)}[claim]
@@ -59,7 +60,7 @@ def test_the_interval_of_equivalence_leaves_out_alpha_on_either_side():
         assert found.p_value == pytest.approx(stats.ttest_1samp(d, bound, alternative="greater").pvalue, rel=1e-12)
 
 
-@pytest.mark.parametrize("name", TESTS)
+@each_row("name", TESTS)
 def test_every_test_knows_every_claim(name):
     """Better without a margin is the one-sided test; wider margins are easier to show."""
     d = columns(20, n_columns=3)
@@ -80,8 +81,8 @@ def test_a_gain_that_is_the_margin_but_for_rounding_is_no_gain_beyond_it():
     assert paired_test("sign", d, claim="better", margin=0.1).p_value == 1
 
 
-@pytest.mark.parametrize("correction", [name for name, one in CORRECTIONS.items() if not one.all_pairs_only])
-@pytest.mark.parametrize("claim", ONE_SIDED)
+@each_row("correction", [name for name, one in CORRECTIONS.items() if not one.all_pairs_only])
+@each_row("claim", ONE_SIDED)
 def test_every_correction_takes_every_claim(correction, claim):
     d, settings = columns(40, n_columns=5), Settings("two-sided", 0.1, 499, 3, claim, 0.06)
     pairs = [(0, j) for j in range(1, 6)]
@@ -116,7 +117,7 @@ def test_max_t_takes_both_sides_of_all_pairs_for_one_family():
     assert alone.p_value[0] == pytest.approx(tested.p_value[0]), "one pair is no family"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("options", "says"),
     [
         ({"claim": "difference", "margin": 0.1}, "expected no margin"),
@@ -137,8 +138,8 @@ def test_an_unknown_claim_is_refused_with_the_nearest():
         Settings(claim="not_worst", margin=0.1)
 
 
-@pytest.mark.parametrize("n", [5, 30])
-@pytest.mark.parametrize("claim", ONE_SIDED)
+@each_row("n", [5, 30])
+@each_row("claim", ONE_SIDED)
 def test_the_detectable_difference_of_a_claim_is_shown_with_the_power_asked_for(claim, n):
     """By simulation: of "better" a gain, of the others the margin at which equal systems pass."""
     margin = 0.1
@@ -150,8 +151,8 @@ def test_the_detectable_difference_of_a_claim_is_shown_with_the_power_asked_for(
         assert (p_value <= 0.05).mean() == pytest.approx(0.8, abs=0.012)
 
 
-@pytest.mark.parametrize("name", TESTS)
-@pytest.mark.parametrize("claim", ["not_worse", "equivalent"])
+@each_row("name", TESTS)
+@each_row("claim", ["not_worse", "equivalent"])
 def test_an_unseen_query_is_one_more_that_lost_all(name, claim):
     """Each hypothesis has its own, on the side that speaks against it; so do the two ends of the interval."""
     d = np.random.default_rng(8).normal(0.02, 0.1, (30, 3))
@@ -168,9 +169,9 @@ def test_an_unseen_query_is_one_more_that_lost_all(name, claim):
         np.testing.assert_allclose(found.ci_high, np.maximum(high.ci_high + 0.2, reach), rtol=1e-9)
 
 
-@pytest.mark.parametrize("name", sorted(TESTS))
-@pytest.mark.parametrize("alpha", [0.05, 0.025, 0.0025])
-@pytest.mark.parametrize("n", [10, 50, 200])
+@each_row("name", sorted(TESTS))
+@each_row("alpha", [0.05, 0.025, 0.0025])
+@each_row("n", [10, 50, 200])
 def test_whole_queries_show_no_more_than_their_number_allows(name, alpha, n):
     """By any test and at any level: a breakage that all n queries miss with a chance above alpha is not ruled out."""
     edge = unseen_share(n, alpha)
@@ -184,7 +185,7 @@ def test_whole_queries_show_no_more_than_their_number_allows(name, alpha, n):
         assert paired_test(name, d, margin=min(3 * edge, 0.99), **options).p_value <= alpha or edge > 0.3
 
 
-@pytest.mark.parametrize("correction", ["max_t", "holm"])
+@each_row("correction", ["max_t", "holm"])
 def test_systems_and_their_differences_count_the_same_unseen_queries(correction):
     """All pairs are made of the systems' scores; the differences themselves give the same numbers."""
     scores = np.random.default_rng(6).uniform(size=(25, 4, 1))
@@ -202,7 +203,7 @@ def test_systems_and_their_differences_count_the_same_unseen_queries(correction)
     np.testing.assert_allclose(found[0], found[1], rtol=1e-9)
 
 
-@pytest.mark.parametrize("name", [name for name in TESTS if name not in ("sign", "wilcoxon", "wilcoxon_pratt")])
+@each_row("name", [name for name in TESTS if name not in ("sign", "wilcoxon", "wilcoxon_pratt")])
 def test_equal_scores_on_few_queries_show_no_absence_of_harm(name):
     """Five queries without any difference: 45 % of all queries may be broken."""
     for claim in ("not_worse", "equivalent"):

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import integrate, special, stats
 from statsmodels.stats.power import TTestPower
+from tables import each_row
 
 import rankeval as rk
 from rankeval.errors import InvalidInput, UnknownName
@@ -32,16 +33,14 @@ from rankeval.significance.running import run
 CASES = [(0.05, 0.15, 73), (0.05, 0.20, 128), (0.03, 0.15, 199), (0.02, 0.15, 444), (0.10, 0.20, 34)]
 
 
-@pytest.mark.parametrize(("difference", "sd", "n"), CASES)
+@each_row(("difference", "sd", "n"), CASES)
 def test_topics_needed_for_known_cases(difference, sd, n):
     """The five cases of the noncentral t, each checked by simulation beforehand."""
     assert topics_needed(difference, sd) == n
     assert topics_needed(-difference, sd) == n
 
 
-@pytest.mark.parametrize(
-    ("n", "low", "high"), [(10, 0.150, 0.200), (25, 0.088, 0.117), (50, 0.061, 0.081), (100, 0.043, 0.057)]
-)
+@each_row(("n", "low", "high"), [(10, 0.150, 0.200), (25, 0.088, 0.117), (50, 0.061, 0.081), (100, 0.043, 0.057)])
 def test_detectable_difference_for_known_cases(n, low, high):
     """At sd .15 and .20, two-sided 5 %, 80 % power."""
     np.testing.assert_allclose(detectable_difference(n, [0.15, 0.20]), [low, high], atol=0.001)
@@ -109,9 +108,9 @@ def test_impossible_questions_are_refused():
         detectable_difference(10, 0.1, claim="not_worse", margin=0.1, greatest_loss=0.0)
 
 
-@pytest.mark.parametrize("asked", [partial(topics_needed, 0.0), partial(detectable_difference, 10)])
-@pytest.mark.parametrize("claim", ["difference", "not_worse"])
-@pytest.mark.parametrize("wrong", [np.inf, np.nan, -1.0, "1", None, True])
+@each_row("asked", [partial(topics_needed, 0.0), partial(detectable_difference, 10)])
+@each_row("claim", ["difference", "not_worse"])
+@each_row("wrong", [np.inf, np.nan, -1.0, "1", None, True])
 def test_a_loss_without_an_end_is_refused(asked, claim, wrong):
     """No number of queries rules out a breakage that costs infinitely much."""
     with pytest.raises(InvalidInput) as refused:
@@ -119,8 +118,8 @@ def test_a_loss_without_an_end_is_refused(asked, claim, wrong):
     assert refused.value.argument == "greatest_loss"
 
 
-@pytest.mark.parametrize("alternative", ["two-sided", "greater", "less"])
-@pytest.mark.parametrize("n", [2, 3, 10, 60])
+@each_row("alternative", ["two-sided", "greater", "less"])
+@each_row("n", [2, 3, 10, 60])
 def test_what_is_detectable_has_just_the_power_asked_for(n, alternative):
     """By simulation-free reckoning of statsmodels, which leaves out the wrong tail."""
     found = float(detectable_difference(n, 2.0, 0.05, 0.7, alternative=alternative))
@@ -161,8 +160,8 @@ def cdf_of_noncentral_t(t, degrees, noncentrality):
     return area[0]
 
 
-@pytest.mark.parametrize("n", [2, 3, 5, 10, 50, 1000])
-@pytest.mark.parametrize("effect", [-2.0, -0.1, 0.0, 0.3, 1.0, 4.0])
+@each_row("n", [2, 3, 5, 10, 50, 1000])
+@each_row("effect", [-2.0, -0.1, 0.0, 0.3, 1.0, 4.0])
 def test_the_interval_of_d_leaves_the_tails_of_the_noncentral_t(n, effect):
     """At the lower end the observed t has the tail above it, at the upper end the tail below it."""
     shape = np.linspace(-1, 1, n)
@@ -181,7 +180,7 @@ def test_the_interval_of_d_covers_the_true_effect():
     assert np.mean((found.low <= 0.7) & (found.high >= 0.7)) == pytest.approx(0.9, abs=0.015)
 
 
-@pytest.mark.parametrize("ratio", [0.0, 0.25])
+@each_row("ratio", [0.0, 0.25])
 def test_the_interval_of_d_belongs_to_the_p_value(ratio):
     """It has an end at 0 where p is alpha, for queries and for folds that overlap."""
     generator = np.random.default_rng(1)

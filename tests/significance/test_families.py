@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-import pytest
+from tables import each_row
 
 from rankeval.significance import CORRECTIONS, TESTS, Correction, Settings, adjust, multiple
 from rankeval.significance.catalogue import rates_of
@@ -31,8 +31,8 @@ def columns():
     return rng.random(6) / 20, d, scores
 
 
-@pytest.mark.parametrize(("size", "families"), [(2, [[0, 1], [2, 3], [4, 5]]), (6, [[0, 1, 2, 3, 4, 5]])])
-@pytest.mark.parametrize("correction", CORRECTIONS)
+@each_row(("size", "families"), [(2, [[0, 1], [2, 3], [4, 5]]), (6, [[0, 1, 2, 3, 4, 5]])])
+@each_row("correction", CORRECTIONS)
 def test_a_family_is_all_comparisons_or_those_of_a_measure(correction, size, families):
     """Each is adjusted by itself, in the order of the columns; never below the raw p-value."""
     p, d, scores = columns()
@@ -69,8 +69,8 @@ def test_what_a_correction_does_not_promise_is_said_of_families_of_two_or_more()
     assert note.endswith("raw ones from the paired t test")
 
 
-@pytest.mark.parametrize("correction", ["holm", "bonferroni", "max_t"])
-@pytest.mark.parametrize("n", [5, 12, 49])
+@each_row("correction", ["holm", "bonferroni", "max_t"])
+@each_row("n", [5, 12, 49])
 def test_families_on_few_queries_name_the_rates_measured_there(correction, n):
     """The worst of up to 10 comparisons; claims that count an unseen query, and single pairs, are not noted."""
     settings = Settings()
@@ -98,7 +98,7 @@ def test_a_correction_that_was_not_measured_has_no_rates_of_its_own():
     assert "`best`" in note
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("test", "correction", "size", "n", "n_resamples", "says"),
     [
         ("t", "holm", 1000, 5, 9, None),

@@ -7,6 +7,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 from scipy import stats
+from tables import each_row
 
 import rankeval as rk
 from rankeval.errors import InvalidInput
@@ -23,7 +24,7 @@ def corrected_resampled_t(d, ratio, **options):
     return run(FOLD_TESTS["corrected_resampled_t"], widened(d, ratio), Settings(**options))
 
 
-@pytest.mark.parametrize("alternative", ["two-sided", "greater", "less"])
+@each_row("alternative", ["two-sided", "greater", "less"])
 def test_it_is_the_formula(alternative):
     """The mean over the root of var (1/J + n_test/n_train), Student's t on J - 1 degrees of freedom."""
     error = np.sqrt(D.var(ddof=1) * (1 / len(D) + 1 / 9))
@@ -58,7 +59,7 @@ def test_the_detectable_difference_is_found_with_the_power_asked_for():
     assert power == pytest.approx(0.8, abs=0.03)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("d", "ratio", "words"), [(D, 0, "ratio is 0"), (D[:1], 0.1, "at least 2 folds"), ([np.nan, 1], 0.1, "finite")]
 )
 def test_bad_use(d, ratio, words):
@@ -71,7 +72,7 @@ def folds():
     return pd.DataFrame({"AP": D, "fit_seconds": 1.0}, index=pd.RangeIndex(len(D), name="fold"))
 
 
-@pytest.mark.parametrize("name", TESTS)
+@each_row("name", TESTS)
 def test_no_test_of_queries_takes_fold_scores(name, folds):
     with pytest.raises(InvalidInput, match=r"scores of folds.*question=\"algorithms\""):
         paired_test(name, folds["AP"])

@@ -7,6 +7,7 @@ import itertools
 import numpy as np
 import pytest
 from scipy import stats
+from tables import each_row
 
 from rankeval.significance import Settings
 from rankeval.significance.strata import interaction
@@ -18,7 +19,7 @@ def parts_of(sizes):
     return np.split(np.arange(sum(sizes)), np.cumsum(sizes)[:-1])
 
 
-@pytest.mark.parametrize("sizes", [(10, 15), (10, 15, 20), (5, 6, 7, 30)])
+@each_row("sizes", [(10, 15), (10, 15, 20), (5, 6, 7, 30)])
 def test_the_statistic_is_welchs(sizes):
     """Equal to SciPy's, for several columns at once."""
     parts = parts_of(sizes)
@@ -52,7 +53,7 @@ def test_parts_may_stand_anywhere_and_leave_queries_out():
     assert found.p_value[0] == moved.p_value[0]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("sizes", "deviations"),
     [((10, 20, 60), (0.5, 1, 2)), ((10, 20, 60), (2, 1, 0.5)), ((15, 60), (3, 1)), ((20,) * 5, (1,) * 5)],
 )

@@ -6,6 +6,7 @@ import itertools
 
 import numpy as np
 import pytest
+from tables import each_row
 
 from rankeval.significance import Settings, paired_test
 from rankeval.significance.randomization import flip_test
@@ -52,8 +53,8 @@ def test_the_interval_holds_delta_exactly_if_its_p_value_is_above_alpha(kind):
     assert checks * len(DRAW) > 4000 or (kind == "constant") == (checks == 0)
 
 
-@pytest.mark.parametrize("shift", [1, -100])
-@pytest.mark.parametrize("n", [10, 30])
+@each_row("shift", [1, -100])
+@each_row("n", [10, 30])
 def test_the_interval_moves_with_the_differences(n, shift):
     """By as much as they do, up to the rounding of the sums: its width is that of their spread, far from zero too."""
     d = np.random.default_rng(0).normal(0, 1e-3, n)
@@ -72,8 +73,8 @@ def test_few_queries_leave_an_infinite_interval():
     assert np.isfinite([six.ci_low, six.ci_high]).all()
 
 
-@pytest.mark.parametrize("weights", [np.ones(8), np.array([1.0, 2, 1, 2, 0.5, 1, 3, 1])])
-@pytest.mark.parametrize("alternative", ["two-sided", "greater", "less"])
+@each_row("weights", [np.ones(8), np.array([1.0, 2, 1, 2, 0.5, 1, 3, 1])])
+@each_row("alternative", ["two-sided", "greater", "less"])
 def test_the_ends_are_order_statistics_of_the_means_of_kept_and_flipped(weights, alternative):
     """By a plain loop over all patterns, weighted too."""
     d, alpha = np.random.default_rng(3).normal(0.3, 1, 8), 0.1

@@ -8,6 +8,7 @@ from circles import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from tables import each_row
 
 from rankeval.errors import InvalidInput
 from rankeval.significance import CORRECTIONS, TESTS, Settings, adjust, paired_test
@@ -19,7 +20,7 @@ P_VALUES = st.lists(st.floats(0, 1), min_size=1, max_size=30)
 DECLARED = {**TESTS, **FOLD_TESTS, **CORRECTIONS}
 
 
-@pytest.mark.parametrize("name", TESTS)
+@each_row("name", TESTS)
 def test_equal_systems_have_p_one(name):
     """All differences zero: p is 1, and there is no interval, by every test."""
     result = paired_test(name, np.zeros((20, 2)), n_resamples=99, rng=0)
@@ -27,8 +28,8 @@ def test_equal_systems_have_p_one(name):
     assert (result.ci_low.tolist(), result.ci_high.tolist()) == ([-np.inf] * 2, [np.inf] * 2)
 
 
-@pytest.mark.parametrize("name", TESTS)
-@pytest.mark.parametrize(
+@each_row("name", TESTS)
+@each_row(
     ("d", "message"),
     [
         ([0.5], "at least 2 queries"),
@@ -57,8 +58,8 @@ def test_p_values_are_probabilities_and_sides_mirror(name, d, seed):
         assert swapped.ci_low == pytest.approx(-ours.ci_high, rel=1e-9, abs=1e-12)
 
 
-@pytest.mark.parametrize("name", TESTS)
-@pytest.mark.parametrize("n", [14, 40])
+@each_row("name", TESTS)
+@each_row("n", [14, 40])
 def test_the_order_of_queries_matters_only_as_far_as_chance_does(name, n):
     """The same p for every order if nothing is drawn, else the same within the noise of the resamples."""
     generator = np.random.default_rng(n)
@@ -69,8 +70,8 @@ def test_the_order_of_queries_matters_only_as_far_as_chance_does(name, n):
     assert again == pytest.approx(p, abs=2 * noise)
 
 
-@pytest.mark.parametrize("name", TESTS)
-@pytest.mark.parametrize("alternative", ALTERNATIVES)
+@each_row("name", TESTS)
+@each_row("alternative", ALTERNATIVES)
 def test_no_p_value_is_below_its_floor(name, alternative):
     """Overwhelming evidence does not lead below it."""
     for n in (2, 8, 17, 30):
@@ -79,8 +80,8 @@ def test_no_p_value_is_below_its_floor(name, alternative):
         assert paired_test(name, d, **options).p_value >= TESTS[name].floor(n, Settings(**options)) * (1 - 1e-12)
 
 
-@pytest.mark.parametrize("alternative", ALTERNATIVES)
-@pytest.mark.parametrize("name", TESTS)
+@each_row("alternative", ALTERNATIVES)
+@each_row("name", TESTS)
 def test_one_sided_intervals_are_open_on_the_other_side(name, alternative):
     result = paired_test(
         name, np.random.default_rng(7).normal(size=(20, 2)), alternative=alternative, n_resamples=199, rng=0
@@ -89,7 +90,7 @@ def test_one_sided_intervals_are_open_on_the_other_side(name, alternative):
     assert np.isposinf(result.ci_high).tolist() == [alternative == "greater"] * 2
 
 
-@pytest.mark.parametrize("name", TESTS)
+@each_row("name", TESTS)
 def test_a_seed_matters_where_it_is_said_to(name):
     """And only there."""
     for n in (10, 40):
@@ -110,7 +111,7 @@ def test_adjusted_p_values_keep_order_and_never_fall(method, p, data):
     np.testing.assert_allclose(adjust(np.array(p)[order], method), adjusted[order], rtol=1e-12)
 
 
-@pytest.mark.parametrize("name", DECLARED)
+@each_row("name", DECLARED)
 def test_declarations_speak_to_people(name):
     """Words for captions that do not end like a sentence, and documentation of the function."""
     declared = DECLARED[name]

@@ -12,6 +12,7 @@ from circles import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from statsmodels.stats.multitest import multipletests
+from tables import each_row
 
 from rankeval.errors import InvalidInput, UnknownName
 from rankeval.significance import CORRECTIONS, Settings, adjust, multiple, paired_test
@@ -39,7 +40,7 @@ def test_corrections_equal_statsmodels(method, p):
 
 
 @pytest.mark.shared
-@pytest.mark.parametrize("method", STATSMODELS)
+@each_row("method", STATSMODELS)
 def test_golden_corrections(shared, method):
     """The fixed lists of golden/stats/multipletests.json, and all pairs of real runs, to 1e-12."""
     golden = json.loads((shared / "golden" / "stats" / "multipletests.json").read_text())
@@ -169,7 +170,7 @@ def test_tukey_of_given_shuffles_is_their_share_with_the_observed_table_added(mo
             np.testing.assert_allclose(found, np.array(expected)[:, 0], rtol=1e-12)
 
 
-@pytest.mark.parametrize("n_resamples", [1, 7, 99, 5000])
+@each_row("n_resamples", [1, 7, 99, 5000])
 def test_tukey_draws_as_many_shuffles_as_asked_for_and_is_never_zero(n_resamples):
     """Overwhelming evidence gives 1 / (B + 1); equal means 1, which needs every draw."""
     clear = np.arange(3.0) + np.random.default_rng(0).random((30, 3)) / 100
@@ -192,7 +193,7 @@ def test_tukey_shuffles_within_queries_and_all_orders_alike():
     )
 
 
-@pytest.mark.parametrize("n", [4, 40])
+@each_row("n", [4, 40])
 def test_joint_corrections_without_resamples_are_refused(n):
     d = np.random.default_rng(0).normal(size=(n, 3))
     for n_resamples in (0, -1):
@@ -216,7 +217,7 @@ def test_joint_corrections_refuse_what_is_no_table():
         max_t(np.ones((3, 2)), Settings("more"))
 
 
-@pytest.mark.parametrize("alternative", ["two-sided", "greater", "less"])
+@each_row("alternative", ["two-sided", "greater", "less"])
 def test_max_t_of_random_patterns_counts_the_observed_one(alternative):
     """Beyond 16 queries: overwhelming evidence gives 1 / (B + 1), evidence for the other side 1."""
     side = -1 if alternative == "less" else 1
@@ -268,8 +269,8 @@ def test_p_values_at_the_ends_are_p_values():
     assert given_p[0] == 0.5, "the caller's array stays as it is"
 
 
-@pytest.mark.parametrize("alternative", ["two-sided", "greater", "less"])
-@pytest.mark.parametrize("n", [7, 10])
+@each_row("alternative", ["two-sided", "greater", "less"])
+@each_row("n", [7, 10])
 def test_max_t_limits_equal_brute_force(alternative, n):
     """Student's t of centred differences under all patterns; its quantile times the standard errors."""
     d, alpha = np.random.default_rng(n).normal(0.3, 1, size=(n, 4)), 0.1
@@ -311,7 +312,7 @@ def test_all_adjusted_intervals_hold_together_in_95_of_100_samples():
     assert held / 400 == pytest.approx(0.95, abs=0.03)
 
 
-@pytest.mark.parametrize("n_measures", [1, 2])
+@each_row("n_measures", [1, 2])
 def test_tukey_limits_exclude_zero_exactly_if_p_is_at_most_alpha(n_measures):
     """In the unit of each measure: a measure in percent has a hundred times the ends."""
     scores = np.random.default_rng(3).random((40, 5, n_measures)) + np.linspace(0, 0.3, 5)[:, None]

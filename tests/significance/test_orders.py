@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
+from tables import each_row
 
 from rankeval.errors import InvalidInput
 from rankeval.significance import Settings
@@ -100,7 +101,7 @@ THREE = (
 )
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("orders", "untied_a", "tied_a", "untied_b", "tied_b"),
     [
         (ONE, 0.8519, 0.7454, 0.8333, 0.7321),
@@ -130,7 +131,7 @@ def test_tau_equals_scipy_on_200_tables():
 
 
 @pytest.mark.shared
-@pytest.mark.parametrize("collection", ["cranfield", "trec_covid_r5"])
+@each_row("collection", ["cranfield", "trec_covid_r5"])
 def test_golden_tau(shared, collection):
     """Tau-b of all pairs of measures over real runs, as SciPy gave it, to 1e-12."""
     golden = json.loads((shared / "golden" / "stats" / f"{collection}.json").read_text())
@@ -223,7 +224,7 @@ def test_competition_ranks_are_scipys(values):
     assert competition_ranks(np.array(values) / 10).tolist() == expected.tolist()
 
 
-@pytest.mark.parametrize("tau", [tau_b, tau_ap_a, tau_ap_b])
+@each_row("tau", [tau_b, tau_ap_a, tau_ap_b])
 def test_means_that_make_no_order_are_refused(tau):
     with pytest.raises(InvalidInput, match="2 systems or more, found shape"):
         tau([1.0], [1.0])

@@ -8,6 +8,7 @@ import json
 import numpy as np
 import pytest
 from scipy import stats
+from tables import each_row
 
 from rankeval.errors import InvalidInput, UnknownName
 from rankeval.significance import CORRECTIONS, TESTS, Settings, paired_test
@@ -18,8 +19,8 @@ RNG = np.random.default_rng(7)
 SIDES = ["two-sided", "greater", "less"]
 
 
-@pytest.mark.parametrize("alternative", ["two-sided", "greater", "less"])
-@pytest.mark.parametrize("n", [2, 3, 10, 50, 1000])
+@each_row("alternative", ["two-sided", "greater", "less"])
+@each_row("n", [2, 3, 10, 50, 1000])
 def test_t_equals_scipy(n, alternative):
     """P-value and interval of the paired t are SciPy's to 1e-12, all columns at once."""
     a, b = RNG.random((2, n, 4))
@@ -31,7 +32,7 @@ def test_t_equals_scipy(n, alternative):
     np.testing.assert_allclose(ours.ci_high, interval.high, rtol=0, atol=1e-11)
 
 
-@pytest.mark.parametrize("alternative", ["two-sided", "greater", "less"])
+@each_row("alternative", ["two-sided", "greater", "less"])
 def test_wilcoxon_and_sign_equal_scipy(alternative):
     """With and without zeros and ties, few queries and many."""
     for d in (RNG.normal(size=12), RNG.normal(size=80), np.round(RNG.normal(size=40), 1), np.round(RNG.normal(size=9))):
@@ -54,8 +55,8 @@ def test_wilcoxon_and_sign_say_what_they_test():
     assert "median" in paired_test("sign", d).notes[0]
 
 
-@pytest.mark.parametrize("name", TESTS)
-@pytest.mark.parametrize("alternative", ["two-sided", "greater", "less"])
+@each_row("name", TESTS)
+@each_row("alternative", ["two-sided", "greater", "less"])
 def test_constant_difference_gets_the_p_value_of_the_sign_flips(name, alternative):
     """SciPy's t says 8e-33 for three queries; ours 2 in 2^n, as every exact test says."""
     d = differences([0.5, 0.6, 0.7], [0.25, 0.35, 0.45])
@@ -77,7 +78,7 @@ def test_float_noise_is_a_tie():
     assert differences([0.1 + 0.2, 0.5 + 1e-9], [0.3, 0.5]).tolist() == [0.0, pytest.approx(1e-9)]
 
 
-@pytest.mark.parametrize("name", TESTS)
+@each_row("name", TESTS)
 def test_the_smallest_p_value_is_a_floor_that_is_reached(name):
     """Where the floor is positive, overwhelming evidence gives just that; a law holds that nothing gives less."""
     for n in (8, 30):
@@ -90,7 +91,7 @@ def test_the_smallest_p_value_is_a_floor_that_is_reached(name):
 
 
 @pytest.mark.shared
-@pytest.mark.parametrize("collection", ["cranfield", "trec_covid_r5"])
+@each_row("collection", ["cranfield", "trec_covid_r5"])
 def test_golden_values_of_scipy(shared, collection):
     """On all pairs of real runs in golden/stats: t, its interval, Wilcoxon, sign and effect to 1e-12."""
     golden = json.loads((shared / "golden" / "stats" / f"{collection}.json").read_text())
@@ -128,7 +129,7 @@ def _golden_differences(first, second, measure):
 
 
 @pytest.mark.shared
-@pytest.mark.parametrize("name", ["t", "randomization", "wilcoxon"])
+@each_row("name", ["t", "randomization", "wilcoxon"])
 def test_golden_degenerate_input(shared, name):
     """Where SciPy has nan, infinity or a p of 8e-33, ours is 1, the sign flips' p, or an error; else they are equal."""
     cases = json.loads((shared / "golden" / "stats" / "degenerate.json").read_text())["cases"]
@@ -144,8 +145,8 @@ def test_golden_degenerate_input(shared, name):
         assert paired_test(name, d).p_value == pytest.approx(expected, abs=1e-12)
 
 
-@pytest.mark.parametrize("alternative", ["two-sided", "greater", "less"])
-@pytest.mark.parametrize("n", [24, 25, 26])
+@each_row("alternative", ["two-sided", "greater", "less"])
+@each_row("n", [24, 25, 26])
 def test_wilcoxon_is_exact_up_to_25_differences(n, alternative):
     """Beyond, it is the normal approximation without correction; zeros do not count towards the 25."""
     d = np.append(np.random.default_rng(n).normal(0.4, 1, size=n), [0.0, 0.0])
@@ -182,7 +183,7 @@ def test_wilcoxon_of_tied_ranks_counts_patterns():
     assert paired_test("wilcoxon", d, alternative="less").p_value == 0.75, "and ties with it all the same"
 
 
-@pytest.mark.parametrize(("n", "exact"), [(16, True), (17, False)])
+@each_row(("n", "exact"), [(16, True), (17, False)])
 def test_sign_flips_are_counted_out_up_to_sixteen_queries(n, exact):
     """Which is what the floor of p-values and the need of a seed say too."""
     for declared in (TESTS["randomization"], CORRECTIONS["max_t"]):
@@ -201,7 +202,7 @@ def test_sign_flips_are_counted_out_up_to_sixteen_queries(n, exact):
         assert not TESTS[name].is_random(n)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "two_sided", "greater"),
     [
         ("t", 0.0, 0.0),
@@ -230,7 +231,7 @@ def test_differences_leave_the_scores_as_they_are_and_see_small_ones():
     assert one.tolist() == [1.0, 1e-13, 0.5, 1e6]
 
 
-@pytest.mark.parametrize("name", ["t", "bootstrap", "bootstrap_shift", "bootstrap_percentile", "bootstrap_bca"])
+@each_row("name", ["t", "bootstrap", "bootstrap_shift", "bootstrap_percentile", "bootstrap_bca"])
 def test_a_constant_column_is_told_apart_from_its_neighbours(name):
     """The note counts the columns; a constant difference tells no interval."""
     varied = RNG.normal(size=12)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from tables import each_row
 
 from rankeval.errors import InvalidInput, QueryIdError, UnknownName
 from rankeval.significance.columns import pair_scores
@@ -53,7 +54,7 @@ def test_systems_with_other_queries_are_refused_by_name():
         pair_scores(five, ["AP"], unpaired="skip")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("wrong", "error", "says"),
     [
         (frame(["a", None], AP=[1.0, 2.0]), QueryIdError, "or one without an id"),

@@ -10,6 +10,7 @@ import joblib
 import numpy as np
 import pandas as pd
 import pytest
+from tables import each_row
 from threadpoolctl import threadpool_info, threadpool_limits
 
 import rankeval as rk
@@ -46,8 +47,8 @@ def columns_of(scores):
     return differences(scores[:, high, 0], scores[:, low, 0])
 
 
-@pytest.mark.parametrize("alternative", ALTERNATIVES)
-@pytest.mark.parametrize("n", [2, 5, 12, 17, 150])
+@each_row("alternative", ALTERNATIVES)
+@each_row("n", [2, 5, 12, 17, 150])
 def test_differences_of_sums_lead_to_the_counts_of_sums_of_differences(n, alternative):
     """On rounded scores, whose sums tie: the same p-values to the last bit, and the same intervals up to rounding."""
     scores = rounded_scores(n)
@@ -62,7 +63,7 @@ def test_differences_of_sums_lead_to_the_counts_of_sums_of_differences(n, altern
         np.testing.assert_allclose(found.family, expected.family, rtol=1e-9, atol=1e-14)
 
 
-@pytest.mark.parametrize("alternative", ALTERNATIVES)
+@each_row("alternative", ALTERNATIVES)
 def test_the_counts_are_those_of_whole_numbers(alternative):
     """Scores in hundredths, counted as integers over all patterns of eleven queries."""
     scores = rounded_scores(11)
@@ -76,8 +77,8 @@ def test_the_counts_are_those_of_whole_numbers(alternative):
     assert found.p_value.tolist() == reached.mean(axis=0).tolist()
 
 
-@pytest.mark.parametrize("claim", ["better", "not_worse", "equivalent"])
-@pytest.mark.parametrize("name", TESTS)
+@each_row("claim", ["better", "not_worse", "equivalent"])
+@each_row("name", TESTS)
 def test_every_test_and_claim_reads_pairs_as_it_reads_columns(name, claim):
     scores = rounded_scores(30, n_systems=4)
     pairs, d = Pairs.of_systems(scores, all_pairs(scores)), columns_of(scores)
@@ -91,7 +92,7 @@ def test_every_test_and_claim_reads_pairs_as_it_reads_columns(name, claim):
     assert found.notes == expected.notes
 
 
-@pytest.mark.parametrize("name", TESTS)
+@each_row("name", TESTS)
 def test_the_interval_of_the_family_is_that_of_a_test_at_its_level(name):
     d = np.random.default_rng(2).normal(0.1, 1, (40, 3))
     both = run(TESTS[name], d, Settings(n_resamples=499, rng=1, family_alpha=0.01))
@@ -100,8 +101,8 @@ def test_the_interval_of_the_family_is_that_of_a_test_at_its_level(name):
     assert both.p_value.tolist() == alone.p_value.tolist()
 
 
-@pytest.mark.parametrize("of_sums", [1, 2**12, 2**14])
-@pytest.mark.parametrize("n", [12, 70])
+@each_row("of_sums", [1, 2**12, 2**14])
+@each_row("n", [12, 70])
 def test_groups_of_systems_and_spans_of_patterns_change_nothing(n, of_sums, monkeypatch):
     """With room for few sums at once, systems are read in tiles, or the largest ends kept from span to span."""
     scores = rounded_scores(n)
@@ -117,7 +118,7 @@ def test_groups_of_systems_and_spans_of_patterns_change_nothing(n, of_sums, monk
     assert max_t(pairs, settings).tolist() == joint.tolist()
 
 
-@pytest.mark.parametrize("n", [12, 70])
+@each_row("n", [12, 70])
 def test_a_test_and_its_joint_correction_draw_the_same_signs_once(n, monkeypatch):
     """Of a million queries drawing takes nearly all of the time. What is read of the sums is that of drawing anew."""
     scores, settings = rounded_scores(n), Settings("two-sided", 0.1, 999, 3)
@@ -137,8 +138,8 @@ def test_a_test_and_its_joint_correction_draw_the_same_signs_once(n, monkeypatch
     assert n < 17 or other.p_value.tolist() != once[0].p_value.tolist()
 
 
-@pytest.mark.parametrize("alternative", ALTERNATIVES)
-@pytest.mark.parametrize("n", [9, 120])
+@each_row("alternative", ALTERNATIVES)
+@each_row("n", [9, 120])
 def test_max_t_of_pairs_is_that_of_their_columns(n, alternative):
     scores = rounded_scores(n)
     pairs, d = Pairs.of_systems(scores, all_pairs(scores)), columns_of(scores)

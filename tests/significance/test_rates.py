@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from calibration.document import paragraphs
 from calibration.guide import significance_markdown
+from tables import each_row
 from typer.testing import CliRunner
 
 import rankeval as rk
@@ -36,7 +37,7 @@ def test_the_file_is_in_the_package():
     assert min(row["n"] for row in rates.all_rows()) == rates.FEWEST_QUERIES
 
 
-@pytest.mark.parametrize(("function", "paragraph"), paragraphs().items(), ids=lambda one: getattr(one, "__name__", ""))
+@each_row(("function", "paragraph"), paragraphs().items(), ids=lambda one: getattr(one, "__name__", ""))
 def test_a_docstring_has_the_measured_rates(function, paragraph):
     """Word for word, so that neither can change alone."""
     assert paragraph in words(inspect.getdoc(function)), "run: python tests/calibration/document.py"
@@ -47,7 +48,7 @@ def test_every_function_that_tests_or_corrects_has_such_a_docstring():
     assert declared == set(paragraphs())
 
 
-@pytest.mark.parametrize("name", LIBERAL)
+@each_row("name", LIBERAL)
 def test_the_warning_of_a_liberal_test_has_its_measured_rates(name):
     """The greatest of all worlds."""
     false = rates.rates_of(TESTS[name].words)
@@ -56,7 +57,7 @@ def test_the_warning_of_a_liberal_test_has_its_measured_rates(name):
     assert TESTS[name].liberal == f"up to {few} at 10 {{units}}, {more} at 25"
 
 
-@pytest.mark.parametrize("name", TESTS)
+@each_row("name", TESTS)
 def test_the_rates_of_a_test_are_rows_of_the_table(name):
     """Its columns and no other, numbered from 0: `rankeval tests` prints them as they are."""
     table, own = rates.all_rates(), rates.rates_of(TESTS[name].words)

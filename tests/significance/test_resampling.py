@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy import stats
+from tables import each_row
 
 from rankeval.errors import InvalidInput
 from rankeval.significance import TESTS, Settings, paired_test
@@ -87,7 +88,7 @@ def test_random_sign_flip_counts_the_observed_pattern():
     assert paired_test("randomization", np.linspace(1, 2, 40), n_resamples=999, rng=0).p_value == 1 / 1000
 
 
-@pytest.mark.parametrize("name", RESAMPLING)
+@each_row("name", RESAMPLING)
 def test_pairs_do_not_know_of_each_other(name):
     """The p-value of a pair is the same alone and beside 300 other pairs."""
     d = np.random.default_rng(5).normal(0.1, 1, size=(31, 301))
@@ -105,8 +106,8 @@ def test_blocks_of_columns_change_nothing(name):
     np.testing.assert_allclose(wide.reshape(900, 5), np.tile(wide[:5], (900, 1)), rtol=1e-12)
 
 
-@pytest.mark.parametrize("name", ["bootstrap", "bootstrap_shift", "bootstrap_percentile", "bootstrap_bca"])
-@pytest.mark.parametrize("alternative", ALTERNATIVES)
+@each_row("name", ["bootstrap", "bootstrap_shift", "bootstrap_percentile", "bootstrap_bca"])
+@each_row("alternative", ALTERNATIVES)
 def test_bootstrap_interval_and_p_value_agree(name, alternative):
     """Zero is outside the interval exactly where p is at most alpha (up to interpolation between draws)."""
     d = np.random.default_rng(8).normal(-0.3 if alternative == "less" else 0.3, 1, size=(30, 400))
@@ -117,8 +118,8 @@ def test_bootstrap_interval_and_p_value_agree(name, alternative):
     assert (outside == (result.p_value <= 0.05))[clear].all()
 
 
-@pytest.mark.parametrize(("name", "method"), [("bootstrap_percentile", "percentile"), ("bootstrap_bca", "BCa")])
-@pytest.mark.parametrize("alternative", ALTERNATIVES)
+@each_row(("name", "method"), [("bootstrap_percentile", "percentile"), ("bootstrap_bca", "BCa")])
+@each_row("alternative", ALTERNATIVES)
 def test_percentile_and_bca_intervals_equal_scipy(name, method, alternative):
     """Within the noise of 9,999 resamples, on skewed data where the two differ."""
     d = np.random.default_rng(4).exponential(size=60) - 0.8
@@ -152,14 +153,14 @@ def test_liberal_bootstraps_say_so_on_few_queries():
     assert paired_test("bootstrap", np.random.default_rng(0).normal(size=10), n_resamples=99, rng=0).notes == ()
 
 
-@pytest.mark.parametrize("name", RESAMPLING)
+@each_row("name", RESAMPLING)
 def test_no_resamples_are_refused(name):
     with pytest.raises(InvalidInput, match="n_resamples is 0"):
         paired_test(name, [0.1, 0.2], n_resamples=0)
 
 
 @pytest.mark.shared
-@pytest.mark.parametrize("collection", ["cranfield", "trec_covid_r5"])
+@each_row("collection", ["cranfield", "trec_covid_r5"])
 def test_golden_exact_permutation_of_scipy(shared, collection):
     """Exact sign flips and Wilcoxon on twelve real topics equal SciPy's printed values to 1e-12."""
     golden = json.loads((shared / "golden" / "stats" / f"{collection}.json").read_text())

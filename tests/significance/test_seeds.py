@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tables import each_row
 
 from rankeval.significance import FOLD_TESTS, TESTS, Settings, paired_test
 from rankeval.significance.multiple import max_t, tukey
@@ -51,7 +52,7 @@ EXPECTED = {
 }
 
 
-@pytest.mark.parametrize("name", TESTS)
+@each_row("name", TESTS)
 def test_a_seed_gives_the_same_p_value_and_interval(name):
     """By the test itself and by its name, with 9,999 resamples and at 95 %."""
     column = np.array(D)[:, None]

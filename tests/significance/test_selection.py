@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
+from tables import each_row
 
 from rankeval.errors import InvalidInput
 from rankeval.significance import Settings, paired_test
@@ -32,7 +33,7 @@ def test_one_candidate_has_its_mean_and_students_interval():
     assert one_sided == values(gains)
 
 
-@pytest.mark.parametrize("n", [2, 3, 4, 5, 6, 17, 50])
+@each_row("n", [2, 3, 4, 5, 6, 17, 50])
 def test_copies_change_nothing(n):
     gains = drawn(n, 4)
     copied = np.hstack([gains, gains[:, :2], gains[:, 1:2]])
