@@ -363,7 +363,7 @@ def test_an_absent_folder_of_the_step_summary_costs_one_line(project, monkeypatc
     """It may be absent in a container: one line says so, and the tests' result stays."""
     write(project, SUMMARY)
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(project.path / "absent" / "step.md"))
-    result = project.runpytest_subprocess()
+    result = project.runpytest_inprocess()
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     result.stderr.fnmatch_lines(["rankeval: nothing is appended to GITHUB_STEP_SUMMARY: *absent*"])
 
