@@ -7,6 +7,7 @@ import re
 
 import ir_measures
 import pytest
+from golden.peers import ir_measures_values
 from ir_measures import AP, RR, Accuracy, IPrec, NumRet, P, R, SetF, SetP, SetR, nDCG
 from tables import each_row
 
@@ -100,8 +101,8 @@ def test_what_its_measures_print_is_read_and_has_its_values():
     table = rk.evaluate(qrels, run, measures=list(ours.values()), convention="trec_eval-9.0.8").per_query
     assert list(table) == list(ours.values())
     compared = 0
-    for metric in ir_measures.iter_calc(list(ours), qrels, run):
-        assert table.loc[metric.query_id, ours[metric.measure]] == pytest.approx(metric.value, abs=1e-9), metric
+    for query, one, value in ir_measures_values(list(ours), qrels, run):
+        assert table.loc[query, ours[one]] == pytest.approx(value, abs=1e-9), (query, one)
         compared += 1
     assert compared == 9 * len(ours)
 
