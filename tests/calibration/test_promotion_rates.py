@@ -72,7 +72,7 @@ def test_histories_are_as_documented(stream):
 @pytest.mark.world
 @pytest.mark.parametrize("stream", HISTORIES)
 def test_hundreds_of_histories_are_as_documented(stream):
-    check_histories(stream, 300)
+    check_histories(stream, 150)
 
 
 def test_frames_have_the_verdicts_of_evaluations():
@@ -131,7 +131,7 @@ def test_rates_are_as_documented(one):
 @pytest.mark.parametrize("one", EXPERIMENTS, ids=lambda one: one.name)
 def test_rates_are_as_promised(one):
     """Three standard errors of such a rate are allowed for so few pairs; a floor takes ten times as long."""
-    n_pairs = 300 if "floor" in one.name else 1500
+    n_pairs = 150 if "floor" in one.name else 1000
     rate = check(one, n_pairs)
     slack = 3 * np.sqrt(max(MEASURED[one.name]["moved"] * (1 - MEASURED[one.name]["moved"]), 1e-3) / n_pairs)
     assert one.least - slack <= rate <= one.most + slack
