@@ -1,7 +1,7 @@
 """pytrec_eval in a process of its own, which is ended when no answer comes: version 0.5.11 has hung on tied scores.
 
 `python peers.py` reads one input of JSON a line, and prints the values of each as one line. `python peers.py
-ir_measures` reads measures, judgments and a run, pickled, and prints the values of ir_measures, which calls pytrec_eval.
+ir_measures` reads measures, judgments and a run, pickled, and prints what ir_measures has from pytrec_eval.
 """
 
 from __future__ import annotations
