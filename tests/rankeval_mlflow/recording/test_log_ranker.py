@@ -79,7 +79,9 @@ def test_a_model_says_who_logged_it(in_run, table, client):
     X, y = table
     with mlflow.start_run() if in_run else contextlib.nullcontext():
         logged = rkm.log_ranker(rk.QueryRanker(Ridge()).fit(X, y))
-        own = mlflow.sklearn.log_model(Ridge(), name="own", serialization_format="cloudpickle")
+        own = mlflow.sklearn.log_model(
+            Ridge(), name="own", serialization_format="cloudpickle", pip_requirements=["scikit-learn"]
+        )
     tags, theirs = (client.get_logged_model(one.model_id).tags for one in (logged, own))
     assert {"mlflow.user", "mlflow.source.name", "mlflow.source.type"} <= theirs.keys()
     assert theirs.items() <= tags.items()
