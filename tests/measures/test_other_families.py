@@ -94,6 +94,7 @@ def test_p_found_by_hand():
     assert value == pytest.approx(0.5 + 0.8 * 0.5 * 0.25, abs=1e-15)
 
 
+@pytest.mark.needs("catboost")
 def test_p_found_equals_catboost():
     """As CatBoost's own metric, on rows without ties."""
     from catboost.utils import eval_metric
