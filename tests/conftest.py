@@ -162,10 +162,9 @@ def pytest_runtest_setup(item: pytest.Item) -> Iterator[None]:
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
     """Count what the case itself takes, and whether a marker says why it may take so much."""
-    result = yield from _count(item, "call")
     if item.get_closest_marker("worth"):
         item.user_properties.append(("worth", True))
-    return result
+    return (yield from _count(item, "call"))
 
 
 # Both hooks run in the workers of pytest-xdist too. An error during collection would end a worker without a word.

@@ -172,8 +172,8 @@ def profile(  # type: ignore[misc]  # mypy wants **options here too; with these 
     >>> import time
     >>> import rankeval as rk
     >>> def slow(seconds):
-    ...     time.sleep(seconds + 0.01)
-    >>> queries = {"q1": 0.001, "q2": 0.003, "q3": 0.005}
+    ...     time.sleep(seconds + 0.05)
+    >>> queries = {"q1": 0.001, "q2": 0.003, "q3": 0.03}
     >>> found = profile({"slow": slow, "fast": time.sleep}, queries, repeats=1, cost={"slow": 0.002})
     >>> found["fast"].per_query.idxmax()["latency_ms"], found["slow"].table.iloc[-1].tolist()[0]
     ('q3', 'cost_per_query')

@@ -172,7 +172,7 @@ def test_a_guide_is_one_sitting():
         "significance.md": 340,
         "cross_validation.md": 260,
         "experiment_files.md": 300,
-        "CONTRIBUTING.md": 430,
+        "CONTRIBUTING.md": 460,
     }
     lines = {path.name: len(path.read_text(encoding="utf-8").splitlines()) for path in GUIDES}
     assert {name: count for name, count in lines.items() if count >= longest.get(name, 210)} == {}
