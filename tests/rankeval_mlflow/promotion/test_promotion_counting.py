@@ -298,10 +298,11 @@ def test_a_ledger_of_the_project_counts_and_holds_no_score(ranker, tmp_path, mon
     assert promoted(ranker, names).decision.remaining == 18, "a decision in both places counts once"
 
 
-def test_a_ledger_of_the_project_counts_on_another_server(ranker, ranker_of, tmp_path, monkeypatch):
+def test_a_ledger_of_the_project_counts_on_another_server(ranker, ranker_of, empty_database, tmp_path, monkeypatch):
     in_a_ledger(tmp_path, monkeypatch)
     names = [f"q{number}" for number in range(40)]
     assert promoted(ranker, names, 0.2).decision.remaining == 19
+    shutil.copy(empty_database, tmp_path / "another-server.db")
     other = f"sqlite:///{tmp_path / 'another-server.db'}"
     mlflow.set_tracking_uri(other)
     there = ranker_of(mlflow.MlflowClient(other))
