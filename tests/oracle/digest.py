@@ -172,10 +172,14 @@ class Describer:
             "bases": [self.names.old_class(base) for base in public_bases(type(error))],
         }
         if is_ours(type(error)):
-            tree["fields"] = self._pairs(
-                (name, it) for name, it in vars(error).items() if name[0] != "_"
-            )
+            tree["fields"] = self._pairs(self._error_fields(error))
         return tree | {"message": self.masks.text(_shown(error, "__str__"))}
+
+    def _error_fields(self, error: BaseException) -> Iterator[tuple[str, Any]]:
+        own = vars(error)
+        for name, value in own.items():
+            if name[0] != "_":
+                yield self.names.old_field(type(error).__name__, name, own), value
 
 
 def _owner(kind: type, name: str) -> type:

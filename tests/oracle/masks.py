@@ -27,6 +27,7 @@ _COMPACT = re.compile(r"\b20\d{6}T\d{6}(?=\D)")
 _TABLE = re.compile(r"<table.*?</table>", re.DOTALL)
 _ROW = re.compile(r"<tr.*?</tr>", re.DOTALL)
 _CELL = re.compile(r"(<t[dh][^>]*>)(.*?)(</t[dh]>)", re.DOTALL)
+_PIPES = re.compile(r"(?:^\|.*\|$\n?){3,}", re.MULTILINE)
 _STAMP = re.compile(r"(?<![\d.])\d{10}(?:\d{3}|\.\d+)?(?![\d.])")
 _UUID = re.compile(
     r"(?<![0-9a-f])(?:[0-9a-f]{32}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})(?![0-9a-f])"
@@ -39,7 +40,10 @@ _PROCESS = re.compile(r"\b(pid|process)[ =:]+\d+")
 _DURATION = re.compile(
     r"(?<![\w.])\d+(?:[.,]\d+)*(?:e-?\d+)? ?(?:s|ms|µs|us|min|seconds?|minutes?)\b"
 )
-_HASH = re.compile(r"(?<![0-9a-z_.])(?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{7,128}(?![0-9a-z_])")
+_HASH = re.compile(
+    r"(?<![0-9a-z_.])(?=[0-9a-f]*\d)"
+    r"(?:[0-9a-f]{8,128}|(?=[0-9a-f]*[a-f])[0-9a-f]{7})(?![0-9a-z_])"
+)
 _RUN_NAME = re.compile(r"\b[a-z]+-[a-z]+-\d{1,4}\b")
 TIMES = re.compile(
     r"seconds|duration|started|ended|_time\b|^time$|_ms\b|latency|created|updated|timestamp"
@@ -114,6 +118,7 @@ class Masks:
             text = _HASH.sub("<hash>", text)
         if self.timed:
             text = _TABLE.sub(lambda found: self._without_times(found[0]), text)
+            text = _PIPES.sub(lambda found: self._without_times_in_pipes(found[0]), text)
             text = _DURATION.sub("<duration>", _RUN_NAME.sub("<run name>", text))
         return text
 
@@ -133,6 +138,17 @@ class Masks:
             table = table.replace(row, f"<tr>{''.join(masked)}</tr>", 1)
         return table
 
+    @staticmethod
+    def _without_times_in_pipes(table: str) -> str:
+        """Mask the columns of a table of Markdown whose heads are those of times."""
+        rows = [line.split("|") for line in table.splitlines()]
+        hidden = {place for place, head in enumerate(rows[0]) if TIMES.search(head.strip().lower())}
+        masked = [
+            [" <time> " if place in hidden else cell for place, cell in enumerate(row)]
+            for row in rows[2:]
+        ]
+        return "\n".join("|".join(row) for row in [*rows[:2], *masked]) + "\n"
+
     def hides(self, name: object) -> bool:
         """Return whether the values under this name are times of the run.
 
@@ -148,6 +164,8 @@ class Masks:
     @staticmethod
     def is_now(number: float) -> bool:
         """Return whether a number is a time of today, in seconds or milliseconds since 1970."""
+        if not 1e9 < number < 1e13:
+            return False
         now = time.time()
         return any(abs(number / unit - now) < 2 * 86400 for unit in (1, 1e3))
 

@@ -50,7 +50,7 @@ def collection(draw: Draw, n: int | None = None) -> tuple[Path, list[Path]]:
     return draw.write_judgments(judgments), paths
 
 
-@recipe("commands", 320)
+@recipe("commands", 192)
 def evaluate(draw: Draw, call: Call) -> None:
     """Evaluate runs."""
     qrels, runs = collection(draw)
@@ -77,7 +77,7 @@ def evaluate(draw: Draw, call: Call) -> None:
     call.command("evaluate", qrels, *runs, *measure_flags(draw), *options)
 
 
-@recipe("commands", 120)
+@recipe("commands", 72)
 def compare(draw: Draw, call: Call) -> None:
     """Compare runs."""
     qrels, runs = collection(draw, draw.integer(2, 3))
@@ -102,7 +102,7 @@ def compare(draw: Draw, call: Call) -> None:
     call.command("compare", qrels, *runs, "--resamples", 99, *measure_flags(draw), *options)
 
 
-@recipe("commands", 80)
+@recipe("commands", 48)
 def evaluate_dataset(draw: Draw, call: Call) -> None:
     """Evaluate a Parquet data set."""
     scored_rows(draw).to_parquet("log.parquet", index=False)
@@ -120,7 +120,7 @@ def evaluate_dataset(draw: Draw, call: Call) -> None:
     call.command("evaluate-dataset", "log.parquet", *line)
 
 
-@recipe("commands", 60)
+@recipe("commands", 36)
 def lists(draw: Draw, call: Call) -> None:
     """List measures and tests."""
     words = [draw.choice(("nDCG", "map", "t", "holm", "none such"))] if draw.happens(0.7) else []
@@ -128,7 +128,7 @@ def lists(draw: Draw, call: Call) -> None:
     call.command("tests", *words, *flags(draw, 0.5, format=FORMATS))
 
 
-@recipe("commands", 30, hashes=True, timed=True)
+@recipe("commands", 18, hashes=True, timed=True)
 def help_pages(draw: Draw, call: Call) -> None:
     """Show help, versions and the doctor."""
     topics = (
@@ -149,7 +149,7 @@ def help_pages(draw: Draw, call: Call) -> None:
     call.command("doctor")
 
 
-@recipe("commands", 60)
+@recipe("commands", 36)
 def search(draw: Draw, call: Call) -> None:
     """Search documents by queries, and write a run."""
     name, text = file_of_texts(draw, draw.documents(5))
@@ -169,7 +169,7 @@ def search(draw: Draw, call: Call) -> None:
     call.command("search", documents, queries, *options)
 
 
-@recipe("commands", 30, timed=True)
+@recipe("commands", 18, timed=True)
 def page(draw: Draw, call: Call) -> None:
     """Write the page of single queries."""
     qrels, runs = collection(draw)
@@ -183,7 +183,7 @@ def page(draw: Draw, call: Call) -> None:
     )
 
 
-@recipe("commands", 50)
+@recipe("commands", 30)
 def init(draw: Draw, call: Call) -> None:
     """Write the first files for a table, or for judgments and a run."""
     if draw.happens(0.4):
@@ -210,7 +210,7 @@ def run(draw: Draw, call: Call) -> None:
     call.command("run", "--keys", *flags(draw, 0.5, format=("markdown",)))
 
 
-@recipe("commands", 70, hashes=True)
+@recipe("commands", 42, hashes=True)
 def guard(draw: Draw, call: Call) -> None:
     """Walk through the guard's protocol in the shell."""
     qrels, runs = collection(draw, 3)
@@ -275,7 +275,7 @@ def guard(draw: Draw, call: Call) -> None:
     call.command("guard", "checks", *flags(draw, 0.5, format=FORMATS))
 
 
-@recipe("commands", 60)
+@recipe("commands", 36)
 def judging(draw: Draw, call: Call) -> None:
     """Pool runs, write sheets, measure agreement and calibrate a machine."""
     qrels, runs = collection(draw, 2)
@@ -324,7 +324,7 @@ def judging(draw: Draw, call: Call) -> None:
     )
 
 
-@recipe("commands", 60)
+@recipe("commands", 36)
 def online(draw: Draw, call: Call) -> None:
     """Check a click log, rate it, interleave runs and test users in arms."""
     events(draw).to_csv("log.csv", index=False)

@@ -63,7 +63,7 @@ def systems_of(draw: Draw, call: Call) -> dict[str, Any]:
     }
 
 
-@recipe("comparison", 700)
+@recipe("comparison", 385)
 def compare(draw: Draw, call: Call) -> None:
     """Compare systems in a drawn manner, and print the table."""
     systems = systems_of(draw, call)
@@ -76,7 +76,7 @@ def compare(draw: Draw, call: Call) -> None:
     call.plain(found, "Comparison.to_markdown")
 
 
-@recipe("comparison", 200)
+@recipe("comparison", 110)
 def printed(draw: Draw, call: Call) -> None:
     """Write a comparison as LaTeX, Markdown, HTML and JSON, and read the JSON."""
     systems = systems_of(draw, call)
@@ -102,7 +102,7 @@ def printed(draw: Draw, call: Call) -> None:
         )
 
 
-@recipe("comparison", 60)
+@recipe("comparison", 33)
 def plots(draw: Draw, call: Call) -> None:
     """Plot a comparison."""
     systems = systems_of(draw, call)
@@ -115,7 +115,7 @@ def plots(draw: Draw, call: Call) -> None:
     call.of(made, "Comparison.plot", draw.choice(KINDS), **pair)
 
 
-@recipe("comparison", 60)
+@recipe("comparison", 33)
 def bayes(draw: Draw, call: Call) -> None:
     """Ask a comparison for probabilities."""
     systems = draw.effects(2, draw.integer(5, 20), ("AP",))
@@ -130,7 +130,7 @@ def bayes(draw: Draw, call: Call) -> None:
     )
 
 
-@recipe("comparison", 150)
+@recipe("comparison", 82)
 def parts(draw: Draw, call: Call) -> None:
     """Compare by slices, over collections, with unjudged documents, with unpaired queries."""
     form = draw.integer(0, 3)
@@ -161,7 +161,7 @@ def parts(draw: Draw, call: Call) -> None:
     call("rankeval.compare", systems, **options)
 
 
-@recipe("comparison", 60)
+@recipe("comparison", 33)
 def by_hand(draw: Draw, call: Call) -> None:
     """Make a comparison from the parts of another."""
     made = call.make("rankeval.compare", draw.effects(2, 8, ("AP",)), baseline="base")
@@ -174,7 +174,7 @@ def by_hand(draw: Draw, call: Call) -> None:
     )
 
 
-@recipe("comparison", 80)
+@recipe("comparison", 44)
 def lower(draw: Draw, call: Call) -> None:
     """Compare columns of which lower is better, or nobody says."""
     systems = draw.effects(2, 10, ("latency", "AP"))
@@ -196,7 +196,7 @@ def lower(draw: Draw, call: Call) -> None:
     )
 
 
-@recipe("comparison", 90)
+@recipe("comparison", 50)
 def order(draw: Draw, call: Call) -> None:
     """Compare the orders of systems by several measures, and ask which queries swap two."""
     systems = draw.effects(draw.integer(2, 5), draw.integer(4, 12), ("nDCG@10", "AP", "RR"))
@@ -217,7 +217,7 @@ def order(draw: Draw, call: Call) -> None:
     )
 
 
-@recipe("comparison", 70)
+@recipe("comparison", 38)
 def ranks(draw: Draw, call: Call) -> None:
     """Give intervals to the ranks of systems."""
     systems = draw.effects(draw.integer(2, 5), draw.integer(5, 20), ("AP",))
@@ -227,7 +227,7 @@ def ranks(draw: Draw, call: Call) -> None:
     call("rankeval.rank_intervals", systems, n_resamples=draw.choice((99, 199)), **options)
 
 
-@recipe("comparison", 70)
+@recipe("comparison", 38)
 def variance(draw: Draw, call: Call) -> None:
     """Analyse the variance of scores over systems, queries and replicates."""
     replicates = [draw.effects(draw.integer(2, 3), 8, ("AP",)) for _ in range(draw.integer(1, 3))]
@@ -244,7 +244,7 @@ def variance(draw: Draw, call: Call) -> None:
     call.plain(found, "Anova.to_latex", "Anova.to_markdown")
 
 
-@recipe("comparison", 40)
+@recipe("comparison", 22)
 def of_one(draw: Draw, call: Call) -> None:
     """Compare too few systems, systems of other judgments, or systems without queries."""
     first, second = small_evaluation(draw, call, "one"), small_evaluation(draw, call, "two")

@@ -68,7 +68,7 @@ def registered(draw: Draw, call: Call, guard: Any, rows: dict[str, Any]) -> Any:
     )
 
 
-@recipe("guard", 110, hashes=True)
+@recipe("guard", 82, hashes=True)
 def protocol(draw: Draw, call: Call) -> None:
     """Register, freeze, open, look, verify; then look again."""
     rows = table(draw, draw.integer(8, 14), 4)
@@ -99,7 +99,7 @@ def protocol(draw: Draw, call: Call) -> None:
         call.of(guard, "Guard.open", plan, test)
 
 
-@recipe("guard", 90, hashes=True, timed=True)
+@recipe("guard", 68, hashes=True, timed=True)
 def refused(draw: Draw, call: Call) -> None:
     """Use registered content for fitting and scoring; ask why it is refused."""
     rows = table(draw, 8, 4)
@@ -129,7 +129,7 @@ def refused(draw: Draw, call: Call) -> None:
     call.tried("rankeval.dev_test_split", X, y, qid=qid)
 
 
-@recipe("guard", 70, hashes=True)
+@recipe("guard", 52, hashes=True)
 def gates(draw: Draw, call: Call) -> None:
     """Declare a gate, and let it decide on candidates."""
     rows = table(draw, 12, 4)
@@ -152,7 +152,7 @@ def gates(draw: Draw, call: Call) -> None:
     call.of(gate, "Gate.decisions")
 
 
-@recipe("guard", 60, hashes=True)
+@recipe("guard", 45, hashes=True)
 def ledgers(draw: Draw, call: Call) -> None:
     """Merge two ledgers, export one, verify both, and damage one."""
     rows, other_rows = table(draw, 6, 3), table(draw, 6, 3)
@@ -181,7 +181,7 @@ def ledgers(draw: Draw, call: Call) -> None:
     call.of(other, "Guard.looks")
 
 
-@recipe("guard", 60, hashes=True)
+@recipe("guard", 45, hashes=True)
 def judged(draw: Draw, call: Call) -> None:
     """Register judgments with texts of queries, revise, exempt and retire them."""
     judgments = draw.judgments(draw.integer(4, 7), 8)
@@ -216,7 +216,7 @@ def judged(draw: Draw, call: Call) -> None:
     call.of(guard, "Guard.looks")
 
 
-@recipe("guard", 30, hashes=True, timed=True)
+@recipe("guard", 22, hashes=True, timed=True)
 def folds(draw: Draw, call: Call) -> None:
     """Open a benchmark of folds as one look, and split off a registered test part."""
     rows = table(draw, 9, 4)
@@ -242,7 +242,7 @@ def folds(draw: Draw, call: Call) -> None:
     )
 
 
-@recipe("guard", 40)
+@recipe("guard", 30)
 def checks(draw: Draw, call: Call) -> None:
     """List the checks; declare one of our own, and take it away."""
     call("rankeval.guard.list_checks")
@@ -265,7 +265,7 @@ def checks(draw: Draw, call: Call) -> None:
         known.update(before) if isinstance(known, dict) else known.extend(before)
 
 
-@recipe("guard", 60)
+@recipe("guard", 45)
 def errors(draw: Draw, call: Call) -> None:
     """Make errors and warnings by hand: their fields, messages and bases."""
     fields = {
@@ -284,7 +284,7 @@ def errors(draw: Draw, call: Call) -> None:
     call("rankeval.errors.warn", draw.sentence(4))
 
 
-@recipe("guard", 40, hashes=True)
+@recipe("guard", 30, hashes=True)
 def facts(draw: Draw, call: Call) -> None:
     """Read what a report says of the guard, of an opening and by hand."""
     rows = table(draw, 8, 4)

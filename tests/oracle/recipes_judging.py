@@ -39,7 +39,7 @@ def as_frame(labels: dict[str, Any]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["qid", "docid", "relevance", "aspect"])
 
 
-@recipe("judging", 220)
+@recipe("judging", 143)
 def agreement(draw: Draw, call: Call) -> None:
     """Measure how far judges agree."""
     labels: Any = labels_of(draw, draw.integer(2, 4))
@@ -58,7 +58,7 @@ def agreement(draw: Draw, call: Call) -> None:
     call("rankeval.judging.Agreement", *parts, level="nominal", confidence_level=0.9)
 
 
-@recipe("judging", 120)
+@recipe("judging", 78)
 def consensus(draw: Draw, call: Call) -> None:
     """Make one grade of several labels."""
     labels = labels_of(draw, draw.integer(2, 4))
@@ -71,7 +71,7 @@ def consensus(draw: Draw, call: Call) -> None:
     call("rankeval.judging.Consensus", found.qrels, found.table, found.judges, found.method)
 
 
-@recipe("judging", 60)
+@recipe("judging", 39)
 def disagreement(draw: Draw, call: Call) -> None:
     """Say what the disagreement of judges does to the order of systems."""
     labels = labels_of(draw, draw.integer(2, 3), 5)
@@ -91,7 +91,7 @@ def disagreement(draw: Draw, call: Call) -> None:
     call("rankeval.judging.Disagreement", found.table, found.pairs, found.order, **parts)
 
 
-@recipe("judging", 220)
+@recipe("judging", 143)
 def pool(draw: Draw, call: Call) -> None:
     """Pool runs; order, sample and cost the pool; add a run; make judgments of it."""
     judgments = draw.judgments(draw.integer(1, 4), 8)
@@ -117,7 +117,7 @@ def pool(draw: Draw, call: Call) -> None:
     )
 
 
-@recipe("judging", 90)
+@recipe("judging", 58)
 def sheets(draw: Draw, call: Call) -> None:
     """Write sheets for judges, fill them in, and read them."""
     judgments = draw.judgments(draw.integer(1, 3), 6)
@@ -159,7 +159,7 @@ def fill(draw: Draw) -> None:
         sheet.to_csv(path, index=False)
 
 
-@recipe("judging", 80)
+@recipe("judging", 52)
 def calibrate(draw: Draw, call: Call) -> None:
     """Calibrate a machine's scores by people's, and plan the people's work."""
     machine = draw.effects(draw.integer(1, 3), draw.integer(20, 60), ("P@5", "AP"))
@@ -188,7 +188,7 @@ def calibrate(draw: Draw, call: Call) -> None:
     call("rankeval.judging.Plan", plan.table, plan.width, 0.95)
 
 
-@recipe("judging", 60)
+@recipe("judging", 39)
 def reusability(draw: Draw, call: Call) -> None:
     """Say how judgments treat a system that did not build the pool."""
     judgments = draw.judgments(draw.integer(3, 5), 8)
@@ -208,7 +208,7 @@ def reusability(draw: Draw, call: Call) -> None:
     )
 
 
-@recipe("judging", 20)
+@recipe("judging", 13)
 def plots(draw: Draw, call: Call) -> None:
     """Plot results of judging."""
     labels = labels_of(draw, 3, 5)
@@ -230,7 +230,7 @@ def plots(draw: Draw, call: Call) -> None:
     call.plain(call.make("rankeval.judging.calibrate", human, machine), "Calibration.plot")
 
 
-@recipe("judging", 80)
+@recipe("judging", 52)
 def drawn(draw: Draw, call: Call) -> None:
     """Draw queries to judge."""
     queries = draw.ids(draw.integer(1, 20))

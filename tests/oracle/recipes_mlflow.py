@@ -40,7 +40,7 @@ def left(call: Call, uri: str) -> None:
     call.keep("store", contents(uri))
 
 
-@recipe("mlflow", 34, hashes=True, timed=True)
+@recipe("mlflow", 26, hashes=True, timed=True)
 def evaluations(draw: Draw, call: Call) -> None:
     """Log evaluations, load one again, compare the runs and rank them."""
     uri = store_of(call)
@@ -70,7 +70,7 @@ def evaluations(draw: Draw, call: Call) -> None:
     left(call, uri)
 
 
-@recipe("mlflow", 20, hashes=True, timed=True)
+@recipe("mlflow", 15, hashes=True, timed=True)
 def comparisons(draw: Draw, call: Call) -> None:
     """Log a comparison, and load it again."""
     uri = store_of(call)
@@ -103,7 +103,7 @@ def cross_validations(draw: Draw, call: Call) -> None:
     left(call, uri)
 
 
-@recipe("mlflow", 24, hashes=True, timed=True)
+@recipe("mlflow", 18, hashes=True, timed=True)
 def others(draw: Draw, call: Call) -> None:
     """Log an agreement, a profile and an A/B test."""
     uri = store_of(call)
@@ -147,7 +147,7 @@ def models(draw: Draw, call: Call) -> None:
     call.keep("served", np.asarray(served.predict(rows["X"][:4])))
 
 
-@recipe("mlflow", 16, hashes=True, timed=True)
+@recipe("mlflow", 12, hashes=True, timed=True)
 def promotions(draw: Draw, call: Call) -> None:
     """Promote versions of a registered model by their logged evaluations, and roll back."""
     import mlflow
@@ -205,7 +205,7 @@ def automatic(draw: Draw, call: Call) -> None:
     left(call, uri)
 
 
-@recipe("mlflow", 40, hashes=True, timed=True)
+@recipe("mlflow", 30, hashes=True, timed=True)
 def scorers(draw: Draw, call: Call) -> None:
     """Score retrieved documents for MLflow's evaluation of agents."""
     store_of(call)
@@ -255,7 +255,7 @@ def evaluator(draw: Draw, call: Call) -> None:
     left(call, uri)
 
 
-@recipe("mlflow", 60)
+@recipe("mlflow", 45)
 def hosts(draw: Draw, call: Call) -> None:
     """Find hosts by entry point, and make records of runs by hand."""
     call("rankeval.tracking.host_names")

@@ -7,9 +7,11 @@ left out: a recipe reads it through the library.
 
 from __future__ import annotations
 
+import csv
 import gzip
 import hashlib
 import json
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -78,15 +80,29 @@ def _json(text: str, describer: Describer) -> Any:
 def _text(suffix: str, content: bytes, describer: Describer) -> Any:
     if content[:2] == b"\x1f\x8b":
         content = gzip.decompress(content)
+    elif content[:2] in (b"x\x01", b"x\x9c"):  # zlib, of level 0 and of level 6
+        content = zlib.decompress(content)
     try:
         text = content.decode()
     except UnicodeDecodeError:
         return {"bytes": len(content), "hash": hashlib.sha256(content).hexdigest()[:32]}
-    if suffix == ".json":
+    if suffix in (".json", ".bin"):
         return _json(text, describer)
+    if suffix == ".csv" and describer.masks.timed:
+        return _csv(text, describer)
     masked = describer.masks.text(text)
     return (
         masked
         if len(masked) < LONGEST
         else {"text": masked[:2000], "hash": hashlib.sha256(masked.encode()).hexdigest()}
     )
+
+
+def _csv(text: str, describer: Describer) -> Any:
+    """Return a table of text without the columns of times."""
+    rows = list(csv.reader(text.splitlines()))
+    hidden = (
+        {at for at, name in enumerate(rows[0]) if describer.masks.hides(name)} if rows else set()
+    )
+    kept = [[cell for at, cell in enumerate(row) if at not in hidden] for row in rows]
+    return {"csv": [describer.masks.lines(row) for row in kept]}
