@@ -35,7 +35,7 @@ SLOW = 3.0
 """CPU seconds above which a case of the default circle needs the marker `worth`."""
 
 T = TypeVar("T")
-_PYTESTMARK = re.compile(r"^pytestmark = (?:\[.*?\]|\S+\(.*?\)|\S+)$", re.DOTALL | re.MULTILINE)
+_PYTESTMARK = re.compile(r"^pytestmark = (\[[^]]*\]|[^#\n]*)", re.MULTILINE)
 
 
 @dataclass(frozen=True)

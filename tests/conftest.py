@@ -125,6 +125,22 @@ def pytest_collection() -> Iterator[None]:
         gc.enable()
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_logfinish(nodeid: str) -> None:  # noqa: ARG001 - the hook's own name
+    """Let the garbage collector pass over what a hundred cases left, such as modules that they imported.
+
+    Libraries ask for a whole collection (statsmodels at each call): over millions of objects that takes a second.
+    """
+    global _n_finished  # noqa: PLW0603 - a count of this process
+    _n_finished += 1
+    if _n_finished % 100 == 0:
+        gc.collect()
+        gc.freeze()
+
+
+_n_finished = 0
+
+
 def _reason(report: pytest.TestReport | pytest.CollectReport) -> str:
     """Return why a test was left out; pytest stores (file, line, reason)."""
     return report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from circles import module_marks
 
 TESTS = {
     "test_one.py": """
@@ -69,6 +70,24 @@ def test_of_a_word():
 """,
 }
 LEFT_OUT, CIRCLES, SLOW = ("test_one.py", "test_two.py"), ("test_three.py", "test_four.py"), ("test_five.py",)
+
+
+@pytest.mark.parametrize(
+    ("statement", "expected"),
+    [
+        ("pytestmark = pytest.mark.kill\n", [("kill", ())]),
+        ("pytestmark = pytest.mark.needs('a', \"b\")  # a word\nx = pytest.mark.world\n", [("needs", ("a", "b"))]),
+        (
+            "pytestmark = [\n    pytest.mark.timeout(9),\n    pytest.mark.kill,  # why\n]\ny = [pytest.mark.docs]\n",
+            [("kill", ())],
+        ),
+        ("# pytestmark = pytest.mark.kill\nx = pytest.mark.world\n", []),
+    ],
+)
+def test_the_marks_of_a_module_are_those_of_its_statement(tmp_path, statement, expected):
+    path = tmp_path / "test_it.py"
+    path.write_text(f"import pytest\n{statement}")
+    assert module_marks(path) == expected
 
 
 def outcome(folder: Path, files: tuple[str, ...], circle: str, *options: str) -> tuple[int, str]:

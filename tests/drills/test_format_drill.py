@@ -117,8 +117,8 @@ def test_it_keeps_the_laws_of_all_formats(tmp_path: Path):
     spec.loader.exec_module(laws)
     assert "bars" in laws.written_formats()
     laws.test_rows_come_back_or_are_refused(tmp_path, "bars")
-    laws.test_a_file_is_told_by_what_it_holds_or_is_called(tmp_path, "bars")
-    laws.test_a_document_given_twice_has_its_place(tmp_path, "bars")
+    laws.test_a_file_is_told_by_what_it_holds_or_is_called.of_a_row(tmp_path, "bars")
+    laws.test_a_document_given_twice_has_its_place.of_a_row(tmp_path, "bars")
     laws.test_an_unknown_format_is_refused_with_near_misses(tmp_path)
     laws.test_every_format_is_listed_in_words()
 

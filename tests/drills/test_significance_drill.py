@@ -179,20 +179,20 @@ def test_folds_are_corrected_by_it_too(laws):
 
 
 def test_it_is_held_to_the_laws_of_all_tests(laws):
-    laws.test_equal_systems_have_p_one("majority")
-    laws.test_bad_differences_are_refused("majority", [0.1, np.inf], "finite")
+    laws.test_equal_systems_have_p_one.of_a_row("majority")
+    laws.test_bad_differences_are_refused.of_a_row("majority", [0.1, np.inf], "finite")
     laws.test_p_values_are_probabilities_and_sides_mirror("majority")
-    laws.test_the_order_of_queries_matters_only_as_far_as_chance_does("majority", 14)
-    laws.test_a_seed_matters_where_it_is_said_to("majority")
-    laws.test_declarations_speak_to_people("majority")
+    laws.test_the_order_of_queries_matters_only_as_far_as_chance_does.of_a_row("majority", 14)
+    laws.test_a_seed_matters_where_it_is_said_to.of_a_row("majority")
+    laws.test_declarations_speak_to_people.of_a_row("majority")
     for alternative in laws.ALTERNATIVES:
-        laws.test_no_p_value_is_below_its_floor("majority", alternative)
-        laws.test_one_sided_intervals_are_open_on_the_other_side("majority", alternative)
+        laws.test_no_p_value_is_below_its_floor.of_a_row("majority", alternative)
+        laws.test_one_sided_intervals_are_open_on_the_other_side.of_a_row("majority", alternative)
 
 
 def test_it_is_held_to_the_laws_of_all_corrections(laws):
     laws.test_adjusted_p_values_keep_order_and_never_fall("sidak")
-    laws.test_declarations_speak_to_people("sidak")
+    laws.test_declarations_speak_to_people.of_a_row("sidak")
 
 
 def test_a_test_that_breaks_a_law_is_found(laws):

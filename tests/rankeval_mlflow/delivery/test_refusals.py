@@ -200,6 +200,7 @@ def test_a_reason_is_one_short_line():
     assert reason(ValueError()) == "ValueError"
 
 
+@pytest.mark.needs("psycopg")
 @pytest.mark.parametrize("listens", [False, True], ids=["refuses", "never answers"])
 def test_a_database_that_does_not_answer_is_told_within_seconds(small, capfd, monkeypatch, listens):
     """MLflow asks ten times, and prints three lines each time."""
