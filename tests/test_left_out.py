@@ -110,7 +110,9 @@ def outcome(folder: Path, files: tuple[str, ...], circle: str, *options: str) ->
     return done.returncode, done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("options", [(), ("-n", "2")], ids=["serial", "parallel"])
+@pytest.mark.parametrize(
+    "options", [(), pytest.param(("-n", "2"), marks=pytest.mark.further)], ids=["serial", "parallel"]
+)
 def test_a_promised_test_or_module_that_is_skipped_fails(tmp_path, options):
     """In the workers of pytest-xdist too; tests of absent collections are counted, a known defect stays one."""
     code, output = outcome(tmp_path, LEFT_OUT, "complete", "--continue-on-collection-errors", *options)
@@ -145,8 +147,14 @@ def test_the_default_circle_leaves_out_what_the_machine_lacks(tmp_path):
             2,
             "1 cases of the circle 'complete', 1 cases of the circle 'full', 1 modules of the circle 'full'",
         ),
-        ("complete", ("-n", "2"), 3, "1 cases of the circle 'full', 1 modules of the circle 'full'"),
-        ("full", (), 5, None),
+        pytest.param(
+            "complete",
+            ("-n", "2"),
+            3,
+            "1 cases of the circle 'full', 1 modules of the circle 'full'",
+            marks=pytest.mark.further,
+        ),
+        pytest.param("full", (), 5, None, marks=pytest.mark.further),
         ("full", ("-m", "kill or world"), 2, None),
     ],
 )

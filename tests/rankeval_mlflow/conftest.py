@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import fields, replace
 from pathlib import Path
@@ -18,23 +16,6 @@ from servers.tracking import Server
 
 import rankeval as rk
 from rankeval.evaluation.facts import QueryFacts
-
-
-def _may_mount() -> bool:
-    """Return whether this process is root's and may mount a disk, which not every container allows."""
-    if os.name == "nt" or os.getuid() or not shutil.which("unshare"):
-        return False
-    # The other users run this Python too.
-    if not all(folder.stat().st_mode & 0o001 for folder in Path(sys.prefix).resolve().parents):
-        return False
-    return subprocess.run(["unshare", "-m", "true"], check=False, capture_output=True).returncode == 0
-
-
-@pytest.fixture(scope="session")
-def other_users() -> None:
-    """Leave out the test unless this process can be other users, and fill a disk."""
-    if not _may_mount():
-        pytest.skip("needs root, the right to mount, and a Python that other users may run")
 
 
 @pytest.fixture(scope="session")

@@ -22,7 +22,7 @@ import pytest
 
 from rankeval_mlflow.delivery.payload import roles_of
 
-pytestmark = [pytest.mark.users, pytest.mark.server, pytest.mark.usefixtures("other_users")]
+pytestmark = [pytest.mark.users, pytest.mark.server]
 
 ALICE, BOB = 65534, 65533  # the user "nobody", and one without a name
 NOBODY_LISTENS = "http://127.0.0.1:9"
@@ -139,7 +139,7 @@ class Host:
 
 
 @pytest.fixture(scope="module")
-def users(other_users, server, tmp_path_factory) -> Iterator[subprocess.Popen[str]]:  # noqa: ARG001
+def users(server, tmp_path_factory) -> Iterator[subprocess.Popen[str]]:
     """Start the process that becomes one user after the other."""
     folder = tmp_path_factory.mktemp("users")
     settings = {**os.environ, "RANKEVAL_SPOOL": str(folder), "MLFLOW_TRACKING_URI": server.uri}
