@@ -7,6 +7,7 @@ import tomllib
 from pathlib import Path
 
 import yaml
+from circles import PARTS
 
 import rankeval
 
@@ -49,3 +50,23 @@ def test_the_workflow_runs_each_python_that_is_promised():
     workflow = yaml.safe_load((GITHUB / "workflows" / "ci.yml").read_text(encoding="utf-8"))
     promised = re.findall(r"Python :: (3\.\d+)", "\n".join(PROJECT["project"]["classifiers"]))
     assert workflow["jobs"]["tests"]["strategy"]["matrix"]["python"] == promised
+
+
+def test_the_workflow_runs_each_part_of_the_full_circle():
+    """`.ci/run` names the parts, CONTRIBUTING says what they are, and the weekly job has one run for each."""
+    script = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+    parts = re.search(r"^parts=\((.*)\)$", script, re.MULTILINE)[1].split()
+    workflow = yaml.safe_load((GITHUB / "workflows" / "ci.yml").read_text(encoding="utf-8"))
+    assert workflow["jobs"]["full"]["strategy"]["matrix"]["part"] == parts
+    assert set(PARTS) < set(parts)
+    text = (GITHUB / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    described = text.partition("`.ci/run --full` has")[2].partition("\n```")[0]
+    assert [part for part in parts if f"`{part}`" not in described] == []
+
+
+def test_the_default_circle_needs_no_package_that_the_readme_does_not_install():
+    """`.[test-all]` has all of `.[test]`, and each extra of a user is in one of both."""
+    extras = PROJECT["project"]["optional-dependencies"]
+    named = {name: re.findall(r"[\w-]+", re.search(r"\[(.*)\]", extras[name][0])[1]) for name in ("test", "test-all")}
+    assert "test" in named["test-all"]
+    assert {*named["test"], *named["test-all"]} == extras.keys() - {"test-all"}
