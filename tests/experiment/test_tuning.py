@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from experiment.loaded import load_parts
 from lightgbm import LGBMRanker
+from model_selection.libraries import each
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import ParameterSampler
 from sklearn.pipeline import make_pipeline
@@ -82,19 +83,20 @@ def test_steps_are_a_pipeline_named_and_searched_as_by_scikit_learn():
 
 
 @pytest.mark.parametrize(
-    "booster",
-    [
-        ("lightgbm.LGBMRanker", LIGHTGBM),
-        (
-            "catboost.CatBoostRanker",
-            {"iterations": 20, "thread_count": 1, "verbose": False, "allow_writing_files": False},
-        ),
-        ("xgboost.XGBRanker", {"n_estimators": 20, "n_jobs": 1}),
-    ],
+    ("path", "params"),
+    each(
+        [
+            ("lightgbm.LGBMRanker", LIGHTGBM),
+            (
+                "catboost.CatBoostRanker",
+                {"iterations": 20, "thread_count": 1, "verbose": False, "allow_writing_files": False},
+            ),
+            ("xgboost.XGBRanker", {"n_estimators": 20, "n_jobs": 1}),
+        ]
+    ),
 )
-def test_a_pipeline_stops_early_on_queries_held_out(booster):
+def test_a_pipeline_stops_early_on_queries_held_out(path, params):
     """Without a validation part QueryRanker holds a share out, and watches the primary measure."""
-    path, params = booster
     steps = ["sklearn.preprocessing.StandardScaler", {"estimator": path, "params": params}]
     config = experiment({"steps": steps, "early_stopping_rounds": 2, "validation_fraction": 0.3})
     parts, found = tuned(config)

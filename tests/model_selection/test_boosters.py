@@ -7,11 +7,10 @@ import sys
 
 import numpy as np
 import pytest
-from catboost import CatBoostRanker
 from lightgbm import LGBMRanker, LGBMRegressor
+from model_selection.libraries import CatBoostRanker, XGBRanker, XGBRegressor, each
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from xgboost import XGBRanker, XGBRegressor
 
 import rankeval as rk
 from rankeval.errors import InvalidInput
@@ -61,7 +60,7 @@ NO_EARLIER_MODEL = [
 ]
 
 
-@pytest.mark.parametrize(("estimator", "message"), NO_EARLIER_MODEL, ids=lambda value: type(value).__name__)
+@pytest.mark.parametrize(("estimator", "message"), each(NO_EARLIER_MODEL), ids=lambda value: type(value).__name__)
 def test_a_booster_that_changes_its_earlier_iterations_cannot_stop_early(estimator, message, ltr):
     """Dart rescales trees and gblinear has one set of coefficients: `predict` cannot go back to the best iteration."""
     own = 5 if "early_stopping_round" in estimator.get_params() else None
@@ -77,7 +76,7 @@ def test_a_booster_that_changes_its_earlier_iterations_cannot_stop_early(estimat
 
 @pytest.mark.parametrize(
     "estimator",
-    [
+    each([
         LGBMRanker(boosting_type="rf", subsample=0.5, subsample_freq=1, **LIGHTGBM),
         LGBMRanker(data_sample_strategy="goss", **LIGHTGBM),
         XGBRanker(n_estimators=50, learning_rate=0.5, num_parallel_tree=2, subsample=0.7, n_jobs=1),
@@ -85,7 +84,7 @@ def test_a_booster_that_changes_its_earlier_iterations_cannot_stop_early(estimat
             iterations=50, boosting_type="Ordered", learning_rate=0.5, thread_count=1, verbose=False,
             allow_writing_files=False,
         ),
-    ],
+    ]),
     ids=lambda value: type(value).__name__,
 )  # fmt: skip
 def test_the_best_value_is_that_of_what_predict_uses(estimator, ltr):

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from catboost import CatBoostRanker
 from hypothesis import given
 from hypothesis import strategies as st
 from lightgbm import LGBMRanker
+from model_selection.libraries import CatBoostRanker, XGBRanker, each
 from sklearn.compose import make_column_transformer
 from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
-from xgboost import XGBRanker
 
 import rankeval as rk
 from rankeval.model_selection.category_columns import categories_of, coded
@@ -74,11 +75,14 @@ LIBRARIES = {
 
 @pytest.fixture(scope="module")
 def fitted():
-    """Return each ranker, and the same fitted by its library alone."""
-    return {
-        name: (rk.QueryRanker(estimator).fit(X, Y, qid=QID), alone(X, Y, QID))
-        for name, (estimator, alone) in LIBRARIES.items()
-    }
+    """Return a function: a name -> its ranker, and the same fitted by its library alone."""
+
+    @cache
+    def both(name):
+        estimator, alone = LIBRARIES[name]
+        return rk.QueryRanker(estimator).fit(X, Y, qid=QID), alone(X, Y, QID)
+
+    return both
 
 
 FORMS = {
@@ -102,19 +106,19 @@ FORMS = {
 
 
 @pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("name", LIBRARIES)
+@pytest.mark.parametrize("name", each(LIBRARIES))
 def test_predictions_are_those_of_the_library(name, form, fitted):
     """To the last bit, in whatever form the same categories come."""
-    ranker, alone = fitted[name]
+    ranker, alone = fitted(name)
     expected = np.asarray(alone.predict(X), dtype=float)
     assert len(np.unique(expected)) > 10
     np.testing.assert_array_equal(ranker.predict(FORMS[form]), expected)
 
 
-@pytest.mark.parametrize("name", LIBRARIES)
+@pytest.mark.parametrize("name", each(LIBRARIES))
 def test_an_unknown_category_is_as_the_library_has_it(name, fitted):
     """LightGBM and scikit-learn's histograms take it for missing; CatBoost and OneHotEncoder have other rules."""
-    ranker, alone = fitted[name]
+    ranker, alone = fitted(name)
     texts = X.astype({"kind": object})
     texts.loc[::3, "kind"] = "new"
     if name == "xgboost":  # it takes "new" for the next known category in its order
@@ -126,7 +130,7 @@ def test_an_unknown_category_is_as_the_library_has_it(name, fitted):
     np.testing.assert_array_equal(ranker.predict(texts), expected)
 
 
-@pytest.mark.parametrize("estimator", [LGBMRanker(**LIGHT), XGBRanker(**BOOSTED), CatBoostRanker(**CAT)])
+@pytest.mark.parametrize("estimator", each([LGBMRanker(**LIGHT), XGBRanker(**BOOSTED), CatBoostRanker(**CAT)]))
 def test_early_stopping_reads_categories_by_their_names(estimator):
     """A validation part whose categories have another order trains the same model."""
     train, valid = slice(0, 320), slice(320, None)
@@ -143,7 +147,7 @@ def test_early_stopping_reads_categories_by_their_names(estimator):
     np.testing.assert_array_equal(one.predict(X), other.predict(X))
 
 
-@pytest.mark.parametrize("name", ["lightgbm", "xgboost", "catboost", "histograms", "pipeline"])
+@pytest.mark.parametrize("name", each(["lightgbm", "xgboost", "catboost", "histograms", "pipeline"]))
 def test_cross_validation_is_the_loop_by_hand(name):
     """Of a polars table too, in which a slice has the categories of its own rows only, in their order."""
     kind, size = (pl.Series(X[column].astype(str).tolist(), dtype=pl.Categorical) for column in ("kind", "size"))
@@ -161,6 +165,7 @@ def test_cross_validation_is_the_loop_by_hand(name):
     np.testing.assert_array_equal(result.evaluation.scores, by_hand.scores)
 
 
+@pytest.mark.needs("xgboost", "catboost")
 def test_arguments_of_the_libraries_are_kept():
     """What the user says of categories is not replaced, and the estimator that was given stays as it is."""
     given_one, unsaid = CatBoostRanker(cat_features=[2, 1], **CAT), XGBRanker(**BOOSTED)

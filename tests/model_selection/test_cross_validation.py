@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 import sklearn
-from catboost import CatBoostRanker
 from lightgbm import LGBMRanker
+from model_selection.libraries import CatBoostRanker, each
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.dummy import DummyRegressor
 from sklearn.exceptions import UnsetMetadataPassedError
@@ -129,7 +129,7 @@ def test_a_query_that_was_never_held_out_does_not_count(ltr):
     assert not np.isnan(result.predictions[test]).any()
 
 
-@pytest.mark.parametrize("estimator", [LGBM, CATBOOST], ids=lambda estimator: type(estimator).__name__)
+@pytest.mark.parametrize("estimator", each([LGBM, CATBOOST]), ids=lambda estimator: type(estimator).__name__)
 def test_two_processes_give_what_one_gives(estimator, ltr):
     one, two = (rk.cross_validate(estimator, ltr.X, ltr.y, qid=ltr.qid, cv=3, n_jobs=jobs) for jobs in (1, 2))
     assert one.predictions.tolist() == two.predictions.tolist()

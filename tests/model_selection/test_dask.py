@@ -26,6 +26,8 @@ from rankeval.errors import GuardRefusal, GuardRefusalError, MissingQueryIds
 from rankeval.measures import family
 from rankeval.measures.family import FAMILIES
 
+pytestmark = [pytest.mark.further, pytest.mark.needs("dask", "distributed")]
+
 CV = rk.QueryKFold(3)
 LIGHTGBM = lightgbm.LGBMRanker(n_estimators=10, min_child_samples=5, subsample=0.7, subsample_freq=1, verbose=-1)
 EIGHT = {

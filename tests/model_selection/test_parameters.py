@@ -5,15 +5,14 @@ from __future__ import annotations
 import warnings
 
 import pytest
-from catboost import CatBoostRanker
 from lightgbm import LGBMRanker
+from model_selection.libraries import CatBoostRanker, XGBRanker, each
 from sklearn.base import BaseEstimator
 from sklearn.compose import ColumnTransformer
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from xgboost import XGBRanker
 
 from rankeval import QueryRanker
 from rankeval.errors import RankevalWarning, UnknownName
@@ -30,7 +29,7 @@ class TakesMore(BaseEstimator):
 
 @pytest.mark.parametrize(
     ("estimator", "name", "said"),
-    [
+    each([
         (LGBMRanker(), "estimator__num_leaves", "LGBMRanker has .* 'estimator__num_leaves'; write 'num_leaves'$"),
         (XGBRanker(), "ranker__max_depth", "XGBRanker has no parameter 'ranker__max_depth'; write 'max_depth'$"),
         (QueryRanker(LGBMRanker()), "num_leaves", "QueryRanker has .* 'num_leaves'; write 'estimator__num_leaves'$"),
@@ -46,7 +45,7 @@ class TakesMore(BaseEstimator):
         (GridSearchCV(QueryRanker(Ridge()), {}), "estimator__alpha", "write 'estimator__estimator__alpha'$"),
         (CatBoostRanker(), "dpth", "CatBoostRanker has no parameter 'dpth'; did you mean 'depth'\\?$"),
         (Ridge(), "qqq", "^space: Ridge has no parameter 'qqq'$"),
-    ],
+    ]),
 )  # fmt: skip
 def test_a_name_that_the_estimator_does_not_have_is_refused(estimator, name, said):
     """With the name that may be meant."""
@@ -56,14 +55,16 @@ def test_a_name_that_the_estimator_does_not_have_is_refused(estimator, name, sai
 
 @pytest.mark.parametrize(
     ("estimator", "name", "near"),
-    [
-        (LGBMRanker(), "num_leavs", "num_leaves"),
-        (LGBMRanker(), "num_leafs", "num_leaves"),
-        (LGBMRanker(num_leavs=5), "num_leavs", "num_leaves"),
-        (XGBRanker(), "max_dept", "max_depth"),
-        (QueryRanker(LGBMRanker()), "estimator__num_leavs", "estimator__num_leaves"),
-        (make_pipeline(LGBMRanker()), "lgbmranker__num_leavs", "lgbmranker__num_leaves"),
-    ],
+    each(
+        [
+            (LGBMRanker(), "num_leavs", "num_leaves"),
+            (LGBMRanker(), "num_leafs", "num_leaves"),
+            (LGBMRanker(num_leavs=5), "num_leavs", "num_leaves"),
+            (XGBRanker(), "max_dept", "max_depth"),
+            (QueryRanker(LGBMRanker()), "estimator__num_leavs", "estimator__num_leaves"),
+            (make_pipeline(LGBMRanker()), "lgbmranker__num_leavs", "lgbmranker__num_leaves"),
+        ]
+    ),
 )
 def test_a_name_that_is_nearly_one_of_a_booster_is_asked_about(estimator, name, near):
     """It may be another name of the library's own."""
@@ -73,7 +74,7 @@ def test_a_name_that_is_nearly_one_of_a_booster_is_asked_about(estimator, name, 
 
 @pytest.mark.parametrize(
     ("estimator", "params"),
-    [
+    each([
         (LGBMRanker(), {"num_leaves": 3, "lambda_l2": 1, "max_bin": 63, "colsample_bynode": 0.5}),
         (XGBRanker(), {"max_depth": 3, "lambdarank_num_pair_per_sample": 8}),
         (CatBoostRanker(), {"depth": 3, "iterations": 5}),
@@ -82,7 +83,7 @@ def test_a_name_that_is_nearly_one_of_a_booster_is_asked_about(estimator, name, 
         (make_pipeline(StandardScaler(), Ridge()), {"ridge__alpha": 3, "standardscaler": "passthrough"}),
         (make_pipeline(ColumnTransformer([("a", StandardScaler(), [0])])), {"columntransformer__a__with_mean": False}),
         (TakesMore(), {"module__width": 3, "anything": 2}),
-    ],
+    ]),
 )  # fmt: skip
 def test_all_else_passes_in_silence(estimator, params):
     """Aliases of the libraries, parts that are replaced, estimators that take more than they list."""

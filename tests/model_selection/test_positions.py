@@ -6,13 +6,12 @@ import lightgbm
 import numpy as np
 import optuna
 import pytest
-from catboost import CatBoostRanker
 from lightgbm import LGBMRanker
+from model_selection.libraries import CatBoostRanker, XGBRanker, each
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from xgboost import XGBRanker
 
 import rankeval as rk
 from rankeval.errors import InvalidInput
@@ -117,13 +116,15 @@ def test_folds_pipelines_searches_and_trials_hand_positions_on(ltr, position):
 
 @pytest.mark.parametrize(
     "estimator",
-    [
-        XGBRanker(n_estimators=5),
-        CatBoostRanker(iterations=5, verbose=False),
-        Ridge(),
-        LGBMRanker(objective="rank_xendcg", **LGBM),
-        GridSearchCV(Ridge(), {}),
-    ],
+    each(
+        [
+            XGBRanker(n_estimators=5),
+            CatBoostRanker(iterations=5, verbose=False),
+            Ridge(),
+            LGBMRanker(objective="rank_xendcg", **LGBM),
+            GridSearchCV(Ridge(), {}),
+        ]
+    ),
     ids=["xgboost", "catboost", "regressor", "xendcg", "search"],
 )
 def test_an_estimator_that_learns_nothing_from_positions_refuses_them(estimator, ltr, position):

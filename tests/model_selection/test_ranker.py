@@ -7,8 +7,8 @@ import pickle
 import numpy as np
 import polars as pl
 import pytest
-from catboost import CatBoostRanker, CatBoostRegressor
 from lightgbm import LGBMRanker, LGBMRegressor
+from model_selection.libraries import CatBoostRanker, CatBoostRegressor, XGBRanker, XGBRegressor, each, installed
 from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.feature_selection import RFECV
@@ -18,7 +18,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeRegressor
 from sklearn.utils.estimator_checks import check_estimator
-from xgboost import XGBRanker, XGBRegressor
 
 import rankeval as rk
 from rankeval.errors import AmbiguousName, InvalidInput, MissingQueryIds, QueryIdError
@@ -37,7 +36,7 @@ CATBOOST = {"iterations": 60, "thread_count": 1, "random_seed": 0, "verbose": Fa
 MANY_TREES = {"lightgbm": "n_estimators", "xgboost": "n_estimators", "catboost": "iterations"}
 
 
-@pytest.fixture(params=list(BOOSTERS))
+@pytest.fixture(params=each(BOOSTERS))
 def booster(request):
     return clone(BOOSTERS[request.param])
 
@@ -64,14 +63,16 @@ def test_a_booster_learns_what_it_learns_when_told_by_hand(booster, ltr):
 @pytest.mark.parametrize("numbers", [True, False], ids=["numbers", "texts"])
 @pytest.mark.parametrize(
     ("ranker", "told"),
-    [
-        (BOOSTERS["catboost"], "group_id"),
-        (
-            LGBMRanker(n_estimators=TREES, subsample=0.5, subsample_freq=1, n_jobs=1, random_state=0, verbose=-1),
-            "group",
-        ),
-        (XGBRanker(n_estimators=TREES, subsample=0.5, n_jobs=1, random_state=0), "qid"),
-    ],
+    each(
+        [
+            (BOOSTERS["catboost"], "group_id"),
+            (
+                LGBMRanker(n_estimators=TREES, subsample=0.5, subsample_freq=1, n_jobs=1, random_state=0, verbose=-1),
+                "group",
+            ),
+            (XGBRanker(n_estimators=TREES, subsample=0.5, n_jobs=1, random_state=0), "qid"),
+        ]
+    ),
     ids=["catboost", "lightgbm", "xgboost"],
 )
 def test_what_depends_on_the_order_of_queries_is_fitted_by_ascending_id(ranker, told, numbers, ltr):
@@ -169,15 +170,17 @@ def test_a_pipeline_holds_out_before_its_first_step(ltr):
 
 @pytest.mark.parametrize(
     ("kind", "plain", "own", "rounds"),
-    [
-        (XGBRanker, {"n_estimators": 60, "n_jobs": 1}, {"early_stopping_rounds": 4}, 4),
-        (LGBMRanker, {"n_estimators": 60, "n_jobs": 1, "verbose": -1}, {"early_stopping_round": 4}, 4),
-        (LGBMRanker, {"n_estimators": 60, "n_jobs": 1, "verbose": -1}, {"n_iter_no_change": 4}, 4),
-        (CatBoostRanker, CATBOOST, {"early_stopping_rounds": 4}, 4),
-        (CatBoostRanker, CATBOOST, {"od_type": "Iter", "od_wait": 4}, 4),
-        (CatBoostRanker, CATBOOST, {"od_wait": 4}, 4),
-        (CatBoostRanker, CATBOOST, {"od_type": "Iter"}, 20),
-    ],
+    each(
+        [
+            (XGBRanker, {"n_estimators": 60, "n_jobs": 1}, {"early_stopping_rounds": 4}, 4),
+            (LGBMRanker, {"n_estimators": 60, "n_jobs": 1, "verbose": -1}, {"early_stopping_round": 4}, 4),
+            (LGBMRanker, {"n_estimators": 60, "n_jobs": 1, "verbose": -1}, {"n_iter_no_change": 4}, 4),
+            (CatBoostRanker, CATBOOST, {"early_stopping_rounds": 4}, 4),
+            (CatBoostRanker, CATBOOST, {"od_type": "Iter", "od_wait": 4}, 4),
+            (CatBoostRanker, CATBOOST, {"od_wait": 4}, 4),
+            (CatBoostRanker, CATBOOST, {"od_type": "Iter"}, 20),
+        ]
+    ),
     ids=str,
 )
 def test_the_boosters_own_early_stopping_is_given_rows_to_stop_on(kind, plain, own, rounds, ltr):
@@ -203,6 +206,7 @@ def test_the_rankers_patience_comes_before_the_boosters(ltr):
     assert patient.n_iterations_ == expected.n_iterations_
 
 
+@pytest.mark.needs("catboost")
 def test_a_detector_of_catboosts_own_cannot_be_honoured(ltr):
     with pytest.raises(InvalidInput, match="od_pval cannot be honoured"):
         rk.QueryRanker(CatBoostRanker(**CATBOOST, od_pval=0.01)).fit(ltr.X, ltr.y, qid=ltr.qid)
@@ -223,11 +227,13 @@ def test_the_eval_measure_is_read_under_its_convention(ltr):
 
 @pytest.mark.parametrize(
     "regressor",
-    [
-        LGBMRegressor(n_estimators=40, n_jobs=1, verbose=-1),
-        XGBRegressor(n_estimators=40, n_jobs=1),
-        CatBoostRegressor(iterations=40, thread_count=1, verbose=False, allow_writing_files=False),
-    ],
+    each(
+        [
+            LGBMRegressor(n_estimators=40, n_jobs=1, verbose=-1),
+            XGBRegressor(n_estimators=40, n_jobs=1),
+            CatBoostRegressor(iterations=40, thread_count=1, verbose=False, allow_writing_files=False),
+        ]
+    ),
 )
 def test_boosted_regressors_stop_by_a_ranking_measure_too(regressor, ltr):
     ranker = rk.QueryRanker(regressor, early_stopping_rounds=3).fit(ltr.X, ltr.y, qid=ltr.qid)
@@ -298,7 +304,7 @@ def test_an_estimator_of_ones_own_is_told_qid_if_it_asks(ltr):
 
     blocks = rk.QueryRanker(Own()).fit(ltr.X, ltr.y, qid=ltr.qid).estimator_.qid_
     assert (np.diff(encode(blocks)[0]) >= 0).all()
-    nested = rk.QueryRanker(make_pipeline(StandardScaler(), rk.QueryRanker(BOOSTERS["xgboost"])))
+    nested = rk.QueryRanker(make_pipeline(StandardScaler(), rk.QueryRanker(BOOSTERS["lightgbm"])))
     assert nested.fit(ltr.X, ltr.y, qid=ltr.qid).score(ltr.X, ltr.y, qid=ltr.qid) > 0.7
 
 
@@ -329,6 +335,7 @@ def test_parameters_reach_through_and_copies_are_unfitted(booster, ltr):
     assert not hasattr(clone(ranker.fit(ltr.X, ltr.y, qid=ltr.qid)), "estimator_")
 
 
+@pytest.mark.needs("catboost")
 def test_catboost_with_lists_among_its_parameters_is_copied_wherever_it_stands(ltr):
     """By itself, in Pipelines, in searches over them."""
     listed = BOOSTERS["catboost"].copy().set_params(ignored_features=[0, 1])
@@ -352,7 +359,7 @@ def test_catboost_with_lists_among_its_parameters_is_copied_wherever_it_stands(l
 
 @pytest.mark.usefixtures("routing")
 def test_importances_and_coefficients_are_those_of_the_estimator(ltr):
-    for booster in BOOSTERS.values():
+    for booster in installed(BOOSTERS).values():
         ranker = rk.QueryRanker(booster).fit(ltr.X, ltr.y, qid=ltr.qid)
         assert ranker.feature_importances_.argmax() == 0
         selector = RFECV(ranker, cv=QueryKFold(2), scoring=rk.make_scorer("AP")).fit(ltr.X, ltr.y, qid=ltr.qid)
@@ -378,25 +385,27 @@ UNEQUAL = ("check_sample_weights_not_overwritten", *EQUIVALENCE)
 
 @pytest.mark.parametrize(
     ("estimator", "known"),
-    [
-        (Ridge(), {}),
-        (DecisionTreeRegressor(random_state=0), {}),
-        (
-            LGBMRanker(n_estimators=3, min_child_samples=1, n_jobs=1, verbose=-1),
-            dict.fromkeys(EQUIVALENCE, BY_LIST.format("LightGBM")),
-        ),
-        (XGBRanker(n_estimators=3, n_jobs=1), dict.fromkeys(UNEQUAL, BY_GROUP.format("XGBoost"))),
-        (
-            CatBoostRanker(iterations=3, thread_count=1, verbose=False, allow_writing_files=False),
-            {
-                **dict.fromkeys(UNEQUAL, BY_GROUP.format("CatBoost")),
-                "check_dtype_object": "CatBoost raises its own CatBoostError for a dict among the features",
-                "check_fit2d_1sample": "CatBoost: all features are either constant or ignored",
-                "check_estimator_sparse_array": "CatBoost refuses 64 bit indexes with an error of its own",
-                "check_estimator_sparse_matrix": "CatBoost refuses 64 bit indexes with an error of its own",
-            },
-        ),
-    ],
+    each(
+        [
+            (Ridge(), {}),
+            (DecisionTreeRegressor(random_state=0), {}),
+            (
+                LGBMRanker(n_estimators=3, min_child_samples=1, n_jobs=1, verbose=-1),
+                dict.fromkeys(EQUIVALENCE, BY_LIST.format("LightGBM")),
+            ),
+            (XGBRanker(n_estimators=3, n_jobs=1), dict.fromkeys(UNEQUAL, BY_GROUP.format("XGBoost"))),
+            (
+                CatBoostRanker(iterations=3, thread_count=1, verbose=False, allow_writing_files=False),
+                {
+                    **dict.fromkeys(UNEQUAL, BY_GROUP.format("CatBoost")),
+                    "check_dtype_object": "CatBoost raises its own CatBoostError for a dict among the features",
+                    "check_fit2d_1sample": "CatBoost: all features are either constant or ignored",
+                    "check_estimator_sparse_array": "CatBoost refuses 64 bit indexes with an error of its own",
+                    "check_estimator_sparse_matrix": "CatBoost refuses 64 bit indexes with an error of its own",
+                },
+            ),
+        ]
+    ),
     ids=lambda value: type(value).__name__,
 )
 @pytest.mark.filterwarnings("ignore")

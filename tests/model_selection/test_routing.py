@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import sklearn
-from catboost import CatBoostRanker
 from lightgbm import LGBMRanker
+from model_selection.libraries import CatBoostRanker, XGBRanker, each
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import (
     GridSearchCV,
@@ -18,7 +18,6 @@ from sklearn.model_selection import (
 )
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from xgboost import XGBRanker
 
 import rankeval as rk
 
@@ -70,7 +69,7 @@ CALLS = {
 
 
 @pytest.mark.parametrize("call", CALLS)
-@pytest.mark.parametrize("ranker", RANKERS)
+@pytest.mark.parametrize("ranker", each(RANKERS))
 def test_routing_changes_no_number(ranker, call, ltr):
     found = []
     for on in (False, True):

@@ -11,13 +11,11 @@ import cloudpickle
 import mlflow
 import numpy as np
 import pytest
-import skops.io
-from catboost import CatBoostRanker, CatBoostRegressor
 from lightgbm import LGBMRanker, LGBMRegressor
+from model_selection.libraries import CatBoostRanker, CatBoostRegressor, XGBRanker, XGBRegressor, each
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from xgboost import XGBRanker, XGBRegressor
 
 import rankeval as rk
 from rankeval.model_selection.boosters import CatBoostMetric
@@ -44,7 +42,7 @@ TRUSTED = {
 }
 
 
-@pytest.mark.parametrize("name", BOOSTERS)
+@pytest.mark.parametrize("name", each(BOOSTERS))
 def test_early_stopping_leaves_the_parameters_of_the_estimator_as_they_were(name, ltr):
     """A fitted estimator can be cloned, and fitted again by its own metric."""
     before = {**BOOSTERS[name].get_params(), "missing": None}
@@ -53,7 +51,7 @@ def test_early_stopping_leaves_the_parameters_of_the_estimator_as_they_were(name
     assert set(vars(ranker.estimator_)) & {"metric"} == set(before) & {"metric"}
 
 
-@pytest.mark.parametrize("name", TRUSTED)
+@pytest.mark.parametrize("name", each(TRUSTED))
 def test_a_fitted_ranker_holds_no_held_out_rows(name, ltr):
     ranker = rk.QueryRanker(BOOSTERS[name], early_stopping_rounds=3).fit(ltr.X, ltr.y, qid=ltr.qid)
     gc.collect()
@@ -62,10 +60,13 @@ def test_a_fitted_ranker_holds_no_held_out_rows(name, ltr):
     assert ranker.n_iterations_ > 0
 
 
+@pytest.mark.needs("skops")
 @pytest.mark.parametrize("inside", [False, True])
-@pytest.mark.parametrize("name", TRUSTED)
+@pytest.mark.parametrize("name", each(TRUSTED))
 def test_a_ranker_that_stopped_early_is_saved_by_all(name, inside, ltr):
     """For skops, the types of the guide are enough."""
+    import skops.io
+
     estimator = make_pipeline(StandardScaler(), BOOSTERS[name]) if inside else BOOSTERS[name]
     ranker = rk.QueryRanker(estimator, early_stopping_rounds=3, eval_measure="AP").fit(ltr.X, ltr.y, qid=ltr.qid)
     skopsed = skops.io.loads(skops.io.dumps(ranker), trusted=[*TRUSTED[name], RANKER])
@@ -74,8 +75,11 @@ def test_a_ranker_that_stopped_early_is_saved_by_all(name, inside, ltr):
         assert again.n_iterations_ == ranker.n_iterations_
 
 
+@pytest.mark.needs("skops")
 def test_skops_asks_for_the_class_of_a_measure_and_of_a_convention(ltr):
     """Given by name they need no type."""
+    import skops.io
+
     rules = rk.Convention(ties="worst", bind={"nDCG": {"gain": "exp"}})
     for measure, convention, types in (
         ("nDCG@10", "trec_eval-10", []),
@@ -101,9 +105,12 @@ np.save("found.npy", found)
 """
 
 
+@pytest.mark.needs("skops", "catboost")
 @pytest.mark.timeout(200)
 def test_a_search_by_our_scorer_is_saved_by_mlflow_and_skops(ltr, tmp_path):
     """MLflow's cloudpickle format, as in autologging, and skops load it in another process."""
+    import skops.io
+
     ranker = rk.QueryRanker(BOOSTERS["catboost"], early_stopping_rounds=3)
     scorer = rk.make_scorer(["nDCG@10", "AP"], convention="lightgbm")
     grid = {"estimator__depth": [2, 3]}

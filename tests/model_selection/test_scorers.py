@@ -7,7 +7,7 @@ import pickle
 import numpy as np
 import pandas as pd
 import pytest
-from catboost import CatBoostRegressor
+from model_selection.libraries import CatBoostRegressor
 from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.dummy import DummyRegressor
 from sklearn.feature_selection import RFECV, SequentialFeatureSelector
@@ -163,6 +163,7 @@ def test_a_column_of_ids_is_no_feature(ltr):
     assert rk.make_scorer("AP")(dropping.fit(frame, ltr.y), frame, ltr.y) == pytest.approx(expected, abs=1e-12)
 
 
+@pytest.mark.needs("catboost")
 @pytest.mark.parametrize(
     "around", [lambda one: one, make_pipeline, lambda one: GridSearchCV(one, {"depth": [2]}, cv=2)]
 )

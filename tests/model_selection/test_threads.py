@@ -13,6 +13,7 @@ import joblib
 import numpy as np
 import pytest
 from lightgbm import LGBMRanker
+from model_selection.libraries import XGBRanker, each
 from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.linear_model import Ridge
@@ -20,7 +21,6 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_info, threadpool_limits
-from xgboost import XGBRanker
 
 import rankeval as rk
 from rankeval._threads import VARIABLES, limited, pools
@@ -90,7 +90,7 @@ def used(spy, ltr, wrap=lambda spy: spy, found=lambda ranker: ranker.estimator_)
 
 
 @needs_cores
-@pytest.mark.parametrize("name", list(SPIES))
+@pytest.mark.parametrize("name", each(SPIES))
 def test_small_data_takes_one_thread(name, ltr):
     one = {1} if name == "pools" else 1
     assert used(SPIES[name], ltr) == (one, one)
@@ -111,7 +111,7 @@ def test_in_a_pipeline_and_in_a_search_too(ltr):
 
 
 @needs_cores
-@pytest.mark.parametrize("name", list(SPIES))
+@pytest.mark.parametrize("name", each(SPIES))
 @pytest.mark.parametrize("way", ["variable", "limits", "size", "parameter"])
 def test_whoever_says_otherwise_is_obeyed(name, way, ltr, monkeypatch):
     spy, around = clone(SPIES[name]), nullcontext()
@@ -150,12 +150,14 @@ def test_lightgbm_takes_the_number_of_the_variable_which_it_does_not_read(variab
 
 @pytest.mark.parametrize(
     "estimator",
-    [
-        LGBMRanker(n_estimators=30, min_child_samples=5, verbose=-1),
-        XGBRanker(n_estimators=30),
-        HistGradientBoostingRegressor(max_iter=30),
-        Ridge(),
-    ],
+    each(
+        [
+            LGBMRanker(n_estimators=30, min_child_samples=5, verbose=-1),
+            XGBRanker(n_estimators=30),
+            HistGradientBoostingRegressor(max_iter=30),
+            Ridge(),
+        ]
+    ),
     ids=lambda one: type(one).__name__,
 )
 def test_the_model_is_the_same(estimator, ltr, monkeypatch):
@@ -219,6 +221,7 @@ def test_pools_are_looked_for_again_only_if_modules_were_loaded(monkeypatch):
     assert pools() is not before
 
 
+@pytest.mark.needs("xgboost")
 def test_the_fitted_trees_of_xgboost_get_their_threads_back(ltr):
     """They keep the number that they were grown with, whatever `n_jobs` says."""
     fitted = rk.QueryRanker(XGBRanker(n_estimators=3)).fit(ltr.X, ltr.y, qid=ltr.qid).estimator_

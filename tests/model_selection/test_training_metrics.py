@@ -8,9 +8,7 @@ from inspect import signature
 import lightgbm
 import numpy as np
 import pytest
-import xgboost
 from lightgbm import LGBMRanker
-from xgboost import XGBRanker
 
 import rankeval as rk
 from rankeval.errors import InvalidInput, QueryIdError, UnknownName
@@ -57,7 +55,10 @@ def test_lightgbm_cross_validates_by_our_measure(blocks):
     assert all(0.3 < value < 1 for value in result["valid AP-mean"])
 
 
+@pytest.mark.needs("xgboost")
 def test_xgboost_reports_our_value_and_stops_by_it(blocks):
+    import xgboost
+
     X, y, _, codes = blocks
     history = {}
     matrix = xgboost.DMatrix(X, y, qid=codes)
@@ -81,12 +82,19 @@ def test_xgboost_reports_our_value_and_stops_by_it(blocks):
 
 def test_data_without_queries_is_an_error(blocks):
     X, y, _, _ = blocks
-    with pytest.raises(QueryIdError, match="group="):
-        rk.lightgbm_feval("AP")(np.zeros(len(y)), lightgbm.Dataset(X, y).construct())
-    with pytest.raises(QueryIdError, match="qid="):
-        rk.xgboost_metric("AP")(np.zeros(len(y)), xgboost.DMatrix(X, y))
     with pytest.raises(UnknownName, match="nDCG@10"):
         rk.lightgbm_feval("nDGC@10")
+    with pytest.raises(QueryIdError, match="group="):
+        rk.lightgbm_feval("AP")(np.zeros(len(y)), lightgbm.Dataset(X, y).construct())
+
+
+@pytest.mark.needs("xgboost")
+def test_a_matrix_of_xgboost_without_queries_is_an_error(blocks):
+    import xgboost
+
+    X, y, _, _ = blocks
+    with pytest.raises(QueryIdError, match="qid="):
+        rk.xgboost_metric("AP")(np.zeros(len(y)), xgboost.DMatrix(X, y))
 
 
 def test_training_metrics_are_values():
@@ -124,18 +132,32 @@ def test_xgboost_has_to_be_told_what_is_better():
         _ = rk.xgboost_metric(["AP", "ARP"]).maximize
 
 
-def test_weights_of_the_data_are_those_of_queries(blocks):
+@pytest.fixture
+def weighted(blocks):
+    """Return a score, a weight per query, and the weighted mean of AP."""
     X, y, sizes, codes = blocks
     score, weight = X[:, 0], np.random.default_rng(0).uniform(1, 9, len(sizes))
-    expected = rk.evaluate(y, score, qid=codes, query_weight=weight[codes], measures="AP").aggregate()["AP"]
+    weighted = rk.evaluate(y, score, qid=codes, query_weight=weight[codes], measures="AP")
+    return score, weight, weighted.aggregate()["AP"]
+
+
+def test_weights_of_the_data_are_those_of_queries(blocks, weighted):
+    (X, y, sizes, codes), (score, weight, expected) = blocks, weighted
     data = lightgbm.Dataset(X, y, group=sizes, weight=weight[codes]).construct()
-    # Both libraries keep weights as float32.
+    # The library keeps weights as float32.
     assert rk.lightgbm_feval("AP")(score, data)[0][1] == pytest.approx(expected, abs=1e-7)
-    matrix = xgboost.DMatrix(X, y, qid=codes, weight=weight)
-    assert rk.xgboost_metric("AP")(score, matrix)[0][1] == pytest.approx(expected, abs=1e-7)
     uneven = weight[codes] + np.tile([0.5, -0.5], len(y) // 2)
     data = lightgbm.Dataset(X, y, group=sizes, weight=uneven).construct()
     assert rk.lightgbm_feval("AP")(score, data)[0][1] == pytest.approx(expected, abs=1e-7)
+
+
+@pytest.mark.needs("xgboost")
+def test_weights_of_a_matrix_of_xgboost_are_those_of_queries(blocks, weighted):
+    import xgboost
+
+    (X, y, _, codes), (score, weight, expected) = blocks, weighted
+    matrix = xgboost.DMatrix(X, y, qid=codes, weight=weight)
+    assert rk.xgboost_metric("AP")(score, matrix)[0][1] == pytest.approx(expected, abs=1e-7)
 
 
 def test_lightgbms_scikit_learn_classes_take_it_too(blocks):
@@ -149,7 +171,10 @@ def test_lightgbms_scikit_learn_classes_take_it_too(blocks):
     assert {name: values[-1] for name, values in found.items()} == pytest.approx(expected.to_dict(), abs=1e-12)
 
 
+@pytest.mark.needs("xgboost")
 def test_xgboosts_scikit_learn_classes_say_no_queries(blocks):
+    from xgboost import XGBRanker
+
     X, y, _, codes = blocks
     ranker = XGBRanker(n_estimators=2, n_jobs=1, eval_metric=rk.xgboost_metric("AP"))
     with pytest.raises(InvalidInput, match=r"xgboost.train and xgboost.cv.*QueryRanker"):

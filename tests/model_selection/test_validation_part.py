@@ -7,15 +7,14 @@ import pickle
 import numpy as np
 import pandas as pd
 import pytest
-from catboost import CatBoostRanker
 from lightgbm import LGBMRanker
+from model_selection.libraries import CatBoostRanker, XGBRanker, each
 from sklearn.base import clone
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import GridSearchCV
 from sklearn.model_selection import cross_validate as sklearn_cross_validate
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
-from xgboost import XGBRanker
 
 import rankeval as rk
 from rankeval.errors import GuardRefusal, InvalidInput, MissingQueryIds, QueryIdError
@@ -94,7 +93,7 @@ def by_hand(booster, train, vali, scale=lambda X: X, measure=MEASURE):
     return best, sign * best_value
 
 
-@pytest.mark.parametrize("name", list(BOOSTERS))
+@pytest.mark.parametrize("name", each(BOOSTERS))
 @pytest.mark.parametrize("measure", [MEASURE, "ARP"])
 def test_the_best_iteration_is_that_of_a_loop_by_hand(name, measure, parts):
     train, vali = parts
@@ -106,7 +105,7 @@ def test_the_best_iteration_is_that_of_a_loop_by_hand(name, measure, parts):
     assert found == pytest.approx(value, abs=1e-12)
 
 
-@pytest.mark.parametrize("name", list(BOOSTERS))
+@pytest.mark.parametrize("name", each(BOOSTERS))
 def test_in_a_pipeline_the_steps_transform_the_validation_part(name, parts):
     """As scikit-learn does with rows to predict."""
     train, vali = parts
@@ -118,7 +117,7 @@ def test_in_a_pipeline_the_steps_transform_the_validation_part(name, parts):
 
 
 @pytest.mark.usefixtures("routing")
-@pytest.mark.parametrize("name", list(BOOSTERS))
+@pytest.mark.parametrize("name", each(BOOSTERS))
 def test_a_pipeline_around_the_ranker_transforms_eval_x(name, parts):
     train, vali = parts
     scale = StandardScaler().fit(train.X)
@@ -151,7 +150,7 @@ def test_every_form_of_a_validation_part_is_the_same(train, vali):
     assert fits[0].n_iterations_ < MOST
 
 
-@pytest.mark.parametrize("name", list(BOOSTERS))
+@pytest.mark.parametrize("name", each(BOOSTERS))
 def test_a_pickle_of_the_ranker_has_no_validation_rows(name, train, vali):
     marked = vali.X.copy()
     marked[:, 4] = np.arange(len(marked)) + 0.123456789

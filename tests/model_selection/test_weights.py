@@ -7,14 +7,13 @@ import inspect
 import numpy as np
 import pandas as pd
 import pytest
-from catboost import CatBoostRanker, CatBoostRegressor, Pool
 from lightgbm import LGBMClassifier, LGBMRanker, LGBMRegressor
+from model_selection.libraries import CatBoostRanker, CatBoostRegressor, XGBRanker, XGBRegressor, each
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import GridSearchCV
 from sklearn.neighbors import KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from xgboost import XGBRanker, XGBRegressor
 
 import rankeval as rk
 import rankeval_mlflow as rkm
@@ -56,9 +55,12 @@ def test_lightgbm_learns_from_weights_by_row_what_it_learns_by_hand(objective, l
     assert (found.predict(ltr.X) != by_mean.predict(ltr.X)).any()
 
 
+@pytest.mark.needs("catboost")
 @pytest.mark.parametrize("loss", ["QueryRMSE", "QuerySoftMax"])
 @pytest.mark.parametrize("by_row", [True, False])
 def test_catboost_learns_by_row_with_the_losses_that_weigh_rows(loss, by_row, ltr, weight):
+    from catboost import Pool
+
     weight = weight if by_row else of_queries(ltr)
     order, codes, _ = blocks(ltr)
     pool = Pool(ltr.X[order], ltr.y[order], group_id=codes)
@@ -69,6 +71,7 @@ def test_catboost_learns_by_row_with_the_losses_that_weigh_rows(loss, by_row, lt
     np.testing.assert_array_equal(found.predict(ltr.X), by_hand.predict(ltr.X))
 
 
+@pytest.mark.needs("catboost")
 @pytest.mark.parametrize("loss", sorted(_WEIGHS_ROWS))
 @pytest.mark.filterwarnings("ignore:Regression loss:RuntimeWarning")
 def test_with_these_losses_of_catboost_a_row_of_weight_three_is_three_rows(loss, ltr):
@@ -89,11 +92,13 @@ def test_with_these_losses_of_catboost_a_row_of_weight_three_is_three_rows(loss,
 
 @pytest.mark.parametrize(
     ("ranker", "message"),
-    [
-        (XGBRanker(n_estimators=5, n_jobs=1), "XGBRanker takes one weight per query: .* XGBRegressor, LGBMRanker"),
-        (CatBoostRanker(**CATBOOST), "CatBoostRanker takes one weight per query: .* QueryRMSE"),
-        (CatBoostRanker(loss_function="LambdaMart:metric=NDCG", **CATBOOST), "CatBoostRanker takes one weight"),
-    ],
+    each(
+        [
+            (XGBRanker(n_estimators=5, n_jobs=1), "XGBRanker takes one weight per query: .* XGBRegressor, LGBMRanker"),
+            (CatBoostRanker(**CATBOOST), "CatBoostRanker takes one weight per query: .* QueryRMSE"),
+            (CatBoostRanker(loss_function="LambdaMart:metric=NDCG", **CATBOOST), "CatBoostRanker takes one weight"),
+        ]
+    ),
     ids=["xgboost", "catboost", "lambdamart"],
 )
 def test_a_library_without_weights_by_row_says_what_to_use(ranker, message, ltr, weight):
@@ -102,6 +107,7 @@ def test_a_library_without_weights_by_row_says_what_to_use(ranker, message, ltr,
     rk.QueryRanker(ranker).fit(ltr.X, ltr.y, qid=ltr.qid, sample_weight=of_queries(ltr))
 
 
+@pytest.mark.needs("xgboost")
 @pytest.mark.parametrize("stopping", [None, 3])
 def test_xgboost_weighs_queries_as_by_hand(stopping, ltr):
     """Also if queries are held out, so that their numbers have gaps."""
@@ -118,14 +124,16 @@ def test_xgboost_weighs_queries_as_by_hand(stopping, ltr):
 
 @pytest.mark.parametrize(
     "estimator",
-    [
-        LGBMRegressor(**LGBM),
-        XGBRegressor(n_estimators=12, n_jobs=1),
-        CatBoostRegressor(**CATBOOST),
-        Ridge(),
-        LGBMClassifier(**LGBM),
-        make_pipeline(StandardScaler(), LGBMRegressor(**LGBM)),
-    ],
+    each(
+        [
+            LGBMRegressor(**LGBM),
+            XGBRegressor(n_estimators=12, n_jobs=1),
+            CatBoostRegressor(**CATBOOST),
+            Ridge(),
+            LGBMClassifier(**LGBM),
+            make_pipeline(StandardScaler(), LGBMRegressor(**LGBM)),
+        ]
+    ),
     ids=lambda estimator: type(estimator).__name__,
 )
 def test_pointwise_models_take_weights_by_row(estimator, ltr, weight):

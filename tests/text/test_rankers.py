@@ -8,7 +8,6 @@ import re
 from collections import Counter
 from pathlib import Path
 
-import bm25s
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -194,6 +193,8 @@ def test_lnu_ltc_is_the_published_scheme():
 
 def assert_equal_to_bm25s(docs, queries, **options):
     """Compare all scores with those of bm25s for the same terms: it holds them in float32."""
+    import bm25s
+
     terms = Terms(options.pop("stem", None))
     run = BM25(stem=terms.stem, **options).fit(docs).search(queries, k=len(docs))
     peer = bm25s.BM25(method="lucene", **{"k1": 1.2, "b": 0.75, **options})
@@ -205,6 +206,7 @@ def assert_equal_to_bm25s(docs, queries, **options):
         np.testing.assert_allclose(ours, expected, rtol=2e-6)
 
 
+@pytest.mark.needs("bm25s")
 @pytest.mark.parametrize("options", [{}, {"k1": 0.9, "b": 0.4}, {"k1": 2, "b": 1}, {"b": 0}, {"stem": "english"}])
 def test_bm25_equals_bm25s_on_made_texts(options):
     """Repeated terms of queries, empty documents and terms in all documents included."""
@@ -215,6 +217,7 @@ def test_bm25_equals_bm25s_on_made_texts(options):
     assert_equal_to_bm25s(docs, queries, **options)
 
 
+@pytest.mark.needs("bm25s")
 @pytest.mark.shared
 def test_bm25_equals_bm25s_on_cranfield(shared):
     """All documents and queries of a real collection."""
