@@ -36,7 +36,7 @@ from oracle.environments import Environment, NoSourceError, build, copy_program,
 from oracle.names import Names
 from oracle.running import Job, results_of
 
-AGAIN = 400
+AGAIN = 200
 """Differing calls of a recipe that are repeated and classed at most."""
 EXAMPLES = 3
 
@@ -170,7 +170,11 @@ def _on_both(
             )
             for each in (old, new)
         ]
-        return [each.result() for each in started]
+        try:
+            return [each.result() for each in started]
+        except BaseException:  # also an interrupt from the keyboard: the workers end too
+            job.stop.set()
+            raise
 
 
 def _classed(
@@ -190,18 +194,20 @@ def _classed(
             again.append(number)
     if not again:
         return []
-    one = _on_both(old, new, again, job, jobs, full=True, word="again")
-    two = _on_both(old, new, again, job, jobs, full=True, word="once-more")
+    if len(again) < len(differing):
+        say(f"{len(differing) - len(again):,} calls differ and are not repeated: {AGAIN} a recipe")
+    made = _on_both(old, new, again, job, jobs, full=True, word="again")
+    repeats = _on_both(old, new, again, job, jobs, full=True, word="once-more")
     found = []
     for number in again:
         recipe = first[number]["recipe"]
-        for side, repeated in zip(one, two, strict=True):
+        for side, repeated in zip(made, repeats, strict=True):
             if side[number]["digest"] != repeated[number]["digest"]:
                 _, places = class_of(side[number]["tree"], repeated[number]["tree"])
                 found.append(Difference(number, recipe, "not reproducible", places))
                 break
         else:
-            found.append(_difference(number, recipe, one[0][number], one[1][number]))
+            found.append(_difference(number, recipe, made[0][number], made[1][number]))
     return found
 
 
@@ -281,7 +287,7 @@ def _never_called(results: dict[int, dict[str, Any]]) -> list[str]:
     return [
         name
         for name in public_names()
-        if name not in called
+        if not any(each == name or each.endswith(f".{name}") for each in called)
         and name not in EXEMPT
         and name.rpartition(".")[2] not in met
         and not any(line.startswith(name) for line in commands)

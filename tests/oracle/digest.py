@@ -149,9 +149,14 @@ class Describer:
             )
 
     def _pairs(self, pairs: Any) -> dict[str, Any]:
+        """Return pairs as a mapping; the values of keys that are equal with masks are in order."""
+        grouped: dict[str, list[Any]] = {}
+        for name, value in pairs:
+            tree = "<time>" if self.masks.hides(name) else self.of(value)
+            grouped.setdefault(self.key(name), []).append(tree)
         return {
-            self.key(name): "<time>" if self.masks.hides(name) else self.of(value)
-            for name, value in pairs
+            key: trees[0] if len(trees) == 1 else {"several": sorted(trees, key=canonical)}
+            for key, trees in grouped.items()
         }
 
     def key(self, name: Any) -> str:
@@ -298,6 +303,8 @@ def _values(values: list[Any], describer: Describer) -> Any:
 @_describe.register(list)
 @_describe.register(tuple)
 def _(value: Any, describer: Describer) -> Any:
+    if len(value) > 1 and describer.masks.hides(value[0]):  # the name of a time, and its values
+        value = [value[0], *("<time>" for _ in value[1:])]
     items = [describer.of(item) for item in value]
     if hasattr(value, "_fields"):
         return {
@@ -476,8 +483,9 @@ def number_of(tree: Any) -> float:
     return float(tree["float"]) if isinstance(tree, dict) else float(tree)
 
 
-def are_close(one: float, other: float, tolerance: float = 1e-12) -> bool:
+def are_close(number: float, other: float, tolerance: float = 1e-12) -> bool:
     """Return whether two numbers differ in their last bits at most."""
-    if math.isnan(one) or math.isnan(other):
-        return math.isnan(one) and math.isnan(other)
-    return one == other or abs(one - other) <= tolerance * max(abs(one), abs(other), 1e-3)
+    if math.isnan(number) or math.isnan(other):
+        return math.isnan(number) and math.isnan(other)
+    largest = max(abs(number), abs(other), 1e-3)
+    return number == other or abs(number - other) <= tolerance * largest

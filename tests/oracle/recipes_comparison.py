@@ -178,7 +178,7 @@ def by_hand(draw: Draw, call: Call) -> None:
 def lower(draw: Draw, call: Call) -> None:
     """Compare columns of which lower is better, or nobody says."""
     systems = draw.effects(2, 10, ("latency", "AP"))
-    told = draw.choice(
+    direction = draw.choice(
         (
             {"latency": True},
             {"latency": True},
@@ -191,7 +191,7 @@ def lower(draw: Draw, call: Call) -> None:
     call(
         "rankeval.compare",
         systems,
-        lower_is_better=told,
+        lower_is_better=direction,
         **draw.options(0.4, measures=("latency", ["AP", "latency"])),
     )
 

@@ -293,12 +293,12 @@ def counterfactual(draw: Draw, call: Call) -> None:
     if draw.happens(0.1):
         scores = {"q1": {"d1": 1.0}}
     known = {1: 1.0, 2: 0.5, 3: 0.3, 4: 0.2}
-    given: Any = draw.choice((known, known, pd.Series(known), [1.0, 0.6, 0.4, 0.3]))
+    looked_at: Any = draw.choice((known, known, pd.Series(known), [1.0, 0.6, 0.4, 0.3]))
     call(
         "rankeval.online.counterfactual",
         log,
         scores,
-        given,
+        looked_at,
         **draw.options(0.6, measure=("DCG@2", "DCG", "DCG(gain='exp')@3", "AP")),
     )
 

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 from oracle.environments import Environment
@@ -30,6 +31,7 @@ class Job:
     limit: float = 120.0
     names: Path | None = None
     quiet: bool = False
+    stop: Event = field(default_factory=Event)
 
 
 @dataclass
@@ -84,7 +86,7 @@ def results_of(
 def _work(environment: Environment, part: _Part, job: Job, full: bool, progress: _Progress) -> None:
     """Start workers until the calls of a part are made."""
     left, fruitless = list(part.numbers), 0
-    while left:
+    while left and not job.stop.is_set():
         code, errors = _run_worker(environment, part, left, job, full, progress)
         at, finished = _read(part)
         if code == 0:
@@ -151,7 +153,7 @@ def _run_worker(
             stderr=errors,
         )
         try:
-            while process.poll() is None:
+            while process.poll() is None and not job.stop.is_set():
                 time.sleep(0.05 if len(numbers) < 1000 else 0.5)
                 progress.show(part.out)
         finally:

@@ -45,8 +45,8 @@ def _number(value: float, rng: random.Random) -> Any:
 
 
 def _text(value: str, rng: random.Random) -> Any:
-    if (path := Path(value)).is_file() and len(value) < 200:
-        return str(_path(path, rng))
+    if len(value) < 200 and "\0" not in value and Path(value).is_file():
+        return str(_path(Path(value), rng))
     at = rng.randrange(len(value) + 1)
     near = (value[:at] + "x" + value[at:], value[:at] + value[at + 1 :], value.upper(), f"{value} ")
     return rng.choice((*near, *near, "", "unknown", None, 3, [value, value]))

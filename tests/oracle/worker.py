@@ -21,6 +21,7 @@ import sys
 import tempfile
 import time
 import warnings
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +48,14 @@ SETTINGS = {
     "GIT_PYTHON_REFRESH": "quiet",
 }
 """Set before anything is imported: one thread, one time zone and one width for both commits."""
+
+
+ENTRY_POINTS = {
+    "rankeval.hosts": "mlflow",
+    "mlflow.model_evaluator": "rankeval",
+    "pytest11": "rankeval",
+}
+"""Groups of entry points, and the name of ours in each."""
 
 
 def main(path: str) -> None:
@@ -81,9 +90,14 @@ def _refuse_another_library(environment: str) -> None:
     """Stop if the library that is imported is not the one of this environment."""
     import rankeval
 
-    home = Path(rankeval.__file__).resolve()
-    if not home.is_relative_to(Path(environment).resolve()):
-        raise SystemExit(f"rankeval is imported from {home}, not from {environment}")
+    offers = [
+        (f"the entry point {name} of {group}", point.dist.locate_file(""))
+        for group, name in ENTRY_POINTS.items()
+        for point in metadata.entry_points(group=group, name=name)
+    ]
+    for what, home in [("rankeval", rankeval.__file__), *offers]:
+        if not Path(home).resolve().is_relative_to(Path(environment).resolve()):
+            raise SystemExit(f"{what} is of {home}, not of {environment}")
 
 
 class _Worker:
@@ -114,6 +128,7 @@ class _Worker:
         """Make the calls, one after another."""
         from oracle.calls import recipe_of
 
+        gc.set_threshold(20_000)
         with Path(self.job["out"]).open("a", encoding="utf-8") as out:
             for number in self.job["calls"]:
                 chosen = recipe_of(self.job["seed"], number, self.recipes)
@@ -123,6 +138,9 @@ class _Worker:
                 out.flush()
                 faulthandler.dump_traceback_later(self.job["limit"], exit=True, file=sys.__stderr__)
                 line = self.made(number, chosen)
+                if number % 1000 == 0:  # objects of libraries, which are looked through no more
+                    gc.collect()
+                    gc.freeze()
                 faulthandler.cancel_dump_traceback_later()
                 out.write(json.dumps(line) + "\n")
                 out.flush()
@@ -156,7 +174,7 @@ class _Worker:
         self.forget(number)
         out, err = io.StringIO(), io.StringIO()
         try:
-            with warnings.catch_warnings(record=True) as told, contextlib.redirect_stdout(out):
+            with warnings.catch_warnings(record=True) as warned, contextlib.redirect_stdout(out):
                 warnings.simplefilter("always")
                 with contextlib.redirect_stderr(err):
                     performed(chosen, call)
@@ -167,7 +185,7 @@ class _Worker:
             shutil.rmtree(folder, ignore_errors=True)
             self.forget(number)
         texts = sorted(
-            {(each.category.__name__, self.masks.text(str(each.message))) for each in told}
+            {(each.category.__name__, self.masks.text(str(each.message))) for each in warned}
         )
         tree = {"steps": call.steps, "warnings": [list(text) for text in texts], "files": files}
         tree["printed"] = {
@@ -193,8 +211,6 @@ class _Worker:
             leave_stores()
         if "matplotlib.pyplot" in sys.modules:
             sys.modules["matplotlib.pyplot"].close("all")
-        if number % 50 == 0:
-            gc.collect()
 
 
 def _kept_lines(text: str) -> list[str]:
