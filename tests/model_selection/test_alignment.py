@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import GridSearchCV, cross_validate
+from tables import each_row
 
 import rankeval as rk
 from rankeval.errors import InvalidInput, MissingQueryIds, QueryIdError
@@ -54,7 +55,7 @@ def call(door, **other):
     return DOORS[door](columns.pop("X"), columns.pop("y"), **columns)
 
 
-@pytest.mark.parametrize(("door", "name"), TAKES)
+@each_row(("door", "name"), TAKES)
 def test_one_argument_in_another_order_is_refused(door, name):
     """And all in one order are taken, whatever it is."""
     call(door)
@@ -63,7 +64,7 @@ def test_one_argument_in_another_order_is_refused(door, name):
         call(door, **{name: turned})
 
 
-@pytest.mark.parametrize("name", ["X", "y", "qid"])
+@each_row("name", ["X", "y", "qid"])
 def test_scorers_refuse_past_error_score(name):
     """An ordinary exception would become a column of nan."""
     fitted = rk.QueryRanker(Ridge()).fit(X, Y, qid=QID)
@@ -82,7 +83,7 @@ def test_ids_bound_beforehand_are_looked_up_by_label():
         rk.make_scorer("AP", qid=QID, y=Y.iloc[::-1])
 
 
-@pytest.mark.parametrize("plain", [(), ("X",), ("y",), ("qid",), ("X", "y"), ("y", "qid"), ("X", "qid")], ids=str)
+@each_row("plain", [(), ("X",), ("y",), ("qid",), ("X", "y"), ("y", "qid"), ("X", "qid")], ids=str)
 def test_searches_slice_rows_and_labels_alike(plain):
     """Folds of frames, arrays and both give one value, with routing on: nothing is refused that agrees."""
     columns = {name: value.to_numpy() if name in plain else value for name, value in COLUMNS.items()}
@@ -110,7 +111,7 @@ def test_a_key_by_row_has_the_index_of_the_rows():
     assert len(list(rk.StratifiedQueryKFold(2, key=by_query).split(X, Y, qid=QID))) == 2
 
 
-@pytest.mark.parametrize(("door", "name"), TAKES)
+@each_row(("door", "name"), TAKES)
 def test_a_masked_value_is_refused_as_nan_is(door, name):
     """The mask was ignored: what it hides was used."""
     column = np.ma.array(COLUMNS[name].to_numpy())
@@ -132,14 +133,14 @@ def test_masked_values_are_refused_by_fitted_models_and_scorers():
             rk.make_scorer("AP")(fitted, *columns, qid=QID)
 
 
-@pytest.mark.parametrize("qid", [[1.0, np.nan], ["a", None], [None, "a"]])
+@each_row("qid", [[1.0, np.nan], ["a", None], [None, "a"]])
 def test_ranking_data_without_a_query_id_are_refused(qid):
     """They were one query named nan."""
     with pytest.raises(QueryIdError, match=r"qid: row . has no query id"):
         rk.RankingData(np.zeros((2, 1)), [0, 1], qid)
 
 
-@pytest.mark.parametrize("y", [[1.0, np.nan], [1, None], pd.array([1, None], dtype="Int64")], ids=["nan", "None", "NA"])
+@each_row("y", [[1.0, np.nan], [1, None], pd.array([1, None], dtype="Int64")], ids=["nan", "None", "NA"])
 def test_ranking_data_without_a_label_are_refused(y):
     """A label that is missing would be met where it is scored, or never."""
     with pytest.raises(InvalidInput, match=r"^y: row 1 (is nan|has no number)"):

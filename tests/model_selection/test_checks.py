@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from tables import each_row
 
 import rankeval as rk
 from rankeval.collection.convention import PRESETS, Convention
@@ -11,7 +12,7 @@ from rankeval.measures.family import FAMILIES
 from rankeval.model_selection.checks import check_measures, signs
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("measures", "convention", "message"),
     [
         ("ERR@10", "rankeval", "ERR@10 needs max_rel"),
@@ -37,7 +38,7 @@ def test_what_can_be_computed_is_returned_with_its_name():
         check_measures("nDGC@10")
 
 
-@pytest.mark.parametrize("convention", PRESETS)
+@each_row("convention", PRESETS)
 def test_no_measure_without_open_parameters_is_refused_that_evaluate_computes(convention):
     """The two rows that measures are tried on stand for no data: whatever evaluate takes is taken here too."""
     for name, family in FAMILIES.items():

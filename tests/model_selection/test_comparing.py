@@ -8,6 +8,7 @@ import polars as pl
 import pytest
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import GridSearchCV
+from tables import each_row
 
 import rankeval as rk
 from rankeval.errors import ConventionMismatch, InvalidInput, UnknownName
@@ -184,7 +185,7 @@ def test_fold_scores_are_known_without_their_index(rivals):
             rk.compare(frames)
 
 
-@pytest.mark.parametrize("test", ["t", "wilcoxon"])
+@each_row("test", ["t", "wilcoxon"])
 def test_a_plain_test_of_algorithms_is_refused_and_says_why(test, rivals):
     with pytest.raises(InvalidInput, match=f"not by test='{test}': scores of folds overlap"):
         rivals.compare(question="algorithms", test=test)

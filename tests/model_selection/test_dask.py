@@ -19,6 +19,7 @@ from sklearn.linear_model import Ridge
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from tables import each_row
 
 import rankeval as rk
 from rankeval.contamination import forget
@@ -182,7 +183,7 @@ def test_an_objective_of_optuna_travels(ltr, client):
     assert client.gather(client.map(objective, trials)) == [objective(trial) for trial in trials]
 
 
-@pytest.mark.parametrize("backend", ["loky", "dask"])
+@each_row("backend", ["loky", "dask"])
 def test_the_configuration_of_scikit_learn_travels(backend, ltr, on):
     """The columns are chosen by names, which a scaler keeps only if it is configured to return frames."""
     named = ColumnTransformer([("some", "passthrough", ["a", "b"])])
@@ -285,7 +286,7 @@ def test_a_refusal_ends_a_search_that_takes_errors_for_nan(backend, registered, 
 
 
 @pytest.mark.timeout(60)
-@pytest.mark.parametrize("backend", BACKENDS)
+@each_row("backend", BACKENDS)
 def test_missing_ids_end_a_search_that_takes_errors_for_nan(backend, ltr, on):
     with on(backend), pytest.raises(MissingQueryIds, match="needs the query id of each row"):
         cross_val_score(Ridge(), ltr.X, ltr.y, scoring=rk.make_scorer("AP"), error_score=np.nan)

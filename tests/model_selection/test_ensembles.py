@@ -16,6 +16,7 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import GridSearchCV, KFold, check_cv, cross_val_predict, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from tables import each_row
 
 import rankeval as rk
 from rankeval.errors import QueryIdError
@@ -38,7 +39,7 @@ def test_a_ranker_of_anything_but_classes_is_a_regressor(inner):
     assert not is_classifier(rk.QueryRanker(INNER[inner]))
 
 
-@pytest.mark.parametrize("inner", [LogisticRegression(), LGBMClassifier()], ids=repr)
+@each_row("inner", [LogisticRegression(), LGBMClassifier()], ids=repr)
 def test_a_ranker_of_classes_is_none_of_both(inner):
     """It has probabilities of classes, and predicts expected grades."""
     assert not is_regressor(rk.QueryRanker(inner))

@@ -8,6 +8,7 @@ import polars as pl
 import pytest
 from scipy.sparse import coo_matrix, csc_array, lil_array
 from sklearn.linear_model import Ridge
+from tables import each_row
 
 import rankeval as rk
 from rankeval.errors import InvalidInput
@@ -84,9 +85,7 @@ class TestDevTest:
             dev_test_split(ltr.X, qid=ltr.qid)
 
 
-@pytest.mark.parametrize(
-    "table", [pl.DataFrame, pd.DataFrame, coo_matrix, csc_array, lil_array], ids=lambda kind: kind.__name__
-)
+@each_row("table", [pl.DataFrame, pd.DataFrame, coo_matrix, csc_array, lil_array], ids=lambda kind: kind.__name__)
 def test_any_kind_of_table_is_cut(table, ltr):
     """And each part can be cut again, by numbers of rows or by a mask."""
     X = table(ltr.X)

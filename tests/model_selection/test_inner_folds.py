@@ -18,6 +18,7 @@ from sklearn.model_selection import GridSearchCV, KFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeRegressor
+from tables import each_row
 
 import rankeval as rk
 from rankeval.errors import InvalidInput
@@ -60,7 +61,7 @@ def test_a_stack_learns_its_last_step_from_whole_queries(kind, cv, ltr):
     np.testing.assert_allclose(scores(make_pipeline("passthrough", stack), ltr), expected, rtol=1e-9)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "make",
     [
         lambda cv: LassoCV(alphas=[0.001, 0.1, 0.5], cv=cv),
@@ -109,7 +110,7 @@ def test_groups_are_kept_whole_in_them(ltr):
     )
 
 
-@pytest.mark.parametrize("last", [None, Ridge(), LGBMRanker(), make_pipeline(StandardScaler(), Ridge())], ids=repr)
+@each_row("last", [None, Ridge(), LGBMRanker(), make_pipeline(StandardScaler(), Ridge())], ids=repr)
 def test_a_last_step_that_takes_no_ids_is_refused_before_fitting(last, ltr):
     """scikit-learn gives it all that the stack gets."""
     stack = StackingRegressor(members([rk.QueryRanker(TREE)]), last, cv=2)
@@ -135,8 +136,8 @@ def weighted_by_hand(ltr, weight):
     return found
 
 
-@pytest.mark.parametrize("by_row", [False, True])
-@pytest.mark.parametrize(
+@each_row("by_row", [False, True])
+@each_row(
     "make",
     [
         lambda: VotingRegressor(members([rk.QueryRanker(TREE), rk.QueryRanker(RIDGE)])),

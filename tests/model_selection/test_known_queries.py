@@ -179,6 +179,7 @@ def test_routed_weights_are_not_taken_for_queries(ltr):
     assert not caught(lambda: cross_val_score(ranker, ltr.X, ltr.y, cv=rk.QueryKFold(3), scoring=scorer, params=params))
 
 
+@pytest.mark.further
 def test_workers_tell_it_at_most_once_each(tmp_path):
     """On standard error, where the user sees it: three searches, twelve folds, two workers."""
     script = tmp_path / "script.py"

@@ -10,6 +10,7 @@ import pytest
 from lightgbm import LGBMRanker
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import GridSearchCV, cross_val_score
+from tables import each_row
 
 import rankeval as rk
 from rankeval.measures import family
@@ -76,12 +77,13 @@ def test_a_ranker_stops_by_it_in_workers(ltr):
     assert ranker.eval_measure == "TopHits"
 
 
-@pytest.mark.parametrize("make", [rk.make_scorer, rk.lightgbm_feval, rk.xgboost_metric])
+@each_row("make", [rk.make_scorer, rk.lightgbm_feval, rk.xgboost_metric])
 def test_whatever_holds_it_pickles(make):
     one = make("TopHits")
     assert repr(pickle.loads(pickle.dumps(one))) == repr(one)
 
 
+@pytest.mark.further
 def test_a_measure_of_a_script_travels_by_its_function(tmp_path):
     """As in a notebook: the workers cannot import the module of the caller."""
     script = tmp_path / "script.py"

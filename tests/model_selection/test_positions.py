@@ -12,6 +12,7 @@ from sklearn.linear_model import Ridge
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from tables import each_row
 
 import rankeval as rk
 from rankeval.errors import InvalidInput
@@ -57,7 +58,7 @@ def by_hand(ltr, position, rows=None, weight=None, **settings):
     return lightgbm.train(params, lightgbm.Dataset(ltr.X[order], ltr.y[order], **told), num_boost_round=12)
 
 
-@pytest.mark.parametrize("settings", SETTINGS, ids=["plain", "sampled", "dart"])
+@each_row("settings", SETTINGS, ids=["plain", "sampled", "dart"])
 def test_lightgbm_learns_from_positions_what_it_learns_by_hand(settings, ltr, position):
     """To the bit, with rows in any order, with weights, and with its random numbers where they were."""
     weight = np.random.default_rng(2).uniform(0.1, 9.0, len(ltr.y))
@@ -133,7 +134,7 @@ def test_an_estimator_that_learns_nothing_from_positions_refuses_them(estimator,
     assert caught.value.argument == "position"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("wrong", "found"),
     [([1, 2], "is 2 values"), (0.5, "is 0.5 in row 3"), (np.nan, "is nan in row 3")],
     ids=["short", "half", "missing"],

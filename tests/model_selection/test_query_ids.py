@@ -10,6 +10,7 @@ from sklearn.compose import ColumnTransformer
 from sklearn.linear_model import Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from tables import each_row
 
 import rankeval as rk
 from rankeval.errors import InvalidInput, QueryIdError
@@ -19,7 +20,7 @@ X = np.zeros((4, 2))
 IDS = ["a", "b", "a", "b"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "ids",
     [IDS, np.array(IDS), pd.Series(IDS), pd.Categorical(IDS), pl.Series(IDS), [1, 2, 1, 2], [(1,), (2,), (1,), (2,)]],
 )
@@ -57,7 +58,7 @@ def test_group_sizes_stand_for_ids():
     assert find(X, group=[1, 3]).tolist() == [0, 1, 1, 1]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("given", "message"),
     [
         ({"qid": [1, 2, 3]}, "shape"),
@@ -102,7 +103,7 @@ def test_a_number_and_its_text_are_two_ids():
     assert encode(find(X, qid=["1", 1, "1", 1]))[0].tolist() == [0, 1, 0, 1]
 
 
-@pytest.mark.parametrize("columns", [(pd.DataFrame(X), pd.Series(range(4))), (X, pd.Series(range(4))), (X, range(4))])
+@each_row("columns", [(pd.DataFrame(X), pd.Series(range(4))), (X, pd.Series(range(4))), (X, range(4))])
 def test_the_way_that_the_message_shows_keeps_every_row_in_its_place(columns):
     """Whole numbers as ids are labels of rows as well: a Series that is given them as its index is reordered."""
     features, labels = columns

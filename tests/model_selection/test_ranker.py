@@ -18,6 +18,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeRegressor
 from sklearn.utils.estimator_checks import check_estimator
+from tables import each_row
 
 import rankeval as rk
 from rankeval.errors import AmbiguousName, InvalidInput, MissingQueryIds, QueryIdError
@@ -117,7 +118,7 @@ def test_sizes_stand_for_ids(booster, ltr):
     np.testing.assert_array_equal(sized.predict(X), rk.QueryRanker(booster).fit(X, y, qid=qid).predict(X))
 
 
-@pytest.mark.parametrize("measure", ["AP", "ARP"])
+@each_row("measure", ["AP", "ARP"])
 def test_early_stopping_watches_the_measure_on_held_out_queries(measure, booster, ltr):
     """The kept trees are those whose measure on the held-out queries is best, within the rounds waited for.
 
@@ -192,7 +193,7 @@ def test_the_boosters_own_early_stopping_is_given_rows_to_stop_on(kind, plain, o
     assert own.items() <= theirs.estimator_.get_params().items()
 
 
-@pytest.mark.parametrize("own", [{"early_stopping_round": 0}, {"early_stopping_round": -1}])
+@each_row("own", [{"early_stopping_round": 0}, {"early_stopping_round": -1}])
 def test_lightgbms_patience_of_none_is_no_early_stopping(own, ltr):
     ranker = rk.QueryRanker(LGBMRanker(n_estimators=5, n_jobs=1, verbose=-1, **own)).fit(ltr.X, ltr.y, qid=ltr.qid)
     assert ranker.n_iterations_ is None
@@ -241,7 +242,7 @@ def test_boosted_regressors_stop_by_a_ranking_measure_too(regressor, ltr):
     assert 0 < ranker.validation_score_ <= 1
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("options", "message"),
     [
         ({"validation_fraction": 0.2}, "early_stopping_rounds too"),
@@ -257,7 +258,7 @@ def test_early_stopping_that_cannot_be_is_an_error(options, message, ltr):
         rk.QueryRanker(Ridge(), **options).fit(ltr.X, ltr.y, qid=ltr.qid)
 
 
-@pytest.mark.parametrize("bad", [-1.0, np.nan, np.inf])
+@each_row("bad", [-1.0, np.nan, np.inf])
 def test_weights_that_are_none_are_refused(bad, ltr):
     weight = np.where(ltr.qid == ltr.qid[3], bad, 1.0)
     row = int(np.flatnonzero(ltr.qid == ltr.qid[3])[0])

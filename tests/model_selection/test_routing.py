@@ -18,6 +18,7 @@ from sklearn.model_selection import (
 )
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from tables import each_row
 
 import rankeval as rk
 
@@ -79,7 +80,7 @@ def test_routing_changes_no_number(ranker, call, ltr):
     np.testing.assert_array_equal(found[0], found[1])
 
 
-@pytest.mark.parametrize("on", [False, True], ids=["routing off", "routing on"])
+@each_row("on", [False, True], ids=["routing off", "routing on"])
 def test_a_pipeline_around_a_ranker_is_told_by_our_cross_validation_either_way(on, ltr):
     """Though scikit-learn's Pipeline hands nothing on where routing is off."""
     last = make_pipeline(StandardScaler(), RANKERS["lightgbm"])

@@ -105,6 +105,7 @@ np.save("found.npy", found)
 """
 
 
+@pytest.mark.further
 @pytest.mark.needs("skops", "catboost")
 @pytest.mark.timeout(200)
 def test_a_search_by_our_scorer_is_saved_by_mlflow_and_skops(ltr, tmp_path):

@@ -26,6 +26,7 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
+from tables import each_row
 
 import rankeval as rk
 from rankeval.collection.convention import Convention
@@ -106,7 +107,7 @@ def test_less_is_better_is_turned_round(ltr, ridge):
         assert search.fit(ltr.X, ltr.y_indexed).best_params_ == {"sign": 1}
 
 
-@pytest.mark.parametrize(
+@each_row(
     "call",
     [
         {},
@@ -164,9 +165,7 @@ def test_a_column_of_ids_is_no_feature(ltr):
 
 
 @pytest.mark.needs("catboost")
-@pytest.mark.parametrize(
-    "around", [lambda one: one, make_pipeline, lambda one: GridSearchCV(one, {"depth": [2]}, cv=2)]
-)
+@each_row("around", [lambda one: one, make_pipeline, lambda one: GridSearchCV(one, {"depth": [2]}, cv=2)])
 def test_catboost_gets_the_columns_that_it_was_fitted_with(around, ltr):
     number = np.array([int(query[1:]) for query in ltr.qid])
     frame = ltr.frame.assign(qid=number)
@@ -181,8 +180,8 @@ CLASSIFIERS = [LogisticRegression(max_iter=1000), LinearSVC(), make_pipeline(Sta
 CLASSIFIERS.append(RidgeClassifier())
 
 
-@pytest.mark.parametrize("grades", [2, 4])
-@pytest.mark.parametrize("model", CLASSIFIERS, ids=lambda model: type(model).__name__)
+@each_row("grades", [2, 4])
+@each_row("model", CLASSIFIERS, ids=lambda model: type(model).__name__)
 def test_a_bare_classifier_is_scored_as_in_a_ranker_and_not_by_its_labels(model, grades, ltr):
     """By probabilities, or by the expected grade; by a decision of one column; else by what it predicts."""
     y = np.minimum(ltr.y, grades - 1)
@@ -219,7 +218,7 @@ def test_scores_come_by_the_response_method(ltr):
     assert decision(svc, ltr.X, ltr.y, qid=ltr.qid) == rk.make_scorer("AP")(svc, ltr.X, ltr.y, qid=ltr.qid)
 
 
-@pytest.mark.parametrize("make", [pd.DataFrame, lambda y: np.array([y]).T], ids=["frame", "array"])
+@each_row("make", [pd.DataFrame, lambda y: np.array([y]).T], ids=["frame", "array"])
 def test_labels_may_be_one_column(make, ltr, ridge):
     y, scorer = make(ltr.y), rk.make_scorer("AP")
     expected = scorer(ridge, ltr.X, ltr.y, qid=ltr.qid)
@@ -273,7 +272,7 @@ def test_names_are_checked_when_the_scorer_is_made():
         rk.make_scorer("AP", y=[1, 2])
 
 
-@pytest.mark.parametrize(
+@each_row(
     "scorer",
     [
         rk.make_scorer("nDCG@10"),

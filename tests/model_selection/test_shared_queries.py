@@ -14,6 +14,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.model_selection import cross_validate as sklearn_cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from tables import each_row
 
 import rankeval as rk
 from rankeval.errors import InvalidInput, RankevalWarning, Refusal, SharedQueries, SharedQueriesError
@@ -47,9 +48,9 @@ def fit(vali, data=TRAIN, form=np.asarray):
     return RANKER.fit(form(data.X), data.y, qid=data.qid, eval_set=(form(vali.X), vali.y), eval_qid=vali.qid)
 
 
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("n_queries", [1, 3, 40])
-@pytest.mark.parametrize("prefix", ["", "copy of "], ids=["same ids", "other ids"])
+@each_row("form", FORMS)
+@each_row("n_queries", [1, 3, 40])
+@each_row("prefix", ["", "copy of "], ids=["same ids", "other ids"])
 def test_queries_of_the_training_data_are_refused_by_name(form, n_queries, prefix):
     """Training would hardly stop: the measure on rows that are learnt goes up and up."""
     part = part_of(TRAIN, n_queries, prefix)
@@ -92,7 +93,7 @@ def test_one_query_without_an_id_is_told_by_its_rows():
         ranker.fit(TRAIN.X, TRAIN.y, eval_set=(TRAIN.X[::-1], TRAIN.y[::-1]))
 
 
-@pytest.mark.parametrize("prefix", ["", "copy of "], ids=["same ids", "other ids"])
+@each_row("prefix", ["", "copy of "], ids=["same ids", "other ids"])
 def test_no_way_to_cross_validate_watches_its_test_folds(prefix):
     """On noise it gave more than chance, in silence. A query that no fold uses may be watched."""
     rng = np.random.default_rng(0)
@@ -145,7 +146,7 @@ def test_searches_of_scikit_learn_are_stopped(prefix):
     assert inner.score(OTHER.X, OTHER.y, qid=OTHER.qid) > 0  # the owner asks for the score of the validation part
 
 
-@pytest.mark.parametrize("y", [0, 2], ids=["none relevant", "all equally relevant"])
+@each_row("y", [0, 2], ids=["none relevant", "all equally relevant"])
 def test_a_validation_part_that_no_ranking_changes_is_told(y):
     """Every iteration is as good as the first."""
     vali = rk.RankingData(OTHER.X, np.full(len(OTHER), y), OTHER.qid)

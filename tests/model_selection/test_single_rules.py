@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from sklearn.model_selection import cross_val_score
 from sklearn.tree import DecisionTreeRegressor
+from tables import each_row
 
 import rankeval as rk
 from rankeval.errors import InvalidInput, UnknownName
@@ -39,7 +40,7 @@ def by_hand(data, rules):
     return found
 
 
-@pytest.mark.parametrize("rules", RULES, ids=str)
+@each_row("rules", RULES, ids=str)
 def test_scorer_and_cross_validation_score_as_evaluate(rules, barren):
     scorer = rk.make_scorer("AP", **rules)
     expected = by_hand(barren, rules)
@@ -82,7 +83,7 @@ def test_a_rule_replaces_that_of_a_preset(barren):
     np.testing.assert_allclose(found, by_hand(barren, rules), rtol=1e-12)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("rules", "error", "says"),
     [
         ({"ties": "bets"}, UnknownName, "did you mean 'best'"),

@@ -20,6 +20,7 @@ from sklearn.model_selection import (
     LeaveOneOut,
     cross_val_score,
 )
+from tables import each_row
 
 import rankeval as rk
 from rankeval.errors import InvalidInput, QueryIdError, UnknownName
@@ -47,7 +48,7 @@ SPLITTERS = [
 ]
 
 
-@pytest.mark.parametrize("cv", SPLITTERS, ids=repr)
+@each_row("cv", SPLITTERS, ids=repr)
 def test_no_query_is_on_two_sides(cv, ltr):
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -8,12 +8,15 @@ import pytest
 import sklearn
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_score, cross_validate
+from tables import each_row
 
 import rankeval as rk
 from rankeval.errors import ConflictingQueryIds, MissingQueryIds, QueryIdError, UnusableWeights
 from rankeval.model_selection.searches import in_search
 
 ROWS = 360
+N_JOBS = [1, pytest.param(2, marks=pytest.mark.further)]
+"""Workers: test_scorers.py has a refusal that comes through them by default."""
 
 
 def told_as(wrong, qid):
@@ -27,9 +30,9 @@ def told_as(wrong, qid):
     }[wrong]
 
 
-@pytest.mark.parametrize("wrong", ["missing", "wrong length", "nan"])
-@pytest.mark.parametrize("cv", [3, rk.QueryKFold(3)], ids=["KFold", "QueryKFold"])
-@pytest.mark.parametrize("ranker", [Ridge(), rk.QueryRanker(Ridge())], ids=["scorer only", "fit too"])
+@each_row("wrong", ["missing", "wrong length", "nan"])
+@each_row("cv", [3, rk.QueryKFold(3)], ids=["KFold", "QueryKFold"])
+@each_row("ranker", [Ridge(), rk.QueryRanker(Ridge())], ids=["scorer only", "fit too"])
 def test_a_wrong_qid_is_an_error_of_one_line_in_a_routed_search(wrong, cv, ranker, ltr):
     """From the splitter, which stands outside of error_score, a ValueError; from fit and scorer a refusal."""
     qid, words = told_as(wrong, ltr.qid)
@@ -42,7 +45,7 @@ def test_a_wrong_qid_is_an_error_of_one_line_in_a_routed_search(wrong, cv, ranke
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("n_jobs", [1, 2])
+@pytest.mark.parametrize("n_jobs", N_JOBS)
 def test_a_key_that_is_not_in_the_index_of_bound_ids_stops_the_search(n_jobs, ltr):
     index = [f"row {number}" for number in range(ROWS)]
     y = pd.Series(ltr.y, index)
@@ -53,7 +56,7 @@ def test_a_key_that_is_not_in_the_index_of_bound_ids_stops_the_search(n_jobs, lt
 
 
 @pytest.mark.usefixtures("routing")
-@pytest.mark.parametrize("n_jobs", [1, 2])
+@pytest.mark.parametrize("n_jobs", N_JOBS)
 def test_sources_that_disagree_stop_the_search(n_jobs, ltr):
     """In the scorer, in fit; and a caller who expects MissingQueryIds gets it."""
     other = ltr.qid[::-1].copy()
@@ -67,7 +70,7 @@ def test_sources_that_disagree_stop_the_search(n_jobs, ltr):
 
 
 @pytest.mark.usefixtures("routing")
-@pytest.mark.parametrize("n_jobs", [1, 2])
+@pytest.mark.parametrize("n_jobs", N_JOBS)
 def test_weights_by_row_in_a_scorer_stop_the_search(n_jobs, ltr):
     """Weights of rows are fitted only: they do not reach a scorer."""
     by_row = np.arange(1.0, 1 + len(ltr.y))

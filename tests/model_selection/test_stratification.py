@@ -19,6 +19,7 @@ from sklearn.model_selection import (
     StratifiedKFold,
     StratifiedShuffleSplit,
 )
+from tables import each_row
 
 import rankeval as rk
 from rankeval.errors import InvalidInput
@@ -38,7 +39,7 @@ def held_out(cv, ltr, **options):
         return [np.unique(ltr.qid[test]) for _, test in cv.split(ltr.X, ltr.y, qid=ltr.qid, **options)]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "splitter",
     [
         StratifiedKFold(5),
@@ -78,7 +79,7 @@ def test_any_counts_can_be_shared_out(counts, n_splits):
     assert (np.diff(stratum[np.argsort(counts, kind="stable")]) >= 0).all()
 
 
-@pytest.mark.parametrize(
+@each_row(
     "key",
     [
         lambda ltr: {query: language(query) for query in np.unique(ltr.qid)},
@@ -107,7 +108,7 @@ def test_a_rare_label_goes_to_as_many_folds_as_it_can(ltr):
     assert len(parts) == 5
 
 
-@pytest.mark.parametrize(
+@each_row(
     "options",
     [
         {"key": {"q0": "de"}},

@@ -20,6 +20,7 @@ from sklearn.linear_model import Ridge
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from tables import each_row
 from threadpoolctl import threadpool_info, threadpool_limits
 
 import rankeval as rk
@@ -136,9 +137,7 @@ def test_whoever_says_otherwise_is_obeyed(name, way, ltr, monkeypatch):
 
 
 @needs_cores
-@pytest.mark.parametrize(
-    ("variable", "number"), [("1", 1), (" 3,1", 3), ("0", joblib.cpu_count(only_physical_cores=True))]
-)
+@each_row(("variable", "number"), [("1", 1), (" 3,1", 3), ("0", joblib.cpu_count(only_physical_cores=True))])
 def test_lightgbm_takes_the_number_of_the_variable_which_it_does_not_read(variable, number, ltr, monkeypatch):
     """Workers of joblib and Dask have it set, and LightGBM would take all cores in each of them; data of any size."""
     monkeypatch.setenv("OMP_NUM_THREADS", variable)

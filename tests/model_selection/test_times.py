@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import GridSearchCV
+from tables import each_row
 
 import rankeval as rk
 from rankeval.contamination import forget
@@ -77,7 +78,7 @@ def sides(cv, X=X, y=Y, qid=QID):
     return [(sorted(set(qid[train])), sorted(set(qid[test]))) for train, test in cv.split(X, y, qid=qid)]
 
 
-@pytest.mark.parametrize("form", FORMS)
+@each_row("form", FORMS)
 def test_training_is_strictly_earlier_than_the_test_part(form):
     """On shuffled rows the order of rows is not that of time."""
     splits = list(rk.QueryTimeSplit(4, times=FORMS[form]).split(X, Y, qid=QID))
@@ -119,7 +120,7 @@ def test_gap_and_sizes_count_queries():
     assert found == [([2, 3, 4], [7]), ([3, 4, 5], [8]), ([4, 5, 6], [9])]
 
 
-@pytest.mark.parametrize("where", ["column", "level", "level of y", "polars"])
+@each_row("where", ["column", "level", "level of y", "polars"])
 def test_a_name_goes_through_searches_in_searches(where):
     """The times of the rows are where the rows are."""
     frame, y = pd.DataFrame(X, columns=list("abc")), pd.Series(Y)
@@ -148,7 +149,7 @@ def test_times_by_row_do_not_fit_a_part_of_the_rows():
         sides(rk.QueryTimeSplit(2, times=pd.Series(DAY).iloc[::-1]), pd.DataFrame(X))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("times", "message"),
     [
         (np.where(np.arange(720) == 7, np.datetime64("NaT"), DAY), "none .* at place 7"),
@@ -184,7 +185,7 @@ def test_a_time_split_prints_its_times():
     assert len(repr(rk.QueryTimeSplit(2, times=pd.Series(DAY)))) < 500
 
 
-@pytest.mark.parametrize("form", FORMS)
+@each_row("form", FORMS)
 def test_a_test_part_begins_on_a_day(form):
     """All queries with a row on that day or later, whole, whatever the order of rows."""
     start = {"numbers": 19858, "floats": 19858.0, "nullable": 19858}
@@ -263,7 +264,7 @@ def test_a_test_part_that_moves_on_is_retired_first(shop):
         rk.QueryRanker(Ridge()).fit(moved.test.X, moved.test.y, qid=moved.test.qid)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("options", "message"),
     [
         ({"times": DAY}, "needs both"),

@@ -9,6 +9,7 @@ import lightgbm
 import numpy as np
 import pytest
 from lightgbm import LGBMRanker
+from tables import each_row
 
 import rankeval as rk
 from rankeval.errors import InvalidInput, QueryIdError, UnknownName
@@ -181,7 +182,7 @@ def test_xgboosts_scikit_learn_classes_say_no_queries(blocks):
         ranker.fit(X, y, qid=codes, eval_set=[(X, y)], eval_qid=[codes], verbose=False)
 
 
-@pytest.mark.parametrize("make", [rk.lightgbm_feval, rk.xgboost_metric])
+@each_row("make", [rk.lightgbm_feval, rk.xgboost_metric])
 def test_a_metric_prints_as_it_is_made(make):
     names = {"lightgbm_feval": rk.lightgbm_feval, "xgboost_metric": rk.xgboost_metric}
     for metric in (make("nDCG@10"), make(["AP", "P(rel=2)@5"]), make("map", convention="trec_eval-10")):
@@ -190,7 +191,7 @@ def test_a_metric_prints_as_it_is_made(make):
     assert repr(make("nDCG@10")) == f"{make.__name__}('nDCG@10')"
 
 
-@pytest.mark.parametrize("make", [rk.lightgbm_feval, rk.xgboost_metric])
+@each_row("make", [rk.lightgbm_feval, rk.xgboost_metric])
 def test_a_measure_of_a_column_is_refused_when_the_metric_is_made(make):
     """A training loop has no columns beside the features, so it would fail after the first iteration."""
     with pytest.raises(InvalidInput, match="expected the column 'price'") as refused:

@@ -14,6 +14,7 @@ from optuna.trial import TrialState
 from sklearn.linear_model import Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from tables import each_row
 
 import rankeval as rk
 from rankeval.contamination.refusal import ContaminationCheck
@@ -53,7 +54,7 @@ def test_the_value_is_that_of_cross_validation(ltr):
         assert trial.user_attrs["value"] == "mean of folds"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("estimator", "space"),
     [
         (
@@ -101,7 +102,7 @@ class RegisteredLater:
             raise GuardRefusal(f"registered content: {action}")
 
 
-@pytest.mark.parametrize("n_jobs", [1, 2])
+@each_row("n_jobs", [1, 2])
 def test_a_refusal_fails_the_trial_and_stops_the_study(n_jobs, ltr, monkeypatch):
     """Even where the study catches Exceptions; no trial stays RUNNING."""
     study, asked = new_study(), objective(ltr)
@@ -196,7 +197,7 @@ def test_the_measure_is_read_under_the_convention(ltr):
         objective(ltr, measure="11pt_avg")
 
 
-@pytest.mark.parametrize("pair", [(3, 15), (0.1, 1)])
+@each_row("pair", [(3, 15), (0.1, 1)])
 def test_a_bare_pair_of_numbers_is_refused_with_both_meanings(pair, ltr):
     """Before a study is made; each remedy works."""
     with pytest.raises(InvalidInput, match=r"may mean two values or a range: give the list .*optuna.distributions\."):

@@ -15,6 +15,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.model_selection import cross_validate as sklearn_cross_validate
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
+from tables import each_row
 
 import rankeval as rk
 from rankeval.errors import GuardRefusal, InvalidInput, MissingQueryIds, QueryIdError
@@ -169,7 +170,7 @@ def test_rows_without_ids_are_one_query_if_asked_for(train, vali):
     assert whole.aggregate()[MEASURE] == pytest.approx(ranker.validation_score_, abs=1e-12)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("told", "error"),
     [
         ({"eval_set": (np.zeros((3, 4)), [0, 1, 0]), "eval_qid": [1, 1, 1]}, InvalidInput),
@@ -193,7 +194,7 @@ def test_a_validation_part_that_cannot_be_used_is_an_error(told, error, train, v
         rk.QueryRanker(LGBM, early_stopping_rounds=3).fit(train.X, train.y, qid=train.qid, **told)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("ranker", "message"),
     [
         (rk.QueryRanker(LGBM), "give early_stopping_rounds"),

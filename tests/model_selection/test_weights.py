@@ -14,6 +14,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.neighbors import KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from tables import each_row
 
 import rankeval as rk
 import rankeval_mlflow as rkm
@@ -42,7 +43,7 @@ def blocks(ltr):
     return order, *np.unique(ltr.qid[order], return_inverse=True, return_counts=True)[1:]
 
 
-@pytest.mark.parametrize("objective", ["lambdarank", "rank_xendcg"])
+@each_row("objective", ["lambdarank", "rank_xendcg"])
 def test_lightgbm_learns_from_weights_by_row_what_it_learns_by_hand(objective, ltr, weight):
     own = LGBMRanker(objective=objective, random_state=0, **LGBM)
     order, _, sizes = blocks(ltr)
@@ -56,8 +57,8 @@ def test_lightgbm_learns_from_weights_by_row_what_it_learns_by_hand(objective, l
 
 
 @pytest.mark.needs("catboost")
-@pytest.mark.parametrize("loss", ["QueryRMSE", "QuerySoftMax"])
-@pytest.mark.parametrize("by_row", [True, False])
+@each_row("loss", ["QueryRMSE", "QuerySoftMax"])
+@each_row("by_row", [True, False])
 def test_catboost_learns_by_row_with_the_losses_that_weigh_rows(loss, by_row, ltr, weight):
     from catboost import Pool
 
@@ -72,7 +73,7 @@ def test_catboost_learns_by_row_with_the_losses_that_weigh_rows(loss, by_row, lt
 
 
 @pytest.mark.needs("catboost")
-@pytest.mark.parametrize("loss", sorted(_WEIGHS_ROWS))
+@each_row("loss", sorted(_WEIGHS_ROWS))
 @pytest.mark.filterwarnings("ignore:Regression loss:RuntimeWarning")
 def test_with_these_losses_of_catboost_a_row_of_weight_three_is_three_rows(loss, ltr):
     """That is how they are listed. Repeated rows have the same borders, as features have few values."""
@@ -108,7 +109,7 @@ def test_a_library_without_weights_by_row_says_what_to_use(ranker, message, ltr,
 
 
 @pytest.mark.needs("xgboost")
-@pytest.mark.parametrize("stopping", [None, 3])
+@each_row("stopping", [None, 3])
 def test_xgboost_weighs_queries_as_by_hand(stopping, ltr):
     """Also if queries are held out, so that their numbers have gaps."""
     weight = of_queries(ltr)
@@ -188,7 +189,7 @@ def test_a_score_refuses_weights_by_row(ltr, weight):
     assert caught.value.argument == "query_weight"
 
 
-@pytest.mark.parametrize("by", ["row", "index", "query"])
+@each_row("by", ["row", "index", "query"])
 def test_a_scorer_takes_weights_of_queries_by_row_or_by_query(by, ltr):
     """A Series by row is read by the index of the rows, although whole numbers may be ids of queries too."""
     qid = np.array([int(query[1:]) for query in ltr.qid])
