@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 from model_selection.libraries import each
+from tables import each_row
 
 from rankeval.errors import ConfigError, RankevalWarning
 from rankeval.experiment import check_config, run_experiment
@@ -149,14 +150,14 @@ DISTRIBUTIONS += [{"float": [0, float("inf")]}, {"log_float": [float("nan"), 1]}
 DISTRIBUTIONS += [{"float": [2, 1]}, {"int": [2, 2]}, {"log_float": [0, 1]}, {"int": [False, True]}]
 
 
-@pytest.mark.parametrize("one", DISTRIBUTIONS)
+@each_row("one", DISTRIBUTIONS)
 def test_a_distribution_that_cannot_be_drawn_is_refused(one):
     with pytest.raises(ConfigError, match=r"alpha is .*; expected a list of values, or one of {int: ") as error:
         run_experiment(experiment(third={"estimator": RIDGE, "search": {"distributions": {"alpha": one}}}))
     assert error.value.argument == "rankers.third.search.distributions"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("search", "key"),
     [
         ({"n_iter": 3}, "distributions"),

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.linear_model import Ridge
+from tables import each_row
 
 import rankeval as rk
 from rankeval.errors import InvalidInput
@@ -47,7 +48,7 @@ def endless(facts):
     facts["splits"][0][0] = float("inf")
 
 
-@pytest.mark.parametrize("damage", [without_column, endless])
+@each_row("damage", [without_column, endless])
 def test_a_damaged_file_is_named(damage, tuned, tmp_path):
     write_cached(tmp_path / "kept", tuned, host="")
     path = tmp_path / "kept" / "facts.json"
@@ -58,7 +59,7 @@ def test_a_damaged_file_is_named(damage, tuned, tmp_path):
         read_cached(tmp_path / "kept", name="ridge", host="")
 
 
-@pytest.mark.parametrize("name", ["dev", "folds", "predictions", "scores"])
+@each_row("name", ["dev", "folds", "predictions", "scores"])
 def test_a_table_that_was_cut_off_is_named(name, tuned, tmp_path):
     write_cached(tmp_path / "kept", tuned, host="")
     path = tmp_path / "kept" / f"{name}.parquet"

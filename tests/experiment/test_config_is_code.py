@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tables import each_row
 
 from rankeval.errors import ConfigError
 from rankeval.experiment import run_experiment
@@ -23,7 +24,7 @@ CONFIG = {
 }
 
 
-@pytest.mark.parametrize(
+@each_row(
     "loader", ["os:system", "os.popen", "subprocess:run", "subprocess:Popen", "shutil:rmtree", "os:remove", "mine:any"]
 )
 def test_what_is_no_loader_is_never_called(tmp_path: Path, monkeypatch, loader):
@@ -39,7 +40,7 @@ def test_what_is_no_loader_is_never_called(tmp_path: Path, monkeypatch, loader):
     assert (tmp_path / "victim").is_dir()
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("estimator", "params"),
     [
         ("subprocess.Popen", {"args": ["touch", "made"]}),

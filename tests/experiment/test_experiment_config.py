@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tables import each_row
 
 from rankeval.errors import ConfigError
 from rankeval.experiment import check_config, load_config, shipped_configs
@@ -13,7 +14,7 @@ RANKERS = {"a": {"estimator": "sklearn.linear_model.Ridge"}, "b": {"estimator": 
 MINIMAL = {"name": "small", "data": {"loader": "digits"}, "rankers": RANKERS}
 
 
-@pytest.mark.parametrize("name", ["quickstart", "letor"])
+@each_row("name", ["quickstart", "letor"])
 def test_a_shipped_experiment_is_found_by_its_bare_name_and_by_its_path(name):
     assert load_config(name) == load_config(shipped_configs()[name])
 
@@ -50,7 +51,7 @@ def test_a_ranker_set_to_null_is_left_out():
     assert list(load_config("letor", ["rankers.catboost=null"]).rankers) == ["ridge", "lambdarank", "xgboost"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("settings", "key"),
     [
         ("cv.n_split=3", "cv.n_split"),
@@ -76,7 +77,7 @@ def test_what_does_not_fit_is_one_line_with_the_key(settings, key):
     assert "\n" not in str(error.value)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("settings", "said"),
     [
         (["cv.n_split=3"], "quickstart.yaml: cv.n_split: unknown key 'n_split'; did you mean 'n_splits'"),
@@ -95,7 +96,7 @@ def test_what_does_not_fit_is_said_with_a_way_out(settings, said):
         load_config("quickstart", settings)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "said"),
     [
         ("- a\n- b\n", "a mapping of sections, found list"),

@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tables import each_row
 
 from rankeval.errors import InvalidInput, UnknownName
 from rankeval.experiment.loading import guess
@@ -81,7 +82,7 @@ def test_a_feature_may_have_any_name(name):
     assert found.roles == {"qid": "qid", "relevance": "relevance", "docid": "docid"}
 
 
-@pytest.mark.parametrize("name", AFTERWARDS)
+@each_row("name", AFTERWARDS)
 def test_what_a_ranker_may_not_know_is_no_feature(name):
     """It is left out with a reason, and a feature if the user names it."""
     table = rows().rename(columns={"length": name})
@@ -131,7 +132,7 @@ def test_a_text_beside_its_id_is_no_second_candidate():
     assert guessed(other, {"qid": "query"}).roles["qid"] == "query"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("role", "content"),
     [
         ("qid", np.arange(N_ROWS)),  # no row beside another
@@ -199,7 +200,7 @@ def test_a_column_that_is_named_must_be_there():
         assert refused.value.argument == next(iter(options)).replace("named", "qid")
 
 
-@pytest.mark.parametrize("role", NAMES)
+@each_row("role", NAMES)
 def test_every_name_that_our_readers_know_is_guessed(role):
     """The names of judgments and rankings in other tools, such as ``docno`` and ``corpus-id``."""
     known = [*SPELLINGS[role], *(name for name in LAST.get(role, ()) if name != "score")]

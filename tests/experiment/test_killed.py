@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import signal
 
@@ -32,6 +31,8 @@ CLIENT = """
 import json, os, signal, sys
 import mlflow
 from rankeval.experiment import run_experiment
+from rankeval.report import html
+html._image = lambda _: "data:,"
 config, name, number = json.loads(sys.argv[1]), sys.argv[2], int(sys.argv[3])
 original, calls = getattr(mlflow.MlflowClient, name), []
 def counted(*arguments, **options):
@@ -44,10 +45,14 @@ run_experiment(config)
 print("not killed")
 """
 
-POINTS = [("create_run", 1), ("log_batch", 2), ("set_terminated", 1)]
-"""Between the spool and the first byte; in the numbers of a run; before a run is ended."""
-if os.environ.get("RANKEVAL_TESTS") == "full":
-    POINTS += [("create_run", 3), ("log_artifacts", 1), ("create_logged_model", 2), ("log_model_artifacts", 1)]
+BETWEEN, AT_THE_END = ("create_run", 1), ("set_terminated", 1)
+"""Between the spool and the first byte; before a run is ended. The point of the default circle is amid the numbers."""
+OTHERS = [("create_run", 3), ("log_artifacts", 1), ("create_logged_model", 2), ("log_model_artifacts", 1)]
+POINTS = [
+    pytest.param("log_batch", 2, marks=pytest.mark.worth("the one run of an experiment that is killed by default")),
+    *(pytest.param(*point, marks=pytest.mark.further) for point in (BETWEEN, AT_THE_END)),
+    *(pytest.param(*point, marks=pytest.mark.kill) for point in OTHERS),
+]
 
 
 @pytest.mark.parametrize(("call", "number"), POINTS)

@@ -10,6 +10,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
+from tables import each_row
 
 import rankeval as rk
 from rankeval.contamination import refusal
@@ -98,7 +99,7 @@ def refused_before_training(ledger: Ledger, *names: str, directory: str = "out")
     return caught.value.__cause__ and caught.value.__cause__.__cause__
 
 
-@pytest.mark.parametrize("case", WRONG)
+@each_row("case", WRONG)
 def test_places_that_cannot_be_written_are_found_before_training(ledger, case):
     make, error = WRONG[case]
     make()
@@ -115,18 +116,18 @@ def test_a_full_disk_is_found_before_training(ledger):
     assert [path for path in OUT.rglob("*") if path.is_file()] == []
 
 
-@pytest.mark.parametrize("name", ["r" * 300, "r" * 246])
+@each_row("name", ["r" * 300, "r" * 246])
 def test_a_name_too_long_for_a_file_is_found_before_training(ledger, name):
     """A name of 300 letters trained, spent the look, and then could not be written."""
     assert refused_before_training(ledger, name).errno == errno.ENAMETOOLONG
 
 
-@pytest.mark.parametrize("name", ["a/b", "..", "a\0b", "", " "])
+@each_row("name", ["a/b", "..", "a\0b", "", " "])
 def test_a_name_that_names_no_file_is_found_before_training(ledger, name):
     assert refused_before_training(ledger, name) is None
 
 
-@pytest.mark.parametrize("case", [*WRONG, "a full disk"])
+@pytest.mark.parametrize("case", ["a full disk", *(pytest.param(case, marks=pytest.mark.further) for case in WRONG)])
 def test_places_that_are_lost_during_the_training_cost_no_look(ledger, monkeypatch, case):
     """The run that is repeated makes the first look."""
     train, disk = recipe.train, ExitStack()

@@ -15,6 +15,7 @@ import pandas as pd
 import pytest
 from experiment.loaded import load_parts
 from sklearn.linear_model import Ridge
+from tables import each_row
 
 import rankeval as rk
 from rankeval.collection.data import RankingData
@@ -90,7 +91,7 @@ def test_a_grid_changed_after_the_opening_trains_that_ranker_alone_and_is_explor
     assert "Not confirmatory" in page
 
 
-@pytest.mark.parametrize(
+@each_row(
     "changes",
     [
         {"cv": {"n_splits": 4}},

@@ -13,6 +13,7 @@ import yaml
 from lightgbm import LGBMRanker
 from model_selection.libraries import each, installed
 from sklearn.model_selection import GridSearchCV
+from tables import each_row
 
 import rankeval as rk
 from rankeval.errors import ConfigError, InvalidInput
@@ -218,7 +219,7 @@ SUSPECTS = {
 }
 
 
-@pytest.mark.parametrize("name", SUSPECTS)
+@each_row("name", SUSPECTS)
 def test_features_are_asked_for_if_a_column_looks_like_an_answer(name):
     """By its name, or by what it says of the label; the error holds a list to paste, which then runs."""
     frame = search_log(40)
@@ -236,7 +237,7 @@ def test_features_are_asked_for_if_a_column_looks_like_an_answer(name):
     assert parts.test.feature_names == ("bm25", "price", "age")
 
 
-@pytest.mark.parametrize("name", ["rating", "verdict"])
+@each_row("name", ["rating", "verdict"])
 def test_an_answer_is_found_in_some_of_many_rows(monkeypatch, name):
     """Each list begins with its best row, so rows at equal distances would show one label only."""
     monkeypatch.setattr(loading, "_MOST", 200)
