@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from streaming.logs import NAMES
+from tables import each_row
 
 from rankeval.streaming import queries
 from rankeval.streaming.rows import Share
@@ -22,10 +23,22 @@ IDS = {
 }
 
 
-@pytest.mark.parametrize("ids", IDS)
-@pytest.mark.parametrize("n_rows", [1, 2, 5000])
-@pytest.mark.parametrize("number", [1, 3, 1 << 16, 1 << 24])  # keys of 32 and of 64 bits
+NUMBERS = [1, 3, 1 << 16, pytest.param(1 << 24, marks=pytest.mark.further)]
+"""Of buckets; for the last one keys have 64 bits and not 32."""
+
+
+@pytest.mark.parametrize("number", NUMBERS)
+@each_row("ids", IDS)
+@each_row("n_rows", [1, 2, 5000])
 def test_rows_of_a_query_are_in_one_bucket_in_their_order(ids, n_rows, number):
+    assert_in_one_bucket_in_their_order(ids, n_rows, number)
+
+
+def test_keys_of_64_bits_keep_queries_together_too():
+    assert_in_one_bucket_in_their_order("whole", 5000, 1 << 24)
+
+
+def assert_in_one_bucket_in_their_order(ids, n_rows, number):
     numbers = np.random.default_rng(n_rows).integers(0, 100, n_rows)
     rows = pa.RecordBatch.from_arrays([IDS[ids](numbers), pa.array(np.arange(n_rows))], ["qid", "score"])
     ordered, starts = queries.by_bucket(rows, number)
@@ -42,7 +55,7 @@ def test_rows_of_a_query_are_in_one_bucket_in_their_order(ids, n_rows, number):
         assert len(set(place.tolist())) == 3
 
 
-@pytest.mark.parametrize("sizes", [(10, 10, 10), (60, 60), (200,), (30, 80, 5, 100, 1)])
+@each_row("sizes", [(10, 10, 10), (60, 60), (200,), (30, 80, 5, 100, 1)])
 def test_a_run_has_no_more_rows_than_fit(tmp_path, sizes):
     for number, size in enumerate(sizes):
         table = pa.table({"query": np.arange(size), "label": np.zeros(size), "value": np.arange(size) / 7})
@@ -55,7 +68,7 @@ def test_a_run_has_no_more_rows_than_fit(tmp_path, sizes):
     assert all(one + other > 100 for one, other in pairwise(found))
 
 
-@pytest.mark.parametrize("n_bytes", [1000, 5000, 20_000])
+@each_row("n_bytes", [1000, 5000, 20_000])
 def test_a_run_and_its_copies_fill_the_share_and_no_more(tmp_path, n_bytes):
     pq.write_table(
         pa.table({"query": np.arange(500), "label": np.zeros(500), "value": np.zeros(500)}), tmp_path / "log"
@@ -67,7 +80,7 @@ def test_a_run_and_its_copies_fill_the_share_and_no_more(tmp_path, n_bytes):
     assert 0 <= n_bytes - run * row_bytes * queries._COPIES < row_bytes * queries._COPIES
 
 
-@pytest.mark.parametrize("kind", [pa.null(), pa.int8(), pa.int64(), pa.float16(), pa.float64()], ids=str)
+@each_row("kind", [pa.null(), pa.int8(), pa.int64(), pa.float16(), pa.float64()], ids=str)
 def test_a_row_is_thought_as_wide_as_arrow_keeps_it(kind):
     kept = pa.array([None if pa.types.is_null(kind) else 0] * 8, kind)
     assert Columns({}, {"qid": kind}).row_bytes == kept.nbytes / 8

@@ -13,6 +13,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from streaming.logs import MEASURES, NAMES, Log, evaluate
 from streaming.s3_server import s3
+from tables import each_row
 
 import rankeval as rk
 from rankeval.errors import InvalidInput
@@ -38,8 +39,11 @@ def is_by_interval(data):
     return queries.sorted_parts(Source.of(data, NAMES), keep_order=False) is not None
 
 
+SIZES = [40, pytest.param(7, marks=pytest.mark.further), pytest.param(1000, marks=pytest.mark.further)]
+
+
 @pytest.mark.parametrize("ids", IDS)
-@pytest.mark.parametrize("row_group_size", [7, 40, 1000])
+@pytest.mark.parametrize("row_group_size", SIZES)
 def test_sorted_and_shuffled_files_give_the_whole(tmp_path, ids, row_group_size):
     log = Log.made(ids=IDS[ids])
     for name, rows in (("sorted", log), ("shuffled", log.shuffled())):
@@ -79,8 +83,8 @@ def test_a_query_over_five_row_groups_and_two_files_is_whole(tmp_path):
     assert to_bytes(evaluate(data)) == to_bytes(log.evaluation())
 
 
-@pytest.mark.parametrize("ties", ["stable", "worst", "best", "expected"])
-@pytest.mark.parametrize("shuffled", [False, True])
+@each_row("ties", ["stable", "worst", "best", "expected"])
+@each_row("shuffled", [False, True])
 def test_the_order_of_rows_decides_as_in_memory(tmp_path, ties, shuffled):
     """Files that are named in another order than that of their queries, cut in the middle of one."""
     log = Log.made(most=60)
@@ -91,7 +95,7 @@ def test_the_order_of_rows_decides_as_in_memory(tmp_path, ties, shuffled):
     assert to_bytes(evaluate(data, **how)) == to_bytes(log.evaluation(**how))
 
 
-@pytest.mark.parametrize("convention", ["trec_eval-9.0.8", "trec_eval-10", "sklearn", "gdeval"])
+@each_row("convention", ["trec_eval-9.0.8", "trec_eval-10", "sklearn", "gdeval"])
 def test_conventions_are_those_of_arrays(tmp_path, convention):
     log = Log.made()
     if convention != "trec_eval-10":
@@ -104,7 +108,7 @@ def test_conventions_are_those_of_arrays(tmp_path, convention):
     assert to_bytes(found) == to_bytes(log.evaluation(docid=ids, **how))
 
 
-@pytest.mark.parametrize("start", [2**53, 2**60, 2**63 - 20, 2**64 - 40])
+@each_row("start", [2**53, 2**60, 2**63 - 20, 2**64 - 40])
 def test_unsigned_ids_next_to_each_other_are_cut_apart(tmp_path, start):
     """Ids that are one as float64, in several parts."""
     qid = np.repeat(np.arange(40).astype(np.uint64) + np.uint64(start), 20)
@@ -124,7 +128,7 @@ KEYS = {
 }
 
 
-@pytest.mark.parametrize("kind", KEYS)
+@each_row("kind", KEYS)
 def test_queries_in_names_of_folders_are_cut_by_their_type(tmp_path, kind):
     qid = KEYS[kind].take(np.repeat([2, 0, 1], 250))
     table = pa.table({"query": qid, "label": np.arange(750) % 3, "value": np.sin(np.arange(750))})
@@ -171,7 +175,7 @@ def test_hive_partitions_are_columns(tmp_path):
     assert aggregates(by_day) == aggregates(rk.evaluate(log.y, log.score, qid=log.qid % 3, measures=MEASURES))
 
 
-@pytest.mark.parametrize("shuffled", [False, True])
+@each_row("shuffled", [False, True])
 def test_a_dictionary_and_other_types_are_read(tmp_path, shuffled):
     log = Log.made(ids=IDS["texts"])
     table = (log.shuffled() if shuffled else log).table
@@ -224,7 +228,7 @@ def test_a_bucket_of_s3_is_named_by_its_url(tmp_path):
             evaluate(f"s3://key:secret@bucket/lost?{server}")
 
 
-@pytest.mark.parametrize("shuffled", [False, True])
+@each_row("shuffled", [False, True])
 def test_a_column_is_read_from_the_files(tmp_path, shuffled):
     """Revenue has the bytes of memory, over row groups and buckets; what is missing is told with file and column."""
     log = Log.made(n_queries=80)

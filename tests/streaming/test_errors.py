@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow.fs import LocalFileSystem, SubTreeFileSystem
 from streaming.logs import NAMES, Log, evaluate
+from tables import each_row
 
 import rankeval as rk
 from rankeval.contamination import forget
@@ -97,8 +98,8 @@ def test_what_is_no_data_set_is_refused(tmp_path, data):
         evaluate(data)
 
 
-@pytest.mark.parametrize("shuffled", [False, True])
-@pytest.mark.parametrize(
+@each_row("shuffled", [False, True])
+@each_row(
     ("column", "value", "said"),
     [
         ("value", float("nan"), r"score='value': row 7 is nan"),
@@ -135,7 +136,7 @@ def test_what_only_a_join_sees_is_said_with_the_row_groups(tmp_path):
         evaluate(tmp_path / "log.parquet", query_weight=dict.fromkeys(log.qid.tolist(), 0.0))
 
 
-@pytest.mark.parametrize("shuffled", [False, True])
+@each_row("shuffled", [False, True])
 def test_a_query_that_does_not_fit_is_named(tmp_path, monkeypatch, shuffled):
     log = Log(np.repeat([1, 77, 90], [40, 500, 30]), np.zeros(570, dtype=int), np.arange(570.0))
     data = (log.shuffled() if shuffled else log).write(tmp_path / "log")

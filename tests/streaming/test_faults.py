@@ -10,6 +10,7 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 from streaming.logs import NAMES, Log, evaluate
+from tables import each_row
 
 import rankeval as rk
 from rankeval.errors import InvalidInput
@@ -50,8 +51,8 @@ def error_of(data: object, **how: object) -> InvalidInput:
     return raised.value
 
 
-@pytest.mark.parametrize("shuffled", [False, True])
-@pytest.mark.parametrize(
+@each_row("shuffled", [False, True])
+@each_row(
     ("column", "value", "said"),
     [
         ("doc", None, "row 11 has no document id"),
@@ -124,7 +125,7 @@ def row_groups_with(query: object, data: Path) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("kind", "folders", "shown"),
     [
         (pa.timestamp("ns"), ["2026-11-22 00:00:00", "2026-11-23 00:00:00"], "Timestamp('2026-11-23 00:00:00')"),

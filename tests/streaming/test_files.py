@@ -12,6 +12,7 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 from streaming.logs import NAMES, Log, evaluate
+from tables import each_row
 from typer.testing import CliRunner
 
 import rankeval as rk
@@ -85,7 +86,7 @@ def test_two_ways_to_write_one_text_are_one_query(tmp_path):
     assert rk.evaluate_dataset(tmp_path, **K).queries.tolist() == ["a b"]
 
 
-@pytest.mark.parametrize("hidden", ["_d=1/x.parquet", ".d=1/x.parquet", "_x.parquet", "d=2/.old.parquet", "_d=1/x"])
+@each_row("hidden", ["_d=1/x.parquet", ".d=1/x.parquet", "_x.parquet", "d=2/.old.parquet", "_d=1/x"])
 def test_rows_in_names_that_readers_pass_over_are_not_dropped(tmp_path, hidden):
     write(tmp_path / "d=2" / "x.parquet")
     write(tmp_path / hidden, q=[3], y=[1], s=[0.5])
@@ -135,7 +136,7 @@ def test_a_folder_without_rows_is_said(tmp_path):
 
 
 @pytest.mark.usefixtures("small")
-@pytest.mark.parametrize("keeps", [True, False])
+@each_row("keeps", [True, False])
 def test_a_disk_that_fills_up_is_said(tmp_path, monkeypatch, keeps):
     """The bytes of texts are guessed before; the error is that of the system, from a device that is always full."""
     log = Log.made(ids=lambda numbers: np.array([f"query-{one}" for one in numbers], dtype=object)).shuffled()
@@ -155,7 +156,7 @@ def test_a_disk_that_fills_up_is_said(tmp_path, monkeypatch, keeps):
     assert to_bytes(evaluate(data, folder=scores)) == to_bytes(log.evaluation())
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("url", "shown"),
     [
         ("s3://key:SECRET@host/x", "s3://***@host/x"),
@@ -178,7 +179,7 @@ def test_secrets_of_a_url_are_masked(url, shown):
         assert masked(text) == text.replace(url, shown)
 
 
-@pytest.mark.parametrize("secret", ["user:SECRET@", "user:SEC/SECRET@", ""])
+@each_row("secret", ["user:SECRET@", "user:SEC/SECRET@", ""])
 def test_no_manifest_error_or_repr_has_a_secret(tmp_path, secret):
     log = Log.made()
     data = log.write(tmp_path / "log")

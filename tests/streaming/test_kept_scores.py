@@ -13,6 +13,7 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 from streaming.logs import Log, evaluate
+from tables import each_row
 
 import rankeval as rk
 from rankeval.contamination import forget
@@ -156,7 +157,7 @@ def test_the_folder_of_scores_may_be_a_url_of_this_machine_or_at_home(tmp_path, 
     assert sorted(one.name for one in tmp_path.iterdir()) == ["a b", "home", "log", "plain"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("scores", "said"),
     [
         ("s3://key:SECRET@bucket/out", "a URL of s3"),
@@ -180,7 +181,7 @@ def test_what_is_no_folder_of_this_machine_is_refused(tmp_path, monkeypatch, sco
     assert [one.name for one in tmp_path.iterdir()] == ["log"]
 
 
-@pytest.mark.parametrize("text", ["[1]", "3", "null", '{"format": 1, "call": [], "plan": {}}', '{"plan": 7}', "{", ""])
+@each_row("text", ["[1]", "3", "null", '{"format": 1, "call": [], "plan": {}}', '{"plan": 7}', "{", ""])
 def test_a_manifest_that_is_none_is_said(tmp_path, text):
     ours, scores = Log.made().write(tmp_path / "log"), tmp_path / "scores"
     evaluate(ours, folder=scores)

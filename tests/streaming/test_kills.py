@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -11,14 +10,14 @@ import sys
 import numpy as np
 import pyarrow.dataset as ds
 import pytest
+from circles import choose
 from streaming.logs import Log, evaluate
 
 import rankeval as rk
 from rankeval.evaluation import to_bytes
 from rankeval.streaming import queries, running
 
-FULL = os.environ.get("RANKEVAL_TESTS") == "full"
-KILLS = 10 if FULL else 3
+KILLS = choose(default=1, complete=3, full=10)
 
 DRIVER = """
 import json, os, random, signal, sys
@@ -105,7 +104,7 @@ def content(folder):
 
 
 @pytest.mark.usefixtures("small")
-@pytest.mark.parametrize("order", ["sorted", "shuffled"])
+@pytest.mark.parametrize("order", ["shuffled", pytest.param("sorted", marks=pytest.mark.further)])
 def test_a_call_that_was_killed_goes_on_to_the_same_bytes(tmp_path, order):
     log = Log.made(n_queries=100)
     rows = log if order == "sorted" else log.shuffled()
@@ -124,35 +123,34 @@ def test_a_call_that_was_killed_goes_on_to_the_same_bytes(tmp_path, order):
     assert to_bytes(again) == to_bytes(log.evaluation(**how))
 
 
-if FULL:  # two minutes
+@pytest.mark.kill
+@pytest.mark.parametrize("order", ["sorted", "shuffled"])
+@pytest.mark.parametrize("whom", ["caller", "worker"])
+def test_processes_that_were_killed_leave_the_same_bytes(tmp_path, order, whom):
+    """At random moments, with two of them; the next call has two or one."""
+    log = Log.made(n_queries=3000)
+    data = (log if order == "sorted" else log.shuffled()).write(tmp_path / "log", row_group_size=500)
 
-    @pytest.mark.parametrize("order", ["sorted", "shuffled"])
-    @pytest.mark.parametrize("whom", ["caller", "worker"])
-    def test_processes_that_were_killed_leave_the_same_bytes(tmp_path, order, whom):
-        """At random moments, with two of them; the next call has two or one."""
-        log = Log.made(n_queries=3000)
-        data = (log if order == "sorted" else log.shuffled()).write(tmp_path / "log", row_group_size=500)
+    def call(scores, n_jobs=2, whom="nobody", at=0, delay=0.0):
+        command = [sys.executable, "-c", PROCESSES, data, tmp_path / str(scores), whom, n_jobs, at, delay]
+        return subprocess.run(list(map(str, command)), capture_output=True, text=True, check=False, timeout=60)
 
-        def call(scores, n_jobs=2, whom="nobody", at=0, delay=0.0):
-            command = [sys.executable, "-c", PROCESSES, data, tmp_path / str(scores), whom, n_jobs, at, delay]
-            return subprocess.run(list(map(str, command)), capture_output=True, text=True, check=False, timeout=60)
-
-        clean = call("clean")
-        assert clean.returncode == 0, clean.stderr
-        n_events, expected, draw = (
-            int(clean.stdout),
-            content(tmp_path / "clean"),
-            np.random.default_rng(len(order + whom)),
-        )
-        assert n_events > 20
-        ends = []
-        for number in range(5):
-            ends.append(call(number, whom=whom, at=draw.integers(1, n_events), delay=draw.random() / 50).returncode)
-            assert ends[-1] in (0, -signal.SIGKILL if whom == "caller" else 3)
-            again = call(number, n_jobs=1 + number % 2)
-            assert again.returncode == 0, again.stderr
-            assert content(tmp_path / str(number)) == expected
-        assert sum(end != 0 for end in ends) >= 3  # the others had ended before
+    clean = call("clean")
+    assert clean.returncode == 0, clean.stderr
+    n_events, expected, draw = (
+        int(clean.stdout),
+        content(tmp_path / "clean"),
+        np.random.default_rng(len(order + whom)),
+    )
+    assert n_events > 20
+    ends = []
+    for number in range(5):
+        ends.append(call(number, whom=whom, at=draw.integers(1, n_events), delay=draw.random() / 50).returncode)
+        assert ends[-1] in (0, -signal.SIGKILL if whom == "caller" else 3)
+        again = call(number, n_jobs=1 + number % 2)
+        assert again.returncode == 0, again.stderr
+        assert content(tmp_path / str(number)) == expected
+    assert sum(end != 0 for end in ends) >= 3  # the others had ended before
 
 
 @pytest.mark.usefixtures("small")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from streaming.logs import Log, evaluate
+from tables import each_row
 
 pytestmark = pytest.mark.usefixtures("small")
 
@@ -19,8 +20,8 @@ def order_of(form, n_rows):
     return order
 
 
-@pytest.mark.parametrize("form", ["sorted", "shuffled", "found late"])
-@pytest.mark.parametrize("keeps", [False, True])
+@each_row("form", ["sorted", "shuffled", "found late"])
+@each_row("keeps", [False, True])
 def test_progress_ends_with_all(form, keeps, tmp_path):
     log = Log.made(n_queries=75)
     data = log.ordered(order_of(form, len(log.qid))).write(tmp_path / "log", row_group_size=200)

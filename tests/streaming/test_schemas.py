@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
+from circles import choose
+from tables import each_row
 
 import rankeval as rk
 from rankeval.errors import InvalidInput, QueryIdError
@@ -30,8 +34,8 @@ def assert_equal(found, expected):
     assert found.ranking_digest == expected.ranking_digest
 
 
-@pytest.mark.parametrize("qid", [[1, 1, 2, 2, 2], [1, 2, 1, 2, 1]], ids=["sorted", "any order"])
-@pytest.mark.parametrize("turned", [False, True])
+@each_row("qid", [[1, 1, 2, 2, 2], [1, 2, 1, 2, 1]], ids=["sorted", "any order"])
+@each_row("turned", [False, True])
 def test_numbers_of_several_types_keep_their_values(tmp_path, qid, turned):
     flags, grades = pa.array([True, False]), pa.array([0, 3, 2], pa.int8())
     near, exact = pa.array([0.25, 0.5], pa.float32()), pa.array([0.5, 0.5 + 1e-12, 0.1])
@@ -72,7 +76,7 @@ def told(path, **types):
     return ds.dataset(path, schema=schema)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("role", "name", "kind"),
     [
         ("qid", "q", pa.string()),
@@ -91,7 +95,7 @@ def test_a_schema_that_changes_values_is_refused(tmp_path, role, name, kind):
         rk.evaluate_dataset(told(tmp_path / "a.parquet", **{name: kind}), **K)
 
 
-@pytest.mark.parametrize("types", [{"q": pa.int32(), "y": pa.float64()}, {"q": pa.uint8(), "y": pa.int8()}])
+@each_row("types", [{"q": pa.int32(), "y": pa.float64()}, {"q": pa.uint8(), "y": pa.int8()}])
 def test_a_schema_that_changes_no_value_is_taken(tmp_path, types):
     write(tmp_path / "a.parquet", q=pa.array([1, 1, 2], pa.uint8()), y=[1, 2, 0], s=[0.5, 0.1, 1.5])
     found = rk.evaluate_dataset(told(tmp_path / "a.parquet", **types), **K)
@@ -99,7 +103,7 @@ def test_a_schema_that_changes_no_value_is_taken(tmp_path, types):
     assert_equal(found, as_arrays([1, 2, 0], [0.5, 0.1, 1.5], np.array([1, 1, 2], read)))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("one", "other"),
     [
         (pa.array([0.1], pa.float32()), pa.array([0.2], pa.float64())),
@@ -116,7 +120,7 @@ def test_ids_of_several_types_are_refused(tmp_path, one, other):
         rk.evaluate_dataset(tmp_path, **K)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("one", "other"),
     [
         (pa.array([2], pa.int32()), pa.array([2**40, 1])),
@@ -125,7 +129,7 @@ def test_ids_of_several_types_are_refused(tmp_path, one, other):
         (pa.array(["b"], pa.string_view()), pa.array(["b", "a"]).dictionary_encode()),
     ],
 )
-@pytest.mark.parametrize("is_sorted", [True, False])
+@each_row("is_sorted", [True, False])
 def test_ids_of_several_widths_are_one_type(tmp_path, one, other, is_sorted):
     other = other.take([1, 0]) if is_sorted else other
     parts = (other, one) if is_sorted else (one, other)
@@ -159,10 +163,13 @@ def write_texts(path, how, qid, docid, y, score):
     pq.write_table(table, path, use_dictionary=not encoding, column_encoding=encoding, row_group_size=50)
 
 
+WAYS = list(TEXTS)
+PAIRS = choose(default=list(zip(WAYS, WAYS[1:] + WAYS[:1], strict=True)), complete=list(product(WAYS, WAYS)))
+
+
 @pytest.mark.usefixtures("small")
 @pytest.mark.parametrize("is_sorted", [True, False], ids=["sorted", "any order"])
-@pytest.mark.parametrize("second", TEXTS)
-@pytest.mark.parametrize("first", TEXTS)
+@each_row(("first", "second"), PAIRS)
 def test_texts_are_read_however_each_file_holds_them(tmp_path, first, second, is_sorted):
     order = np.arange(400) if is_sorted else np.random.default_rng(0).permutation(400)
     qid = [f"q{100 + row // 8}" for row in order.tolist()]
@@ -175,7 +182,7 @@ def test_texts_are_read_however_each_file_holds_them(tmp_path, first, second, is
     assert_equal(found, as_arrays(y, score, qid, docid=docid, convention=convention))
 
 
-@pytest.mark.parametrize("how", ["plain", "DELTA_BYTE_ARRAY"])
+@each_row("how", ["plain", "DELTA_BYTE_ARRAY"])
 def test_a_folder_of_queries_stands_beside_a_column_of_them(tmp_path, how):
     write(tmp_path / "keys/q=a/x.parquet", y=[1, 0], s=[0.1, 0.2], d=["1", "2"])
     write(tmp_path / "keys/q=c/x.parquet", y=[1, 0], s=[0.3, 0.2], d=["1", "2"])
@@ -199,8 +206,8 @@ RARE = {
 }
 
 
-@pytest.mark.parametrize("order", [[0, 2, 1], [0, 1, 2]], ids=["sorted", "any order"])
-@pytest.mark.parametrize("kind", RARE)
+@each_row("order", [[0, 2, 1], [0, 1, 2]], ids=["sorted", "any order"])
+@each_row("kind", RARE)
 def test_ids_of_rare_types_give_what_arrays_give(tmp_path, kind, order):
     qid = pa.chunked_array([RARE[kind].slice(row, 1) for row in order]).combine_chunks()
     y, score = pa.array([1, 0, 2]), pa.array([0.1, 0.2, 0.3])
@@ -212,7 +219,7 @@ def test_ids_of_rare_types_give_what_arrays_give(tmp_path, kind, order):
     assert_equal(rk.evaluate_dataset(tmp_path, **K), as_arrays(y, score, qid))
 
 
-@pytest.mark.parametrize("kind", [kind for kind in RARE if kind != "null"])
+@each_row("kind", [kind for kind in RARE if kind != "null"])
 def test_documents_of_rare_types_give_what_arrays_give(tmp_path, kind):
     docid = RARE[kind].slice(0, 2)
     y, score, qid = [1, 0], [0.5, 0.5], [7, 7]
@@ -247,8 +254,8 @@ def test_a_folder_whose_id_is_not_a_number_is_named(tmp_path):
         rk.evaluate_dataset(ds.dataset(tmp_path, partitioning=as_number), **K)
 
 
-@pytest.mark.parametrize("scheme", ["foo", "hdfs", "s3"])
-@pytest.mark.parametrize("is_list", [False, True])
+@each_row("scheme", ["foo", "hdfs", "s3"])
+@each_row("is_list", [False, True])
 def test_secrets_of_urls_are_not_shown(scheme, is_list):
     url = f"{scheme}://user:SECRET@host/x.parquet?key=SECRET"
     with pytest.raises(InvalidInput, match=r"://\*\*\*@host/x.parquet\?\*\*\*") as raised:
