@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from tables import each_row
 
 import rankeval as rk
 
@@ -122,7 +123,7 @@ def test_a_machine_is_calibrated_by_people(rankeval):
 
 
 @pytest.mark.usefixtures("collection")
-@pytest.mark.parametrize(
+@each_row(
     "call",
     [
         ["pool", "nothing.run"],

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from tables import each_row
 
 import rankeval as rk
 
@@ -128,7 +129,7 @@ def test_wrong_use_is_answered_in_one_line(rankeval, arguments, said):
     assert len(err.splitlines()) == 1
 
 
-@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+@each_row("suffix", ["csv", "parquet"])
 def test_an_ab_test_is_that_of_python(rankeval, suffix):
     """A metric is a column, has a name of its own, or divides two columns; ids like 007 stay what they are."""
     rng = np.random.default_rng(5)
@@ -175,7 +176,7 @@ def test_shares_covariates_and_looks_of_an_ab_test_are_those_of_python(rankeval)
     assert "This is look 2 of 4" in out
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("arguments", "said"),
     [
         (("--share", "A=.1"), "--share is {'A': 0.1}; expected a share above 0 of each arm"),

@@ -7,6 +7,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from tables import each_row
 
 import rankeval as rk
 from rankeval.errors import ConventionMismatch, InvalidInput, QueryIdError, UnknownName
@@ -62,7 +63,7 @@ def test_arrays_and_all_frames_give_the_same_bytes():
     assert to_bytes(evaluated(frame, ["price", "s"])) == expected
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("columns", "error", "fields"),
     [
         (None, InvalidInput, {"where": "Gain(column='price')@5", "argument": "columns", "found": "empty"}),
@@ -142,7 +143,7 @@ def test_a_ranking_can_change_the_revenue_of_rows_of_one_grade():
     assert ev.worst(1).index.tolist() == [1]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "spelling",
     ["Revenue@5(column='price')", "Revenue(column='price')@5", "Gain@5(column='price')", "gain(column='price')@5"],
 )

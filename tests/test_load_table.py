@@ -11,6 +11,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tables import each_row
 
 from rankeval.datasets import load_table, load_table_parts
 from rankeval.errors import FileFormatError, InvalidInput, LimitExceeded, RankevalWarning, UnknownName
@@ -41,7 +42,7 @@ def csv(frame: pd.DataFrame, name: str = "clicks.csv") -> str:
     return name
 
 
-@pytest.mark.parametrize("write", [parquet, csv])
+@each_row("write", [parquet, csv])
 def test_parquet_and_csv_give_the_same_rows(write):
     """Ids, labels, names and numbers, with NaN where a cell is empty."""
     data = load_table(write(FRAME), features=FEATURES, **NAMES)
@@ -52,7 +53,7 @@ def test_parquet_and_csv_give_the_same_rows(write):
     np.testing.assert_array_equal(data.X.to_numpy(dtype=float), FRAME[FEATURES].to_numpy(dtype=float))
 
 
-@pytest.mark.parametrize("write", [parquet, csv])
+@each_row("write", [parquet, csv])
 def test_features_left_out_are_all_other_numbers_and_the_rest_is_named(write):
     frame = FRAME.assign(title=["x", "y", "z", "x", "y", "z"], rel=1, topic=3)
     with pytest.warns(
@@ -103,7 +104,7 @@ def test_a_csv_may_be_packed_separated_by_tabs_and_longer_than_one_block():
     assert data.qid.tolist() == frame["q"].astype(str).tolist()
 
 
-@pytest.mark.parametrize("end", ["\n", "\r\n"])
+@each_row("end", ["\n", "\r\n"])
 def test_a_csv_without_quotes_is_read_as_one_with_them(end):
     """Arrow reads the one and Python the other; blank lines, blanks and marks of the byte order count in neither."""
     rows = ["q,y,x,note", "a,1, 0.1,", "", "ä,0,1e-3,x y", "b,2,,z", "b,0,-4,"]
@@ -119,8 +120,8 @@ def test_a_csv_without_quotes_is_read_as_one_with_them(end):
             load_table(path, qid="q", label="y", features=["note"])
 
 
-@pytest.mark.parametrize("write", [parquet, csv])
-@pytest.mark.parametrize(
+@each_row("write", [parquet, csv])
+@each_row(
     ("change", "names", "error", "said"),
     [
         ({}, {"qid": "qeury_id"}, UnknownName, "clicks.*, qid: unknown column 'qeury_id'; did you mean 'query_id'"),
@@ -158,13 +159,13 @@ def test_a_table_that_does_not_fit_says_which_column_and_what_to_do(write, chang
         load_table(path, **{**NAMES, "features": FEATURES, **names})
 
 
-@pytest.mark.parametrize("write", [parquet, csv])
+@each_row("write", [parquet, csv])
 def test_a_table_without_numbers_is_refused_with_the_reasons(write):
     with pytest.raises(InvalidInput, match=r"no column of numbers left for a feature \(doc_id: called .*; part: "):
         load_table(write(FRAME[["query_id", "clicks", "doc_id", "part"]]), qid="query_id", label="clicks")
 
 
-@pytest.mark.parametrize("write", [parquet, csv])
+@each_row("write", [parquet, csv])
 def test_named_columns_are_read_as_the_categories_that_pandas_would_make(write):
     """Texts and whole numbers, ascending over the whole table; an empty cell is missing."""
     frame = FRAME.assign(shop=["y", "x", "y", None, "x", "y"], size=[10, 9, 10, 9, 2, 2])
@@ -231,7 +232,7 @@ def test_limits_hold_for_tables_too():
         load_table("bomb.parquet", qid="q", label="y", limits=Limits(expansion=1))
 
 
-@pytest.mark.parametrize("write", [parquet, csv])
+@each_row("write", [parquet, csv])
 def test_a_column_splits_the_rows_into_parts(write):
     parts = load_table_parts(write(FRAME), part="part", features=FEATURES, **NAMES)
     assert {part: data.qid.tolist() for part, data in parts.items()} == {
@@ -243,7 +244,7 @@ def test_a_column_splits_the_rows_into_parts(write):
     assert list(parts["vali"].X["n_words"]) == [4, 1]
 
 
-@pytest.mark.parametrize("write", [parquet, csv])
+@each_row("write", [parquet, csv])
 def test_values_of_parts_are_named_and_a_usual_word_may_be_named_for_another_part(write):
     path = write(FRAME.assign(part=[2023, 2023, 2024, 2024, 2025, 2025]))
     parts = load_table_parts(path, part="part", features=FEATURES, train=[2023, 2024], test=2025, **NAMES)
@@ -252,7 +253,7 @@ def test_values_of_parts_are_named_and_a_usual_word_may_be_named_for_another_par
     assert {part: len(data) for part, data in parts.items()} == {"train": 4, "test": 2}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("values", "options", "said"),
     [
         (["train"] * 3 + ["test"] * 3, {}, "query 'b' is in train and in test.*put all rows of a query into one part"),
