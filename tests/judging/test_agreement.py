@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import stdtrit
 from statsmodels.stats.inter_rater import cohens_kappa, fleiss_kappa
+from tables import each_row
 
 import rankeval as rk
 from rankeval.errors import InvalidInput, UnknownName
@@ -314,7 +315,7 @@ def test_coincidences_of_three_judges_are_symmetric_and_count_each_label():
     assert confusion.to_numpy().tolist() == [[2, 1], [1, 4]]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("wrong", "error"),
     [
         ({"judgments": {"a": {"q": {"d": 1}}, "b": {"q": {"e": 1}}}}, InvalidInput),
@@ -362,7 +363,7 @@ def test_documents_that_nobody_judged_are_no_agreement():
     assert rk.judging.agreement(part.qrels(one), part.qrels(two))["observed"] == 0
 
 
-@pytest.mark.parametrize(("level", "n_notes"), [("nominal", 1), ("ordinal", 0)])
+@each_row(("level", "n_notes"), [("nominal", 1), ("ordinal", 0)])
 def test_grades_that_are_taken_as_names_are_noted_once(level, n_notes):
     """Three grades are likely to be ordered, and the plain coefficients do not count how far apart they are."""
     found = agreement(labels_of([[0, 1], [2, 2], [1, 0]], n_topics=2), level=level)

@@ -10,6 +10,7 @@ from golden.agreement_tables import N_TABLES, drawn
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from judging.test_agreement import labels_of
+from tables import each_row
 
 import rankeval as rk
 from rankeval.errors import InvalidInput, RankevalWarning, UnknownName
@@ -115,7 +116,7 @@ def test_a_tied_majority_takes_the_lowest_grade_and_is_counted():
     assert "1 of 2 documents have a tied majority: the lowest of the tied grades is taken" in found.notes
 
 
-@pytest.mark.parametrize("method", ["majority", "dawid_skene"])
+@each_row("method", ["majority", "dawid_skene"])
 def test_judges_of_one_mind_are_the_consensus(method):
     """The grades come as judgments without judges, ready to evaluate."""
     found = consensus(CLEAR, method=method)
@@ -150,7 +151,7 @@ def test_the_judges_are_printed_those_with_most_labels_first():
     assert len(str(found).splitlines()) == 3 + 20 + len(found.notes)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("wrong", "error"),
     [({"judgments": CLEAR, "method": "mean"}, UnknownName), ({"judgments": CLEAR["ann"]["q"]}, InvalidInput)],
 )

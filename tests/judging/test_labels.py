@@ -2,6 +2,7 @@
 
 import pandas as pd
 import pytest
+from tables import each_row
 
 import rankeval as rk
 from rankeval.errors import InvalidInput
@@ -35,7 +36,7 @@ def test_judges_stand_in_the_order_in_which_they_are_first_named():
     assert table["bo"].isna().tolist() == [True, False, False]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "wrong",
     [
         {"q1": {"d1": 1}},  # no judge

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
+from tables import each_row
 
 import rankeval as rk
 from rankeval.errors import ConventionMismatch, InvalidInput, QueryIdError, UnknownName
@@ -56,8 +57,8 @@ def by_formula(human, machine, alpha=0.05):
     }
 
 
-@pytest.mark.parametrize("seed", range(5))
-@pytest.mark.parametrize("n", [8, 25])
+@each_row("seed", range(5))
+@each_row("n", [8, 25])
 def test_means_and_differences_are_those_of_the_formula(seed, n):
     """Means of each system and differences of each pair, by two measures, to 1e-12."""
     human, machine = frames(seed, n)
@@ -97,7 +98,7 @@ def test_rows_are_those_of_compare():
         assert found["p_human"].to_numpy() == pytest.approx(compared["p_value"].to_numpy())
 
 
-@pytest.mark.parametrize("correction", ["holm", "bonferroni", "bh", "none"])
+@each_row("correction", ["holm", "bonferroni", "bh", "none"])
 def test_p_values_and_intervals_are_corrected_over_all_rows(correction):
     human, machine = frames()
     found = calibrate(human, machine, correction=correction)
@@ -183,7 +184,7 @@ HUMAN, MACHINE = frames()
 COLLECTIONS = {"x": HUMAN["a"], "y": frames(1)[0]["a"]}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("wrong", "error", "said"),
     [
         ({"human": {name: one[:7] for name, one in HUMAN.items()}}, InvalidInput, "at least 8 are needed"),
@@ -300,7 +301,7 @@ def test_drawing_is_random_reproducible_and_can_be_extended():
             draw(ids, n)
 
 
-@pytest.mark.parametrize("queries", [[1, "a"], "abc", [None, "a"], [1.0, math.nan]])
+@each_row("queries", [[1, "a"], "abc", [None, "a"], [1.0, math.nan]])
 def test_no_query_is_drawn_from_what_are_no_ids(queries):
     """Ids of two types, a text, which has letters, and missing ids are refused by the argument's name."""
     with pytest.raises(InvalidInput, match=r"quer(y|ies)|qid"):

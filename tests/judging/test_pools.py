@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tables import each_row
 
 import rankeval as rk
 from rankeval.errors import InvalidInput, UnknownName
@@ -142,7 +143,7 @@ def test_a_sample_has_its_share_of_each_query():
     assert set(pairs(part.table)) != set(pairs(made.sample(0.25, rng=8).table))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("wrong", "error"),
     [
         (lambda: pool({}), InvalidInput),
@@ -210,8 +211,8 @@ def test_move_to_front_finds_more_than_depth(shared, source, front, depth):
     assert depth + 0.01 < share(known["row"].to_numpy())
 
 
-@pytest.mark.parametrize("do", ["adds", "order", "qrels"])
-@pytest.mark.parametrize("other", [{1: {"d1": 1}}, {"q1": {1: 1}}], ids=["qid", "docid"])
+@each_row("do", ["adds", "order", "qrels"])
+@each_row("other", [{1: {"d1": 1}}, {"q1": {1: 1}}], ids=["qid", "docid"])
 def test_ids_of_another_kind_than_the_pools_are_an_error_of_rankeval(do, other):
     """Ids of another kind than the pool's are an InvalidInput, as `adds` says, and not the ValueError of a merge."""
     made = pool({"a": {"q1": ["d1", "d2"]}})

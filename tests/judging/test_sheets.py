@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tables import each_row
 
 import rankeval as rk
 from rankeval.errors import FileFormatError, InvalidInput, RankevalWarning
@@ -31,8 +32,8 @@ def fill(path, label, **options):
     frame.to_csv(path, index=False, **options)
 
 
-@pytest.mark.parametrize("overlap", [0, 0.1, 0.25, 1])
-@pytest.mark.parametrize("judges", [["ann"], ["ann", "bo", "cy"]])
+@each_row("overlap", [0, 0.1, 0.25, 1])
+@each_row("judges", [["ann"], ["ann", "bo", "cy"]])
 def test_every_judge_gets_the_shared_pairs_and_an_even_part_of_the_rest(tmp_path, judges, overlap):
     """All pairs are on a sheet; each query has its share of the shared ones; few queries are divided."""
     given_out = write_sheets(POOL, tmp_path / "s", judges=judges, overlap=overlap)
@@ -121,7 +122,7 @@ def test_ids_that_are_numbers_stay_numbers(tmp_path):
     assert found.to_dict("list") == {"qid": [1, 1], "docid": [10, 11], "relevance": [2, 2], "aspect": ["ann", "ann"]}
 
 
-@pytest.mark.parametrize(
+@each_row(
     "options",
     [
         {"sep": ";", "encoding": "utf-8-sig", "lineterminator": "\r\n"},
@@ -167,7 +168,7 @@ def test_labels_of_several_judges_have_the_judge_as_their_aspect(tmp_path):
     assert len(POOL.order(judged=found)) == 0
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("line", "problem"),
     [
         ("q0,d01,1", "line 62: document 'd01' of query 'q0' has a label already"),
@@ -182,7 +183,7 @@ def test_labels_of_several_judges_have_the_judge_as_their_aspect(tmp_path):
         ("q0,d00", "line 62: expected 3 columns"),
     ],
 )
-@pytest.mark.parametrize("form", ["csv", "jsonl"])
+@each_row("form", ["csv", "jsonl"])
 def test_a_wrong_row_is_refused_with_file_and_line(tmp_path, line, problem, form):
     """A pair twice, an unknown query or document, a label outside the scale, no number, a row cut off."""
     folder = tmp_path / "s"
@@ -227,7 +228,7 @@ def test_a_sheet_under_another_name_is_not_passed_over(tmp_path):
             read_sheets(folder)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "wrong",
     [
         {"judges": []},
@@ -288,7 +289,7 @@ def of_two(folder: Path, ann: str) -> Path:
     return folder
 
 
-@pytest.mark.parametrize(
+@each_row(
     "ann",
     [
         "qid,docid,label\nq1,d1,1\n",
@@ -319,7 +320,7 @@ def test_one_column_twice_in_a_sheet_is_refused(tmp_path):
         read_sheets(of_two(tmp_path / "s", "qid,docid,relevance,relevance\nq1,d1,1,0\nq1,d2,1,0\nq2,d1,1,0\n"))
 
 
-@pytest.mark.parametrize("scale", [["a", "b"], [], "01", ["0", "1"], [float("nan"), 1], [0, float("inf")], 3, {0, 1}])
+@each_row("scale", [["a", "b"], [], "01", ["0", "1"], [float("nan"), 1], [0, float("inf")], 3, {0, 1}])
 def test_a_scale_that_no_label_fits_is_refused_before_judges_work(tmp_path, scale):
     """A scale that read_sheets cannot read is refused by write_sheets, and no sheet is written."""
     with pytest.raises(InvalidInput, match="scale"):
@@ -333,7 +334,7 @@ def test_ids_that_look_alike_are_refused_before_judges_work(tmp_path):
         write_sheets(pd.DataFrame({"qid": [1, "1"], "docid": ["a", "a"]}, dtype=object), tmp_path / "s", judges=["ann"])
 
 
-@pytest.mark.parametrize("manifest", ["{", "{}", "[]"])
+@each_row("manifest", ["{", "{}", "[]"])
 def test_a_broken_manifest_is_an_error_with_its_file(tmp_path, manifest):
     """A sheets.json that is cut off or was edited is an error of rankeval with the name of the file."""
     (tmp_path / "sheets.json").write_text(manifest)
@@ -349,14 +350,14 @@ def test_the_remedy_for_sheets_that_were_cut_off_can_be_followed(tmp_path):
     assert "read them by read_sheets" not in str(caught.value)
 
 
-@pytest.mark.parametrize("header", ["QID,DOCID,RELEVANCE", "qid, docid, relevance"])
+@each_row("header", ["QID,DOCID,RELEVANCE", "qid, docid, relevance"])
 def test_names_of_columns_may_have_capitals_and_spaces(tmp_path, header):
     """A column is found by its name, in capitals or with spaces too."""
     folder = of_two(tmp_path / "s", f"{header}\nq1,d1,1\nq1,d2,0\nq2,d1,0\n")
     assert read_sheets(folder).aspect.to_pylist().count("ann") == 3
 
 
-@pytest.mark.parametrize(
+@each_row(
     "wrong",
     [
         {"texts": {"d1": None, "d2": "two"}},

@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 from scipy.stats import kendalltau, rankdata, ttest_rel
 from statsmodels.stats.multitest import multipletests
+from tables import each_row
 
 import rankeval as rk
 from rankeval.errors import InvalidInput, UnknownName
@@ -198,7 +199,7 @@ def test_judges_may_be_aspects():
     pd.testing.assert_frame_equal(one.table, other.table)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("judgments", "options", "error"),
     [
         ({"ann": ANN}, {}, InvalidInput),
@@ -295,7 +296,7 @@ def test_a_query_whose_judgments_all_go_with_a_group_still_counts():
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("groups", [None, {1: 7, 2: 8}], ids=["runs", "groups"])
+@each_row("groups", [None, {1: 7, 2: 8}], ids=["runs", "groups"])
 def test_numbers_may_name_runs_and_groups(groups):
     """Runs and groups that are named by numbers give a table, as in `pool` and `disagreement`."""
     runs = {1: {"q1": ["d1"], "q2": ["d3"]}, 2: {"q1": ["d2"], "q2": ["d4"]}}
@@ -308,7 +309,7 @@ JUDGES = {"ann": {"q1": {"d1": 1}, "q2": {"d1": 1}}, "bo": {"q1": {"d1": 1}, "q2
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("n_draws", [0, -1, 1.5])
+@each_row("n_draws", [0, -1, 1.5])
 def test_a_number_of_draws_that_is_none_is_named(n_draws):
     """A number of draws that is no whole number from 1 on is refused by its name."""
     with pytest.raises(InvalidInput, match="n_draws"):

@@ -130,6 +130,7 @@ def test_a_forgotten_qid_gets_through_error_score_nan(ltr):
 
 
 @pytest.mark.usefixtures("routing")
+@pytest.mark.worth("the one refusal by default that comes through workers of joblib")
 def test_a_forgotten_qid_gets_through_workers_and_routing(ltr):
     with pytest.raises(Refusal):
         cross_val_score(Ridge(), ltr.X, ltr.y, cv=3, n_jobs=2, scoring=rk.make_scorer("AP"), error_score=np.nan)

@@ -7,6 +7,7 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
+from tables import each_row
 
 import rankeval as rk
 from rankeval.errors import InvalidInput, UnknownName
@@ -238,7 +239,7 @@ def needed_by_ab(a, b):
     return min(found)
 
 
-@pytest.mark.parametrize(("rank", "of_ab"), [(2, 602), (4, 27_871)])
+@each_row(("rank", "of_ab"), [(2, 602), (4, 27_871)])
 def test_team_draft_needs_at_most_half_of_the_impressions(rank, of_ab):
     """A document moves from rank 5 to 2 or 4: 121 and 1,112 impressions, where the best A/B metric needs these."""
     a = [f"d{place}" for place in range(1, 11)]

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom, chi2_contingency, norm
 from statsmodels.stats.weightstats import CompareMeans, DescrStatsW
+from tables import each_row
 
 import rankeval as rk
 from rankeval.errors import InvalidInput, UnknownName
@@ -68,7 +69,7 @@ def test_assignments_stay_as_they_are():
     assert assign(7, "exp7", shares) == assign("7", "exp7", shares)
 
 
-@pytest.mark.parametrize("shares", [{}, {"A": 0.6, "B": 0.6}, {"A": -0.1, "B": 0.2}, {"A": 0, "B": 0}, {"A": np.nan}])
+@each_row("shares", [{}, {"A": 0.6, "B": 0.6}, {"A": -0.1, "B": 0.2}, {"A": 0, "B": 0}, {"A": np.nan}])
 def test_refused_shares(shares):
     """Shares are from 0 on, and add up to at most 1."""
     with pytest.raises(InvalidInput) as error:
@@ -115,7 +116,7 @@ def test_impressions_are_summed_by_user():
         pd.testing.assert_frame_equal(summed.table, whole.table)
 
 
-@pytest.mark.parametrize("rho", [0.3, 0.8])
+@each_row("rho", [0.3, 0.8])
 def test_cuped_lowers_the_variance(rho):
     """A covariate that correlates by rho lowers the variance by 1 - rho^2, within .02."""
     rng, n = np.random.default_rng(1), 40_000
@@ -254,14 +255,14 @@ def test_looks_widen_interval_and_p():
     assert "This is look 3 of 5" in test.headline
 
 
-@pytest.mark.parametrize("wrong", [{"look": 6}, {"look": 0}, {"look": None}, {"looks": None}, {"alpha": 0.01}])
+@each_row("wrong", [{"look": 6}, {"look": 0}, {"look": None}, {"looks": None}, {"alpha": 0.01}])
 def test_refused_looks(wrong):
     """A look that was not planned, a plan without a look, and another alpha are refused."""
     with pytest.raises(InvalidInput):
         ab_test(world(), metrics=CTR, **{"looks": rk.online.looks_plan(5), "look": 2} | wrong)
 
 
-@pytest.mark.parametrize("column", ["user", "arm", "clicks"])
+@each_row("column", ["user", "arm", "clicks"])
 def test_missing_values_are_refused_with_their_row(column):
     """A missing unit, arm or value is refused, with its column and the first row."""
     frame = world().astype({column: object})
@@ -271,7 +272,7 @@ def test_missing_values_are_refused_with_their_row(column):
     assert column in str(error.value)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("change", "match"),
     [
         ({"clicks": np.inf}, "column clicks: row 0 is inf"),
@@ -319,7 +320,7 @@ def test_users_in_several_arms():
         ab_test(pd.concat([frame, other]), metrics=CTR)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("change", "metrics", "covariates"),
     [
         ({"clicks": 1.0}, {"clicks": "clicks"}, None),
@@ -399,7 +400,7 @@ def test_days_follow_the_traffic():
     assert large["days"].tolist() == np.ceil(large["users"] / 2000).tolist()
 
 
-@pytest.mark.parametrize(
+@each_row(
     "wrong",
     [
         {"shares": {"A": 1}},

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tables import each_row
 
 from rankeval.errors import InvalidInput, UnknownName
 from rankeval.online.interleaving import SCHEMES, Interleaved, Interleaver, interleaving_bias
@@ -26,7 +27,7 @@ def pairs(n, lengths, *, seed):
     return [tuple(rng.permutation([*"abcdefgh"])[: rng.choice(lengths)].tolist() for _ in "AB") for _ in range(n)]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("scheme", "share", "share_of_c"),
     [
         ("balanced", Fraction(1, 3), 0),
@@ -62,7 +63,7 @@ def test_balanced_interleaving_is_biased_for_some_pairs():
     assert len(shares - {HALF}) >= 2
 
 
-@pytest.mark.parametrize("scheme", ["team_draft", "probabilistic", "optimized"])
+@each_row("scheme", ["team_draft", "probabilistic", "optimized"])
 def test_length_is_not_paid_for(scheme):
     """Of 40 pairs of unequal length, each ranking gets half; of the first two exactly."""
     for place, (a, b) in enumerate(pairs(40, range(1, 7), seed=2)):
@@ -164,7 +165,7 @@ def test_the_same_impression_has_the_same_list_anywhere():
     )
 
 
-@pytest.mark.parametrize("scheme", SCHEMES)
+@each_row("scheme", SCHEMES)
 def test_a_record_survives_json_and_shows_when_it_was_changed(scheme):
     """All numbers are exact. A changed credit, user or list does not fit the seal, nor does a foreign salt."""
     il = Interleaver(scheme, salt="secret")
@@ -180,7 +181,7 @@ def test_a_record_survives_json_and_shows_when_it_was_changed(scheme):
         Interleaved.from_json(shown.to_json(), salt="public")
 
 
-@pytest.mark.parametrize(
+@each_row(
     "change",
     [
         {"format": "other/1"}, {"ids": ["a"]}, {"ids": None}, {"ids": ["a", "b", 1.5]}, {"credits": {}},
@@ -224,7 +225,7 @@ def test_rankings_without_a_fair_distribution_are_refused(monkeypatch):
         Interleaver("optimized").show({"A": ["x1", "x2"], "B": ["x2", "x3"]}, impression=1)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("rankings", "problem"),
     [
         ({"A": ["a"]}, "two rankings"),

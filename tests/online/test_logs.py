@@ -17,6 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 from statsmodels.stats.proportion import proportion_confint
+from tables import each_row
 
 from rankeval.errors import FileFormatError, InvalidInput, UnknownName
 from rankeval.online import ClickLog
@@ -68,7 +69,7 @@ def test_both_forms_and_all_makes_of_frames_give_one_log() -> None:
     assert (log.complete, log.excluded) == (True, {})
 
 
-@pytest.mark.parametrize("name", ["log.csv", "log.csv.gz", "log.tsv", "log.parquet", "log.jsonl", "log.ndjson.gz"])
+@each_row("name", ["log.csv", "log.csv.gz", "log.tsv", "log.parquet", "log.jsonl", "log.ndjson.gz"])
 def test_a_file_gives_the_log_of_its_frame(tmp_path: Path, name: str) -> None:
     """Each format that is read gives the log that the frame gives."""
     path, frame = tmp_path / name, LISTS if "json" in name else ROWS
@@ -141,7 +142,7 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("name", REFUSED)
+@each_row("name", REFUSED)
 def test_bad_rows_are_refused_by_row_or_impression(name: str) -> None:
     """Rows that make no sense are refused, and the error names the row or the impression."""
     columns, message = REFUSED[name]
@@ -167,7 +168,7 @@ LISTS_REFUSED = {
 }
 
 
-@pytest.mark.parametrize("name", LISTS_REFUSED)
+@each_row("name", LISTS_REFUSED)
 def test_bad_lists_are_refused(name: str) -> None:
     """Lists that contradict themselves, or clicks that may be read in two ways, are refused."""
     columns, message = LISTS_REFUSED[name]
@@ -217,7 +218,7 @@ def test_the_hour_that_comes_twice_is_taken_as_the_earlier_and_counted() -> None
     assert ClickLog.from_frame(LISTS.assign(time=["2026-10-24 12:00"] * 2), tz="Europe/Berlin").excluded == {}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("time", "tz", "message"),
     [
         ("2024-05-01 12:00", None, "expected a zone offset"),
@@ -244,7 +245,7 @@ def test_empty_lists_are_left_out_and_counted() -> None:
         ClickLog.from_frame(LISTS.assign(shown=[[], []], clicked=[[], []]))
 
 
-@pytest.mark.parametrize("form", ["items", "lists"])
+@each_row("form", ["items", "lists"])
 def test_repeated_events_are_dropped_and_counted(form: str) -> None:
     """The same impression again is no new evidence, in any order of the rows."""
     rows = ROWS if form == "items" else LISTS
@@ -285,7 +286,7 @@ def test_single_items_need_no_impression_and_no_whole_list() -> None:
 
 
 @pytest.mark.shared
-@pytest.mark.parametrize("policy", ["random_men", "bts_men"])
+@each_row("policy", ["random_men", "bts_men"])
 def test_open_bandit_gives_the_stored_figures(shared: Path, policy: str) -> None:
     """Rows, clicks, rates, Wilson intervals, times and items equal those of an independent program."""
     known = json.loads((shared / "golden/open_bandit_summary.json").read_text())["values"][policy]
@@ -430,7 +431,7 @@ def test_a_log_of_clicked_impressions_alone_is_noted() -> None:
     assert "without one were not logged" not in " ".join(some.checks().notes)
 
 
-@pytest.mark.parametrize(("by", "own"), [("query", "qid"), ("rank", "position"), (["variant", "item_id"], None)])
+@each_row(("by", "own"), [("query", "qid"), ("rank", "position"), (["variant", "item_id"], None)])
 def test_rates_are_asked_for_by_usual_names_too(by: str | list[str], own: str | None) -> None:
     """The group "query" is qid, as a column of this name is when a log is read."""
     log = ClickLog.from_frame(LISTS)

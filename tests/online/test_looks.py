@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import multivariate_normal, norm
+from tables import each_row
 
 import rankeval as rk
 from rankeval.errors import InvalidInput, UnknownName
@@ -24,7 +25,7 @@ def test_five_equal_looks():
     assert bounds == pytest.approx([4.8769, 3.3570, 2.6803, 2.2898, 2.0310], abs=5e-5)
 
 
-@pytest.mark.parametrize("spending", ["obrien_fleming", "pocock"])
+@each_row("spending", ["obrien_fleming", "pocock"])
 def test_bounds_spend_alpha(spending):
     """The chance to stay within the bounds, integrated in three dimensions by SciPy, is 1 - alpha."""
     shares = np.array([0.3, 0.55, 1.0])
@@ -59,8 +60,8 @@ def test_error_and_power_of_twenty_looks():
     assert (np.abs(found) > plan.bounds).any(axis=1).mean() >= 0.75
 
 
-@pytest.mark.parametrize("spending", ["obrien_fleming", "pocock"])
-@pytest.mark.parametrize("alpha", [0.001, 0.05, 0.4])
+@each_row("spending", ["obrien_fleming", "pocock"])
+@each_row("alpha", [0.001, 0.05, 0.4])
 def test_p_value_is_the_level_whose_bound_is_reached(spending, alpha):
     """At its bound a plan's p-value is its alpha, at each look."""
     plan = rk.online.looks_plan(4, spending=spending, alpha=alpha)
@@ -82,7 +83,7 @@ def test_looks_that_are_close():
     )
 
 
-@pytest.mark.parametrize("shares", [0, [0.5], [0.5, 0.5, 1], [0, 1], [], [0.5, 1, 1.2], [float("nan"), 1]])
+@each_row("shares", [0, [0.5], [0.5, 0.5, 1], [0, 1], [], [0.5, 1, 1.2], [float("nan"), 1]])
 def test_shares_that_are_no_plan(shares):
     """Shares ascend from above 0 to 1."""
     with pytest.raises(InvalidInput) as error:
@@ -120,7 +121,7 @@ def test_confidence_sequence_is_narrowest_near_best_at():
     assert half(1000) < 1.01 * min(half(best_at) for best_at in np.geomspace(100, 10_000, 50))
 
 
-@pytest.mark.parametrize("wrong", [{"standard_error": [0]}, {"n": [0]}, {"best_at": -1}, {"n": [np.nan]}])
+@each_row("wrong", [{"standard_error": [0]}, {"n": [0]}, {"best_at": -1}, {"n": [np.nan]}])
 def test_refused_sequences(wrong):
     """A sequence needs errors and numbers of users above 0."""
     given = {"estimate": [1], "standard_error": [1], "n": [10], "best_at": 10} | wrong

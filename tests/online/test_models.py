@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tables import each_row
 
 from rankeval.errors import InvalidInput, RankevalWarning, UnknownName
 from rankeval.online import ClickLog, ClickModel
@@ -75,7 +76,7 @@ def of_one_click(rows):
     ]
 
 
-@pytest.mark.parametrize("name", ["pbm", "ubm"])
+@each_row("name", ["pbm", "ubm"])
 def test_factor_models_equal_pyclick(name):
     """After as many iterations from one half, each probability is PyClick's to 1e-12."""
     log = logged(PYCLICK["sessions"])
@@ -184,7 +185,7 @@ def test_the_cascade_model_is_a_count():
         ClickModel("cascade").fit(logged([("q", ["a", "b"], [True, True], 2)]))
 
 
-@pytest.mark.parametrize("name", MODELS)
+@each_row("name", MODELS)
 def test_simulated_clicks_have_the_rates_of_the_model(name):
     """Of 40,000 users of one list, the share with each pattern of clicks is the model's probability."""
     user = known_user(name)
@@ -263,7 +264,7 @@ def test_an_unfinished_fit_warns():
         ClickModel("ubm").fit(log, max_iter=3)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("parameters", "problem"),
     [
         ({"attraction": {("q", "a"): 0.5}}, "examination is missing"),

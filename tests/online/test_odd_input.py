@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
+from tables import each_row
 
 import rankeval as rk
 from rankeval.errors import InvalidInput
@@ -43,7 +44,7 @@ def test_an_aggregated_log_is_no_log_of_the_clicks_on_interleaved_lists():
         rk.online.compare_interleaved(shown, rk.online.ClickLog.from_frame(pd.DataFrame(rows)))
 
 
-@pytest.mark.parametrize("bad", [np.nan, np.inf])
+@each_row("bad", [np.nan, np.inf])
 def test_planned_shares_are_numbers_so_that_the_sample_ratio_is_tested(bad):
     """A share that is no finite number is refused: else the check for lost users is nan and is switched off."""
     with pytest.raises(InvalidInput, match="shares"):
@@ -59,7 +60,7 @@ def test_a_metric_with_a_great_mean_is_tested():
     assert row["p_value"] == pytest.approx(stats.ttest_ind(other, one, equal_var=False).pvalue, rel=1e-6)
 
 
-@pytest.mark.parametrize("user", [None, np.nan, 7.0, b"u7"])
+@each_row("user", [None, np.nan, 7.0, b"u7"])
 def test_only_ids_are_assigned_to_arms(user):
     """A user is text or an integer: 7.0 of a column with gaps is not another user than 7, and None is none."""
     with pytest.raises(InvalidInput, match="user"):
@@ -72,7 +73,7 @@ def test_an_empty_frame_is_refused_by_an_ab_test():
         rk.online.ab_test(users_of().iloc[:0], metrics={"x": "x"})
 
 
-@pytest.mark.parametrize(
+@each_row(
     "values", [["abc"] * N, pd.to_datetime(np.arange(N), unit="s"), np.arange(N) + 1j], ids=["text", "times", "complex"]
 )
 @pytest.mark.filterwarnings("ignore:Casting complex")
@@ -82,7 +83,7 @@ def test_a_metric_that_is_no_number_is_refused_by_its_name(values):
         rk.online.ab_test(users_of().assign(seconds=values), metrics={"s": "seconds"})
 
 
-@pytest.mark.parametrize("metrics", ["x", ["x"], {"x": ("x", "user", "arm")}], ids=["text", "list", "triple"])
+@each_row("metrics", ["x", ["x"], {"x": ("x", "user", "arm")}], ids=["text", "list", "triple"])
 def test_metrics_of_another_form_are_refused_by_their_argument(metrics):
     """Metrics are a mapping to a column or two; anything else gets an error that says so."""
     with pytest.raises(InvalidInput, match="metric"):
@@ -96,7 +97,7 @@ def test_units_that_are_text_and_integers_are_refused():
         rk.online.ab_test(frame, metrics={"x": "x"})
 
 
-@pytest.mark.parametrize("relative", [0, np.nan, 100, [], "5%"])
+@each_row("relative", [0, np.nan, 100, [], "5%"])
 def test_a_change_that_cannot_be_planned_for_is_refused_by_its_argument(relative):
     """Changes of 0, nan, none at all, or beyond the solver get an error that names ``relative``."""
     with pytest.raises(InvalidInput, match="relative"):
@@ -114,7 +115,7 @@ def test_ten_shares_of_a_tenth_add_up_to_all_users():
     assert bounds == pytest.approx(rk.online.looks_plan(10).bounds, abs=1e-9)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("estimate", "error", "n", "best_at"),
     [
         ([], [], [], 100),
@@ -143,7 +144,7 @@ def test_the_checks_of_a_log_without_clicks_have_no_nan():
     assert "nan" not in " ".join(log_of(clicked=[[], []]).checks().notes)
 
 
-@pytest.mark.parametrize("gap", ["abc", "-5min", 30, None])
+@each_row("gap", ["abc", "-5min", 30, None])
 def test_the_gap_of_sessions_is_a_time_with_a_unit(gap):
     """A gap that is no time, is below 0 or has no unit (30 is 30 nanoseconds) is refused by its argument."""
     with pytest.raises(InvalidInput, match="gap"):
@@ -178,7 +179,7 @@ def test_lists_of_a_fixed_size_are_lists():
     assert log.items["clicked"].tolist() == [False, True, False, False]
 
 
-@pytest.mark.parametrize("by", ["qid", "docid"])
+@each_row("by", ["qid", "docid"])
 def test_a_query_with_dollar_signs_is_drawn_as_it_is(by):
     r"""Queries and documents are data: ``$a$`` is no formula in a figure, and ``$\frac{$`` breaks none."""
     bad = ["$a$", r"$\frac{$"]
@@ -199,7 +200,7 @@ def test_looks_that_are_close_take_no_great_memory():
     assert peak < 20e6
 
 
-@pytest.mark.parametrize("rankings", [{1: ["x"], "B": ["y"]}, [["x"], ["y"]], None], ids=["names", "list", "none"])
+@each_row("rankings", [{1: ["x"], "B": ["y"]}, [["x"], ["y"]], None], ids=["names", "list", "none"])
 def test_rankings_of_another_form_are_refused_by_their_argument(rankings):
     """A name that is no text, and rankings without names, get an error of the package and no TypeError."""
     with pytest.raises(InvalidInput, match="ranking"):
@@ -218,7 +219,7 @@ def record(scheme, credit, **more):
     return json.dumps(about | {"credits": {"A": [credit], "B": [0]}} | more)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("scheme", "credit", "salt"),
     [
         ("team_draft", 5, None),
@@ -295,9 +296,7 @@ def files(tmp_path, monkeypatch):
     return tmp_path
 
 
-@pytest.mark.parametrize(
-    "rows", ["impression,user\ni1,u1\n", "impression,qid,page\ni1,q1,3\n"], ids=["no qid", "one column more"]
-)
+@each_row("rows", ["impression,user\ni1,u1\n", "impression,qid,page\ni1,q1,3\n"], ids=["no qid", "one column more"])
 def test_the_table_of_impressions_has_its_columns_checked(rankeval, files, rows):
     """A table of impressions without qid, or with a further column, gets no KeyError or TypeError."""
     (files / "impressions.csv").write_text(rows)

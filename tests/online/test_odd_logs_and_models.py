@@ -7,6 +7,7 @@ import tracemalloc
 import numpy as np
 import pandas as pd
 import pytest
+from tables import each_row
 
 from rankeval.errors import InvalidInput, RankevalWarning
 from rankeval.online import ClickLog, ClickModel, counterfactual, policy_value, propensities
@@ -40,7 +41,7 @@ def test_shuffled_lists_of_unequal_length_have_no_bias():
     np.testing.assert_allclose(found, 1, atol=0.2)
 
 
-@pytest.mark.parametrize("how", ["swap", "all_pairs"])
+@each_row("how", ["swap", "all_pairs"])
 def test_a_bootstrap_sample_without_a_click_is_no_crash(how):
     """A log with few clicks that has an estimate has a result, also if samples of it have none."""
     log = two_lists((0, "a"), (1, "a"), (1, "b"))
@@ -49,7 +50,7 @@ def test_a_bootstrap_sample_without_a_click_is_no_crash(how):
 
 
 @pytest.mark.filterwarnings("ignore:divide by zero", "ignore:invalid value")
-@pytest.mark.parametrize("how", ["randomized", "swap", "all_pairs"])
+@each_row("how", ["randomized", "swap", "all_pairs"])
 def test_intervals_of_few_clicks_are_missing_with_a_note(how):
     """Intervals that cannot be known are nan and a note says so: never one nan end, or an end of 10 to the 13."""
     found = propensities(two_lists((0, "a"), (1, "b"), (2, "b"), (3, "a")), how=how)
@@ -66,7 +67,7 @@ def test_weights_of_counted_rows_stand_for_their_impressions():
     assert found.weights(log).tolist() == [1, 3]
 
 
-@pytest.mark.parametrize("form", [list, np.array])
+@each_row("form", [list, np.array])
 def test_propensities_as_a_list_are_not_moved_by_a_position(form):
     """A sequence of propensities, which ClickModel takes from position 1 on, is refused here."""
     log = logged([("i1", "q", 1, "a", 1), ("i1", "q", 2, "b", 1), ("i1", "q", 3, "c", 0)])
@@ -75,7 +76,7 @@ def test_propensities_as_a_list_are_not_moved_by_a_position(form):
         counterfactual(log, scores, form([1.0, 0.5, 0.25]))
 
 
-@pytest.mark.parametrize("measure", ["P(rel=6)@5", "RR(rel=10)", "AP(rel=6)"])
+@each_row("measure", ["P(rel=6)@5", "RR(rel=10)", "AP(rel=6)"])
 def test_measures_with_a_high_threshold_are_not_linear(measure):
     """P, RR and AP are refused whatever grade they take for relevant; they would value any ranking at 0."""
     log = logged([("i1", "q", 1, "a", 1), ("i2", "q", 1, "a", 0)])
@@ -93,28 +94,28 @@ def test_scores_or_propensities_given_twice_are_refused_in_words():
         counterfactual(log, scores, pd.Series([1.0, 0.5], [1, 1]))
 
 
-@pytest.mark.parametrize("unit", [["a", None, "b", "a"], [1, np.nan, 2, 1]])
+@each_row("unit", [["a", None, "b", "a"], [1, np.nan, 2, 1]])
 def test_an_item_without_a_unit_is_not_lost_from_the_interval(unit):
     """A missing user is refused: dropped in silence, it made the interval too short."""
     with pytest.raises(InvalidInput, match="unit"):
         policy_value(CLICK, CHANCE, 0.5, unit=unit)
 
 
-@pytest.mark.parametrize("unit", [["a", "b"], ["a"] * 4])
+@each_row("unit", [["a", "b"], ["a"] * 4])
 def test_a_unit_that_does_not_fit_is_refused_in_words(unit):
     """Units of another length, or a single unit, give InvalidInput and not an error of pandas or of division."""
     with pytest.raises(InvalidInput, match="unit"):
         policy_value(CLICK, CHANCE, 0.5, unit=unit)
 
 
-@pytest.mark.parametrize("clip", [np.nan, 0, -1])
+@each_row("clip", [np.nan, 0, -1])
 def test_a_clip_that_is_no_positive_number_is_refused(clip):
     """Nan gave the value nan, and -1 a negative share of clicks, without a word."""
     with pytest.raises(InvalidInput, match="clip"):
         policy_value(CLICK, CHANCE, 0.5, how="clipped", clip=clip)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("click", "options"),
     [
         ([1, 0, 1], {}),
@@ -179,7 +180,7 @@ def test_a_pair_with_two_attractions_is_refused():
         ClickModel("cascade", attraction=pd.Series([0.5, 0.4], pairs))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "parameters"),
     [
         ("pbm", {"attraction": {("q", "a"): 0.5}, "examination": 0.5}),
@@ -194,7 +195,7 @@ def test_a_parameter_of_another_shape_is_invalid_input(name, parameters):
         ClickModel(name, **parameters)
 
 
-@pytest.mark.parametrize("prior", [(1,), 1])
+@each_row("prior", [(1,), 1])
 def test_a_prior_of_another_shape_is_invalid_input(prior):
     """The message names the prior."""
     with pytest.raises(InvalidInput, match="prior"):

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import position_users
 import pytest
+from tables import each_row
 
 import rankeval as rk
 from rankeval.errors import InvalidInput, RankevalWarning
@@ -72,7 +73,7 @@ def test_counts_stand_for_impressions():
     assert (2 * one[["impressions", "clicks"]] == two[["impressions", "clicks"]]).to_numpy().all()
 
 
-@pytest.mark.parametrize("how", ["swap", "all_pairs", "em"])
+@each_row("how", ["swap", "all_pairs", "em"])
 def test_positions_without_shared_documents_are_refused(how):
     """One ranker with a fixed order links no positions: the message names the groups."""
     log = rows(*[(n, 1 + place, "abc"[place], n % 2 == 0) for n in range(4) for place in range(3)])
@@ -236,7 +237,7 @@ def test_two_rankers_are_compared_by_impression_and_by_user():
     assert rk.compare(by_user, baseline="a").table["n_queries"][0] == 400
 
 
-@pytest.mark.parametrize("measure", ["nDCG@10", "AP", "RR", "P@5", "R@5", "DCG(gain='exp')", "IdealDCG", "num_rel_ret"])
+@each_row("measure", ["nDCG@10", "AP", "RR", "P@5", "R@5", "DCG(gain='exp')", "IdealDCG", "num_rel_ret"])
 def test_measures_that_are_not_linear_are_refused(measure):
     """An unbiased gain gives a biased value of them."""
     log, _ = clicked_lists(20, rng=0)
@@ -275,7 +276,7 @@ def test_lost_impressions_and_few_large_weights_are_warned_of():
 
 
 @pytest.mark.shared
-@pytest.mark.parametrize("name", ["random_men", "bts_men"])
+@each_row("name", ["random_men", "bts_men"])
 def test_open_bandit(name):
     """The value of the uniform policy, as an independent program has it."""
     golden = json.loads((DATA / "golden" / "open_bandit_summary.json").read_text())["values"][name]
@@ -337,7 +338,7 @@ def test_each_unbiased_way_holds_the_truth_and_clipping_does_not():
     assert held["clipped"] < 10
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("change", "argument", "where"),
     [
         ({"propensity": [0.5, 0.0]}, "propensity", "row 1"),

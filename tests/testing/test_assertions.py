@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from circles import choose
 from scipy import stats
+from tables import each_row
 
 import rankeval as rk
 from rankeval.errors import CheckFailed, ConventionMismatch, InvalidInput, QueryIdError, UnknownName
@@ -27,8 +29,8 @@ def says(assertion, *args, **options):
     return str(failed.value)
 
 
-@pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("gain", [-0.06, -0.02, 0.03])
+@each_row("seed", range(3))
+@each_row("gain", [-0.06, -0.02, 0.03])
 def test_the_numbers_are_those_of_scipys_one_sided_t_tests(gain, seed):
     """P-values of both claims, and the interval of level 1 - 2 alpha."""
     candidate, baseline = frames(gain, 60, seed=seed)
@@ -88,7 +90,7 @@ def test_the_loss_found_is_the_one_that_fails_in_80_of_100_data_sets():
     assert abs(fails - 0.8) < 0.015
 
 
-@pytest.mark.parametrize("measure", ["nDCG@10", "ARP"])
+@each_row("measure", ["nDCG@10", "ARP"])
 def test_a_loss_is_one_in_the_direction_of_the_measure(measure):
     """By ARP less is better: the same numbers, turned over, give the same check."""
     sign = -1 if measure == "ARP" else 1
@@ -148,10 +150,10 @@ def test_the_measure_may_be_left_out_if_there_is_one():
         assert_no_regression(two, baseline, measure="AP")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("wrong", "argument"), [({}, "measure"), ({"measure": "AP", "margin": "x"}, "margin"), ({"measure": "RR"}, None)]
 )
-@pytest.mark.parametrize("assertion", [assert_no_regression, assert_not_worse])
+@each_row("assertion", [assert_no_regression, assert_not_worse])
 def test_a_wrong_argument_is_an_error_at_the_call(assertion, wrong, argument):
     """Its traceback has the caller, the assertion and one more line, which pytest hides; the remedy can be pasted."""
     candidate, baseline = (frame.assign(AP=0.1) for frame in frames(0.0))
@@ -218,7 +220,7 @@ def test_no_worst_query_is_listed_that_did_not_lose():
     assert message.endswith("the candidate is worse on 0 of 3 queries, equal on 1, better on 2")
 
 
-@pytest.mark.parametrize("test", ["randomization", "bootstrap", "wilcoxon", "sign"])
+@each_row("test", ["randomization", "bootstrap", "wilcoxon", "sign"])
 def test_other_tests_are_named_and_seeded(test):
     candidate, baseline = frames(-0.2, 60)
     first, again = (says(assert_no_regression, candidate, baseline, test=test, n_resamples=999) for _ in range(2))
@@ -226,7 +228,7 @@ def test_other_tests_are_named_and_seeded(test):
     assert rk.significance.TESTS[test].words.lower() in first.lower()
 
 
-@pytest.mark.parametrize(("test", "known"), [("randomization", True), ("sign", False)])
+@each_row(("test", "known"), [("randomization", True), ("sign", False)])
 def test_a_rate_is_given_only_if_the_test_has_the_power_of_t(test, known):
     """For ranks and signs it depends on more than mean and deviation: then a dash stands for it."""
     candidate, baseline = frames(0.05, 60)
@@ -263,7 +265,10 @@ def test_checks_are_kept_for_the_summary():
     assert all(isinstance(value, str) for value in row.values())
 
 
-@pytest.mark.parametrize(("gain", "outcome", "trials", "least"), [(0.0, True, 100, 92), (-0.1, False, 40, 40)])
+RATES = choose(default=[(0.0, True, 10, 9), (-0.1, False, 5, 5)], full=[(0.0, True, 100, 92), (-0.1, False, 40, 40)])
+
+
+@pytest.mark.parametrize(("gain", "outcome", "trials", "least"), RATES)
 def test_the_rates_that_are_promised(gain, outcome, trials, least):
     """N = 200, sd .20, fixed seeds: an equal ranker passes both checks, one worse by .10 fails both.
 
@@ -292,7 +297,7 @@ def test_a_check_is_shown_in_a_notebook():
     assert "loss found" in check._repr_html_()
 
 
-@pytest.mark.parametrize("check", [assert_no_regression, assert_not_worse])
+@each_row("check", [assert_no_regression, assert_not_worse])
 def test_the_path_of_a_run_is_answered_with_the_call_that_scores_it(check, tmp_path):
     """A file that is missing is another matter."""
     path, saved = tmp_path / "v2.run.gz", tmp_path / "v1.parquet"

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
+from tables import each_row
 
 import rankeval as rk
 from rankeval.errors import InvalidInput
@@ -79,9 +80,7 @@ def test_a_machine_that_becomes_slower_hits_no_query_more_than_another(clock):
     assert abs(stats.spearmanr(found.per_query["latency_ms"], np.arange(200)).statistic) < 0.2
 
 
-@pytest.mark.parametrize(
-    ("n", "percent", "low", "high"), [(10, 50, 2, 9), (20, 50, 6, 15), (100, 90, 84, 96), (368, 99, 360, 368)]
-)
+@each_row(("n", "percent", "low", "high"), [(10, 50, 2, 9), (20, 50, 6, 15), (100, 90, 84, 96), (368, 99, 360, 368)])
 def test_intervals_end_at_the_order_statistics_of_the_tables(clock, n, percent, low, high):
     """The tables of textbooks for the median (n = 10: 2nd and 9th); for others, the binomial quantiles of SciPy."""
     found = rk.profile(clock.search(lambda query, _: query / 1000), dict(enumerate(range(1, n + 1))))
@@ -191,7 +190,7 @@ def test_notes_say_what_the_times_hold(clock):
     assert together.notes[1] == "timed in turn: 'a', 'b'"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("argument", "options"),
     [
         ("search", {"search": 1}),
@@ -255,7 +254,7 @@ def _lazy(query):
 
 
 @pytest.mark.filterwarnings("ignore:coroutine .* was never awaited:RuntimeWarning")
-@pytest.mark.parametrize("search", [_awaited, _lazy])
+@each_row("search", [_awaited, _lazy])
 def test_a_search_that_has_not_run_when_it_returns_is_refused(search):
     """The time to make a coroutine or a generator is no latency: nothing was searched."""
     with pytest.raises(InvalidInput) as caught:

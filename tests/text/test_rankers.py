@@ -17,6 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
+from tables import each_row
 
 import rankeval as rk
 from rankeval.errors import InvalidInput, UnknownName
@@ -92,7 +93,7 @@ def scores_of(run):
     return found
 
 
-@pytest.mark.parametrize("place", range(len(TRIPLES)))
+@each_row("place", range(len(TRIPLES)))
 def test_weights_and_scores_equal_a_reference_term_by_term(place):
     """Each triple, for documents and for queries, gives the weights of its formulas to 1e-12."""
     rng = np.random.default_rng(place)
@@ -207,7 +208,7 @@ def assert_equal_to_bm25s(docs, queries, **options):
 
 
 @pytest.mark.needs("bm25s")
-@pytest.mark.parametrize("options", [{}, {"k1": 0.9, "b": 0.4}, {"k1": 2, "b": 1}, {"b": 0}, {"stem": "english"}])
+@each_row("options", [{}, {"k1": 0.9, "b": 0.4}, {"k1": 2, "b": 1}, {"b": 0}, {"stem": "english"}])
 def test_bm25_equals_bm25s_on_made_texts(options):
     """Repeated terms of queries, empty documents and terms in all documents included."""
     rng = np.random.default_rng(0)
@@ -236,7 +237,7 @@ def made():
     return docs, {f"q{number}": text for number, text in enumerate(made_texts(rng, 8, words))}
 
 
-@pytest.mark.parametrize("ranker", RANKERS, ids=repr)
+@each_row("ranker", RANKERS, ids=repr)
 def test_neither_the_order_nor_the_names_of_documents_change_a_score(ranker, made):
     """Shuffled documents give the same run to the last bit; renamed ones the same scores under new names."""
     docs, queries = made
@@ -248,8 +249,8 @@ def test_neither_the_order_nor_the_names_of_documents_change_a_score(ranker, mad
     assert renamed == pytest.approx({(qid, new[docid]): score for (qid, docid), score in found.items()}, rel=1e-13)
 
 
-@pytest.mark.parametrize("ranker", RANKERS, ids=repr)
-@pytest.mark.parametrize("k", [1, 2, 5, 30, 59, 60, 1000])
+@each_row("ranker", RANKERS, ids=repr)
+@each_row("k", [1, 2, 5, 30, 59, 60, 1000])
 def test_the_best_k_are_the_first_k_of_the_full_sort(ranker, made, k):
     """A cut by partition keeps score, order and ties; each query's rows stand together, in the order of the queries."""
     docs, queries = made
@@ -259,8 +260,8 @@ def test_the_best_k_are_the_first_k_of_the_full_sort(ranker, made, k):
     pd.testing.assert_frame_equal(ranker.search(queries, k=k).to_frame(), expected)
 
 
-@pytest.mark.parametrize("ids", [[30, 4, 200, 11], ["30", "4", "200", "11"], ["ä", "z", "Z", "\U0001f600"]])
-@pytest.mark.parametrize("k", [2, 10])
+@each_row("ids", [[30, 4, 200, 11], ["30", "4", "200", "11"], ["ä", "z", "Z", "\U0001f600"]])
+@each_row("k", [2, 10])
 def test_equal_scores_are_in_the_order_of_the_ids(ids, k):
     """Numbers by size, texts by code points."""
     found = BM25().fit(dict.fromkeys(ids, "same words")).search({1: "words"}, k=k)
@@ -268,7 +269,7 @@ def test_equal_scores_are_in_the_order_of_the_ids(ids, k):
     assert found.qid.to_pylist() == [1] * min(k, 4)
 
 
-@pytest.mark.parametrize("ranker", RANKERS, ids=repr)
+@each_row("ranker", RANKERS, ids=repr)
 def test_a_query_finds_the_same_alone_as_among_others(ranker, made):
     """Neither the other queries nor their order change a score by a bit."""
     docs, queries = made
@@ -277,8 +278,8 @@ def test_a_query_finds_the_same_alone_as_among_others(ranker, made):
     assert together == {pair: score for found in alone for pair, score in found.items()}
 
 
-@pytest.mark.parametrize("scheme", ["ltc.ltc", "npn.npn", "ltp.ltu", "apc.Lpp"])
-@pytest.mark.parametrize("slope", [0.2, 1])
+@each_row("scheme", ["ltc.ltc", "npn.npn", "ltp.ltu", "apc.Lpp"])
+@each_row("slope", [0.2, 1])
 def test_documents_that_share_only_terms_of_weight_0_are_retrieved_with_0(scheme, slope):
     """A term in all documents weighs 0, and its documents are kept, without a warning of a division by 0."""
     docs = {"d2": "all", "d1": "all", "d3": "all all", "d4": "all"}
@@ -289,7 +290,7 @@ def test_documents_that_share_only_terms_of_weight_0_are_retrieved_with_0(scheme
 # Texts that are none, or have nothing -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("ranker", RANKERS, ids=repr)
+@each_row("ranker", RANKERS, ids=repr)
 def test_texts_without_terms_retrieve_nothing_and_are_not_retrieved(ranker):
     """Empty texts, punctuation, unknown words and no queries at all give no rows; evaluate scores such a query as 0."""
     docs = {"d1": "red apple", "d2": "", "d3": " \0 \u202e ...", "d4": "red pear"}
@@ -301,20 +302,20 @@ def test_texts_without_terms_retrieve_nothing_and_are_not_retrieved(ranker):
     assert scores["R@10"].tolist() == [1, 0]
 
 
-@pytest.mark.parametrize("ranker", RANKERS, ids=repr)
+@each_row("ranker", RANKERS, ids=repr)
 def test_one_document_is_a_collection(ranker):
     """The only document is found, whatever its weights are."""
     assert list(scores_of(ranker.fit({7: "red red apple"}).search({1: "red"}))) == [(1, 7)]
 
 
-@pytest.mark.parametrize("ranker", [VectorSpace("nnn.nnn", stop="english"), BM25(stop=["The"])], ids=repr)
+@each_row("ranker", [VectorSpace("nnn.nnn", stop="english"), BM25(stop=["The"])], ids=repr)
 def test_stop_words_are_no_terms(ranker):
     """A document of stop words is empty, and a query of them finds nothing."""
     found = ranker.fit({"d1": "THE", "d2": "the apple"}).search({"q1": "the", "q2": "The apple"})
     assert list(scores_of(found)) == [("q2", "d2")]
 
 
-@pytest.mark.parametrize("ranker", [VectorSpace, BM25])
+@each_row("ranker", [VectorSpace, BM25])
 def test_stems_match(ranker):
     """With a stemmer, forms of a word are one term."""
     docs, queries = {"d1": "the runner is running", "d2": "walks"}, {"q1": "RUNS", "q2": "walked"}
@@ -322,7 +323,7 @@ def test_stems_match(ranker):
     assert len(ranker().fit(docs).search(queries)) == 0
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("docs", "problem"),
     [
         ({}, "no document has a term"),
@@ -345,14 +346,14 @@ def test_documents_that_are_none_are_refused(docs, problem):
         BM25().fit(docs)
 
 
-@pytest.mark.parametrize("queries", [{"q": None}, ["red"], {"q": "red", 1: "red"}])
+@each_row("queries", [{"q": None}, ["red"], {"q": "red", 1: "red"}])
 def test_queries_that_are_none_are_refused(queries):
     """Queries are checked as documents are."""
     with pytest.raises(InvalidInput, match=r"^(queries|column qid)"):
         BM25().fit({"d": "red"}).search(queries)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("ranker", "argument"),
     [
         *((VectorSpace(scheme), "scheme") for scheme in ("ltc", "ltc.ltx", "LTC.ltc", "ltc.ltc\n", "", None, 3)),
@@ -371,14 +372,14 @@ def test_parameters_are_checked_at_fit(ranker, argument):
     assert refused.value.argument == argument
 
 
-@pytest.mark.parametrize("options", [{"stem": "klingon"}, {"stop": "klingon"}])
+@each_row("options", [{"stem": "klingon"}, {"stop": "klingon"}])
 def test_an_unknown_language_is_refused(options):
     """Stemmers and lists of stop words are chosen by name."""
     with pytest.raises(UnknownName, match="klingon"):
         BM25(**options).fit({"d": "red"})
 
 
-@pytest.mark.parametrize("k", [0, -1, 1.5, "all", None])
+@each_row("k", [0, -1, 1.5, "all", None])
 def test_k_is_a_positive_whole_number(k):
     """Anything else is refused."""
     with pytest.raises(InvalidInput, match="k is"):
@@ -388,9 +389,7 @@ def test_k_is_a_positive_whole_number(k):
 # Conventions --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "ranker", [VectorSpace("lnc.ltc", a=0.5, log=2, stem="english", stop=["the"]), BM25(0.9, 0.4)], ids=repr
-)
+@each_row("ranker", [VectorSpace("lnc.ltc", a=0.5, log=2, stem="english", stop=["the"]), BM25(0.9, 0.4)], ids=repr)
 def test_rankers_are_estimators_of_scikit_learn(ranker, made):
     """Parameters are read, set and cloned; a fitted ranker pickles; without documents there is no search."""
     docs, queries = made
@@ -423,7 +422,7 @@ def test_runs_are_named():
     assert BM25().fit(docs).search(docs, name="mine").name == "mine"
 
 
-@pytest.mark.parametrize(
+@each_row(
     "form",
     [
         dict,
@@ -434,7 +433,7 @@ def test_runs_are_named():
         lambda texts: pa.table({"doc_id": list(texts), "text": list(texts.values())}),
     ],
 )
-@pytest.mark.parametrize("ids", [["b", "a"], [2, 1]])
+@each_row("ids", [["b", "a"], [2, 1]])
 def test_texts_come_as_mapping_series_or_frame(form, ids):
     """Every form of the same texts gives the same run, with the ids as they are given."""
     found = VectorSpace("nnn.nnn").fit(form(dict(zip(ids, ["x x y", "y"], strict=True)))).search({"q": "y x"})
@@ -509,7 +508,7 @@ def test_the_counter_shows_no_rule_of_words_that_does_not_hold():
     assert (counter.token_pattern, counter.lowercase) == (None, False)
 
 
-@pytest.mark.parametrize("ranker", [VectorSpace, BM25])
+@each_row("ranker", [VectorSpace, BM25])
 def test_a_ranker_offers_no_routing_of_its_documents(ranker):
     """The method of scikit-learn that routes weights of samples has nothing to route, and would fill the help."""
     assert not hasattr(ranker, "set_fit_request")

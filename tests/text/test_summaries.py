@@ -7,6 +7,7 @@ import itertools
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from tables import each_row
 
 from rankeval.errors import InvalidInput
 from rankeval.text import Snippet, key_sentences, lead, snippets
@@ -164,12 +165,12 @@ def test_the_factor_of_a_sentence_is_luhns():
     assert len(key_sentences(doc, 9)) == 4
 
 
-@pytest.mark.parametrize("doc", ["", "...", "\x00\u202e", " \n\n . "])
+@each_row("doc", ["", "...", "\x00\u202e", " \n\n . "])
 def test_a_document_without_words_has_no_summary(doc):
     assert lead(doc) == key_sentences(doc) == snippets(doc, "wing") == []
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("call", "argument"),
     [
         (lambda: lead("a", 0), "words"),
@@ -188,9 +189,7 @@ def test_numbers_are_whole_and_at_least_one_and_texts_are_texts(call, argument):
     assert caught.value.argument == argument
 
 
-@pytest.mark.parametrize(
-    "part", ["." * 200_000 + "-", ")" * 200_000, "\n" * 200_000, ". " * 100_000, "wing. " * 20_000]
-)
+@each_row("part", ["." * 200_000 + "-", ")" * 200_000, "\n" * 200_000, ". " * 100_000, "wing. " * 20_000])
 def test_long_documents_of_marks_take_no_long_time(part):
     """Each pattern reads a place once: in squares of the length this would not end."""
     doc = f"wing {part} lift"

@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from tables import each_row
 
 from rankeval.errors import InvalidInput
 from rankeval.text import terms
@@ -44,7 +45,7 @@ def test_composed_and_decomposed_texts_have_the_same_terms(text):
     assert PLAIN(unicodedata.normalize("NFD", text)) == PLAIN(unicodedata.normalize("NFC", text)) == PLAIN(text)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("one", "other"),
     [
         ("STRASSE", "straße"),
@@ -61,16 +62,14 @@ def test_forms_of_a_word_fold_together(one, other):
     assert PLAIN(one) == PLAIN(other)
 
 
-@pytest.mark.parametrize(
-    "word", ["हिन्दी", "cafe\u0301", "𑄇𑄮𑄙𑄳𑄦", "葛\U000e0100飾", "2nd", "ไทย", "a\u20dd", "x" * 3000, "é" * 3000]
-)
+@each_row("word", ["हिन्दी", "cafe\u0301", "𑄇𑄮𑄙𑄳𑄦", "葛\U000e0100飾", "2nd", "ไทย", "a\u20dd", "x" * 3000, "é" * 3000])
 def test_a_word_with_its_marks_is_one_word(word):
     """Vowel signs, accents and variation selectors, also beyond the basic plane, do not cut their word."""
     text = f"({word}) b"
     assert [text[found.start : found.end] for found in PLAIN.words(text)] == [word, "b"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "expected"),
     [
         ("", []),
@@ -92,7 +91,7 @@ def test_marks_in_a_row_take_no_quadratic_time():
     assert len(PLAIN("a" + "\u0300\u0327" * 500_000)) == 1
 
 
-@pytest.mark.parametrize("stop", ["english", ["THE", "And"], {"the", "and"}, ("the", "and")])
+@each_row("stop", ["english", ["THE", "And"], {"the", "and"}, ("the", "and")])
 def test_stop_words_are_words_without_a_term(stop):
     """Stop words fold as words do; they keep their place and lose their term."""
     without = Terms(stop=stop)
@@ -129,16 +128,16 @@ def test_texts_of_a_path_are_read(tmp_path, monkeypatch):
     assert as_texts(tmp_path, "docs", "docid") == {"d": f"text of {tmp_path}"}
 
 
-@pytest.mark.parametrize("name", ["_id", "id"])
-@pytest.mark.parametrize("part", ["docid", "qid"])
+@each_row("name", ["_id", "id"])
+@each_row("part", ["docid", "qid"])
 def test_a_frame_with_the_ids_of_beir_keeps_them(name, part):
     """The numbers of the rows never stand silently for ids that a column holds."""
     frame = pd.DataFrame({name: ["a", "b"], "text": ["red", "pear"]})
     assert as_texts(frame, "docs", part) == {"a": "red", "b": "pear"}
 
 
-@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame])
-@pytest.mark.parametrize(
+@each_row("make", [pd.DataFrame, pl.DataFrame])
+@each_row(
     ("part", "columns", "expected"),
     [
         ("docid", {"id": ["a", "b"], "title": ["T", ""], "text": ["red", "pear"]}, {"a": "T\nred", "b": "pear"}),
@@ -154,8 +153,8 @@ def test_a_frame_is_read_as_a_file_is(make, part, columns, expected):
     assert as_texts(make(columns), "docs", part) == expected
 
 
-@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame])
-@pytest.mark.parametrize("part", ["docid", "qid"])
+@each_row("make", [pd.DataFrame, pl.DataFrame])
+@each_row("part", ["docid", "qid"])
 def test_numbers_of_rows_are_no_ids(make, part):
     """A frame whose ids have a name that nobody knows is refused, and not searched under the numbers of its rows."""
     frame = make({"sku": ["a", "b", "c"], "text": ["red", "pear", "fig"]})
@@ -176,7 +175,7 @@ def test_an_index_that_the_caller_set_has_the_ids():
     assert as_texts(frame.rename_axis("row"), "docs", "docid") == {0: "red", 1: "pear"}
 
 
-@pytest.mark.parametrize("nothing", [None, float("nan"), pd.NA])
+@each_row("nothing", [None, float("nan"), pd.NA])
 def test_a_missing_text_is_refused_with_the_way_to_an_empty_document(nothing):
     frame = pd.DataFrame({"id": ["a", "b"], "title": ["T", "T"], "text": ["red", nothing]})
     with pytest.raises(InvalidInput, match="'b' has no text") as refused:
