@@ -1,8 +1,8 @@
 """Files that a call leaves in its folder, by name and by what they say.
 
 A Parquet file is its table, JSON is its tree, text is its lines with masks. A picture is only its
-kind, since its bytes follow from the version of its library. A signature in a ledger is only its size. A database of MLflow or of a ledger is
-left out: a recipe reads it through the library.
+kind, since its bytes follow from the version of its library. A signature in a ledger is only its
+size. A database of MLflow or of a ledger is left out: a recipe reads it through the library.
 """
 
 from __future__ import annotations
