@@ -11,6 +11,7 @@ from oracle.drawing import Draw
 from oracle.recipes_judging import labels_of
 from oracle.recipes_model_selection import ridge, table
 from oracle.recipes_online import users_of
+from oracle.recipes_text import known_profile
 from oracle.stores import contents, new_store
 
 
@@ -116,9 +117,8 @@ def others(draw: Draw, call: Call) -> None:
             **draw.options(0.5, name=("judges",), report=(False,)),
         )
     elif form == 1:
-        found = call.make("rankeval.profile", len, draw.queries(), repeats=1, warmup=0)
+        found = known_profile(draw, call)
         call.make("rankeval_mlflow.log_profile", found, **draw.options(0.5, name=("speed",)))
-        return
     else:
         found = call.make("rankeval.online.ab_test", users_of(draw), metrics={"orders": "orders"})
         call.make(
@@ -127,7 +127,7 @@ def others(draw: Draw, call: Call) -> None:
     left(call, uri)
 
 
-@recipe("mlflow", 6, hashes=True, timed=True)
+@recipe("mlflow", 10, hashes=True, timed=True)
 def models(draw: Draw, call: Call) -> None:
     """Log a fitted ranker, which MLflow then serves."""
     import mlflow.utils.environment as packages

@@ -109,7 +109,7 @@ def test_ledger(rankeval_ledger):
 _COST = re.compile(r" in \d+\.\d+s")
 
 
-@recipe("testing", 6, hashes=True, timed=True)
+@recipe("testing", 8, hashes=True, timed=True)
 def plugin(draw: Draw, call: Call) -> None:
     """Run pytest with the plugin: a missing baseline, a renewed baseline, a summary."""
     draw.write(

@@ -171,18 +171,20 @@ def profiled(draw: Draw, call: Call) -> None:
         call.keep(name, [columns, list(profile.per_query.columns), list(profile.per_query.index)])
 
 
-@recipe("text", 60)
-def profile_by_hand(draw: Draw, call: Call) -> None:
-    """Make a profile of times that are known, print and plot it."""
-    model = call.make("rankeval.profile", len, draw.queries(), repeats=1, warmup=0)
-    table, per_query = model.table.copy(), model.per_query.copy()
+def known_profile(draw: Draw, call: Call, **options: Any) -> Any:
+    """Return a profile whose times are known."""
+    timed = call.make("rankeval.profile", len, draw.queries(), repeats=1, warmup=0)
+    table, per_query = timed.table.copy(), timed.per_query.copy()
     for frame in (table, per_query):
         for name in frame.select_dtypes("number"):
             frame[name] = [round(1 + at / 7, 3) for at in range(len(frame))]
-    made = call(
-        "rankeval.Profile",
-        table,
-        per_query,
-        **draw.options(0.6, name=("bm25",), repeats=(3,), notes=(("note",),)),
-    )
+    return call.make("rankeval.Profile", table, per_query, **options)
+
+
+@recipe("text", 60)
+def profile_by_hand(draw: Draw, call: Call) -> None:
+    """Make a profile of times that are known, print and plot it."""
+    options = draw.options(0.6, name=("bm25",), repeats=(3,), notes=(("note",),))
+    made = known_profile(draw, call, **options)
+    call.keep("profile", made)
     call.plain(made, "Profile.to_latex", "Profile.to_markdown", "Profile.plot")
