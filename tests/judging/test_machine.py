@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
+from circles import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
@@ -125,7 +126,7 @@ def test_one_system_alone_has_its_mean():
     assert "AP                   a" in str(alone)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(st.integers(0, 10_000), st.floats(0.1, 10), st.floats(-5, 5), st.booleans())
 def test_the_machines_scale_and_bias_do_not_matter(seed, scale, shift, turned):
     """The estimate is that of any straight line of the machine's scores, even one that falls."""
@@ -136,7 +137,7 @@ def test_the_machines_scale_and_bias_do_not_matter(seed, scale, shift, turned):
     assert found == pytest.approx(expected, rel=1e-6, abs=1e-9)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(st.randoms(use_true_random=False))
 def test_the_order_of_rows_and_systems_does_not_matter(random):
     human, machine = frames(systems="ab")

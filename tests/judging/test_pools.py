@@ -5,6 +5,7 @@ from functools import cache
 import numpy as np
 import pandas as pd
 import pytest
+from circles import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tables import each_row
@@ -61,7 +62,7 @@ def test_the_cost_is_documents_times_minutes():
     assert made.cost(by_query=True)["documents"].to_dict() == {"q1": 4, "q2": 2, "q3": 1}
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(MANY, LISTS, st.integers(1, 9))
 def test_one_more_run_adds_what_the_pool_with_it_has_more(runs, new, depth):
     """To the queries of the pool."""
@@ -80,7 +81,7 @@ def test_a_pool_may_have_some_queries_only():
     assert pairs(some.adds({"q1": ["d9"], "q2": ["d9"]}).table) == [("q1", "d9")]
 
 
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(MANY, LABELS, st.sampled_from(["depth", "move_to_front", "random"]))
 def test_an_order_needs_no_memory(runs, labels, by):
     """To judge the first of a query and to ask again gives the order; it has each document once, queries in turn."""

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from circles import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tables import each_row
@@ -93,7 +94,7 @@ IDS = st.lists(
 )
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(ids=IDS, form=st.sampled_from(["csv", "jsonl"]))
 def test_ids_are_read_back_whatever_they_hold(ids, form, tmp_path_factory):
     """Also those that a spreadsheet would run; and no cell of CSV begins as a formula."""

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+from circles import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom, chi2_contingency, norm
@@ -44,7 +45,7 @@ def test_salts_are_independent():
     assert chi2_contingency(pd.crosstab(*map(np.array, arms))).pvalue > 0.001
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(st.text(min_size=1), st.floats(0, 0.5), st.floats(0, 0.5), st.floats(0, 0.5), st.floats(0, 0.5))
 def test_raised_shares_keep_users(user, a, b, more_a, more_b):
     """A user of two arms stays if shares are raised."""
@@ -53,7 +54,7 @@ def test_raised_shares_keep_users(user, a, b, more_a, more_b):
         assert assign(user, "exp", high) == arm
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(st.integers(), st.lists(st.floats(0.01, 0.2), min_size=3, max_size=5), st.floats(0.01, 1))
 def test_shares_raised_together_keep_users(user, shares, factor):
     """A user of several arms stays if all shares are raised by the same factor."""

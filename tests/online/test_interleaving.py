@@ -10,6 +10,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from circles import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tables import each_row
@@ -78,7 +79,7 @@ def test_a_single_document_is_compared_with_the_first_of_a_longer_ranking():
     assert [sum(row) for row in zip(*shown.credits.values(), strict=True)] == [1, 1, 0, 0]
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(st.data())
 def test_each_ranking_of_a_multileaved_list_is_credited_alike(data):
     """Of three rankings of any lengths, none is credited for more documents than another, but in a last round cut."""

@@ -13,6 +13,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from circles import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
@@ -326,7 +327,7 @@ def test_open_bandit_names_policies_by_arm(shared: Path) -> None:
     assert stats.chi2_contingency(cells, correction=False).pvalue == pytest.approx(known["chi2_pvalue"], abs=1e-9)
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(st.integers(1, 10**6), st.floats(0, 1))
 def test_wilson_intervals_equal_those_of_statsmodels(n: int, share: float) -> None:
     """The interval is that of statsmodels, and lies within 0 and 1, with the share in it."""
@@ -468,7 +469,7 @@ def test_subset_keeps_items_with_their_impressions() -> None:
             log.subset(wrong)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 @given(st.integers(1, 12), st.integers(0, 2**32 - 1))
 def test_the_long_frame_gives_the_log_back(n: int, seed: int) -> None:
     """from_frame(log.to_frame()) is the log, with or without queries and propensities."""

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from circles import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import multivariate_normal, norm
@@ -39,7 +40,7 @@ def test_one_look_is_the_usual_test():
     assert rk.online.looks_plan(1).bounds == pytest.approx([norm.isf(0.025)])
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(st.lists(st.floats(0.01, 0.99), min_size=2, max_size=6, unique_by=lambda share: round(share, 2)))
 def test_past_bounds_do_not_depend_on_later_looks(shares):
     """If later looks move, the bounds of those before stay."""

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from circles import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tables import each_row
@@ -106,7 +107,7 @@ def test_a_model_foresees_its_own_clicks(name):
     assert far.mean() < 0.03
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(
     rows=CLICKS,
     name=st.sampled_from(MODELS),
@@ -122,7 +123,7 @@ def test_em_never_lowers_its_objective(rows, name, prior):
     assert np.diff(model.objectives).min() > -1e-9
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(rows=CLICKS, name=st.sampled_from(MODELS), order=st.randoms(use_true_random=False))
 def test_neither_order_nor_ids_nor_counts_matter(rows, name, order):
     """Rows in another order, renamed ids, and a row for each impression in place of counts give equal parameters."""
@@ -160,7 +161,7 @@ def brute_force(name, parameters, qid, docs, clicks):
     return rest(0, True)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(rows=CLICKS, name=st.sampled_from(["cascade", "dcm", "sdbn", "dbn"]))
 def test_the_objective_of_a_chain_is_its_likelihood(rows, name):
     """Over all paths of users, the log likelihood is the objective of EM, and that of the click probabilities."""

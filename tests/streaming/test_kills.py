@@ -10,14 +10,19 @@ import sys
 import numpy as np
 import pyarrow.dataset as ds
 import pytest
-from circles import choose
 from streaming.logs import Log, evaluate
 
 import rankeval as rk
 from rankeval.evaluation import to_bytes
 from rankeval.streaming import queries, running
 
-KILLS = choose(default=1, complete=3, full=10)
+KILLS = [
+    ("shuffled", 1),
+    pytest.param("sorted", 3, marks=pytest.mark.further),
+    pytest.param("shuffled", 10, marks=pytest.mark.kill),
+    pytest.param("sorted", 10, marks=pytest.mark.kill),
+]
+"""How rows stand, and how often the call is killed."""
 
 DRIVER = """
 import json, os, random, signal, sys
@@ -104,19 +109,19 @@ def content(folder):
 
 
 @pytest.mark.usefixtures("small")
-@pytest.mark.parametrize("order", ["shuffled", pytest.param("sorted", marks=pytest.mark.further)])
-def test_a_call_that_was_killed_goes_on_to_the_same_bytes(tmp_path, order):
+@pytest.mark.parametrize(("order", "kills"), KILLS)
+def test_a_call_that_was_killed_goes_on_to_the_same_bytes(tmp_path, order, kills):
     log = Log.made(n_queries=100)
     rows = log if order == "sorted" else log.shuffled()
     data = rows.write(tmp_path / "log", cuts=(400,))
     done = subprocess.run(
-        [sys.executable, "-c", DRIVER, data, tmp_path, str(KILLS), order], capture_output=True, text=True, check=False
+        [sys.executable, "-c", DRIVER, data, tmp_path, str(kills), order], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
-    assert len(json.loads(done.stdout)) == KILLS
+    assert len(json.loads(done.stdout)) == kills
     clean = content(tmp_path / "clean")
     assert len(clean) > 4
-    for number in range(KILLS):
+    for number in range(kills):
         assert content(tmp_path / str(number)) == clean
     how = {"measures": ["nDCG@10", "AP"]}
     again = evaluate(data, folder=tmp_path / "clean", **how)

@@ -7,6 +7,7 @@ from itertools import count
 import numpy as np
 import pandas as pd
 import pytest
+from circles import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
@@ -91,7 +92,7 @@ def test_intervals_end_at_the_order_statistics_of_the_tables(clock, n, percent, 
     assert row["coverage"] >= 0.95
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(n=st.integers(1, 500), level=st.sampled_from([0.8, 0.9, 0.95, 0.99]))
 def test_an_interval_is_given_if_and_only_if_so_many_queries_can_hold_the_level(n, level):
     """Equal tails: each end may be missed with half of the rest, so p99 at .95 takes 368 queries."""

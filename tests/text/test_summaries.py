@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 
 import pytest
+from circles import examples
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tables import each_row
@@ -69,7 +70,7 @@ def same_words(doc, part):
 
 @given(doc=TEXTS, query=TEXTS, **LIMITS)
 @example(doc="A\x00Straße \u202e İx. \ud800 e\u0301", query="STRASSE i\u0307x É", words=3, most=2)
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=examples(150))
 def test_windows_are_parts_of_the_text_and_their_marks_are_terms_of_the_query(doc, query, words, most):
     found = snippets(doc, query, words, most)
     asked = set(Terms()(query))
@@ -89,7 +90,7 @@ def test_windows_are_parts_of_the_text_and_their_marks_are_terms_of_the_query(do
 
 
 @given(doc=TEXTS, query=TEXTS, words=st.integers(1, 9))
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=examples(100))
 def test_no_window_has_more_of_the_query_than_the_first_choice(doc, query, words):
     """Checked against every window of so many words, and against the rule on phrases."""
     terms, asked = [word.term for word in Terms().words(doc)], Terms()(query)
@@ -104,7 +105,7 @@ def test_no_window_has_more_of_the_query_than_the_first_choice(doc, query, words
 
 
 @given(doc=TEXTS, n=st.integers(1, 5))
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=examples(100))
 def test_leads_and_key_sentences_are_parts_of_the_text_too(doc, n):
     whole = [(word.start, word.end) for word in Terms().words(doc)]
     begun = lead(doc, n)
