@@ -145,6 +145,7 @@ def test_a_query_of_the_names_of_folders_is_named(tmp_path, kind, folders, shown
     assert found.argument == "query_weight='weight'"
 
 
+@pytest.mark.worth("the one fault by default that comes from processes of `n_jobs`")
 def test_a_query_of_processes_of_their_own_is_named(tmp_path):
     rows = rows_of(shuffled=True)
     query = rows["query"][AT].as_py()
