@@ -163,7 +163,13 @@ def test_every_family_of_measures_has_a_recipe():
 
     from rankeval.measures.family import FAMILIES as DECLARED
 
-    assert set(FAMILIES) == set(DECLARED)
+    # Other tests of this process declare measures of their own.
+    ours = {
+        name
+        for name, family in DECLARED.items()
+        if family.kernel.__module__.startswith("rankeval.")
+    }
+    assert set(FAMILIES) == ours
 
 
 @pytest.fixture

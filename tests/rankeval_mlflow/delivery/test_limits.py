@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -51,6 +52,15 @@ def test_a_name_that_mlflow_refuses_is_told_by_its_name(part):
     assert fitted(payload) == payload
     with pytest.raises(InvalidInput, match="MLflow does not take the name 'nDCG@10'; it takes 'nDCG_at_10'"):
         fitted(replace(payload, root=Node("run", "record", children=(Node("child", "record", **{part: given[part]}),))))
+
+
+def test_a_long_name_that_mlflow_refuses_is_cut_in_the_error():
+    """To 80 characters, which end with a digest of the whole; the name to use instead has as many."""
+    payload = Payload(Target("http://127.0.0.1:9"), Node("run", "record", metrics={"@" * 200: 0.5}), 0)
+    with pytest.raises(InvalidInput) as caught:
+        fitted(payload)
+    shown = re.findall(r"'([^']*)'", caught.value.problem)
+    assert [len(name) for name in shown] == [80, 80]
 
 
 @pytest.mark.parametrize("path", ["a\0b", "a\nb", "a/b\r", "\x1b[0m", "x" * 241, "/".join(["abcdefghi"] * 120)])

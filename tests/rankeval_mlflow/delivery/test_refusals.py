@@ -107,6 +107,15 @@ def test_an_answer_of_a_server_is_one_short_line(answering, status, for_good, sm
     assert upload.refusal() == (says if for_good else None)
 
 
+def test_an_answer_is_for_good_unless_it_may_be_another_one_a_moment_later():
+    """All of 4xx but time-outs, conflicts, locks, too early, too many, and a client that hung up; none of 5xx."""
+    answers = {
+        status: MlflowException(f"API request failed with error code {status} != 200") for status in range(400, 600)
+    }
+    passing = [status for status, answer in answers.items() if not is_permanent(answer)]
+    assert passing == [408, 409, 423, 425, 429, *range(499, 600)]
+
+
 def test_a_refusal_for_good_ends_the_run_failed_and_is_sent_again_only_by_name(small, client, monkeypatch, assert_same):
     with monkeypatch.context() as patched:
 
