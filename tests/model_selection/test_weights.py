@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from lightgbm import LGBMClassifier, LGBMRanker, LGBMRegressor
 from model_selection.libraries import CatBoostRanker, CatBoostRegressor, XGBRanker, XGBRegressor, each
-from sklearn.linear_model import Ridge, RidgeCV
+from sklearn.linear_model import Ridge
 from sklearn.model_selection import GridSearchCV
 from sklearn.neighbors import KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
@@ -182,13 +182,13 @@ def test_a_search_inside_is_fitted_by_rows_and_chooses_by_queries(ltr, weight):
         assert search.estimator_.cv_results_["mean_test_score"] == pytest.approx(expected)
 
 
-def test_a_search_inside_may_have_parameters_that_are_lists(ltr, weight):
-    """Of numbers, of which none is a step with a name."""
-    ranker, grid = rk.QueryRanker(RidgeCV(alphas=[0.1, 1.0])), {"estimator__fit_intercept": [True, False]}
-    inner = GridSearchCV(ranker, grid, cv=2, error_score="raise")
+def test_a_search_inside_may_have_a_list_of_grids(ltr, weight):
+    """A list among the parameters of an estimator holds named steps only if its items are tuples."""
+    grid = [{"estimator__alpha": [0.1, 10.0], "estimator__fit_intercept": [True, False]}]
+    inner = GridSearchCV(rk.QueryRanker(Ridge()), grid, cv=2, error_score="raise")
     search = rk.QueryRanker(inner).fit(ltr.X, ltr.y, qid=ltr.qid, sample_weight=weight)
-    intercept = search.estimator_.best_params_["estimator__fit_intercept"]
-    again = RidgeCV(alphas=[0.1, 1.0], fit_intercept=intercept).fit(ltr.X, ltr.y, sample_weight=weight)
+    best = {name.removeprefix("estimator__"): value for name, value in search.estimator_.best_params_.items()}
+    again = Ridge(**best).fit(ltr.X, ltr.y, sample_weight=weight)
     np.testing.assert_allclose(search.predict(ltr.X), again.predict(ltr.X), rtol=1e-9)
 
 
