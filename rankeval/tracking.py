@@ -21,6 +21,7 @@ from importlib.metadata import entry_points
 from inspect import signature
 from typing import Any, Literal, ParamSpec, Protocol, TypeVar
 
+from rankeval._arguments import explained
 from rankeval._registry import chosen
 
 GROUP = "rankeval.hosts"
@@ -184,6 +185,7 @@ def host_names() -> list[str]:
     return sorted({point.name for point in entry_points(group=GROUP)})
 
 
+@explained
 def host(name: str) -> Host:
     """Import a host by its name.
 

@@ -34,6 +34,7 @@ from sklearn.model_selection import _search, _search_successive_halving, _valida
 from sklearn.model_selection._search import BaseSearchCV
 
 import rankeval.tracking
+from rankeval._arguments import explained
 from rankeval.collection.data import RankingData
 from rankeval.errors import InvalidInput, RankevalError, warn
 from rankeval.tracking import TrackedRun
@@ -259,6 +260,7 @@ def _best_models(search: Any, X: Any, settings: Settings, call: _Call) -> tuple[
         return ()
 
 
+@explained
 def autolog(
     *,
     disable: bool = False,

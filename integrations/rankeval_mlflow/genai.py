@@ -39,6 +39,7 @@ from mlflow.entities import AssessmentError, Feedback
 from mlflow.genai.scorers import Scorer
 from pydantic import PrivateAttr
 
+from rankeval._arguments import explained
 from rankeval._checks import count, few, refuse, require, shown
 from rankeval.collection.convention import Convention, get_convention
 from rankeval.errors import InvalidInput, RankevalError
@@ -443,6 +444,7 @@ class RankingScorer(Scorer):  # type: ignore[misc]  # MLflow has no types
         return Feedback(name=self.name, error=AssessmentError(error_code=code, error_message=message))
 
 
+@explained
 def genai_scorer(
     measures: Specs,
     *,

@@ -22,6 +22,7 @@ import numpy as np
 from mlflow.data.dataset import Dataset
 from mlflow.exceptions import MlflowException
 
+from rankeval._arguments import explained
 from rankeval._checks import require, whole_number
 from rankeval.collection.data import RankingData
 from rankeval.comparison import Comparison
@@ -143,6 +144,7 @@ def _holds(content: RegisteredContent, ev: Evaluation) -> bool:
     return 2 * int(same.sum()) >= ev.n_queries
 
 
+@explained
 def log_evaluation(
     ev: Evaluation,
     role: str = "dev",
@@ -233,6 +235,7 @@ def log_evaluation(
     return tracked
 
 
+@explained
 def log_comparison(
     cmp: Comparison,
     run_id: str | None = None,
@@ -295,6 +298,7 @@ def log_comparison(
     return send(comparison_node(cmp, name, role=role, data=data, report=report), run_id, page=page)
 
 
+@explained
 def log_agreement(
     agreement: Agreement | Calibration | Disagreement | Reusability,
     run_id: str | None = None,
@@ -349,6 +353,7 @@ def log_agreement(
     return send(result_node(agreement, name, report=report, argument="agreement"), run_id)
 
 
+@explained
 def log_profile(profile: Profile, run_id: str | None = None, *, name: str | None = None) -> TrackedRun:
     """Log the cost of a search to MLflow: its numbers as metrics, its tables and its notes.
 
@@ -393,6 +398,7 @@ def log_profile(profile: Profile, run_id: str | None = None, *, name: str | None
     return send(result_node(profile, word, report=False), run_id)
 
 
+@explained
 def log_online(result: Any, run_id: str | None = None, *, name: str | None = None, report: bool = True) -> TrackedRun:
     """Log a result of ``rankeval.online`` to MLflow: its tables, its notes, and its numbers as metrics.
 
@@ -448,6 +454,7 @@ def log_online(result: Any, run_id: str | None = None, *, name: str | None = Non
     return send(result_node(result, name, report=report), run_id)
 
 
+@explained
 def log_cross_validation(
     cv: CrossValidation | CrossValidations,
     *,
@@ -576,6 +583,7 @@ class LoggedRanker:
     version: str | None = None
 
 
+@explained
 def log_ranker(
     ranker: Any,
     name: str = "ranker",

@@ -9,12 +9,14 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
+from rankeval._arguments import explained
 from rankeval._checks import check_count, check_number
 from rankeval.collection.convention import Convention, get_convention
 from rankeval.evaluation import Given
 from rankeval.measures.set_based import false_and_missed
 
 
+@explained
 @dataclass(frozen=True, eq=False)
 class ContingencyTable:
     """Numbers of retrieved and of relevant documents, query by query.
@@ -76,6 +78,7 @@ def _rates(table: pd.DataFrame, beta: float) -> pd.DataFrame:
     return pd.DataFrame(rates).fillna(0.0)
 
 
+@explained
 def contingency_table(
     truth: Any,
     ranking: Any,

@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
+from rankeval._arguments import explained
 from rankeval._checks import check_count, check_number
 from rankeval.collection.convention import Convention, get_convention
 from rankeval.errors import InvalidInput
@@ -28,6 +29,7 @@ LEVELS = tuple(level / 10 for level in range(11))
 """The eleven standard levels of recall."""
 
 
+@explained
 @dataclass(frozen=True, eq=False)
 class PrecisionRecall:
     """Precision by recall, for every query and on average.
@@ -64,6 +66,7 @@ class PrecisionRecall:
         return str(frame.style.format("{:.4f}").to_html())
 
 
+@explained
 @dataclass(frozen=True, eq=False)
 class ROC:
     """The share of relevant documents found by the share of others found, for every query.
@@ -87,6 +90,7 @@ class ROC:
         return str(self.auc.to_frame("AUC").style.format("{:.4f}").to_html())
 
 
+@explained
 def precision_recall(
     truth: Any,
     ranking: Any,
@@ -151,6 +155,7 @@ def precision_recall(
     )
 
 
+@explained
 def roc(
     truth: Any,
     ranking: Any,

@@ -21,6 +21,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
+from rankeval._arguments import explained
 from rankeval._checks import check_number, require
 from rankeval.collection.convention import PRESETS, Convention, get_convention
 from rankeval.errors import AmbiguousName, InvalidInput
@@ -60,6 +61,7 @@ _VAGUE = 0.01
 """If a number is less precise than this, presets do not go first: too many agree with it."""
 
 
+@explained
 @dataclass(frozen=True, eq=False)
 class Explanation:
     """The rules that give the one value, and those that give the other.
@@ -103,6 +105,7 @@ class Explanation:
         return f"<p>{escape(self.sentence)}</p>{found.to_html(index=False)}"
 
 
+@explained
 def explain_difference(
     truth: Any,
     ranking: Any,

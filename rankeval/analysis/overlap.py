@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
+from rankeval._arguments import explained
 from rankeval._checks import check_share, count
 from rankeval.collection.rows import Rows
 from rankeval.collection.run import Run, as_run
@@ -42,6 +43,7 @@ class Overlap:
         return str(self.mean().to_frame(f"mean over {count(len(self.per_query), 'query')}, p = {self.p}").to_html())
 
 
+@explained
 def rank_biased_overlap(run: Any, other: Any, *, p: float = 0.9) -> Overlap:
     """Return the rank-biased overlap of two runs.
 

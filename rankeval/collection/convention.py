@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, fields, replace
 from types import MappingProxyType
 from typing import Any
 
+from rankeval._arguments import explained
 from rankeval._checks import check_count, require
 from rankeval._registry import chosen
 from rankeval.errors import InvalidInput
@@ -34,6 +35,7 @@ COUNTED_AS = {"empty": "scored as an empty ranking", "zero": "counted as 0"}
 """Rule on missing queries -> how a missing query counts, in words."""
 
 
+@explained
 @dataclass(frozen=True)
 class Convention:
     """The rules by which a ranking is evaluated against its judgments.

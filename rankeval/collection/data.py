@@ -8,12 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rankeval._arguments import explained
 from rankeval._checks import count, require
 from rankeval.collection.rows import check_rows
 from rankeval.errors import InvalidInput
 from rankeval.io.columns import as_typed, labels, refuse_missing, refuse_unbounded
 
 
+@explained
 @dataclass(frozen=True, eq=False)
 class RankingData:
     """Rows to be ranked within their queries.

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from rankeval._arguments import explained
 from rankeval._checks import count
 from rankeval.collection.rows import Rows
 from rankeval.errors import InvalidInput
@@ -18,6 +19,7 @@ from rankeval.io.columns import Columns, whole
 from rankeval.io.formats import Source
 
 
+@explained
 @dataclass(frozen=True, eq=False, repr=False)
 class Qrels(Rows):
     """Relevance judgments, one row per (query, document).

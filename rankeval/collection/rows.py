@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 import pyarrow as pa
 
+from rankeval._arguments import explained
 from rankeval._checks import count
 from rankeval.errors import InvalidInput, QueryIdError
 from rankeval.io import formats, frames
@@ -89,6 +90,7 @@ def _difference(one: Any, other: Any) -> tuple[int, Any, Any] | None:
     return None
 
 
+@explained
 class Rows:
     """Rows of a query, a document and a number each, in the order in which they were given."""
 

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from rankeval._arguments import explained
 from rankeval._checks import count, require
 from rankeval.collection.rows import Rows
 from rankeval.io import frames
@@ -18,6 +19,7 @@ from rankeval.io.columns import Columns, numbers_of, places_of
 from rankeval.io.formats import Source
 
 
+@explained
 @dataclass(frozen=True, eq=False, repr=False)
 class Run(Rows):
     """A ranking: the score that a system gave to a document for a query, one row each.

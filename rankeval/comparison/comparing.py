@@ -16,6 +16,7 @@ from typing import Any, cast
 import numpy as np
 import pandas as pd
 
+from rankeval._arguments import explained
 from rankeval._checks import count, refuse, require
 from rankeval._registry import chosen
 from rankeval.comparison.concluding import conclude, with_parts
@@ -64,6 +65,7 @@ from rankeval.significance.running import few_query_notes, liberal_notes
 from rankeval.significance.strata import WEIGHTS, Strata, weights_of_collections
 
 
+@explained
 def compare(
     systems: Systems,
     *,

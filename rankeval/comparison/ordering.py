@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from rankeval._arguments import explained
 from rankeval._checks import count, few, refuse
 from rankeval._registry import chosen
 from rankeval.comparison.comparing import compare
@@ -49,6 +50,7 @@ Key = tuple[str, ...]
 """The label of an order: ``(name,)``, or ``(measure, collection)``."""
 
 
+@explained
 @dataclass(frozen=True, eq=False)
 class OrderAgreement(WithTable):
     """The agreement of each two orders of systems.
@@ -215,6 +217,7 @@ UNSTEADY = 0.2
 """Resamples are too few if a p-value at alpha has a standard error above this share of alpha."""
 
 
+@explained
 def rank_intervals(
     systems: Mapping[str, Scores],
     *,
@@ -313,6 +316,7 @@ def _warn_of_few_resamples(compared: Comparison) -> None:
     )
 
 
+@explained
 def order_agreement(
     systems: Any, *, measures: Measures | None = None, truth: str | None = None, unpaired: str = "error"
 ) -> OrderAgreement:

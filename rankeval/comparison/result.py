@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
+from rankeval._arguments import explained
 from rankeval.comparison.derived import best_system, effects_of, has_scores, posteriors_of, rank_table
 from rankeval.comparison.figures import drawn
 from rankeval.comparison.headline import headline
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
+@explained
 @dataclass(frozen=True, eq=False)
 class Comparison(ComparisonRecord):
     """The differences between systems, with the test, its settings and notes for the reader.

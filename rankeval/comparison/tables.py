@@ -26,6 +26,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from rankeval._arguments import explained
 from rankeval._checks import refuse, require
 from rankeval._registry import chosen
 from rankeval.comparison.derived import held_scores
@@ -45,6 +46,7 @@ MOST_ROWS = 2000
 GAIN_NOTE = "gains in percent are of the baseline's mean: a low baseline makes them large"
 
 
+@explained
 class WithTable(ABC):
     """What results with one table share."""
 

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
+from rankeval._arguments import explained
 from rankeval._checks import count, few, refuse
 from rankeval.comparison.inputs import Given, Scores, cells_of, check_number_of_systems, fold_notes, per_query_frame
 from rankeval.comparison.tables import WithTable
@@ -26,6 +27,7 @@ NOT_INTERCHANGEABLE = 0.01
 Replicated = Mapping[str, Scores | Mapping[Any, Scores]]
 
 
+@explained
 @dataclass(frozen=True, eq=False)
 class Anova(WithTable):
     """An analysis of variance of the scores of systems, with notes for the reader.
@@ -105,6 +107,7 @@ class Anova(WithTable):
         return Table(shown, {**short, "p": p_value}, caption=self.caption, notes=self.notes)
 
 
+@explained
 def anova(
     systems: Replicated,
     *,

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from rankeval._arguments import explained
 from rankeval._checks import count, few, require
 from rankeval._registry import chosen
 from rankeval.collection.data import RankingData
@@ -19,6 +20,7 @@ from rankeval.io.letor import PART_OF, check_distinct, read_letor, read_letor_pa
 from rankeval.io.opening import DEFAULT, Limits, reading
 
 
+@explained
 def load_letor(
     path: str | os.PathLike[str], *, name: str | None = None, sparse: bool | None = None, limits: Limits = DEFAULT
 ) -> RankingData:
@@ -68,6 +70,7 @@ def load_letor(
     return RankingData(**read_letor(path, name, sparse=sparse, limits=limits))
 
 
+@explained
 def load_letor_parts(
     path: str | os.PathLike[str], *, sparse: bool | None = None, limits: Limits = DEFAULT
 ) -> dict[str, RankingData]:
@@ -119,6 +122,7 @@ def is_letor(path: str | os.PathLike[str]) -> bool:
         return _LETOR.match(file.read(1 << 12)) is not None
 
 
+@explained
 def load_table(
     path: str | os.PathLike[str],
     *,
@@ -191,6 +195,7 @@ def load_table(
     return as_data(table, name or Path(path).name)
 
 
+@explained
 def load_table_parts(
     path: str | os.PathLike[str],
     *,

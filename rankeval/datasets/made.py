@@ -8,11 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rankeval._arguments import explained
 from rankeval._checks import check_count, check_number, require
 from rankeval.collection.data import RankingData
 from rankeval.significance.declarations import seed_of
 
 
+@explained
 def load_digits_retrieval(*, n_queries: int = 300, n_candidates: int = 40, rng: Any = 0) -> RankingData:
     """Return scikit-learn's 1,797 images of handwritten digits as a retrieval task.
 
@@ -100,6 +102,7 @@ def _pair_features(
     return np.hstack(list(columns.values())), tuple(names)
 
 
+@explained
 def make_ranking(
     n_queries: int = 100,
     n_docs: int | tuple[int, int] = 20,

@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rankeval._arguments import explained
 from rankeval._checks import refuse
 from rankeval.collection.convention import Convention, rules_of_call
 from rankeval.errors import InvalidInput, QueryIdError
@@ -189,6 +190,7 @@ def _is_collection(truth: Any) -> bool:
     return getattr(truth, "ndim", 2) == 2 and (hasattr(truth, "columns") or hasattr(truth, "__arrow_c_stream__"))
 
 
+@explained
 def evaluate(
     truth: Any,
     ranking: Any = None,

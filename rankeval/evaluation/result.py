@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rankeval._arguments import explained
 from rankeval._checks import check_count, check_share, count, few, refuse
 from rankeval.collection.convention import COUNTED_AS, Convention
 from rankeval.errors import InvalidInput
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 _WORDS = {"mean": "mean", "sum": "sum", "gmean": "geometric mean"}
 
 
+@explained
 @dataclass(frozen=True, eq=False)
 class Evaluation:
     """The scores of one ranking, query by query, with the convention that made them.

@@ -22,6 +22,7 @@ from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rankeval._arguments import explained
 from rankeval._checks import refuse
 from rankeval._registry import chosen
 from rankeval.errors import ConfigError, InvalidInput, warn
@@ -69,6 +70,7 @@ def load_parts(config: ExperimentConfig | str | Path) -> Parts:
     return _made_of(config).parts()
 
 
+@explained
 def check_run(config: ExperimentConfig) -> Parts:
     """Check all that a run checks before it trains: the file, its data, and what the guard says of the parts.
 

@@ -24,6 +24,7 @@ from typing import Any
 import yaml
 from pydantic import ValidationError
 
+from rankeval._arguments import explained
 from rankeval._checks import said, shown
 from rankeval._registry import chosen, unknown
 from rankeval.errors import ConfigError, RankevalError
@@ -160,6 +161,7 @@ def _keys_at(steps: list[str]) -> list[str]:
     return [name for name in below if "." not in name]
 
 
+@explained
 def load_config(path_or_name: str | Path, overrides: Iterable[str] = ()) -> ExperimentConfig:
     """Read an experiment file, or a shipped one by its bare name.
 
@@ -196,6 +198,7 @@ def load_config(path_or_name: str | Path, overrides: Iterable[str] = ()) -> Expe
     return check_config(raw, source=str(path))
 
 
+@explained
 def check_config(raw: Mapping[str, Any], *, source: str = "config") -> ExperimentConfig:
     """Check plain values as an experiment.
 

@@ -21,6 +21,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from rankeval._arguments import explained
 from rankeval._checks import said
 from rankeval.collection.data import RankingData
 from rankeval.comparison import Comparison, compare
@@ -116,6 +117,7 @@ class ExperimentResult:
         return self.comparison._repr_html_()
 
 
+@explained
 def run_experiment(
     config: ExperimentConfig | Mapping[str, Any] | str | Path, *, progress: Progress | None = None
 ) -> ExperimentResult:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rankeval._arguments import explained
 from rankeval._checks import count, refuse
 from rankeval.errors import InvalidInput, LedgerError, warn
 from rankeval.guard.checks import check_positive, check_text
@@ -105,6 +106,7 @@ _WARNED: set[str] = set()
 """The gates of whose exposure this process has warned."""
 
 
+@explained
 @dataclass(frozen=True, eq=False)
 class Gate:
     """Decides on one candidate after the other, within a budget.

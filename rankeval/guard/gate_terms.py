@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rankeval._arguments import explained
 from rankeval._checks import check_alpha, check_count, count, require
 from rankeval.collection.convention import Convention
 from rankeval.errors import LedgerError
@@ -236,6 +237,7 @@ class Terms:
         )
 
 
+@explained
 @dataclass(frozen=True)
 class Decision:
     """What a gate decided on a system: accepted or rejected, and nothing else.

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from rankeval._arguments import explained
 from rankeval._checks import require
 from rankeval._registry import chosen
 from rankeval.collection.convention import Convention, get_convention
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from rankeval.significance.declarations import ClaimName
 
 
+@explained
 class Guard:
     """Keeps test collections out of tuning, and counts the looks at them.
 

@@ -38,6 +38,7 @@ from typing import Any, BinaryIO
 
 import pyarrow as pa
 
+from rankeval._arguments import explained
 from rankeval._checks import check_count, require
 from rankeval._registry import chosen
 from rankeval.errors import FileFormatError, InvalidInput, LimitExceeded, RankevalError
@@ -45,6 +46,7 @@ from rankeval.errors import FileFormatError, InvalidInput, LimitExceeded, Rankev
 ALWAYS = 1 << 24  # bytes that any compressed file may expand to, because so few do no harm
 
 
+@explained
 @dataclass(frozen=True)
 class Limits:
     """Limits on the size of a file and of its parts.

@@ -22,6 +22,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import NamedTuple
 
+from rankeval._arguments import explained
 from rankeval._checks import refuse, require, said, shown, unique_keys
 from rankeval._registry import chosen
 from rankeval.errors import FileFormatError, InvalidInput
@@ -52,6 +53,7 @@ class TextFormat(NamedTuple):
     is_counted: bool = False
 
 
+@explained
 def read_texts(
     path: str | os.PathLike[str],
     format: str | None = None,  # noqa: A002 - as in `Qrels.read`

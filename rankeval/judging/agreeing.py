@@ -22,6 +22,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import stdtrit
 
+from rankeval._arguments import explained
 from rankeval._checks import check_share, count, refuse
 from rankeval._registry import chosen
 from rankeval.comparison.tables import WithTable
@@ -50,6 +51,7 @@ WORDS = {
 """Each coefficient in words, in the order of the table."""
 
 
+@explained
 @dataclass(frozen=True, eq=False)
 class Agreement(WithTable):
     """The agreement of judges: the coefficients, each with an interval by topics, and where the judges differ.
@@ -128,6 +130,7 @@ class Agreement(WithTable):
         return Table(shown, formats, caption=caption, notes=self.notes)
 
 
+@explained
 def agreement(
     judgments: Any, other: Any = None, *, level: Level = "nominal", confidence_level: float = 0.95
 ) -> Agreement:

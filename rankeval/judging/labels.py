@@ -20,6 +20,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from rankeval._arguments import explained
 from rankeval._checks import count, refuse
 from rankeval._registry import chosen
 from rankeval.collection.qrels import Qrels, as_qrels
@@ -97,6 +98,7 @@ class Labels:
         return pd.DataFrame(grades, pd.MultiIndex.from_frame(self.items), self.judges)
 
 
+@explained
 @dataclass(frozen=True, eq=False)
 class Consensus(WithTable):
     """One grade of each document, by both methods, and the judges behind it.
@@ -137,6 +139,7 @@ class Consensus(WithTable):
         return Table(shown, caption=f"Consensus of {of} on {on}, {self.method}{cut}", notes=self.notes)
 
 
+@explained
 def consensus(judgments: Any, *, method: Method = "majority") -> Consensus:
     """Make one grade of the labels that several judges gave to a document.
 

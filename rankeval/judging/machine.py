@@ -30,6 +30,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
+from rankeval._arguments import explained
 from rankeval._checks import check_count, check_share, count, few, refuse, require
 from rankeval.comparison.design import Design
 from rankeval.comparison.inputs import Measures, Scores, shared_scores
@@ -62,6 +63,7 @@ ROW = ["measure", "baseline", "system"]
 """The columns that name a row."""
 
 
+@explained
 @dataclass(frozen=True, eq=False)
 class Calibration(WithTable):
     """The estimates from people's judgments of some queries and a machine's of all.
@@ -119,6 +121,7 @@ class Calibration(WithTable):
         return Table(frame, formats, caption=self.caption, notes=self.notes)
 
 
+@explained
 def calibrate(
     human: Mapping[str, Scores],
     machine: Mapping[str, Scores],
@@ -265,6 +268,7 @@ def _partly_judged(human: Mapping[str, Scores], machine: Mapping[str, Scores]) -
     return [f"{problem}: {few(sorted(partly, key=str))}; queries must be judged completely"] if partly else []
 
 
+@explained
 def draw(queries: Iterable[Any], n: int, rng: Rng = 0) -> list[Any]:
     """Draw the queries that people judge: a random sample, the same for the same seed.
 
@@ -302,6 +306,7 @@ def draw(queries: Iterable[Any], n: int, rng: Rng = 0) -> list[Any]:
     return list(ids[np.sort(np.random.default_rng(rng).permutation(len(ids))[:n])])
 
 
+@explained
 @dataclass(frozen=True, eq=False)
 class Plan(WithTable):
     """How many queries people must judge for intervals of a wanted width.
@@ -329,6 +334,7 @@ class Plan(WithTable):
         return Table(self.table, {"least_width": partial(number, digits=3)}, caption=caption, notes=self.notes)
 
 
+@explained
 def plan(pilot: Calibration, *, width: float, n_machine: int | None = None, level: float = 0.95) -> Plan:
     """Say how many queries people must judge for intervals of a wanted width, with the machine and without.
 

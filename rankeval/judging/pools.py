@@ -34,6 +34,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from rankeval._arguments import explained
 from rankeval._checks import check_count, check_number, check_share, count, few, refuse, require, shown
 from rankeval._registry import chosen
 from rankeval.analysis.overlap import ranked_lists, refuse_unlike
@@ -56,6 +57,7 @@ FILLED = ("qid", "docid", "relevance")
 MANIFEST = "sheets.json"
 
 
+@explained
 @dataclass(frozen=True, eq=False)
 class Pool(WithTable):
     """The documents of each query that at least one run ranks within a depth.
@@ -274,6 +276,7 @@ class Pool(WithTable):
         return Table(shown, caption=f"Pool of depth {self.depth}: {documents} of {queries}")
 
 
+@explained
 def pool(runs: Mapping[str, Any], *, depth: int = 20, queries: Iterable[Any] | None = None) -> Pool:
     """Return the documents that at least one run ranks within a depth.
 
@@ -361,6 +364,7 @@ def _labels(whole: Pool, judged: Any) -> Floats:
     return whole.table[_PAIR].merge(highest, how="left", on=_PAIR)["relevance"].to_numpy(dtype=np.float64)
 
 
+@explained
 def write_sheets(
     pool: Pool | pd.DataFrame,
     folder: str | os.PathLike[str],
@@ -462,6 +466,7 @@ def write_sheets(
     return pd.DataFrame({"judge": names, "file": files, "documents": [*map(len, parts)], "shared": len(shared)})
 
 
+@explained
 def read_sheets(folder: str | os.PathLike[str]) -> Qrels:
     r"""Return the labels of the sheets of a folder, at any time; rows without a label are counted in a warning.
 

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from rankeval._arguments import explained
 from rankeval._checks import check_count, count, few, refuse
 from rankeval._registry import chosen
 from rankeval.collection.qrels import Qrels, as_qrels
@@ -44,6 +45,7 @@ RELEVANT = 1
 """The lowest grade that is relevant, where sets of relevant documents are compared."""
 
 
+@explained
 @dataclass(frozen=True, eq=False)
 class JudgmentEffect(WithTable):
     """The fields that `Disagreement` and `Reusability` share; `rankeval.judging.Disagreement` documents them."""
@@ -70,6 +72,7 @@ class JudgmentEffect(WithTable):
         return Table(self.table, short, caption=self.caption, notes=self.notes)
 
 
+@explained
 @dataclass(frozen=True, eq=False)
 class Disagreement(JudgmentEffect):
     """The order of systems, and the significant pairs, under the judgments of several judges.
@@ -98,6 +101,7 @@ class Disagreement(JudgmentEffect):
     draws: pd.DataFrame
 
 
+@explained
 @dataclass(frozen=True, eq=False)
 class Reusability(JudgmentEffect):
     """The scores of systems by judgments to which their group did not contribute.
@@ -114,6 +118,7 @@ class Reusability(JudgmentEffect):
     """
 
 
+@explained
 def disagreement(
     judgments: Any,
     runs: Mapping[str, Any],
@@ -189,6 +194,7 @@ def disagreement(
     return Disagreement(table, effect.pairs, effect.order, tuple(notes), effect.caption, draws)
 
 
+@explained
 def reusability(
     qrels: Any,
     runs: Mapping[str, Any],

@@ -40,6 +40,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rankeval._arguments import explained
 from rankeval._checks import few, refuse
 from rankeval._registry import chosen
 from rankeval.collection.convention import PRESETS
@@ -210,6 +211,7 @@ def _is_importable(name: str, module: Any) -> bool:
     return spec is not None and spec.origin == getattr(module, "__file__", None)
 
 
+@explained
 @dataclass(frozen=True, eq=False)
 class Family:
     """A measure, with its parameters open: a decorator of the kernel that computes it.
@@ -376,6 +378,7 @@ family = Family
 """`Family` as a decorator: ``@family("P", ...)``."""
 
 
+@explained
 @dataclass(frozen=True)
 class Measure:
     """A measure with its parameters, as a frozen value: hashable, picklable, equal by value.

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from rankeval._arguments import explained
 from rankeval.collection.convention import PRESETS, Convention
 from rankeval.measures.family import FAMILIES, Family
 from rankeval.measures.grammar import Spelling
@@ -39,6 +40,7 @@ standard error (`standard_errors(ev)` by query and `aggregate_errors(ev)`, both 
 HEADS = ("measure", "formula", "parameters", "range", "ties", "source", *TOOLS, "others")
 
 
+@explained
 def list_measures(name: str | None = None) -> pd.DataFrame:
     """Return every declared measure with its documentation, or those that a name is found in.
 

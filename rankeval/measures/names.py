@@ -40,6 +40,7 @@ from contextlib import suppress
 from functools import lru_cache
 from typing import Any, NamedTuple, NoReturn
 
+from rankeval._arguments import explained
 from rankeval._checks import refuse, require
 from rankeval._registry import unknown
 from rankeval.collection.convention import Convention, get_convention
@@ -55,6 +56,7 @@ class LabelledMeasure(NamedTuple):
     measure: Measure
 
 
+@explained
 def measure(spec: str | Measure, convention: str | Convention | None = None) -> Measure:
     """Return the measure of a name, as rankeval or another tool spells it.
 
@@ -95,6 +97,7 @@ def measure(spec: str | Measure, convention: str | Convention | None = None) -> 
     return found[0].measure
 
 
+@explained
 def measures(
     specs: str | Measure | LabelledMeasure | Iterable[str | Measure | LabelledMeasure],
     convention: str | Convention | None = None,
@@ -158,6 +161,7 @@ def _read(spec: str | Measure | LabelledMeasure, rules: Convention | None) -> li
         ) from None
 
 
+@explained
 def measure_from_key(key: str) -> Measure:
     """Return the measure of an MLflow key.
 
@@ -187,6 +191,7 @@ def measure_from_key(key: str) -> Measure:
     return measure(name_of_key(key))
 
 
+@explained
 def greatest_loss(name: str) -> float:
     """Return the most that a query can lose by a measure; infinite without a declared range or for other columns."""
     try:
@@ -238,6 +243,7 @@ BESIDE_NOUNS = (
 """Words that leave the direction of such a noun as it is; others, as in "cost savings", may turn it."""
 
 
+@explained
 def direction(name: str, lower_is_better: Mapping[str, bool | None] | None = None) -> Direction:
     """Return which values of a column are better: of a measure as declared, of others as said or as the name tells.
 

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rankeval._arguments import explained
 from rankeval._checks import check_count, check_share, count, refuse, shown
 from rankeval.collection.convention import get_convention
 from rankeval.collection.data import RankingData
@@ -68,6 +69,7 @@ class DevTestSplit:
         return f"<table><tr><th></th><th>queries</th><th>rows</th></tr>{rows}</table><p>test part {registered}</p>"
 
 
+@explained
 def dev_test_split(
     X: Any,
     y: ArrayLike | None = None,

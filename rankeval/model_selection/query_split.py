@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from sklearn.model_selection import ShuffleSplit
 from sklearn.utils.metadata_routing import MetadataRequest
 
+from rankeval._arguments import explained
 from rankeval._checks import refuse, shown
 from rankeval._registry import chosen
 from rankeval.collection.rows import check_rows, index_of
@@ -34,6 +35,7 @@ from rankeval.model_selection.query_ids import by_id, encode, find, n_rows, per_
 Rows = NDArray[np.intp]
 
 
+@explained
 class QuerySplit:
     """Applies a scikit-learn splitter to the distinct queries, so that no query has rows on both sides.
 

@@ -19,6 +19,7 @@ from sklearn.utils import RegressorTags, assert_all_finite, check_consistent_len
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from rankeval._arguments import explained
 from rankeval._checks import said
 from rankeval.collection.convention import Convention
 from rankeval.collection.rows import check_rows
@@ -42,6 +43,7 @@ def _if_inner_has(method: str) -> Callable[[QueryRanker], bool]:
     return lambda ranker: hasattr(getattr(ranker, "estimator_", ranker.estimator), method)
 
 
+@explained
 class QueryRanker(BaseEstimator):  # type: ignore[misc]
     """Fits any ranker, regressor or classifier to queries, under one scikit-learn interface.
 

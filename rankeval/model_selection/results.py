@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rankeval._arguments import explained
 from rankeval._checks import count
 from rankeval._registry import chosen, unknown
 from rankeval.errors import InvalidInput
@@ -52,6 +53,7 @@ class Split:
         return cls(len(parts[0]), len(parts[1]), hashlib.sha256(spelled.encode()).hexdigest()[:32])
 
 
+@explained
 @dataclass(frozen=True, eq=False)
 class CrossValidation:
     """The result of cross-validating one estimator.
@@ -154,6 +156,7 @@ class CrossValidation:
         return f"{self.evaluation._repr_html_()}<p>Above: over all queries. Below: by fold.</p>{self.folds.to_html()}"
 
 
+@explained
 @dataclass(frozen=True, eq=False)
 class CrossValidations(Mapping[str, CrossValidation]):
     """The results of several estimators on the same folds, a mapping by name.

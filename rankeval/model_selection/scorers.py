@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.metadata_routing import MetadataRequest
 
+from rankeval._arguments import explained
 from rankeval._checks import refuse
 from rankeval._registry import chosen
 from rankeval.collection.convention import Convention, get_convention, rules_of_call
@@ -51,6 +52,7 @@ from rankeval.model_selection.query_ids import (
 from rankeval.model_selection.searches import check_fold, stop, stopping
 
 
+@explained
 def make_scorer(
     measures: str | Measure | Sequence[str | Measure],
     *,
@@ -446,6 +448,7 @@ class XGBoostMetric(TrainingMetric):
         return self.values(matrix.get_label(), score, np.diff(bounds), matrix.get_weight())
 
 
+@explained
 def lightgbm_feval(
     measures: str | Measure | Sequence[str | Measure], *, convention: str | Convention = "rankeval"
 ) -> LightGBMFeval:
@@ -489,6 +492,7 @@ def lightgbm_feval(
     return LightGBMFeval(tuple(one for _, one in asked), get_convention(convention))
 
 
+@explained
 def xgboost_metric(
     measures: str | Measure | Sequence[str | Measure], *, convention: str | Convention = "rankeval"
 ) -> XGBoostMetric:

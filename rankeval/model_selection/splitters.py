@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.model_selection import KFold, RepeatedKFold, ShuffleSplit, StratifiedKFold, TimeSeriesSplit
 
+from rankeval._arguments import explained
 from rankeval._checks import check_count, check_number, count, refuse, shown
 from rankeval._registry import chosen
 from rankeval.collection.data import RankingData
@@ -36,6 +37,7 @@ from rankeval.model_selection.query_ids import encode, index_levels
 from rankeval.model_selection.query_split import QuerySplit, Rows, Stratum, is_by_query, of_key
 
 
+@explained
 class QueryKFold(QuerySplit):
     """K folds of whole queries, in the order of their ids: other ids of the same queries give other folds.
 
@@ -67,6 +69,7 @@ class QueryKFold(QuerySplit):
         super().__init__(KFold(n_splits, shuffle=shuffle, random_state=random_state))
 
 
+@explained
 class RepeatedQueryKFold(QuerySplit):
     """K folds of whole queries, several times.
 
@@ -96,6 +99,7 @@ class RepeatedQueryKFold(QuerySplit):
         super().__init__(RepeatedKFold(n_splits=n_splits, n_repeats=n_repeats, random_state=random_state))
 
 
+@explained
 class StratifiedQueryKFold(QuerySplit):
     """K folds of whole queries, balanced by a property of the queries.
 
@@ -141,6 +145,7 @@ class StratifiedQueryKFold(QuerySplit):
         super().__init__(splitter, stratum=stratum, key=key)
 
 
+@explained
 class QueryShuffleSplit(QuerySplit):
     """Random test parts of whole queries.
 
@@ -181,6 +186,7 @@ class QueryShuffleSplit(QuerySplit):
         super().__init__(splitter)
 
 
+@explained
 class QueryTimeSplit(QuerySplit):
     """Trains on earlier queries and tests on later ones.
 
@@ -336,6 +342,7 @@ def moments(values: Any, name: str) -> NDArray[Any]:
 PARTS = ("train", "vali", "test")
 
 
+@explained
 class PredefinedFolds(QuerySplit):
     """Splits given by the ids of queries.
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rankeval._arguments import explained
 from rankeval._checks import refuse, shown
 from rankeval.collection.convention import Convention, rules_of_call
 from rankeval.errors import Refusal
@@ -32,6 +33,7 @@ MEAN_OF_FOLDS = "mean of folds"
 Space = Callable[[Any], Mapping[str, Any]] | Mapping[str, Any]
 
 
+@explained
 @dataclass(frozen=True, eq=False)
 class OptunaObjective:
     """The objective of a study: the mean of folds of a measure; see `optuna_objective`.
@@ -135,6 +137,7 @@ class OptunaObjective:
         return f"OptunaObjective({self.estimator!r}, {self.measure}, {MEAN_OF_FOLDS} ({len(self.folds)}))"
 
 
+@explained
 def optuna_objective(
     estimator: Any,
     space: Space,

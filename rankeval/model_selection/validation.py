@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack, overload
 
 import numpy as np
 
+from rankeval._arguments import explained
 from rankeval._checks import check_number, refuse, shown
 from rankeval._registry import chosen
 from rankeval.collection.convention import Convention, rules_of_call
@@ -68,6 +69,7 @@ def cross_validate(
 def cross_validate(estimator: Any, X: Any, y: Any = None, **options: Unpack[_Options]) -> CrossValidation: ...
 
 
+@explained
 @observed
 def cross_validate(
     estimator: Any,
@@ -225,6 +227,7 @@ def _collect(scoring: FoldScoring, folds: Folds, done: list[FittedFold], name: s
     return CrossValidation(evaluation, table, predictions, estimators, best_params=by_fold)
 
 
+@explained
 @dataclass(frozen=True, eq=False)
 class LearningCurve:
     """The scores of a ranker by the number of its training queries.
@@ -284,6 +287,7 @@ class LearningCurve:
         return str(self.mean().to_html())
 
 
+@explained
 def learning_curve(
     estimator: Any,
     X: Any,

@@ -21,6 +21,7 @@ from typing import Any
 
 import pandas as pd
 
+from rankeval._arguments import explained
 from rankeval._checks import count, few, refuse, require
 from rankeval._registry import chosen
 from rankeval.comparison import Comparison, compare
@@ -41,6 +42,7 @@ CLICKED_ONLY = "each record has a click: records without a click may be missing,
 BALANCED = "balanced interleaving is biased for some pairs of rankings: see rankeval.online.interleaving_bias"
 
 
+@explained
 def compare_interleaved(
     credits: Any, clicks: Any, *, unit: str = "user", unshown: str = "error", salt: str | None = None, **options: Any
 ) -> Comparison:

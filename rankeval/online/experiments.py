@@ -24,6 +24,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
+from rankeval._arguments import explained
 from rankeval._checks import check_alpha, check_number, check_share, count, few, plural, refuse, require
 from rankeval._registry import chosen
 from rankeval.comparison.headline import p_words
@@ -65,6 +66,7 @@ POWER = 0.8
 """The detectable difference would be found with this chance: four times in five."""
 
 
+@explained
 def assign(user: Any, salt: str, shares: Mapping[str, float]) -> str | None:
     """Return the arm of a user, always the same one; None for a user who is not in the test.
 
@@ -109,6 +111,7 @@ def assign(user: Any, salt: str, shares: Mapping[str, float]) -> str | None:
     return next((arm for arm, start in starts.items() if start <= point < start + shares[arm]), None)
 
 
+@explained
 @dataclass(frozen=True, eq=False)
 class ABTest(WithTable):
     """The difference of the arms of an A/B test, metric by metric.
@@ -208,6 +211,7 @@ class ABTest(WithTable):
         return Table(shown, formats, caption=self.headline, notes=self.notes)
 
 
+@explained
 def ab_test(
     frame: Any,
     *,
@@ -331,6 +335,7 @@ def ab_test(
     return ABTest(table, arms, control, ratio, looks, look, tuple(notes), unit)
 
 
+@explained
 def ab_power(
     frame: Any,
     *,

@@ -30,6 +30,7 @@ from math import lcm
 from random import Random
 from typing import Any
 
+from rankeval._arguments import explained
 from rankeval._checks import check_count, refuse, require, said, unique_keys, whole_number
 from rankeval._registry import chosen
 from rankeval.errors import InvalidInput
@@ -45,6 +46,7 @@ DEEPEST_OPTIMIZED = 10
 """A list of 10 can be made in up to 1,024 ways, which is the size of the linear program."""
 
 
+@explained
 @dataclass(frozen=True)
 class Interleaved:
     """A list made of several rankings, and its credit record: all that is needed to credit clicks later.
@@ -149,6 +151,7 @@ class Interleaved:
         return json.dumps({"format": FORMAT} | {name: getattr(self, name) for name in names}, default=str)
 
 
+@explained
 @dataclass(frozen=True)
 class Interleaver:
     """Make one list of several rankings for each impression, so that clicks compare the rankings.
@@ -237,6 +240,7 @@ class Interleaver:
         return record
 
 
+@explained
 def interleaving_bias(
     scheme: str, a: Iterable[Id], b: Iterable[Id], *, relevant: Collection[Id] | None = None, depth: int = 10
 ) -> dict[str, Fraction]:

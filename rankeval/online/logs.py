@@ -22,6 +22,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
+from rankeval._arguments import explained
 from rankeval._checks import check_number, count, few, require
 from rankeval._registry import chosen
 from rankeval.comparison.tables import WithTable
@@ -41,6 +42,7 @@ USERS = "impressions of users left out"
 LISTED = "{} may be robots (usual: {impressions:g} impressions, {clicks:g} clicks); kept until log.without(users=...)"
 
 
+@explained
 @dataclass(frozen=True, eq=False)
 class ClickLog(WithTable):
     """Lists that were shown to users, and their clicks.
@@ -459,6 +461,7 @@ class ClickLog(WithTable):
         return Table(table, caption=repr(self), notes=[f"left out: {n:,} {what}" for what, n in self.excluded.items()])
 
 
+@explained
 @dataclass(frozen=True, eq=False)
 class ClickRates(WithTable):
     """Click rates, or rates of abandonment, with Wilson intervals.
@@ -514,6 +517,7 @@ class ClickRates(WithTable):
         return Table(shown, caption=caption, notes=(*cut, *self.notes))
 
 
+@explained
 @dataclass(frozen=True, eq=False)
 class LogChecks(WithTable):
     """The checks of a click log.

@@ -29,6 +29,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import brentq
 from scipy.special import ndtr, ndtri
 
+from rankeval._arguments import explained
 from rankeval._checks import check_alpha, check_count, require, whole_number
 from rankeval._registry import chosen
 
@@ -47,6 +48,7 @@ LEAST_P, MOST_P = 1e-12, 0.999
 """Between these a p-value over looks is solved for; above, it is 1."""
 
 
+@explained
 @dataclass(frozen=True, eq=False)
 class LooksPlan:
     """The looks at a test: when, and how far z has to be from 0 for a claim.
@@ -109,6 +111,7 @@ class LooksPlan:
         return int(look)
 
 
+@explained
 def looks_plan(shares: int | Sequence[float], *, spending: str = "obrien_fleming", alpha: float = 0.05) -> LooksPlan:
     """Plan the looks at an A/B test, and return the bound of abs(z) at each.
 
@@ -188,6 +191,7 @@ def _bounds(shares: Sequence[float] | Floats, spending: str, alpha: float) -> Fl
     return bounds
 
 
+@explained
 def confidence_sequence(
     estimate: ArrayLike, standard_error: ArrayLike, n: ArrayLike, *, best_at: float, alpha: float = 0.05
 ) -> pd.DataFrame:

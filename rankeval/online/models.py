@@ -23,6 +23,7 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 
+from rankeval._arguments import explained
 from rankeval._checks import check_count, count, few, refuse, require
 from rankeval._registry import chosen
 from rankeval.comparison.tables import WithTable
@@ -47,6 +48,7 @@ RATES = {"rate_by_position": "position", "rate_by_document": "pair"}
 UNTOLD = "{0}: the log says nothing of {2:,} of {1:,} values, which are those of the prior"
 
 
+@explained
 @dataclass(frozen=True, eq=False)
 class Perplexity(WithTable):
     """How well a click model foresees the clicks of a log, beside click rates.
@@ -77,6 +79,7 @@ class Perplexity(WithTable):
         return Table(self.table, caption=f"Perplexity of {self.model}, by position", notes=self.notes)
 
 
+@explained
 class ClickModel:
     """A model of clicks: fitted to a log, or a known user if its parameters are given.
 

@@ -32,6 +32,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse.csgraph import connected_components
 from scipy.stats import t
 
+from rankeval._arguments import explained
 from rankeval._checks import check_count, check_share, count, few, refuse, require
 from rankeval._registry import chosen
 from rankeval.comparison.tables import WithTable
@@ -59,6 +60,7 @@ FEW = "the effective size is {:,.0f} of {:,} {} ({:.0f} %): a few large weights 
 NO_CLICKS = "nothing was clicked: the value is 0, and the interval of no width says nothing"
 
 
+@explained
 @dataclass(frozen=True, eq=False)
 class Propensities(WithTable):
     """How much each position is looked at, relative to position 1.
@@ -164,6 +166,7 @@ def clicks_by_propensity(log: ClickLog, propensities: Any) -> Floats:
     return gains
 
 
+@explained
 def propensities(
     log: ClickLog, *, how: str, depth: int = 10, clip: float | None = None, n_resamples: int = 200, rng: Rng = 0
 ) -> Propensities:
@@ -343,6 +346,7 @@ WAYS = {"randomized": _all_pairs, "swap": _swap, "all_pairs": _all_pairs, "em": 
 """Ways to estimate from tables of rows that are alike by positions, shown and clicked."""
 
 
+@explained
 @dataclass(frozen=True, eq=False)
 class PolicyValue(WithTable):
     """The clicks that another policy would have got.
@@ -369,6 +373,7 @@ class PolicyValue(WithTable):
         return Table(self.table, caption="Value of a policy, with its 95 % interval", notes=self.notes)
 
 
+@explained
 def counterfactual(
     log: ClickLog, scores: Any, propensities: Any, *, measure: str | Measure = "DCG@10", name: str | None = None
 ) -> Evaluation:
@@ -477,6 +482,7 @@ def _warned(weights: Floats, things: str, *, clicked: object) -> tuple[float, li
     return size, notes
 
 
+@explained
 def policy_value(
     click: ArrayLike,
     propensity: ArrayLike,

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from rankeval._arguments import explained
 from rankeval._checks import count, require
 from rankeval.comparison.headline import named_system
 from rankeval.comparison.tables import printed
@@ -37,6 +38,7 @@ _TITLES = {"ab_test": "A/B test", "log_checks": "Checks of the click log"}
 """Headings of results that readers know by other words than their class."""
 
 
+@explained
 def report_for_experiment(facts: summaries.ExperimentFacts) -> str:
     """Write the report of an experiment as one HTML page.
 
@@ -76,6 +78,7 @@ def report_for_experiment(facts: summaries.ExperimentFacts) -> str:
     )
 
 
+@explained
 def report_for_evaluation(
     evaluation: Evaluation, *, role: str | None = None, said: str = "", slices: Any = None, online: Iterable[Any] = ()
 ) -> str:
@@ -122,6 +125,7 @@ def report_for_evaluation(
     )
 
 
+@explained
 def report_for_judging(results: Iterable[Any], *, title: str = "Judging") -> str:
     """Write results with a table as one HTML page: of judging, of online evaluation, comparisons.
 
@@ -164,6 +168,7 @@ def named(result: Any) -> tuple[str, str]:
     return kind, _TITLES.get(kind, kind.replace("_", " ").capitalize())
 
 
+@explained
 def report_for_queries(
     evaluations: Evaluation | Mapping[str, Evaluation],
     runs: Any,

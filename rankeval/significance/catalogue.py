@@ -22,6 +22,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rankeval._arguments import explained
 from rankeval._registry import unknown
 from rankeval.significance.declarations import CLAIMS, CORRECTIONS, FOLD_TESTS, TESTS
 
@@ -195,6 +196,7 @@ KINDS: dict[str, Mapping[str, Any]] = {
 """Kind -> its declarations, in the order of the table."""
 
 
+@explained
 def list_tests(name: str | None = None) -> pd.DataFrame:
     """Return every significance test, correction and claim, with its measured error rates.
 

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import optimize, special, stats
 
+from rankeval._arguments import explained
 from rankeval._checks import check_count, check_number, require
 from rankeval.errors import InvalidInput
 from rankeval.io.columns import labels
@@ -31,6 +32,7 @@ _LEAST_EFFECT, _GREATEST_EFFECT = 1e-4, 1e4
 """Differences in standard deviations: no number of queries is looked for below the least; 2 suffice above the other."""
 
 
+@explained
 def topics_needed(
     difference: float,
     sd: float,

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rankeval._arguments import explained
 from rankeval._registry import chosen
 from rankeval.errors import InvalidInput
 from rankeval.significance.catalogue import FEW_QUERIES, FEWEST_QUERIES, on_few_queries
@@ -39,6 +40,7 @@ from rankeval.significance.pairs import BLOCK, LARGE_BLOCK, PairPlaces, Pairs, a
 from rankeval.significance.power import detectable_difference
 
 
+@explained
 def paired_test(
     name: str,
     d: ArrayLike,
@@ -269,6 +271,7 @@ def opened(low: Floats, high: Floats, alternative: Alternative) -> tuple[Floats,
     return (np.full_like(low, -np.inf), high) if alternative == "less" else (low, high)
 
 
+@explained
 def adjust(p: ArrayLike, method: str = "holm") -> Floats:
     """Adjust the p-values of a family.
 

@@ -21,6 +21,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from rankeval._arguments import explained
 from rankeval._checks import require, whole_number
 from rankeval._memory import keep_freed_memory
 from rankeval.collection.convention import Convention, rules_of_call
@@ -173,6 +174,7 @@ def _wait_for_end(caller: int) -> None:
     os._exit(1)
 
 
+@explained
 def evaluate_dataset(
     data: Any,
     *,

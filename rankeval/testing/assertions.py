@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from rankeval._arguments import explained
 from rankeval._checks import check_number, check_share, count, few, refuse, require, shown
 from rankeval.comparison import Comparison, compare
 from rankeval.comparison.design import Design
@@ -45,6 +46,7 @@ from rankeval.testing.check import CHECKS, Check, Claim, record
 _PARTED = "p steps down over the measures (Holm), and the intervals do not: where the two disagree, p decides"
 
 
+@explained
 def assert_no_regression(
     candidate: Given,
     baseline: Given,
@@ -109,6 +111,7 @@ def assert_no_regression(
     return _asserted(*given, test=test, unpaired=unpaired, n_resamples=n_resamples, rng=rng)
 
 
+@explained
 def assert_not_worse(
     candidate: Given,
     baseline: Given,
@@ -259,6 +262,7 @@ def _pass_rate(settings: _Settings, compared: Comparison, n: int, sd: float, los
     return power_of_no_harm("not_worse", 0.0, sd, n, alpha, margin=margin, unseen=unseen, greatest_loss=loss)
 
 
+@explained
 def assert_evaluations_equal(candidate: Given, baseline: Given, *, atol: float = 1e-9) -> None:
     """Fail if any query's score differs, or if queries, measures or conventions do.
 

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import pandas as pd
 
+from rankeval._arguments import explained
 from rankeval._checks import count
 from rankeval.render.tables import Table, number, p_value, signed
 from rankeval.significance.declarations import TESTS
@@ -24,6 +25,7 @@ RELIABLE = 0.8
 """A check of non-inferiority that an equal system passes less often than this gets advice."""
 
 
+@explained
 @dataclass(frozen=True, eq=False)
 class Check:
     """The numbers of one call of `assert_no_regression` or `assert_not_worse`.

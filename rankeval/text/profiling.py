@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 import pandas as pd
 
+from rankeval._arguments import explained
 from rankeval._checks import check_count, check_number, check_share, count, few, require
 from rankeval.comparison.tables import WithTable
 from rankeval.render.tables import Table
@@ -39,6 +40,7 @@ LATENCY, COST = "latency_ms", "cost"
 ALONE = "timed alone; to compare systems, time them in turn: profile({name: search, ...})"
 
 
+@explained
 @dataclass(frozen=True, eq=False)
 class Profile(WithTable):
     """The cost of a search, with the latency of each query.
@@ -105,6 +107,7 @@ def profile(search: Mapping[str, Any], queries: Any, **options: Any) -> dict[str
 def profile(search: Any, queries: Any, **options: Any) -> Profile: ...
 
 
+@explained
 def profile(  # type: ignore[misc]  # mypy wants **options here too; with these names a wrong one is refused
     search: Any,
     queries: Any,

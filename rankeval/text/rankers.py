@@ -32,6 +32,7 @@ from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
 
+from rankeval._arguments import explained
 from rankeval._checks import check_count, check_number, require, said
 from rankeval.collection.run import Run
 from rankeval.errors import InvalidInput
@@ -102,6 +103,7 @@ class _Smart:
         return _with(tf * self.idf[counts.indices], counts)
 
 
+@explained
 class _Ranker(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     stem: str | None
     stop: Stop
@@ -218,6 +220,7 @@ class _Ranker(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         return rows[order], scores[order]
 
 
+@explained
 class VectorSpace(_Ranker):
     """Ranks documents by the product of their vector and the query's, with the weights of a SMART scheme.
 
@@ -321,6 +324,7 @@ class VectorSpace(_Ranker):
         return self._queries(counts)
 
 
+@explained
 class BM25(_Ranker):
     """Ranks documents by BM25, as Lucene does.
 

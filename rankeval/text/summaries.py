@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
+from rankeval._arguments import explained
 from rankeval._checks import check_count, require
 from rankeval.text.terms import Terms, Word
 
@@ -27,6 +28,7 @@ _END = re.compile(r"[.!?\u2026]['\"\u2019\u201d\u00bb)\]]*+(?=\s|\Z)|[\u3002\uff
 _FREQUENT, _NEAR = 10, 4
 
 
+@explained
 @dataclass(frozen=True)
 class Snippet:
     """A part of a text, and the words of the query in it.
@@ -44,6 +46,7 @@ class Snippet:
     marks: tuple[tuple[int, int], ...] = ()
 
 
+@explained
 def lead(doc: str, words: int = 50) -> list[Snippet]:
     """Return the first words of a document.
 
@@ -75,6 +78,7 @@ def lead(doc: str, words: int = 50) -> list[Snippet]:
     return [_part(doc, found)] if found else []
 
 
+@explained
 def key_sentences(
     doc: str, n: int = 3, *, stem: str | None = None, stop: str | Collection[str] | None = "english"
 ) -> list[Snippet]:
@@ -129,6 +133,7 @@ def key_sentences(
     return [_part(doc, sentences[place]) for place in sorted(best)]
 
 
+@explained
 def snippets(
     doc: str,
     query: str,

@@ -30,6 +30,7 @@ from typing import Any, Literal
 import mlflow
 import pandas as pd
 
+from rankeval._arguments import explained
 from rankeval._checks import require
 from rankeval.comparison import Comparison
 from rankeval.errors import InvalidInput, RankevalError, TrackingError
@@ -298,6 +299,7 @@ def _named_version(version: str | None) -> str:
     return "no version" if version is None else f"version {version}"
 
 
+@explained
 def promote(
     name: str,
     version: Any,
@@ -439,6 +441,7 @@ def promote(
         return attempt.made(version, decide, first=first, again=again, dry_run=dry_run)
 
 
+@explained
 def rollback(
     name: str,
     alias: str = "champion",

@@ -18,6 +18,7 @@ from typing import Any
 
 import pandas as pd
 
+from rankeval._arguments import explained
 from rankeval._checks import check_alpha, check_count, count, shown
 from rankeval._registry import unknown
 from rankeval.comparison import Comparison, compare
@@ -371,6 +372,7 @@ def _flattered(compared: Comparison | None, n_ranked: int, n_tested: int) -> tup
     return (f"{said}. {compared.best}",)
 
 
+@explained
 def leaderboard(
     experiment: str | None,
     *,

@@ -25,6 +25,7 @@ from typing import Any
 from mlflow.store.artifact.artifact_repository_registry import get_artifact_repository
 from mlflow.utils.uri import add_databricks_profile_info_to_artifact_uri
 
+from rankeval._arguments import explained
 from rankeval._checks import few, require, shown
 from rankeval.comparison import Comparison, compare
 from rankeval.errors import InvalidInput, TrackingError, warn
@@ -153,6 +154,7 @@ def _not_read(repository: Any, run_id: str, path: str, error: Exception) -> Exce
     return TrackingError(f"the artifact {path!r} of run {run_id} cannot be read: {hidden(reason(error))}")
 
 
+@explained
 def load_evaluation(name: Any, role: str | None = None, *, uri: str | None = None) -> Evaluation:
     """Load an evaluation that `log_evaluation` or an experiment wrote.
 
@@ -313,6 +315,7 @@ def _agree(said: Mapping[str, float], held: Mapping[str, float]) -> bool:
     )
 
 
+@explained
 def load_comparison(name: Any, label: str = "comparison", *, uri: str | None = None) -> Comparison:
     """Load a comparison that `log_comparison` or an experiment wrote, with its evaluations.
 
@@ -385,6 +388,7 @@ def _evaluations(client: Any, run: Any, manifest: dict[str, Any], label: str) ->
     return found
 
 
+@explained
 def compare_runs(
     runs: Iterable[Any], *, role: str | None = None, baseline: Any | None = None, uri: str | None = None, **options: Any
 ) -> Comparison:

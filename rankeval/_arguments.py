@@ -1,0 +1,159 @@
+"""Explains the error of another library by the argument that does not fit its annotation.
+
+NumPy, pandas and Python refuse what they cannot use, but in their own words, which name no argument of ours. So public
+functions and classes are `explained`: if a call fails with an error that is not ours, its arguments are compared with
+their annotations, and the first that does not fit is refused. If all fit, the error goes on as it is: it is the
+estimator's, say, or a defect of ours.
+
+The trap: this checks nothing beforehand. An argument that does not fit its annotation and works nevertheless goes on
+working. So a value that would go on in silence, or for ever, needs a check of its own where it is used.
+"""
+
+from __future__ import annotations
+
+import builtins
+import functools
+import inspect
+import types
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from numbers import Integral, Real
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin
+
+from rankeval._checks import shown
+from rankeval.errors import InvalidInput, RankevalError
+
+T = TypeVar("T")
+Test = Callable[[Any], bool]
+
+
+def explained(thing: T) -> T:
+    """Let a function, or the public methods of a class, refuse an argument that fits no annotation if a call fails.
+
+    Parameters
+    ----------
+    thing : callable or class
+        The function or the class.
+    """
+    if isinstance(thing, type):
+        for name, member in list(vars(thing).items()):
+            if name == "__init__" or name[0] != "_":
+                _explain_method(thing, name, member)
+        return thing
+    function: Callable[..., Any] = thing  # type: ignore[assignment] # what is no class is a function here
+
+    @functools.wraps(function)
+    def call(*args: Any, **options: Any) -> Any:
+        __tracebackhide__ = True
+        try:
+            return function(*args, **options)
+        except RankevalError:
+            raise
+        except Exception as error:
+            if misfit := _misfit(function, args, options):
+                raise misfit from error
+            raise
+
+    return call  # type: ignore[return-value] # it has the signature of the function
+
+
+def _explain_method(kind: type, name: str, member: Any) -> None:
+    if isinstance(member, types.FunctionType):
+        setattr(kind, name, explained(member))
+    elif isinstance(member, (classmethod, staticmethod)):
+        setattr(kind, name, type(member)(explained(member.__func__)))
+
+
+def _misfit(function: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]) -> InvalidInput | None:
+    """Return the refusal of the first argument that does not fit its annotation, or None."""
+    signature = inspect.signature(function)
+    try:
+        given = signature.bind(*args, **options).arguments
+    except TypeError:
+        return None
+    for name, value in given.items():
+        parameter = signature.parameters[name]
+        if value is parameter.default or parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+            continue
+        fits, words = _kind(_hint(parameter.annotation, function))
+        if not fits(value):
+            return InvalidInput(argument=name, found=shown(value), expected=words)
+    return None
+
+
+class _Names(dict[str, Any]):
+    """Names in the annotations of a module: a class of that name for each that it imports for type checkers alone."""
+
+    def __init__(self, known: Mapping[str, Any]) -> None:
+        super().__init__(ArrayLike=type("ArrayLike", (), {}))
+        self.known = known
+
+    def __missing__(self, name: str) -> type:
+        if name in self.known or hasattr(builtins, name):
+            raise KeyError(name)
+        return type(name, (), {})
+
+
+def _hint(annotation: Any, function: Callable[..., Any]) -> Any:
+    """Return an annotation as an object; one that only type checkers understand is `Any`."""
+    known = function.__globals__
+    try:
+        return eval(annotation, known, _Names(known)) if isinstance(annotation, str) else annotation  # noqa: S307
+    except Exception:  # noqa: BLE001 - such as an attribute of a module that is not imported
+        return Any
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, Iterable) and not isinstance(value, (str, bytes)) and getattr(value, "ndim", 1) > 0
+
+
+def _is_array(value: Any) -> bool:
+    return _is_list(value) and hasattr(value, "__len__") and not isinstance(value, Mapping)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool)
+
+
+_KINDS: dict[str, tuple[Test, str]] = {
+    "Any": (lambda _: True, ""),
+    "int": (lambda value: isinstance(value, Integral) and not isinstance(value, bool), "a whole number"),
+    "float": (_is_number, "a number"),
+    "str": (lambda value: isinstance(value, str), "text"),
+    "bool": (lambda value: type(value).__name__ in {"bool", "bool_"}, "True or False"),
+    "NoneType": (lambda value: value is None, "None"),
+    "Callable": (callable, "a function"),
+    "ArrayLike": (_is_array, "an array"),
+    "ndarray": (_is_array, "an array"),
+    "Mapping": (lambda value: isinstance(value, Mapping), "a mapping"),
+    "dict": (lambda value: isinstance(value, Mapping), "a mapping"),
+    "tuple": (_is_list, "a list"),
+}
+_MAPPINGS = ("Mapping", "dict")
+_LISTS = ("Iterable", "Sequence", "Collection", "list")
+
+
+def _kind(hint: Any) -> tuple[Test, str]:
+    """Return the test of a kind of values, and the kind in words."""
+    kind, inner = get_origin(hint) or hint, get_args(hint)
+    name = getattr(kind, "__name__", "")
+    if kind in (Union, types.UnionType):
+        kinds = [_kind(one) for one in inner]
+        return lambda value: any(fits(value) for fits, _ in kinds), " or ".join(words for _, words in kinds)
+    if kind is Literal:
+        return lambda value: isinstance(value, str) and value in inner, " or ".join(map(repr, inner))
+    if name in _LISTS and inner:
+        fits, words = _kind(inner[0])
+        return lambda value: _is_list(value) and _all_fit(value, fits), f"a list of {words}" if words else "a list"
+    if name in _MAPPINGS and inner:
+        (fits, words), (values_fit, of_values) = map(_kind, inner)
+        return lambda value: (
+            isinstance(value, Mapping) and all(map(fits, value)) and all(map(values_fit, value.values()))
+        ), f"a mapping of {words} to {of_values}" if words and of_values else "a mapping"
+    if name in _KINDS or not isinstance(kind, type) or getattr(kind, "_is_protocol", False):
+        return _KINDS.get(name, _KINDS["Any"])
+    return lambda value: isinstance(value, kind) or name in {base.__name__ for base in type(value).__mro__}, name
+
+
+def _all_fit(values: Iterable[Any], fits: Test) -> bool:
+    """Return whether all values fit; what can be read but once has been read."""
+    return isinstance(values, Iterator) or all(map(fits, values))

@@ -1,0 +1,323 @@
+"""Tries odd values for every argument of every public function, method and command: ``python -m fuzz.odd_calls JOB.json``.
+
+The valid calls are those of the oracle's recipes. A recipe is run as it is; after each of its calls, the call is made
+again with one argument replaced by each value of `fuzz.odd_values`, also an argument that the recipe left out. ::
+
+    recipe --> evaluate(y, score, qid=qid)              the valid call, whose result the recipe goes on with
+                 |-- evaluate(None, score, qid=qid)     an error of ours, a refusal, or a value
+                 |-- evaluate(y, score, qid=qid, name=b"\\xff") ...
+
+A complaint is a line of JSON with the call that failed: an error that is not of `rankeval.errors`, no end within
+seconds, or a result that cannot be shown. The call that is tried stands in a file, so that whoever started this process
+knows what it died of, and starts it again without that call.
+
+Which pairs of an argument and a value are tried follows from a seed. A pair is tried once for each form of the call,
+which is the types of its positional arguments.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import faulthandler
+import inspect
+import io
+import json
+import os
+import random
+import resource
+import shutil
+import signal
+import sys
+import tempfile
+import traceback
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import typer
+from fuzz.odd_values import VALUES, WORDS
+from oracle import coverage
+from oracle.calls import Call, Recipe, _run_command, load_recipes
+from oracle.drawing import Draw
+from oracle.names import Names
+from oracle.worker import SETTINGS
+
+from rankeval.errors import RankevalError, Refusal
+
+SECONDS, MEMORY = 10, 2 << 30
+
+
+class HangError(BaseException):
+    """A call that did not end in time."""
+
+
+@dataclass
+class Trials:
+    """Which pairs of an argument and a value to try, and what was found.
+
+    Attributes
+    ----------
+    seed, share : int, float
+        The share of the pairs that are tried, and the seed that they follow from.
+    only : str
+        Calls to try, as the beginning of their name; all if empty.
+    skip : set of str
+        Calls that ended a process.
+    at : int
+        The descriptor of the file for the call that is tried.
+    """
+
+    seed: int
+    share: float
+    at: int
+    only: str = ""
+    skip: set[str] = field(default_factory=set)
+    done: set[str] = field(default_factory=set)
+    arguments: set[str] = field(default_factory=set)
+    accepted: list[str] = field(default_factory=list)
+    job: str = ""
+
+    def wanted(self, name: str, argument: str, kind: str, form: str) -> bool:
+        """Return whether to try a pair now: it is of the share, and was not tried in this form."""
+        label = f"{name}({argument} = {kind}) of {form}"
+        if not name.startswith(self.only) or label in self.done or label in self.skip:
+            return False
+        self.done.add(label)
+        self.arguments.add(f"{name}({argument})")
+        return random.Random(f"{self.seed} {label}").random() < self.share  # noqa: S311 - no secret
+
+    def tries(self, label: str, call: Callable[[], Any]) -> None:
+        """Make a call; write a line if it fails as no call may."""
+        os.ftruncate(self.at, 0)
+        os.pwrite(self.at, label.encode(), 0)
+        faulthandler.dump_traceback_later(3 * SECONDS, exit=True, file=sys.__stderr__)
+        signal.setitimer(signal.ITIMER_REAL, SECONDS)
+        found = complaint(call)
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        faulthandler.cancel_dump_traceback_later()
+        if found is None:
+            self.accepted.append(label)
+        elif found:
+            sys.__stdout__.write(json.dumps([self.job, label, found]) + "\n")
+            sys.__stdout__.flush()
+
+
+def complaint(call: Callable[[], Any]) -> str | None:
+    """Return what is wrong with the answer of a call: "" if it is refused as it should be, None if it has a value."""
+    try:
+        call()
+    except (RankevalError, Refusal) as error:
+        said = str(error)
+        return f"several lines: {said!r}" if "\n" in said else ""
+    except SystemExit as stop:
+        return None if stop.code in {0, None} else ""
+    except BaseException as error:  # noqa: BLE001 - this is what is looked for
+        return "" if is_of_others(error) else f"{type(error).__name__}: {str(error)[:150]} @ {place(error)}"
+    return None
+
+
+def shown(value: Any, function: Callable[..., Any]) -> None:
+    """Show what a function returns, as a session does; whoever makes a result by hand answers for its parts."""
+    if isinstance(value, Iterator):
+        value = list(value)
+    if isinstance(function, type):
+        return
+    repr(value)
+    if hasattr(value, "_repr_html_"):
+        value._repr_html_()
+
+
+def is_of_others(error: BaseException) -> bool:
+    """Return whether an error is another library's word on its own argument, or Python's on a call that cannot be."""
+    last = traceback.extract_tb(error.__traceback__)[-1].filename
+    is_unbound = isinstance(error, TypeError) and last == __file__
+    return is_unbound or type(error).__name__ in {"InvalidParameterError", "NotFittedError"}
+
+
+def place(error: BaseException) -> str:
+    """Return where an error left rankeval: file, line and function."""
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if "/rankeval" in frame.filename]
+    if not frames:
+        return "?"
+    return f"{frames[-1].filename.rpartition('/rankeval')[2]}:{frames[-1].lineno} {frames[-1].name}"
+
+
+class OddCall(Call):
+    """The calls of a recipe, each of which is tried with odd arguments after it."""
+
+    def __init__(self, draw: Draw, names: Names, trials: Trials) -> None:
+        draw.wrong = False
+        super().__init__(draw, names, None)  # type: ignore[arg-type] # nothing is described
+        self.trials = trials
+
+    def keep(self, name: str, value: Any) -> None:
+        """Record nothing."""
+
+    def make(self, name: str, /, *args: Any, **options: Any) -> Any:
+        """Call a public function, and try its arguments."""
+        function = self.names.find(name)
+        value = function(*args, **options)
+        self._vary(name, function, args, options)
+        return value
+
+    def of(self, thing: Any, name: str, /, *args: Any, **options: Any) -> Any:
+        """Call a method, and try its arguments."""
+        try:
+            method = self.names.method(thing, name)
+            value = method(*args, **options)
+        except (Exception, Refusal):  # noqa: BLE001 - a recipe may make a wrong call
+            return None
+        self._vary(name, method, args, options)
+        return list(value) if isinstance(value, Iterator) else value
+
+    def _vary(self, name: str, function: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]) -> None:
+        form = ", ".join(type(one).__name__ for one in args)
+        for argument, where in _places(function, args, options):
+            for kind, made in VALUES.items():
+                if not self.trials.wanted(name, argument, kind, form):
+                    continue
+                given, named = list(args), dict(options)
+                (given if isinstance(where, int) else named)[where] = made()  # type: ignore[index,call-overload]
+                label = f"{name}({argument} = {kind}) of {form}"
+                self.trials.tries(label, lambda g=given, n=named: shown(function(*g, **n), function))
+
+    def command(self, *words: object) -> dict[str, Any]:
+        """Run a command, and try each of its words and options."""
+        line = [str(word) for word in words]
+        main = self.names.find("rankeval.cli.main")
+        os.environ.pop("RANKEVAL_TRACEBACK", None)
+        printed = _run_command(main, line)
+        if printed["exit"] in {0, 1}:
+            os.environ["RANKEVAL_TRACEBACK"] = "1"
+            self._vary_words(main, line)
+        return printed
+
+    def _vary_words(self, main: Callable[[], None], line: list[str]) -> None:
+        path = next(path for path in _command_paths() if line[: len(path)] == path)
+        name = " ".join(["rankeval", *path])
+        for argument, words in _lines(path, line):
+            for kind, word in WORDS.items():
+                if self.trials.wanted(name, argument, kind, ""):
+                    tried = [word if each is None else each for each in words]
+                    self.trials.tries(f"{name} {argument} = {kind}", lambda t=tried: _ended(main, t))
+
+
+def _ended(main: Callable[[], None], line: list[str]) -> None:
+    code = _run_command(main, line)["exit"]
+    if code:
+        raise SystemExit(code)
+
+
+def _places(
+    function: Callable[..., Any], args: tuple[Any, ...], options: Mapping[str, Any]
+) -> Iterator[tuple[str, int | str]]:
+    """Yield the arguments of a function, and where each is given in a call."""
+    yield from ((name, name) for name in options)
+    place = 0
+    for name, parameter in inspect.signature(function).parameters.items():
+        if parameter.kind is parameter.VAR_POSITIONAL:
+            yield from ((f"{name}[{at}]", at) for at in range(place, len(args)))
+        elif parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD) and place < len(args):
+            yield name, place
+            place += 1
+        elif parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY) and name not in options:
+            yield name, name
+
+
+def _command_paths() -> list[list[str]]:
+    """Return the words of all commands, longer ones first."""
+    return sorted((name.split()[1:] for name in coverage.commands()), key=len, reverse=True)
+
+
+def _lines(path: list[str], line: list[str]) -> Iterator[tuple[str, list[str | None]]]:
+    """Yield the places of a command line, and the line with None at the place."""
+    from rankeval.cli import app
+
+    command = typer.main.get_command(app)
+    for word in path:
+        context = command.make_context(word, [], resilient_parsing=True)
+        command = command.get_command(context, word)  # type: ignore[attr-defined]
+    for at in range(len(path), len(line)):
+        if not line[at].startswith("-"):
+            before = line[at - 1]
+            argument = before if before.startswith("-") else f"argument {at - len(path)}"
+            yield argument, [*line[:at], None, *line[at + 1 :]]
+    for option in command.params:
+        flag = max(option.opts, key=len)
+        if flag.startswith("-") and not set(option.opts) & set(line) and not getattr(option, "is_flag", False):
+            yield flag, [*line, flag, None]
+
+
+def _stop(*_: object) -> None:
+    raise HangError("no end")
+
+
+def run(chosen: Recipe, number: int, trials: Trials, base: Path, database: Path | None) -> None:
+    """Run a recipe in a folder of its own, with all odd calls."""
+    import numpy as np
+
+    from rankeval.contamination import forget
+
+    folder = base / f"{chosen.name}-{number}"
+    folder.mkdir()
+    os.chdir(folder)
+    kept = dict(os.environ)
+    trials.job = f"{chosen.name} {number}"
+    np.random.seed(number)  # noqa: NPY002 - what estimators may read
+    call = OddCall(Draw(trials.seed, number), Names.read(), trials)
+    call.empty_database = database
+    try:
+        with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
+            warnings.simplefilter("ignore")
+            with contextlib.redirect_stderr(io.StringIO()):
+                with contextlib.suppress(Exception, Refusal):  # a recipe may make a wrong call
+                    chosen.function(call.draw, call)
+    finally:
+        os.chdir(base)
+        os.environ.clear()
+        os.environ.update(kept)
+        forget()
+        if "mlflow" in sys.modules:
+            from oracle.stores import leave_stores
+
+            leave_stores()
+        if "matplotlib.pyplot" in sys.modules:
+            sys.modules["matplotlib.pyplot"].close("all")
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def main(path: str) -> None:
+    """Run the recipes of a job, and print complaints."""
+    job = json.loads(Path(path).read_text())
+    base = Path(tempfile.mkdtemp(prefix="odd-calls-"))
+    os.environ.update({**SETTINGS, "HOME": str(base), "RANKEVAL_SPOOL": str(base / "spool")})
+    os.fsync = lambda _: None  # type: ignore[assignment] # what is written need not reach the disk
+    os.chdir(base)
+    recipes = load_recipes()
+    database = None
+    if any(recipes[name].room == "mlflow" or name == "commands.mlflow" for name, _ in job["runs"]):
+        from oracle.stores import make_database
+
+        make_database(database := base / "empty.db")
+    trials = Trials(job["seed"], job["share"], os.open(job["at"], os.O_CREAT | os.O_RDWR), job.get("only", ""))
+    trials.skip = set(job["skip"])
+    mapped = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (mapped + MEMORY, mapped + MEMORY))
+    signal.signal(signal.SIGALRM, _stop)
+    try:
+        for name, number in job["runs"]:
+            sys.__stdout__.write(json.dumps({"at": [name, number]}) + "\n")
+            sys.__stdout__.flush()
+            run(recipes[name], number, trials, base, database)
+    finally:
+        os.chdir("/")
+        shutil.rmtree(base, ignore_errors=True)
+    told = {"arguments": sorted(trials.arguments), "accepted": trials.accepted}
+    sys.__stdout__.write(json.dumps(told) + "\n")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
+
