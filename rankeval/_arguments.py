@@ -16,10 +16,12 @@ import functools
 import inspect
 import types
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from fractions import Fraction
 from numbers import Integral, Real
+from os import PathLike, fspath
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin
 
-from rankeval._checks import shown
+from rankeval._checks import is_text, shown
 from rankeval.errors import InvalidInput, RankevalError
 
 T = TypeVar("T")
@@ -72,11 +74,14 @@ def _misfit(function: Callable[..., Any], args: tuple[Any, ...], options: dict[s
         return None
     for name, value in given.items():
         parameter = signature.parameters[name]
-        if value is parameter.default or parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+        if parameter.annotation is parameter.empty or value is parameter.default:
             continue
         fits, words = _kind(_hint(parameter.annotation, function))
-        if not fits(value):
-            return InvalidInput(argument=name, found=shown(value), expected=words)
+        many = {parameter.VAR_POSITIONAL: dict.fromkeys([name], value), parameter.VAR_KEYWORD: value}
+        for argument, one in many.get(parameter.kind, {name: value}).items():
+            if not fits(one):
+                words = "text that UTF-8 can write, without NUL" if isinstance(one, str) else words
+                return InvalidInput(argument=argument, found=shown(one), expected=words)
     return None
 
 
@@ -107,18 +112,26 @@ def _is_list(value: Any) -> bool:
 
 
 def _is_array(value: Any) -> bool:
-    return _is_list(value) and hasattr(value, "__len__") and not isinstance(value, Mapping)
+    import numpy as np
+
+    if not _is_list(value) or not hasattr(value, "__len__") or isinstance(value, Mapping):
+        return False
+    try:
+        return np.ndim(value) > 0 and np.asarray(value).dtype.kind != "V"
+    except ValueError:  # a list of lists of different lengths
+        return False
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool)
+    return isinstance(value, Real) and not isinstance(value, (bool, Fraction))
 
 
 _KINDS: dict[str, tuple[Test, str]] = {
     "Any": (lambda _: True, ""),
     "int": (lambda value: isinstance(value, Integral) and not isinstance(value, bool), "a whole number"),
     "float": (_is_number, "a number"),
-    "str": (lambda value: isinstance(value, str), "text"),
+    "str": (is_text, "text"),
+    "PathLike": (lambda value: isinstance(value, PathLike) and is_text(fspath(value)), "a path"),
     "bool": (lambda value: type(value).__name__ in {"bool", "bool_"}, "True or False"),
     "NoneType": (lambda value: value is None, "None"),
     "Callable": (callable, "a function"),
@@ -126,10 +139,10 @@ _KINDS: dict[str, tuple[Test, str]] = {
     "ndarray": (_is_array, "an array"),
     "Mapping": (lambda value: isinstance(value, Mapping), "a mapping"),
     "dict": (lambda value: isinstance(value, Mapping), "a mapping"),
-    "tuple": (_is_list, "a list"),
+    "tuple": (lambda value: isinstance(value, (tuple, list)), "a tuple"),
 }
 _MAPPINGS = ("Mapping", "dict")
-_LISTS = ("Iterable", "Sequence", "Collection", "list")
+_LISTS = ("Iterable", "Sequence", "Collection", "list", "Set", "frozenset")
 
 
 def _kind(hint: Any) -> tuple[Test, str]:
@@ -145,13 +158,32 @@ def _kind(hint: Any) -> tuple[Test, str]:
         fits, words = _kind(inner[0])
         return lambda value: _is_list(value) and _all_fit(value, fits), f"a list of {words}" if words else "a list"
     if name in _MAPPINGS and inner:
-        (fits, words), (values_fit, of_values) = map(_kind, inner)
-        return lambda value: (
-            isinstance(value, Mapping) and all(map(fits, value)) and all(map(values_fit, value.values()))
-        ), f"a mapping of {words} to {of_values}" if words and of_values else "a mapping"
+        return _mapping(*map(_kind, inner))
+    if name == "tuple" and inner:
+        return _tuple(inner)
     if name in _KINDS or not isinstance(kind, type) or getattr(kind, "_is_protocol", False):
         return _KINDS.get(name, _KINDS["Any"])
     return lambda value: isinstance(value, kind) or name in {base.__name__ for base in type(value).__mro__}, name
+
+
+def _mapping(keys: tuple[Test, str], values: tuple[Test, str]) -> tuple[Test, str]:
+    def fits(value: Any) -> bool:
+        return isinstance(value, Mapping) and all(map(keys[0], value)) and all(map(values[0], value.values()))
+
+    return fits, f"a mapping of {keys[1]} to {values[1]}" if keys[1] and values[1] else "a mapping"
+
+
+def _tuple(inner: tuple[Any, ...]) -> tuple[Test, str]:
+    """Return the test of a tuple of these parts; with an ellipsis, of any number of equal ones."""
+    if inner[-1] is ...:
+        return _kind(list[inner[0]])  # type: ignore[valid-type]
+    kinds = [_kind(one) for one in inner]
+
+    def fits(value: Any) -> bool:
+        is_one = isinstance(value, (tuple, list)) and len(value) == len(kinds)
+        return is_one and all(fits(part) for part, (fits, _) in zip(value, kinds, strict=True))
+
+    return fits, f"a tuple of {' and '.join(words for _, words in kinds)}"
 
 
 def _all_fit(values: Iterable[Any], fits: Test) -> bool:

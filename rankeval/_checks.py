@@ -67,6 +67,17 @@ def unique_keys(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
+def is_text(value: Any) -> bool:
+    """Say whether a value is text that can be written: in UTF-8, and without the NUL that ends a name in C."""
+    if not isinstance(value, str) or "\0" in value:
+        return False
+    try:
+        value.encode()
+    except UnicodeEncodeError:  # half a character, as a file system or JSON may have it
+        return False
+    return True
+
+
 def _is_real(value: Any) -> bool:
     return isinstance(value, Real) and not isinstance(value, bool)
 

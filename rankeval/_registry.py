@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
+from rankeval._checks import shown
 from rankeval.errors import UnknownName
 
 
@@ -78,8 +79,7 @@ def unknown(
     near = [lowered[one] for one in difflib.get_close_matches(asked, lowered) if _may_be_meant(asked, one)]
     listed = f"known are: {', '.join(names)}" if names else "there is none"
     hint = f"did you mean {' or '.join(repr(write(one)) for one in near)}?" if near else summary or listed
-    shown = " ".join(repr(write(name) if isinstance(name, str) else name).split())
-    return UnknownName(f"unknown {kind} {shown if len(shown) < 200 else f'{shown[:197]}...'}; {hint}")
+    return UnknownName(f"unknown {kind} {shown(write(name) if isinstance(name, str) else name)}; {hint}")
 
 
 def _may_be_meant(asked: str, known: str) -> bool:

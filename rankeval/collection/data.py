@@ -99,6 +99,7 @@ class RankingData:
         ['b', 'a']
         """
         index = np.asarray(rows)
+        require(index.dtype.kind in "biu" or not index.size, "rows", rows, "numbers of rows, or a mask")
         index = np.flatnonzero(index) if index.dtype == bool else index.astype(np.intp) if not index.size else index
         return replace(
             self,

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 
 from rankeval._arguments import explained
-from rankeval._checks import count, few, require
+from rankeval._checks import count, few, require, shown
 from rankeval._registry import chosen
 from rankeval.collection.data import RankingData
 from rankeval.errors import InvalidInput, warn
@@ -341,7 +341,7 @@ def _refuse_absent(words: Mapping[str, Values | None], found: Iterable[str | Non
     for part, value, word in _named(words):
         if word not in in_table:
             name = "validation" if part == "vali" else part
-            problem = f"no row has the value {value!r}, which is named for {name}; rows have {few(in_table)}"
+            problem = f"no row has the value {shown(value)}, which is named for {name}; rows have {few(in_table)}"
             raise InvalidInput(problem, where=where)
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from rankeval._arguments import explained
 from rankeval._checks import check_count, check_number, require
 from rankeval.collection.data import RankingData
-from rankeval.significance.declarations import seed_of
+from rankeval.significance.declarations import generator_of
 
 
 @explained
@@ -55,7 +55,7 @@ def load_digits_retrieval(*, n_queries: int = 300, n_candidates: int = 40, rng: 
     for argument, number, others in (("n_queries", n_queries, 0), ("n_candidates", n_candidates, 1)):
         check_count(argument, number)
         require(number <= most - others, argument, number, f"fewer: there are {most} images")
-    generator = np.random.default_rng(rng if isinstance(rng, np.random.Generator) else seed_of(rng))
+    generator = generator_of(rng)
     query = generator.choice(len(images), n_queries, replace=False)
     candidate = np.concatenate([_candidates(digits, one, n_candidates, generator) for one in query])
     query = np.repeat(query, n_candidates)
@@ -163,7 +163,7 @@ def make_ranking(
     for argument, value, most in (("noise", noise, float_info.max), ("tie_share", tie_share, 1.0)):
         check_number(argument, value)
         require(0 <= value <= most, argument, value, f"a number from 0 to {most:g}")
-    generator = np.random.default_rng(rng if isinstance(rng, np.random.Generator) else seed_of(rng))
+    generator = generator_of(rng)
     sizes = generator.integers(low, high, size=n_queries, endpoint=True)
     qid = np.repeat(np.arange(1, n_queries + 1), sizes)
     first = np.repeat(np.cumsum(sizes) - sizes, sizes)

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankeval._arguments import explained
-from rankeval._checks import check_count, check_share, count, few, refuse
+from rankeval._checks import check_count, check_share, count, few, is_text, refuse, require
 from rankeval.collection.convention import COUNTED_AS, Convention
 from rankeval.errors import InvalidInput
 from rankeval.evaluation.choosing import labels_of, places_of, slices_of
@@ -81,6 +81,9 @@ class Evaluation:
     facts: QueryFacts
     weights: Floats | None = None
     name: str | None = None
+
+    def __post_init__(self) -> None:
+        require(self.name is None or is_text(self.name), "name", self.name, "text")
 
     @property
     def n_queries(self) -> int:

@@ -19,6 +19,7 @@ from typing import Any, Literal
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from rankeval._checks import require, shown
 from rankeval.errors import InvalidInput
 from rankeval.io.columns import IDS, Columns, id_column, value_column
 
@@ -76,8 +77,7 @@ def columns_of(names: Sequence[str], role: str, asked: Mapping[str, Any], where:
         if not found and part not in needed:
             continue
         if len(found) != 1 or found[0] not in names:
-            shown = wanted or part
-            problem = f"{where} has no column {shown!r}: {_hint(names, part, found)}"
+            problem = f"{where} has no column {shown(wanted or part)}: {_hint(names, part, found)}"
             raise InvalidInput(problem, remedy=advice.format(part=part))
         if names.count(found[0]) > 1:
             raise InvalidInput(f"{where} has {names.count(found[0])} columns {found[0]!r}; name each column once")
@@ -215,11 +215,12 @@ def from_records(thing: Any, value: str) -> Columns:
         if not hasattr(thing, _ITERATORS[value]):
             raise InvalidInput(f"the dataset has no {_ITERATORS[value]}(): expected one with {value} of documents")
         thing = getattr(thing, _ITERATORS[value])()
+    require(isinstance(thing, Iterable), "records", thing, "an iterable of records")
     rows = list(thing)
     if not rows:
         return Columns([], [], [])
     expected = f"expected query_id, doc_id, {value}"
-    where = f"record 0 (counting from 0): {expected}, found {rows[0]!r}"[:300] + ", which"
+    where = f"record 0 (counting from 0): {expected}, found {shown(rows[0])}" + ", which"
     parts = columns_of(_fields(rows[0]), value, {}, where, "give records with these fields")
     cells = {name: [_field(row, name, at, expected) for at, row in enumerate(rows)] for name in parts.values()}
     return columns_in(cells, parts, value, "record 0", "give records with one of them")
@@ -236,7 +237,7 @@ def _field(record: Any, name: str, at: int, expected: str) -> Any:
     try:
         return record[name] if isinstance(record, Mapping) else getattr(record, name)
     except (KeyError, AttributeError):
-        raise InvalidInput(f"record {at} (counting from 0): {expected}, found {record!r}"[:300]) from None
+        raise InvalidInput(f"record {at} (counting from 0): {expected}, found {shown(record)}") from None
 
 
 def _is_ranx(thing: Any) -> bool:
@@ -285,7 +286,7 @@ def frame_columns(frame: Any, names: Mapping[str, str]) -> dict[str, Any]:
     known = names_in(table)
     for role, name in names.items():
         if known.count(name) != 1:
-            problem = f"{name!r} stands {known.count(name)} times in the frame"
+            problem = f"{shown(name)} stands {known.count(name)} times in the frame"
             raise InvalidInput(problem, argument=role, remedy=f"its columns are: {', '.join(known)}")
     return {role: table[name] for role, name in names.items()}
 
@@ -301,9 +302,10 @@ def as_table(frame: Any) -> Any:
     if pandas is not None and isinstance(frame, pandas.DataFrame):
         levels = [name for name in frame.index.names if name is not None]
         return frame.reset_index(level=[name for name in levels if name not in frame.columns]) if levels else frame
-    if hasattr(frame, "__arrow_c_stream__"):
+    is_column = getattr(frame, "ndim", 2) == 1 or isinstance(frame, pa.ChunkedArray)
+    if hasattr(frame, "__arrow_c_stream__") and not is_column:
         return pa.table(frame)
-    if hasattr(frame, "collect_schema"):  # a lazy frame
+    if hasattr(frame, "collect_schema") and hasattr(frame, "collect"):  # a lazy frame
         return pa.table(frame.collect())
     expected = "a pandas or polars DataFrame, a pyarrow Table or an object with an Arrow C stream"
     raise InvalidInput(f"expected {expected}, found a {type(frame).__name__}")

@@ -85,6 +85,7 @@ class Limits:
 
     def exceeded(self, name: str, where: str, found: str) -> LimitExceeded:
         """Make the error for a file beyond a limit, from the limit's name, the file (and line), and the size found."""
+        require(name in vars(self), "name", name, "the name of a limit")
         remedy = f"if the file is sound, raise it: limits=Limits({name}=...)"
         error = LimitExceeded(f"{found}, beyond the limit of {getattr(self, name):,}", where=where, remedy=remedy)
         error.limit = name
@@ -254,8 +255,16 @@ def reading(path: str | os.PathLike[str], limits: Limits = DEFAULT) -> Iterator[
 
 def as_path(path: Any) -> Path:
     """Return the path of a file or folder, given as text or as a path."""
-    require(isinstance(path, (str, os.PathLike)), "path", path, "the path of a file, as text")
+    fits = isinstance(path, (str, os.PathLike)) and _is_name(os.fspath(path))
+    require(fits, "path", path, "the path of a file, as text")
     return Path(path)
+
+
+def _is_name(text: Any) -> bool:
+    try:
+        return isinstance(text, str) and b"\0" not in os.fsencode(text)
+    except UnicodeEncodeError:
+        return False
 
 
 def _size(where: Path) -> int | None:

@@ -151,7 +151,11 @@ def read_texts(
         records[one] = texts
         line += block.count(b"\n")
     known = {name: None for texts in records.values() for name in texts}
-    wanted = [fields] if isinstance(fields, str) else fields or [name for name in _FIELDS if name in known] or ["text"]
+    wanted = (
+        [fields]
+        if isinstance(fields, str)
+        else list(fields or ()) or [name for name in _FIELDS if name in known] or ["text"]
+    )
     names = [chosen(f"field of {path}", name, known) for name in wanted]
     return {one: "\n".join(filter(None, map(texts.get, names))) for one, texts in records.items()}
 

@@ -41,7 +41,7 @@ from rankeval.io.columns import comparable
 from rankeval.render.layouts import shown_interval
 from rankeval.render.tables import Format, Table, number, p_value
 from rankeval.significance.columns import deviation, two_phase
-from rankeval.significance.declarations import CORRECTIONS, TESTS, Floats, Rng, Settings
+from rankeval.significance.declarations import CORRECTIONS, TESTS, Floats, Rng, Settings, generator_of
 from rankeval.significance.running import adjust, run
 
 if TYPE_CHECKING:
@@ -303,7 +303,7 @@ def draw(queries: Iterable[Any], n: int, rng: Rng = 0) -> list[Any]:
     column, names = comparable(list(queries), "qid")
     ids = pd.Index(np.unique(column if names is None else names))
     refuse((n > len(ids), f"n is {n}, and there are only {count(len(ids), 'query')}"))
-    return list(ids[np.sort(np.random.default_rng(rng).permutation(len(ids))[:n])])
+    return list(ids[np.sort(generator_of(rng).permutation(len(ids))[:n])])
 
 
 @explained

@@ -48,6 +48,7 @@ from rankeval.io.opening import as_path, number_of, read_bytes, write_atomically
 from rankeval.io.tables import json_lines, records
 from rankeval.judging.labels import NOT_JUDGED, Floats, Ints
 from rankeval.render.tables import Table, guarded, unguarded
+from rankeval.significance.declarations import generator_of
 
 MINUTES = 5.0
 """Minutes to judge a document, if nobody says otherwise."""
@@ -203,7 +204,7 @@ class Pool(WithTable):
         label = _labels(self, judged)
         first = np.arange(len(self.table))
         if by == "random":
-            first = np.random.default_rng(rng).permutation(first)
+            first = generator_of(rng).permutation(first)
         if by == "move_to_front":
             parts = self.table.groupby("qid", sort=False).indices.values()
             ordered = [_move_to_front(rows, self.places[rows], label[rows] > 0) for rows in map(np.asarray, parts)]
@@ -242,7 +243,7 @@ class Pool(WithTable):
         (2, [-1, -1, 1, 1])
         """
         check_share("rate", rate)
-        chance = pd.Series(np.random.default_rng(rng).random(len(self.table)))
+        chance = pd.Series(generator_of(rng).random(len(self.table)))
         of_query = chance.groupby(self.table["qid"].to_numpy())
         drawn = of_query.rank().to_numpy() <= np.maximum(1, np.rint(rate * of_query.transform("size").to_numpy()))
         left_out = pd.concat([self.left_out, self.table.loc[~drawn, _PAIR]], ignore_index=True)
@@ -447,7 +448,7 @@ def write_sheets(
         table[name] = "" if given is None else table[column].map(given.get)
         lacking = table[column][[not isinstance(one, str) for one in table[name]]].unique().tolist()
         refuse((lacking, f"there is no {name} for {column} {few(lacking)}"))
-    generator = np.random.default_rng(rng)
+    generator = generator_of(rng)
     turn = generator.permutation(len(table))[pd.factorize(table["qid"])[0]]
     table = _mixed(table.assign(relevance="", note="", turn=turn), generator)
     # Of every tenth row the last, so that all queries have their share.

@@ -34,7 +34,7 @@ from rankeval.judging.labels import NOT_JUDGED, Labels
 from rankeval.judging.pools import pool
 from rankeval.measures import Measure, direction
 from rankeval.render.tables import Table, number
-from rankeval.significance.declarations import Rng
+from rankeval.significance.declarations import Rng, generator_of
 
 if TYPE_CHECKING:
     from rankeval.render.plots import Figure
@@ -188,7 +188,7 @@ def disagreement(
     overlap = (both / (sizes.add(sizes[truth], axis=0) - both)).mean()
     about = pd.DataFrame({"mean": effect.means.mean(), "overlap": overlap}).rename_axis("judgments").reset_index()
     table = about.merge(effect.table, on="judgments")
-    draws = _draws(scores, truth, n_draws, np.random.default_rng(rng))
+    draws = _draws(scores, truth, n_draws, generator_of(rng))
     taus = f"tau_b {draws['tau_b'].mean():.3f} on average, {draws['tau_b'].min():.3f} at the least"
     notes += [*effect.notes, f"a judge drawn at random for each query, {count(n_draws, 'draw')}: {taus}"]
     return Disagreement(table, effect.pairs, effect.order, tuple(notes), effect.caption, draws)

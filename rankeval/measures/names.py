@@ -41,7 +41,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple, NoReturn
 
 from rankeval._arguments import explained
-from rankeval._checks import refuse, require
+from rankeval._checks import refuse, require, shown
 from rankeval._registry import unknown
 from rankeval.collection.convention import Convention, get_convention
 from rankeval.errors import AmbiguousName, InvalidInput, RankevalError
@@ -144,7 +144,8 @@ def _read(spec: str | Measure | LabelledMeasure, rules: Convention | None) -> li
     if isinstance(spec, Measure):
         return [LabelledMeasure(str(spec), spec)]
     if not isinstance(spec, str):
-        raise InvalidInput(f"a measure is named by a string, such as 'nDCG@10'; found {type(spec).__name__} {spec!r}")
+        found = f"{type(spec).__name__} {shown(spec)}"
+        raise InvalidInput(f"a measure is named by a string, such as 'nDCG@10'; found {found}")
     name = spec.strip()
     own = _canonical(name, taken_apart(name))
     if own and name not in ROOTS:

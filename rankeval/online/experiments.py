@@ -25,7 +25,7 @@ import pandas as pd
 from scipy import stats
 
 from rankeval._arguments import explained
-from rankeval._checks import check_alpha, check_number, check_share, count, few, plural, refuse, require
+from rankeval._checks import check_alpha, check_number, check_share, count, few, plural, refuse, require, shown
 from rankeval._registry import chosen
 from rankeval.comparison.headline import p_words
 from rankeval.comparison.tables import WithTable
@@ -402,7 +402,7 @@ def ab_power(
         found = pd.DataFrame(list(test.solve_power_from_aggregates(moments, "n_obs")))[[*names]].rename(columns=names)
     except (KeyError, TypeError, ValueError) as error:
         expected = "changes other than 0 for which three users or more are needed"
-        raise InvalidInput(argument="relative", found=repr(relative), expected=expected) from error
+        raise InvalidInput(argument="relative", found=shown(relative), expected=expected) from error
     if users_per_day is not None:
         check_number("users_per_day", users_per_day, least=1)
         found["days"] = np.ceil(found["users"] / (users_per_day * sum(shares.values()))).astype(int)

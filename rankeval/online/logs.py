@@ -28,7 +28,7 @@ from rankeval._registry import chosen
 from rankeval.comparison.tables import WithTable
 from rankeval.io.formats import naming
 from rankeval.io.frames import as_table, names_in
-from rankeval.io.opening import DEFAULT, Limits
+from rankeval.io.opening import DEFAULT, Limits, as_path
 from rankeval.online.events import LEFT_OUT, NO_QUERY, NOT_SHOWN, PART_OF, arranged, found_columns, read_columns
 from rankeval.render.tables import Table
 
@@ -133,7 +133,7 @@ class ClickLog(WithTable):
         >>> log.impressions["time"].astype(str).tolist()
         ['2026-05-01 10:00:00+00:00']
         """
-        with naming(str(path)):
+        with naming(str(as_path(path))):
             found = read_columns(path, columns, complete=complete, limits=limits)
             return cls(*arranged(found, tz, clicks, complete=complete))
 
@@ -240,7 +240,7 @@ class ClickLog(WithTable):
         items = self.items[mask[rows]].assign(impression=(np.cumsum(mask) - 1)[rows[mask[rows]]])
         return replace(self, impressions=self.impressions[mask], items=items.reset_index(drop=True))
 
-    def without(self, *, users: Iterable[Any]) -> ClickLog:
+    def without(self, *, users: Iterable[str | int]) -> ClickLog:
         """Return the log without some users, whose impressions are counted in ``excluded``.
 
         Parameters

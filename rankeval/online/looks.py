@@ -30,8 +30,9 @@ from scipy.optimize import brentq
 from scipy.special import ndtr, ndtri
 
 from rankeval._arguments import explained
-from rankeval._checks import check_alpha, check_count, require, whole_number
+from rankeval._checks import check_alpha, check_count, check_number, require, whole_number
 from rankeval._registry import chosen
+from rankeval.io.columns import labels
 
 Floats = NDArray[np.float64]
 
@@ -240,7 +241,9 @@ def confidence_sequence(
     """
     check_alpha(alpha)
     columns = {"estimate": estimate, "standard_error": standard_error, "n": n, "best_at": best_at}
-    middle, error, users, end = (np.atleast_1d(np.asarray(given, dtype=np.float64)) for given in columns.values())
+    check_number("best_at", best_at)
+    columns |= {"best_at": [best_at]}
+    middle, error, users, end = (labels(given, name).astype(np.float64) for name, given in columns.items())
     for name, values in zip(columns, (middle, error, users, end), strict=True):
         fits = np.isfinite(values).all() and (name == "estimate" or (values > 0).all())
         n_looks = 1 if name == "best_at" else max(1, middle.size)

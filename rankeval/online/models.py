@@ -22,16 +22,18 @@ from typing import Any, Self
 
 import numpy as np
 import pandas as pd
+from numpy.typing import ArrayLike
 
 from rankeval._arguments import explained
 from rankeval._checks import check_count, count, few, refuse, require
 from rankeval._registry import chosen
 from rankeval.comparison.tables import WithTable
+from rankeval.io.columns import labels
 from rankeval.io.frames import as_table
 from rankeval.online.fitting import PAIR, TINY, Codes, Mask, Prior, cells, fit_chain, fit_factors, pairs_of, slot_starts
 from rankeval.online.logs import ClickLog
 from rankeval.render.tables import Table
-from rankeval.significance.declarations import Floats, Rng
+from rankeval.significance.declarations import Floats, Rng, generator_of
 
 PLACE, SLOT, ONE = ("position",), ("position", "last_click"), ()
 PARAMETERS: dict[str, dict[str, tuple[str, ...]]] = {
@@ -116,7 +118,7 @@ class ClickModel:
     [True, False]
     """
 
-    def __init__(self, name: str, **parameters: Any) -> None:
+    def __init__(self, name: str, **parameters: Mapping[Any, float] | ArrayLike | float) -> None:
         self.name: str = chosen("click model", name, PARAMETERS)
         for given in parameters:
             chosen(f"parameter of {name}", given, PARAMETERS[name])
@@ -321,7 +323,7 @@ class ClickModel:
         ClickLog(1,000 impressions, 2,000 items, 1,000 clicks)
         """
         check_count("n", n)
-        log, generator = rankings if isinstance(rankings, ClickLog) else _listed(rankings), np.random.default_rng(rng)
+        log, generator = rankings if isinstance(rankings, ClickLog) else _listed(rankings), generator_of(rng)
         codes, unclicked = self._known(log, unknown), replace(log, items=log.items.assign(clicked=False))
         pairs, _, shown = self._laid_by(unclicked, codes, -1)
         rows, place = np.repeat(np.arange(len(shown)), n * log.counts), np.cumsum(shown).reshape(shown.shape) - 1
@@ -336,11 +338,12 @@ class ClickModel:
 
     def _set(self, given: Mapping[str, Any]) -> None:
         """Hold the parameters, each in the order of the index that it should have."""
-        pairs = pd.Series(given["attraction"], dtype=np.float64).index
+        pairs = pd.Series(given["attraction"]).index
         held: dict[str, Any] = {}
         for name, keys in PARAMETERS[self.name].items():
             value, by_id = given[name], isinstance(given[name], Mapping | pd.Series)
-            values = pd.Series(value, dtype=np.float64, name=name)
+            values = pd.Series(value)
+            values = pd.Series(labels(values, name), index=values.index, dtype=np.float64, name=name)
             n, places = len(values), pd.RangeIndex(1, len(values) + 1)
             slots = pd.MultiIndex.from_arrays([*np.add(np.tril_indices(isqrt(2 * n)), [[1], [0]])])
             index = {PAIR: pairs, SLOT: slots, ONE: places[:1]}.get(keys, places)

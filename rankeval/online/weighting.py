@@ -44,7 +44,7 @@ from rankeval.measures import Measure
 from rankeval.online.fitting import TINY, fit_factors, pairs_of
 from rankeval.online.logs import ClickLog
 from rankeval.render.tables import Table
-from rankeval.significance.declarations import Floats, Rng
+from rankeval.significance.declarations import Floats, Rng, generator_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -257,7 +257,7 @@ def propensities(
     notes = [SHUFFLED, *_kept_order(log)] if how == "randomized" else [SAME]
     ends = np.full((2, len(positions)), np.nan)
     if n_resamples and how != "em":
-        units, generator = log.impressions.assign(impression=range(len(log.impressions))), np.random.default_rng(rng)
+        units, generator = log.impressions.assign(impression=range(len(log.impressions))), generator_of(rng)
         name = next(one for one, (_, least) in UNITS.items() if one in units and units[one].nunique() >= least)
         unit = pd.factorize(units[name])[0]
         size = log.counts if name == "impression" else np.ones(unit.max() + 1, dtype=np.int64)
@@ -450,11 +450,12 @@ def counterfactual(
         scores = scores.reindex(pd.MultiIndex.from_frame(frame[["qid", "docid"]]))
         lacking = scores.index[scores.isna()].unique().tolist()
         require(not lacking, "scores", f"none for {few(lacking)}", "a score for each query and document of the log")
+    scores = labels(scores, "scores")
     require(np.shape(scores) == gain.shape, "scores", np.shape(scores), f"{gain.shape}, a score for each shown item")
     _warned(gain[gain > 0], "clicks", clicked=gain.any())
     if len(log.impressions) > 1 and np.bincount(of_item, gain > 0).all():
         warn("each impression has a click: if those without were left out of the log, values are too high")
-    frame = frame.assign(gain=gain, score=np.asarray(scores))
+    frame = frame.assign(gain=gain, score=scores)
     return evaluate(frame, qid="impression", relevance="gain", score="score", measures=measure, name=name)
 
 
@@ -560,6 +561,7 @@ def policy_value(
         require(low <= column[row] <= high, name, column[row], f"a number from {low:.3g} to {high:.3g}", f"row {row}")
     weight = rows["target"] / rows["propensity"]
     require(weight.any(), "target", f"none of {count(n, 'item')}", "items that the target policy shows too")
+    require(unit is None or np.ndim(unit) == 1, "unit", unit, "a user for each item")
     units = pd.factorize(np.arange(n) if unit is None else np.asarray(unit))[0]
     require(len(units) == n and 0 <= units.min() < units.max(), "unit", unit, "a user for each item, two or more users")
     used = np.minimum(weight, np.inf if clip is None else clip)

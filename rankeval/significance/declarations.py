@@ -41,6 +41,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rankeval._arguments import explained
 from rankeval._checks import check_alpha, check_count, check_number, plural, require
 from rankeval._registry import chosen
 from rankeval.errors import InvalidInput
@@ -48,6 +49,7 @@ from rankeval.errors import InvalidInput
 Side = Literal["greater", "less"]
 
 
+@explained
 @dataclass(frozen=True, kw_only=True)
 class Claim:
     """What is to be shown of a gain.
@@ -199,6 +201,7 @@ _UNIT = re.compile(r"(?=.{1,30}$)[^\W\d_]+([ -][^\W\d_]+)*(?<![^sui]s)")  # "use
 _NOUN = "a noun in the singular, such as 'user' or 'page view': letters, blanks and hyphens, 30 at most"
 
 
+@explained
 @dataclass(frozen=True)
 class Settings:
     """The options of a test or a correction.
@@ -307,6 +310,7 @@ def most_reaching(alpha: float, total: int) -> int:
     return int(alpha * total + 1e-9)  # 499.99999999999994 means 500
 
 
+@explained
 @dataclass(frozen=True)
 class PairedResult:
     """P-values and intervals: numbers for one column of differences, arrays of shape ``(n_pairs,)`` for a matrix.
@@ -372,6 +376,7 @@ def one_resample(n: int, settings: Settings) -> float:
     return 1 / (settings.n_resamples + 1)
 
 
+@explained
 @dataclass(frozen=True, kw_only=True)
 class _Declaration:
     """The fields that tests and corrections share.
@@ -415,6 +420,7 @@ class _Declaration:
         return n_queries > self.random_beyond
 
 
+@explained
 @dataclass(frozen=True, kw_only=True)
 class SignificanceTest(_Declaration):
     """A paired significance test: one of these in ``TESTS`` is all that a new test takes.
@@ -441,6 +447,7 @@ class SignificanceTest(_Declaration):
     liberal: str = ""
 
 
+@explained
 @dataclass(frozen=True, kw_only=True)
 class Correction(_Declaration):
     """A correction for many comparisons: one of these in ``CORRECTIONS`` is all that a new one takes.
@@ -554,3 +561,8 @@ def seed_of(rng: Any) -> int:
     expected = "a seed (a whole number, 0 or greater), a Generator or None"
     require(rng is None or isinstance(rng, np.random.Generator), "rng", rng, expected)
     return int(np.random.default_rng(rng).integers(2**31))
+
+
+def generator_of(rng: Any) -> np.random.Generator:
+    """Return a generator as it is, and make one of a seed; raises as `seed_of` does."""
+    return rng if isinstance(rng, np.random.Generator) else np.random.default_rng(seed_of(rng))

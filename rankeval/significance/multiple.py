@@ -31,6 +31,7 @@ from scipy import stats
 from rankeval._checks import require
 from rankeval._threads import one_blas_thread
 from rankeval.errors import InvalidInput
+from rankeval.io.columns import labels
 from rankeval.significance.columns import TIE_TOLERANCE, as_columns, standard_error, without_variance
 from rankeval.significance.declarations import (
     CORRECTIONS,
@@ -416,7 +417,7 @@ def _exceeded(drawn: Floats, patterns: int, settings: Settings) -> float:
 
 
 def _checked(p: ArrayLike) -> Floats:
-    values = np.asarray(p, dtype=np.float64)
+    values = labels(p, "p").astype(np.float64)
     require(values.ndim == 1 and np.all((values >= 0) & (values <= 1)), "p", p, "a list of p-values in [0, 1]")
     return values
 

@@ -34,7 +34,7 @@ from rankeval.evaluation.result import aggregates, by_name, worst_first
 from rankeval.measures import Measure
 from rankeval.render.tables import number, signed, visible
 from rankeval.significance.columns import differences
-from rankeval.significance.declarations import Rng
+from rankeval.significance.declarations import Rng, generator_of
 from rankeval.significance.effects import Outcomes, outcomes
 from rankeval.text.summaries import Snippet, snippets
 from rankeval.text.terms import Terms, as_texts
@@ -225,7 +225,7 @@ def _extremes(order: list[Any], gains: Mapping[Any, float] | None, n: int, rng: 
     high = order[len(low) :][::-1][: min(few, n - len(low))]
     high = [one for one in high if gains is None or gains[one] > 0]
     rest = [one for one in order if one not in {*low, *high}]
-    drawn = np.sort(np.random.default_rng(rng).permutation(len(rest))[: n - len(low) - len(high)])
+    drawn = np.sort(generator_of(rng).permutation(len(rest))[: n - len(low) - len(high)])
     words = ("worst scores", "best scores") if gains is None else ("greatest losses", "greatest gains")
     found = {one: word for ids, word in zip((low, high), words, strict=True) for one in ids}
     return found | {rest[place]: "drawn at random" for place in drawn}

@@ -28,7 +28,7 @@ from rankeval._arguments import explained
 from rankeval._checks import check_count, check_number, check_share, count, few, require
 from rankeval.comparison.tables import WithTable
 from rankeval.render.tables import Table
-from rankeval.significance.declarations import Floats, Rng
+from rankeval.significance.declarations import Floats, Rng, generator_of
 from rankeval.text.terms import as_texts
 
 if TYPE_CHECKING:
@@ -205,7 +205,7 @@ def profile(  # type: ignore[misc]  # mypy wants **options here too; with these 
     ids = pd.Index(asked, name="qid", tupleize_cols=False)
     how = f"timed in turn: {few(list(systems))}" if several else ALONE
     found = {}
-    for one, seconds in zip(systems, _timed(calls, warmup + repeats, np.random.default_rng(rng)), strict=True):
+    for one, seconds in zip(systems, _timed(calls, warmup + repeats, generator_of(rng)), strict=True):
         own = {key: of[one] for key, of in given.items() if of.get(one) is not None}
         found[one] = _profiled(one, seconds[warmup:], ids, how, own, confidence_level)
     return found if several else found[name]
