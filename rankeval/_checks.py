@@ -40,6 +40,12 @@ def whole_number(value: Any) -> int | None:
     return None if isinstance(value, bool) or not isinstance(value, Integral) else int(value)
 
 
+def check_jobs(value: Any) -> None:
+    """Refuse anything but a number of processes at a time, as joblib takes it."""
+    number = whole_number(value)
+    require(number and abs(number) < 2**31, "n_jobs", value, "a number of processes, or -1 for all cores")
+
+
 def check_number(name: str, value: Any, *, least: float = -float_info.max) -> None:
     """Refuse anything but a finite number from ``least`` on; ``name`` is the argument's."""
     expected = "a number" if least < 0 else f"a number, {least:g} or greater"

@@ -71,7 +71,9 @@ def _message(error: _Composed) -> str:
         told = f"{error.argument}: {told}" if told else f"{error.argument} is {error.found}"
     told += f"; expected {error.expected}" if error.expected and not error.problem else ""
     told = f"{error.where}: {told}" if error.where else told
-    return f"{told}; {error.remedy}" if error.remedy else told
+    told = f"{told}; {error.remedy}" if error.remedy else told
+    is_one_line = isinstance(error, CheckFailed) or "\n" not in told  # the value of a frame has several
+    return told if is_one_line else " ".join(told.split())
 
 
 class RankevalError(_Composed, Exception):

@@ -42,7 +42,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankeval._checks import few
+from rankeval._checks import few, require
 from rankeval.contamination.entries import Entries, LabelCounts, column_entries, label_bytes, multisets, short
 from rankeval.contamination.hashing import (
     as_matrix,
@@ -288,6 +288,7 @@ def fingerprint(
     if labels is not None:
         rows["labels"], lengths["labels"] = lambda: number_hashes(labels, name="y"), len(labels)
     if docid is not None:
+        require(np.ndim(docid) == 1, "docid", docid, "one id for each row")
         rows["documents"], lengths["documents"] = lambda: text_hashes(docid), len(docid)
     if not rows:
         raise InvalidInput("nothing to fingerprint: give at least one of X, y and docid")

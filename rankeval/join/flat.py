@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankeval._checks import count
+from rankeval._checks import count, shown
 from rankeval.errors import InvalidInput, QueryIdError, UnusableQueryIdsError
 from rankeval.io.columns import as_typed, comparable, labels, refuse_masked, whole
 
@@ -133,8 +133,9 @@ def sizes_to_ids(group: ArrayLike, n_rows: int) -> Ints:
     except InvalidInput:
         counts = np.array([np.nan])
     if counts.dtype.kind not in "iu":
-        found = " ".join(repr(group).split())[:60]
-        raise UnusableQueryIdsError(f"group is {found}: give sizes of consecutive queries; ids of rows go to qid=")
+        raise UnusableQueryIdsError(
+            f"group is {shown(group)}: give sizes of consecutive queries; ids of rows go to qid="
+        )
     if (counts < 1).any():
         place = int(np.argmax(counts < 1))
         problem = f"group has the size {counts[place]} at {place}: sizes are positive"

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.parallel import Parallel, delayed
 
-from rankeval._checks import refuse, require, whole_number
+from rankeval._checks import check_jobs, refuse
 from rankeval.collection.convention import Convention
 from rankeval.collection.data import RankingData
 from rankeval.contamination.fingerprint import fingerprint
@@ -217,8 +217,9 @@ def run_folds(
     keep : bool
         Keep the fitted estimators.
     """
-    fits = n_jobs is None or whole_number(n_jobs) is not None  # joblib waits for ever for an array of one number
-    require(fits, "n_jobs", n_jobs, "a whole number, or -1 for all cores")
+    if n_jobs is not None:
+        check_jobs(n_jobs)  # joblib waits for ever for an array of one number
+        n_jobs = min(int(n_jobs), len(jobs))  # and starts all processes at once
     # scikit-learn's Parallel sends its configuration along, such as the output of transformers.
     try:
         parallel = Parallel(n_jobs=n_jobs, return_as="generator")

@@ -153,6 +153,7 @@ def dev_test_split(
     is_mixed = by_time and (times is None or test_from is None or test_size is not None or salt != "")
     refuse(
         (is_mixed, "a split by time needs both times= and test_from=, and neither test_size= nor salt="),
+        (guard is not None and not hasattr(guard, "register"), f"guard is {shown(guard)}; give a rk.Guard"),
         (supersedes is not None and guard is None, "supersedes= is for a registered test part: give guard= too"),
     )
     data = as_ranking_data(X, y, who="dev_test_split", qid=qid, group=group, docid=docid)
@@ -172,7 +173,7 @@ def dev_test_split(
         raise InvalidInput(f"no query of {len(queries)} fell into the {side} part: choose another {other}")
     label = test_name or (f"{data.name}-test" if data.name else "test")
     dev, test = data.take(~in_test, name=f"{data.name}-dev" if data.name else "dev"), data.take(in_test, name=label)
-    registered = guard and guard.register(label, test.X, test.y, qid=test.qid, supersedes=supersedes)
+    registered = None if guard is None else guard.register(label, test.X, test.y, qid=test.qid, supersedes=supersedes)
     return DevTestSplit(dev, test, salt=salt, test_size=test_size, registered=registered, test_from=test_from)
 
 

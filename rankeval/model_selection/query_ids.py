@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import column_or_1d
 
-from rankeval._checks import refuse
+from rankeval._checks import refuse, shown
 from rankeval.collection.rows import check_rows, index_of, same_rows
 from rankeval.errors import InvalidInput, QueryIdError, UnusableQueryIdsError
 from rankeval.io.columns import as_typed, refuse_masked
@@ -39,7 +39,9 @@ DOCID = "docid"
 
 def n_rows(X: Any) -> int:
     """Return the number of rows of an array, a frame, a sparse matrix or a list."""
-    return int(X.shape[0]) if hasattr(X, "shape") else len(np.asarray(X, dtype=object))
+    shape = X.shape if hasattr(X, "shape") else np.asarray(X, dtype=object).shape
+    refuse((not shape, f"X is {shown(X)}; give an array or a frame with one row for each document"))
+    return int(shape[0])
 
 
 def has_column(X: Any) -> bool:
@@ -208,6 +210,7 @@ class BoundIds:
     name: str = NAME
 
     def __post_init__(self) -> None:
+        refuse((not np.ndim(self.ids), f"{self.name} is {shown(self.ids)}; give one value a row"), kind=QueryIdError)
         if self.y is not None and len(self.y) != len(self.ids):
             raise QueryIdError(
                 f"bound are {len(self.ids)} values of {self.name} and {len(self.y)} labels: give one of each a row"

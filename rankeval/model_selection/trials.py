@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rankeval._arguments import explained
-from rankeval._checks import refuse, shown
+from rankeval._checks import refuse, require, shown
 from rankeval.collection.convention import Convention, rules_of_call
 from rankeval.errors import Refusal
 from rankeval.evaluation.result import aggregates
@@ -128,6 +128,7 @@ class OptunaObjective:
         trial : optuna.trial.Trial or FrozenTrial
             ``study.best_trial`` gives the ranker to fit on all data.
         """
+        require(hasattr(trial, "suggest_float"), "trial", trial, "a trial of Optuna")
         params = self.space(trial) if callable(self.space) else _suggested(trial, self.space)
         if callable(self.space):
             check_names(self.estimator, params, where="space")
@@ -219,10 +220,10 @@ def optuna_objective(
     (2, QueryRanker(estimator=Ridge(alpha=...)))
     """
     forms = "a function of a trial that returns parameters, or a mapping of parameters to distributions or choices"
-    refuse((not callable(space) and not isinstance(space, Mapping), f"space is {space!r}; give {forms}"))
+    refuse((not callable(space) and not isinstance(space, Mapping), f"space is {shown(space)}; give {forms}"))
     rules = rules_of_call(convention, ties=ties, missing=missing, no_relevant=no_relevant, judgments=judgments)
     found = check_measures(measure, rules)
-    refuse((len(found) > 1, f"measure is {measure!r}; give one measure for the study to optimise"))
+    refuse((len(found) > 1, f"measure is {shown(measure)}; give one measure for the study to optimise"))
     ranker = as_ranker(estimator)
     if not callable(space):
         space = {name: _distribution(name, wanted) for name, wanted in space.items()}

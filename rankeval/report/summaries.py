@@ -14,6 +14,7 @@ from typing import Any
 
 import pandas as pd
 
+from rankeval._arguments import explained
 from rankeval._checks import count, few
 from rankeval.collection.convention import COUNTED_AS
 from rankeval.comparison import Comparison
@@ -36,6 +37,7 @@ WARNINGS = (CONCURRENT, EXPLORATORY, "not confirmatory")
 """The first words of notes that limit how far the numbers can be trusted."""
 
 
+@explained
 @dataclass(frozen=True)
 class GuardFacts:
     """Facts on the guard of an experiment, or of one comparison.

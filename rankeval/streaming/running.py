@@ -22,7 +22,7 @@ from typing import Any
 import pyarrow as pa
 
 from rankeval._arguments import explained
-from rankeval._checks import require, whole_number
+from rankeval._checks import check_jobs
 from rankeval._memory import keep_freed_memory
 from rankeval.collection.convention import Convention, rules_of_call
 from rankeval.contamination.streamed import Evidence, StreamedCheck
@@ -107,13 +107,12 @@ def number_of_workers(n_jobs: int) -> int:
     InvalidInput
         If it is none.
     """
-    number = whole_number(n_jobs)
-    require(number, "n_jobs", n_jobs, "a number of processes, or -1 for all cores")
-    if number == 1:
+    check_jobs(n_jobs)
+    if n_jobs == 1:
         return 1
     import joblib
 
-    return int(joblib.effective_n_jobs(number))
+    return int(joblib.effective_n_jobs(int(n_jobs)))
 
 
 def each_done(tasks: Sequence[Callable[[], Any]], workers: int, *, goes_on: str) -> Iterator[tuple[int, Any]]:
