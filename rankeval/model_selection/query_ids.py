@@ -210,7 +210,13 @@ class BoundIds:
     name: str = NAME
 
     def __post_init__(self) -> None:
-        refuse((not np.ndim(self.ids), f"{self.name} is {shown(self.ids)}; give one value a row"), kind=QueryIdError)
+        refuse(
+            (
+                not np.ndim(np.asarray(self.ids, dtype=object)),
+                f"{self.name} is {shown(self.ids)}; give one value a row",
+            ),
+            kind=QueryIdError,
+        )
         if self.y is not None and len(self.y) != len(self.ids):
             raise QueryIdError(
                 f"bound are {len(self.ids)} values of {self.name} and {len(self.y)} labels: give one of each a row"

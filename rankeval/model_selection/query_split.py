@@ -76,7 +76,10 @@ class QuerySplit:
             raise InvalidInput(f"key is {shown(key)}: give a mapping of query ids to values, or one value a row")
         way = "give a function of a query's relevance, or key=, values by query"
         refuse(
-            (not hasattr(splitter, "split"), f"splitter is a {type(splitter).__name__}, which has no split method"),
+            (
+                isinstance(splitter, (str, bytes)) or not hasattr(splitter, "split"),  # a text is split otherwise
+                f"splitter is a {type(splitter).__name__}, which has no split method",
+            ),
             (not (stratum is None or callable(stratum)), f"stratum is a {type(stratum).__name__}: {way}"),
             (stratum is not None and key is not None, f"stratum and key are given both: {way}"),
         )

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankeval._arguments import explained
-from rankeval._checks import count
+from rankeval._checks import count, require
 from rankeval._registry import chosen, unknown
 from rankeval.errors import InvalidInput
 from rankeval.evaluation import Evaluation
@@ -179,6 +179,11 @@ class CrossValidations(Mapping[str, CrossValidation]):
     """
 
     results: Mapping[str, CrossValidation]
+
+    def __post_init__(self) -> None:
+        results = self.results.values() if isinstance(self.results, Mapping) else [self.results]
+        fits = results and all(isinstance(result, CrossValidation) for result in results)
+        require(fits, "results", self.results, "a CrossValidation for each name, and one at least")
 
     def __getitem__(self, name: str) -> CrossValidation:
         if name not in self.results:
