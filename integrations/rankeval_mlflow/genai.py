@@ -30,6 +30,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import re
 from collections.abc import Callable, Iterable, Mapping
 from numbers import Real
@@ -423,10 +424,12 @@ class RankingScorer(Scorer):  # type: ignore[misc]  # MLflow has no types
             ranking = ranking_of_row(outputs, trace, self._retrieved, ids)
             if judgments is None:
                 return self._failed("NOT_JUDGED", why_not_judged(expectations, self._expected))
-            if reason := _left_out(ranking, judgments, self._rules):
+            if reason := _left_out(ranking, judgments, self._rules, self._asked):
                 return self._failed("LEFT_OUT", f"left out by the convention: {reason}")
             code = "INVALID"
             found = evaluate({query: judgments}, {query: ranking}, measures=self._asked, convention=self._rules)
+            if not found.n_queries:
+                return self._failed("LEFT_OUT", f"left out by the convention: {', '.join(found.excluded)}")
             return self._feedbacks(found, _rationale(ranking, judgments))
         except RankevalError as error:
             return self._failed(code, str(error))
@@ -567,11 +570,14 @@ def _completed(inputs: Any, outputs: Any, expectations: Any, trace: Any) -> tupl
     )
 
 
-def _left_out(ranking: Mapping[str, float], judgments: Mapping[str, Any], rules: Convention) -> str:
+def _left_out(
+    ranking: Mapping[str, float], judgments: Mapping[str, Any], rules: Convention, asked: list[LabelledMeasure]
+) -> str:
     # Asked here, since `evaluate` would warn that no query is left.
     if rules.missing == "skip" and not ranking:
         return "nothing was retrieved"
-    is_barren = all(isinstance(grade, Real) and grade <= 0 for grade in judgments.values())
+    level = min((one.level for _, one in asked if one.level is not None), default=math.ulp(0.0))
+    is_barren = all(isinstance(grade, Real) and grade < level for grade in judgments.values())
     return "no relevant document" if rules.no_relevant == "skip" and is_barren else ""
 
 

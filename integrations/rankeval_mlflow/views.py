@@ -25,6 +25,7 @@ from rankeval._checks import count
 from rankeval.comparison import Comparison
 from rankeval.comparison.tables import printed, unjudged_tables
 from rankeval.evaluation import Evaluation, from_bytes
+from rankeval.evaluation.lacking import undefined_notes
 from rankeval.evaluation.result import info_of, left_out_of_worst, worst_first
 from rankeval.render.tables import Table, number
 from rankeval.report import report_for_evaluation, report_for_judging
@@ -94,7 +95,8 @@ def evaluation_section(
     at = "" if step is None else f" at step {step}"
     queries = count(evaluation.n_queries, "query")
     caption = f"{system}{role}{at}: {queries}, convention {evaluation.convention.name}"
-    notes = [*info_of(evaluation).values(), *([query_table_note(evaluation, table)] if table else [])]
+    notes = [*undefined_notes(evaluation), *info_of(evaluation).values()]
+    notes += [query_table_note(evaluation, table)] if table else []
     return Table(frame, caption=caption, notes=tuple(notes)).to_markdown()
 
 

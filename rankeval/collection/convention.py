@@ -61,8 +61,9 @@ class Convention:
         ranking (whose value need not be 0), "skip" leaves them out, and "zero" counts them as 0 in every mean, as
         trec_eval 9 does with ``-c``.
     no_relevant : {"zero", "one", "skip"}
-        The value of a query without a relevant document, if the measure does not define one. "skip" leaves the query
-        out.
+        The value of a query in which the measure has nothing to count, if the measure does not define one: no document
+        of the grade from which it counts (``rel=``), or no pair of documents to order. "skip" leaves the query out of
+        all measures, and refuses measures that would leave out different queries.
     unjudged : {"zero", "skip", "lowest", "highest"}
         The treatment of retrieved documents without a judgment. "zero": they are not relevant. "skip": they are taken
         out of the ranking first. "lowest" and "highest" give them grade 0 or the greatest grade given, which bounds

@@ -49,6 +49,7 @@ class _Row(NamedTuple):
     system: str
     baseline: str
     measure: str
+    mean_system: float
     difference: float
     gain: float
     low: float
@@ -360,6 +361,9 @@ def _parting(record: ComparisonRecord, row: _Row) -> list[str]:
 def _detectable(record: ComparisonRecord, row: _Row) -> list[str]:
     """Say which difference so many queries would find, or why they find none."""
     unit, size = "fold" if kept(record).folds else record.settings.unit, row.detectable_difference
+    if row.n_decided == 0 and row.mean_system == 0:
+        pair = f"{row.system} and {row.baseline}"
+        return [f"{pair} have {row.measure} 0 on every {unit}, so it compares nothing here: see the notes."]
     if row.n_decided == 0:
         return [f"{row.system} and {row.baseline} are equal on every {unit}."]
     # A difference that is the same on every query has no variance, but for rounding, so none is too small to be found.

@@ -29,6 +29,7 @@ from rankeval.errors import ConventionMismatch, InvalidInput
 from rankeval.evaluation import Evaluation
 from rankeval.evaluation.choosing import labels_of, slices_of
 from rankeval.evaluation.facts import QUERY_COUNTS
+from rankeval.evaluation.lacking import undefined_notes
 from rankeval.evaluation.merging import differences, rule_differences
 from rankeval.evaluation.result import by_name, info_of, size_of
 from rankeval.io.frames import spelled
@@ -164,7 +165,7 @@ def shared_scores(
         measures=labels,
         queries=first.queries.append([one.queries for one in others]) if others else first.queries,
         scores=np.concatenate([first.scores, *(one.scores for one in others)]) if others else first.scores,
-        notes=[*notes, *left_out, *lacked, *_evaluation_notes(cells, unit)],
+        notes=[*notes, *left_out, *lacked, *_evaluation_notes(cells, labels, unit)],
         given=given if None not in paired else {name: parts[None] for name, parts in given.items()},
         places={part: places[part] for part in paired if part is not None},
     )
@@ -255,10 +256,14 @@ def check_number_of_systems(systems: Mapping[str, Any], fewest: int = 2) -> None
     refuse((len(names) < fewest, too_few), (not all(str(name).strip() for name in names), empty))
 
 
-def _evaluation_notes(cells: Mapping[str, Scores], unit: str) -> list[str]:
+def _evaluation_notes(cells: Mapping[str, Scores], labels: Sequence[str], unit: str) -> list[str]:
     evaluations = {name: one for name, one in cells.items() if isinstance(one, Evaluation)}
     constant = {name: info_of(one, unit).get("constant") for name, one in evaluations.items()}
     notes = [f"{name}: {note}" for name, note in constant.items() if note]
+    undefined = {name: undefined_notes(one, labels, unit) for name, one in evaluations.items()}
+    of_all = [note for note in next(iter(undefined.values()), []) if all(note in each for each in undefined.values())]
+    notes += of_all
+    notes += [f"{name}: {note}" for name, each in undefined.items() for note in each if note not in of_all]
     if sizes := ", ".join(dict.fromkeys(size_of(one, unit) for one in evaluations.values() if one.facts.whole)):
         part = f"compared on a chosen part of the {plural(unit)} ({sizes})"
         notes.append(f"{part}: if it was chosen by results, it shows differences that are not there")

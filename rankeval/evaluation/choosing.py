@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 def places_of(asked: Any, queries: NDArray[Any], excluded: Mapping[str, tuple[Any, ...]]) -> Ints:
-    """Return the places of the queries asked for, ascending.
+    """Return the places of the queries asked for, in that order; those of a mask ascend.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ def places_of(asked: Any, queries: NDArray[Any], excluded: Mapping[str, tuple[An
     # Values of Arrow do not compare with plain ones.
     values = list(asked.to_pylist() if hasattr(asked, "to_pylist") else asked)
     is_mask = any(isinstance(value, (bool, np.bool_)) for value in values)
-    places = np.flatnonzero(_mask(asked, values, queries)) if is_mask else np.sort(_by_id(values, queries, excluded))
+    places = np.flatnonzero(_mask(asked, values, queries)) if is_mask else _by_id(values, queries, excluded)
     refuse((not len(places), "expected at least one query, found none"), argument="queries")
     return places
 

@@ -42,6 +42,9 @@ READINGS = ("judged", "relevant", "skipped")
 judged and had the greatest grade of the collection; the score of the ranking without them."""
 
 _ARRAYS = ("undefined", "judgments", "rankings")
+GRADES = ("least", "greatest")
+"""The least and the greatest grade of a query; nan in files of older versions."""
+
 KINDS = {"count": "query_counts", "rule": "rule_counts", "column": "columns"}
 """Facts that every query has a share of, and by their names in a file those that are mappings."""
 
@@ -60,11 +63,14 @@ class QueryFacts:
     rule_counts : mapping of str to ndarray of int64 of shape (n_queries,)
         How many rows of the query each rule of the convention affected, or 1 if the query itself was affected; under
         ``gain``, how many documents have a grade that a measure's map of gains does not name; under ``constant``, 1 if
-        all its rows have one score; under ``fixed``, 1 if no ranking of its documents changes its scores.
+        all its rows have one score; under ``fixed``, 1 if no ranking of its documents changes any of its scores.
     undefined : ndarray of bool of shape (n_queries, n_measures)
         Which values were 0/0.
     judgments, rankings : ndarray of uint64 of shape (n_queries,)
         A hash of the query's judgments, and of its ranking as the measures see it.
+    least, greatest : ndarray of shape (n_queries,)
+        The least and the greatest grade of the query's documents, with 0 for ranked documents that are not judged; nan
+        if it has no documents.
     readings : mapping of str to ndarray of shape (n_queries, n_measures)
         What unjudged documents mean for the scores, by the names of `READINGS`; empty if there are none.
     columns : mapping of str to ndarray of uint64 of shape (n_queries,)
@@ -90,6 +96,8 @@ class QueryFacts:
     undefined: Mask
     judgments: Hashes
     rankings: Hashes
+    least: Floats
+    greatest: Floats
     readings: Mapping[str, Floats] = field(default_factory=dict)
     columns: Mapping[str, Hashes] = field(default_factory=dict)
     drawn: Mask | None = None
@@ -104,7 +112,7 @@ class QueryFacts:
 
     def table(self) -> dict[str, NDArray[Any]]:
         """Return all that has a row for each query, by the names of the columns in a file."""
-        found: dict[str, Any] = {name: getattr(self, name) for name in _ARRAYS}
+        found: dict[str, Any] = {name: getattr(self, name) for name in (*_ARRAYS, *GRADES)}
         for kind, several in KINDS.items():
             found |= {f"{kind}:{name}": of for name, of in getattr(self, several).items()}
         drawn = {} if self.drawn is None else {"drawn": self.drawn, "error": self.errors}
@@ -116,6 +124,8 @@ class QueryFacts:
         places = [(*name.partition(":"), of) for name, of in table.items()]
         fields: dict[str, Any] = {name: table[name] for name in _ARRAYS}
         fields |= {name: {key: of for one, _, key, of in places if one == kind} for kind, name in KINDS.items()}
+        unknown = np.full(len(table["judgments"]), np.nan)
+        fields |= {name: table.get(name, unknown) for name in GRADES}
         fields["readings"] = {name: table[name] for name in READINGS if name in table}
         return cls(**fields, drawn=table.get("drawn"), errors=table.get("error"), **others)
 

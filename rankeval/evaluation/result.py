@@ -20,6 +20,7 @@ from rankeval.collection.convention import COUNTED_AS, Convention
 from rankeval.errors import InvalidInput
 from rankeval.evaluation.choosing import labels_of, places_of, slices_of
 from rankeval.evaluation.facts import QueryFacts, digest
+from rankeval.evaluation.lacking import fixed, undefined_notes
 from rankeval.evaluation.storage import to_bytes, unpack
 from rankeval.io.opening import read_bytes, write_atomically
 from rankeval.join.flat import Floats, Ints
@@ -195,16 +196,15 @@ class Evaluation:
     def notes(self) -> tuple[str, ...]:
         """Sentences for a reader of the numbers, such as those on queries that were left out."""
         affected, rules = self.facts.totals(), self.convention
-        told, value = COUNTED_AS.get(rules.missing), {"zero": 0, "one": 1}.get(rules.no_relevant)
-        barren = f"without a relevant document: 0/0 counted as {value}"
+        told = COUNTED_AS.get(rules.missing)
         grades = "with a grade that the map of gains does not name: the gain is the grade"
         said = (
             (told and affected.get("missing"), "query", f"missing from the run: {told}"),
             *((len(ids), "query", f"left out: {reason}") for reason, ids in self.excluded.items()),
-            (value is not None and affected.get("no_relevant"), "query", barren),
             (affected.get("gain"), "document", grades),
         )
-        return (*(f"{count(number, thing)} {of}" for number, thing, of in said if number), *info_of(self).values())
+        counted = [f"{count(number, thing)} {of}" for number, thing, of in said if number]
+        return (*counted, *undefined_notes(self), *info_of(self).values())
 
     def subset(self, queries: Any) -> Evaluation:
         """Return the evaluation of some of the queries, as if they alone had been evaluated.
@@ -240,7 +240,7 @@ class Evaluation:
         >>> ev.subset(ev.per_query["RR"] < 1).n_queries
         1
         """
-        return self._part(places_of(queries, self.queries, self.excluded))
+        return self._part(np.sort(places_of(queries, self.queries, self.excluded)))
 
     def _part(self, places: Ints) -> Evaluation:
         if len(places) == self.n_queries:
@@ -263,8 +263,8 @@ class Evaluation:
     def worst(self, n: int = 10, measure: str | Measure | None = None) -> pd.DataFrame:
         """Return the queries with the worst scores, the worst first, of those that a ranking can change.
 
-        A query is left out if no order of its documents changes its score: none is relevant, or all ranked rows are
-        equally relevant and there are no others.
+        A query is left out if no order of its documents changes its score by this measure: none is relevant, or all
+        ranked rows are equally relevant and there are no others.
 
         Parameters
         ----------
@@ -519,10 +519,9 @@ def worst_first(evaluation: Evaluation, label: str) -> Ints:
     sign = 1 if evaluation.measures[column].family.greater_is_better else -1
     # Queries are in ascending order, and a stable sort keeps it among equal scores.
     places = np.argsort(sign * values, kind="stable")
-    fixed = facts.rule_counts.get("fixed", np.zeros(len(values))) > 0
-    if evaluation.convention.judgments != "rows":  # of a measure of unjudged rows the value may change, and is not 0
-        fixed &= (values == 0) | facts.undefined[:, column]
-    return places[~fixed[places]]
+    by_rows = evaluation.convention.judgments == "rows"
+    still = fixed(evaluation.measures[column], facts, facts.undefined[:, column], values, by_rows=by_rows)
+    return places[~still[places]]
 
 
 def left_out_of_worst(evaluation: Evaluation, label: str) -> str:

@@ -5,8 +5,8 @@ measure is a pure function of a chunk of judged queries. `score` goes through th
 
     chunk of Joined -> Judged -> one value a query and measure, the numbers of documents, the two digests
 
-The trap: 0/0 comes out of a kernel as nan. Its value (0 or 1), its count in ``undefined`` and the rule that leaves such
-queries out are settled at the end, over all chunks, in that order.
+The trap: 0/0 comes out of a kernel as nan. Its count in ``undefined``, its value (0 or 1) and the rule that leaves such
+queries out are settled at the end, over all chunks, in that order (see `rankeval.evaluation.lacking`).
 
 A run that nobody pooled has many documents without a judgment, which count as not relevant. So it may lose for having
 found others, and two systems with unlike shares are not compared fairly. Whoever compares needs to know the share, and
@@ -27,6 +27,7 @@ from rankeval._registry import chosen
 from rankeval.collection.convention import Convention
 from rankeval.errors import warn
 from rankeval.evaluation.facts import QUERY_COUNTS, READINGS, QueryFacts, column_hashes, label_hashes, ranking_hashes
+from rankeval.evaluation.lacking import fixed, lacking, left_out, reasons_to_leave_out
 from rankeval.evaluation.result import Evaluation
 from rankeval.join.flat import Floats, Ints, offsets_of, ratio
 from rankeval.join.joined import DEEPEST, Joined
@@ -154,6 +155,7 @@ def score_part(joined: Joined, asked: Named, *, weights: Floats | None = None, n
     scores = unread.scores[0]
     counts = {count: np.zeros(joined.n_queries, dtype=np.int64) for count in QUERY_COUNTS}
     labels, rankings = (np.zeros(joined.n_queries, dtype=np.uint64) for _ in range(2))
+    least, greatest = np.empty((2, joined.n_queries))
 
     lengths = np.diff(joined.offsets)
     by_docid = joined.convention.ties == "docid"
@@ -164,7 +166,7 @@ def score_part(joined: Joined, asked: Named, *, weights: Floats | None = None, n
         _count_documents(queries, judged, ties, counts)
         whole = ties.query[ties.end - ties.start == lengths[queries[ties.query]]]
         rules["constant"][queries] = np.bincount(whole, minlength=judged.n_queries)
-        rules["fixed"][queries] = _are_fixed(judged, joined.convention)
+        least[queries], greatest[queries] = _extremes(judged, joined.convention)
         if maps:
             rules["gain"][queries] = judged.counts @ np.any([are_unnamed(judged.levels, one) for one in maps], axis=0)
         rankings[queries] = ranking_hashes(judged)
@@ -179,26 +181,28 @@ def score_part(joined: Joined, asked: Named, *, weights: Floats | None = None, n
         means = np.array([one.family.aggregate == "mean" for one in measures])
         unread.scores[:, joined.lacking[:, None] & means] = 0.0
 
-    undefined, barren = _settle_undefined(unread.scores, counts, joined.convention)
-    left_out = barren if joined.convention.no_relevant == "skip" else np.zeros_like(barren)
-    keep = ~left_out if left_out.any() else slice(None)
-    excluded = {"no relevant document": tuple(joined.queries[left_out].tolist())} if left_out.any() else {}
-    rules["no_relevant"] = barren.astype(np.int64)
     is_drawn, errors = np.zeros(scores.shape, dtype=bool), np.zeros(scores.shape)
     for place, error in unread.drawn.items():
         is_drawn[place], errors[place] = True, error
+    undefined = np.isnan(unread.scores)
+    unread.scores[undefined] = 0.0
     facts = QueryFacts(
         counts,
         rules,
         undefined[0],
         labels if joined.identity is None else joined.identity,
         rankings,
+        least,
+        greatest,
         readings=unread.readings(measures),
         columns={name: column_hashes(column, joined) for name, column in joined.columns.items()},
         drawn=is_drawn if unread.drawn else None,
         errors=errors if unread.drawn else None,
         left_out=joined.left_out_counts,
     )
+    reasons = _settle_undefined(joined, dict(zip(names, measures, strict=True)), facts, unread.scores, undefined)
+    keep = ~np.any([*reasons.values()], axis=0) if reasons else slice(None)
+    excluded = {reason: tuple(joined.queries[queries].tolist()) for reason, queries in reasons.items()}
     return Evaluation(
         queries=joined.queries[keep],
         measure_names=names,
@@ -220,7 +224,7 @@ def warned_if_empty(evaluation: Evaluation) -> Evaluation:
         reasons = "; ".join(f"{len(ids)} by {reason!r}" for reason, ids in evaluation.excluded.items())
         warn(
             f"no query is left ({reasons}), so every mean is nan: the convention's rules missing= and no_relevant= say "
-            "which queries are left out"
+            "which queries are left out, and rel= of a measure from which grade on a document is relevant"
         )
     return evaluation
 
@@ -278,27 +282,37 @@ def _count_documents(queries: Ints, judged: Judged, ties: Groups, counts: dict[s
     counts["judged"][queries] = judged.n_retrieved if before is None else np.diff(before[judged.offsets])
 
 
-def _are_fixed(judged: Judged, convention: Convention) -> NDArray[np.bool_]:
-    """Say which queries no ranking changes: none is relevant, or all rows are equally so and there are no others."""
-    if judged.columns:  # rows of one grade differ in them
-        return judged.n_retrieved <= 1
-    zero = judged.threshold(0)
-    n_grades: Ints = (judged.counts[:, zero + 1 :] > 0).sum(axis=1)
-    if convention.judgments == "rows" and judged.aspects is None:
-        n_grades += judged.counts[:, : zero + 1].any(axis=1)
-        return np.less_equal(n_grades, 1)
-    return np.equal(n_grades, 0)
-
-
 def _settle_undefined(
-    scores: Floats, counts: dict[str, NDArray[np.int64]], convention: Convention
-) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    barren = counts["relevant"] == 0
+    joined: Joined, named: Mapping[str, Measure], facts: QueryFacts, scores: Floats, undefined: NDArray[np.bool_]
+) -> dict[str, NDArray[np.bool_]]:
+    """Give 0/0 its value, count the queries of the rules, and return those to leave out by the reason."""
+    rule, by_rows = joined.convention.no_relevant, joined.convention.judgments == "rows"
+    barren = facts.greatest <= 0
+    lacks = [lacking(one, facts, of) for one, of in zip(named.values(), undefined[0].T, strict=True)]
+    fixes = []
+    for column, (one, its) in enumerate(zip(named.values(), lacks, strict=True)):
+        if rule == "one":
+            scores[..., column][undefined[..., column] & (barren if its is None else its)] = 1.0
+        fixes.append(fixed(one, facts, undefined[0, :, column], scores[0, :, column], by_rows=by_rows))
+    joined.rule_counts["fixed"] = np.all(fixes, axis=0).astype(np.int64)
+    affected = np.any([barren, *(its for its in lacks if its is not None)], axis=0)
+    joined.rule_counts["no_relevant"] = affected.astype(np.int64)
+    if rule != "skip":
+        return {}
+    return reasons_to_leave_out(left_out(joined.queries, named, lacks, facts), named.values(), facts)
+
+
+def _extremes(judged: Judged, convention: Convention) -> tuple[Floats, Floats]:
+    """Return the least and the greatest grade of each query."""
+    levels = np.asarray(judged.levels, dtype=np.float64)
+    there = judged.counts > 0
+    first = there.argmax(axis=1)
+    least, greatest = levels[first], levels[len(levels) - 1 - there[:, ::-1].argmax(axis=1)]
+    none = (first == 0) & ~there[:, 0]
+    least[none] = greatest[none] = 0.0
+    if judged.judged is not None:
+        unjudged = np.diff(offsets_of(~judged.judged)[judged.offsets]) > 0
+        least[unjudged] = np.minimum(least[unjudged], min(levels[0], 0.0))
     if convention.judgments == "rows":  # a query without rows does not show whether it has relevant documents
-        barren &= counts["retrieved"] > 0
-    undefined = np.isnan(scores)
-    if undefined.any():
-        scores[undefined] = 0.0
-        if convention.no_relevant == "one":
-            scores[undefined & barren[:, None]] = 1.0
-    return undefined, barren
+        greatest[judged.n_retrieved == 0] = np.nan
+    return least, greatest

@@ -13,13 +13,14 @@ from numpy.typing import NDArray
 from rankeval._checks import said
 from rankeval.collection.convention import Convention
 from rankeval.errors import InvalidInput
-from rankeval.evaluation.facts import KINDS, READINGS, QueryFacts
+from rankeval.evaluation.facts import GRADES, KINDS, READINGS, QueryFacts
 from rankeval.io.opening import DEFAULT
 from rankeval.measures import measure
 
 # Errors from a table or a card that `to_bytes` did not write.
 _NOT_OURS = (pa.ArrowException, OSError, LookupError, TypeError, ValueError, AttributeError, RecursionError)
 _METADATA = b"rankeval.evaluation"
+_BY_QUERY = ("judgments", "rankings", *GRADES, *KINDS)
 
 # Arrow keeps what it decoded a file with: of a million queries as much as the evaluation takes (bench_mlflow).
 _LARGE = 2**20
@@ -106,7 +107,7 @@ def _fields(content: bytes) -> dict[str, Any]:
 
     ids, dtype = table["qid"], np.dtype(card["qid_dtype"])
     kinds = {name: name.partition(":")[0] for name in table.column_names}
-    known = {name: table[name].to_numpy() for name, kind in kinds.items() if kind in ("judgments", "rankings", *KINDS)}
+    known = {name: table[name].to_numpy() for name, kind in kinds.items() if kind in _BY_QUERY}
     tables = {"undefined", "drawn", "error", *READINGS}
     known |= {kind: by_measure(kind) for kind in tables & set(kinds.values())}
     facts = QueryFacts.of(known, whole=(card["whole"] or {}).get("n_queries"), n_folds=card["n_folds"])

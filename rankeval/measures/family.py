@@ -119,6 +119,7 @@ AGGREGATES: dict[str, Callable[[NDArray[np.float64], NDArray[np.float64] | None]
 CHOICES: dict[str, Collection[str]] = {
     "aggregate": AGGREGATES,
     "needs": ("grades", "aspects", "groups", "columns"),
+    "counts": ("relevant", "pairs", "rows"),
     "monotone": ("", "order", "grade"),
     "expected": ("kernel", "orders", "orders of hits"),  # or a function
 }
@@ -243,6 +244,9 @@ class Family:
         The judgments that it reads: a grade a document, a grade for each aspect (subtopic) of the query, or a grade
         for each group of judges if there are several. "columns" follows from arguments of the kernel that are annotated
         ``rankeval.measures.Column``: it reads columns of the rows beside their grades.
+    counts : {"relevant", "pairs", "rows"}
+        What a query must have for a value that says something: a relevant document, a pair of documents of which one
+        is better, or rows of any grade. Queries without it are those of the convention's rule ``no_relevant``.
     monotone : {"", "order", "grade"}
         "order": never worse when a better document changes places with a worse one below it; "grade": also never
         worse when a document's grade rises. Bounds over tied and over unjudged rows are given for these only.
@@ -285,6 +289,7 @@ class Family:
     exact_to: str = ""
     spellings: Mapping[str, Sequence[str | Spelling]] = field(default_factory=dict)
     needs: str = "grades"
+    counts: str = "relevant"
     monotone: str = ""
     greater_is_better: bool = True
     ascending: bool = False
@@ -445,6 +450,22 @@ class Measure:
             return {}
         given = {**self.family.defaults, **dict(self.parameters)}
         return {name: given[name] for name, kind in self.family.kinds.items() if kind == "Column"}
+
+    @property
+    def level(self) -> float | None:
+        """The lowest grade that counts, by ``rel`` or ``min_rel``, else any above 0; None if rows of all grades do."""
+        given = {**self.family.defaults, **dict(self.parameters)}
+        if isinstance(given.get("rel"), int | float):
+            return float(given["rel"])
+        if self.columns or self.family.counts == "rows":
+            return None
+        return float(np.nextafter(given.get("min_rel", 0.0), np.inf))
+
+    @property
+    def is_binary(self) -> bool:
+        """Whether it sees no more of a grade than if the document is relevant."""
+        given = {**self.family.defaults, **dict(self.parameters)}
+        return "rel" in given and given.get("gain", "binary") == "binary"
 
     def refuse_lacking(self, known: Collection[str]) -> None:
         """Raise InvalidInput if a column that the measure reads is missing."""

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rankeval._checks import refuse
 from rankeval._registry import chosen
 from rankeval.errors import InvalidInput
 from rankeval.join.flat import Floats, Ints, ratio
@@ -29,6 +30,9 @@ from rankeval.measures.grammar import Base, fixing
 
 GREATEST_EXPONENT = 1000
 """The greatest grade for gains of 2^grade: the sum of such gains over a list is still a float."""
+
+GREATEST_GAIN = 1e280
+"""The greatest gain: sums of such gains over lists and queries, also weighted by rank, are still floats."""
 
 GAINS: dict[str, Callable[[Floats], Floats]] = {
     "linear": lambda level: level,
@@ -65,8 +69,17 @@ def gains_of(judged: Judged, gain: str | GainMap) -> Floats:
                 f"gain='exp': a document has grade {level[-1]:g}, and 2^{level[-1]:g} is too large",
                 remedy="give gain='linear', or a gain for each grade, such as gain={1: 1, 2: 3}",
             )
-        return GAINS[gain](np.maximum(level, 0))  # a label below zero means judged and not relevant
-    return mapped_gains(level, gain)
+        gains = GAINS[gain](np.maximum(level, 0))  # a label below zero means judged and not relevant
+        return gains if gain == "exp" else summable(gains)
+    return summable(mapped_gains(level, gain))
+
+
+def summable(gains: Floats) -> Floats:
+    """Return the gains; refuse those whose sum over a list may be too large for a float, and so no quotient."""
+    greatest = float(np.abs(gains).max(initial=0.0))
+    problem = f"found a gain of {greatest:g}, and sums of gains above {GREATEST_GAIN:g} are too large for a float"
+    refuse((not greatest <= GREATEST_GAIN, problem, "divide them by a number"))
+    return gains
 
 
 def discounts_of(judged: Judged, discount: str, base: float, cutoff: int | None) -> Floats:
@@ -197,7 +210,7 @@ def column_gain(
     Any number, higher is better; 0 without rows. All rows count, unless ``rel`` says from which grade on they do: then
     0 without such rows. ``discount`` and ``base`` as of DCG, without a discount by default.
     """
-    return judged.discounted_rows(column, discounts_of(judged, discount, base, cutoff), cutoff, rel=rel)
+    return summable(judged.discounted_rows(column, discounts_of(judged, discount, base, cutoff), cutoff, rel=rel))
 
 
 _CELLS = 2**18

@@ -21,6 +21,7 @@ from rankeval.join.flat import Floats, Ints, ratio
 from rankeval.join.judged import BELOW_ALL, Judged
 from rankeval.measures.chances import hypergeometric
 from rankeval.measures.family import family
+from rankeval.measures.graded import summable
 from rankeval.measures.grammar import Share, Spelling, fixing
 from rankeval.measures.set_based import counted
 
@@ -157,6 +158,7 @@ def inf_ap(judged: Judged, *, rel: float = 1) -> Floats:
 @family(
     "Judged",
     title="share of judged rows",
+    counts="rows",
     formula="judged rows to k / min(k, retrieved)",
     source="MacAvaney, Macdonald & Ounis 2022, ir_measures",
     doi="10.1007/978-3-030-99739-7_38",
@@ -174,6 +176,7 @@ def judged_share(judged: Judged, *, cutoff: int | None = None) -> Floats:
 @family(
     "Unj",
     title="unjudged documents",
+    counts="rows",
     formula="unjudged rows within the cut-off / k; without a cut-off unjudged / retrieved",
     source="Soboroff, trec_eval",
     linear=True,
@@ -241,7 +244,7 @@ def rbp(judged: Judged, *, p: Share, gain: str = "binary", rel: float = 1, cutof
     """
     chosen("gain of RBP", gain, RBP_GAINS)
     label = np.asarray(judged.levels, dtype=np.float64)
-    gains = np.where(label >= rel, 1.0 if gain == "binary" else label, 0.0)
+    gains = np.where(label >= rel, 1.0 if gain == "binary" else summable(label), 0.0)
     value = (1 - p) * judged.discounted(gains, persistence(judged, p), cutoff)
     if gain == "scaled":
         greatest = np.max(np.where(judged.counts > 0, label, 0.0), axis=1, initial=0.0)
@@ -256,6 +259,7 @@ RULES = ("exact", "trec_eval-10")
 @family(
     "RBPResid",
     title="residual of rank-biased precision",
+    counts="rows",
     formula="(1 - p) sum over unjudged rows of p^(rank - 1), plus p^retrieved for the ranks beyond the list",
     source="Moffat & Zobel 2008",
     doi="10.1145/1416950.1416952",

@@ -36,6 +36,7 @@ from rankeval.join.readings import by_group
 from rankeval.measures.cascade import ranks
 from rankeval.measures.chances import hypergeometric
 from rankeval.measures.family import FAMILIES, family
+from rankeval.measures.graded import gains_of
 from rankeval.measures.grammar import Positive, Spelling
 
 
@@ -46,6 +47,7 @@ from rankeval.measures.grammar import Positive, Spelling
     source="MacAvaney, Macdonald & Ounis 2022, ir_measures, which calls it Accuracy",
     doi="10.1007/978-3-030-99739-7_38",
     expected="kernel",
+    counts="pairs",
     spellings={"ir_measures": ("Accuracy", "Accuracy@{cutoff}")},
 )
 def pair_accuracy(judged: Judged, *, rel: float = 1, cutoff: int | None = None) -> Floats:
@@ -102,6 +104,7 @@ def pair_accuracy(judged: Judged, *, rel: float = 1, cutoff: int | None = None) 
     source="Pasumarthi et al. 2019, TensorFlow Ranking",
     doi="10.1145/3292500.3330677",
     expected="kernel",
+    counts="pairs",
     monotone="order",
 )
 def ordered_pair_accuracy(judged: Judged) -> Floats:
@@ -146,7 +149,7 @@ def average_relevance_position(judged: Judged) -> Floats:
 
     1 or greater, lower is better; 0/0 if nothing relevant was retrieved. Beware: counted as 0, that is the best value.
     """
-    gain = np.maximum(np.asarray(judged.levels, dtype=np.float64), 0)
+    gain = gains_of(judged, "linear")
     rank = ranks(judged, None)
     weight = judged.discounted(gain, np.ones_like(rank))
     return ratio(judged.discounted(gain, rank), weight)
@@ -282,7 +285,9 @@ def _count(judged: Judged, *, fulfilled: bool, count: str) -> Floats:
     return value
 
 
-_of_groups = partial(family, needs="groups", source="Buckley, trec_eval", expected="kernel", ascending=True)
+_of_groups = partial(
+    family, needs="groups", counts="pairs", source="Buckley, trec_eval", expected="kernel", ascending=True
+)
 """`family` for preferences fulfilled: half of those among tied rows count, and ids ascend as in trec_eval."""
 
 
@@ -291,6 +296,7 @@ _of_groups = partial(family, needs="groups", source="Buckley, trec_eval", expect
     title="number of preferences",
     formula="pairs of documents in which one is graded above the other, added up over groups of judgments",
     needs="groups",
+    counts="pairs",
     source="Buckley, trec_eval",
     aggregate="sum",
     bounds=(0.0, np.inf),
@@ -443,12 +449,13 @@ def prefs_balanced(judged: Judged, *, count: str = "all", rule: str = "exact") -
     """
     chosen("count of PrefsR", count, COUNTS[:2])
     chosen("rule of PrefsR", rule, RULES)
-    value = np.zeros(judged.n_queries)
+    value = np.full(judged.n_queries, np.nan)
     for query, one in enumerate(_preferences(judged)):
         shares = np.array([_balanced(one, group, count, rule) for group in range(len(one.prefers))])
-        if rule == "trec_eval" and np.isnan(shares).any():
-            continue  # trec_eval adds up the 0/0 of a group, too, and prints 0 for a topic whose sum is not above 0
-        value[query] = np.nansum(shares) / len(shares) if len(shares) else np.nan
+        # trec_eval adds up the 0/0 of a group, too, and prints 0 for a topic whose sum is not above 0.
+        known = ~np.isnan(shares)
+        if len(shares) and (known.all() if rule == "trec_eval" else known.any()):
+            value[query] = np.nansum(shares) / len(shares)
     return value
 
 

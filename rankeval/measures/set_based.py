@@ -226,6 +226,7 @@ counted: partial[family] = partial(
 @counted(
     "NumQ",
     title="number of queries",
+    counts="rows",
     formula="1 for each query",
     bounds=(1.0, 1.0),
     monotone="grade",
@@ -239,6 +240,7 @@ def num_q(judged: Judged) -> Floats:
 @counted(
     "NumRet",
     title="number of retrieved documents",
+    counts="rows",
     formula="retrieved",
     monotone="grade",
     spellings={"trec_eval": ("num_ret",), "ir_measures": ("NumRet",)},

@@ -53,7 +53,7 @@ from rankeval.join.judged import Groups, Judged
 from rankeval.measures.cascade import ranks
 from rankeval.measures.chances import CELLS, EXACT_TO, Above, as_listed, by_composition, compositions, distinct_rows
 from rankeval.measures.family import GainMap, family
-from rankeval.measures.graded import gains_of
+from rankeval.measures.graded import gains_of, summable
 from rankeval.measures.grammar import Chance, Depth, Positive, Share
 from rankeval.measures.incomplete import persistence
 from rankeval.measures.tie_enumeration import write_over_orders
@@ -273,7 +273,7 @@ def _expected_bpm(judged: Judged, *, max_rel: float, min_rel: float = 0, T: Posi
     value = bpm(as_listed(judged), **parameters)
     span = max_rel - min_rel
     goals = _goals(judged, scaled_gains(judged, "BPM", min_rel, max_rel), T)
-    grade = np.maximum(np.asarray(judged.levels, dtype=np.float64) - min_rel, 0)
+    grade = summable(np.maximum(np.asarray(judged.levels, dtype=np.float64) - min_rel, 0))
     total = np.concatenate(([0.0], np.cumsum(grade[judged.code])))  # unscaled grades: whole numbers add up exactly
     start, end, query = judged.groups
     goal = goals[query] * span

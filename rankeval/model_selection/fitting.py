@@ -19,6 +19,7 @@ from rankeval.contamination.refusal import ContaminationCheck
 from rankeval.evaluation import Evaluation, Given, query_weights, score
 from rankeval.evaluation.front_door import columns_by_name
 from rankeval.evaluation.result import aggregates
+from rankeval.evaluation.scoring import score_part
 from rankeval.join.flat import offsets_of
 from rankeval.join.joined import Joined
 from rankeval.measures import Measure
@@ -162,7 +163,10 @@ class FoldScoring:
         data = task.data
         read = read_columns(data.X, data.y, (one for _, one in asked), columns_by_name(columns))
         given = Given(data.y, np.zeros(len(data)), data.qid, data.docid, read=read)
-        return cls(given.join(convention), asked, task.beside.get("query_weight"), data.qid)
+        joined = given.join(convention)
+        if convention.no_relevant == "skip" and len(asked) > 1:
+            score_part(joined, asked)  # refuses measures that leave out different queries before anything is trained
+        return cls(joined, asked, task.beside.get("query_weight"), data.qid)
 
     def evaluate(self, rows: Rows, predicted: NDArray[np.float64], name: str | None = None) -> Evaluation:
         """Evaluate the scores of these rows, which are all rows of some queries."""

@@ -19,6 +19,7 @@ from rankeval._checks import count, few
 from rankeval.collection.convention import COUNTED_AS
 from rankeval.comparison import Comparison
 from rankeval.evaluation import Evaluation
+from rankeval.evaluation.lacking import undefined_notes
 from rankeval.evaluation.result import info_of
 from rankeval.guard.opening import summary_of
 from rankeval.guard.standings import CONCURRENT, EXPLORATORY, FIRST, SECONDARY, STANDINGS
@@ -347,18 +348,13 @@ def coverage_sentences(evaluation: Evaluation) -> list[str]:
     missing = evaluation.facts.totals().get("missing", 0)
     if missing and evaluation.convention.missing in COUNTED_AS:
         said.append(f"{count(missing, 'query')} missing from the run: {COUNTED_AS[evaluation.convention.missing]}.")
-    said += [
-        f"{measure}: {count(n, 'query')} with the value 0/0, which counts by the rule of the convention."
-        for measure, n in evaluation.undefined.items()
-        if n
-    ]
     tied = count(int(evaluation.facts.query_counts["tied"].sum()), "ranked row")
     shared = f"{tied} ({evaluation.tied_share:.1%}) share their score with another row of their query."
     said.append(shared if evaluation.tied_share else "No equal scores within a query.")
     if evaluation.judged_share < 1:
         said.append(f"{evaluation.judged_share:.1%} of the ranked rows are judged.")
-    said += [f"{note[0].upper()}{note[1:]}." for note in info_of(evaluation).values()]
-    return said
+    notes = [*undefined_notes(evaluation), *info_of(evaluation).values()]
+    return said + [f"{note[0].upper()}{note[1:]}." for note in notes]
 
 
 def card_rows(evaluation: Evaluation) -> list[tuple[str, str, str]]:

@@ -505,3 +505,17 @@ def test_three_systems_are_refused_in_words(pair):
     truth, runs, evaluations = pair
     with pytest.raises(InvalidInput, match=r"a page takes one or two systems, found 3$"):
         report_for_queries(dict.fromkeys("abc", evaluations["exact"]), dict.fromkeys("abc", runs["exact"]), truth)
+
+
+def test_a_page_keeps_the_order_in_which_queries_are_asked_for():
+    """The worst first, as `worst` gives them; a mask has the order of the evaluation."""
+    qrels, run = collection()
+    ev = rk.evaluate(qrels, run, measures="nDCG@10")
+    worst = ev.worst(7).index
+    for asked in (worst, list(worst)[::-1], worst.to_numpy()):
+        found = shown(ev, run, qrels, queries=asked, depth=5)
+        assert [card.qid for card in found.cards] == list(asked)
+    mask = ev.per_query["nDCG@10"] < 0.9
+    found = shown(ev, run, qrels, queries=mask, depth=5)
+    assert [card.qid for card in found.cards] == mask.index[mask].tolist()
+    assert ev.subset(worst).queries.tolist() == sorted(worst)
