@@ -362,8 +362,8 @@ def _detectable(record: ComparisonRecord, row: _Row) -> list[str]:
     """Say which difference so many queries would find, or why they find none."""
     unit, size = "fold" if kept(record).folds else record.settings.unit, row.detectable_difference
     if row.n_decided == 0 and row.mean_system == 0:
-        pair = f"{row.system} and {row.baseline}"
-        return [f"{pair} have {row.measure} 0 on every {unit}, so it compares nothing here: see the notes."]
+        pair, see = f"{row.system} and {row.baseline}", ": see the notes" if record.notes else ""
+        return [f"{pair} have {row.measure} 0 on every {unit}, so nothing is compared{see}."]
     if row.n_decided == 0:
         return [f"{row.system} and {row.baseline} are equal on every {unit}."]
     # A difference that is the same on every query has no variance, but for rounding, so none is too small to be found.

@@ -306,8 +306,8 @@ def _extremes(judged: Judged, convention: Convention) -> tuple[Floats, Floats]:
     """Return the least and the greatest grade of each query."""
     levels = np.asarray(judged.levels, dtype=np.float64)
     there = judged.counts > 0
-    first = there.argmax(axis=1)
-    least, greatest = levels[first], levels[len(levels) - 1 - there[:, ::-1].argmax(axis=1)]
+    first = _first_in(there)
+    least, greatest = levels[first], levels[::-1][_first_in(there[:, ::-1])]
     none = (first == 0) & ~there[:, 0]
     least[none] = greatest[none] = 0.0
     if judged.judged is not None:
@@ -316,3 +316,11 @@ def _extremes(judged: Judged, convention: Convention) -> tuple[Floats, Floats]:
     if convention.judgments == "rows":  # a query without rows does not show whether it has relevant documents
         greatest[judged.n_retrieved == 0] = np.nan
     return least, greatest
+
+
+def _first_in(there: NDArray[np.bool_]) -> Ints:
+    """Return the first column that is there, 0 if none is: few rows lack the first one, and argmax is slow."""
+    first = np.zeros(len(there), dtype=np.int64)
+    others = np.flatnonzero(~there[:, 0])
+    first[others] = there[others].argmax(axis=1)
+    return first

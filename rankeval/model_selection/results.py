@@ -15,6 +15,7 @@ from rankeval._checks import count, require
 from rankeval._registry import chosen, unknown
 from rankeval.errors import InvalidInput
 from rankeval.evaluation import Evaluation
+from rankeval.evaluation.lacking import undefined_notes
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -150,7 +151,7 @@ class CrossValidation:
     def __repr__(self) -> str:
         values = ", ".join(f"{label}={value:.4f}" for label, value in self.evaluation.aggregate().items())
         sizes = f"{count(len(self.folds), 'fold')}; over all {count(self.evaluation.n_queries, 'query')} out of fold"
-        return f"CrossValidation({sizes}: {values})"
+        return f"CrossValidation({'; '.join((f'{sizes}: {values}', *undefined_notes(self.evaluation)))})"
 
     def _repr_html_(self) -> str:
         return f"{self.evaluation._repr_html_()}<p>Above: over all queries. Below: by fold.</p>{self.folds.to_html()}"

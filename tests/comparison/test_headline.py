@@ -52,6 +52,8 @@ SENTENCES = {
     "detectable": rf"With this many queries a difference of (?P<size>{NUMBER}) would be found four times in five\.",
     "never": r"With so few (?:queries|resamples \((?P<drawn>[\d,]+)\)) no difference can be shown\.",
     "equal": r"(?P<system>\w+) and (?P<baseline>\w+) are equal on every query\.",
+    "zero": r"(?P<system>\w+) and (?P<baseline>\w+) have (?P<measure>\S+) 0 on every query, so nothing is compared"
+    r"(?:: see the notes)?\.",
     "parted": r"The (?:adjusted p is at most 0\.05, but the interval (?:includes 0|does not show the claim)|"
     r"interval (?:excludes 0|shows the claim), but the adjusted p is above 0\.05): p steps down over the family or "
     r"comes from another test, and the claim goes by p\.",
@@ -303,6 +305,10 @@ class Oracle:
         assert np.isinf(self.row_named()["detectable_difference"])
         assert said["drawn"] in (None, str(self.asked.n_resamples))
 
+    def check_zero(self, said):
+        for name in (said["system"], said["baseline"]):
+            assert not self.systems[name][said["measure"]].any()
+
     def check_equal(self, said):
         pd.testing.assert_series_equal(
             *(self.systems[said[name]][self.measure] for name in ("system", "baseline")), check_names=False
@@ -382,7 +388,7 @@ def test_the_oracle_agrees_with_every_sentence_on_random_comparisons():
             anything = bool(oracle.shown_gains() or oracle.elsewhere)
             assert not (anything and "No difference was shown" in compared.headline), seed
         assert named_system(compared) in compared.headline
-    assert set(SENTENCES) - set(seen) <= {"equal means", "never"} or N_COMPARISONS < 100
+    assert set(SENTENCES) - set(seen) <= {"equal means", "never", "zero"} or N_COMPARISONS < 100
 
 
 def noisy_and_steady(seed):
@@ -594,3 +600,10 @@ def test_a_notebook_shows_the_findings_escaped():
     assert html.startswith("<p>&lt;i&gt; beats base by +0.0310 AP")
     assert "<p>Choosing the largest mean of 2 candidates, here noisy, gains about" in html
     assert "<i>" not in html
+
+
+def test_systems_that_are_0_on_every_query_are_said_to_show_nothing():
+    zero = pd.DataFrame({"AP": [0.0, 0.0, 0.0]}, index=["q1", "q2", "q3"])
+    systems = {"base": zero, "copy": zero.copy()}
+    compared = compare(systems, baseline="base")
+    assert Oracle(compared, systems).check(compared.headline)[-1] == "zero"

@@ -15,7 +15,7 @@ import rankeval_mlflow as rkm
 from rankeval.evaluation import to_bytes
 from rankeval.report import report_for_evaluation
 from rankeval_mlflow.delivery.spool import waiting
-from rankeval_mlflow.views import KINDS, MOST_QUERIES, query_table_note, render
+from rankeval_mlflow.views import KINDS, MOST_QUERIES, evaluation_section, query_table_note, render
 
 LONG = "x" * 10_000
 
@@ -72,6 +72,22 @@ def test_queries_that_no_ranking_changes_are_left_out_and_counted():
     evaluation = rk.evaluate(labels, range(8), qid=list("aabbccdd"), measures=["ERR(max_rel=1)", "AP"])
     assert [row[0] for row in table_of(evaluation)["data"]] == ["a", "d"]
     assert "Left out: 2 queries" in query_table_note(evaluation, "queries.json")
+
+
+def test_a_column_beside_leaves_no_query_in_that_no_ranking_changes():
+    """By nDCG nothing can change in b, and by the revenue of its documents something can."""
+    rows = {"qid": list("aabb"), "columns": {"price": [1, 2, 3, 4]}}
+    measures = ["nDCG@10", "Revenue@1(column='price')"]
+    for first, listed in zip(measures, (["a"], ["a", "b"]), strict=True):
+        others = [one for one in measures if one != first]
+        ev = rk.evaluate([1, 0, 0, 0], [1, 2, 2, 1], **rows, measures=[first, *others])
+        assert sorted(row[0] for row in table_of(ev)["data"]) == listed
+        assert ("Left out: 1 query" in query_table_note(ev, "queries.json")) == (listed == ["a"])
+
+
+def test_the_page_of_a_run_says_what_a_measure_lacks():
+    ev = rk.evaluate([0.5, 0.25], [2.0, 1.0], qid=[1, 1], measures="AP")
+    assert "AP: no document has a grade of 1 or more" in evaluation_section(ev, "dev", {})
 
 
 def test_without_queries_nothing_is_drawn():
