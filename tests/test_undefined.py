@@ -246,6 +246,8 @@ def test_the_shell_says_it_in_every_format(output, tmp_path, rankeval):
     assert code == 0
     assert f"AP, RR: {SAID}" in (out if output == "table" else err)
     (tmp_path / "s.run").write_text("q Q0 b 1 1.0 t\np Q0 a 1 1.0 t\n")
+    code, out, err = rankeval("evaluate", "q.qrels", "r.run", "-m", "map", "-m", "recip_rank", "--format", "trec")
+    assert (code, err, len(out.splitlines())) == (0, f"note: AP, RR: {SAID}\n", 2)
     _, out, err = rankeval("compare", "q.qrels", "r.run", "s.run", "-m", "AP", "--format", output)
     assert f"AP: {SAID}" in " ".join((out + err).split())
 

@@ -245,9 +245,10 @@ def evaluate(
         judgments = Qrels.read(qrels, qrels_format, limits=limits)
         reference = None if zscores is None else read_zscores(zscores, limits=limits)
         how: dict[str, Any] = {"per_query": per_query, "summary": not no_summary, "zscores": reference}
+        how |= {"measures": measures or ["official"], "convention": rules}
         for path in by_file_name(runs).values():
             ranking = Run.read(path, limits=limits)
-            sys.stdout.write(trec_text(judgments, ranking, measures=measures or ["official"], convention=rules, **how))
+            sys.stdout.write(trec_text(judgments, ranking, tell=lambda note: say(f"note: {note}"), **how))
         return
     wanted = [sized(spec, collection_size) for spec in measures or MEASURES]
     scored = evaluations(qrels, runs, wanted, rules, qrels_format, limits=limits)

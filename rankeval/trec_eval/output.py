@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +25,7 @@ from rankeval._registry import unknown
 from rankeval.collection.convention import COUNTED_AS, Convention, get_convention
 from rankeval.errors import FileFormatError, InvalidInput, UnknownName
 from rankeval.evaluation import Evaluation, Given, score
+from rankeval.evaluation.lacking import undefined_notes
 from rankeval.evaluation.result import aggregates
 from rankeval.io.opening import DEFAULT, Limits, number_of, read_text
 from rankeval.measures import Measure, measure
@@ -126,6 +127,7 @@ def trec_text(
     per_query: bool = False,
     summary: bool = True,
     zscores: ZScores | None = None,
+    tell: Callable[[str], None] | None = None,
 ) -> str:
     """Return the text that trec_eval prints for a run.
 
@@ -145,6 +147,8 @@ def trec_text(
         False is ``-n``: print no lines for all topics together.
     zscores : mapping, optional
         ``-Z``: print standard deviations from a reference, which `read_zscores` reads.
+    tell : callable, optional
+        Called with each note on topics in which a measure has nothing to count: the text has none.
 
     Returns
     -------
@@ -165,6 +169,9 @@ def trec_text(
     joined = Given.of(qrels, run).refuse_or_join(rules, action="evaluate")
     asked = dict.fromkeys([*(line.measure for line in lines if line.measure), _NUM_REL])
     evaluation = score(joined, [(str(one), one) for one in asked], name=run.name)
+    if tell:
+        for note in undefined_notes(evaluation, [str(line.measure) for line in lines]):
+            tell(note)
     columns = {one: column for column, one in enumerate(asked)}
     lacking = [] if joined.lacking is None else joined.queries[joined.lacking].tolist()
     places = np.flatnonzero(np.isin(evaluation.queries, lacking))
