@@ -576,7 +576,7 @@ def _left_out(
     # Asked here, since `evaluate` would warn that no query is left.
     if rules.missing == "skip" and not ranking:
         return "nothing was retrieved"
-    level = min((one.level for _, one in asked if one.level is not None), default=math.ulp(0.0))
+    level = min((one.level for _, one in asked if one.level > -math.inf), default=math.ulp(0.0))
     is_barren = all(isinstance(grade, Real) and grade < level for grade in judgments.values())
     return "no relevant document" if rules.no_relevant == "skip" and is_barren else ""
 

@@ -15,13 +15,13 @@ a system would leave out a query by failing at it; only 0/0 counts as 1.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from rankeval._checks import count, few
-from rankeval.errors import InvalidInput
+from rankeval._checks import count, few, refuse
 from rankeval.evaluation.facts import Mask, QueryFacts
 from rankeval.join.flat import Floats
 from rankeval.measures import Measure
@@ -30,65 +30,41 @@ _MOST_NAMED = 5
 """Measures that a note names."""
 
 
-def lacking(one: Measure, facts: QueryFacts, undefined: Mask) -> Mask | None:
-    """Return the queries in which a measure has nothing to count; None if it counts rows of all grades.
-
-    Parameters
-    ----------
-    one : Measure
-        The measure.
-    facts : QueryFacts
-        Its least and greatest grades, and numbers of documents.
-    undefined : ndarray of bool of shape (n_queries,)
-        Where its value is 0/0.
-    """
-    if one.level is None:
-        return None
-    found = facts.greatest < one.level
-    if one.gain_map:  # it may give the greatest grade no gain, and a lower one some
-        found |= undefined
+def lacking(one: Measure, facts: QueryFacts, undefined: Mask) -> Mask:
+    """Return the queries in which a measure has nothing to count; ``undefined`` says where its value is 0/0."""
+    found = _nothing(one, facts, undefined)
     if one.family.counts == "pairs":
         found |= undefined & _are_alike(one, facts) & (facts.query_counts["retrieved"] > 0)
     return found
 
 
-def _are_alike(one: Measure, facts: QueryFacts) -> Mask:
-    """Say in which queries a measure cannot tell the documents apart."""
-    same = facts.least == facts.greatest
-    return same | (facts.least >= one.level) if one.is_binary else same
-
-
 def fixed(one: Measure, facts: QueryFacts, undefined: Mask, values: Floats, *, by_rows: bool) -> Mask:
-    """Return the queries whose value no ranking of their documents changes.
-
-    Parameters
-    ----------
-    one : Measure
-        The measure.
-    facts : QueryFacts
-        Its least and greatest grades, and numbers of documents.
-    undefined : ndarray of bool of shape (n_queries,)
-        Where its value is 0/0.
-    values : ndarray of shape (n_queries,)
-        Its values.
-    by_rows : bool
-        Whether the ranked rows are all documents; else a ranking may have others.
-    """
-    nothing: Mask = np.zeros(len(values), dtype=bool)
-    if one.level is not None:
-        nothing = facts.greatest < one.level
-        if one.gain_map:
-            nothing |= undefined
+    """Return the queries whose value no ranking changes; with ``by_rows`` the ranked rows are all documents."""
+    nothing = _nothing(one, facts, undefined)
     if not by_rows:  # unjudged documents may change the value, which is then not 0
         return nothing & (undefined | (values == 0))
     nothing |= facts.query_counts["retrieved"] <= 1
-    if one.level is None or one.family.needs != "grades":
-        return nothing
-    return nothing | _are_alike(one, facts)
+    sees_grades = one.level > -np.inf and one.family.needs == "grades"
+    return nothing | _are_alike(one, facts) if sees_grades else nothing
 
 
-def left_out(queries: Any, named: Mapping[str, Measure], lacks: Sequence[Mask | None], facts: QueryFacts) -> Mask:
-    """Return the queries that ``no_relevant="skip"`` leaves out: those in which the measures have nothing to count.
+def _nothing(one: Measure, facts: QueryFacts, undefined: Mask) -> Mask:
+    """Say in which queries no document has a grade that counts."""
+    nothing: Mask = facts.greatest < one.level
+    # A map may give the greatest grade no gain, and a lower one some.
+    return nothing | undefined if one.gain_map else nothing
+
+
+def _are_alike(one: Measure, facts: QueryFacts) -> Mask:
+    """Say in which queries a measure cannot tell the documents apart."""
+    same: Mask = facts.least == facts.greatest
+    return same | (facts.least >= one.level) if one.is_binary else same
+
+
+def left_out(
+    queries: NDArray[Any], named: Mapping[str, Measure], lacks: Sequence[Mask], facts: QueryFacts
+) -> dict[str, Mask]:
+    """Return the queries that ``no_relevant="skip"`` leaves out, by the reason.
 
     Parameters
     ----------
@@ -96,40 +72,29 @@ def left_out(queries: Any, named: Mapping[str, Measure], lacks: Sequence[Mask | 
         The ids.
     named : mapping of str to Measure
         The measures.
-    lacks : sequence of ndarray of bool of shape (n_queries,), or None
+    lacks : sequence of ndarray of bool of shape (n_queries,)
         What `lacking` says of each of them.
     facts : QueryFacts
-        The greatest grades, which decide if no measure does.
+        The greatest grades, which decide if all measures count rows of all grades.
 
     Raises
     ------
     InvalidInput
         If measures lack something in different queries: a query counts in all means or in none.
     """
-    known = [(label, of) for label, of in zip(named, lacks, strict=True) if of is not None]
-    if not known:
-        return facts.greatest <= 0
-    (first, out), *others = known
+    known = [(label, of) for (label, one), of in zip(named.items(), lacks, strict=True) if one.level > -np.inf]
+    (first, out), *others = known or [("", facts.greatest <= 0)]
     for label, other in others:
         apart = queries[out != other].tolist()
-        if apart:
-            raise InvalidInput(
-                f"'skip' leaves a query out of all measures, but only one of {first} and {label} has something to "
-                f"count in {count(len(apart), 'query')} ({few(apart)})",
-                argument="no_relevant",
-                remedy="evaluate by each of them alone, or choose 'zero' or 'one'",
-            )
-    return out
-
-
-def reasons_to_leave_out(out: Mask, measures: Iterable[Measure], facts: QueryFacts) -> dict[str, Mask]:
-    """Return the queries that are left out by the reason."""
-    pairless = np.zeros_like(out)
-    for one in measures:
-        if one.family.counts == "pairs":
-            pairless |= out & (facts.greatest >= one.level)
+        problem = (
+            f"'skip' leaves a query out of all measures, but only one of {first} and {label} has something to count in "
+            f"{count(len(apart), 'query')} ({few(apart)})"
+        )
+        refuse((apart, problem, "evaluate by each alone, or choose 'zero' or 'one'"), argument="no_relevant")
+    of_pairs = [facts.greatest >= one.level for one in named.values() if one.family.counts == "pairs"]
+    pairless = out & np.any([np.zeros_like(out), *of_pairs], axis=0)
     reasons = {"no relevant document": out & ~pairless, "no pair of documents to order": pairless}
-    return {reason: queries for reason, queries in reasons.items() if queries.any()}
+    return {reason: of for reason, of in reasons.items() if of.any()}
 
 
 def undefined_notes(evaluation: Any, names: Sequence[str] | None = None, unit: str = "query") -> list[str]:
@@ -171,8 +136,8 @@ def _notes_on(
     one: Measure, facts: QueryFacts, undefined: Mask, values: Floats, barren: Mask
 ) -> Iterator[tuple[str, Mask | None]]:
     """Yield what to say of a measure, and the queries to count before it."""
-    short = np.zeros_like(barren) if one.level is None else (facts.greatest < one.level) & ~barren
-    parameter, needed = _needed(one)
+    short = (facts.greatest < one.level) & ~barren
+    parameter, needed = one.level_in_words
     if short.any() and (short | barren).all():
         greatest = f"{facts.greatest[short].max():g}"
         yield f"no document has a grade of {needed}; the greatest is {greatest}: give {parameter}=", None
@@ -191,11 +156,3 @@ def _notes_on(
                 yield f"{why}: 0/0 counted as {value}", counted
         if (defined := queries & ~undefined).any():
             yield why, defined
-
-
-def _needed(one: Measure) -> tuple[str, str]:
-    """Return the parameter that says from which grade a document counts, and that grade in words."""
-    given = {**one.family.defaults, **dict(one.parameters)}
-    if one.level == given.get("rel"):
-        return "rel", f"{one.level:g} or more" if one.level is not None else ""
-    return "min_rel", f"more than {given.get('min_rel', 0):g}"

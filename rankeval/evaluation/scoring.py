@@ -27,7 +27,7 @@ from rankeval._registry import chosen
 from rankeval.collection.convention import Convention
 from rankeval.errors import warn
 from rankeval.evaluation.facts import QUERY_COUNTS, READINGS, QueryFacts, column_hashes, label_hashes, ranking_hashes
-from rankeval.evaluation.lacking import fixed, lacking, left_out, reasons_to_leave_out
+from rankeval.evaluation.lacking import fixed, lacking, left_out
 from rankeval.evaluation.result import Evaluation
 from rankeval.join.flat import Floats, Ints, offsets_of, ratio
 from rankeval.join.joined import DEEPEST, Joined
@@ -287,19 +287,16 @@ def _settle_undefined(
 ) -> dict[str, NDArray[np.bool_]]:
     """Give 0/0 its value, count the queries of the rules, and return those to leave out by the reason."""
     rule, by_rows = joined.convention.no_relevant, joined.convention.judgments == "rows"
-    barren = facts.greatest <= 0
-    lacks = [lacking(one, facts, of) for one, of in zip(named.values(), undefined[0].T, strict=True)]
-    fixes = []
-    for column, (one, its) in enumerate(zip(named.values(), lacks, strict=True)):
+    lacks, fixes = [], []
+    for column, one in enumerate(named.values()):
+        its = undefined[0, :, column]
+        lacks.append(lacking(one, facts, its))
         if rule == "one":
-            scores[..., column][undefined[..., column] & (barren if its is None else its)] = 1.0
-        fixes.append(fixed(one, facts, undefined[0, :, column], scores[0, :, column], by_rows=by_rows))
+            scores[..., column][undefined[..., column] & (lacks[-1] | (facts.greatest <= 0))] = 1.0
+        fixes.append(fixed(one, facts, its, scores[0, :, column], by_rows=by_rows))
     joined.rule_counts["fixed"] = np.all(fixes, axis=0).astype(np.int64)
-    affected = np.any([barren, *(its for its in lacks if its is not None)], axis=0)
-    joined.rule_counts["no_relevant"] = affected.astype(np.int64)
-    if rule != "skip":
-        return {}
-    return reasons_to_leave_out(left_out(joined.queries, named, lacks, facts), named.values(), facts)
+    joined.rule_counts["no_relevant"] = np.any([facts.greatest <= 0, *lacks], axis=0).astype(np.int64)
+    return left_out(joined.queries, named, lacks, facts) if rule == "skip" else {}
 
 
 def _extremes(judged: Judged, convention: Convention) -> tuple[Floats, Floats]:

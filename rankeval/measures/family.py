@@ -448,24 +448,31 @@ class Measure:
         """The columns of the rows that it reads: argument of the kernel -> name of the column."""
         if self.family.needs != "columns":
             return {}
-        given = {**self.family.defaults, **dict(self.parameters)}
-        return {name: given[name] for name, kind in self.family.kinds.items() if kind == "Column"}
+        return {name: self._given[name] for name, kind in self.family.kinds.items() if kind == "Column"}
 
     @property
-    def level(self) -> float | None:
-        """The lowest grade that counts, by ``rel`` or ``min_rel``, else any above 0; None if rows of all grades do."""
-        given = {**self.family.defaults, **dict(self.parameters)}
-        if isinstance(given.get("rel"), int | float):
-            return float(given["rel"])
-        if self.columns or self.family.counts == "rows":
-            return None
-        return float(np.nextafter(given.get("min_rel", 0.0), np.inf))
+    def _given(self) -> dict[str, Any]:
+        return {**self.family.defaults, **dict(self.parameters)}
+
+    @property
+    def level(self) -> float:
+        """The lowest grade that counts, by ``rel`` or ``min_rel``, else any above 0; -inf if rows of all grades do."""
+        if isinstance(rel := self._given.get("rel"), int | float):
+            return float(rel)
+        counts_all = self.columns or self.family.counts == "rows"
+        return -np.inf if counts_all else float(np.nextafter(self._given.get("min_rel", 0.0), np.inf))
+
+    @property
+    def level_in_words(self) -> tuple[str, str]:
+        """The parameter that says from which grade a document counts, and that grade."""
+        if "rel" in self._given:
+            return "rel", f"{self.level:g} or more"
+        return "min_rel", f"more than {self._given.get('min_rel', 0):g}"
 
     @property
     def is_binary(self) -> bool:
         """Whether it sees no more of a grade than if the document is relevant."""
-        given = {**self.family.defaults, **dict(self.parameters)}
-        return "rel" in given and given.get("gain", "binary") == "binary"
+        return "rel" in self._given and self._given.get("gain", "binary") == "binary"
 
     def refuse_lacking(self, known: Collection[str]) -> None:
         """Raise InvalidInput if a column that the measure reads is missing."""
