@@ -217,6 +217,19 @@ def test_a_query_without_preferences_has_no_share_of_them():
     assert ev.undefined == {"PrefsR": 1}
 
 
+@each_row("of, n_undefined", [("AP", 1), ("Rprec", 1), ("P", 0)])
+def test_a_mean_over_groups_of_judges_is_0_by_0_where_all_groups_are(of, n_undefined):
+    """One group without a relevant document counts 0, as in trec_eval; all of them leave nothing to average."""
+    judged = ("q", "a", 0, "ann"), ("q", "b", 0, "bob"), ("p", "a", 1, "ann"), ("p", "b", 0, "bob")
+    qid, docid, grade, judge = map(list, zip(*judged, strict=True))
+    qrels, run = rk.Qrels(qid, docid, grade, judge), {query: {"a": 2.0, "b": 1.0} for query in "pq"}
+    name = f"AvgJG(of={of!r})"
+    ev = rk.evaluate(qrels, run, measures=name)
+    assert (ev.undefined[name], ev.scores[1, 0]) == (n_undefined, 0)
+    assert rk.evaluate(qrels, run, measures=name, no_relevant="one").scores[1, 0] == n_undefined
+    assert 0 < ev.scores[0, 0] <= 0.5
+
+
 @each_row("rule, value, left", [("zero", 0.5, 2), ("one", 1.0, 2), ("skip", 1.0, 1)])
 def test_the_rule_helps_measures_of_pairs(rule, value, left):
     """A perfect ranking of a query without a pair need not halve the mean, by collections and by rows."""

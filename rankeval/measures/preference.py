@@ -462,7 +462,7 @@ def prefs_balanced(judged: Judged, *, count: str = "all", rule: str = "exact") -
 @family(
     "AvgJG",
     title="mean of a measure over groups of judgments",
-    formula="mean over the groups that judged the query, 0 for one without relevant documents",
+    formula="mean over the groups that judged the query, 0 for a group in which the measure is 0/0",
     needs="groups",
     source="Buckley, trec_eval",
     bounds=(-np.inf, np.inf),
@@ -481,7 +481,7 @@ def average_over_groups(
 ) -> Floats:
     """Mean of the measure ``of`` over judgment groups, each with its own grades.
 
-    Bounds as of that measure. Judgments without groups count as one group.
+    Bounds as of that measure; 0/0 if the measure is in all groups. Judgments without groups count as one group.
     """
     given = {name: value for name, value in {"multiple": multiple, "cutoff": cutoff}.items() if value is not None}
     one = FAMILIES[chosen("measure", of, FAMILIES)].with_parameters(**given, rel=rel)
@@ -490,9 +490,10 @@ def average_over_groups(
     parts = by_group(judged)
     query = parts.query
     parts.judged.drawn.clear()  # the parts are cached, and another measure may have left standard errors there
-    values = np.nan_to_num(one.values(parts.judged))
+    values = one.values(parts.judged)
     groups = np.bincount(query, minlength=judged.n_queries)
     for part, error in parts.judged.drawn.items():
         its = int(query[part])  # groups are drawn independently: the squares of their errors add up
         judged.drawn[its] = float(np.hypot(judged.drawn.get(its, 0.0), error / groups[its]))
-    return ratio(judged.sums(query, values), groups)
+    has_value = judged.sums(query, 1.0 - np.isnan(values)) > 0
+    return ratio(judged.sums(query, np.nan_to_num(values)), np.where(has_value, groups, 0))
