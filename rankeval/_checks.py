@@ -7,6 +7,7 @@ from numbers import Integral, Real
 from sys import float_info
 from typing import Any
 
+from rankeval._secrets import without_secrets
 from rankeval.errors import InvalidInput, RankevalError
 
 
@@ -91,7 +92,7 @@ def _is_real(value: Any) -> bool:
 def shown(value: Any) -> str:
     """Return a value as messages show it: in one line of at most 80 characters."""
     try:
-        text = " ".join(repr(value).split())
+        text = without_secrets(" ".join(repr(value).split()))
     except (ValueError, RecursionError):  # Python writes no whole number of 4,300 digits, and no list 1,000 deep
         text = f"a {type(value).__name__} that is too long to write"
     return text if len(text) <= 80 else f"{text[:77]}..."

@@ -16,6 +16,9 @@ import warnings
 from dataclasses import KW_ONLY, dataclass, fields
 from typing import Any, Self
 
+from rankeval._secrets import without_secrets
+from rankeval._visible import visible
+
 
 def __dir__() -> list[str]:
     known = globals().items()
@@ -66,14 +69,15 @@ class _Composed(BaseException):
 
 
 def _message(error: _Composed) -> str:
+    """Compose the message: the fields hold what was found, the message has no control characters and no secrets."""
     told = error.problem
     if error.argument:
         told = f"{error.argument}: {told}" if told else f"{error.argument} is {error.found}"
     told += f"; expected {error.expected}" if error.expected and not error.problem else ""
     told = f"{error.where}: {told}" if error.where else told
-    told = f"{told}; {error.remedy}" if error.remedy else told
+    told = str(f"{told}; {error.remedy}" if error.remedy else told)
     is_one_line = isinstance(error, CheckFailed) or "\n" not in told  # the value of a frame has several
-    return told if is_one_line else " ".join(told.split())
+    return visible(without_secrets(told if is_one_line else " ".join(told.split())), keep="\n")
 
 
 class RankevalError(_Composed, Exception):
@@ -270,4 +274,4 @@ def warn(message: str) -> None:
     depth, frame = 1, inspect.currentframe()
     while frame is not None and f"{frame.f_globals.get('__name__')}.".startswith(("rankeval.", "rankeval_")):
         depth, frame = depth + 1, frame.f_back
-    warnings.warn(message, RankevalWarning, stacklevel=depth)
+    warnings.warn(visible(without_secrets(message), keep="\n"), RankevalWarning, stacklevel=depth)

@@ -15,7 +15,7 @@ import pytest
 from tables import each_row
 
 from rankeval import cli
-from rankeval.render.tables import visible
+from rankeval._visible import visible
 
 QRELS = "q1 0 a 1\nq1 0 b 0\nq2 0 a 1\n"
 RUN = "q1 Q0 a 1 9 t\nq1 Q0 b 2 8 t\nq2 Q0 a 1 8 t\n"

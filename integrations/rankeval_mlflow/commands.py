@@ -157,7 +157,7 @@ def discard(*, uploads: list[str]) -> None:
 
 
 def _waiting_row(upload: PendingUpload) -> list[str]:
-    from rankeval_mlflow.delivery.addresses import bare
+    from rankeval._secrets import bare
 
     payload = read(upload)
     target = payload.target

@@ -21,7 +21,7 @@ from dataclasses import replace
 from typing import Any
 
 from rankeval import QueryRanker
-from rankeval_mlflow.delivery.addresses import hidden
+from rankeval._secrets import hidden
 from rankeval_mlflow.delivery.payload import Node
 from rankeval_mlflow.layout import folder, param_text, safe_names
 

@@ -13,7 +13,8 @@ from itertools import accumulate
 import pandas as pd
 
 from rankeval._checks import count
-from rankeval.render.tables import Table, markdown, visible
+from rankeval._visible import visible
+from rankeval.render.tables import Table, markdown
 
 _COLUMNS = ["test", "measure", "queries", "gain", "interval", "verdict"]
 

@@ -20,6 +20,7 @@ from typer import Typer
 from typer.core import TyperGroup
 
 from rankeval import errors
+from rankeval._secrets import masked
 from rankeval.cli.options import in_options
 from rankeval.cli.output import tell
 from rankeval.errors import GuardRefusal
@@ -85,7 +86,7 @@ def command(name: str, *arguments: str, ledger: str | None) -> str:
     >>> command("retire", "web shop", "r5", ledger=None)
     "rankeval guard retire 'web shop' r5"
     """
-    options = [] if ledger is None else ["--ledger", ledger]
+    options = [] if ledger is None else ["--ledger", masked(ledger)]
     return shlex.join(["rankeval", "guard", name, *arguments, *options])
 
 

@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from rankeval._secrets import without_secrets
+from rankeval._visible import visible
 from rankeval.cli.options import Format
-from rankeval.render.tables import guarded, visible
+from rankeval.render.tables import guarded
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -40,7 +42,8 @@ def tell(text: str, *, to_stderr: bool = False) -> None:
         Whether to print on stderr, as for all messages that are no results.
     """
     encoding = getattr(sys.stderr if to_stderr else sys.stdout, "encoding", None) or "utf-8"
-    typer.echo(visible(text, keep="\n").encode(encoding, "backslashreplace").decode(encoding), err=to_stderr)
+    shown = visible(without_secrets(text), keep="\n")
+    typer.echo(shown.encode(encoding, "backslashreplace").decode(encoding), err=to_stderr)
 
 
 def from_here(place: str) -> str:

@@ -16,10 +16,11 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
 import yaml
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PlainSerializer, field_validator, model_validator
 
 from rankeval._checks import refuse, require
 from rankeval._registry import unknown
+from rankeval._secrets import masked
 from rankeval.collection.convention import get_convention
 from rankeval.errors import InvalidInput
 from rankeval.io.opening import limits_of
@@ -35,6 +36,11 @@ LOADERS = (*TABLES, "letor", "digits")
 
 MeasureName = Annotated[str, AfterValidator(lambda name: str(measure(name)))]
 """A measure; the model holds its canonical name."""
+
+Address = Annotated[
+    str | None, Field(repr=False), PlainSerializer(lambda place: place and masked(place), when_used="json")
+]
+"""An address that may have a password, which reports, artifacts and tags show masked."""
 
 Seed = Annotated[int, Field(strict=True, ge=0, le=2**32 - 1)]
 """A seed that scikit-learn accepts. The type is strict, because pydantic reads true as 1."""
@@ -213,7 +219,7 @@ class GuardConfig(Section):
 
     project: str | None = None
     """project of the guard; if not given, the experiment's name"""
-    ledger: str | None = None
+    ledger: Address = None
     """folder, file or SQLAlchemy URL; if not given, found from the project's root"""
     baseline: str | None = None
     """the ranker that the others are compared with; if not given, the first one"""
@@ -245,7 +251,7 @@ class TrackingConfig(Section):
 
     host: str = "mlflow"
     """an installed host; `rankeval doctor` lists them"""
-    uri: str | None = None
+    uri: Address = None
     """its address; if not given, the host's own default; null: the address that the host is set to"""
     experiment: str | None = None
     """if not given, the experiment's name"""

@@ -15,6 +15,7 @@ A `Guard` with a ledger of its own adds that one to those that the process looks
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -30,6 +31,9 @@ _NO_LEDGERS = {
     "mlflow": "is no ledger",  # a word that reads like a server, and would be the name of a folder
     **dict.fromkeys(("sqlite://", "sqlite:///:memory:", ":memory:"), "is gone when the process ends"),
 }
+# A server's address without its slashes or one slash (a Path has one), a file of SQLite with a login, and settings of
+# libpq: as the name of a folder, the password would be shown and kept.
+_LOGIN = re.compile(r"[a-z][\w+.-]+:/?[^/]*:[^/]*@|sqlite[+\w]*://[^/]*@|(?!.*://).*\bpass\w*\s*=", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -131,8 +135,11 @@ def ledger_url(spec: str | os.PathLike[str], *, base: Path | None = None) -> str
     LedgerError
         If nothing can be kept there.
     """
-    require(isinstance(spec, (str, os.PathLike)), "ledger", spec, "a path or an SQLAlchemy URL")
+    require(isinstance(spec, (str, os.PathLike)), "ledger", type(spec), "a path or an SQLAlchemy URL")
     text = os.fspath(spec)
+    remedy = f"give a path such as {FOLDER}, or an SQLAlchemy URL"
+    if _LOGIN.match(text):
+        raise LedgerError("ledger is neither a path nor a URL, and has a password", remedy=remedy)
     if "://" in text and path_of(text) is None:
         return text
     path = (path_of(text) or "") if "://" in text else text
@@ -142,7 +149,7 @@ def ledger_url(spec: str | os.PathLike[str], *, base: Path | None = None) -> str
     if in_file and "?" in str(whole):
         problem = "has a question mark, where SQLAlchemy begins the options of a URL"
     if problem:
-        raise LedgerError(f"ledger={text!r} {problem}: give a path such as {FOLDER}, or an SQLAlchemy URL")
+        raise LedgerError(f"ledger={text!r} {problem}: {remedy}")
     return f"{'sqlite:///' if in_file else _FILE}{whole}"
 
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from numpy.typing import NDArray
 
 from rankeval._checks import require
+from rankeval._secrets import hidden, shareable
 from rankeval.errors import LedgerError, RankevalError
 from rankeval.ledger import discovery
 from rankeval.ledger.arrays import as_file, from_file, named_files, unaltered
@@ -372,8 +373,9 @@ class Ledger:
         except RankevalError:
             raise
         except (OSError, ValueError, ImportError) as error:
-            reason = getattr(error, "strerror", None) or error
-            raise LedgerError(f"the ledger {self.where} cannot be {done}: {reason}") from error
+            reason = hidden(str(getattr(error, "strerror", None) or error), [self.url])
+            cause = shareable(error, self.url)
+            raise LedgerError(f"the ledger {self.where} cannot be {done}: {reason}") from cause
 
 
 def _chain(parents: tuple[str, ...], project: str, who: str, notes: Iterable[Note]) -> Iterator[Entry]:

@@ -10,7 +10,6 @@ The trap: SQLite's rollback journal stays as it is. Its write-ahead log does not
 from __future__ import annotations
 
 import os
-import re
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
@@ -21,6 +20,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.dialects.mysql import LONGBLOB, LONGTEXT
 
+from rankeval._secrets import hidden, masked, shareable
 from rankeval.errors import LedgerError
 from rankeval.ledger.discovery import may_exist, sqlite_path
 from rankeval.ledger.folder import PATIENCE, try_writing
@@ -72,19 +72,9 @@ class SqlStore:
 
     @property
     def where(self) -> str:
-        """The path of the file, or the URL of the server without its password."""
+        """The path of the file, or the URL of the server with its secrets masked."""
         path = sqlite_path(self.url)
-        if path is not None:
-            return path
-        parsed = self._parsed
-        return re.sub(r"://[^@/]*@", "://***@", self.url) if parsed is None else parsed.render_as_string()
-
-    @property
-    def _parsed(self) -> sa.URL | None:
-        try:
-            return sa.engine.make_url(self.url)
-        except (sa.exc.ArgumentError, ValueError):
-            return None
+        return masked(self.url) if path is None else path
 
     def exists(self) -> bool:
         """Return whether the tables exist."""
@@ -118,7 +108,7 @@ class SqlStore:
         """Keep other writers out until the end of one transaction of this thread."""
         with ExitStack() as stack:
             with self._errors("written"):
-                connection = stack.enter_context(_engine(self.url).connect().execution_options(rankeval_write=True))
+                connection = stack.enter_context(self._connect().execution_options(rankeval_write=True))
                 if connection.dialect.name != "sqlite":
                     _make_tables(connection)
                 stack.enter_context(connection.begin())
@@ -143,6 +133,12 @@ class SqlStore:
                 yield
             finally:
                 self._held.connection = None
+
+    def _connect(self) -> sa.Connection:
+        try:
+            return _engine(self.url).connect()
+        except (TypeError, LookupError, AttributeError) as error:  # a driver that does not know a setting of the URL
+            raise sa.exc.ArgumentError(f"{type(error).__name__}: {error}") from error
 
     @property
     def _connection(self) -> sa.Connection | None:
@@ -193,7 +189,7 @@ class SqlStore:
             if self._connection is not None:
                 yield self._connection
                 return
-            with _engine(self.url).connect() as connection, connection.begin():
+            with self._connect() as connection, connection.begin():
                 yield connection
 
     @contextmanager
@@ -201,13 +197,11 @@ class SqlStore:
         try:
             yield
         except sa.exc.SQLAlchemyError as error:
-            raise LedgerError(f"the ledger {self.where} cannot be {done}: {self._reason(error)}") from error
-
-    def _reason(self, error: BaseException) -> str:
-        # The first line is the database's own; below stand our SQL and its parameters.
-        said = str(getattr(error, "orig", None) or error).strip().partition("\n")[0]
-        password = self._parsed and self._parsed.password
-        return said.replace(str(password), "***") if password else said
+            # The first line is the database's own; below stand our SQL and its parameters.
+            said = str(getattr(error, "orig", None) or error).strip().partition("\n")[0]
+            reason = hidden(said, [self.url])
+            cause = shareable(error, self.url)
+            raise LedgerError(f"the ledger {self.where} cannot be {done}: {reason}") from cause
 
 
 def _make_tables(connection: sa.Connection) -> None:

@@ -15,14 +15,12 @@ from io import StringIO
 from typing import TYPE_CHECKING, Any
 
 from rankeval._checks import require
+from rankeval._visible import visible
 
 if TYPE_CHECKING:
     import pandas as pd
     from jinja2 import Template
 
-# C0 and C1 controls (an escape sequence begins with one), separators of lines and paragraphs, marks of the writing
-# direction (they can make one name look like another), and halves of characters, which no encoding can print.
-_STEERING = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
 _RUN = ("=", "+", "-", "@", "\t", "\r", "'")
 """Spreadsheets take a text that begins so for a formula (OWASP, CSV injection); the last one marks our guard."""
 MINUS = re.compile(r"(?<![\w.-])-(?=[\d\N{INFINITY}])")
@@ -75,24 +73,6 @@ TEMPLATE = """<div>{{ style | safe }}<table class="rankeval-table">
 </tbody></table>
 {%- if notes %}<ul>{% for note in notes %}<li>{{ note }}</li>{% endfor %}</ul>{% endif -%}
 </div>"""
-
-
-def visible(text: str, *, keep: str = "") -> str:
-    r"""Return a text with its control characters as Python escapes.
-
-    Parameters
-    ----------
-    text : str
-        Any text, with names and ids from files.
-    keep : str
-        Characters to keep, such as our own line ends.
-
-    Examples
-    --------
-    >>> print(visible("a\x1b]0;b"))
-    a\x1b]0;b
-    """
-    return _STEERING.sub(lambda found: found[0] if found[0] in keep else ascii(found[0])[1:-1], text)
 
 
 def guarded(text: str) -> str:

@@ -23,6 +23,7 @@ import numpy as np
 import pandas as pd
 
 from rankeval._checks import check_count, count, refuse, require, whole_number
+from rankeval._visible import visible
 from rankeval.collection.convention import Convention
 from rankeval.collection.qrels import as_qrels
 from rankeval.collection.run import as_run
@@ -32,7 +33,7 @@ from rankeval.evaluation import score as score_joined
 from rankeval.evaluation.choosing import labels_of, places_of
 from rankeval.evaluation.result import aggregates, by_name, worst_first
 from rankeval.measures import Measure
-from rankeval.render.tables import number, signed, visible
+from rankeval.render.tables import number, signed
 from rankeval.significance.columns import differences
 from rankeval.significance.declarations import Rng, generator_of
 from rankeval.significance.effects import Outcomes, outcomes

@@ -65,7 +65,7 @@ COMMANDS = [
 def test_damaged_files_on_the_command_line(tmp_path: Path, part, capfd, monkeypatch):
     """Exit code 0 with a result, or 2 with one line that begins with "error: "; no control character on the way."""
     from rankeval import cli
-    from rankeval.render.tables import visible
+    from rankeval._visible import visible
 
     monkeypatch.chdir(tmp_path)
     Path("whole.qrels").write_bytes(kinds.QRELS)

@@ -8,6 +8,7 @@ import os
 import resource
 import subprocess
 import sys
+import traceback
 import types
 import warnings
 from pathlib import Path
@@ -15,10 +16,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 from ledger.conftest import lock_up
+from tables import each_row
 
 import rankeval as rk
-from rankeval.errors import LedgerError, RankevalWarning
-from rankeval.ledger import folder
+from rankeval.errors import ConfigError, LedgerError, RankevalWarning
+from rankeval.experiment.config import check_config
+from rankeval.ledger import discovery, folder
 from rankeval.ledger.discovery import VARIABLE, ledger_url
 from rankeval.ledger.ledger import Ledger
 
@@ -133,6 +136,70 @@ def test_passwords_stay_out_of_names_and_messages(url):
         assert "me:***@host" in str(said.value) or "://***@host" in str(said.value)
         assert "hunter2" not in str(said.value)
         assert "\n" not in str(said.value)
+
+
+_SERVER = "postgresql+psycopg://{login}127.0.0.1:9/db{query}"  # nobody answers at this port
+
+
+@each_row(
+    ("login", "query"),
+    [
+        *(("me@", f"?{name}=hunter2") for name in ("password", "PASSWD", "p%61ssword", "sslpassword", "token", "own")),
+        ("me@", "?options=-c%20a%3Dhunter2&sslmode=require"),
+        ("me@", "?dbname=host%3D127.0.0.1%20password%3Dhunter2"),
+        (":hunter2@", ""),
+        ("me:h@hunter2@", ""),
+        ("me:h/hunter2@", ""),
+        ("me:hunter2%2F@", "?sslkey=hunter2"),
+        ("me:hunter2@[::1/", ""),
+    ],
+)
+def test_no_form_of_a_url_shows_its_password(rankeval, monkeypatch, login, query):
+    """Neither in the message, nor in the error of the driver that is its cause."""
+    url = _SERVER.format(login=login, query=query)
+    guard = rk.Guard("p", ledger=url)
+    with pytest.raises(LedgerError) as raised:
+        guard.looks()
+    lines = [line for line in traceback.format_exception(raised.value) if not line.startswith("  ")]
+    code, out, err = rankeval("guard", "looks", "p", "--ledger", url)
+    assert (code, out) == (2, "")
+    monkeypatch.setenv(VARIABLE, url)
+    doctor = "".join(map(str, rankeval("doctor")))
+    with pytest.raises(LedgerError) as unread:
+        rk.evaluate({"q": {"d": 1}}, {"q": {"d": 1.0}}, measures="RR")
+    monkeypatch.undo()
+    discovery.reset()
+    assert "the ledger postgresql+psycopg://" in err
+    assert "hunter2" not in "".join((guard.ledger, repr(guard), *lines, err, doctor, str(unread.value)))
+
+
+@each_row(
+    "spec",
+    [
+        "postgresql:/me:hunter2@h/db",
+        "mysql:me:hunter2@h",
+        "host=h password=hunter2",
+        "sqlite+pysqlcipher://:hunter2@/a",
+    ],
+)
+def test_a_password_is_not_taken_for_the_name_of_a_folder(tmp_path, spec):
+    for given in (spec, Path(spec)):
+        with pytest.raises(LedgerError, match="neither a path nor a URL") as raised:
+            ledger_url(given)
+        assert "hunter2" not in str(raised.value)
+    assert not [*tmp_path.iterdir()]
+
+
+def test_reports_and_artifacts_of_an_experiment_show_no_password():
+    places = {"guard": {"ledger": "postgresql://me:hunter2@h/db"}, "tracking": {"uri": "http://h/?token=hunter2"}}
+    rankers = {"plain": {"estimator": "sklearn.linear_model.Ridge"}}
+    plain = {"name": "example", "data": {"loader": "digits"}, "rankers": rankers}
+    config = check_config({**plain, **places})
+    assert "hunter2" not in config.to_yaml() + repr(config)
+    assert config.guard.ledger == places["guard"]["ledger"]
+    with pytest.raises(ConfigError) as raised:
+        check_config({**plain, "guard": {"ledger": ["postgresql://me:hunter2@h/db"]}})
+    assert "hunter2" not in str(raised.value)
 
 
 def test_a_file_system_without_locks_is_said_once_for_each_ledger(tmp_path, monkeypatch):

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rankeval._visible import visible
 from rankeval.render import tables
-from rankeval.render.tables import visible
 
 FRAME = pd.DataFrame({"system": ["bm25", "a_b & 5%"], "AP": [0.25, -0.125], "n": [3, 12]})
 

@@ -28,8 +28,9 @@ from mlflow import MlflowClient
 from mlflow.exceptions import InvalidUrlException, MlflowException, RestException
 from mlflow.store.db.db_types import DATABASE_ENGINES
 
+from rankeval._secrets import bare, hidden
 from rankeval.errors import RankevalError, TrackingError
-from rankeval_mlflow.delivery.addresses import absolute, bare, hidden
+from rankeval_mlflow.delivery.addresses import absolute
 from rankeval_mlflow.delivery.spool import alone
 from rankeval_mlflow.versions import warn_of_breaks
 

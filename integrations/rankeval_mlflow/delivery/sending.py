@@ -18,12 +18,13 @@ from typing import Any
 from mlflow.exceptions import MlflowException
 from mlflow.tracking.registry import UnsupportedModelRegistryStoreURIException
 
+from rankeval._secrets import bare, hidden
 from rankeval.errors import InvalidInput, RankevalError, TrackingError, warn
 from rankeval.ledger.discovery import sqlite_path
 from rankeval.ledger.folder import try_writing
 from rankeval.tracking import TrackedRun
 from rankeval_mlflow.delivery import spool
-from rankeval_mlflow.delivery.addresses import absolute, bare, complete, hidden, store
+from rankeval_mlflow.delivery.addresses import absolute, complete, store
 from rankeval_mlflow.delivery.connection import connected, is_overtaken, is_permanent, no_such_host, reason
 from rankeval_mlflow.delivery.payload import Payload, checked_experiment, fitted
 from rankeval_mlflow.delivery.steps import Steps, refuse_deleted

@@ -40,10 +40,10 @@ from typing import Any, BinaryIO
 from pydantic import TypeAdapter
 
 from rankeval._checks import refuse, said
+from rankeval._secrets import bare
 from rankeval.errors import RankevalError, TrackingError
 from rankeval.io.opening import replacing
 from rankeval.ledger.folder import take
-from rankeval_mlflow.delivery.addresses import bare
 from rankeval_mlflow.delivery.payload import FORMAT, Payload, Target, contents, plain, walk
 from rankeval_mlflow.layout import sha256
 

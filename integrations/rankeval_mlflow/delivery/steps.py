@@ -34,10 +34,11 @@ from mlflow import entities
 from mlflow.exceptions import MlflowException
 
 from rankeval._checks import said
+from rankeval._secrets import bare
 from rankeval.errors import InvalidInput, warn
 from rankeval.tracking import TrackedRun
 from rankeval_mlflow import layout
-from rankeval_mlflow.delivery.addresses import bare, now_ms, where_to_look
+from rankeval_mlflow.delivery.addresses import now_ms, where_to_look
 from rankeval_mlflow.delivery.connection import existing, made_once
 from rankeval_mlflow.delivery.payload import (
     MLMODEL,

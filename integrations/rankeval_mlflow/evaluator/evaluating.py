@@ -150,7 +150,8 @@ class Settings(BaseModel):
         require(bool(url), "guard", where, "a Guard, or the place of its ledger", _CONFIG)
         require(discovery.default_url() is not None, "guard", where, off, _CONFIG)
         require(discovery.may_exist(url), "guard", where, "a ledger that exists", _CONFIG)
-        discovery.watch(url)
+        if not isinstance(self.guard, Guard):  # which is watched, and whose address is shown without its password
+            discovery.watch(url)
 
 
 def _refusal(error: ValidationError) -> InvalidInput:

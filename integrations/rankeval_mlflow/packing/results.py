@@ -58,6 +58,7 @@ from mlflow.data.dataset import Dataset
 
 import rankeval
 from rankeval._checks import require
+from rankeval._secrets import hidden
 from rankeval.collection.data import RankingData
 from rankeval.comparison import Comparison
 from rankeval.comparison.record import best_first, part_of_row
@@ -72,7 +73,6 @@ from rankeval.report.html import named, slice_table
 from rankeval.text.profiling import Profile
 from rankeval.tracking import LoggedData
 from rankeval_mlflow import layout
-from rankeval_mlflow.delivery.addresses import hidden
 from rankeval_mlflow.delivery.payload import DatasetUse, Node, Rendering, Scores
 from rankeval_mlflow.views import QUERIES, REPORT, comparison_section, evaluation_section, intervals
 

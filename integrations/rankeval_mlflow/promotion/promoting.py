@@ -32,6 +32,7 @@ import pandas as pd
 
 from rankeval._arguments import explained
 from rankeval._checks import require
+from rankeval._secrets import bare
 from rankeval.comparison import Comparison
 from rankeval.errors import InvalidInput, RankevalError, TrackingError
 from rankeval.guard import Decision, Gate
@@ -39,7 +40,7 @@ from rankeval.ledger.ledger import WHO
 from rankeval.measures import Measure
 from rankeval.measures import measure as parsed
 from rankeval.tracking import TrackedRun
-from rankeval_mlflow.delivery.addresses import bare, run_context, store
+from rankeval_mlflow.delivery.addresses import run_context, store
 from rankeval_mlflow.delivery.connection import answered, connected
 from rankeval_mlflow.delivery.spool import alone
 from rankeval_mlflow.layout import checked_role, sha256

@@ -21,6 +21,7 @@ import pandas as pd
 from rankeval._arguments import explained
 from rankeval._checks import check_alpha, check_count, count, shown
 from rankeval._registry import unknown
+from rankeval._visible import visible
 from rankeval.comparison import Comparison, compare
 from rankeval.comparison.inputs import fold_notes
 from rankeval.comparison.record import with_notes
@@ -28,7 +29,7 @@ from rankeval.comparison.tables import WithTable
 from rankeval.errors import InvalidInput, RankevalError
 from rankeval.measures import Measure, direction, measure_from_key
 from rankeval.measures import measure as parsed
-from rankeval.render.tables import Table, visible
+from rankeval.render.tables import Table
 from rankeval.significance.orders import competition_ranks
 from rankeval_mlflow.layout import short_digest
 from rankeval_mlflow.packing.results import aggregates, keys_of

@@ -27,11 +27,11 @@ from mlflow.utils.uri import add_databricks_profile_info_to_artifact_uri
 
 from rankeval._arguments import explained
 from rankeval._checks import few, require, shown
+from rankeval._secrets import hidden
 from rankeval.comparison import Comparison, compare
 from rankeval.errors import InvalidInput, TrackingError, warn
 from rankeval.evaluation import Evaluation, from_bytes
 from rankeval_mlflow import layout
-from rankeval_mlflow.delivery.addresses import hidden
 from rankeval_mlflow.delivery.connection import reason
 from rankeval_mlflow.delivery.payload import checked_manifest, pieces_by_role, pieces_of, refuse_altered
 from rankeval_mlflow.packing.results import CLOSE, aggregates
