@@ -11,12 +11,14 @@ from numpy.typing import ArrayLike
 
 from rankeval._arguments import explained
 from rankeval._checks import check_count, check_number
+from rankeval._visible import escaping
 from rankeval.collection.convention import Convention, get_convention
 from rankeval.evaluation import Given
 from rankeval.measures.set_based import false_and_missed
 
 
 @explained
+@escaping
 @dataclass(frozen=True, eq=False)
 class ContingencyTable:
     """Numbers of retrieved and of relevant documents, query by query.

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike
 
 from rankeval._arguments import explained
 from rankeval._checks import check_count, check_number
+from rankeval._visible import escaping
 from rankeval.collection.convention import Convention, get_convention
 from rankeval.errors import InvalidInput
 from rankeval.evaluation import Given
@@ -30,6 +31,7 @@ LEVELS = tuple(level / 10 for level in range(11))
 
 
 @explained
+@escaping
 @dataclass(frozen=True, eq=False)
 class PrecisionRecall:
     """Precision by recall, for every query and on average.
@@ -67,6 +69,7 @@ class PrecisionRecall:
 
 
 @explained
+@escaping
 @dataclass(frozen=True, eq=False)
 class ROC:
     """The share of relevant documents found by the share of others found, for every query.

@@ -23,6 +23,7 @@ from numpy.typing import ArrayLike
 
 from rankeval._arguments import explained
 from rankeval._checks import check_number, require
+from rankeval._visible import escaping
 from rankeval.collection.convention import PRESETS, Convention, get_convention
 from rankeval.errors import AmbiguousName, InvalidInput
 from rankeval.evaluation import Evaluation, Given, score
@@ -62,6 +63,7 @@ _VAGUE = 0.01
 
 
 @explained
+@escaping
 @dataclass(frozen=True, eq=False)
 class Explanation:
     """The rules that give the one value, and those that give the other.

@@ -11,11 +11,13 @@ import pyarrow as pa
 
 from rankeval._arguments import explained
 from rankeval._checks import check_share, count
+from rankeval._visible import escaping
 from rankeval.collection.rows import Rows
 from rankeval.collection.run import Run, as_run
 from rankeval.errors import InvalidInput
 
 
+@escaping
 @dataclass(frozen=True, eq=False)
 class Overlap:
     """Rank-biased overlap of two runs, query by query.

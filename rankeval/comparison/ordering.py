@@ -24,6 +24,7 @@ import pandas as pd
 from rankeval._arguments import explained
 from rankeval._checks import count, few, refuse
 from rankeval._registry import chosen
+from rankeval._visible import escaping
 from rankeval.comparison.comparing import compare
 from rankeval.comparison.inputs import (
     Given,
@@ -51,6 +52,7 @@ Key = tuple[str, ...]
 
 
 @explained
+@escaping
 @dataclass(frozen=True, eq=False)
 class OrderAgreement(WithTable):
     """The agreement of each two orders of systems.

@@ -25,6 +25,7 @@ import numpy as np
 import pandas as pd
 
 from rankeval._checks import count, few, refuse, said
+from rankeval._visible import escaping
 from rankeval.comparison.design import BOUNDS, COLUMNS, CROSSED, MEANS, TEXTS, TOGETHER, table_without_rows
 from rankeval.comparison.inputs import Systems
 from rankeval.errors import InvalidInput
@@ -58,6 +59,7 @@ KEYS = (
 """Keys of the JSON, in their order."""
 
 
+@escaping
 @dataclass(frozen=True)
 class Choice:
     """The system with the best mean, and the value of choosing by the best mean.
@@ -146,6 +148,7 @@ class FoldScores:
     ratio: float
 
 
+@escaping
 @dataclass(frozen=True, eq=False)
 class Kept:
     """What a comparison keeps of the scores that its table does not show.
@@ -266,6 +269,7 @@ class ComparisonSettings(Settings):
         return adjusted_level(self.alpha, correction, CLAIMS[self.claim], self.n_comparisons)
 
 
+@escaping
 @dataclass(frozen=True, eq=False)
 class ComparisonRecord:
     """The fields of a `rankeval.Comparison`, which documents them."""

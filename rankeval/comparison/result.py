@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from rankeval._arguments import explained
+from rankeval._visible import escaping
 from rankeval.comparison.derived import best_system, effects_of, has_scores, posteriors_of, rank_table
 from rankeval.comparison.figures import drawn
 from rankeval.comparison.headline import headline
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 
 @explained
+@escaping
 @dataclass(frozen=True, eq=False)
 class Comparison(ComparisonRecord):
     """The differences between systems, with the test, its settings and notes for the reader.

@@ -12,6 +12,7 @@ from scipy import stats
 
 from rankeval._arguments import explained
 from rankeval._checks import count, few, refuse
+from rankeval._visible import escaping
 from rankeval.comparison.inputs import Given, Scores, cells_of, check_number_of_systems, fold_notes, per_query_frame
 from rankeval.comparison.tables import WithTable
 from rankeval.evaluation.choosing import labels_of
@@ -28,6 +29,7 @@ Replicated = Mapping[str, Scores | Mapping[Any, Scores]]
 
 
 @explained
+@escaping
 @dataclass(frozen=True, eq=False)
 class Anova(WithTable):
     """An analysis of variance of the scores of systems, with notes for the reader.

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from rankeval._arguments import explained
 from rankeval._checks import check_count, check_share, count, few, is_text, refuse, require
+from rankeval._visible import escaping
 from rankeval.collection.convention import COUNTED_AS, Convention
 from rankeval.errors import InvalidInput
 from rankeval.evaluation.choosing import labels_of, places_of, slices_of
@@ -36,6 +37,7 @@ _WORDS = {"mean": "mean", "sum": "sum", "gmean": "geometric mean"}
 
 
 @explained
+@escaping
 @dataclass(frozen=True, eq=False)
 class Evaluation:
     """The scores of one ranking, query by query, with the convention that made them.

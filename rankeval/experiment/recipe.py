@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from rankeval._arguments import explained
 from rankeval._checks import said
+from rankeval._visible import escaping
 from rankeval.collection.data import RankingData
 from rankeval.comparison import Comparison, compare
 from rankeval.errors import ConfigError, Refusal, TrackingError, warn
@@ -46,6 +47,7 @@ NOT_LOGGED = "the experiment was not logged: "
 _TESTED = ("test", "correction", "claim", "margin")
 
 
+@escaping
 @dataclass(frozen=True, eq=False)
 class ExperimentResult:
     """The result of an experiment, and its files.

@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankeval._checks import check_number, count, few, require
+from rankeval._visible import escaping
 from rankeval.contamination.evidence import IDENTIFIABLE_BITS
 from rankeval.contamination.fingerprint import Fingerprint
 from rankeval.contamination.matching import Match
@@ -126,6 +127,7 @@ class GuardCheck:
     find: Find
 
 
+@escaping
 @dataclass(frozen=True)
 class Finding:
     """One thing that a check found."""

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankeval._checks import count, require, said
+from rankeval._visible import escaping
 from rankeval.collection.data import RankingData, take_rows
 from rankeval.collection.qrels import Qrels, as_qrels
 from rankeval.collection.rows import check_rows, index_of
@@ -278,6 +279,7 @@ def _decode_ids(encoded: NDArray[np.uint8]) -> Any:
         return reader.read_all()["docid"].combine_chunks()
 
 
+@escaping
 @dataclass(frozen=True, eq=False)
 class RegisteredCollection:
     """A test collection that the guard protects.

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from rankeval._arguments import explained
 from rankeval._checks import count, refuse
+from rankeval._visible import escaping
 from rankeval.errors import InvalidInput, LedgerError, warn
 from rankeval.guard.checks import check_positive, check_text
 from rankeval.guard.collection import LoadedCollection, Ranking, RegisteredCollection, check_registered, output_digest
@@ -107,6 +108,7 @@ _WARNED: set[str] = set()
 
 
 @explained
+@escaping
 @dataclass(frozen=True, eq=False)
 class Gate:
     """Decides on one candidate after the other, within a budget.

@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 
 from rankeval._arguments import explained
 from rankeval._checks import check_alpha, check_count, count, require
+from rankeval._visible import escaping
 from rankeval.collection.convention import Convention
 from rankeval.errors import LedgerError
 from rankeval.guard.records import Records
@@ -108,6 +109,7 @@ class Budget:
             )
 
 
+@escaping
 @dataclass(frozen=True)
 class Terms:
     """What a gate asks of every candidate.
@@ -238,6 +240,7 @@ class Terms:
 
 
 @explained
+@escaping
 @dataclass(frozen=True)
 class Decision:
     """What a gate decided on a system: accepted or rejected, and nothing else.

@@ -10,6 +10,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from rankeval._checks import refuse
+from rankeval._visible import escaping
 from rankeval.collection.convention import Convention
 from rankeval.ledger.graph import mention, short
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from rankeval.significance.declarations import ClaimName
 
 
+@escaping
 @dataclass(frozen=True)
 class Plan:
     """The systems that will be opened, and how they will be compared.

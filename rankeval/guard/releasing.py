@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankeval._checks import count, few, refuse, require
+from rankeval._visible import escaping
 from rankeval.contamination.fingerprint import Fingerprint
 from rankeval.contamination.hashing import text_hashes
 from rankeval.contamination.matching import Match
@@ -29,6 +30,7 @@ from rankeval.ledger.entry import Entry
 from rankeval.ledger.graph import mention, short
 
 
+@escaping
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Status:
     """Whether some data is registered test content.

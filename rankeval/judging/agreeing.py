@@ -25,6 +25,7 @@ from scipy.special import stdtrit
 from rankeval._arguments import explained
 from rankeval._checks import check_share, count, refuse
 from rankeval._registry import chosen
+from rankeval._visible import escaping
 from rankeval.comparison.tables import WithTable
 from rankeval.judging.labels import Floats, Ints, Labels
 from rankeval.render.tables import Table, number
@@ -52,6 +53,7 @@ WORDS = {
 
 
 @explained
+@escaping
 @dataclass(frozen=True, eq=False)
 class Agreement(WithTable):
     """The agreement of judges: the coefficients, each with an interval by topics, and where the judges differ.

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from rankeval._arguments import explained
 from rankeval._checks import count, refuse
 from rankeval._registry import chosen
+from rankeval._visible import escaping
 from rankeval.collection.qrels import Qrels, as_qrels
 from rankeval.comparison.tables import WithTable
 from rankeval.errors import InvalidInput, warn
@@ -99,6 +100,7 @@ class Labels:
 
 
 @explained
+@escaping
 @dataclass(frozen=True, eq=False)
 class Consensus(WithTable):
     """One grade of each document, by both methods, and the judges behind it.

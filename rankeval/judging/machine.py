@@ -32,6 +32,7 @@ from scipy import stats
 
 from rankeval._arguments import explained
 from rankeval._checks import check_count, check_share, count, few, refuse, require
+from rankeval._visible import escaping
 from rankeval.comparison.design import Design
 from rankeval.comparison.inputs import Measures, Scores, shared_scores
 from rankeval.comparison.tables import WithTable
@@ -64,6 +65,7 @@ ROW = ["measure", "baseline", "system"]
 
 
 @explained
+@escaping
 @dataclass(frozen=True, eq=False)
 class Calibration(WithTable):
     """The estimates from people's judgments of some queries and a machine's of all.
@@ -307,6 +309,7 @@ def draw(queries: Iterable[Any], n: int, rng: Rng = 0) -> list[Any]:
 
 
 @explained
+@escaping
 @dataclass(frozen=True, eq=False)
 class Plan(WithTable):
     """How many queries people must judge for intervals of a wanted width.

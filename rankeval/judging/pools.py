@@ -37,6 +37,7 @@ from numpy.typing import NDArray
 from rankeval._arguments import explained
 from rankeval._checks import check_count, check_number, check_share, count, few, refuse, require, shown
 from rankeval._registry import chosen
+from rankeval._visible import escaping
 from rankeval.analysis.overlap import ranked_lists, refuse_unlike
 from rankeval.collection.qrels import Qrels, as_qrels
 from rankeval.collection.run import as_run
@@ -59,6 +60,7 @@ MANIFEST = "sheets.json"
 
 
 @explained
+@escaping
 @dataclass(frozen=True, eq=False)
 class Pool(WithTable):
     """The documents of each query that at least one run ranks within a depth.

@@ -24,6 +24,7 @@ import pandas as pd
 from rankeval._arguments import explained
 from rankeval._checks import check_count, count, few, refuse
 from rankeval._registry import chosen
+from rankeval._visible import escaping
 from rankeval.collection.qrels import Qrels, as_qrels
 from rankeval.collection.run import as_run
 from rankeval.comparison import compare
@@ -46,6 +47,7 @@ RELEVANT = 1
 
 
 @explained
+@escaping
 @dataclass(frozen=True, eq=False)
 class JudgmentEffect(WithTable):
     """The fields that `Disagreement` and `Reusability` share; `rankeval.judging.Disagreement` documents them."""
@@ -73,6 +75,7 @@ class JudgmentEffect(WithTable):
 
 
 @explained
+@escaping
 @dataclass(frozen=True, eq=False)
 class Disagreement(JudgmentEffect):
     """The order of systems, and the significant pairs, under the judgments of several judges.
@@ -102,6 +105,7 @@ class Disagreement(JudgmentEffect):
 
 
 @explained
+@escaping
 @dataclass(frozen=True, eq=False)
 class Reusability(JudgmentEffect):
     """The scores of systems by judgments to which their group did not contribute.

@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from rankeval._arguments import explained
 from rankeval._checks import check_count, check_share, count, refuse, shown
+from rankeval._visible import escaping
 from rankeval.collection.convention import get_convention
 from rankeval.collection.data import RankingData
 from rankeval.collection.rows import check_rows
@@ -32,6 +33,7 @@ from rankeval.model_selection.searches import in_search
 from rankeval.model_selection.splitters import moments, query_times
 
 
+@escaping
 @dataclass(frozen=True)
 class DevTestSplit:
     """A dev part to work with, and a test part to look at once.

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from rankeval._arguments import explained
 from rankeval._checks import count, require
 from rankeval._registry import chosen, unknown
+from rankeval._visible import escaping
 from rankeval.errors import InvalidInput
 from rankeval.evaluation import Evaluation
 from rankeval.evaluation.lacking import undefined_notes
@@ -55,6 +56,7 @@ class Split:
 
 
 @explained
+@escaping
 @dataclass(frozen=True, eq=False)
 class CrossValidation:
     """The result of cross-validating one estimator.
@@ -158,6 +160,7 @@ class CrossValidation:
 
 
 @explained
+@escaping
 @dataclass(frozen=True, eq=False)
 class CrossValidations(Mapping[str, CrossValidation]):
     """The results of several estimators on the same folds, a mapping by name.

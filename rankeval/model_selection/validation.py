@@ -14,6 +14,7 @@ import numpy as np
 from rankeval._arguments import explained
 from rankeval._checks import check_number, refuse, shown
 from rankeval._registry import chosen
+from rankeval._visible import escaping
 from rankeval.collection.convention import Convention, rules_of_call
 from rankeval.model_selection.checks import check_measures
 from rankeval.model_selection.fitting import FittedFold, FoldScoring, Task, fold_table, run_folds
@@ -228,6 +229,7 @@ def _collect(scoring: FoldScoring, folds: Folds, done: list[FittedFold], name: s
 
 
 @explained
+@escaping
 @dataclass(frozen=True, eq=False)
 class LearningCurve:
     """The scores of a ranker by the number of its training queries.

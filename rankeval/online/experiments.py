@@ -27,6 +27,7 @@ from scipy import stats
 from rankeval._arguments import explained
 from rankeval._checks import check_alpha, check_number, check_share, count, few, plural, refuse, require, shown
 from rankeval._registry import chosen
+from rankeval._visible import escaping
 from rankeval.comparison.headline import p_words
 from rankeval.comparison.tables import WithTable
 from rankeval.errors import InvalidInput
@@ -112,6 +113,7 @@ def assign(user: Any, salt: str, shares: Mapping[str, float]) -> str | None:
 
 
 @explained
+@escaping
 @dataclass(frozen=True, eq=False)
 class ABTest(WithTable):
     """The difference of the arms of an A/B test, metric by metric.

@@ -25,6 +25,7 @@ from numpy.typing import ArrayLike, NDArray
 from rankeval._arguments import explained
 from rankeval._checks import check_number, count, few, require
 from rankeval._registry import chosen
+from rankeval._visible import escaping
 from rankeval.comparison.tables import WithTable
 from rankeval.io.formats import naming
 from rankeval.io.frames import as_table, names_in
@@ -43,6 +44,7 @@ LISTED = "{} may be robots (usual: {impressions:g} impressions, {clicks:g} click
 
 
 @explained
+@escaping
 @dataclass(frozen=True, eq=False)
 class ClickLog(WithTable):
     """Lists that were shown to users, and their clicks.
@@ -462,6 +464,7 @@ class ClickLog(WithTable):
 
 
 @explained
+@escaping
 @dataclass(frozen=True, eq=False)
 class ClickRates(WithTable):
     """Click rates, or rates of abandonment, with Wilson intervals.
@@ -518,6 +521,7 @@ class ClickRates(WithTable):
 
 
 @explained
+@escaping
 @dataclass(frozen=True, eq=False)
 class LogChecks(WithTable):
     """The checks of a click log.

@@ -27,6 +27,7 @@ from numpy.typing import ArrayLike
 from rankeval._arguments import explained
 from rankeval._checks import check_count, count, few, refuse, require
 from rankeval._registry import chosen
+from rankeval._visible import escaping
 from rankeval.comparison.tables import WithTable
 from rankeval.io.columns import labels
 from rankeval.io.frames import as_table
@@ -51,6 +52,7 @@ UNTOLD = "{0}: the log says nothing of {2:,} of {1:,} values, which are those of
 
 
 @explained
+@escaping
 @dataclass(frozen=True, eq=False)
 class Perplexity(WithTable):
     """How well a click model foresees the clicks of a log, beside click rates.
@@ -82,6 +84,7 @@ class Perplexity(WithTable):
 
 
 @explained
+@escaping
 class ClickModel:
     """A model of clicks: fitted to a log, or a known user if its parameters are given.
 

@@ -35,6 +35,7 @@ from scipy.stats import t
 from rankeval._arguments import explained
 from rankeval._checks import check_count, check_share, count, few, refuse, require
 from rankeval._registry import chosen
+from rankeval._visible import escaping
 from rankeval.comparison.tables import WithTable
 from rankeval.errors import warn
 from rankeval.evaluation.front_door import evaluate
@@ -61,6 +62,7 @@ NO_CLICKS = "nothing was clicked: the value is 0, and the interval of no width s
 
 
 @explained
+@escaping
 @dataclass(frozen=True, eq=False)
 class Propensities(WithTable):
     """How much each position is looked at, relative to position 1.
@@ -347,6 +349,7 @@ WAYS = {"randomized": _all_pairs, "swap": _swap, "all_pairs": _all_pairs, "em": 
 
 
 @explained
+@escaping
 @dataclass(frozen=True, eq=False)
 class PolicyValue(WithTable):
     """The clicks that another policy would have got.

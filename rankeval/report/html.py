@@ -20,6 +20,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from rankeval._arguments import explained
 from rankeval._checks import count, require
+from rankeval._visible import visible
 from rankeval.comparison.headline import named_system
 from rankeval.comparison.tables import printed
 from rankeval.evaluation import Evaluation
@@ -32,7 +33,15 @@ from rankeval.report.queries import Column, QueryTable, TextTable, query_table, 
 from rankeval.significance.declarations import Rng
 from rankeval.text.inspection import inspected
 
-_TEMPLATES = Environment(loader=PackageLoader("rankeval.report"), autoescape=True, undefined=StrictUndefined)
+
+def _finalized(value: Any) -> Any:
+    """Return a text of a template without control characters; marked-up text stays marked up."""
+    return type(value)(visible(value, keep="\n\t")) if isinstance(value, str) else value
+
+
+_TEMPLATES = Environment(
+    loader=PackageLoader("rankeval.report"), autoescape=True, undefined=StrictUndefined, finalize=_finalized
+)
 _TEMPLATES.filters.update(count=count, minus=with_minus)
 _TITLES = {"ab_test": "A/B test", "log_checks": "Checks of the click log"}
 """Headings of results that readers know by other words than their class."""

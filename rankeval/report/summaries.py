@@ -16,6 +16,7 @@ import pandas as pd
 
 from rankeval._arguments import explained
 from rankeval._checks import count, few
+from rankeval._visible import escaping
 from rankeval.collection.convention import COUNTED_AS
 from rankeval.comparison import Comparison
 from rankeval.evaluation import Evaluation
@@ -139,6 +140,7 @@ RULE_WORDS: dict[str, str] = {
 """Each rule of a convention in words."""
 
 
+@escaping
 @dataclass(frozen=True)
 class Candidate:
     """One ranker of an experiment: its search, its chosen parameters, its scores.
@@ -175,6 +177,7 @@ class Candidate:
     n_iterations: int | None = None
 
 
+@escaping
 @dataclass(frozen=True)
 class MovedRows:
     """The rows that moved in the query on which the ranker of the headline lost most.
@@ -195,6 +198,7 @@ class MovedRows:
     table: pd.DataFrame
 
 
+@escaping
 @dataclass(frozen=True)
 class ExperimentFacts:
     """The content of the report of an experiment.

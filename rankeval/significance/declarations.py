@@ -44,6 +44,7 @@ from numpy.typing import ArrayLike, NDArray
 from rankeval._arguments import explained
 from rankeval._checks import check_alpha, check_count, check_number, plural, require
 from rankeval._registry import chosen
+from rankeval._visible import escaping
 from rankeval.errors import InvalidInput
 
 Side = Literal["greater", "less"]
@@ -311,6 +312,7 @@ def most_reaching(alpha: float, total: int) -> int:
 
 
 @explained
+@escaping
 @dataclass(frozen=True)
 class PairedResult:
     """P-values and intervals: numbers for one column of differences, arrays of shape ``(n_pairs,)`` for a matrix.

@@ -12,6 +12,7 @@ import pandas as pd
 
 from rankeval._arguments import explained
 from rankeval._checks import count
+from rankeval._visible import escaping
 from rankeval.render.tables import Table, number, p_value, signed
 from rankeval.significance.declarations import TESTS
 from rankeval.significance.power import topics_needed
@@ -26,6 +27,7 @@ RELIABLE = 0.8
 
 
 @explained
+@escaping
 @dataclass(frozen=True, eq=False)
 class Check:
     """The numbers of one call of `assert_no_regression` or `assert_not_worse`.

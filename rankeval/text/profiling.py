@@ -26,6 +26,7 @@ import pandas as pd
 
 from rankeval._arguments import explained
 from rankeval._checks import check_count, check_number, check_share, count, few, require
+from rankeval._visible import escaping
 from rankeval.comparison.tables import WithTable
 from rankeval.render.tables import Table
 from rankeval.significance.declarations import Floats, Rng, generator_of
@@ -41,6 +42,7 @@ ALONE = "timed alone; to compare systems, time them in turn: profile({name: sear
 
 
 @explained
+@escaping
 @dataclass(frozen=True, eq=False)
 class Profile(WithTable):
     """The cost of a search, with the latency of each query.

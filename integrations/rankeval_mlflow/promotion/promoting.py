@@ -33,6 +33,7 @@ import pandas as pd
 from rankeval._arguments import explained
 from rankeval._checks import require
 from rankeval._secrets import bare
+from rankeval._visible import escaping
 from rankeval.comparison import Comparison
 from rankeval.errors import InvalidInput, RankevalError, TrackingError
 from rankeval.guard import Decision, Gate
@@ -65,6 +66,7 @@ _DRY: dict[bool, Outcome] = {True: "would move", False: "rejected"}
 _PATIENCE = 900.0
 
 
+@escaping
 @dataclass(frozen=True, eq=False)
 class Promotion:
     """The result of `promote` or `rollback`. It is true if the alias is with the version, or would be after a dry run.

@@ -36,6 +36,7 @@ import pandas as pd
 
 import rankeval
 from rankeval._checks import require
+from rankeval._visible import escaping
 from rankeval.comparison import Comparison
 from rankeval.errors import InvalidInput, TrackingError, warn
 from rankeval.guard import Decision
@@ -61,6 +62,7 @@ def checked_alias(alias: str) -> str:
     return alias
 
 
+@escaping
 @dataclass(frozen=True)
 class Alias:
     """An alias of a registered model in one store.

@@ -21,7 +21,7 @@ import pandas as pd
 from rankeval._arguments import explained
 from rankeval._checks import check_alpha, check_count, count, shown
 from rankeval._registry import unknown
-from rankeval._visible import visible
+from rankeval._visible import escaping, visible
 from rankeval.comparison import Comparison, compare
 from rankeval.comparison.inputs import fold_notes
 from rankeval.comparison.record import with_notes
@@ -204,6 +204,7 @@ def _name(key: str) -> str:
     return key
 
 
+@escaping
 @dataclass(frozen=True, eq=False)
 class Leaderboard(WithTable):
     """The evaluations of an experiment, ranked by a measure.
