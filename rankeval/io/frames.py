@@ -215,7 +215,8 @@ def from_records(thing: Any, value: str) -> Columns:
         if not hasattr(thing, _ITERATORS[value]):
             raise InvalidInput(f"the dataset has no {_ITERATORS[value]}(): expected one with {value} of documents")
         thing = getattr(thing, _ITERATORS[value])()
-    require(isinstance(thing, Iterable), "records", thing, "an iterable of records")
+    is_list = isinstance(thing, Iterable) and getattr(thing, "ndim", 1) > 0
+    require(is_list, "records", thing, "an iterable of records")
     rows = list(thing)
     if not rows:
         return Columns([], [], [])

@@ -338,6 +338,7 @@ def _unpacked(source: pa.NativeFile, name: str, where: Path, limits: Limits) -> 
 
 def draft_of(path: Path, ending: str = ".part") -> Path:
     """Return the name of a file that is not whole yet, which no other thread or process uses."""
+    require(path.name, "path", str(path), "the path of a file")
     return path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}{ending}")
 
 

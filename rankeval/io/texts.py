@@ -154,7 +154,7 @@ def read_texts(
     wanted = (
         [fields]
         if isinstance(fields, str)
-        else list(fields or ()) or [name for name in _FIELDS if name in known] or ["text"]
+        else list(() if fields is None else fields) or [name for name in _FIELDS if name in known] or ["text"]
     )
     names = [chosen(f"field of {path}", name, known) for name in wanted]
     return {one: "\n".join(filter(None, map(texts.get, names))) for one, texts in records.items()}

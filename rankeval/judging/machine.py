@@ -32,6 +32,7 @@ from scipy import stats
 
 from rankeval._arguments import explained
 from rankeval._checks import check_count, check_share, count, few, refuse, require
+from rankeval._registry import chosen
 from rankeval._visible import escaping
 from rankeval.comparison.design import Design
 from rankeval.comparison.inputs import Measures, Scores, shared_scores
@@ -205,6 +206,7 @@ def calibrate(
     problem = f"the machine's scores lack {len(lacked)} of the {n} queries that people judged: {few(lacked)}"
     refuse((bool(lacked), problem), kind=QueryIdError)
     given = [shared.scores[places] for places in (judged, every[rows], every)]
+    chosen("correction", correction, CORRECTIONS)
     design, settings = Design(shared.systems, shared.measures, baseline, "all"), Settings(alpha=alpha)
     # The systems of a measure beside each other, as the differences are.
     flat = [np.moveaxis(scores, 2, 1).reshape(len(scores), -1) for scores in given]

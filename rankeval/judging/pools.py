@@ -124,9 +124,10 @@ class Pool(WithTable):
              documents  minutes_each  hours
         all          2             3    0.1
         """
+        check_number("minutes", minutes)
         require(minutes > 0, "minutes", minutes, "a number above 0")
         sizes = self.table.groupby("qid", sort=False).size() if by_query else pd.Series({"all": len(self.table)})
-        return pd.DataFrame({"documents": sizes, "minutes_each": minutes, "hours": sizes * minutes / 60})
+        return pd.DataFrame({"documents": sizes, "minutes_each": minutes, "hours": sizes * float(minutes) / 60})
 
     def adds(self, run: Any, *, name: str = "new") -> Pool:
         """Return the documents that one more run would add to the queries of the pool: those that only it has.

@@ -126,7 +126,7 @@ def _opened(data: Any) -> ds.Dataset:
             remedy="a frame in memory goes to rankeval.evaluate, with the same names of columns",
         )
     with _said_if_unreadable(data):
-        if isinstance(data, list) and any("://" in str(one) for one in data):
+        if isinstance(data, list) and any(isinstance(one, str) and "://" in one for one in data):
             return _from_urls(data)
         return ds.dataset(data, format="parquet", partitioning="hive")
 

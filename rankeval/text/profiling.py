@@ -28,6 +28,7 @@ from rankeval._arguments import explained
 from rankeval._checks import check_count, check_number, check_share, count, few, require
 from rankeval._visible import escaping
 from rankeval.comparison.tables import WithTable
+from rankeval.io.columns import labels
 from rankeval.render.tables import Table
 from rankeval.significance.declarations import Floats, Rng, generator_of
 from rankeval.text.terms import as_texts
@@ -219,7 +220,7 @@ def _profiled(name: str, seconds: Floats, ids: pd.Index[Any], how: str, own: dic
     rows = [_percentile(np.sort(per_query[LATENCY].to_numpy()), percent, level) for percent in PERCENTILES]
     cost, plain = own.pop("cost", None), {"queries_per_second": seconds.size / seconds.sum(), **own}
     if cost is not None:
-        per_query[COST] = pd.Series(cost, index=ids, dtype=np.float64)
+        per_query[COST] = labels(pd.Series(cost, index=ids), "cost").astype(np.float64)
         check_number("cost_per_query", per_query[COST].min(skipna=False), least=0)
         plain["cost_per_query"] = per_query[COST].mean()
     for quantity, value in plain.items():

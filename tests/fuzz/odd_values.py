@@ -27,7 +27,10 @@ def _deep() -> list[Any]:
 
 
 class Odd:
-    """An object of a class that nobody knows, whose attributes do not exist."""
+    """An object of a class that nobody knows; the class takes whatever it is called with."""
+
+    def __init__(self, *_: object, **__: object) -> None:
+        pass
 
 
 VALUES: dict[str, Callable[[], Any]] = {
