@@ -108,13 +108,15 @@ def _hint(annotation: Any, function: Callable[..., Any]) -> Any:
 
 
 def _is_list(value: Any) -> bool:
-    return isinstance(value, Iterable) and not isinstance(value, (str, bytes)) and getattr(value, "ndim", 1) > 0
+    is_one = isinstance(value, (str, bytes)) or hasattr(value, "columns") or getattr(value, "ndim", 1) == 0
+    return isinstance(value, Iterable) and not is_one
 
 
 def _is_array(value: Any) -> bool:
     import numpy as np
 
-    if not _is_list(value) or not hasattr(value, "__len__") or isinstance(value, Mapping):
+    is_one = isinstance(value, (str, bytes, Mapping)) or not hasattr(value, "__len__")
+    if is_one:
         return False
     try:
         return np.ndim(value) > 0 and np.asarray(value).dtype.kind != "V"

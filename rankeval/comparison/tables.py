@@ -214,11 +214,12 @@ def _systems(
 
 def _others(record: ComparisonRecord, systems: list[str], against: str | Sequence[str] | None) -> list[str]:
     """Return the systems that marks refer to: the baseline, those asked for, or all."""
+    asked = None if against is None else [against] if isinstance(against, str) else list(against)
     if (baseline := record.settings.baseline) is not None:
         other = f"the baseline {baseline!r}, with which all comparisons are; leave out baseline= to compare all pairs"
-        require(against in (None, baseline, [baseline]), "against", against, other)
+        require(asked in (None, [baseline]), "against", against, other)
         return [baseline]
-    wanted = systems if against is None else [against] if isinstance(against, str) else list(against)
+    wanted = systems if asked is None else asked
     refuse((not wanted, "against names no system", "leave it out to mark differences from all of them"))
     for name in wanted:
         chosen("system of the comparison", name, systems)

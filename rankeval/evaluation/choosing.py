@@ -18,7 +18,7 @@ from rankeval._checks import few, refuse, said
 from rankeval._registry import chosen, unknown
 from rankeval.collection.rows import index_of, may_number_rows
 from rankeval.errors import InvalidInput, QueryIdError
-from rankeval.io.columns import refuse_masked
+from rankeval.io.columns import refuse_masked, refuse_ragged
 from rankeval.join.flat import Ints
 from rankeval.measures import Measure, measure
 from rankeval.measures import measures as find_measures
@@ -182,6 +182,7 @@ def slices_of(
     """
     import pandas as pd
 
+    refuse_ragged(by, "by")
     if rows is not None and len(queries) < len(rows) and np.shape(by)[:1] == (len(rows),):
         by = _by_row(by, rows)
     if isinstance(by, Mapping):

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankeval._arguments import explained
-from rankeval._checks import refuse
+from rankeval._checks import refuse, require
 from rankeval.collection.convention import Convention, rules_of_call
 from rankeval.errors import InvalidInput, QueryIdError
 from rankeval.evaluation.result import Evaluation
@@ -284,6 +284,8 @@ def evaluate(
     if any(isinstance(column, str) for column in named.values()):
         _refuse_mixed(truth, ranking, group, named)
     else:
+        for role in ("relevance", "score"):
+            require(named[role] is None, role, named[role], "the name of a column of the frame")
         way = "give the scores of its rows, or a run; of a frame, name the columns by qid=, relevance= and score="
         refuse((ranking is None, f"ranking is missing beside truth ({type(truth).__name__})", way))
     if relevance is not None:

@@ -30,7 +30,7 @@ from rankeval.contamination.hashing import as_numbers
 from rankeval.errors import InvalidInput, LedgerError, RankevalError
 from rankeval.evaluation.responses import ranking_methods, responses
 from rankeval.guard.checks import Finding
-from rankeval.io.columns import as_column, as_typed, refuse_unbounded, scores
+from rankeval.io.columns import as_column, as_typed, refuse_ragged, refuse_unbounded, scores
 from rankeval.join.flat import ids_of_rows
 from rankeval.join.matching import Hashes
 from rankeval.ledger.graph import mention, short
@@ -394,6 +394,7 @@ def load_collection(
             raise InvalidInput(problem)
     if judged:
         return LoadedCollection(qrels=as_qrels(qrels), queries=queries)
+    refuse_ragged(X, "X")
     check_rows(X=X, y=y, qid=qid, docid=docid)
     index = next((found for found in map(index_of, (X, y, qid, docid)) if found is not None), None)
     labels = as_numbers(y, name="y")

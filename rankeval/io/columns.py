@@ -35,7 +35,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import ArrayLike, NDArray
 
-from rankeval._checks import count, said
+from rankeval._checks import count, said, shown
 from rankeval.errors import InvalidInput, QueryIdError
 from rankeval.io.opening import WHOLE
 
@@ -236,6 +236,14 @@ def scores(values: Any, name: str) -> NDArray[Any]:
     if odd:
         _refuse_beyond(name, odd[0], column[odd[0]], "a 64-bit float, as which scores are compared,")
     return rounded
+
+
+def refuse_ragged(values: Any, name: str) -> None:
+    """Refuse lists of different lengths where an array is expected."""
+    try:
+        np.shape(values)
+    except ValueError as error:
+        raise InvalidInput(argument=name, found=shown(values), expected="rows of one length") from error
 
 
 def as_column(values: Any) -> Any:

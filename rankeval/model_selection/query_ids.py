@@ -210,13 +210,9 @@ class BoundIds:
     name: str = NAME
 
     def __post_init__(self) -> None:
-        refuse(
-            (
-                not np.ndim(np.asarray(self.ids, dtype=object)),
-                f"{self.name} is {shown(self.ids)}; give one value a row",
-            ),
-            kind=QueryIdError,
-        )
+        for name, column in {self.name: self.ids, "y": self.y}.items():
+            is_one = column is not None and not np.ndim(np.asarray(column, dtype=object))
+            refuse((is_one, f"{name} is {shown(column)}; give one value a row"), kind=QueryIdError)
         if self.y is not None and len(self.y) != len(self.ids):
             raise QueryIdError(
                 f"bound are {len(self.ids)} values of {self.name} and {len(self.y)} labels: give one of each a row"

@@ -140,6 +140,8 @@ def make_scorer(
     if response_method is not None:
         is_list = isinstance(response_method, Iterable) and not isinstance(response_method, str)
         methods = tuple(response_method) if is_list else (response_method,)
+        response_method = methods if is_list else response_method
+        refuse((not methods, "response_method names no method"))
         for method in methods:
             chosen("response method", method, RESPONSES)
     refuse((name is not None and not is_text(name), f"name is {shown(name)}; give text"))

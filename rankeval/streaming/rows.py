@@ -240,8 +240,9 @@ def bytes_of(memory: int | str) -> int:
     """
     if isinstance(memory, str):
         found = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]*)\s*", memory)
-        if found and found[2].upper() in _UNITS:
-            return int(float(found[1]) * _UNITS[found[2].upper()])
+        amount = float(found[1]) * _UNITS.get(found[2].upper(), 0) if found else 0.0
+        if 0 < amount < 2**63:
+            return int(amount)
     elif (n_bytes := whole_number(memory)) is not None and n_bytes > 0:
         return n_bytes
     raise InvalidInput(argument="memory", found=shown(memory), expected="bytes, or a text such as '1GB' or '512MiB'")

@@ -473,7 +473,7 @@ class Source:
 
 
 def _refuse_no_column(schema: pa.Schema, role: str, name: str, where: str) -> None:
-    places = schema.get_all_field_indices(name)
+    places = [place for place, known in enumerate(schema.names) if known == name]
     if len(places) != 1:
         found = f"stands {len(places)} times in" if places else "is not in"
         raise InvalidInput(f"{role}={name!r} {found} {where}; its columns are: {', '.join(schema.names)}")
