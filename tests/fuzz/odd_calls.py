@@ -1,15 +1,17 @@
-"""Tries odd values for every argument of every public function, method and command: ``python -m fuzz.odd_calls JOB.json``.
+"""Tries odd values for every argument of every public function, method and command.
 
 The valid calls are those of the oracle's recipes. A recipe is run as it is; after each of its calls, the call is made
 again with one argument replaced by each value of `fuzz.odd_values`, also an argument that the recipe left out. ::
 
     recipe --> evaluate(y, score, qid=qid)              the valid call, whose result the recipe goes on with
                  |-- evaluate(None, score, qid=qid)     an error of ours, a refusal, or a value
-                 |-- evaluate(y, score, qid=qid, name=b"\\xff") ...
+                 |-- evaluate(y, score, qid=qid, name=[[1], None]) ...
 
 A complaint is a line of JSON with the call that failed: an error that is not of `rankeval.errors`, no end within
-seconds, or a result that cannot be shown. The call that is tried stands in a file, so that whoever started this process
-knows what it died of, and starts it again without that call.
+seconds, or a result that cannot be shown. The call that is tried stands in a file, so that `complaints_of` knows what
+the process died of, and starts it again without that call. To repeat a complaint, with its traceback::
+
+    cd tests && python -m fuzz.odd_calls online.assign 0 "rankeval.online.assign(shares = None)"
 
 Which pairs of an argument and a value are tried follows from a seed. A pair is tried once for each form of the call,
 which is the types of its positional arguments.
@@ -27,26 +29,30 @@ import random
 import resource
 import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 import traceback
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import typer
 from fuzz.odd_values import VALUES, WORDS
 from oracle import coverage
 from oracle.calls import Call, Recipe, _run_command, load_recipes
 from oracle.drawing import Draw
 from oracle.names import Names
+from oracle.stores import leave_stores, make_database
 from oracle.worker import SETTINGS
 
-from rankeval.errors import RankevalError, Refusal
+from rankeval.errors import CheckFailed, RankevalError, Refusal
 
-SECONDS, MEMORY = 10, 2 << 30
+SEED, SECONDS, MEMORY = 0, 10, 2 << 30
 WORDS_OF_SKLEARN = ("sklearn/utils/validation.py", "sklearn/model_selection/_split.py")
 """Its checks of estimators ask for its own words on a shape, and a splitter's own arguments are its own."""
 EXEMPT = {
@@ -54,6 +60,7 @@ EXEMPT = {
     "Claim.": "what tests of significance are written with",
     "Settings.": "what tests of significance are written with",
     "PairedResult.": "what tests of significance are written with",
+    "rankeval_pytest.": "fixtures, which pytest calls",
 }
 """Beginnings of names that nobody calls with arguments of their own, and the reason."""
 
@@ -68,17 +75,18 @@ class Trials:
 
     Attributes
     ----------
-    seed, share : int, float
-        The share of the pairs that are tried, and the seed that they follow from.
-    only : str
-        Calls to try, as the beginning of their name; all if empty.
-    skip : set of str
-        Calls that ended a process.
+    share : float
+        The share of the pairs that are tried.
     at : int
         The descriptor of the file for the call that is tried.
+    only : str
+        Calls to try, as the beginning of their labels, with tracebacks; all if empty.
+    skip : set of str
+        Calls that ended a process.
+    run : str
+        The recipe and its number.
     """
 
-    seed: int
     share: float
     at: int
     only: str = ""
@@ -86,44 +94,50 @@ class Trials:
     done: set[str] = field(default_factory=set)
     arguments: set[str] = field(default_factory=set)
     accepted: list[str] = field(default_factory=list)
-    job: str = ""
+    run: str = ""
 
-    def wanted(self, name: str, argument: str, kind: str, form: str) -> bool:
-        """Return whether to try a pair now: it is of the share, and was not tried in this form."""
+    def tries(self, name: str, argument: str, kind: str, form: str, call: Callable[[], Any]) -> None:
+        """Try a pair, if it is of the share and was not tried in this form; write a line if it fails as no call may."""
         label = f"{name}({argument} = {kind}) of {form}"
-        is_left_out = not name.startswith(self.only) or name.startswith(tuple(EXEMPT))
-        if is_left_out or label in self.done or label in self.skip:
-            return False
-        self.done.add(label)
         self.arguments.add(f"{name}({argument})")
-        return random.Random(f"{self.seed} {label}").random() < self.share  # noqa: S311 - no secret
+        is_left_out = not label.startswith(self.only) or name.startswith(tuple(EXEMPT))
+        if is_left_out or label in self.done or label in self.skip:
+            return
+        self.done.add(label)
+        if random.Random(f"{SEED} {label}").random() < self.share:  # noqa: S311 - no secret
+            self._try(label, call)
 
-    def tries(self, label: str, call: Callable[[], Any]) -> None:
-        """Make a call; write a line if it fails as no call may."""
-        os.ftruncate(self.at, 0)
-        os.pwrite(self.at, label.encode(), 0)
+    def _try(self, label: str, call: Callable[[], Any]) -> None:
+        os.pwrite(self.at, label.encode().ljust(300), 0)
         faulthandler.dump_traceback_later(3 * SECONDS, exit=True, file=sys.__stderr__)
         signal.setitimer(signal.ITIMER_REAL, SECONDS)
-        found = complaint(call)
+        found = complaint(call, with_traceback=bool(self.only))
         signal.setitimer(signal.ITIMER_REAL, 0)
         faulthandler.cancel_dump_traceback_later()
         if found is None:
             self.accepted.append(label)
         elif found:
-            sys.__stdout__.write(json.dumps([self.job, label, found]) + "\n")
-            sys.__stdout__.flush()
+            tell([self.run, label, found])
 
 
-def complaint(call: Callable[[], Any]) -> str | None:
+def tell(line: object) -> None:
+    """Write a line of JSON for whoever started this process."""
+    sys.__stdout__.write(json.dumps(line) + "\n")
+    sys.__stdout__.flush()
+
+
+def complaint(call: Callable[[], Any], *, with_traceback: bool = False) -> str | None:
     """Return what is wrong with the answer of a call: "" if it is refused as it should be, None if it has a value."""
     try:
         call()
     except (RankevalError, Refusal) as error:
         said = str(error)
-        return f"several lines: {said!r}" if "\n" in said else ""
+        return f"several lines: {said!r}" if "\n" in said and not isinstance(error, CheckFailed) else ""
     except SystemExit as stop:
         return None if stop.code in {0, None} else ""
     except BaseException as error:  # noqa: BLE001 - this is what is looked for
+        if with_traceback:
+            traceback.print_exception(error, file=sys.__stderr__)
         return "" if is_of_others(error) else f"{type(error).__name__}: {str(error)[:150]} @ {place(error)}"
     return None
 
@@ -184,15 +198,11 @@ class OddCall(Call):
         return list(value) if isinstance(value, Iterator) else value
 
     def _vary(self, name: str, function: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]) -> None:
+        self.trials.arguments.add(f"{name}()")
         form = ", ".join(type(one).__name__ for one in args)
         for argument, where in _places(function, args, options):
             for kind, made in VALUES.items():
-                if not self.trials.wanted(name, argument, kind, form):
-                    continue
-                given, named = list(args), dict(options)
-                (given if isinstance(where, int) else named)[where] = made()  # type: ignore[index,call-overload]
-                label = f"{name}({argument} = {kind}) of {form}"
-                self.trials.tries(label, lambda g=given, n=named: shown(function(*g, **n), function))
+                self.trials.tries(name, argument, kind, form, partial(_changed, function, args, options, where, made))
 
     def command(self, *words: object) -> dict[str, Any]:
         """Run a command, and try each of its words and options."""
@@ -208,11 +218,24 @@ class OddCall(Call):
     def _vary_words(self, main: Callable[[], None], line: list[str]) -> None:
         path = next(path for path in _command_paths() if line[: len(path)] == path)
         name = " ".join(["rankeval", *path])
+        self.trials.arguments.add(f"{name}()")
         for argument, words in _lines(path, line):
             for kind, word in WORDS.items():
-                if self.trials.wanted(name, argument, kind, ""):
-                    tried = [word if each is None else each for each in words]
-                    self.trials.tries(f"{name} {argument} = {kind}", lambda t=tried: _ended(main, t))
+                changed = [word if each is None else each for each in words]
+                self.trials.tries(name, argument, kind, "words", partial(_ended, main, changed))
+
+
+def _changed(
+    function: Callable[..., Any],
+    args: tuple[Any, ...],
+    options: Mapping[str, Any],
+    where: int | str,
+    made: Callable[[], Any],
+) -> None:
+    """Make a call with one argument changed, and show what it returns."""
+    given: dict[Any, Any] = {**dict(enumerate(args)), **options, where: made()}
+    named = {name: value for name, value in given.items() if isinstance(name, str)}
+    shown(function(*(given[place] for place in range(len(args))), **named), function)
 
 
 def _ended(main: Callable[[], None], line: list[str]) -> None:
@@ -272,68 +295,97 @@ def _stop(*_: object) -> None:
 
 def run(chosen: Recipe, number: int, trials: Trials, base: Path, database: Path | None) -> None:
     """Run a recipe in a folder of its own, with all odd calls."""
-    import numpy as np
-
     from rankeval.contamination import forget
 
     folder = base / f"{chosen.name}-{number}"
     folder.mkdir()
     os.chdir(folder)
-    kept = dict(os.environ)
-    trials.job = f"{chosen.name} {number}"
+    settings = dict(os.environ)
+    trials.run = f"{chosen.name} {number}"
     np.random.seed(number)  # noqa: NPY002 - what estimators may read
-    call = OddCall(Draw(trials.seed, number), Names.read(), trials)
+    call = OddCall(Draw(SEED, number), Names.read(), trials)
     call.empty_database = database
     try:
         with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
             warnings.simplefilter("ignore")
-            with contextlib.redirect_stderr(io.StringIO()):
-                with contextlib.suppress(Exception, Refusal):  # a recipe may make a wrong call
-                    chosen.function(call.draw, call)
+            # A recipe may make a wrong call, which ends it.
+            with contextlib.redirect_stderr(io.StringIO()), contextlib.suppress(Exception, Refusal):
+                chosen.function(call.draw, call)
     finally:
         os.chdir(base)
         os.environ.clear()
-        os.environ.update(kept)
+        os.environ.update(settings)
         forget()
-        if "mlflow" in sys.modules:
-            from oracle.stores import leave_stores
-
+        if database is not None:
             leave_stores()
         if "matplotlib.pyplot" in sys.modules:
             sys.modules["matplotlib.pyplot"].close("all")
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def main(path: str) -> None:
+def main(job: Mapping[str, Any]) -> None:
     """Run the recipes of a job, and print complaints."""
-    job = json.loads(Path(path).read_text())
     base = Path(tempfile.mkdtemp(prefix="odd-calls-"))
     os.environ.update({**SETTINGS, "HOME": str(base), "RANKEVAL_SPOOL": str(base / "spool")})
-    os.fsync = lambda _: None  # type: ignore[assignment] # what is written need not reach the disk
+    os.fsync = lambda _: None  # what is written need not reach the disk
     os.chdir(base)
     recipes = load_recipes()
     database = None
-    if any(recipes[name].room == "mlflow" or name == "commands.mlflow" for name, _ in job["runs"]):
-        from oracle.stores import make_database
-
+    if any("mlflow" in name for name, _ in job["runs"]):
         make_database(database := base / "empty.db")
-    trials = Trials(job["seed"], job["share"], os.open(job["at"], os.O_CREAT | os.O_RDWR), job.get("only", ""))
-    trials.skip = set(job["skip"])
+    at = os.open(job["at"], os.O_CREAT | os.O_RDWR)
+    trials = Trials(job["share"], at, only=job.get("only", ""), skip=set(job.get("skip", ())))
+    # On top of what the libraries map when they are loaded, most of which is never touched.
     mapped = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (mapped + MEMORY, mapped + MEMORY))
     signal.signal(signal.SIGALRM, _stop)
     try:
         for name, number in job["runs"]:
-            sys.__stdout__.write(json.dumps({"at": [name, number]}) + "\n")
-            sys.__stdout__.flush()
+            tell({"begun": [name, number]})
             run(recipes[name], number, trials, base, database)
     finally:
         os.chdir("/")
         shutil.rmtree(base, ignore_errors=True)
-    told = {"arguments": sorted(trials.arguments), "accepted": trials.accepted}
-    sys.__stdout__.write(json.dumps(told) + "\n")
+    tell({"arguments": sorted(trials.arguments), "accepted": trials.accepted})
+
+
+def complaints_of(runs: Sequence[tuple[str, int]], share: float, folder: Path) -> tuple[list[list[str]], list[str]]:
+    """Run recipes in processes of their own; return the complaints, and the arguments for which values were tried.
+
+    Parameters
+    ----------
+    runs : sequence of (str, int)
+        Recipes and their numbers.
+    share : float
+        The share of the pairs of an argument and a value to try.
+    folder : Path
+        A folder for the job.
+    """
+    found, left, skip, at, path = [], [list(one) for one in runs], [], folder / "at", folder / "job.json"
+    arguments: set[str] = set()
+    while left:
+        path.write_text(json.dumps({"runs": left, "share": share, "skip": skip, "at": str(at)}))
+        command = [sys.executable, "-m", "fuzz.odd_calls", str(path)]
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join([*sys.path, str(Path(__file__).parents[1])])}
+        done = subprocess.run(command, check=False, capture_output=True, text=True, cwd=folder, env=environment)
+        lines = [json.loads(line) for line in done.stdout.splitlines()]
+        found += [line for line in lines if isinstance(line, list)]
+        arguments.update(*(line["arguments"] for line in lines if "arguments" in line))
+        if done.returncode == 0:
+            break
+        begun = [line["begun"] for line in lines if "begun" in line]
+        if not begun:
+            raise RuntimeError(done.stderr)
+        # It died of the call that it was trying: of memory, of a crash of a library, or without an end.
+        skip.append(at.read_text())
+        found.append([str(begun[-1]), skip[-1], f"ended with {done.returncode}: {done.stderr[-500:]}"])
+        left = left[left.index(begun[-1]) :]
+    return found, sorted(arguments)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
-
+    if len(sys.argv) == 2:
+        main(json.loads(Path(sys.argv[1]).read_text()))
+    else:
+        recipe, number, label = sys.argv[1:]
+        main({"runs": [[recipe, int(number)]], "share": 1, "only": label, "at": os.devnull})

@@ -61,7 +61,7 @@ VALUES: dict[str, Callable[[], Any]] = {
     "long text": lambda: "x" * 5000,
     "bytes": lambda: b"\xff\0",
     "path": lambda: Path("no/such"),
-    "path of a folder": lambda: Path(),
+    "path of a folder": Path,
     "path with NUL": lambda: Path("a\0b"),
     "empty list": list,
     "empty dict": dict,
