@@ -48,10 +48,10 @@ def explained(thing: T) -> T:
         __tracebackhide__ = True
         try:
             return function(*args, **options)
-        except RankevalError:
-            raise
         except Exception as error:
-            if misfit := _misfit(function, args, options):
+            # The arguments of an inner call have other names: the outermost call explains its own.
+            is_said = isinstance(error, RankevalError) and not hasattr(error, "is_misfit")
+            if not is_said and (misfit := _misfit(function, args, options)):
                 raise misfit from error
             raise
 
@@ -67,22 +67,35 @@ def _explain_method(kind: type, name: str, member: Any) -> None:
 
 def _misfit(function: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]) -> InvalidInput | None:
     """Return the refusal of the first argument that does not fit its annotation, or None."""
-    signature = inspect.signature(function)
+    for argument, value, annotation in _given(inspect.signature(function), args, options):
+        fits, words = _kind(_hint(annotation, function))
+        if not fits(value):
+            is_odd_text = isinstance(value, str) and not is_text(value)
+            expected = "text that UTF-8 can write, without NUL" if is_odd_text else words
+            refusal = InvalidInput(argument=argument, found=shown(value), expected=expected)
+            vars(refusal)["is_misfit"] = True
+            return refusal
+    return None
+
+
+def _given(
+    signature: inspect.Signature, args: tuple[Any, ...], options: dict[str, Any]
+) -> Iterator[tuple[str, Any, Any]]:
+    """Yield name, value and annotation of each argument that has one; nothing for a call that cannot be."""
     try:
-        given = signature.bind(*args, **options).arguments
+        bound = signature.bind(*args, **options).arguments
     except TypeError:
-        return None
-    for name, value in given.items():
+        return
+    for name, value in bound.items():
         parameter = signature.parameters[name]
         if parameter.annotation is parameter.empty or value is parameter.default:
             continue
-        fits, words = _kind(_hint(parameter.annotation, function))
-        many = {parameter.VAR_POSITIONAL: dict.fromkeys([name], value), parameter.VAR_KEYWORD: value}
-        for argument, one in many.get(parameter.kind, {name: value}).items():
-            if not fits(one):
-                words = "text that UTF-8 can write, without NUL" if isinstance(one, str) else words
-                return InvalidInput(argument=argument, found=shown(one), expected=words)
-    return None
+        if parameter.kind is parameter.VAR_KEYWORD:
+            yield from ((key, one, parameter.annotation) for key, one in value.items())
+        elif parameter.kind is parameter.VAR_POSITIONAL:
+            yield from ((name, one, parameter.annotation) for one in value)
+        else:
+            yield name, value, parameter.annotation
 
 
 class _Names(dict[str, Any]):
@@ -100,7 +113,7 @@ class _Names(dict[str, Any]):
 
 def _hint(annotation: Any, function: Callable[..., Any]) -> Any:
     """Return an annotation as an object; one that only type checkers understand is `Any`."""
-    known = function.__globals__
+    known = inspect.unwrap(function).__globals__
     try:
         return eval(annotation, known, _Names(known)) if isinstance(annotation, str) else annotation  # noqa: S307
     except Exception:  # noqa: BLE001 - such as an attribute of a module that is not imported
@@ -108,7 +121,7 @@ def _hint(annotation: Any, function: Callable[..., Any]) -> Any:
 
 
 def _is_list(value: Any) -> bool:
-    is_one = isinstance(value, (str, bytes)) or hasattr(value, "columns") or getattr(value, "ndim", 1) == 0
+    is_one = isinstance(value, (str, bytes)) or hasattr(type(value), "columns") or getattr(value, "ndim", 1) == 0
     return isinstance(value, Iterable) and not is_one
 
 
@@ -124,6 +137,10 @@ def _is_array(value: Any) -> bool:
         return False
 
 
+def _is_path(value: Any) -> bool:
+    return isinstance(value, PathLike) and is_text(fspath(value))
+
+
 def _is_number(value: Any) -> bool:
     return isinstance(value, Real) and not isinstance(value, (bool, Fraction))
 
@@ -133,7 +150,8 @@ _KINDS: dict[str, tuple[Test, str]] = {
     "int": (lambda value: isinstance(value, Integral) and not isinstance(value, bool), "a whole number"),
     "float": (_is_number, "a number"),
     "str": (is_text, "text"),
-    "PathLike": (lambda value: isinstance(value, PathLike) and is_text(fspath(value)), "a path"),
+    "PathLike": (_is_path, "a path"),
+    "Path": (_is_path, "a path"),
     "bool": (lambda value: type(value).__name__ in {"bool", "bool_"}, "True or False"),
     "NoneType": (lambda value: value is None, "None"),
     "Callable": (callable, "a function"),
@@ -158,7 +176,7 @@ def _kind(hint: Any) -> tuple[Test, str]:
         return lambda value: isinstance(value, str) and value in inner, " or ".join(map(repr, inner))
     if name in _LISTS and inner:
         fits, words = _kind(inner[0])
-        return lambda value: _is_list(value) and _all_fit(value, fits), f"a list of {words}" if words else "a list"
+        return lambda value: _is_list(value) and _all_fit(value, fits), f"a list (each {words})" if words else "a list"
     if name in _MAPPINGS and inner:
         return _mapping(*map(_kind, inner))
     if name == "tuple" and inner:
@@ -172,7 +190,7 @@ def _mapping(keys: tuple[Test, str], values: tuple[Test, str]) -> tuple[Test, st
     def fits(value: Any) -> bool:
         return isinstance(value, Mapping) and all(map(keys[0], value)) and all(map(values[0], value.values()))
 
-    return fits, f"a mapping of {keys[1]} to {values[1]}" if keys[1] and values[1] else "a mapping"
+    return fits, f"a mapping (each {keys[1]} to {values[1]})" if keys[1] and values[1] else "a mapping"
 
 
 def _tuple(inner: tuple[Any, ...]) -> tuple[Test, str]:

@@ -23,6 +23,7 @@ from unicodedata import category, normalize
 
 import pandas as pd
 
+from rankeval._arguments import explained
 from rankeval._checks import few, refuse, require, shown
 from rankeval._registry import chosen
 from rankeval.errors import InvalidInput
@@ -38,6 +39,7 @@ class Word(NamedTuple):
     end: int
 
 
+@explained
 @dataclass(frozen=True)
 class Terms:
     """The way from a text to its terms.
