@@ -25,8 +25,8 @@ import numpy as np
 import pandas as pd
 
 from rankeval._arguments import explained
-from rankeval._visible import escaping
 from rankeval._checks import check_count, check_number, check_share, count, few, is_text, require
+from rankeval._visible import escaping
 from rankeval.comparison.tables import WithTable
 from rankeval.io.columns import labels
 from rankeval.render.tables import Table
