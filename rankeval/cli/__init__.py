@@ -24,7 +24,16 @@ from rankeval.cli.inputs import by_file_name, evaluations
 from rankeval.cli.judging import judging_app
 from rankeval.cli.net import OwnAnswers, caught
 from rankeval.cli.online import online_app
-from rankeval.cli.options import MEASURES, EvaluationFormat, Format, KeysFormat, ListFormat, ending_with, options
+from rankeval.cli.options import (
+    MEASURES,
+    EvaluationFormat,
+    Format,
+    KeysFormat,
+    ListFormat,
+    ending_with,
+    literal,
+    options,
+)
 from rankeval.cli.output import ask, from_here, print_frame, print_result, print_scores, say, show_progress, tell
 
 if TYPE_CHECKING:
@@ -407,4 +416,4 @@ def _host_command(name: str) -> Any:
             raise errors.InvalidInput(f"the host {name!r} has no commands")
         offer()(args=list(ctx.args), prog_name=f"rankeval {name}")
 
-    return typer.main.get_command(stub)
+    return literal(typer.main.get_command(stub))

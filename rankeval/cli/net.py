@@ -21,7 +21,7 @@ from typer.core import TyperGroup
 
 from rankeval import errors
 from rankeval._secrets import masked
-from rankeval.cli.options import in_options
+from rankeval.cli.options import in_options, literal
 from rankeval.cli.output import tell
 from rankeval.errors import GuardRefusal
 
@@ -96,6 +96,11 @@ class _Escaped(Exception):
 
 class OwnAnswers(TyperGroup):
     """Commands that leave interrupts and closed pipes to `caught`, and whose errors name their options."""
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Return a command whose help prints as it is written."""
+        command = super().get_command(ctx, cmd_name)
+        return command and literal(command)
 
     def invoke(self, ctx: Any) -> Any:
         """Run the chosen command."""

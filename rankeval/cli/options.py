@@ -3,6 +3,9 @@
 An option has the name of the argument of Python that it becomes, also where its flag is another word (``rng`` is
 ``--seed``). So a command hands its options on as they are, and `in_options` finds the option that an error is about by
 the error's argument. The defaults are those of Python; they stand here again because help must not import NumPy.
+
+A help text is text, also that of a plugin: Typer reads it as markup of Rich, which takes ``[/COLUMN]`` for a tag that
+was never opened, so `literal` escapes it.
 """
 
 from __future__ import annotations
@@ -10,17 +13,21 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Iterable, Mapping
+from copy import copy
 from enum import StrEnum
 from functools import wraps
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import typer
+from typer import core
 from typer.core import TyperCommand, TyperOption
 
 from rankeval.errors import LimitExceeded, RankevalError
+from rankeval.render.tables import visible
 
 _Command = Callable[..., None]
+_Helped = TypeVar("_Helped")
 
 
 # Classes and not calls of StrEnum: Pyright, and so a user's program, knows the members of no other form.
@@ -270,6 +277,30 @@ def in_options(error: RankevalError, command: Any) -> RankevalError:
     return error.having(**told)
 
 
+def literal(helped: _Helped) -> _Helped:
+    """Return a copy of a command, with its parameters, whose help prints as it is written.
+
+    Parameters
+    ----------
+    helped : click command or parameter
+        What has the help.
+    """
+    shown: Any = copy(helped)
+    for field in ("help", "short_help", "epilog"):
+        setattr(shown, field, _literal(getattr(helped, field, None)))
+    shown.params = [literal(one) for one in getattr(helped, "params", ())]
+    return shown
+
+
+def _literal(text: str | None) -> str | None:
+    shown = text and visible(text, keep="\n")
+    if not shown or "[" not in shown or not getattr(core, "HAS_RICH", True):  # without Rich, help is plain
+        return shown
+    from rich.markup import escape
+
+    return escape(shown)
+
+
 def ending_with(lines: Callable[[], Iterable[str]]) -> type[TyperCommand]:
     """Make a class of commands whose help ends with lines that are found only when somebody asks for help.
 
@@ -281,7 +312,7 @@ def ending_with(lines: Callable[[], Iterable[str]]) -> type[TyperCommand]:
 
     class Listing(TyperCommand):
         def format_help(self, ctx: Any, formatter: Any) -> None:
-            self.epilog = "\n\n".join(lines())
+            self.epilog = _literal("\n\n".join(lines()))
             super().format_help(ctx, formatter)
 
     return Listing
