@@ -267,6 +267,8 @@ def in_options(error: RankevalError, command: Any) -> RankevalError:
     if isinstance(error, LimitExceeded) and ("limit" in flags or command.name == "run"):
         to = f"--limit {error.limit}=..." if "limit" in flags else f"data.limits.{error.limit} in the experiment file"
         return error.having(remedy=f"if the file is sound, raise it: {to}")
+    if command.name == "run":
+        return error  # its errors name keys of the experiment file, which may have the names of options
     name, bracket, key = (error.argument or "").partition("[")
     told = {"problem": error.problem, "remedy": error.remedy}
     for argument, flag in flags.items():

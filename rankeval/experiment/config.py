@@ -17,6 +17,8 @@ import textwrap
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import date
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -129,7 +131,7 @@ def set_key(raw: dict[str, Any], override: str) -> None:
     place[steps[-1]] = parse_yaml(text, f"--set {override!r}")
 
 
-def refusal(error: ValidationError, source: str) -> ConfigError:
+def refusal(error: ValidationError, source: str, settings: Iterable[str] = ()) -> ConfigError:
     """Return the error for the first problem that pydantic found; it counts the others.
 
     Parameters
@@ -138,25 +140,60 @@ def refusal(error: ValidationError, source: str) -> ConfigError:
         What pydantic raised.
     source : str
         The name of the file.
+    settings : iterable of str
+        The ``key.sub=value`` that replaced values of the file.
     """
-    problems = error.errors(include_url=False)
+    problems, keys = error.errors(include_url=False), {key.path: key.kind for key in list_keys()}
     # Show an unknown key first: the key that it was meant to be is then missing too.
     first = min(problems, key=lambda problem: problem["type"] != "extra_forbidden")
-    steps = [str(step) for step in first["loc"]]
-    path, raised = ".".join(steps), first.get("ctx", {}).get("error")
-    more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
-    if first["type"] == "extra_forbidden":
-        raised = unknown("key", steps[-1], _keys_at(steps[:-1]))
-    elif first["type"] == "missing":
-        raised = "the key is missing"
-    # Pydantic begins each sentence with a capital, and does not say the value; ours are errors of a validator.
-    problem = raised or f"{first['msg'][:1].lower()}{first['msg'][1:]}, found {shown(first['input'])}"
-    return ConfigError(f"{problem}{more}", argument=path or None, where=source)
+    steps = _steps(first, keys)
+    path = ".".join(map(str, steps))
+    others = len({tuple(_steps(problem, keys)) for problem in problems}) - 1
+    more = f" (and {others} more)" if others else ""
+    blamed = [key for key in (one.partition("=")[0].strip() for one in settings) if _overlap(key, path)]
+    remedy = f"correct the setting of {blamed[-1]}" if blamed else None
+    problem = f"{_problem(first, steps, keys)}{more}"
+    return ConfigError(problem, argument=path or None, where=source, remedy=remedy)
 
 
-def _keys_at(steps: list[str]) -> list[str]:
+def _steps(problem: Any, keys: Mapping[str, str]) -> list[int | str]:
+    """Return the steps to a key; of a key with several types, pydantic names each that it tried as one step more."""
+    steps = list(problem["loc"])
+    has_types = " or " in keys.get(_place(steps[:-1]), "")
+    return steps[:-1] if has_types else steps
+
+
+def _problem(first: Any, steps: list[int | str], keys: Mapping[str, str]) -> str:
+    """Say what is wrong with the value of a key, in the words of the reference of keys where it has some."""
+    kind, below = first["type"], _keys_at(steps)
+    if kind == "extra_forbidden":
+        return str(unknown("key", str(steps[-1]), _keys_at(steps[:-1])))
+    if kind == "missing":
+        return "the key is missing"
+    if raised := first.get("ctx", {}).get("error"):
+        return str(raised)
+    # Pydantic begins each sentence with a capital, does not say the value, and calls a section by its class.
+    wanted = f"a section with the keys {', '.join(below)}" if below else keys.get(_place(steps))
+    known = wanted is not None and kind.endswith(("_type", "_parsing"))
+    said = f"expected {wanted}" if known else f"{first['msg'][:1].lower()}{first['msg'][1:]}"
+    found = first["input"]
+    return f"{said}, found {found if isinstance(found, date) else shown(found)}"
+
+
+def _overlap(one: str, other: str) -> bool:
+    """Return whether one key is the other or stands above it."""
+    return f"{one}.".startswith(f"{other}.") or f"{other}.".startswith(f"{one}.")
+
+
+def _place(steps: list[int | str]) -> str:
+    """Return the place of a key as the reference writes it; the name of a ranker may have dots."""
+    named = ["NAME" if place == 1 and steps[0] == "rankers" else step for place, step in enumerate(steps)]
+    return re.sub(r"\.\d+(?=\.|$)", "[]", ".".join(map(str, named)))
+
+
+def _keys_at(steps: list[int | str]) -> list[str]:
     """Return the keys of the section at this place."""
-    place = re.sub(r"^rankers\.[^.]+", "rankers.NAME", re.sub(r"\.\d+", "[]", "".join(f"{step}." for step in steps)))
+    place = f"{_place(steps)}." if steps else ""
     below = [key.path.removeprefix(place) for key in list_keys() if key.path.startswith(place)]
     return [name for name in below if "." not in name]
 
@@ -193,13 +230,14 @@ def load_config(path_or_name: str | Path, overrides: Iterable[str] = ()) -> Expe
     raw = parse_yaml(text, str(path))
     if not isinstance(raw, dict):
         raise ConfigError(f"{path}: an experiment file is a mapping of sections, found {type(raw).__name__}")
+    overrides = list(overrides)
     for override in overrides:
         set_key(raw, override)
-    return check_config(raw, source=str(path))
+    return check_config(raw, source=str(path), settings=overrides)
 
 
 @explained
-def check_config(raw: Mapping[str, Any], *, source: str = "config") -> ExperimentConfig:
+def check_config(raw: Mapping[str, Any], *, source: str = "config", settings: Iterable[str] = ()) -> ExperimentConfig:
     """Check plain values as an experiment.
 
     Parameters
@@ -208,6 +246,8 @@ def check_config(raw: Mapping[str, Any], *, source: str = "config") -> Experimen
         The content of an experiment file.
     source : str
         The name of the source in errors.
+    settings : iterable of str
+        The ``key.sub=value`` that replaced values of the source, for errors.
 
     Raises
     ------
@@ -217,7 +257,7 @@ def check_config(raw: Mapping[str, Any], *, source: str = "config") -> Experimen
     try:
         return ExperimentConfig.model_validate(raw)
     except ValidationError as error:
-        raise refusal(error, source) from None
+        raise refusal(error, source, settings) from None
 
 
 def shipped_configs() -> dict[str, Path]:
@@ -258,8 +298,13 @@ def list_keys() -> list[Key]:
     >>> [key.path for key in list_keys()][:3]
     ['name', 'data', 'data.loader']
     """
+    return list(_all_keys())
+
+
+@cache
+def _all_keys() -> tuple[Key, ...]:
     schema = ExperimentConfig.model_json_schema()
-    return list(_keys(schema, schema["$defs"], ""))
+    return tuple(_keys(schema, schema["$defs"], ""))
 
 
 def keys_markdown() -> str:
