@@ -23,8 +23,8 @@ import typer
 from typer import core
 from typer.core import TyperCommand, TyperOption
 
+from rankeval._visible import visible
 from rankeval.errors import LimitExceeded, RankevalError
-from rankeval.render.tables import visible
 
 _Command = Callable[..., None]
 _Helped = TypeVar("_Helped")
