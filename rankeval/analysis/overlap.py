@@ -109,7 +109,8 @@ def ranked_lists(run: Run) -> dict[Any, list[Any]]:
         pairs.sort(key=lambda pair: pair[0])
         ordered[query] = [document for _, document in pairs]
         if len(set(ordered[query])) < len(pairs):
-            raise InvalidInput(f"a document stands twice in query {query!r}; keep one row each", argument="run")
+            problem = f"a document stands twice in query {query!r}"
+            raise InvalidInput(problem, argument="run", remedy="rank each document once, in one run a system")
     return ordered
 
 

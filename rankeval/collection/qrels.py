@@ -12,11 +12,10 @@ from numpy.typing import NDArray
 
 from rankeval._arguments import explained
 from rankeval._checks import count
-from rankeval.collection.rows import Rows
+from rankeval.collection.rows import Rows, RowSource
 from rankeval.errors import InvalidInput
 from rankeval.io import frames
 from rankeval.io.columns import Columns, whole
-from rankeval.io.formats import Source
 
 
 @explained
@@ -36,8 +35,8 @@ class Qrels(Rows):
         The subtopic that was judged, or the judge (a user, an assessor).
     subgroup : array-like of str or of int, shape (n_rows,), optional
         A part of a judge's documents. Only documents of one sub-group were compared with each other.
-    source : Source, optional
-        The file that the rows were read from, for messages.
+    source : Source or FrameSource, optional
+        The file or the frame that the rows were read from, for messages.
 
     Raises
     ------
@@ -55,7 +54,7 @@ class Qrels(Rows):
     relevance: NDArray[Any]
     aspect: pa.Array | None = None
     subgroup: pa.Array | None = None
-    source: Source | None = None
+    source: RowSource | None = None
 
     _ids: ClassVar[tuple[str, ...]] = ("qid", "docid", "aspect", "subgroup")
     _value: ClassVar[str] = "relevance"

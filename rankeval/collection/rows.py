@@ -27,6 +27,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+RowSource = formats.Source | frames.FrameSource
+"""The file or the frame that rows were read from, for messages."""
+
+
 def check_rows(**columns: Any) -> None:
     """Refuse columns of one call whose indexes differ, and masked values; lengths are left to the caller.
 

@@ -13,10 +13,9 @@ from numpy.typing import NDArray
 
 from rankeval._arguments import explained
 from rankeval._checks import count, require
-from rankeval.collection.rows import Rows
+from rankeval.collection.rows import Rows, RowSource
 from rankeval.io import frames
 from rankeval.io.columns import Columns, numbers_of, places_of
-from rankeval.io.formats import Source
 
 
 @explained
@@ -34,8 +33,8 @@ class Run(Rows):
         The score of each row, held as float64.
     name : str, optional
         The system's name: the tag of a TREC file.
-    source : Source, optional
-        The file that the rows were read from, for messages.
+    source : Source or FrameSource, optional
+        The file or the frame that the rows were read from, for messages.
 
     Raises
     ------
@@ -52,7 +51,7 @@ class Run(Rows):
     docid: pa.Array
     score: NDArray[np.float64]
     name: str | None = None
-    source: Source | None = None
+    source: RowSource | None = None
 
     _value: ClassVar[str] = "score"
     _numbers = staticmethod(partial(np.asarray, dtype=np.float64))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -16,7 +15,7 @@ from rankeval._registry import chosen
 from rankeval.collection.data import RankingData
 from rankeval.errors import InvalidInput, warn
 from rankeval.io.feature_tables import FeatureTable, read_feature_table
-from rankeval.io.letor import PART_OF, check_distinct, read_letor, read_letor_parts
+from rankeval.io.letor import PART_OF, ROW, check_distinct, read_letor, read_letor_parts
 from rankeval.io.opening import DEFAULT, Limits, reading
 
 
@@ -106,7 +105,6 @@ def load_letor_parts(
 Values = str | int | float | bool | Sequence[Any]
 """One value of a column of parts, or several."""
 
-_LETOR = re.compile(rb"\s*(#[^\n]*\n\s*)*-?[0-9.]+[ \t]+(qid:\S+[ \t]+)?[0-9]+:[-0-9.]")
 _SHOWN = 8  # values of a column of parts in a message
 
 
@@ -119,7 +117,7 @@ def is_letor(path: str | os.PathLike[str]) -> bool:
         The file, also compressed.
     """
     with reading(path) as file:
-        return _LETOR.match(file.read(1 << 12)) is not None
+        return ROW.match(file.read(1 << 12)) is not None
 
 
 @explained

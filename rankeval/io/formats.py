@@ -21,8 +21,8 @@ from __future__ import annotations
 
 import os
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
@@ -50,13 +50,14 @@ class OpenFile:
     """A file that a reader is given.
 
     ``file`` is an Arrow file, uncompressed, that can be read from its start again; ``value`` is "relevance" or "score";
-    ``path`` is for messages.
+    ``path`` is for messages; ``is_named`` says that the caller named the format, which then nobody doubts.
     """
 
     file: pa.NativeFile
     value: str
     path: str
     limits: Limits
+    is_named: bool = False
 
 
 @dataclass(frozen=True)
@@ -88,6 +89,8 @@ class Format:
         empty if the reader refuses them itself.
     values : tuple of str
         ``("relevance",)`` if the format is for judgments only.
+    beside : callable, optional
+        Takes an `OpenFile` and rows, from 0, and returns their cells in the columns that ``read`` leaves out, by name.
     is_told_by_suffix : bool
         Whether a file with this suffix is read as this format if no format claims its content.
     """
@@ -102,6 +105,7 @@ class Format:
     unfit: str = NUL
     unread: str = NUL
     values: tuple[str, ...] = ("relevance", "score")
+    beside: Callable[[OpenFile, Sequence[int]], Mapping[str, Sequence[Any]]] | None = None
     is_told_by_suffix: bool = True
 
 
@@ -171,6 +175,23 @@ class Source:
                 numbers, unit = [lines[number - 1] for number in numbers], "line"
         return f"{self.path}, {unit}{'s' if len(numbers) > 1 else ''} {' and '.join(map(str, numbers))}"
 
+    def beside(self, rows: Sequence[int], value: str) -> Mapping[str, Sequence[Any]]:
+        """Return the cells of rows in the columns that were not read, by name; none of a pipe or a changed file."""
+        look_up = FORMATS[self.format].beside
+        with suppress(RankevalError, LookupError):
+            if look_up and Path(self.path).is_file():
+                with opening.reading(self.path, self.limits) as file:
+                    return look_up(OpenFile(file, value, self.path, self.limits, is_named=True), rows)
+        return {}
+
+    def way_on(self, name: str, value: str) -> str:
+        """Say how to read rows that a column tells apart."""
+        if value == "score":
+            return "write a file for each system"
+        if self.format == "trec":
+            return "if it is the subtopic or the judge, say format='ndeval' (-R ndeval)"
+        return f"if it is the subtopic or the judge, call the column aspect and not {name}"
+
 
 @contextmanager
 def reading_rows(path: str | os.PathLike[str], value: str, format: str | None, limits: Limits) -> Iterator[Columns]:  # noqa: A002 - as in `Qrels.read`
@@ -205,7 +226,7 @@ def reading_rows(path: str | os.PathLike[str], value: str, format: str | None, l
         file.seek(0)
         try:
             with naming(str(where)):
-                columns = how.read(OpenFile(file, value, str(where), limits))
+                columns = how.read(OpenFile(file, value, str(where), limits, is_named=named is not None))
         except RankevalError:
             raise
         except (ValueError, TypeError, RecursionError) as error:  # thousands of brackets recur too deeply

@@ -11,10 +11,11 @@ that the column has in the frame.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain, count, repeat
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -87,6 +88,13 @@ def columns_of(names: Sequence[str], role: str, asked: Mapping[str, Any], where:
     return parts
 
 
+def others(names: Sequence[str], role: str) -> list[str]:
+    """Return the names of the columns that give no id and no number of the rows, each once."""
+    parts = columns_of(names, role, {}, "", "")
+    read = {name for part, name in parts.items() if part != "name"}
+    return [name for name in dict.fromkeys(names) if name and name not in read and [*names].count(name) == 1]
+
+
 def _hint(names: Sequence[str], part: str, found: Sequence[str]) -> str:
     if len(found) > 1:
         return f"columns {', '.join(map(repr, found))} could be it"
@@ -121,6 +129,35 @@ def columns_in(table: Any, parts: Mapping[str, str], role: str, where: str, advi
             problem = f"{where} has the columns 'docno' and 'docid', not {as_there}"
             raise InvalidInput(problem, remedy=advice.format(part="docid"))
     return Columns(value=cells.pop(role), value_name=parts[role], **cells)
+
+
+@dataclass(frozen=True, eq=False)
+class FrameSource:
+    """The frame or the records that rows were taken from, for messages; a copy of the rows takes none of it along.
+
+    ``names`` are the columns that were not read, and ``cell`` takes a name and a row.
+    """
+
+    names: Sequence[str] = ()
+    cell: Callable[[str, int], Any] = lambda _name, _row: None
+    format: ClassVar[str] = ""
+
+    def place(self, rows: Sequence[int]) -> str:
+        """Return rows, counted from 0, in words."""
+        return f"rows {' and '.join(map(str, rows))}, counting from 0"
+
+    def beside(self, rows: Sequence[int], value: str) -> dict[str, list[Any]]:  # noqa: ARG002 - as of a file
+        """Return the cells of rows in the columns that were not read, by name."""
+        return {name: [self.cell(name, row) for row in rows] for name in self.names}
+
+    def way_on(self, name: str, value: str) -> str:
+        """Say how to read rows that a column tells apart."""
+        if value == "score":
+            return f"give a run for each, such as {{one: part for one, part in frame.groupby({name!r})}}"
+        return f"if it is the subtopic or the judge, say aspect={name!r} in Qrels.from_frame"
+
+    def __reduce__(self) -> tuple[type[FrameSource], tuple[()]]:
+        return FrameSource, ()
 
 
 # Methods of datasets of ir_datasets, and attributes of objects of ranx, that give the rows.
@@ -170,7 +207,10 @@ def _listed(query: Any, documents: Any, value: str) -> Mapping[Any, Any]:
             problem = f"query {query!r} has a {type(document).__name__} as document {place} (counting from 0)"
             raise InvalidInput(problem, remedy=f"give ids, or pairs of id and {value}")
         if document in found:
-            raise InvalidInput(f"document {document!r} stands twice in the list of query {query!r}; keep one of them")
+            differ = f"{found[document]} and {number} are given: find out which of them holds"
+            remedy = "keep one of them" if found[document] == number else differ
+            remedy = "keep its best place" if isinstance(numbers, count) else remedy
+            raise InvalidInput(f"document {document!r} stands twice in the list of query {query!r}", remedy=remedy)
         found[document] = number
     return found
 
@@ -224,7 +264,9 @@ def from_records(thing: Any, value: str) -> Columns:
     where = f"record 0 (counting from 0): {expected}, found {shown(rows[0])}" + ", which"
     parts = columns_of(_fields(rows[0]), value, {}, where, "give records with these fields")
     cells = {name: [_field(row, name, at, expected) for at, row in enumerate(rows)] for name in parts.values()}
-    return columns_in(cells, parts, value, "record 0", "give records with one of them")
+    left = [name for name in _fields(rows[0]) if name not in cells or name == parts.get("name")]
+    source = FrameSource(left, lambda name, row: _field(rows[row], name, row, expected))
+    return replace(columns_in(cells, parts, value, "record 0", "give records with one of them"), source=source)
 
 
 def _fields(record: Any) -> list[str]:
@@ -265,7 +307,15 @@ def from_frame(frame: Any, role: str, **asked: str | Literal[False] | None) -> C
     ids = {part: id_column(getattr(columns, part), parts[part]) for part in IDS if part in parts}
     numbers = value_column(columns.value, parts[role], role)
     # If the caller names the column of the number, he knows what it is.
-    return replace(columns, value=numbers, value_name=parts[role] if asked.get(role) is None else None, **ids)
+    value_name = parts[role] if asked.get(role) is None else None
+    left = [name for name in names_in(table) if name not in parts.values() or name == parts.get("name")]
+    source = FrameSource(left, partial(_cell, table))
+    return replace(columns, value=numbers, value_name=value_name, source=source, **ids)
+
+
+def _cell(table: Any, name: str, row: int) -> Any:
+    column = table[name]
+    return column.iloc[row] if hasattr(column, "iloc") else column[row].as_py()
 
 
 def frame_columns(frame: Any, names: Mapping[str, str]) -> dict[str, Any]:

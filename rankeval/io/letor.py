@@ -63,6 +63,9 @@ _ROWS = ("", ".txt", ".dat", ".svm", ".svmlight", ".libsvm", ".letor", *(f".{wor
 # not for a matrix that fits into memory anyway.
 _DENSE_SHARE = 0.3
 _DENSE_BYTES = 1 << 26
+ROW = re.compile(rb"\s*(#[^\n]*\n\s*)*[-+]?[0-9.]+[ \t]+(qid:\S+(?=\s|\Z)|[0-9]+:[-+]?[0-9.])")
+"""Matches a text whose first row is one of learning to rank."""
+
 _SIZE = re.compile(rb"[0-9]{1,9}")  # Python refuses to parse 5,000 digits
 
 

@@ -35,7 +35,7 @@ from rankeval._registry import chosen
 from rankeval.errors import FileFormatError, InvalidInput
 from rankeval.io.columns import Columns, as_list
 from rankeval.io.formats import NUL, Format, OpenFile, add_format, suffix_of, text_lines
-from rankeval.io.frames import columns_in, columns_of, from_dict, spelled
+from rankeval.io.frames import columns_in, columns_of, from_dict, others, spelled
 from rankeval.io.opening import ALWAYS, BOM, Limits, checked_text, filled_lines
 from rankeval.io.opening import PARQUET as MAGIC
 
@@ -287,6 +287,19 @@ def _read_table(open_one: Callable[[pa.NativeFile, str, Limits], TableSource], g
     return replace(columns, value=as_list(columns.value)) if source.delimiter else columns
 
 
+def _beside(open_one: Callable[[pa.NativeFile, str, Limits], TableSource], given: OpenFile, rows: Sequence[int]) -> Any:
+    source = open_one(given.file, given.path, given.limits)
+    names = others(source.names, given.value)
+    flat = [name for name in names if not pa.types.is_nested(source.kinds[name])]
+    return source.columns(flat).take(rows).to_pydict() if flat else {}
+
+
+def _beside_jsonl(given: OpenFile, rows: Sequence[int]) -> dict[str, list[Any]]:
+    objects = [row for _, row in json_lines(checked_text(given.file, given.path, given.limits), given.path)]
+    known = dict.fromkeys(name for row in objects for name in row)
+    return {name: [objects[row].get(name) for row in rows] for name in others([*known], given.value)}
+
+
 def _write_parquet(table: pa.Table) -> list[pa.Buffer]:
     import pyarrow.parquet as pq
 
@@ -371,6 +384,7 @@ def _separated(name: str, delimiter: str) -> Format:
         suffixes=(f".{name}",),
         sniff=partial(_is_csv, delimiter),
         row_lines=partial(csv_lines, delimiter),
+        beside=partial(_beside, partial(_open_text, delimiter=delimiter)),
         unfit=rf"{swallowed(delimiter)}|\r",
         unread=swallowed(delimiter),
         is_told_by_suffix=name == "csv",  # TREC files with tabs are called .tsv too: only a header tells
@@ -387,6 +401,7 @@ for _format in (
         suffixes=(".jsonl", ".ndjson"),
         sniff=_is_jsonl,
         row_lines=text_lines,
+        beside=_beside_jsonl,
     ),
     Format(
         "json",
@@ -401,6 +416,7 @@ for _format in (
         "Parquet",
         read=partial(_read_table, _open_parquet),
         write=_write_parquet,
+        beside=partial(_beside, _open_parquet),
         suffixes=(".parquet",),
         sniff=lambda start: start.startswith(MAGIC),
     ),

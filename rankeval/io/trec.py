@@ -18,7 +18,7 @@ The trap is Arrow's own leniency: without this count it takes two cells for one 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
@@ -33,12 +33,16 @@ from rankeval.errors import FileFormatError
 from rankeval.io import opening
 from rankeval.io.columns import IDS, Columns, combined, numbers_of, places_of, whole
 from rankeval.io.formats import Format, OpenFile, add_format, check_fit, text_lines
+from rankeval.io.letor import ROW as LETOR_ROW
 from rankeval.io.opening import BLOCK, BOM, NUMBER, WHOLE, text_blocks
+from rankeval.io.plausibility import is_doubtful, reading_of_four, reading_of_six
 from rankeval.io.tables import csv_cells
 
 _BLANKS = b"\t\x0b\x0c"
 _SPACE = " \t\n\r\v\f"  # the blanks of bytes.split; str.split knows more
 _TAG_WORDS = 16
+_LOOKS = "this looks like a {} file"
+_SAMPLE = 1 << 14  # bytes that tell whether a file needs a second look
 
 
 @dataclass(frozen=True)
@@ -82,6 +86,8 @@ def read_trec(judgments: Layout, given: OpenFile) -> Columns:
         has the line and the text found there.
     """
     layout = judgments if given.value == "relevance" else RUN
+    if not given.is_named:
+        _refuse_other_reading(given, layout)
     blocks = text_blocks(given.file, given.path, given.limits)
     if (columns := _read_regular(given.file, blocks, layout)) is not None:
         return columns
@@ -90,6 +96,41 @@ def read_trec(judgments: Layout, given: OpenFile) -> Columns:
     regular = _made_regular(data)
     columns = _read_regular(pa.BufferReader(regular), [regular], layout)
     return columns if columns is not None else _read_lines(data, layout, given.path)
+
+
+def _refuse_other_reading(given: OpenFile, layout: Layout) -> None:
+    """Refuse a file whose columns cannot be those of the layout."""
+    given.file.seek(0)
+    start = given.file.read(_SAMPLE).removeprefix(BOM)
+    if LETOR_ROW.match(start):
+        problem = "this is a learning-to-rank file, rows of 'label qid:id index:value'"
+        remedy = "rk.datasets.load_letor reads it, and `rankeval init` begins an experiment with it"
+        raise FileFormatError(problem, where=given.path, remedy=remedy)
+    is_whole = len(start) < _SAMPLE
+    rows = _rows_of(start if is_whole else start[: start.rfind(b"\n") + 1], layout)
+    doubt, reading_of = (is_doubtful, reading_of_four) if layout is QRELS else (reading_of_six, reading_of_six)
+    if not rows or not doubt(rows):
+        return
+    if not is_whole:
+        given.file.seek(0)
+        rows = _rows_of(given.file.read(), layout)
+    if rows and (reading := reading_of(rows)):
+        seems = f"they seem to be {reading.columns}: {reading.why}"
+        raise FileFormatError(
+            f"the columns are read as {' '.join(layout.fields)}, but {seems}",
+            where=given.path,
+            found=reading.columns,
+            expected=" ".join(layout.fields),
+            remedy=f"{reading.reordered(layout.fields)}, or say format='trec' (-R trec) if they are right",
+        )
+
+
+def _rows_of(data: bytes, layout: Layout) -> list[list[str]]:
+    """Return the cells of each row; none if a row has too few or too many, which the readers explain."""
+    width = len(layout.fields)
+    lines = (line.decode(errors="replace").strip() for line in data.removeprefix(BOM).split(b"\n"))
+    rows = [line.split(None, width - 1) if layout.tag else line.split() for line in lines if line and line[0] != "#"]
+    return rows if all(len(row) == width for row in rows) else []
 
 
 def _read_regular(source: pa.NativeFile, blocks: Iterable[bytes], layout: Layout) -> Columns | None:
@@ -196,13 +237,36 @@ def _lines(data: bytes, layout: Layout, where: str) -> Iterator[tuple[int, list[
         except UnicodeDecodeError as error:
             raise FileFormatError(f"expected UTF-8 text, found {line[:80]!r}", where=at) from error
         if len(fields) != width:
-            other = next((one.kind for one in (QRELS, RUN) if len(one.fields) == len(cells)), None)
             problem = f"expected {layout}, found {len(line.split())}: {' '.join(fields)[:80]!r}"
-            raise FileFormatError(problem, where=at, remedy=other and f"this looks like a {other} file")
+            is_cut = number > 1 and len(fields) < width and not line.endswith(b"\n")
+            remedy = "the file is cut off here: its last line has no end" if is_cut else _way_on(data, line, layout)
+            raise FileFormatError(problem, where=at, remedy=remedy)
         if layout.tag:
             _check_tag(fields, at, layout)
         tags = set()
         yield number, fields
+
+
+def _way_on(data: bytes, line: bytes, layout: Layout) -> str | None:
+    """Say what a line with too few or too many columns may be, if it may be anything."""
+    cells = [cell.decode(errors="replace") for cell in line.split()]
+    n_cells, is_number = len(cells), [NUMBER.fullmatch(cell) is not None for cell in cells]
+    if len(line.rstrip(b"\r\n").split(b"\t")) == len(layout.fields):
+        header = r"\t".join((*layout.ids, layout.value))
+        return f"an id holds a blank: write a table with a first line, {header}, and call it .tsv"
+    if layout is RUN and n_cells == 4 and is_number[3]:
+        reading = reading_of_four(_rows_of(data, QRELS) or [cells])
+        is_run = reading is not None and "score" in reading.columns.split()
+        return (
+            f"these seem to be {reading.columns}: {reading.reordered(RUN.fields)}" if is_run else _LOOKS.format("qrels")
+        )
+    if n_cells >= 6 and is_number[3] and is_number[4]:
+        return _LOOKS.format("run")
+    if layout is PREFS and n_cells == 4:
+        return _LOOKS.format("qrels")
+    if layout.value == "relevance" and n_cells == 5 and is_number[4] and not re.fullmatch(r"-?\d{1,2}", cells[3]):
+        return "five columns (query, judge, sub-group, document, grade) are read by format='prefs' (-R prefs)"
+    return None
 
 
 def _check_comment(cells: list[bytes], layout: Layout, where: str) -> None:
@@ -232,6 +296,13 @@ def _check_tag(fields: list[str], where: str, layout: Layout) -> None:
     for remedy in (remedy for wrong, remedy in faults if wrong):
         found = f"{len(fields) - 1 + len(words)}: {' '.join(fields)[:80]!r}"
         raise FileFormatError(f"expected {layout}, found {found}", where=where, remedy=remedy)
+
+
+def _beside(given: OpenFile, rows: Sequence[int]) -> dict[str, list[str]]:
+    """Return the second column of judgments, or the tag of a run."""
+    layout, name, at = (QRELS, "column 2", 1) if given.value == "relevance" else (RUN, "tag", 5)
+    filled = _rows_of(given.file.read(), layout)
+    return {name: [filled[row][at] for row in rows]}
 
 
 def _write(table: pa.Table) -> Iterator[pa.Buffer]:
@@ -272,6 +343,7 @@ add_format(
         write=_write,
         suffixes=(".txt", ".trec", ".run", ".qrels"),
         row_lines=_row_lines,
+        beside=_beside,
         unfit=r"[ \t\n\r\v\f\x00]",
         unread="",
     )

@@ -19,7 +19,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from rankeval.io.columns import numbers_of, places_of
-from rankeval.join.flat import Ints, refuse_repeats, spread
+from rankeval.join.flat import Ints, spread
+from rankeval.join.repeats import refuse_repeats
 
 if TYPE_CHECKING:
     from rankeval.collection.qrels import Qrels
@@ -158,7 +159,7 @@ def fold_aspects(qrels: Qrels) -> tuple[Qrels, AspectTable]:
         names = (column[row].as_py() for column in (qrels.docid, aspect, qrels.qid))
         return "qrels: document {!r} stands twice for aspect {!r} of query {!r}".format(*names)
 
-    refuse_repeats(pair, part, np.arange(len(pair)), says, qrels.source)
+    refuse_repeats(pair, part, np.arange(len(pair)), says, qrels.source, relevance=qrels.relevance)
     order = np.lexsort((part, pair))
     start = np.flatnonzero(np.diff(pair[order], prepend=-1))
     grade = qrels.relevance[order]

@@ -68,7 +68,8 @@ def join_collection(qrels: Qrels, run: Run, *, convention: Convention) -> Joined
         keep_freed_memory()
     excluded: dict[str, tuple[Any, ...]] = {}
     queries, of_truth, of_run = _numbered(qrels, run, excluded)
-    truth, ranked = _side(qrels, of_truth, len(queries), "qrels"), _side(run, of_run, len(queries), "run")
+    truth = _side(qrels, of_truth, len(queries), "qrels", relevance=qrels.relevance)
+    ranked = _side(run, of_run, len(queries), "run", score=run.score)
     truth_row, run_row = match(truth, ranked)
     relevance, truth_query = _narrow(qrels.relevance), of_truth.of_rows()
     label, judged = _labelled(relevance, truth_row, run_row, len(run), convention)
@@ -199,7 +200,7 @@ def _stretches(ids: pa.Array) -> tuple[pa.Array, Ints | None, Ints | None]:
     return ids.take(places_of(start)), start, np.diff(start, append=len(ids))
 
 
-def _side(table: Qrels | Run, of: _Stretches, n_queries: int, name: str) -> Side:
+def _side(table: Qrels | Run, of: _Stretches, n_queries: int, name: str, **values: NDArray[Any]) -> Side:
     """Group the rows of judged queries, those of a query in their own order."""
     kept = np.flatnonzero(of.query >= 0)
     query = of.query if len(kept) == len(of.query) else of.query[kept]
@@ -208,7 +209,7 @@ def _side(table: Qrels | Run, of: _Stretches, n_queries: int, name: str) -> Side
         kept = kept[order_of(query)]
     rows = kept if of.start is None or of.size is None else rows_of(of.start[kept], of.size[kept])
     offsets = offsets_of(sizes.astype(np.int64, copy=False))
-    return Side(rows, offsets, table.docid, hash_ids(table.docid), table.qid, name, table.source)
+    return Side(rows, offsets, table.docid, hash_ids(table.docid), table.qid, name, table.source, values)
 
 
 def _narrow(labels: NDArray[Any]) -> NDArray[Any]:

@@ -15,9 +15,9 @@ in any other order are grouped by query id, queries ascending:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -25,10 +25,6 @@ from numpy.typing import ArrayLike, NDArray
 from rankeval._checks import count, shown
 from rankeval.errors import InvalidInput, QueryIdError, UnusableQueryIdsError
 from rankeval.io.columns import as_typed, comparable, labels, refuse_masked, whole
-
-if TYPE_CHECKING:
-    from rankeval.io.formats import Source
-
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -234,36 +230,3 @@ def order_of(ids: NDArray[Any]) -> Ints:
     key.sort()
     key &= (1 << bits) - 1
     return key
-
-
-def refuse_repeats(
-    query: Ints, ids: NDArray[Any], rows: Ints, says: Callable[[int], str], source: Source | None = None
-) -> None:
-    """Raise if an id stands twice in a query.
-
-    Parameters
-    ----------
-    query, ids : ndarray of shape (n,)
-        The query and the id of each row that takes part, a query's rows in their own order.
-    rows : ndarray of shape (n,)
-        Their rows of the input.
-    says : callable
-        Turns a place in these arrays into words: "document 'd' stands twice in query 'q'".
-    source : Source, optional
-        The file that the rows were read from.
-
-    Raises
-    ------
-    InvalidInput
-        With the first two rows of the first such id, and the number of such rows.
-    """
-    # Two stable sorts, the last by query: rows by query, then id, then their order in the input.
-    order = order_of(ids)
-    order = order[order_of(query[order])]
-    query, ids = query[order], ids[order]
-    twice = np.flatnonzero((query[1:] == query[:-1]) & (ids[1:] == ids[:-1]))
-    if len(twice):
-        repeat = order[twice[0] : twice[0] + 2]
-        pair = rows[repeat].tolist()
-        place = f"rows {pair[0]} and {pair[1]}, counting from 0" if source is None else source.place(pair)
-        raise InvalidInput(f"{says(int(repeat[0]))} ({place}; {len(twice)} such rows in all); keep one of them")

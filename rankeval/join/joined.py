@@ -43,11 +43,11 @@ from rankeval.join.flat import (
     group_rows,
     offsets_of,
     query_blocks,
-    refuse_repeats,
     spread,
 )
 from rankeval.join.judged import BELOW_ALL, NO_GROUPS, Column, Groups, Judged, with_unlike_labels
 from rankeval.join.ranking import Ranked, order_tied, rank_rows
+from rankeval.join.repeats import refuse_repeats
 
 CHUNK = 2**19
 """Rows in a chunk: large enough that calls cost little (bench_arrays A, C), small enough that memory does not count."""
@@ -415,7 +415,7 @@ def join_arrays(
     columns.refuse_unbounded(relevance, "y_true")
     columns.refuse_unbounded(scores, "y_score")
     if documents is not None:
-        _refuse_repeats(documents, names, grouping)
+        _refuse_repeats(documents, names, grouping, y_true=relevance, y_score=scores)
     if isinstance(docid, (pa.Array, pa.ChunkedArray)):
         docid = docid.cast(columns.without_view(docid.type))
     pooled = convention.negative == "unjudged" and bool((relevance < 0).any())
@@ -432,7 +432,9 @@ def join_arrays(
     )
 
 
-def _refuse_repeats(documents: NDArray[Any], names: NDArray[Any] | None, grouping: Grouping) -> None:
+def _refuse_repeats(
+    documents: NDArray[Any], names: NDArray[Any] | None, grouping: Grouping, **values: NDArray[Any]
+) -> None:
     rows = np.arange(len(documents)) if grouping.order is None else grouping.order
     query = np.repeat(np.arange(len(grouping.queries)), np.diff(grouping.offsets))
 
@@ -441,7 +443,7 @@ def _refuse_repeats(documents: NDArray[Any], names: NDArray[Any] | None, groupin
         return f"document {str(document)!r} stands twice in query {str(grouping.queries[query[place]])!r}"
 
     try:
-        refuse_repeats(query, documents[rows], rows, says)
+        refuse_repeats(query, documents[rows], rows, says, **values)
     except InvalidInput as error:
         raise error.having(argument="docid") from None
 

@@ -15,7 +15,8 @@ the ids of a match differ in any byte (all are compared), the ids are numbered e
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,10 +24,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from rankeval.io.columns import numbers_of, places_of
-from rankeval.join.flat import NO_ROWS, Ints, offsets_of, query_blocks, refuse_repeats
+from rankeval.join.flat import NO_ROWS, Ints, offsets_of, query_blocks
+from rankeval.join.repeats import refuse_repeats
 
 if TYPE_CHECKING:
-    from rankeval.io.formats import Source
+    from rankeval.collection.rows import RowSource
 
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # 2**64 divided by the golden ratio
 _SPREAD = np.uint64(0xFF51AFD7ED558CCD)
@@ -143,8 +145,10 @@ class Side:
         Query ids of all rows, for messages.
     name : str
         The side's name in messages.
-    source : Source, optional
-        The file that the rows were read from, for messages.
+    source : Source or FrameSource, optional
+        The file or the frame that the rows were read from, for messages.
+    values : mapping of str to ndarray
+        The number of each row by its name, for messages.
     """
 
     rows: Ints
@@ -153,7 +157,8 @@ class Side:
     hashes: Hashes
     qid: pa.Array
     name: str
-    source: Source | None = None
+    source: RowSource | None = None
+    values: Mapping[str, NDArray[Any]] = field(default_factory=dict)
 
     def part(self, queries: slice) -> slice:
         """Return where the rows of these queries stand among those that take part."""
@@ -238,7 +243,7 @@ def _match_by_number(truth: Side, ranked: Side) -> tuple[Ints, Ints]:
     for side, numbers in ((truth, number[: len(truth.docid)]), (ranked, number[len(truth.docid) :])):
         query = np.repeat(np.arange(len(side.offsets) - 1), np.diff(side.offsets))
         ids = numbers[side.rows]
-        refuse_repeats(query, ids, side.rows, side.says, side.source)
+        refuse_repeats(query, ids, side.rows, side.says, side.source, **side.values)
         keys.append(query * len(both.dictionary) + ids)
     _, at, where = np.intersect1d(keys[0], keys[1], assume_unique=True, return_indices=True)
     return truth.rows[at], ranked.rows[where]

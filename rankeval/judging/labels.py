@@ -21,7 +21,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from rankeval._arguments import explained
-from rankeval._checks import count, refuse
+from rankeval._checks import count, few, refuse
 from rankeval._registry import chosen
 from rankeval._visible import escaping
 from rankeval.collection.qrels import Qrels, as_qrels
@@ -77,9 +77,16 @@ class Labels:
         refuse((frame.empty, "there is no label"), ("aspect" not in frame, *NO_JUDGE), argument="judgments")
         mixed = [name for name in ("qid", "docid", "aspect") if len(set(map(type, frame[name]))) > 1]
         refuse((mixed, f"{' and '.join(mixed)}: texts and numbers are mixed, and 1 is not '1'"), argument="judgments")
-        for row in frame[frame.duplicated(["qid", "docid", "aspect"])].to_dict("records"):
+        labelled = ["qid", "docid", "aspect"]
+        for row in frame[frame.duplicated(labelled)].to_dict("records"):
+            grades = frame.loc[(frame[labelled] == [row[name] for name in labelled]).all(axis=1), "relevance"].unique()
             problem = f"judge {row['aspect']!r} labels document {row['docid']!r} of query {row['qid']!r} twice"
-            raise InvalidInput(problem, argument="judgments", remedy="keep one label")
+            remedy = (
+                "keep one label"
+                if len(grades) == 1
+                else f"the labels are {few(grades.tolist())}: find out which of them holds"
+            )
+            raise InvalidInput(problem, argument="judgments", remedy=remedy)
         codes, judges = pd.factorize(frame["aspect"])
         frame = frame.assign(judge=codes).sort_values(["qid", "docid", "judge"], ignore_index=True)
         is_first = ~frame.duplicated(["qid", "docid"])

@@ -1,0 +1,97 @@
+"""A document that stands twice in a query is refused, with advice that loses no judgment.
+
+Two rows that say the same are one too many. Two rows that differ are often right both: judgments of two judges or for
+two subtopics, rankings of two systems. Then a column that nobody read tells them apart, and the error names it. So the
+columns that were not read are looked up again, in the file or in the frame; only after the fault is found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankeval._checks import shown
+from rankeval.errors import InvalidInput
+from rankeval.join.flat import Ints, order_of
+
+if TYPE_CHECKING:
+    from rankeval.collection.rows import RowSource
+
+_LOOKED_UP = 1000  # pairs of rows of which the other columns are looked up
+_RANKS = "rank", "position"  # they differ in any two rows of a ranking
+
+
+def refuse_repeats(
+    query: Ints,
+    ids: NDArray[Any],
+    rows: Ints,
+    says: Callable[[int], str],
+    source: RowSource | None = None,
+    **values: NDArray[Any],
+) -> None:
+    """Raise if an id stands twice in a query.
+
+    Parameters
+    ----------
+    query, ids : ndarray of shape (n,)
+        The query and the id of each row that takes part, a query's rows in their own order.
+    rows : ndarray of shape (n,)
+        Their rows of the input.
+    says : callable
+        Turns a place in these arrays into words: "document 'd' stands twice in query 'q'".
+    source : Source or FrameSource, optional
+        The file or the frame that the rows were read from.
+    **values : ndarray of shape (n_rows,)
+        What the rows of the input say of the id, such as ``relevance``.
+
+    Raises
+    ------
+    InvalidInput
+        With two rows of such an id, the number of such rows, and what to do.
+    """
+    # Two stable sorts, the last by query: rows by query, then id, then their order in the input.
+    order = order_of(ids)
+    order = order[order_of(query[order])]
+    query, ids = query[order], ids[order]
+    twice = np.flatnonzero((query[1:] == query[:-1]) & (ids[1:] == ids[:-1]))
+    if len(twice):
+        pairs = rows[order[np.column_stack([twice, twice + 1])]]
+        differ = np.zeros(len(pairs), dtype=bool)
+        for value in values.values():
+            differ |= value[pairs[:, 0]] != value[pairs[:, 1]]
+        worst = int(np.argmax(differ))
+        pair = pairs[worst].tolist()
+        place = f"rows {pair[0]} and {pair[1]}, counting from 0" if source is None else source.place(pair)
+        problem = f"{says(int(order[twice[worst]]))} ({place}; {len(twice)} such rows in all)"
+        raise InvalidInput(problem, remedy=_advice(pairs, pair, source, values))
+
+
+def _advice(pairs: Ints, pair: list[int], source: RowSource | None, values: Mapping[str, NDArray[Any]]) -> str:
+    """Say what to do about rows of one document: keep one only if they say the same."""
+    if source is not None and (found := _telling(pairs[:_LOOKED_UP], source, *values)):
+        name, cells = found
+        apart = f"a column tells these rows apart: {name} ({' and '.join(map(shown, cells))})"
+        return f"{apart}; {source.way_on(name, *values)}"
+    differing = [(name, column[pair].tolist()) for name, column in values.items() if column[pair[0]] != column[pair[1]]]
+    if not differing:
+        return "keep one of them"
+    said = ", ".join(f"{name} {' and '.join(map(shown, cells))}" for name, cells in differing)
+    return f"they differ ({said}): find out which of them holds"
+
+
+def _telling(pairs: Ints, source: RowSource, value: str) -> tuple[str, list[Any]] | None:
+    """Return a column that was not read and that differs in the pairs, and its first two such cells."""
+    best = None
+    for name, column in source.beside(pairs.ravel().tolist(), value).items():
+        cells = [*zip(column[::2], column[1::2], strict=True)]
+        apart = [list(pair) for pair in cells if pair[0] != pair[1]]
+        if not apart or (value == "score" and name.lower() in _RANKS):
+            continue
+        # A judge, a subtopic or a system has few values; the number of a row has as many as there are rows.
+        merit = len(apart), -len(set(map(repr, column)))
+        if best is None or merit > best[0]:
+            best = merit, name, apart[0]
+    return None if best is None else best[1:]
