@@ -265,6 +265,10 @@ class UnusableColumns(Refusal):
     """A search of scikit-learn gives a scorer no column that a measure reads, or one with missing numbers."""
 
 
+class UnusableRows(Refusal):
+    """A search of scikit-learn fits a booster to labels, queries or columns that its library refuses."""
+
+
 class ConflictingQueryIds(MissingQueryIds):
     """Two sources of query ids disagree; a BaseException, as every `Refusal`."""
 

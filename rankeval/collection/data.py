@@ -6,13 +6,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
 from rankeval._arguments import explained
 from rankeval._checks import count, is_text, require
 from rankeval.collection.rows import check_rows
 from rankeval.errors import InvalidInput
-from rankeval.io.columns import as_typed, labels, refuse_missing, refuse_unbounded
+from rankeval.io.columns import as_typed, labels, refuse_missing, refuse_unbounded, without_view
 
 
 @explained
@@ -22,7 +23,7 @@ class RankingData:
 
     Parameters
     ----------
-    X : array, sparse matrix or DataFrame of shape (n_rows, n_features)
+    X : array, sparse matrix, frame or Arrow table of shape (n_rows, n_features)
         The features.
     y : array of shape (n_rows,)
         The relevance of each row.
@@ -55,8 +56,8 @@ class RankingData:
     name: str | None = None
 
     def __post_init__(self) -> None:
-        require(hasattr(self.X, "shape") and self.X.shape, "X", self.X, "an array, a sparse matrix or a frame")
         check_rows(X=self.X, y=self.y, qid=self.qid, docid=self.docid)
+        require(getattr(self.X, "shape", ()), "X", self.X, "an array, a sparse matrix or a frame")
         require(self.name is None or is_text(self.name), "name", self.name, "text")
         n_rows = self.X.shape[0]
         for part in ("y", "qid") if self.docid is None else ("y", "qid", "docid"):
@@ -99,9 +100,9 @@ class RankingData:
         >>> data.take([2, 0]).qid.tolist()
         ['b', 'a']
         """
-        index = np.asarray(rows)
-        require(index.dtype.kind in "biu" or not index.size, "rows", rows, "numbers of rows, or a mask")
-        index = np.flatnonzero(index) if index.dtype == bool else index.astype(np.intp) if not index.size else index
+        given = np.asarray(rows)
+        require(given.dtype.kind in "biu" or not given.size, "rows", rows, "numbers of rows, or a mask")
+        index = np.arange(len(self))[given if given.size else given.astype(np.intp)]  # so no library counts otherwise
         return replace(
             self,
             X=take_rows(self.X, index),
@@ -131,9 +132,13 @@ def stack_rows(tables: list[Any]) -> Any:
 
 
 def take_rows(table: Any, rows: NDArray[Any]) -> Any:
-    """Return rows, by number, of an array, a sparse matrix, a frame or a list, as the same kind of table."""
+    """Return rows, by number, of an array, a sparse matrix, a frame, an Arrow table or a list, as the same kind."""
     if hasattr(table, "iloc"):
         return table.iloc[rows]
+    if isinstance(table, (pa.Table, pa.RecordBatch)):
+        fields = [field.with_type(without_view(field.type)) for field in table.schema]
+        known = table.cast(pa.schema(fields, table.schema.metadata))  # pandas notes there which column is the index
+        return known.take(rows)
     if hasattr(table, "tocsr"):
         return table.tocsr()[rows]
     if hasattr(table, "shape"):

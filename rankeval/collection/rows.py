@@ -32,7 +32,7 @@ RowSource = formats.Source | frames.FrameSource
 
 
 def check_rows(**columns: Any) -> None:
-    """Refuse columns of one call whose indexes differ, and masked values; lengths are left to the caller.
+    """Refuse columns of one call whose indexes differ, masked values and lazy frames; lengths are left to the caller.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ def check_rows(**columns: Any) -> None:
     QueryIdError
         If two have different indexes.
     InvalidInput
-        If one masks a value.
+        If one masks a value, or is a lazy frame, whose rows are not known yet.
     """
     first, known = "", None
     for name, column in columns.items():
@@ -61,6 +61,12 @@ def check_rows(**columns: Any) -> None:
             is_known = index.is_unique and index.nlevels == known.nlevels and index.isin(known).any()
             remedy = f"{by_label if is_known else ''}give {name}.to_numpy() if the rows are in the same order"
             raise QueryIdError(f"{first} and {name} have different indexes: {differ}", remedy=remedy)
+
+
+def column_names(table: Any) -> list[Any]:
+    """Return the names of the columns of a frame of any library, or of an Arrow table; none of other rows."""
+    names = getattr(table, "column_names", None)  # Arrow's `columns` are the columns themselves
+    return list(getattr(table, "columns", ()) if names is None else names)
 
 
 def may_number_rows(index: Any, queries: Any) -> bool:

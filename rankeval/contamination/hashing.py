@@ -194,6 +194,8 @@ def as_matrix(X: Any) -> Any:
         raise InvalidInput(f"X must be a matrix of shape (n_rows, n_features), but its shape is {shape}")
     if hasattr(X, "iloc"):
         return X
+    if hasattr(X, "to_pandas"):  # of polars and Arrow: words and missing values are those of a pandas frame
+        return X.to_pandas()
     if hasattr(X, "tocsr"):
         matrix = X.tocsr()
         return matrix if matrix.has_canonical_format else matrix.tocoo().tocsr()  # which sums duplicates

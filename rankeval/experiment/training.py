@@ -169,7 +169,7 @@ def tune(ranker: QueryRanker, name: str, parts: Parts, *, config: ExperimentConf
     from sklearn.base import clone
 
     from rankeval.model_selection.checks import check_measures, signs
-    from rankeval.model_selection.ranker import stops_early
+    from rankeval.model_selection.ranker import refuse_unusable, stops_early
     from rankeval.model_selection.rows import as_arguments
     from rankeval.model_selection.validation import cross_validate
 
@@ -178,8 +178,13 @@ def tune(ranker: QueryRanker, name: str, parts: Parts, *, config: ExperimentConf
     primary = config.all_measures[0]
     sign = signs(check_measures(config.all_measures, config.convention))[primary]
     watched = as_arguments(parts.validation if stops_early(ranker) else None)
+    search = _search(ranker, name, config, folds)
+    for where, part in {None: dev, **({"validation": parts.validation} if watched else {})}.items():
+        try:
+            refuse_unusable(search, part.X, part.y, part.qid, where)
+        except InvalidInput as error:
+            raise error.having(where=": ".join(filter(None, (f"rankers.{name}", where)))) from None
     with sklearn.config_context(enable_metadata_routing=True):
-        search = _search(ranker, name, config, folds)
         search.fit(dev.X, dev.y, qid=dev.qid, **watched)
     best = search.best_estimator_
     how: dict[str, Any] = {"measures": config.all_measures, "convention": config.convention, "n_jobs": config.n_jobs}

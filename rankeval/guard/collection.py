@@ -236,7 +236,7 @@ class LoadedCollection:
         if X is None:
             raise InvalidInput(f"{name!r} is a model, but the collection was registered without X: give its scores")
         # A column of query ids is no feature, unless the model was fitted with it.
-        if hasattr(X, "columns") and "qid" in X.columns and "qid" not in getattr(model, "feature_names_in_", ()):
+        if hasattr(X, "iloc") and "qid" in X.columns and "qid" not in getattr(model, "feature_names_in_", ()):
             X = X.drop(columns="qid")
         try:
             takes_ids = "qid" in inspect.signature(model.predict).parameters
@@ -402,6 +402,7 @@ def load_collection(
     if group is not None:
         qid = ids_of_rows(qid, group, len(labels))
     # Kept in a form whose rows can be taken, but for frames, from which models read names.
+    X = X.to_pandas() if hasattr(X, "to_pandas") else X
     rows = X.tocsr() if hasattr(X, "tocsr") else X if X is None or hasattr(X, "iloc") else np.asarray(X)
     documents = None if docid is None else as_typed(docid, "docid")
     return LoadedCollection(rows, labels, as_typed(qid), documents, queries=queries, index=index)

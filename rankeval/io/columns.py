@@ -178,7 +178,9 @@ def whole(numbers: NDArray[Any]) -> NDArray[Any]:
 
 
 def refuse_masked(values: Any, name: str, error: type[InvalidInput] = InvalidInput) -> None:
-    """Refuse a masked array that masks a row, because a masked value is a missing one."""
+    """Refuse a masked array that masks a row, because a masked value is a missing one; and a lazy frame of polars."""
+    if hasattr(values, "collect_schema") and not hasattr(values, "shape"):
+        raise error(argument=name, found="a lazy frame", expected="rows", remedy="call its .collect() first")
     # Most columns have no mask, and NumPy loads the package of those that have one late.
     if hasattr(values, "mask") and isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
         rows = np.unique(np.argwhere(np.atleast_1d(np.ma.getmaskarray(values)))[:, 0])

@@ -28,6 +28,7 @@ from sklearn.pipeline import Pipeline
 
 from rankeval._checks import refuse
 from rankeval.errors import InvalidInput
+from rankeval.model_selection import limits
 from rankeval.model_selection.category_columns import categories_of
 from rankeval.model_selection.query_ids import differing
 from rankeval.model_selection.rows import EarlyStopping, TrainingRows, as_arguments
@@ -141,6 +142,8 @@ def fit(estimator: Any, rows: TrainingRows, watch: EarlyStopping | None = None) 
             estimator.set_params(enable_categorical=True)
         elif name == "catboost" and estimator.get_params().get("cat_features") is None:
             estimator.set_params(cat_features=categories)
+    if name:
+        limits.refuse_columns(name, estimator, rows.X)
     rows = rows.in_blocks() if takes & _TOLD else rows
     told = _queries(estimator, rows, takes) | _weights(estimator, rows, takes)
     if name == "lightgbm" and rows.position is not None:

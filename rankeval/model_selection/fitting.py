@@ -27,7 +27,7 @@ from rankeval.model_selection import boosters
 from rankeval.model_selection.holdout import as_ranking_data, validation_part
 from rankeval.model_selection.query_ids import read_columns
 from rankeval.model_selection.query_split import Rows
-from rankeval.model_selection.ranker import QueryRanker, stops_early, what_was_chosen
+from rankeval.model_selection.ranker import QueryRanker, refuse_unusable, stops_early, what_was_chosen
 from rankeval.model_selection.rows import query_weight_of_rows, row_columns
 from rankeval.model_selection.searches import Watched
 from rankeval.model_selection.splitters import Folds, query_folds
@@ -96,6 +96,13 @@ class Task:
         beside = row_columns(data.qid, **{name: given[name] for name in ("unit", "sample_weight", "position")})
         means = query_weight_of_rows(query_weight, data.qid, X=X, y=y, qid=given["qid"])
         return cls(data, beside if means is None else {**beside, "query_weight": means}, part)
+
+    def refuse_unusable(self, ranker: QueryRanker) -> None:
+        """Raise if the booster of a ranker refuses one of these rows, of whatever fold."""
+        refuse_unusable(ranker, self.data.X, self.data.y, self.data.qid)
+        if self.validation is not None and stops_early(ranker):
+            part = self.validation
+            refuse_unusable(ranker, part.X, part.y, part.qid, where="eval_set")
 
     def folds(self, cv: Any) -> Folds:
         """Return the rows of each split; refuse a validation part that has queries of them."""

@@ -22,7 +22,7 @@ from rankeval._checks import check_count, check_share, count, refuse, shown
 from rankeval._visible import escaping
 from rankeval.collection.convention import get_convention
 from rankeval.collection.data import RankingData
-from rankeval.collection.rows import check_rows
+from rankeval.collection.rows import check_rows, column_names
 from rankeval.errors import InvalidInput, UnusableQueryIdsError, warn
 from rankeval.io import columns
 from rankeval.model_selection import boosters, nesting
@@ -210,7 +210,7 @@ def as_ranking_data(
     ids = require(X, y, who=who, qid=qid, group=group)
     labels = columns.labels(columns.as_column(y), "y")
     features = without_ids(X)
-    names = tuple(map(str, features.columns)) if hasattr(features, "columns") else None
+    names = tuple(map(str, column_names(features))) or None
     return RankingData(features if hasattr(features, "shape") else np.asarray(features), labels, ids, docid, names)
 
 

@@ -252,6 +252,22 @@ _LEAVES_ONE_OUT = ("RidgeCV", "RidgeClassifierCV")
 """Estimators of scikit-learn for which cv=None is a formula without folds."""
 
 
+def _with_numbers(frame: Any) -> Any:
+    """Return a frame in which columns of Arrow's numbers, and of booleans or decimals with gaps, are floats.
+
+    LightGBM takes none of them, and CatBoost no boolean with gaps.
+    """
+    from pandas.api.types import infer_dtype
+
+    def is_held_otherwise(name: Any, kind: Any) -> bool:
+        if isinstance(kind, np.dtype):
+            return kind.kind == "O" and infer_dtype(frame[name]) in ("boolean", "decimal")
+        return kind.kind in ("biuf" if hasattr(kind, "pyarrow_dtype") else "b")
+
+    names = [name for name, kind in frame.dtypes.items() if is_held_otherwise(name, kind)]
+    return frame.astype(dict.fromkeys(names, "float64")) if names else frame
+
+
 def features_for(estimator: Any, X: Any) -> Any:
     """Return features as a pandas frame, a sparse matrix or an array.
 
@@ -265,14 +281,14 @@ def features_for(estimator: Any, X: Any) -> Any:
     Raises
     ------
     InvalidInput
-        If X masks a value.
+        If X masks a value, or has two columns of one name.
     ValueError
         If X has another number of dimensions, or no row or column.
     """
     check_rows(X=X)
     features = without_ids(X)
     if hasattr(features, "to_pandas"):
-        # The boosters accept pandas frames, but no polars frames.
+        # The boosters accept pandas frames, but no polars frames, nor all that an Arrow table may hold.
         features = features.to_pandas()
     elif hasattr(features, "tocsr") and boosters.library(last_of(estimator)):
         # They accept SciPy's sparse matrices, but no sparse arrays. The matrix shares the memory.
@@ -282,4 +298,7 @@ def features_for(estimator: Any, X: Any) -> Any:
     elif not hasattr(features, "iloc") and not hasattr(features, "tocsr"):
         features = np.asarray(features)
     check_array(np.broadcast_to(np.int8(0), features.shape))  # scikit-learn's words on a shape; the values are not read
-    return features
+    if hasattr(features, "iloc") and not features.columns.is_unique:
+        twice = features.columns[features.columns.duplicated()].tolist()
+        raise InvalidInput(argument="X", found=f"a frame with two columns {twice[0]!r}", remedy="name each column once")
+    return _with_numbers(features) if hasattr(features, "iloc") and boosters.library(estimator) else features

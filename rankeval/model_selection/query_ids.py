@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from sklearn.utils import column_or_1d
 
 from rankeval._checks import refuse, shown
-from rankeval.collection.rows import check_rows, index_of, same_rows
+from rankeval.collection.rows import check_rows, column_names, index_of, same_rows
 from rankeval.errors import InvalidInput, QueryIdError, UnusableQueryIdsError
 from rankeval.io.columns import as_typed, refuse_masked
 from rankeval.join.flat import sizes_to_ids
@@ -38,21 +38,25 @@ DOCID = "docid"
 
 
 def n_rows(X: Any) -> int:
-    """Return the number of rows of an array, a frame, a sparse matrix or a list."""
+    """Return the number of rows of an array, a frame, a sparse matrix, an Arrow table or a list."""
     shape = X.shape if hasattr(X, "shape") else np.asarray(X, dtype=object).shape
-    refuse((not shape, f"X is {shown(X)}; give an array or a frame with one row for each document"))
+    if not shape:
+        expected = "an array or a frame with one row for each document"
+        raise InvalidInput(argument="X", found=shown(X), expected=expected)
     return int(shape[0])
 
 
 def has_column(X: Any) -> bool:
     """Say whether X is a frame with a column of query ids."""
-    return hasattr(X, "columns") and any(isinstance(name, str) and name == NAME for name in X.columns)
+    return any(isinstance(name, str) and name == NAME for name in column_names(X))
 
 
 def without_ids(X: Any) -> Any:
     """Return X without its column of query ids, which is no feature; X itself if it has none."""
     if not has_column(X):
         return X
+    if hasattr(X, "drop_columns"):  # Arrow's
+        return X.drop_columns([NAME])
     return X.drop(columns=NAME) if hasattr(X, "iloc") else X.drop(NAME)
 
 
@@ -286,7 +290,7 @@ def read_columns(
     InvalidInput
         If a column is not there, or not a finite number in every row.
     """
-    asked, frame = list(measures), {str(name) for name in getattr(X, "columns", ())}
+    asked, frame = list(measures), {str(name) for name in column_names(X)}
     found = {}
     for name in dict.fromkeys(name for one in asked for name in one.columns.values()):
         column = given.get(name, name)

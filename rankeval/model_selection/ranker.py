@@ -9,7 +9,8 @@ estimator.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from typing import Any, ClassVar
 
 import numpy as np
@@ -25,10 +26,10 @@ from rankeval.collection.convention import Convention
 from rankeval.collection.rows import check_rows
 from rankeval.contamination.fingerprint import fingerprint
 from rankeval.contamination.refusal import Allowance, ContaminationCheck, granted
-from rankeval.errors import InvalidInput, UnusableWeights
+from rankeval.errors import InvalidInput, UnusableRows, UnusableWeights
 from rankeval.evaluation.responses import responses
 from rankeval.io import columns
-from rankeval.model_selection import boosters, nesting, threads
+from rankeval.model_selection import boosters, limits, nesting, threads
 from rankeval.model_selection.category_columns import categories_of, coded
 from rankeval.model_selection.checks import for_other_processes
 from rankeval.model_selection.holdout import SCORE, hold_out, refuse_cut, validation_part
@@ -36,7 +37,7 @@ from rankeval.model_selection.nesting import features_for
 from rankeval.model_selection.query_ids import find, n_rows, require
 from rankeval.model_selection.rows import TrainingRows, query_weight_of_rows, row_columns
 from rankeval.model_selection.scorers import make_scorer
-from rankeval.model_selection.searches import Watched, in_search, stopping
+from rankeval.model_selection.searches import Watched, in_search, searched, stopping
 
 
 def _if_inner_has(method: str) -> Callable[[QueryRanker], bool]:
@@ -193,7 +194,10 @@ class QueryRanker(BaseEstimator):  # type: ignore[misc]
         InvalidInput
             If there is no estimator, an option does not fit it, weights are negative, or they differ within a query
             and the library takes none by row, or nothing is learnt from ``position``. Also if ``eval_set`` has other
-            columns than X, or nothing says when to stop on it.
+            columns than X, or nothing says when to stop on it; or if a booster's library refuses a label, the size of a
+            query, or the name or type of a column.
+        UnusableRows
+            If a booster's library refuses such rows inside a search of scikit-learn that does not vary its objective.
         SharedQueriesError
             If ``eval_set`` has queries of X, by their ids or by their rows and labels.
         SharedQueries
@@ -224,6 +228,10 @@ class QueryRanker(BaseEstimator):  # type: ignore[misc]
             watched = Watched.of(validation.X, validation.y, validation.qid)
             watched.refuse_in(fingerprint(features, labels, ids), "the training data", by_id=given is not None)
         beside = row_columns(ids, sample_weight=sample_weight, unit=unit, position=position)
+        with nullcontext() if limits.decides(searched()) else stopping(UnusableRows):  # another setting may take them
+            refuse_unusable(self.estimator, features, labels, ids)
+            if validation is not None:
+                refuse_unusable(self.estimator, validation.X, validation.y, validation.qid, where="eval_set")
         with stopping(UnusableWeights):
             means = query_weight_of_rows(query_weight, ids, X=X, y=y, qid=qid)
         rows = TrainingRows.of(features, labels, ids, **beside, query_weight=means)
@@ -422,6 +430,40 @@ def as_ranker(estimator: Any) -> QueryRanker:
     nesting.check_estimator(ranker.estimator)
     unfitted: QueryRanker = boosters.cloned(ranker)
     return unfitted
+
+
+def refuse_unusable(estimator: Any, X: Any, y: NDArray[Any], qid: NDArray[Any], where: str | None = None) -> None:
+    """Raise if the booster at the end of an estimator would refuse rows, before anything is fitted.
+
+    Parameters
+    ----------
+    estimator : object
+        Anything that `QueryRanker` takes, or a QueryRanker. Of a search, its estimator counts, unless the search sets
+        parameters that decide which rows it takes.
+    X : array, sparse matrix or frame of shape (n_rows, n_features), or None
+        The features. Those that the steps of a Pipeline change are left to the fit of its last step.
+    y, qid : ndarray of shape (n_rows,)
+        The label and the query of each row.
+    where : str, optional
+        The argument that has the rows, if they are there to stop on and not to fit.
+
+    Raises
+    ------
+    InvalidInput
+        With the row or column, and what to do.
+    """
+    last = nesting.last_of(estimator)
+    X = X if last is estimator else None
+    library = boosters.library(last)
+    if library:
+        limits.refuse_labels(library, last, y, qid, where)
+        limits.refuse_columns(library, last, None if X is None else features_for(last, X), where)
+    elif isinstance(last, QueryRanker) or nesting.asks_for_qid(last):
+        params = last.get_params(deep=False)
+        grids = params.get("param_grid") or params.get("param_distributions") or {}
+        is_decided = any(map(limits.decides, [grids] if isinstance(grids, Mapping) else grids))
+        if params.get("estimator") is not None and not is_decided:
+            refuse_unusable(params["estimator"], X, y, qid, where)
 
 
 def stops_early(estimator: Any) -> bool:

@@ -49,7 +49,7 @@ from rankeval.model_selection.query_ids import (
     require,
     without_ids,
 )
-from rankeval.model_selection.searches import check_fold, stop, stopping
+from rankeval.model_selection.searches import callers, check_fold, is_of, stop, stopping
 
 
 @explained
@@ -448,7 +448,26 @@ class XGBoostMetric(TrainingMetric):
         bounds = np.asarray(matrix.get_uint_info("group_ptr"), dtype=np.int64)
         if len(bounds) < 2:
             raise QueryIdError("this xgboost.DMatrix has no queries: make it with qid= (sorted) or group= (sizes)")
+        self._refuse_wrong_direction()
         return self.values(matrix.get_label(), score, np.diff(bounds), matrix.get_weight())
+
+    def _refuse_wrong_direction(self) -> None:
+        """Raise if the training around this call stops early by one of these measures in the wrong direction.
+
+        XGBoost tells a metric nothing of it, so the callbacks are read from the frame that calls the metric.
+        """
+        named = {str(one): one for one in self.measures}
+        containers = (frame.f_locals.get("self") for frame in callers() if is_of(frame, "xgboost.callback"))
+        callbacks = (one for found in containers for one in getattr(found, "callbacks", ()))
+        for early in (one for one in callbacks if hasattr(one, "maximize")):
+            watched = early.metric_name or [*named][-1]  # XGBoost watches the last one
+            # Without maximize= it maximises names that begin so, and minimises all others.
+            by_name = watched.startswith(("auc", "pre", "map", "ndcg"))
+            maximize = by_name if early.maximize is None else bool(early.maximize)
+            if watched in named and maximize != named[watched].family.greater_is_better:
+                verb = "maximises" if maximize else "minimises"
+                found, remedy = f"{early.maximize}: early stopping {verb} {watched}", f"give maximize={not maximize}"
+                raise InvalidInput(argument="maximize", found=found, remedy=remedy)
 
 
 @explained
@@ -512,8 +531,8 @@ def xgboost_metric(
     -------
     XGBoostMetric
         For ``custom_metric=``. XGBoost assumes of every metric that less is better: to stop early, give
-        ``maximize=metric.maximize`` too (True for most measures, False for some, such as ARP). Weights of the DMatrix
-        are weights of queries.
+        ``maximize=metric.maximize`` too (True for most measures, False for some, such as ARP). Early stopping in the
+        wrong direction is refused in the first iteration. Weights of the DMatrix are weights of queries.
 
     Raises
     ------

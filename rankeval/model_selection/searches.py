@@ -84,6 +84,12 @@ def in_search(package: str = SEARCHES) -> bool:
     return any(is_of(frame, package) for frame in callers())
 
 
+def searched() -> dict[str, list[Any]]:
+    """Return the values that a search sets for the fit around this call, by parameter."""
+    found = [frame.f_locals.get("parameters") or {} for frame in callers() if is_of(frame, FOLDS)]
+    return {name: [value] for params in found for name, value in params.items()}
+
+
 def stop(error: InvalidInput, refusal: type[Refusal] | None = None) -> NoReturn:
     """Stop the search around this call, if there is one.
 

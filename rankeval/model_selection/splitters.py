@@ -30,7 +30,7 @@ from rankeval._arguments import explained
 from rankeval._checks import check_count, check_number, count, refuse, shown
 from rankeval._registry import chosen
 from rankeval.collection.data import RankingData
-from rankeval.collection.rows import check_rows
+from rankeval.collection.rows import check_rows, column_names
 from rankeval.datasets import load_letor_parts
 from rankeval.errors import InvalidInput, QueryIdError, warn
 from rankeval.model_selection.query_ids import encode, index_levels
@@ -290,7 +290,7 @@ def query_times(times: Any, X: Any, y: Any, codes: NDArray[np.int64], queries: N
     column = times
     if isinstance(times, str):
         levels = (level for _, level in index_levels(X, y, times))
-        column = X[times] if times in list(getattr(X, "columns", ())) else next(levels, None)
+        column = X[times] if times in column_names(X) else next(levels, None)
         refuse((column is None, f"times is {times!r}, neither a column of X nor a level of the index of X or y"))
     if is_by_query(column, len(codes)):
         return moments(of_key(column, queries, codes, "times"), "times")

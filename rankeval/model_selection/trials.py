@@ -21,6 +21,7 @@ from rankeval.evaluation.result import aggregates
 from rankeval.model_selection import boosters
 from rankeval.model_selection.checks import check_measures, check_names
 from rankeval.model_selection.fitting import FoldScoring, Task
+from rankeval.model_selection.limits import decides
 from rankeval.model_selection.query_split import Rows
 from rankeval.model_selection.ranker import QueryRanker, as_ranker
 
@@ -101,6 +102,7 @@ class OptunaObjective:
         refuse((is_other, f"{self.measure} is to be {self.direction}d: {way}"))
         try:
             ranker = self.ranker(trial)
+            self.task.refuse_unusable(ranker)
             values: list[float] = []
             for step, (train, test) in enumerate(self.folds):
                 score = self.task.fit(ranker, train).predict(self.task.data.take(test).X)
@@ -231,6 +233,8 @@ def optuna_objective(
     rows = {"qid": qid, "group": group, "docid": docid, "unit": unit, "sample_weight": sample_weight}
     told = {"query_weight": query_weight, "position": position, "eval_set": eval_set, "eval_qid": eval_qid}
     task = Task.of([ranker], X, y, **rows, **told, who="optuna_objective", action="optimise")
+    if not callable(space) and not decides(space):  # else each trial is asked
+        task.refuse_unusable(ranker)
     scoring = FoldScoring.of(task, found, rules, columns)
     return OptunaObjective(estimator, space, task, task.folds(cv), scoring)
 

@@ -188,6 +188,8 @@ def cross_validate(
     rows = {"qid": qid, "group": group, "docid": docid, "unit": unit, "sample_weight": sample_weight}
     told = {"query_weight": query_weight, "position": position, "eval_set": eval_set, "eval_qid": eval_qid}
     task = Task.of(rankers, X, y, **rows, **told, who="cross_validate")
+    for ranker in rankers:
+        task.refuse_unusable(ranker)
     folds = task.folds(cv)
     scoring = FoldScoring.of(task, asked, rules, columns)
     jobs = [(ranker, train, test) for ranker in rankers for train, test in folds]
@@ -362,6 +364,7 @@ def learning_curve(
     rows = {"qid": qid, "group": group, "docid": docid, "unit": unit, "sample_weight": sample_weight}
     told = {"query_weight": query_weight, "position": position, "eval_set": eval_set, "eval_qid": eval_qid}
     task = Task.of([ranker], X, y, **rows, **told, who="learning_curve")
+    task.refuse_unusable(ranker)
     codes, _ = by_id(task.data.qid)
     folds = task.folds(cv)
     seed = seed_of(rng)

@@ -197,3 +197,78 @@ def test_a_measure_of_a_column_is_refused_when_the_metric_is_made(make):
     with pytest.raises(InvalidInput, match="expected the column 'price'") as refused:
         make(["AP", "Revenue@5(column='price')"])
     assert refused.value.argument == "columns"
+
+
+@pytest.fixture
+def train(blocks):
+    """Return a function that trains XGBoost, or cross-validates it, with a metric of ours and early stopping."""
+    import xgboost
+
+    X, y, sizes, _ = blocks
+    params = {"objective": "rank:ndcg", "nthread": 1}
+
+    def trained(way, measures, maximize, watched=None):
+        matrix, metric = xgboost.DMatrix(X, y, group=sizes), rk.xgboost_metric(measures)
+        told = {"num_boost_round": 8, "custom_metric": metric, "verbose_eval": False}
+        stop = xgboost.callback.EarlyStopping(rounds=2, maximize=maximize, metric_name=watched)
+        if way == "cv":
+            return xgboost.cv(params, matrix, nfold=2, early_stopping_rounds=2, maximize=maximize, **told)
+        early = {"callbacks": [stop]} if way == "callback" else {"early_stopping_rounds": 2, "maximize": maximize}
+        return xgboost.train(params, matrix, evals=[(matrix, "a"), (matrix, "b")], **early, **told)
+
+    return trained
+
+
+ONE_OF_EACH = ["nDCG@10", "AP", "RR", "P@5", "R@10", "RBP(p=.8)", "ARP", "Success@5", ["AP", "ARP"], ["ARP", "nDCG"]]
+
+
+@pytest.mark.needs("xgboost")
+@each_row("measures", ONE_OF_EACH)
+def test_xgboost_does_not_stop_early_in_the_wrong_direction(measures, train):
+    """It minimises every metric of another name than its own, unless it is told."""
+    last = rk.measure(measures if isinstance(measures, str) else measures[-1])
+    higher = last.family.greater_is_better
+    for way in ("rounds", "callback", "cv"):
+        train(way, measures, maximize=higher)
+        for wrong in [None, False] if higher else [True]:
+            with pytest.raises(InvalidInput) as refused:
+                train(way, measures, maximize=wrong)
+            assert (refused.value.argument, refused.value.remedy) == ("maximize", f"give maximize={higher}")
+    if not higher:
+        train("rounds", measures, maximize=None)
+
+
+@pytest.mark.needs("xgboost")
+def test_only_the_metric_that_is_watched_is_judged(train):
+    train("callback", ["AP", "nDCG@10"], maximize=None, watched="ndcg@32")
+    train("callback", ["ARP", "AP"], maximize=None, watched="ARP")
+    with pytest.raises(InvalidInput, match="maximize is None: early stopping minimises AP; give maximize=True"):
+        train("callback", ["AP", "ARP"], maximize=None, watched="AP")
+
+
+@pytest.mark.needs("xgboost")
+def test_xgbranker_is_told_that_its_metric_gets_no_queries(blocks):
+    from xgboost import XGBRanker
+
+    X, y, _, codes = blocks
+    ranker = XGBRanker(n_estimators=3, n_jobs=1, eval_metric=rk.xgboost_metric("AP"), early_stopping_rounds=1)
+    with pytest.raises(InvalidInput, match="eval_measure"):
+        ranker.fit(X, y, qid=codes, eval_set=[(X, y)], eval_qid=[codes])
+
+
+@each_row("measure", ["nDCG@10", "AP", "ARP"])
+def test_lightgbm_stops_early_in_the_direction_of_the_measure(measure, blocks):
+    X, y, sizes, _ = blocks
+    history, train = {}, lightgbm.Dataset(X[:180], y[:180], group=sizes[:15])
+    booster = lightgbm.train(
+        QUIET,
+        train,
+        num_boost_round=30,
+        valid_sets=[lightgbm.Dataset(X[180:], y[180:], group=sizes[15:], reference=train)],
+        valid_names=["new"],
+        feval=rk.lightgbm_feval(measure),
+        callbacks=[lightgbm.early_stopping(5, verbose=False), lightgbm.record_evaluation(history)],
+    )
+    values = np.array(history["new"][measure])
+    best = values.max() if rk.measure(measure).family.greater_is_better else values.min()
+    assert booster.best_iteration == int(np.argmax(values == best)) + 1
