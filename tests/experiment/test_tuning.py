@@ -13,6 +13,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import rankeval as rk
+from rankeval.errors import InvalidInput
 from rankeval.experiment import check_config
 from rankeval.experiment.checks import make_ranker
 from rankeval.experiment.training import tune
@@ -148,3 +149,20 @@ def test_an_own_parameter_of_a_booster_stops_it_too_by_the_measure_of_the_file()
     ranker = make_ranker(config, "third")
     assert (ranker.eval_measure, ranker.early_stopping_rounds) == ("RR", None)
     assert tuned(config)[1].n_iterations <= 20
+
+
+def test_labels_that_a_booster_refuses_are_refused_under_its_key_before_anything_is_fitted(monkeypatch):
+    monkeypatch.setattr("rankeval.model_selection.boosters.fit", None)
+    for third in (
+        {"params": {**LIGHTGBM, "label_gain": [0]}},
+        {"params": {**LIGHTGBM, "label_gain": [0]}, "grid": {"num_leaves": [3, 5]}},
+    ):
+        with pytest.raises(InvalidInput) as refused:
+            tuned(experiment({"estimator": "lightgbm.LGBMRanker", **third}))
+        assert (refused.value.where, refused.value.argument) == ("rankers.third", "y")
+
+
+def test_a_grid_may_hold_the_gains_that_the_labels_need():
+    grid = {"label_gain": [[0, 1], [0, 2]]}
+    third = {"estimator": "lightgbm.LGBMRanker", "params": {**LIGHTGBM, "label_gain": [0]}, "grid": grid}
+    assert len(tuned(experiment(third))[1].search) == 2
