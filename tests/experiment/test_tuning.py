@@ -164,5 +164,5 @@ def test_labels_that_a_booster_refuses_are_refused_under_its_key_before_anything
 
 def test_a_grid_may_hold_the_gains_that_the_labels_need():
     grid = {"label_gain": [[0, 1], [0, 2]]}
-    third = {"estimator": "lightgbm.LGBMRanker", "params": {**LIGHTGBM, "label_gain": [0]}, "grid": grid}
+    third = {"estimator": "lightgbm.LGBMRanker", "params": LIGHTGBM, "grid": grid}
     assert len(tuned(experiment(third))[1].search) == 2
