@@ -22,12 +22,15 @@ from rankeval.model_selection.query_ids import encode
 
 
 class Labels(NamedTuple):
-    """The labels that a booster takes, what to do with others, and the rows of a query that it takes."""
+    """The labels and the sizes of queries that a booster takes, and what to do with others.
+
+    ``slack`` is how far labels may lie above whole numbers.
+    """
 
     words: str
     least: float = 0
     greatest: float = np.inf
-    is_whole: bool = False
+    slack: float = np.inf
     remedy: str = "grade the labels, or choose another objective"
     must_differ: bool = False
     most_rows: float = np.inf
@@ -42,7 +45,7 @@ _BY_OBJECTIVE: Mapping[str, Mapping[str, Labels]] = {
         "gamma": _ABOVE,
     },
     "xgboost": {
-        "rank:map": Labels("the labels 0 and 1", 0, 1, is_whole=True, remedy="give y > 0, or objective='rank:ndcg'"),
+        "rank:map": Labels("the labels 0 and 1", 0, 1, slack=0, remedy="give y > 0, or objective='rank:ndcg'"),
         **dict.fromkeys(("binary:logistic", "binary:logitraw", "reg:logistic"), _SHARES),
         **dict.fromkeys(("count:poisson", "reg:tweedie"), _COUNTS),
     },
@@ -108,12 +111,13 @@ def refuse_labels(library: str, estimator: Any, y: NDArray[Any], qid: NDArray[An
         With the row, and what to do.
     """
     kind = type(estimator).__name__
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):
         held = y.astype(np.float32)  # as all three hold them
+        beyond = held - np.floor(held)
     taken = _labels_of(library, estimator, held, is_watched=where is not None)
     if taken is None:
         return
-    is_odd = (held < taken.least) | (held > taken.greatest) | (taken.is_whole & (held != np.floor(held)))
+    is_odd = (held < taken.least) | (held > taken.greatest) | (beyond > taken.slack)
     if is_odd.any():
         row = int(is_odd.argmax())
         found = f"{shown(y[row].item())} in row {row} (query {qid[[row]].tolist()[0]!r})"
@@ -143,7 +147,7 @@ def _labels_of(library: str, estimator: Any, held: NDArray[np.float32], *, is_wa
         return None
     if objective == "rank:ndcg" and str(params.get("ndcg_exp_gain")).lower() not in ("false", "0"):
         remedy = "give ndcg_exp_gain=False, by which XGBoost takes all labels, or grade them"
-        return Labels("whole labels from 0 to 31", 0, 31, is_whole=True, remedy=remedy)
+        return Labels("whole labels from 0 to 31", 0, 31, slack=1e-6, remedy=remedy)
     taken = _BY_OBJECTIVE[library].get(str(objective).partition(":")[0] if library == "catboost" else str(objective))
     if library == "catboost" and not params.get("allow_const_label"):
         return (taken or Labels("all labels", -np.inf))._replace(must_differ=True)
@@ -155,7 +159,7 @@ def _ranks(estimator: Any, params: Mapping[str, Any], objective: Any, *, is_watc
     is_ranker = "group" in signature(estimator.fit).parameters
     objective = "lambdarank" if objective is None and is_ranker else objective
     default = "ndcg" if is_ranker and (callable(objective) or str(objective) in _RANKING) else ""
-    metric = next((params[name] for name in _METRIC if params.get(name) is not None), default)
+    metric = next((params[name] for name in _METRIC if name in params), default)
     metrics = metric.split(",") if isinstance(metric, str) else metric
     asked = [*(metrics if isinstance(metrics, Collection) else ()), *(() if is_watched else (objective,))]
     return any(isinstance(one, str) and one.strip() in _RANKING for one in asked)
@@ -170,7 +174,7 @@ def _of_gains(params: Mapping[str, Any], held: NDArray[np.float32]) -> Labels:
     if (held == np.floor(held)).all() and held.min() >= 0 and top < 1000:
         remedy = f"give label_gain=, a gain for each grade, such as list(range({top + 1:.0f})), or grade the labels"
     words = f"whole labels from 0 to {n_gains - 1}"
-    return Labels(words, 0, n_gains - 1, is_whole=True, remedy=remedy, most_rows=MOST_ROWS)
+    return Labels(words, 0, n_gains - 1, slack=0, remedy=remedy, most_rows=MOST_ROWS)
 
 
 def refuse_columns(library: str, estimator: Any, X: Any, where: str | None = None) -> None:

@@ -17,6 +17,7 @@ from tables import each_row
 
 import rankeval as rk
 from rankeval.errors import InvalidInput, UnusableRows
+from rankeval.model_selection import boosters
 
 RNG = np.random.default_rng(3)
 QID = np.repeat(np.arange(10), 6)
@@ -97,6 +98,7 @@ BOOSTERS = [
     *(light(objective=name) for name in (None, "rank_xendcg", "xendcg", "regression", "poisson", "gamma")),
     *(light(objective=name) for name in ("tweedie", "cross_entropy")),
     *(light(label_gain=gains) for gains in (list(range(41)), "0,1,3", np.arange(32))),
+    light(objective=_own_objective),
     *(light(objective=_own_objective, metric=metric) for metric in (None, "None")),
     *(light(objective="regression", metric=metric) for metric in ("ndcg", "map")),
     light(metric="map"),
@@ -304,8 +306,8 @@ WAYS = {
 @each_row("way", WAYS)
 def test_one_label_is_refused_whichever_way_in(way, monkeypatch):
     """Before anything is fitted, and no search makes nan of it."""
-    fitted = []
-    monkeypatch.setattr("rankeval.model_selection.boosters.fit", lambda *_: fitted.append(1))
+    fitted, fit = [], boosters.fit
+    monkeypatch.setattr(boosters, "fit", lambda *given: fitted.append(1) or fit(*given))
     with pytest.raises((InvalidInput, UnusableRows)) as refused:
         WAYS[way](LABELS["one of 40"])
     assert refused.value.argument == "y"
@@ -332,7 +334,12 @@ def test_a_search_that_varies_the_objective_gets_nan_for_the_settings_that_fail(
 
 
 @each_row(
-    "space", [{"label_gain": [list(range(41))]}, {"objective": ["regression"]}, lambda _: {"objective": "regression"}]
+    "space",
+    [
+        {"label_gain": [",".join(map(str, range(41)))]},
+        {"objective": ["regression"]},
+        lambda _: {"objective": "regression"},
+    ],
 )
 def test_a_study_is_judged_by_what_its_trials_set(space):
     objective = rk.optuna_objective(light(), space, X, LABELS["one of 40"], qid=QID, cv=2)
