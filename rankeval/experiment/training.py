@@ -179,11 +179,13 @@ def tune(ranker: QueryRanker, name: str, parts: Parts, *, config: ExperimentConf
     sign = signs(check_measures(config.all_measures, config.convention))[primary]
     watched = as_arguments(parts.validation if stops_early(ranker) else None)
     search = _search(ranker, name, config, folds)
-    for where, part in {None: dev, **({"validation": parts.validation} if watched else {})}.items():
+    key = f"rankers.{name}"
+    for part, role in ((dev, None), (parts.validation if watched else None, "validation")):
         try:
-            refuse_unusable(search, part.X, part.y, part.qid, where)
+            if part is not None:
+                refuse_unusable(search, part.X, part.y, part.qid, role)
         except InvalidInput as error:
-            raise error.having(where=": ".join(filter(None, (f"rankers.{name}", where)))) from None
+            raise error.having(where=f"{key}: {role}" if role else key) from None
     with sklearn.config_context(enable_metadata_routing=True):
         search.fit(dev.X, dev.y, qid=dev.qid, **watched)
     best = search.best_estimator_

@@ -130,7 +130,7 @@ class OptunaObjective:
         trial : optuna.trial.Trial or FrozenTrial
             ``study.best_trial`` gives the ranker to fit on all data.
         """
-        require(hasattr(trial, "suggest_float"), "trial", trial, "a trial of Optuna")
+        require(hasattr(trial, "suggest_categorical"), "trial", trial, "a trial of Optuna")
         params = self.space(trial) if callable(self.space) else _suggested(trial, self.space)
         if callable(self.space):
             check_names(self.estimator, params, where="space")
