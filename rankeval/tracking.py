@@ -170,6 +170,8 @@ class Host:
     pack : callable, optional
         Called with a fitted ranker and some rows of features; it returns the bytes of a model without pickle. An
         experiment keeps them with the cached result, so that a later run logs the same model without training.
+    label : str, optional
+        The name for people, such as "MLflow"; by default the name of the entry point.
     """
 
     title: str
@@ -178,6 +180,7 @@ class Host:
     default_uri: str | None = None
     check: Callable[[str, str | None], str | None] | None = None
     pack: Callable[[Any, Any], bytes] | None = None
+    label: str | None = None
 
 
 def host_names() -> list[str]:

@@ -32,4 +32,5 @@ HOST = Host(
     default_uri="sqlite:///mlflow.db",
     check=_later("delivery.sending", "check_store"),
     pack=_pack,
+    label="MLflow",
 )

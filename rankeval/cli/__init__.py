@@ -129,8 +129,9 @@ def run(
     from rankeval.report.summaries import experiment_text
 
     tell(f"{experiment_text(result.facts, verbose=verbose)}\n\nReport:  {result.report}")
-    if result.tracked:
-        tell(f"MLflow:  {from_here(result.tracked.where)}")
+    if result.tracked and checked.tracking:
+        name = checked.tracking.host
+        tell(f"{f'{hosts.host(name).label or name}:':<8} {from_here(result.tracked.where)}")
     if result.guard.active:
         tell(f"Ledger:  {from_here(result.guard.ledger)}")
     if result.tracking_error:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import sys
+import warnings
 from pathlib import Path
 
 import pytest
+from tables import each_row
 
 from rankeval import cli
 from rankeval.errors import ConfigError, RankevalWarning
@@ -22,6 +24,10 @@ class Diary:
         pathlib.Path(uri).write_text(json.dumps([experiment, record.name, [child.name for child in record.children]]))
         return TrackedRun("1", (), f"cat {uri}")
 
+class Journal:
+    def log(self, record, *, experiment, uri=None):
+        return TrackedRun("7", (), "7")
+
 class Broken:
     def log(self, record, *, experiment, uri=None):
         raise OSError("no server")
@@ -35,6 +41,7 @@ def commands():
 
 HOST = Host("Runs in a text file", tracker=Diary, commands=commands, default_uri="diary.txt")
 FAILS = Host("Fails in a way of its own", tracker=Broken)
+JOURNAL = Host("Runs in a journal", tracker=Journal, label="Journal")
 MUTE = Host("Nothing but a title")
 """
 ENTRY_POINTS = """
@@ -42,6 +49,7 @@ ENTRY_POINTS = """
 diary = diary_host:HOST
 mute = diary_host:MUTE
 fails = diary_host:FAILS
+journal = diary_host:JOURNAL
 broken = no_such_package:HOST
 """
 SMALL = [
@@ -116,3 +124,23 @@ def test_a_host_that_fails_in_its_own_way_does_not_hide_the_result():
         result = run_experiment(load_config("quickstart", [*SMALL, "tracking={host: fails}"]))
     assert result.tracked is None
     assert result.report.is_file()
+
+
+@each_row(
+    ("host", "code", "line"), [("diary", 0, "diary:   cat diary.txt"), ("fails", 2, ""), ("journal", 0, "Journal: 7")]
+)
+def test_the_command_calls_a_tracker_by_its_name(host, code, line, capsys, monkeypatch):
+    """Nothing that a run prints or writes names a tracker other than the one that logged it."""
+    settings = [part for one in SMALL for part in ("--set", one)]
+    monkeypatch.setattr(
+        sys, "argv", ["rankeval", "run", "quickstart", *settings, "--set", f"tracking={{host: {host}}}"]
+    )
+    monkeypatch.setattr(warnings, "showwarning", warnings.showwarning)
+    with pytest.raises(SystemExit) as stop:
+        cli.main()
+    out, err = capsys.readouterr()
+    assert stop.value.code == code
+    assert line in out.splitlines() or not line
+    assert host in err or not code
+    report = Path("rankeval-out/quickstart/report.html").read_text()
+    assert not any("MLflow" in text for text in (out, err, report))
