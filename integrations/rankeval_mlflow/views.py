@@ -27,7 +27,7 @@ from rankeval.comparison.tables import printed, unjudged_tables
 from rankeval.evaluation import Evaluation, from_bytes
 from rankeval.evaluation.lacking import undefined_notes
 from rankeval.evaluation.result import info_of, left_out_of_worst, worst_first
-from rankeval.render.tables import Table, number
+from rankeval.render.tables import Table, interval
 from rankeval.report import report_for_evaluation, report_for_judging
 from rankeval.report.queries import TextTable
 from rankeval_mlflow.layout import MAX_TAG, short_name
@@ -89,7 +89,7 @@ def evaluation_section(
     """
     frame = pd.DataFrame({"measure": evaluation.measure_names, "value": evaluation.aggregate().to_numpy(dtype=float)})
     if limits:
-        shown = {label: f"[{number(low)}, {number(high)}]" for label, (low, high) in limits.items()}
+        shown = {label: interval(low, high) for label, (low, high) in limits.items()}
         frame["95 % interval"] = [shown.get(label, "") for label in evaluation.measure_names]
     system = f"{short_name(evaluation.name)}, " if evaluation.name else ""
     at = "" if step is None else f" at step {step}"

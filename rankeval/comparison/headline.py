@@ -79,9 +79,10 @@ def headline(record: ComparisonRecord) -> str:
         return _one_system(record)
     rows = _rows(record)
     row = _named(record, rows)
-    pair = f"{row.system} against {row.baseline}{_picked(record, rows)}: {_evidence(record, row)}."
+    pair = _pair(record, rows, row)
     if rows["p_adjusted"].isna().all():
-        said = [f"Not confirmatory: {pair} This difference has no adjusted p-value."]
+        said = [f"Not confirmatory: {pair}"]
+        said += ["This difference has no adjusted p-value."] if row.n_decided else []
     elif not rows["shown"].any():
         said = _nothing_shown(record, row, pair)
     elif _of_pairs(record, rows) and abs(row.gain) > 0:
@@ -177,6 +178,26 @@ def _named(record: ComparisonRecord, rows: pd.DataFrame) -> _Row:
     elif len(shown) and largest < 0 and not claim.hypotheses:
         place = shown["gain"].idxmin()
     return _Row(*rows.loc[place, list(_Row._fields)])
+
+
+def _pair(record: ComparisonRecord, rows: pd.DataFrame, row: _Row) -> str:
+    """Say how far two systems differ; equal ones have no interval, and that they are equal says all."""
+    picked = _picked(record, rows)
+    if row.n_decided or not _is_unbounded(row):
+        return f"{row.system} against {row.baseline}{picked}: {_evidence(record, row)}."
+    return _equal(record, row, f"{picked}," if picked else "")
+
+
+def _equal(record: ComparisonRecord, row: _Row, picked: str = "") -> str:
+    both, unit = f"{row.system}{picked} and {row.baseline}", _unit(record)
+    if row.mean_system == 0:
+        see = ": see the notes" if record.notes else ""
+        return f"{both} have {row.measure} 0 on every {unit}, so nothing is compared{see}."
+    return f"{both} are equal on every {unit}."
+
+
+def _is_unbounded(row: _Row) -> bool:
+    return row.low == -math.inf and row.high == math.inf
 
 
 def _picked(record: ComparisonRecord, rows: pd.DataFrame) -> str:
@@ -317,20 +338,11 @@ def _margin(record: ComparisonRecord) -> str:
 
 def _evidence(record: ComparisonRecord, row: _Row) -> str:
     asked, folds = record.settings, kept(record).folds
-    finite = [abs(value) for value in (row.difference, row.low, row.high) if math.isfinite(value)]
-    least = TIE_TOLERANCE * max(finite)  # below it is what rounding leaves of 0
-    difference, low, high = (_told(record, one, least=least) for one in (row.difference, row.low, row.high))
-    interval = f"{100 * (asked.adjusted_level if row.is_adjusted else asked.interval_level):g}% interval"
-    if not row.is_adjusted and asked.n_comparisons != 1:
-        interval += " of this pair alone"
-    interval += f" {low} to {high}"
-    if not (row.is_adjusted or asked.n_comparisons == 1 or math.isnan(row.p_adjusted)):
-        interval += f"; none belongs to {asked.correction_words}"
     size = count(row.n_queries, asked.unit)
     over = f"over {count(len(folds.scores), 'fold')} of {size}" if folds else f"on {size}"
     is_same = math.isinf(row.effect_size)  # without variance there is no interval, and p follows from the size alone
-    interval = f"the same difference on every {'fold' if folds else asked.unit}" if is_same else interval
-    said = f"{difference} {row.measure}{_direction(record).note} [{interval}], {over}"
+    difference = _told(record, row.difference, least=_least(row))
+    said = f"{difference} {row.measure}{_direction(record).note} [{_interval(record, row)}], {over}"
     if math.isnan(row.p_adjusted) or (is_same and row.shown):
         return said
     uncorrected = asked.correction == "none" and asked.n_comparisons > 1
@@ -338,6 +350,38 @@ def _evidence(record: ComparisonRecord, row: _Row) -> str:
     is_pooled = POOLED_FOLDS.format(units=asked.units) in record.notes
     pooled = f" (approximate: {asked.units} of several folds)" if is_pooled else ""
     return f"{said}, {p_words(row.p_adjusted)}{pooled}{many}"
+
+
+def _interval(record: ComparisonRecord, row: _Row) -> str:
+    """Write the interval of a row, or the reason why it has none: the ends are then without bounds."""
+    asked = record.settings
+    level = f"{100 * (asked.adjusted_level if row.is_adjusted else asked.interval_level):g}% interval"
+    if math.isinf(row.effect_size):
+        return f"the same difference on every {_unit(record)}"
+    if row.n_decided == 0 and _is_unbounded(row):
+        return f"equal on every {_unit(record)}"
+    if _is_unbounded(row):
+        units = plural(_unit(record))
+        is_out_of_reach = math.isinf(row.detectable_difference)
+        return f"no {level} with so few {_lacking(record, row, units) if is_out_of_reach else f'{units} that differ'}"
+    interval = level
+    if not row.is_adjusted and asked.n_comparisons != 1:
+        interval += " of this pair alone"
+    low, high = (_told(record, end, least=_least(row)) for end in (row.low, row.high))
+    interval += f" {low} to {high}"
+    if not (row.is_adjusted or asked.n_comparisons == 1 or math.isnan(row.p_adjusted)):
+        interval += f"; none belongs to {asked.correction_words}"
+    return interval
+
+
+def _least(row: _Row) -> float:
+    """Return the size below which a number is what rounding leaves of 0."""
+    finite = [abs(value) for value in (row.difference, row.low, row.high) if math.isfinite(value)]
+    return TIE_TOLERANCE * max(finite)
+
+
+def _unit(record: ComparisonRecord) -> str:
+    return "fold" if kept(record).folds else record.settings.unit
 
 
 def p_words(value: float) -> str:
@@ -360,12 +404,9 @@ def _parting(record: ComparisonRecord, row: _Row) -> list[str]:
 
 def _detectable(record: ComparisonRecord, row: _Row) -> list[str]:
     """Say which difference so many queries would find, or why they find none."""
-    unit, size = "fold" if kept(record).folds else record.settings.unit, row.detectable_difference
-    if row.n_decided == 0 and row.mean_system == 0:
-        pair, see = f"{row.system} and {row.baseline}", ": see the notes" if record.notes else ""
-        return [f"{pair} have {row.measure} 0 on every {unit}, so nothing is compared{see}."]
+    unit, size = _unit(record), row.detectable_difference
     if row.n_decided == 0:
-        return [f"{row.system} and {row.baseline} are equal on every {unit}."]
+        return [] if _is_unbounded(row) else [_equal(record, row)]
     # A difference that is the same on every query has no variance, but for rounding, so none is too small to be found.
     if record.settings.margin or not size > TIE_TOLERANCE * abs(row.difference):
         return []

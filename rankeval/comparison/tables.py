@@ -33,7 +33,7 @@ from rankeval.comparison.derived import held_scores
 from rankeval.comparison.record import PARTED, ComparisonRecord, gains, known_means, part_of_row, parted, shown_level
 from rankeval.measures import Direction
 from rankeval.render import layouts
-from rankeval.render.tables import DASH, MOST_DIGITS, Table, decimals, digits_for, number
+from rankeval.render.tables import DASH, MOST_DIGITS, Table, decimals, digits_for, interval, number
 from rankeval.significance.columns import standard_error
 from rankeval.significance.declarations import CLAIMS, Floats
 from rankeval.significance.paired import t_interval
@@ -118,10 +118,9 @@ def _means(record: ComparisonRecord, digits: int | None, options: Mapping[str, A
     def written(column: str) -> list[str]:
         return [number(value, digits=places) for value in means[column]]
 
-    ends = zip(written("ci_low"), written("ci_high"), means["ci_low"].notna(), strict=True)
     level, units = f"{100 * record.settings.confidence_level:g} % interval", record.settings.units
     shown = means[["measure", "system"]].assign(**{units: means["n_queries"].astype(str)}, mean=written("mean"))
-    shown[level] = [f"[{low}, {high}]" if known else DASH for low, high, known in ends]
+    shown[level] = [interval(*ends, digits=places) for ends in zip(means["ci_low"], means["ci_high"], strict=True)]
     return Table(shown, numeric=(units, "mean"), caption=record.caption, notes=record.notes)
 
 

@@ -30,7 +30,7 @@ from rankeval.render.plots import (
     shown_name,
     write_caption,
 )
-from rankeval.render.tables import DASH, number, with_minus
+from rankeval.render.tables import DASH, interval, number, with_minus
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -210,7 +210,7 @@ def _limits(axes: Axes, *numbers: Floats) -> tuple[float, float]:
 def _draw_line(axes: Axes, place: float, ends: Floats, limits: tuple[float, float], color: str, width: float) -> None:
     """Draw an interval; an infinite end gets an arrow at the edge, an interval that is not known is left out."""
     low, high = ends
-    if np.isnan(low) or np.isnan(high):
+    if interval(low, high) == DASH:
         return
     left, right = limits
     axes.plot([max(low, left), min(high, right)], [place, place], color=color, linewidth=width, zorder=2)
@@ -230,10 +230,10 @@ def _draw_diamond(axes: Axes, place: float, values: Floats, limits: tuple[float,
 
 
 def _write_numbers(axes: Axes, place: float, values: Floats, digits: int, *, bold: bool) -> None:
-    middle, low, high = (with_minus(number(value, digits=digits, sign=True)) for value in values)
-    interval = "" if DASH in (low, high) else f"  [{low}, {high}]"
+    middle = with_minus(number(values[0], digits=digits, sign=True))
+    ends = with_minus(interval(*values[1:], digits=digits, sign=True))
     axes.text(
-        1.02, place, f"{middle}{interval}", transform=axes.get_yaxis_transform(), va="center",
+        1.02, place, middle if ends == DASH else f"{middle}  {ends}", transform=axes.get_yaxis_transform(), va="center",
         fontsize=8, color=INK, fontweight="bold" if bold else "normal",
     )  # fmt: skip
 

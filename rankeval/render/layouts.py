@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rankeval.render.tables import Table, number, p_value
+from rankeval.render.tables import DASH, Table, interval, number, p_value
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -182,7 +182,8 @@ def by_comparison(
     low, high, kind = shown_interval(table)
     # Rows outside the family have their own interval only.
     alone = table[[low, high]].isna().any(axis=1) & table[["ci_low", "ci_high"]].notna().all(axis=1)
-    ends = [written(end, sign=True) for end in (low, high, "ci_low", "ci_high")]
+    lows, highs = (table[end].where(~alone, table[own]) for end, own in ((low, "ci_low"), (high, "ci_high")))
+    shown = [interval(*ends, digits=d, sign=True) for *ends, d in zip(lows, highs, places, strict=True)]
     counts = zip(table["wins"], table["ties"], table["losses"], strict=True)
     columns: dict[str, Any] = {
         "measure": table["measure"],
@@ -193,8 +194,7 @@ def by_comparison(
         "difference": written("difference", sign=True),
         **({} if gains is None else {"gain": [percent(gain) for gain in gains]}),
         f"{100 * level:g} % interval{kind}": [
-            f"[{own[0]}, {own[1]}] unadjusted" if is_alone else f"[{start}, {end}]"
-            for start, end, *own, is_alone in zip(*ends, alone, strict=True)
+            f"{one} unadjusted" if is_alone and one != DASH else one for one, is_alone in zip(shown, alone, strict=True)
         ],
         "p": table["p_value"].map(p_value),
         "p adjusted": table["p_adjusted"].map(p_value),

@@ -163,6 +163,20 @@ def number(value: float, *, digits: int = 4, sign: bool = False) -> str:
     return text.lstrip("+-") if text.strip("+-0.") == "" else text
 
 
+def interval(low: float, high: float, *, digits: int = 4, sign: bool = False) -> str:
+    """Write an interval; a dash if an end is nan or both are infinite, because then there is none.
+
+    Examples
+    --------
+    >>> interval(-0.1, 0.25), interval(0.01, math.inf, sign=True), interval(-math.inf, math.inf) == DASH
+    ('[-0.1000, 0.2500]', '[+0.0100, ∞]', True)
+    """
+    if math.isnan(low) or math.isnan(high) or (low == -math.inf and high == math.inf):
+        return DASH
+    start, end = (number(one, digits=digits, sign=sign) for one in (low, high))
+    return f"[{start}, {end}]"
+
+
 signed: partial[str] = partial(number, sign=True)
 """Write a difference: `number` with its sign."""
 

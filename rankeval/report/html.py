@@ -27,7 +27,7 @@ from rankeval.evaluation import Evaluation
 from rankeval.evaluation.result import left_out_of_worst, reading_of, worst_first
 from rankeval.measures import Measure, direction
 from rankeval.render import plots
-from rankeval.render.tables import DASH, Table, number, with_minus
+from rankeval.render.tables import DASH, Table, interval, number, with_minus
 from rankeval.report import summaries
 from rankeval.report.queries import Column, QueryTable, TextTable, query_table, script, script_hash
 from rankeval.significance.declarations import Rng
@@ -311,8 +311,8 @@ def _means(evaluation: Evaluation) -> TextTable:
     shares, rows = reading_of(evaluation, "judged").mean(axis=0), []
     for (label, value), share in zip(evaluation.aggregate().items(), shares, strict=True):
         row = intervals.get(label)
-        interval = DASH if row is None else f"[{number(row['ci_low'])}, {number(row['ci_high'])}]"
-        rows.append([str(label), number(value), interval, number(share, digits=2)])
+        ends = DASH if row is None else interval(row["ci_low"], row["ci_high"])
+        rows.append([str(label), number(value), ends, number(share, digits=2)])
     kept = 3 if (shares == 1).all() else 4
     headers = ["Measure", "value", "95% interval", "judged within the cut-off"]
     return TextTable(headers[:kept], [row[:kept] for row in rows])

@@ -6,6 +6,7 @@ import math
 from collections import deque
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 import pandas as pd
@@ -13,7 +14,7 @@ import pandas as pd
 from rankeval._arguments import explained
 from rankeval._checks import count
 from rankeval._visible import escaping
-from rankeval.render.tables import Table, number, p_value, signed
+from rankeval.render.tables import Table, interval, number, p_value, signed
 from rankeval.significance.declarations import TESTS
 from rankeval.significance.power import topics_needed
 
@@ -21,6 +22,8 @@ Claim = Literal["no regression", "not worse"]
 
 CHECKS: deque[Mapping[str, str]] = deque(maxlen=1000)
 """What was checked in this process, the latest last: the texts of `Check.rows`."""
+
+_interval = partial(interval, sign=True)
 
 RELIABLE = 0.8
 """A check of non-inferiority that an equal system passes less often than this gets advice."""
@@ -158,10 +161,6 @@ class Check:
 def record(check: Check) -> None:
     """Keep what a check found in `CHECKS`."""
     CHECKS.extend(check.rows())
-
-
-def _interval(low: float, high: float) -> str:
-    return f"[{signed(low)}, {signed(high)}]"
 
 
 def _percent(share: float) -> str:
