@@ -365,3 +365,10 @@ def test_a_gain_that_is_too_large_is_named():
             rk.evaluate({"q": {"a": 1e308, "b": 1e308}}, {"q": {"a": 1.0, "b": 2.0}}, measures=measure)
     with pytest.raises(InvalidInput, match="too large"):
         rk.evaluate([1, 0], [2, 1], qid=[1, 1], columns={"price": [1e308, 1e308]}, measures="Revenue(column='price')")
+
+
+def test_two_values_that_differ_by_the_level_and_the_rule_are_explained():
+    """Each choice of the level leaves out queries of its own."""
+    skip, zero = (rk.evaluate(GRADED, RUN, measures="AP(rel=2)", no_relevant=rule).scores.mean() for rule in ("skip", "zero"))
+    why = rk.explain_difference("AP(rel=2)", skip, zero, qrels=GRADED, run=RUN)
+    assert "no_relevant='skip' in one and 'zero' in the other" in why.sentence

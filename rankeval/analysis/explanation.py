@@ -27,6 +27,8 @@ from rankeval._visible import escaping
 from rankeval.collection.convention import PRESETS, Convention, get_convention
 from rankeval.errors import AmbiguousName, InvalidInput
 from rankeval.evaluation import Evaluation, Given, score
+from rankeval.evaluation.result import aggregates
+from rankeval.evaluation.scoring import score_part
 from rankeval.measures import Measure
 from rankeval.measures import measure as find_measure
 from rankeval.measures.family import Family
@@ -170,8 +172,8 @@ def explain_difference(
         able = [pair for pair in variants if changed.get("ties") not in ("best", "worst") or pair[1].monotone]
         if not able:
             continue
-        ev = _scored(given, [one for _, one in able], rules.with_rules(**changed))
-        for (parameters, _), value in zip(able, ev.aggregate().tolist(), strict=True):
+        values = _values(given, [one for _, one in able], rules.with_rules(**changed))
+        for (parameters, _), value in zip(able, values, strict=True):
             tried.append(_Tried({**parameters, **changed}, value, _presets(asked, parameters, changed)))
     start = {**dict(variants[0][0]), **{rule: getattr(rules, rule) for rule in RULES}}
     matching = []
@@ -246,6 +248,14 @@ def _matching(tried: list[_Tried], wanted: float, tolerances: list[float]) -> li
 
 def _scored(given: Given, measures: list[Measure], rules: Convention) -> Evaluation:
     return score(given.join(rules), [(str(one), one) for one in measures])
+
+
+def _values(given: Given, measures: list[Measure], rules: Convention) -> list[float]:
+    """Return the aggregates of measures; each one alone if it leaves out queries of its own."""
+    joined, is_alone = given.join(rules), rules.no_relevant == "skip"
+    parts = [[one] for one in measures] if is_alone else [measures]
+    scored = [score_part(joined, [(str(one), one) for one in part]) for part in parts]
+    return [value for ev in scored for value in aggregates(ev).values()]
 
 
 def _variants(asked: _Asked) -> Iterator[tuple[dict[str, Any], Measure]]:
