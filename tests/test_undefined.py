@@ -367,8 +367,9 @@ def test_a_gain_that_is_too_large_is_named():
         rk.evaluate([1, 0], [2, 1], qid=[1, 1], columns={"price": [1e308, 1e308]}, measures="Revenue(column='price')")
 
 
-def test_two_values_that_differ_by_the_level_and_the_rule_are_explained():
-    """Each choice of the level leaves out queries of its own."""
-    skip, zero = (rk.evaluate(GRADED, RUN, measures="AP(rel=2)", no_relevant=rule).scores.mean() for rule in ("skip", "zero"))
-    why = rk.explain_difference("AP(rel=2)", skip, zero, qrels=GRADED, run=RUN)
+def test_two_values_that_differ_by_the_rule_at_a_level_are_explained():
+    """Each choice of a parameter leaves out queries of its own, so each is scored alone."""
+    rules = "skip", "zero"
+    values = [rk.evaluate(GRADED, RUN, measures="AP(rel=2)", no_relevant=rule).aggregate().iloc[0] for rule in rules]
+    why = rk.explain_difference(GRADED, RUN, measure="AP(rel=2)", values=tuple(values))
     assert "no_relevant='skip' in one and 'zero' in the other" in why.sentence
