@@ -19,6 +19,7 @@ score: expected a finite number, found 'x'".
 
 from __future__ import annotations
 
+import math
 import os
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -93,6 +94,8 @@ class Format:
         Takes an `OpenFile` and rows, from 0, and returns their cells in the columns that ``read`` leaves out, by name.
     is_told_by_suffix : bool
         Whether a file with this suffix is read as this format if no format claims its content.
+    is_keyed : bool
+        Whether messages name a row by its query and document, because the format has no rows.
     """
 
     name: str
@@ -107,6 +110,7 @@ class Format:
     values: tuple[str, ...] = ("relevance", "score")
     beside: Callable[[OpenFile, Sequence[int]], Mapping[str, Sequence[Any]]] | None = None
     is_told_by_suffix: bool = True
+    is_keyed: bool = False
 
 
 FORMATS: dict[str, Format] = {}
@@ -234,22 +238,24 @@ def reading_rows(path: str | os.PathLike[str], value: str, format: str | None, l
             raise FileFormatError(f"{where} is not as {how.words} must be: {why}") from error
         if not len(columns.value):
             raise FileFormatError(f"{where} is empty: expected rows with qid, docid and {value}")
-        source = Source(str(where), how.name, limits)
+        source = columns.source or Source(str(where), how.name, limits)
         try:
             ids = {part: id_column(getattr(columns, part), part) for part in IDS if getattr(columns, part) is not None}
             for part in ids if how.unread else ():
-                refuse_read(ids[part], how.unread, part, lambda row: source.place([row]))
-            yield replace(columns, value=_parsed(columns.value), source=source, **ids)
+                refuse_read(ids[part], how.unread, part, partial(_place, source, columns))
+            yield replace(columns, value=opening.parsed(columns.value), source=source, **ids)
         except FileFormatError:
             raise
         except (InvalidInput, TypeError) as error:
             if (wrong := _wrong_cell(columns, value)) is None:
                 raise FileFormatError(said(error), where=str(where)) from error
             row, column, cell = wrong
-            place = f"{source.place([row])}, column {column}"
+            place = f"{_place(source, columns, row)}, column {column}"
             if column == value and isinstance(cell, str):
                 opening.number_of(cell, place)
             expected, remedy = _NUMBER if column == value else _ID
+            if column == value and (cell is None or cell in (math.inf, -math.inf) or cell != cell):  # noqa: PLR0124 - nan
+                remedy = "mend it, or drop the row"
             raise FileFormatError(f"expected {expected}, found {shown(cell)}", where=place, remedy=remedy) from error
 
 
@@ -264,18 +270,20 @@ def naming(path: str) -> Iterator[None]:
         raise FileFormatError(**error.fields | {"where": path}) from error
 
 
+def _place(source: Source, columns: Columns, row: int) -> str:
+    """Return the place of a row in words: the file and the line or row, or the query and document."""
+    if not FORMATS[source.format].is_keyed:
+        return source.place([row])
+    query, document = (shown(as_list(ids[row : row + 1])[0]) for ids in (columns.qid, columns.docid))
+    return f"{source.path}, query {query}, document {document}"
+
+
 def refuse_read(ids: pa.Array, unread: str, column: str, place: Callable[[int], str]) -> None:
     """Refuse ids that match a pattern, as of `Format.unread`; ``place`` gives a row's place."""
     if (row := unfit_row(ids, unread)) >= 0:
         remedy = "an id holds no NUL, and no rows between two quotes: is a quote too many?"
         found = ids[row].as_py()[:80]
         raise FileFormatError(f"found {found!r}", where=f"{place(row)}, column {column}", remedy=remedy)
-
-
-def _parsed(numbers: Any) -> Any:
-    """Parse a column of text if all of it are numbers as in TREC files; else it stays, to be refused."""
-    is_text = isinstance(numbers, list) and all(isinstance(number, str) for number in numbers)
-    return opening.numbers_of_texts(numbers) if is_text and all(map(opening.NUMBER.fullmatch, numbers)) else numbers
 
 
 def _told(start: bytes, where: Path, value: str) -> Format:
@@ -356,7 +364,7 @@ def _wrong_cell(columns: Columns, value: str) -> tuple[int, str, Any] | None:
 def _is_refused(cells: Any, column: str, value: str, last: int) -> bool:
     cells = cells[: last + 1]
     try:
-        value_column(_parsed(cells), column, value) if column == value else id_column(cells, column)
+        value_column(opening.parsed(cells), column, value) if column == value else id_column(cells, column)
     except (InvalidInput, TypeError):
         return True
     return False

@@ -23,6 +23,7 @@ import pyarrow.compute as pc
 from rankeval._checks import require, shown
 from rankeval.errors import InvalidInput
 from rankeval.io.columns import IDS, Columns, id_column, value_column
+from rankeval.io.opening import parsed
 
 SPELLINGS: dict[str, tuple[str, ...]] = {
     "qid": ("qid", "query_id", "query-id", "q_id", "topic_id"),
@@ -180,7 +181,7 @@ def from_dict(mapping: Any, value: str) -> Columns:
         return _from_nested(rows)
     queries = chain.from_iterable(repeat(query, len(documents)) for query, documents in rows.items())
     values = chain.from_iterable(documents.values() for documents in rows.values())
-    return Columns(list(queries), list(chain.from_iterable(rows.values())), list(values))
+    return Columns(list(queries), list(chain.from_iterable(rows.values())), parsed(list(values)))
 
 
 def _listed(query: Any, documents: Any, value: str) -> Mapping[Any, Any]:
@@ -224,7 +225,7 @@ def _from_nested(mapping: Mapping[Any, Any]) -> Columns:
                 raise InvalidInput(f"expected {{qid: {{docid: {{aspect: relevance}}}}}}, but {found}")
             rows += [(query, document, aspect, grade) for aspect, grade in by_aspect.items()]
     qids, docids, aspects, grades = ([row[at] for row in rows] for at in range(4))
-    return Columns(qids, docids, grades, aspect=aspects)
+    return Columns(qids, docids, parsed(grades), aspect=aspects)
 
 
 def is_records(thing: Any) -> bool:
@@ -266,7 +267,8 @@ def from_records(thing: Any, value: str) -> Columns:
     cells = {name: [_field(row, name, at, expected) for at, row in enumerate(rows)] for name in parts.values()}
     left = [name for name in _fields(rows[0]) if name not in cells or name == parts.get("name")]
     source = FrameSource(left, lambda name, row: _field(rows[row], name, row, expected))
-    return replace(columns_in(cells, parts, value, "record 0", "give records with one of them"), source=source)
+    columns = columns_in(cells, parts, value, "record 0", "give records with one of them")
+    return replace(columns, value=parsed(columns.value), source=source)
 
 
 def _fields(record: Any) -> list[str]:

@@ -147,6 +147,12 @@ def numbers_of_texts(texts: Sequence[str]) -> list[float]:
     return [int(text) if _DIGITS.fullmatch(text) else value for text, value in zip(texts, values, strict=True)]
 
 
+def parsed(numbers: Any) -> Any:
+    """Return the numbers of a list of texts, if all of them are written as in TREC files; else it stays as it is."""
+    is_text = isinstance(numbers, list) and all(isinstance(number, str) for number in numbers)
+    return numbers_of_texts(numbers) if is_text and all(map(NUMBER.fullmatch, numbers)) else numbers
+
+
 _LF = b"\n"
 # Byte -> what must stand beside it, and words. `re` takes thirty times as long as `in` to see that a byte is nowhere.
 _NOT_TEXT = {

@@ -6,7 +6,7 @@
     q1 d7 2 0              query, document, grade, iteration: ir_datasets
     q1 d7 0 2              query, document, iteration, grade
     q1 d7 0 0              query, relevant document: SMART
-    196 242 3 881250949    user, item, rating, time: MovieLens, RecBole
+    196 242 3 881250949    user, item, rating, time: MovieLens, RecBole; or time before rating
     q1 d7 1 9.5            query, document, rank, score: a run
     q1 d7 9.5 1            query, document, score, rank: a run
     q1 Q0 d7 9.5           query, Q0, document, score: a run
@@ -28,7 +28,7 @@ from typing import NamedTuple
 
 from rankeval.io.opening import NUMBER
 
-_TIME = 1e7  # no grade is so great, but any date as 20240131, and any time in seconds or less since 1970
+_TIME = 1e7  # a day such as 20240131, and seconds or milliseconds since 1970, are greater; ratings are not
 _GRADES = -10, 100  # the range of grades that a document of this name may be
 _ITERATION = re.compile(r"(?i)[a-z]{0,4}[0-9]{0,2}(\.[0-9]+)?")
 _LISTED = "qid docid 0 0"  # of SMART: each document that is listed is relevant
@@ -50,7 +50,7 @@ class Reading(NamedTuple):
         if not places.keys() >= {*fields}:
             return "give the judgments here, and the ranking as the run"
         order = f"write them in order, awk '{{print {', '.join(places[name] for name in fields)}}}'"
-        if "relevance" in fields and self.columns != "qid docid relevance time":
+        if "relevance" in fields and "time" not in places:
             return f"{order}, or say format='ndeval' (-R ndeval) if column 2 is a judge or a subtopic"
         return order
 
@@ -67,7 +67,7 @@ def reading_of_four(rows: Sequence[Sequence[str]]) -> Reading | None:
     queries, seconds, thirds, fourths = zip(*rows, strict=True)
     if not _are_numbers(fourths):
         return None
-    if _are_times(fourths):
+    if _are_times(fourths) and _are_grades(thirds):
         return Reading("qid docid relevance time", f"column 4 holds times or dates, such as {fourths[0]}")
     last = [*map(float, fourths)]
     if {*seconds} == {"Q0"} and all(value % 1 for value in last) and _falls(queries, last):
@@ -79,18 +79,19 @@ def reading_of_four(rows: Sequence[Sequence[str]]) -> Reading | None:
         return Reading("qid docid iter relevance", f"{apart} is {thirds[0]!r} in all rows")
     if not _are_numbers(thirds):
         return None
+    if _are_times(thirds) and _are_grades(fourths):
+        return Reading("qid docid time relevance", f"{apart} holds times or dates, such as {thirds[0]}")
     middle = [*map(float, thirds)]
     if _are_ranks(queries, middle) and _descends(queries, middle, last):
         return Reading("qid docid rank score", f"{apart} counts from {min(middle):.0f} in each query")
     if any(value % 1 for value in middle) and _are_ranks(queries, last) and _descends(queries, last, middle):
         return Reading("qid docid score rank", f"column 4 counts from {min(last):.0f} in each query")
     levels = {*middle}
-    are_grades = _GRADES[0] <= min(levels) and max(levels) <= _GRADES[1]
     n_documents = len({*seconds})
     fits = len({*last}) == 1 if n_documents > len(levels) else not any(last) and n_documents == len(levels)
     if not any(middle) and not any(last):
         return Reading(_LISTED, f"{apart} is 0 in all rows, as column 4 is")
-    if are_grades and (fits or n_documents >= 3 * len(levels)):
+    if _are_grades(thirds) and (fits or n_documents >= 3 * len(levels)):
         values = ", ".join(sorted({*thirds}, key=float)[:5])
         return Reading("qid docid relevance iter", f"{apart} has {len(levels)} values in {len(rows)} rows ({values})")
     return None
@@ -117,6 +118,10 @@ def _are_numbers(cells: Sequence[str]) -> bool:
 
 def _are_times(cells: Sequence[str]) -> bool:
     return _are_numbers(cells) and min(map(float, cells)) >= _TIME
+
+
+def _are_grades(cells: Sequence[str]) -> bool:
+    return _are_numbers(cells) and _GRADES[0] <= min(map(float, cells)) <= max(map(float, cells)) <= _GRADES[1]
 
 
 def _tells_apart(rows: Sequence[Sequence[str]]) -> bool:

@@ -30,25 +30,27 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 
-from rankeval._checks import count, said, unique_keys
+from rankeval._checks import count, few, said, shown, unique_keys
 from rankeval._registry import chosen
 from rankeval.errors import FileFormatError, InvalidInput
 from rankeval.io.columns import Columns, as_list
-from rankeval.io.formats import NUL, Format, OpenFile, add_format, suffix_of, text_lines
+from rankeval.io.formats import NUL, Format, OpenFile, Source, add_format, suffix_of, text_lines
 from rankeval.io.frames import columns_in, columns_of, from_dict, others, spelled
-from rankeval.io.opening import ALWAYS, BOM, Limits, checked_text, filled_lines
+from rankeval.io.opening import ALWAYS, BOM, NUMBER, Limits, checked_text, filled_lines
 from rankeval.io.opening import PARQUET as MAGIC
 
-_LONG = 1 << 12  # bytes; a longer first line is no row of TREC text
-
 _ADVICE = "rename it, or read the file as a frame and say {part}= in Qrels.from_frame or Run.from_frame"
+_ONE_EACH = "write one object for each document, without lists or objects in it"
 _VALUE = 8  # bytes of a value in memory, at least
 _BYTES = 1 << 24  # of CSV that Arrow parses at a time
 _DELIMITERS = {"csv": ",", "tsv": "\t"}
 TABLES: tuple[str, ...] = ("parquet", *_DELIMITERS)
 """Formats of tables of features."""
-_OBJECT = re.compile(rb"\{\s*[\"}]")
-_QUERIES = re.compile(rb'(\xef\xbb\xbf)?\s*\{\s*"([^"\\]|\\.)*"\s*:\s*[\[{]')  # the first has documents
+_JSON = re.compile(rb"(\xef\xbb\xbf)?\s*[\[{]")
+_RECORD = re.compile(
+    rb'(\xef\xbb\xbf)?\s*\{\s*"([^"\\]|\\.)*"\s*:\s*[^\s\[{][^\n]*\n?'
+)  # its first value is no container
+_DECODER = json.JSONDecoder(object_pairs_hook=unique_keys)
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,14 +182,20 @@ def csv_cells(
     )
 
 
-def _columns(names: Sequence[str], read: Callable[[Sequence[str]], Any], given: OpenFile, line: str = "") -> Columns:
+def _columns(
+    names: Sequence[str],
+    read: Callable[[Sequence[str]], Any],
+    given: OpenFile,
+    line: str = "",
+    advice: str = _ADVICE,
+) -> Columns:
     """Return the columns of a table, which ``read`` returns by name; ``line`` is that of the header, for messages."""
     if not names:
         return Columns([], [], [])
     expected = f"{line}expected columns called qid, docid and {given.value}; the table"
-    parts = columns_of(names, given.value, {}, expected, _ADVICE)
+    parts = columns_of(names, given.value, {}, expected, advice)
     table = read([*parts.values()])
-    columns = columns_in(table, parts, given.value, "the table", _ADVICE)
+    columns = columns_in(table, parts, given.value, "the table", advice)
     # The first row names the system, as in TREC files.
     first = as_list(table[parts["name"]][:1]) if "name" in parts else []
     return replace(columns, name=first[0] if first and isinstance(first[0], str) and first[0] else None)
@@ -261,20 +269,81 @@ def json_lines(data: bytes, where: str) -> Iterator[tuple[int, dict[str, Any]]]:
 
 
 def _read_jsonl(given: OpenFile) -> Columns:
-    rows = [row for _, row in json_lines(checked_text(given.file, given.path, given.limits), given.path)]
-    known = list(dict.fromkeys(name for row in rows for name in row))
-    return _columns(known, lambda names: {name: [row.get(name) for row in rows] for name in names}, given)
+    return _of_records(_lines_of(given), given, "jsonl")
 
 
-def _is_jsonl(start: bytes) -> bool:
-    # The object may be a broken one; but a query of TREC text may be called { too.
-    first = start.removeprefix(BOM).lstrip().split(b"\n", 1)[0].rstrip()
-    is_object = first.endswith(b"}") or len(first) > _LONG or len(first.split()) < 4
-    return is_object and _OBJECT.match(first) is not None
+def _lines_of(given: OpenFile) -> list[dict[str, Any]]:
+    return [row for _, row in json_lines(checked_text(given.file, given.path, given.limits), given.path)]
+
+
+def _of_records(records: list[dict[str, Any]], given: OpenFile, format: str) -> Columns:  # noqa: A002
+    known = list(dict.fromkeys(name for record in records for name in record))
+    has_parts = any(isinstance(value, (list, dict)) for value in (records[0] if records else {}).values())
+    columns = _columns(known, partial(_fields_of, records), given, advice=_ONE_EACH if has_parts else _ADVICE)
+    return replace(columns, source=Source(given.path, format, given.limits))
+
+
+def _fields_of(records: list[dict[str, Any]], names: Sequence[str]) -> dict[str, list[Any]]:
+    return {name: [record.get(name) for record in records] for name in names}
+
+
+def _is_json(start: bytes) -> bool:
+    # A query of TREC text may be called { too: then the first line is a row of cells.
+    first = start.removeprefix(BOM).lstrip().split(b"\n", 1)[0].split()
+    is_row = len(first) > 3 and NUMBER.fullmatch(first[3].decode(errors="replace"))
+    is_row = is_row and not any(cell.endswith((b",", b":")) for cell in first)
+    return _JSON.match(start) is not None and not is_row
+
+
+def _json_in(given: OpenFile) -> Any:
+    """Return what a text of JSON holds; None for JSON lines, unless the caller names JSON."""
+    data = given.file.read()
+    try:
+        text = data.decode("utf-8-sig")
+        begin = len(text) - len(text.lstrip())
+        content, end = _DECODER.raw_decode(text, begin)
+    except (ValueError, RecursionError):
+        if not given.is_named and _RECORD.fullmatch(data, 0, data.find(b"\n") + 1 or len(data)):
+            return None
+        raise
+    rest = text[end:].lstrip(" \t")
+    if rest.startswith(("\n", "\r")) and rest.strip() and not given.is_named:
+        return None
+    if rest.strip():
+        raise json.JSONDecodeError("Extra data", text, end)
+    is_line = "\n" not in text[begin:end] and not given.is_named
+    return None if is_line and _is_record(content) else content
+
+
+def _is_record(content: Any) -> bool:
+    return isinstance(content, dict) and bool(spelled(content, "docid"))
 
 
 def _read_json(given: OpenFile) -> Columns:
-    return from_dict(json.loads(given.file.read().decode("utf-8-sig"), object_pairs_hook=unique_keys), given.value)
+    """Read an object of queries, an array of records, or JSON lines."""
+    content = _json_in(given)
+    if content is None:
+        return _read_jsonl(given)
+    if isinstance(content, dict) and all(isinstance(value, (dict, list)) for value in content.values()):
+        return from_dict(content, given.value)
+    records = [content] if _is_record(content) else content
+    if isinstance(records, list) and all(isinstance(record, dict) for record in records):
+        return _of_records(records, given, "json_records") if records else Columns([], [], [])
+    found = f"an object with the keys {few([*content])}"
+    if isinstance(content, list):
+        found = f"an array with items such as {shown(content[0])}"
+    expected = f"{{qid: {{docid: {given.value}}}}} or records with qid, docid and {given.value}"
+    kind = "Qrels" if given.value == "relevance" else "Run"
+    remedy = f"load it with json, and give its documents to rk.{kind}.from_dict"
+    raise FileFormatError(f"expected {expected}, found {found}", where=given.path, remedy=remedy)
+
+
+def _beside_records(
+    load: Callable[[OpenFile], list[dict[str, Any]]], given: OpenFile, rows: Sequence[int]
+) -> dict[str, list[Any]]:
+    records = load(given)
+    names = others(list(dict.fromkeys(name for record in records for name in record)), given.value)
+    return _fields_of([records[row] for row in rows], names)
 
 
 def _write_jsonl(table: pa.Table) -> Iterator[bytes]:
@@ -292,12 +361,6 @@ def _beside(open_one: Callable[[pa.NativeFile, str, Limits], TableSource], given
     names = others(source.names, given.value)
     flat = [name for name in names if not pa.types.is_nested(source.kinds[name])]
     return source.columns(flat).take(rows).to_pydict() if flat else {}
-
-
-def _beside_jsonl(given: OpenFile, rows: Sequence[int]) -> dict[str, list[Any]]:
-    objects = [row for _, row in json_lines(checked_text(given.file, given.path, given.limits), given.path)]
-    known = dict.fromkeys(name for row in objects for name in row)
-    return {name: [objects[row].get(name) for row in rows] for name in others([*known], given.value)}
 
 
 def _write_parquet(table: pa.Table) -> list[pa.Buffer]:
@@ -399,17 +462,24 @@ for _format in (
         read=_read_jsonl,
         write=_write_jsonl,
         suffixes=(".jsonl", ".ndjson"),
-        sniff=_is_jsonl,
         row_lines=text_lines,
-        beside=_beside_jsonl,
+        beside=partial(_beside_records, _lines_of),
     ),
     Format(
         "json",
-        "a JSON object of queries",
+        "JSON (an object of queries, or records)",
         read=_read_json,
         suffixes=(".json",),
-        sniff=lambda start: _QUERIES.match(start) is not None,
+        sniff=_is_json,
         is_told_by_suffix=False,  # TREC text is written to any other name
+        is_keyed=True,
+    ),
+    Format(
+        "json_records",
+        "a JSON array of records",
+        read=_read_json,
+        beside=partial(_beside_records, _json_in),
+        is_keyed=True,
     ),
     Format(
         "parquet",

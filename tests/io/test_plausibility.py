@@ -33,6 +33,7 @@ FOUR = {
     "MovieLens": ("196\t242\t3\t881250949\n186\t302\t3\t891717742\n", TIMED),
     "milliseconds and halves": ("1 50 3.5 1112486027000\n1 60 4.0 1112484676123\n", TIMED),
     "a day": ("u1 i1 1 20240131\nu1 i2 5 20231201\n", TIMED),
+    "time before rating": ("196 242 881250949 3\n186 302 891717742 0\n", "qid docid time relevance"),
     "a run of four": ("q1 d1 1 9.5\nq1 d2 2 8.5\nq2 d3 1 7.5\n", RUN),
     "from 0, whole scores": ("q1 1 0 95\nq1 2 1 85\nq2 3 0 7\n", RUN),
     "negative scores of one query, unsorted": ("q d1 2 -2\nq d2 1 -1\nq d3 3 -7.5\n", RUN),
@@ -66,7 +67,13 @@ def test_the_refusal_says_what_was_found_and_how_to_write_it(tmp_path: Path):
         rk.Qrels.read(tmp_path / "qrels")
 
 
-ORDERS = {SWAPPED: (0, 1, 2, 3), TIMED: (0, 1, 2, 3), "qid docid iter relevance": (0, 1, 3, 2), LISTED: (0, 1, 2, 3)}
+ORDERS = {
+    SWAPPED: (0, 1, 2, 3),
+    TIMED: (0, 1, 2, 3),
+    "qid docid time relevance": (0, 1, 3, 2),
+    "qid docid iter relevance": (0, 1, 3, 2),
+    LISTED: (0, 1, 2, 3),
+}
 
 
 @each_row("case", [case for case, (_, reading) in FOUR.items() if reading in ORDERS])
@@ -111,6 +118,8 @@ RIGHT = {
     "judges of numbered documents": "201 1 5 1\n201 1 7 1\n201 2 6 0\n201 3 9 1\n",
     "fractions beside Q0": "q1 Q0 d1 0.5\nq1 Q0 d2 0\nq1 Q0 d3 1\n",
     "great gains": "q1 0 d1 5000\nq1 0 d2 100000\n",
+    "great gains of numbered documents": "q1 0 7 881250949\nq1 0 50000001 891717742\n",
+    "documents as great as times": "q1 0 36194815 1\nq1 0 36194816 0\nq2 0 36194815 1\n",
     "one row": "q1 0 1 0\n",
 }
 

@@ -238,21 +238,139 @@ def test_an_empty_list_retrieved_nothing():
         ('{"q": ["a", "a"]}', "document 'a' stands twice"),
         ('{"q": {"a": 1}', "Expecting ',' delimiter"),
         ('{"q": {"a": 1}} {"p": {"a": 1}}', "Extra data"),
-        ('{"q": {"a": NaN}}', "row 1, column score: expected a finite number"),
-        ('{"q": {"a": 1e999}}', "row 1, column score: expected a finite number"),
-        ('{"q": {"b": 1, "a": "x"}}', "row 2, column score: expected a finite number"),
-        ('{"q": {"a": null}}', "row 1, column score"),
-        ('{"q": {"a\\u0000": 1}}', "row 1, column docid"),
-        ('{"q": {"a\\ud800": 1}}', "row 1, column docid"),
+        ('{"q": {"a": NaN}}', "query 'q', document 'a', column score: expected a finite number"),
+        ('{"q": {"a": 1e999}}', "query 'q', document 'a', column score: expected a finite number"),
+        ('{"q": {"b": 1, "a": "x"}}', "query 'q', document 'a', column score: expected a finite number"),
+        ('{"q": {"a": null}}', "query 'q', document 'a', column score"),
+        ('{"q": {"a\\u0000": 1}}', "query 'q', document '.*', column docid"),
+        ('{"q": {"a\\ud800": 1}}', "query 'q', document '.*', column docid"),
         ('{"q": {}}', "is empty"),
         ('{"q": ' + "[" * 100_000, "recursion"),
-        ('{"q": {"a": {"b": {"c": 1}}}}', "row 1, column score"),
-        ('{"q": {"a": 9007199254740993}}', "row 1, column score"),
+        ('{"q": {"a": {"b": {"c": 1}}}}', "query 'q', document 'a', column score"),
+        ('{"q": {"a": 9007199254740993}}', "query 'q', document 'a', column score"),
     ],
 )
 def test_json_that_is_no_run_is_refused_by_its_path(content, problem, tmp_path):
     with pytest.raises(FileFormatError, match=rf"run\.json.*{problem}"):
         rk.Run.read(text(tmp_path / "run.json", content))
+
+
+RECORDS = [{"qid": "q1", "docid": "d1", "score": 2.5}, {"qid": "q1", "docid": "d2", "score": 1}]
+AS_RECORDS = {
+    "array": json.dumps(RECORDS),
+    "array, indented": json.dumps(RECORDS, indent=2),
+    "array behind a mark and blanks": "\ufeff\n  " + json.dumps(RECORDS),
+    "lines": "\n".join(map(json.dumps, RECORDS)),
+    "lines with blank ones and CRLF": "\r\n\r\n".join(map(json.dumps, RECORDS)) + "\r\n",
+    "other names and fields": json.dumps(
+        [{"query_id": one["qid"], "docno": one["docid"], "score": one["score"], "text": ["x"]} for one in RECORDS]
+    ),
+    "numbers as text": json.dumps([{**one, "score": str(one["score"])} for one in RECORDS]),
+}
+
+
+@each_row("name", ["file", "run.json", "run.jsonl", "run.txt", "run.csv", "run.json.gz"])
+@each_row("form", AS_RECORDS)
+def test_records_of_json_are_read_like_a_frame(tmp_path, form, name):
+    """Whatever the suffix, and whether indented or not."""
+    content = AS_RECORDS[form]
+    path = packed(tmp_path / name, content) if name.endswith(".gz") else text(tmp_path / name, content)
+    assert rk.Run.read(path).to_frame().to_numpy().tolist() == [["q1", "d1", 2.5], ["q1", "d2", 1]]
+
+
+@each_row("indent", [None, 0, 3])
+def test_one_record_is_read_with_and_without_indentation(tmp_path, indent):
+    path = text(tmp_path / "one", json.dumps(RECORDS[0], indent=indent))
+    assert rk.Run.read(path).to_frame().to_numpy().tolist() == [["q1", "d1", 2.5]]
+    with pytest.raises(FileFormatError, match="column 'relevance'"):
+        rk.Qrels.read(path)
+
+
+OTHER_SHAPES = {
+    "cast_run": {"run_name": "s", "turns": [{"turn_id": "1_1", "responses": []}]},
+    "quepid_rre": {"id_field": "id", "index": "movies", "queries": [{"placeholders": {}}]},
+    "rank_eval": {"metric_score": 0.4, "details": {"JFK": {"hits": []}}, "failures": {}},
+    "one query": {"q1": {"d1": 1}, "name": "bm25"},
+    "lists": [["q1", "d1", 1]],
+    "ids": ["d1", "d2"],
+}
+
+
+@each_row("name", ["file", "file.json", "file.jsonl", "file.txt"])
+@each_row("shape", OTHER_SHAPES)
+def test_json_of_another_shape_is_refused_by_its_shape(tmp_path, shape, name):
+    """In the same words with and without indentation, and never as TREC text."""
+    said = set()
+    for indent in (None, 1):
+        with pytest.raises(
+            FileFormatError, match="or records with qid, docid and relevance, found an (array|object)"
+        ) as no:
+            rk.Qrels.read(text(tmp_path / name, json.dumps(OTHER_SHAPES[shape], indent=indent)))
+        assert no.value.remedy.endswith("rk.Qrels.from_dict")
+        said.add(str(no.value))
+    assert len(said) == 1
+
+
+def test_lines_whose_first_value_is_an_object_are_lines(tmp_path):
+    """As Patapsco writes its results: "Extra data: line 2" was all that was said."""
+    line = json.dumps({"query": {"id": "1"}, "system": "P", "results": [{"doc_id": "a", "rank": 0, "score": 1.6}]})
+    with pytest.raises(
+        FileFormatError, match=r"no column 'docid': its columns are \['query', 'system', 'results'\]"
+    ) as no:
+        rk.Run.read(text(tmp_path / "results.jsonl", f"{line}\n{line}\n"))
+    assert no.value.remedy == "write one object for each document, without lists or objects in it"
+
+
+def test_a_query_of_trec_text_may_begin_like_json(tmp_path):
+    """If its first line is a row; any other text that begins so is JSON, unless the format is named."""
+    for query in ("{", "{a}", "[1]", '["q"]'):
+        assert rk.Run.read(text(tmp_path / "run", f"{query} Q0 d 1 2.5 t\n")).qid.to_pylist() == [query]
+        assert rk.Qrels.read(text(tmp_path / "qrels", f"{query} 0 d 1\n")).qid.to_pylist() == [query]
+    for content in ("{'q1': {'d1': 1}}", "[q1 d1", "{", "[1, 2"):
+        with pytest.raises(FileFormatError, match="is not as JSON .* must be"):
+            rk.Run.read(text(tmp_path / "run", content))
+    with pytest.raises(FileFormatError, match="expected 6 columns"):
+        rk.Run.read(text(tmp_path / "run", "{'q1': {'d1': 1}}"), "trec")
+
+
+def test_a_named_format_of_json_is_read_as_this_alone(tmp_path):
+    path = text(tmp_path / "run", AS_RECORDS["lines"])
+    assert len(rk.Run.read(path, "jsonl")) == 2
+    with pytest.raises(FileFormatError, match="Extra data"):
+        rk.Run.read(path, "json")
+    path = text(tmp_path / "run", AS_RECORDS["array"])
+    assert len(rk.Run.read(path, "json")) == 2
+    with pytest.raises(FileFormatError, match="expected one JSON object"):
+        rk.Run.read(path, "jsonl")
+
+
+def test_records_of_json_say_which_is_which(tmp_path):
+    """As a frame does: the check for swapped arguments looks at objects of queries, which do not."""
+    truth = [{"qid": f"q{q}", "docid": f"d{d}", "relevance": 0.1 + d / 7.3} for q in range(5) for d in range(8)]
+    ranked = [{"qid": f"q{q}", "docid": f"d{d}", "score": int(d % 4 == 0)} for q in range(5) for d in range(8)]
+    for indent in (None, 1):
+        paths = [
+            text(tmp_path / name, json.dumps(one, indent=indent))
+            for name, one in (("t.json", truth), ("r.json", ranked))
+        ]
+        assert rk.evaluate(*paths, measures="nDCG").n_queries == 5
+
+
+@each_row("numbers", [("2", "0"), ("1.5", "-3"), ("9007199254740992", "1")])
+def test_numbers_as_text_are_the_same_in_memory_and_in_json(tmp_path, numbers):
+    plain = {"q": dict(zip("ab", map(float, numbers), strict=True))}
+    written = {"q": dict(zip("ab", numbers, strict=True))}
+    for kind in (rk.Run, rk.Qrels):
+        wanted = kind.from_dict(plain).to_frame()
+        for given in (written, {"q": list(written["q"].items())}):
+            pd.testing.assert_frame_equal(kind.from_dict(given).to_frame(), wanted, check_dtype=False)
+            path = text(tmp_path / "file.json", json.dumps(given))
+            pd.testing.assert_frame_equal(kind.read(path).to_frame(), wanted, check_dtype=False)
+    for mixed in ({"q": {"a": "1", "b": 2}}, {"q": {"a": "one"}}, {"q": {"a": "0x10"}}):
+        with pytest.raises(InvalidInput, match="expected numbers"):
+            rk.Run.from_dict(mixed)
+        with pytest.raises(FileFormatError, match="query 'q', document"):
+            rk.Run.read(text(tmp_path / "file.json", json.dumps(mixed)))
 
 
 def test_json_lines_are_told_from_json(tmp_path):

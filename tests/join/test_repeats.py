@@ -96,7 +96,7 @@ def test_frames_name_the_column_that_tells_rows_apart(make):
     assert remedy_of(TRUTH, MAKES[make](LISTS[["qid", "docid", "score"]].iloc[[0, 1, 2]])) == "keep one of them"
 
 
-@each_row("suffix", ["csv", "tsv", "jsonl", "parquet"])
+@each_row("suffix", ["csv", "tsv", "jsonl", "json", "parquet"])
 def test_tables_name_the_column_that_tells_rows_apart(tmp_path: Path, suffix):
     write = {
         "csv": lambda frame, path: frame.to_csv(path, index=False),
