@@ -18,7 +18,7 @@ import html
 import json
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -65,8 +65,9 @@ def read_texts(
     r"""Read the texts of documents or queries.
 
     A record without a text, or without the chosen fields, has the empty text: none is left out. A tag in small letters
-    names a field; text between tags is the field ``outside``. A first line of names, such as ``doc_id<tab>text``, is no
-    record.
+    names a field; text between tags is the field ``outside``. A first line of names, such as
+    ``query_id<tab>query<tab>class``, is no record, and its columns are fields. An array of JSON is read
+    as its lines are.
 
     ================= =========================================== =====================
     format            a record                                    fields by default
@@ -121,18 +122,24 @@ def read_texts(
     >>> read_texts("topics.txt", fields=("title", "desc"))
     {'301': 'organized crime\nName the groups.'}
     """
-    data = _HEADER.sub(b"", read_text(path, limits))
+    data = read_text(path, limits)
+    objects = None if format else _objects_in(data, str(path))
     told = next(name for name, one in TEXT_FORMATS.items() if re.match(one.sniff, data[: 1 << 14].lstrip()))
+    told = "jsonl" if objects is not None else told
     how = TEXT_FORMATS[told if format is None else chosen("format of texts", format, TEXT_FORMATS)]
+    if how is TEXT_FORMATS["tsv"] and (names := _names_in(data)):
+        words = how.words if len(names) == 2 else f"{len(names)} columns ({', '.join(names)})"
+        how = how._replace(words=words, parse=partial(_parse_row, names))
+        data = re.sub(rb"\A[^\n]*", b"", data)
     numbering = ids and chosen("numbering", ids, ["order", "written"])
-    before, *blocks = re.split(how.starts, data)
+    before, *blocks = re.split(how.starts, data) if objects is None else (b"", *objects)
     wrong, line = f"expected {how.words}, found", 1 + before.count(b"\n")
     # Before the first tag there may be a prolog, but no end of a record.
     is_cut = not blocks or re.search(rb"</|\A\s*[^<\s]", before)
     refuse((is_cut, f"{wrong} {shown(data[:60])}"), kind=FileFormatError, where=str(path))
     records: dict[str, dict[str, str]] = {}
     for number, block in enumerate(blocks, start=1):
-        place = f"{path}, line {line}"
+        place = f"{path}, line {line}" if objects is None else f"{path}, record {number}"
         try:
             texts = how.parse(block.decode().replace("\r\n", "\n"))
             "".join(texts.values()).encode()  # an escape of JSON may stand for half a character
@@ -170,6 +177,45 @@ def _gathered(parts: Iterable[tuple[str, str]]) -> dict[str, str]:
 
 def _parse_tab(line: str) -> dict[str, str]:
     return dict(zip(("_id", "text"), line.rstrip("\n").split("\t", 1), strict=True))
+
+
+def _names_in(data: bytes) -> list[str]:
+    """Return the names of the columns, if the first line is one of names; the id is called ``_id``."""
+    cells = [cell.strip(" #\"'") for cell in data.partition(b"\n")[0].decode(errors="replace").rstrip("\r").split("\t")]
+    plain = [re.sub(r"(?<=[a-z])(?=[A-Z])|[ -]+", "_", cell).lower() for cell in cells]
+    is_id = [_ID.fullmatch(name) is not None for name in plain]
+    is_text = [name in _FIELDS or name in _ALSO for name in plain]
+    is_header = len(cells) > 1 and (is_id[0] or (is_text[0] and any(is_id)))
+    is_header = is_header or (plain[0] in _IDS and (len(cells) > 2 or any(is_text)))
+    if not is_header:
+        return []
+    names = [_ALSO.get(name, name) if known else cell for name, known, cell in zip(plain, is_text, cells, strict=True)]
+    names[is_id.index(True) if any(is_id) else 0] = "_id"
+    if len(names) == 2 and not any(is_text):
+        names[names[0] == "_id"] = "text"
+    return names
+
+
+def _parse_row(names: Sequence[str], line: str) -> dict[str, str]:
+    # The text of a table of two columns may hold tabs.
+    most = 1 if len(names) == 2 and names[0] == "_id" else -1
+    return _gathered(zip(names, line.rstrip("\n").split("\t", most), strict=True))
+
+
+def _objects_in(data: bytes, where: str) -> list[bytes] | None:
+    """Return the records of a JSON array, or the one of several lines, each as a line; None for other texts."""
+    try:
+        content = json.loads(data, object_pairs_hook=unique_keys)
+    except (ValueError, RecursionError):
+        return None
+    if isinstance(content, dict) and b"\n" in data.strip():
+        content = [content]
+    if not isinstance(content, list):
+        return None
+    wrong = [one for one in content if not isinstance(one, dict)]
+    expected = "expected JSON objects with an id and texts, found"
+    refuse((wrong, f"{expected} {shown(wrong[:1])}"), kind=FileFormatError, where=where)
+    return [json.dumps(one).encode() for one in content]
 
 
 def _parse_json(line: str) -> dict[str, str]:
@@ -220,7 +266,8 @@ def _tagged(words: str, tag: str) -> TextFormat:
 _COUNT = 'ids must be "order" if the judgments count the records so, as those of Cranfield do, and else "written"'
 _IDS = ("_id", "docno", "id", "docid", "doc_id", "qid", "query_id", "num", "number")
 _FIELDS = ("title", "headline", "query", "text", "contents", "body")
-_HEADER = re.compile(rf"(?i)\A(?:{'|'.join(_IDS)})(?:\t(?:{'|'.join(_FIELDS)}))+(?=\r?\n|\Z)".encode())
+_ALSO = {"query_text": "query", "question": "query", "content": "contents", "passage": "text", "document": "text"}
+_ID = re.compile(r"[qdp]id|docid|docno|(query|topic|document|corpus|passage|product|item)id|.+_(id|no|num|number)")
 _MARKS = {"T": "title", "A": "author", "B": "source", "W": "text", "K": "keywords"}
 _TAG = re.compile(r"<!--[^<>]*-->|<!\[CDATA\[|\]\]>|<(?P<closes>/?)(?P<name>[A-Za-z][\w.:-]*)(?:\s[^<>]*)?>")
 _CDATA = re.compile(r"(?s)(?<=<!\[CDATA\[)(?:(?!<!\[CDATA\[|\]\]>).)*+(?=\]\]>)")

@@ -303,7 +303,7 @@ def test_json_of_another_shape_is_refused_by_its_shape(tmp_path, shape, name):
     said = set()
     for indent in (None, 1):
         with pytest.raises(
-            FileFormatError, match="or records with qid, docid and relevance, found an (array|object)"
+            FileFormatError, match=r"or records with qid, docid and relevance, found an (array|object)"
         ) as no:
             rk.Qrels.read(text(tmp_path / name, json.dumps(OTHER_SHAPES[shape], indent=indent)))
         assert no.value.remedy.endswith("rk.Qrels.from_dict")
@@ -327,7 +327,7 @@ def test_a_query_of_trec_text_may_begin_like_json(tmp_path):
         assert rk.Run.read(text(tmp_path / "run", f"{query} Q0 d 1 2.5 t\n")).qid.to_pylist() == [query]
         assert rk.Qrels.read(text(tmp_path / "qrels", f"{query} 0 d 1\n")).qid.to_pylist() == [query]
     for content in ("{'q1': {'d1': 1}}", "[q1 d1", "{", "[1, 2"):
-        with pytest.raises(FileFormatError, match="is not as JSON .* must be"):
+        with pytest.raises(FileFormatError, match=r"is not as JSON .* must be"):
             rk.Run.read(text(tmp_path / "run", content))
     with pytest.raises(FileFormatError, match="expected 6 columns"):
         rk.Run.read(text(tmp_path / "run", "{'q1': {'d1': 1}}"), "trec")

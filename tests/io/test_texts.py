@@ -319,7 +319,9 @@ def test_tags_in_cdata_are_text(tmp_path):
     assert read_texts(path) == {"1": "a <b> & c"}
 
 
-@each_row("header", ["query_id\ttext", "doc_id\ttext", "ID\tTitle\tText\r", "_id\tquery"])
+@each_row(
+    "header", ["query_id\ttext", "doc_id\ttext", "ID\tText\r", "_id\tquery", "product_id\tname", "#QID\tquestion"]
+)
 def test_a_line_of_names_is_no_text(tmp_path, header):
     """Tables that other tools write begin with the names of their columns."""
     path = write(tmp_path, f"{header}\na\tx\nid\ttext\n")
@@ -330,6 +332,57 @@ def test_a_line_of_names_is_no_text(tmp_path, header):
     assert read_texts(write(tmp_path, "id\ta text\n")) == {"id": "a text"}
     with pytest.raises(FileFormatError, match="expected an id, a tab and its text"):
         read_texts(write(tmp_path, header.strip()))
+
+
+WANDS = "query_id\tquery\tquery_class\n0\tsalon chair\tMassage Chairs\n1\tsmart coffee table\tCoffee Tables\n"
+
+
+@each_row(
+    "header",
+    ["query_id\tquery", "query-id\tQuery", "QueryID\tquery text", "Query ID\tQuery Text", "queryId\tquestion",
+     "topic_id\ttitle", "\ufeffQID\ttext", "#qid\tquery", "id\tquery", "product_id\tpassage", "Topic Number\tBody"],
+)  # fmt: skip
+def test_a_line_of_three_names_is_no_text_and_its_columns_are_fields(tmp_path, header):
+    """A baseline by words would else search with the class of the query, and for a query called ``query_id``."""
+    path = write(tmp_path, WANDS.replace("query_id\tquery", header, 1).replace("\n", "\r\n"))
+    assert read_texts(path) == {"0": "salon chair", "1": "smart coffee table"}
+    assert read_texts(path, fields="query_class") == {"0": "Massage Chairs", "1": "Coffee Tables"}
+
+
+def test_columns_are_told_by_their_names(tmp_path):
+    """In any order; where no name is usual, the caller chooses; a row has all columns."""
+    assert read_texts(write(tmp_path, "query\tquery_id\nsalon chair\t7\n")) == {"7": "salon chair"}
+    assert read_texts(write(tmp_path, "doc_id\tlang\ttitle\ttext\n1\ten\tT\tB\n2\tde\t\tC\n")) == {
+        "1": "T\nB",
+        "2": "C",
+    }
+    path = write(tmp_path, "product_id\tname\tclass\n1\tsofa\tSofas\n")
+    with pytest.raises(UnknownName, match="'text'; known are: class, name"):
+        read_texts(path)
+    assert read_texts(path, fields=["name", "class"]) == {"1": "sofa\nSofas"}
+    with pytest.raises(FileFormatError, match=r"line 3: expected 3 columns \(_id, query, query_class\), found b'2"):
+        read_texts(write(tmp_path, WANDS.replace("1\tsmart coffee table", "2", 1)))
+
+
+@each_row("text", ["a\tone\ttwo\nb\tx\n", "id\ta text\n", "1\tquery\tclass\n", "covid\tvirus\tdisease\n", "title\tx\n"])
+def test_a_first_line_of_texts_is_no_header(tmp_path, text):
+    first, _, words = text.partition("\n")[0].partition("\t")
+    assert read_texts(write(tmp_path, text))[first] == words
+
+
+@each_row("indent", [None, 0, 2])
+def test_arrays_and_indented_objects_of_json_are_read_as_lines_are(tmp_path, indent):
+    rows = [{"_id": "a", "title": "T", "text": "x"}, {"_id": "b", "text": "é\t"}]
+    for name in ("corpus.json", "corpus.jsonl", "corpus"):
+        assert read_texts(write(tmp_path, json.dumps(rows, indent=indent), name)) == {"a": "T\nx", "b": "é\t"}
+        assert read_texts(write(tmp_path, json.dumps(rows[0], indent=indent), name)) == {"a": "T\nx"}
+    with pytest.raises(FileFormatError, match=r"record 2: the id 'a' stands twice"):
+        read_texts(write(tmp_path, json.dumps([rows[0]] * 2, indent=indent)))
+    with pytest.raises(FileFormatError, match=r"record 1: expected a JSON object with an id and texts"):
+        read_texts(write(tmp_path, json.dumps([{"text": "x"}], indent=indent)))
+    with pytest.raises(FileFormatError, match=r"expected JSON objects with an id and texts, found \['a'\]"):
+        read_texts(write(tmp_path, json.dumps(["a", "b"], indent=indent)))
+    assert read_texts(write(tmp_path, "[1]\ttext\n")) == {"[1]": "text"}
 
 
 def test_a_json_field_that_is_no_text_is_named(tmp_path):
