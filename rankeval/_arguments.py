@@ -176,7 +176,8 @@ def _kind(hint: Any) -> tuple[Test, str]:
         return lambda value: isinstance(value, str) and value in inner, " or ".join(map(repr, inner))
     if name in _LISTS and inner:
         fits, words = _kind(inner[0])
-        return lambda value: _is_list(value) and _all_fit(value, fits), f"a list (each {words})" if words else "a list"
+        may_be_read_once, each = name == "Iterable", f" (each {words})" if words else ""
+        return lambda value: _is_list(value) and _all_fit(value, fits, may_be_read_once), f"a list{each}"
     if name in _MAPPINGS and inner:
         return _mapping(*map(_kind, inner))
     if name == "tuple" and inner:
@@ -206,6 +207,6 @@ def _tuple(inner: tuple[Any, ...]) -> tuple[Test, str]:
     return fits, f"a tuple of {' and '.join(words for _, words in kinds)}"
 
 
-def _all_fit(values: Iterable[Any], fits: Test) -> bool:
-    """Return whether all values fit; what can be read but once has been read."""
-    return isinstance(values, Iterator) or all(map(fits, values))
+def _all_fit(values: Iterable[Any], fits: Test, may_be_read_once: bool) -> bool:
+    """Return whether all values fit; those of an iterator have been read already."""
+    return may_be_read_once if isinstance(values, Iterator) else all(map(fits, values))

@@ -102,7 +102,7 @@ def load_letor_parts(
     return {part: RankingData(**rows) for part, rows in parts.items()}
 
 
-Values = str | int | float | bool | Sequence[Any]
+Values = str | int | float | bool | Sequence[str | int | float | bool]
 """One value of a column of parts, or several."""
 
 _SHOWN = 8  # values of a column of parts in a message

@@ -98,6 +98,7 @@ def _is_by_row(weights: Any, joined: Joined, beside: Mapping[str, Any]) -> bool:
 
 
 def _weights_of_queries(weights: Any, joined: Joined) -> Floats:
+    refuse((hasattr(weights, "columns"), "expected one weight for each query, found a frame"), argument="query_weight")
     known: dict[Any, Any] = {}
     for query, weight in weights.items():
         first = known.setdefault(query, weight)

@@ -108,7 +108,7 @@ def _as_arrow(values: Any, name: str) -> pa.Array:
     if not isinstance(values, (pa.Array, pa.ChunkedArray)):
         try:
             values = pa.array(values, from_pandas=True)
-        except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+        except (pa.ArrowException, TypeError, ValueError, OverflowError, KeyError) as error:
             problem = f"column {name}: expected one id for each row, found a {type(values).__name__}"
             if isinstance(values, Iterable) and not isinstance(values, (str, bytes)):
                 kinds = " and ".join(sorted({type(value).__name__ for value in values}))

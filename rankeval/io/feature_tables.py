@@ -144,8 +144,9 @@ def _asked(
 ) -> list[str]:
     """Return the columns that may be features; raise if a column that was named does not exist."""
     asked: dict[str, str] = {}
-    named = [("features", name) for name in features or ()]
-    named += [(one, name) for one, names in more.items() for name in names if name not in (features or ())]
+    wanted = [] if features is None else list(features)
+    named = [("features", name) for name in wanted]
+    named += [(one, name) for one, names in more.items() for name in names if name not in wanted]
     for argument, name in (*roles.items(), *named):
         if name not in source.kinds:
             raise unknown("column", name, source.kinds).having(where=f"{source.path}, {argument}")
@@ -154,7 +155,7 @@ def _asked(
         asked.setdefault(name, argument)
     if features is None:
         return [name for name in source.kinds if asked.get(name, "categories") == "categories"]
-    if not features:
+    if not wanted:
         raise InvalidInput("features is empty: name columns, or leave it out to take all that are numbers")
     return [name for name, argument in asked.items() if argument in ("features", "categories")]
 

@@ -95,6 +95,7 @@ class LooksPlan:
         0.05
         """
         look = self.checked(look)
+        require(not math.isnan(z := float(labels([z], "z")[0])), "z", z, "a number")
 
         def room(log_alpha: float) -> float:
             return float(_bounds(self.shares[:look], self.spending, math.exp(log_alpha))[-1]) - abs(z)

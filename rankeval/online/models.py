@@ -341,6 +341,8 @@ class ClickModel:
 
     def _set(self, given: Mapping[str, Any]) -> None:
         """Hold the parameters, each in the order of the index that it should have."""
+        for name, value in given.items():
+            require(np.ndim(value) < 2, name, value, "a mapping, a list or a number")
         pairs = pd.Series(given["attraction"]).index
         held: dict[str, Any] = {}
         for name, keys in PARAMETERS[self.name].items():

@@ -40,7 +40,7 @@ from rankeval.comparison.tables import WithTable
 from rankeval.errors import warn
 from rankeval.evaluation.front_door import evaluate
 from rankeval.evaluation.result import Evaluation
-from rankeval.io.columns import labels
+from rankeval.io.columns import id_column, labels
 from rankeval.measures import Measure
 from rankeval.online.fitting import TINY, fit_factors, pairs_of
 from rankeval.online.logs import ClickLog
@@ -564,8 +564,7 @@ def policy_value(
         require(low <= column[row] <= high, name, column[row], f"a number from {low:.3g} to {high:.3g}", f"row {row}")
     weight = rows["target"] / rows["propensity"]
     require(weight.any(), "target", f"none of {count(n, 'item')}", "items that the target policy shows too")
-    require(unit is None or np.ndim(unit) == 1, "unit", unit, "a user for each item")
-    units = pd.factorize(np.arange(n) if unit is None else np.asarray(unit))[0]
+    units = np.arange(n) if unit is None else pd.factorize(id_column(unit, "unit").to_pandas())[0]
     require(len(units) == n and 0 <= units.min() < units.max(), "unit", unit, "a user for each item, two or more users")
     used = np.minimum(weight, np.inf if clip is None else clip)
     terms = rows["baseline[1]"] + used * (rows["click"] - rows["baseline[0]"])

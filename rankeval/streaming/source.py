@@ -105,7 +105,7 @@ def fragments_of(data: Any) -> list[tuple[ds.Fragment, pa.Schema]]:
 
 def _said(data: Any) -> str:
     if isinstance(data, (list, tuple)):
-        return shown([masked(str(one)) for one in data])
+        return shown([masked(one) if isinstance(one, str) else one for one in data])
     is_path = isinstance(data, (str, os.PathLike))
     return repr(masked(os.fspath(data))) if is_path else "the data set"
 
@@ -117,7 +117,7 @@ def _opened(data: Any) -> ds.Dataset:
         return data
     if isinstance(data, (str, os.PathLike)):
         data = os.fspath(data)
-    elif isinstance(data, Iterable) and not isinstance(data, Mapping) and not hasattr(data, "columns"):
+    elif isinstance(data, Iterable) and not isinstance(data, Mapping) and getattr(data, "ndim", 1) == 1:
         data = [os.fspath(one) if isinstance(one, (str, os.PathLike)) else one for one in data]
     else:
         raise InvalidInput(
