@@ -10,7 +10,7 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from rankeval._arguments import explained
-from rankeval._checks import check_count, check_number
+from rankeval._checks import check_count, check_number, refuse, require
 from rankeval._visible import escaping
 from rankeval.collection.convention import Convention, get_convention
 from rankeval.evaluation import Given
@@ -69,6 +69,7 @@ class ContingencyTable:
 
 def _rates(table: pd.DataFrame, beta: float) -> pd.DataFrame:
     check_number("beta", beta, least=0)
+    require(beta < 1e150, "beta", beta, "a number whose square is one")
     hits, false, missed = (table[name] for name in ("true_positives", "false_positives", "false_negatives"))
     rates = {
         "precision": hits / (hits + false),
@@ -140,4 +141,5 @@ def contingency_table(
         if collection_size is not None:
             columns["true_negatives"] = collection_size - (hits + false + missed)
         parts.append(pd.DataFrame(columns, index=pd.Index(joined.queries[queries], name="qid")))
+    refuse((not parts, "no query of the ranking is judged"), argument="ranking")
     return ContingencyTable(pd.concat(parts))

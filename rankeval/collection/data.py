@@ -101,7 +101,8 @@ class RankingData:
         ['b', 'a']
         """
         given = np.asarray(rows)
-        require(given.dtype.kind in "biu" or not given.size, "rows", rows, "numbers of rows, or a mask")
+        fits = given.ndim == 1 and (given.dtype.kind in "biu" or not given.size)
+        require(fits, "rows", rows, "numbers of rows, or a mask")
         index = np.arange(len(self))[given if given.size else given.astype(np.intp)]  # so no library counts otherwise
         return replace(
             self,

@@ -31,7 +31,7 @@ import pandas as pd
 from scipy import stats
 
 from rankeval._arguments import explained
-from rankeval._checks import check_count, check_share, count, few, refuse, require
+from rankeval._checks import check_count, check_number, check_share, count, few, refuse, require
 from rankeval._registry import chosen
 from rankeval._visible import escaping
 from rankeval.comparison.design import Design
@@ -381,7 +381,9 @@ def plan(pilot: Calibration, *, width: float, n_machine: int | None = None, leve
     """
     n_pilot, of_pilot = (int(pilot.table[name].iloc[0]) for name in ("n_human", "n_machine"))
     n_all = of_pilot if n_machine is None else n_machine
+    check_number("width", width, least=0)
     require(width > 0, "width", width, "a number above 0")
+    width = float(width)
     check_share("level", level)
     check_count("n_machine", n_all, least=FEWEST)
     rows, notes, tail = [], [], (1 - level) / 2

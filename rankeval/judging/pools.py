@@ -282,7 +282,7 @@ class Pool(WithTable):
 
 
 @explained
-def pool(runs: Mapping[str, Any], *, depth: int = 20, queries: Iterable[Any] | None = None) -> Pool:
+def pool(runs: Mapping[str, Any], *, depth: int = 20, queries: Iterable[str | int] | None = None) -> Pool:
     """Return the documents that at least one run ranks within a depth.
 
     Parameters

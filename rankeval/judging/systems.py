@@ -22,7 +22,7 @@ import numpy as np
 import pandas as pd
 
 from rankeval._arguments import explained
-from rankeval._checks import check_count, count, few, refuse
+from rankeval._checks import check_count, count, few, refuse, require
 from rankeval._registry import chosen
 from rankeval._visible import escaping
 from rankeval.collection.qrels import Qrels, as_qrels
@@ -299,6 +299,7 @@ def _effect(
 
     A column of the sets has the grades of one set of judgments, nan for a document without one.
     """
+    require(isinstance(runs, Mapping) and runs, "runs", runs, "runs by name")
     parts, loaded = {}, {str(name): as_run(run) for name, run in runs.items()}
     for name, grades in sets.items():
         qrels = Qrels.from_frame(grades.dropna().rename("relevance").reset_index())
