@@ -221,7 +221,8 @@ class ComparisonSettings(Settings):
         super().__post_init__()
         # JSON takes Python's numbers only, and a generator cannot be written: its seed is.
         plain = {"margin": float(self.margin), "n_resamples": int(self.n_resamples), "rng": seed_of(self.rng)}
-        given = [self.lower_is_better] if isinstance(self.lower_is_better, str) else self.lower_is_better or ()
+        given = [self.lower_is_better] if isinstance(self.lower_is_better, str) else self.lower_is_better
+        given = () if given is None else given
         declared = dict(given) if isinstance(given, Mapping) else dict.fromkeys(given, True)
         vars(self).update(plain, unseen=self.n_unseen, lower_is_better=declared)
 

@@ -57,8 +57,8 @@ def text_hashes(values: Any) -> Hashes:
     column = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
     if not _is_text(column):
         column = np.asarray(column)
-        if column.dtype.kind == "V":
-            raise InvalidInput(f"ids are text or numbers, found {column.dtype}")
+        if column.dtype.kind == "V" or column.ndim != 1:
+            raise InvalidInput(f"ids are texts or numbers, found an array of {column.dtype} and shape {column.shape}")
         if column.dtype.kind == "S":
             column = np.char.decode(column, "utf-8", _ODD_BYTES)
         is_bounded = column.dtype.kind == "f" and (np.abs(column.astype(np.float64)) < 2**63).all()

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from rankeval._arguments import explained
-from rankeval._checks import require
+from rankeval._checks import check_alpha, require
 from rankeval._registry import chosen
 from rankeval.collection.convention import Convention, get_convention
 from rankeval.contamination.matching import match
@@ -24,6 +23,7 @@ from rankeval.guard.gate_terms import Terms
 from rankeval.guard.plan import Plan
 from rankeval.guard.records import Journal, looks_table
 from rankeval.guard.releasing import Status, status_of
+from rankeval.io.opening import as_path
 from rankeval.ledger import discovery
 from rankeval.ledger.graph import heads_in
 from rankeval.ledger.ledger import Ledger
@@ -246,6 +246,7 @@ class Guard:
         baseline that all systems share, up to .09 were measured for an ``alpha`` of .05, and up to .125 for claims with
         one side ("better", "not_worse").
         """
+        check_alpha(alpha)
         return freezing.freeze(
             self._journal,
             test,
@@ -648,7 +649,7 @@ def _heads(head: str | os.PathLike[str] | None) -> list[str]:
     if head is None:
         return []
     require(isinstance(head, (str, os.PathLike)), "head", head, "a head, or a report that names one")
-    if not Path(head).is_file():
+    if not as_path(head).is_file():
         return [os.fspath(head)]
     found = heads_in(head)
     if not found:

@@ -468,6 +468,8 @@ def as_typed(ids: ArrayLike, what: str = "qid") -> NDArray[Any]:
         column = np.asarray(ids)
     except (TypeError, ValueError, RuntimeError) as error:
         raise _wrong(what, f"expected one id for each row, found a {type(ids).__name__} ({said(error)})") from None
+    if column.dtype.kind == "V":
+        raise _wrong(what, f"expected one id for each row, found {column.dtype}")
     if not isinstance(ids, (list, tuple)) or column.ndim != 1:
         return column
     # NumPy writes 1 beside "1" as text, rounds whole numbers beyond 2**53 beside a float, drops NULs at a text's end.

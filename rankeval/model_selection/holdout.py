@@ -345,6 +345,7 @@ def validation_part(
         (two, "eval_set holds 2 validation parts, and training stops on one: give one of them"),
     )
     X, y = found
+    columns.refuse_ragged(X, "eval_set")
     try:
         X = X if hasattr(X, "shape") else np.asarray(X)
         return _checked(X, y, eval_qid, single_query=single_query)

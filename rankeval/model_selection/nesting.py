@@ -17,7 +17,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import check_array
 from sklearn.utils.metadata_routing import MetadataRequest, get_routing_for_object
 
-from rankeval._checks import refuse
+from rankeval._checks import refuse, shown
 from rankeval.collection.rows import check_rows
 from rankeval.errors import InvalidInput
 from rankeval.model_selection import boosters
@@ -73,7 +73,7 @@ def check_estimator(estimator: Any) -> None:
         If it is no estimator, or a search that cannot pass the queries on or keeps no estimator to predict with.
     """
     if isinstance(estimator, type) or not hasattr(estimator, "fit"):
-        found = f"the class {estimator.__name__}" if isinstance(estimator, type) else repr(estimator)
+        found = f"the class {estimator.__name__}" if isinstance(estimator, type) else shown(estimator)
         raise InvalidInput(f"estimator is {found}; give an estimator, such as LGBMRanker() or Ridge()")
     outer = last_of(estimator)
     if not hasattr(outer, "get_params") or "qid" in signature(outer.fit).parameters:

@@ -480,9 +480,11 @@ def query_folds(cv: Any, data: RankingData, unit: NDArray[Any] | None, *, name: 
         If there is no split, one has an empty side, or given splits cut a query.
     """
     splitter, n_queries = by_query(cv), len(np.unique(data.qid))
-    is_iterable = isinstance(cv, Iterable) and not isinstance(cv, (str, bytes))
+    is_iterable = isinstance(cv, Iterable) and not isinstance(cv, (str, bytes)) and getattr(cv, "ndim", 1) > 0
     if splitter is None and not is_iterable:
-        raise InvalidInput(f"{name} is {cv!r}; give a number of folds, a splitter, or pairs of training and test rows")
+        raise InvalidInput(
+            f"{name} is {shown(cv)}; give a number of folds, a splitter, or pairs of training and test rows"
+        )
     n_folds = int(cv) if isinstance(cv, Integral) else 0
     both = f"unit is split by a splitter, and {name} gives the rows of each split: leave one of them out"
     refuse(
@@ -510,6 +512,10 @@ def _given_folds(cv: Any, data: RankingData, name: str) -> Folds:
     for number, split in enumerate(cv):
         if not isinstance(split, Sequence) or isinstance(split, (str, bytes)) or len(split) != 2:
             raise InvalidInput(f"each split is a pair of training and test rows, found {shown(split)}", argument=name)
+        for side in split:
+            refuse(
+                (np.ndim(side) != 1, f"a side of a split is {shown(side)}; give rows by number or mask"), argument=name
+            )
         # NumPy makes floats of an empty list, and floats are no positions.
         train, test = (
             np.flatnonzero(side) if side.dtype == bool or not len(side) else np.arange(len(data))[side]
