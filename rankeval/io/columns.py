@@ -243,7 +243,7 @@ def scores(values: Any, name: str) -> NDArray[Any]:
 def refuse_ragged(values: Any, name: str) -> None:
     """Refuse lists of different lengths where an array is expected."""
     try:
-        np.shape(values)
+        np.shape(values if isinstance(values, (list, tuple)) else ())
     except ValueError as error:
         raise InvalidInput(argument=name, found=shown(values), expected="rows of one length") from error
 

@@ -17,9 +17,10 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import check_array
 from sklearn.utils.metadata_routing import MetadataRequest, get_routing_for_object
 
-from rankeval._checks import refuse, shown
+from rankeval._checks import few, refuse, shown
 from rankeval.collection.rows import check_rows
 from rankeval.errors import InvalidInput
+from rankeval.io.columns import refuse_ragged
 from rankeval.model_selection import boosters
 from rankeval.model_selection.query_ids import without_ids
 from rankeval.model_selection.rows import EarlyStopping, TrainingRows, as_arguments
@@ -296,7 +297,10 @@ def features_for(estimator: Any, X: Any) -> Any:
 
         features = csr_matrix(features)
     elif not hasattr(features, "iloc") and not hasattr(features, "tocsr"):
+        refuse_ragged(features, "X")
         features = np.asarray(features)
+    names = list(getattr(features, "columns", ()))
+    refuse((len({*names}) < len(names), f"X has columns of the same name: {few(names)}"))
     check_array(np.broadcast_to(np.int8(0), features.shape))  # scikit-learn's words on a shape; the values are not read
     if hasattr(features, "iloc") and not features.columns.is_unique:
         twice = features.columns[features.columns.duplicated()].tolist()

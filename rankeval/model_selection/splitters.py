@@ -366,6 +366,9 @@ class PredefinedFolds(QuerySplit):
     """
 
     def __init__(self, folds: Iterable[tuple[Iterable[Any], Iterable[Any]]]) -> None:
+        folds = list(folds)
+        fits = all(isinstance(fold, Sequence) and not isinstance(fold, str) and len(fold) == 2 for fold in folds)
+        refuse((not fits, f"folds is {shown(folds)}; give a pair (train, test) of ids of queries for each"))
         super().__init__(_ByIds([(_spelled(train), _spelled(test)) for train, test in folds]))
 
     @classmethod

@@ -62,7 +62,7 @@ EXEMPT = {
     "Claim.": "what tests of significance are written with",
     "Settings.": "what tests of significance are written with",
     "PairedResult.": "what tests of significance are written with",
-    "GuardFacts.": "made of a comparison by the library",
+    "rankeval.report.GuardFacts": "made of a comparison by the library",
     "rankeval_pytest.": "fixtures, which pytest calls",
 }
 """Beginnings of names that nobody calls with arguments of their own, and the reason."""
