@@ -172,8 +172,8 @@ def explain_difference(
         able = [pair for pair in variants if changed.get("ties") not in ("best", "worst") or pair[1].monotone]
         if not able:
             continue
-        values = _values(given, [one for _, one in able], rules.with_rules(**changed))
-        for (parameters, _), value in zip(able, values, strict=True):
+        found = _values(given, [one for _, one in able], rules.with_rules(**changed))
+        for (parameters, _), value in zip(able, found, strict=True):
             tried.append(_Tried({**parameters, **changed}, value, _presets(asked, parameters, changed)))
     start = {**dict(variants[0][0]), **{rule: getattr(rules, rule) for rule in RULES}}
     matching = []

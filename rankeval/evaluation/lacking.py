@@ -42,7 +42,8 @@ def fixed(one: Measure, facts: QueryFacts, undefined: Mask, values: Floats, *, b
     """Return the queries whose value no ranking changes; with ``by_rows`` the ranked rows are all documents."""
     nothing = _nothing(one, facts, undefined)
     if not by_rows:  # unjudged documents may change the value, which is then not 0
-        return nothing & (undefined | (values == 0))
+        nothing &= undefined | (values == 0)
+        return nothing
     nothing |= facts.query_counts["retrieved"] <= 1
     sees_grades = one.level > -np.inf and one.family.needs == "grades"
     return nothing | _are_alike(one, facts) if sees_grades else nothing
