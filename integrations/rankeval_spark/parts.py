@@ -36,7 +36,6 @@ PART = "note string, evidence binary, part binary"
 """The columns of a part, as Spark declares them."""
 
 _SCHEMA = pa.schema([("note", pa.string()), ("evidence", pa.binary()), ("part", pa.binary())])
-_ARGUMENTS = {"y_true": "relevance", "y_score": "score"}  # those of the kernel, and ours
 _BATCH = 1 << 16
 
 
@@ -98,7 +97,6 @@ class PartScoring:
         try:
             return self._scored(table)
         except RankevalError as error:
-            error = error.having(argument=_ARGUMENTS.get(error.argument or "", error.argument))
             return {"error": (type(error).__name__, error.fields)}, None, None
 
     def _scored(self, table: pa.Table) -> tuple[Note, bytes | None, bytes]:

@@ -205,6 +205,9 @@ _REMEDIES = {
 }
 """Argument of an error -> what to do about it in a shell, where the library's own words are Python."""
 
+_FILES = {"truth": "qrels", "ranking": "runs"}
+"""Argument of an error -> the argument of a command, which takes files."""
+
 
 def options(names: str, **changed: Any) -> Callable[[_Command], _Command]:
     """Give a command arguments and options of the table.
@@ -264,6 +267,8 @@ def in_options(error: RankevalError, command: Any) -> RankevalError:
         The command that called.
     """
     flags = {one.name: one.opts[0] for one in command.params if isinstance(one, TyperOption)}
+    names = {one.name: one.metavar or one.name for one in command.params}
+    flags |= {role: names[name] for role, name in _FILES.items() if name in names}
     if isinstance(error, LimitExceeded) and ("limit" in flags or command.name == "run"):
         to = f"--limit {error.limit}=..." if "limit" in flags else f"data.limits.{error.limit} in the experiment file"
         return error.having(remedy=f"if the file is sound, raise it: {to}")

@@ -15,7 +15,7 @@ from rankeval._arguments import explained
 from rankeval._checks import count, require
 from rankeval.collection.rows import Rows, RowSource
 from rankeval.io import frames
-from rankeval.io.columns import Columns, numbers_of, places_of
+from rankeval.io.columns import Columns, numbers_of, places_of, runs_against
 
 
 @explained
@@ -35,6 +35,9 @@ class Run(Rows):
         The system's name: the tag of a TREC file.
     source : Source or FrameSource, optional
         The file or the frame that the rows were read from, for messages.
+    against_rank : bool
+        Whether the scores run against a column of ranks that the rows had: in every query, in the order of the ranks,
+        scores rise. Evaluations note it.
 
     Raises
     ------
@@ -52,6 +55,7 @@ class Run(Rows):
     score: NDArray[np.float64]
     name: str | None = None
     source: RowSource | None = None
+    against_rank: bool = False
 
     _value: ClassVar[str] = "score"
     _numbers = staticmethod(partial(np.asarray, dtype=np.float64))
@@ -63,7 +67,11 @@ class Run(Rows):
 
     @classmethod
     def _of(cls, columns: Columns) -> Run:
-        return cls(columns.qid, columns.docid, columns.value, columns.name, columns.source)
+        made = cls(columns.qid, columns.docid, columns.value, columns.name, columns.source)
+        if columns.rank is not None:
+            query = numbers_of(made.qid.dictionary_encode().indices)
+            object.__setattr__(made, "against_rank", runs_against(columns.rank, query, made.score))
+        return made
 
     @classmethod
     def from_frame(

@@ -31,7 +31,7 @@ from rankeval.evaluation.choosing import labels_of, slices_of
 from rankeval.evaluation.facts import QUERY_COUNTS
 from rankeval.evaluation.lacking import undefined_notes
 from rankeval.evaluation.merging import differences, rule_differences
-from rankeval.evaluation.result import by_name, info_of, size_of
+from rankeval.evaluation.result import by_name, faults_of, size_of
 from rankeval.io.frames import spelled
 from rankeval.join.flat import Ints
 from rankeval.measures import Measure
@@ -258,8 +258,7 @@ def check_number_of_systems(systems: Mapping[str, Any], fewest: int = 2) -> None
 
 def _evaluation_notes(cells: Mapping[str, Scores], labels: Sequence[str], unit: str) -> list[str]:
     evaluations = {name: one for name, one in cells.items() if isinstance(one, Evaluation)}
-    constant = {name: info_of(one, unit).get("constant") for name, one in evaluations.items()}
-    notes = [f"{name}: {note}" for name, note in constant.items() if note]
+    notes = [f"{name}: {fault}" for name, one in evaluations.items() for fault in faults_of(one, unit)]
     undefined = {name: undefined_notes(one, labels, unit) for name, one in evaluations.items()}
     of_all = [note for note in next(iter(undefined.values()), []) if all(note in each for each in undefined.values())]
     notes += of_all

@@ -89,6 +89,9 @@ class QueryFacts:
         a cross-validation. `rankeval.compare` notes that a test over several folds is approximate.
     rows : array of shape (n_rows,), optional
         The query of each evaluated row, as it was given: slices by row need it. It is not saved.
+    signs : mapping of str to tuple of str
+        Signs of a mistake in the input. ``ids``: hardly a document is judged; an id of the run, one of the qrels, and
+        the likely cause or "". ``rank``: the scores run against a column of ranks.
     """
 
     query_counts: Mapping[str, Ints]
@@ -106,6 +109,7 @@ class QueryFacts:
     whole: int | None = None
     n_folds: int = 0
     rows: Any = None
+    signs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), "rows": None}
@@ -134,7 +138,7 @@ class QueryFacts:
         table = {name: of[places] for name, of in self.table().items()}
         if self.drawn is not None and not table["drawn"].any():
             del table["drawn"], table["error"]
-        return QueryFacts.of(table, whole=self.whole, n_folds=self.n_folds, rows=self.rows)
+        return QueryFacts.of(table, whole=self.whole, n_folds=self.n_folds, rows=self.rows, signs=self.signs)
 
     def totals(self) -> dict[str, int]:
         """Return how many rows or queries each rule affected, those that are left out among them."""

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -53,6 +53,9 @@ _LEAST = 8
 _GRIDS = np.array([*range(1, 13), 100.0])
 """Parts of a grade that means of judges and rounded numbers have."""
 
+_COLUMNS = "relevance", "score"
+"""The arguments of a call that names them as columns of a frame."""
+
 _MOST_LEVELS, _LOWEST, _HIGHEST = 6, -2, 10
 """Grades of judgments: -2 is spam in TREC's web tracks."""
 
@@ -75,6 +78,10 @@ class Given:
         Columns of the rows that measures read.
     by_position : bool
         Whether only their places say which is which. Names of columns, types and formats of TREC files say more.
+    rank : array of shape (n_rows,), optional
+        A column of ranks beside the scores, which may run against them.
+    arguments : tuple of str
+        The caller's names of truth and ranking, for messages.
     """
 
     truth: Any
@@ -84,6 +91,8 @@ class Given:
     name: str | None = None
     read: Mapping[str, Any] = field(default_factory=dict)
     by_position: bool = False
+    rank: Any = None
+    arguments: tuple[str, str] = ("truth", "ranking")
 
     @classmethod
     def of(
@@ -116,8 +125,9 @@ class Given:
             If a file, frame or dict holds no judgments or no run.
         """
         if qid is not None or group is not None:
-            ids = qid if group is None else ids_of_rows(qid, group, len(columns.scores(ranking, "y_score")))
-            return cls(truth, ranking, ids, docid, read=read, by_position=not named)
+            names = _COLUMNS if named else cls.arguments
+            ids = qid if group is None else ids_of_rows(qid, group, len(columns.scores(ranking, names[1])))
+            return cls(truth, ranking, ids, docid, read=read, by_position=not named, arguments=names)
         idless = (
             "qid= is missing: arrays need the query of each row (qid=) or the group sizes (group=); "
             "a collection is given as Qrels and Run, dicts, frames or paths"
@@ -143,7 +153,9 @@ class Given:
         """
         if self.qid is not None:
             rows = self.truth, self.ranking, self.qid
-            return join_arrays(*rows, docid=self.docid, convention=convention, read=self.read)
+            beside = {"docid": self.docid, "read": self.read, "arguments": self.arguments}
+            joined = join_arrays(*rows, **beside, convention=convention)
+            return joined if self.rank is None else joined.beside_ranks(self.rank)
         from rankeval.join.collections import join_collection
 
         return join_collection(self.truth, self.ranking, convention=convention)
@@ -300,8 +312,10 @@ def evaluate(
         read={column: named[role_of(column)] for column in read},
         named=isinstance(relevance, str),
     )
+    given = replace(given, rank=named.get("rank"))
     joined = given.refuse_or_join(rules, action="evaluate")
-    beside = {} if given.qid is None else {"y_true": truth, "y_score": ranking, "qid": given.qid, "docid": given.docid}
+    rows_given = zip((*given.arguments, "qid", "docid"), (truth, ranking, given.qid, given.docid), strict=True)
+    beside = {} if given.qid is None else dict(rows_given)
     weight = None if query_weight is None else query_weights(named["query_weight"], joined, beside)
     return score_joined(joined, asked, weights=weight, name=name or given.name, rows=given.qid)
 

@@ -114,7 +114,9 @@ def _facts(parts: Sequence[Evaluation], order: Ints) -> QueryFacts:
 
     joint = {name: _stacked([*map(partial(of_part, name), parts, tables)], order) for name in known}
     left_out = dict(sum((Counter(part.facts.left_out) for part in parts), Counter()))
-    return QueryFacts.of(joint, n_folds=parts[0].facts.n_folds, rows=parts[0].facts.rows, left_out=left_out)
+    first, *others = (part.facts for part in parts)
+    signs = {sign: words for sign, words in first.signs.items() if all(sign in one.signs for one in others)}
+    return QueryFacts.of(joint, n_folds=first.n_folds, rows=first.rows, left_out=left_out, signs=signs)
 
 
 def _excluded(parts: Sequence[Evaluation]) -> dict[str, tuple[Any, ...]]:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankeval._arguments import explained
-from rankeval._checks import check_count, check_share, count, few, is_text, refuse, require
+from rankeval._checks import check_count, check_share, count, few, is_text, refuse, require, shown
 from rankeval._visible import escaping
 from rankeval.collection.convention import COUNTED_AS, Convention
 from rankeval.errors import InvalidInput
@@ -25,6 +25,7 @@ from rankeval.evaluation.lacking import fixed, undefined_notes
 from rankeval.evaluation.storage import to_bytes, unpack
 from rankeval.io.opening import read_bytes, write_atomically
 from rankeval.join.flat import Floats, Ints
+from rankeval.join.id_forms import FEW, advice
 from rankeval.measures import Measure
 from rankeval.measures.family import AGGREGATES
 from rankeval.measures.tie_enumeration import DRAWS
@@ -33,6 +34,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+_AGAINST_RANK = (
+    "the scores run against the rank column: documents that it ranks first have the lowest scores, and count as ranked "
+    "last; if the scores are distances, give -score"
+)
 _WORDS = {"mean": "mean", "sum": "sum", "gmean": "geometric mean"}
 
 
@@ -500,11 +505,36 @@ def info_of(evaluation: Evaluation, unit: str = "query") -> dict[str, str]:
         pooled = evaluation.convention.negative == "unjudged"
         counted, taken = ("ranked document", "not judged") if pooled else ("document", "not relevant")
         said["negative"] = f"{count(negative, counted)} with a label below zero, taken as {taken}"
+    if ids := _ids_note(evaluation):
+        said["ids"] = ids
+    if "rank" in facts.signs:
+        said["rank"] = _AGAINST_RANK
     if facts.drawn is not None:
         said["ties"] = _draws_note(evaluation, facts.drawn)
     if facts.whole is not None:
         said["subset"] = f"a subset: {size_of(evaluation)}"
     return said
+
+
+def faults_of(evaluation: Evaluation, unit: str = "query") -> list[str]:
+    """Return the notes on what looks like a mistake, which stand wherever the numbers do."""
+    said = info_of(evaluation, unit)
+    return [said[subject] for subject in ("constant", "ids", "rank") if subject in said]
+
+
+def _ids_note(evaluation: Evaluation) -> str:
+    """Say that hardly a retrieved document is judged, with an id of each side and the likely cause; "" if many are."""
+    facts = evaluation.facts
+    n_judged = int(facts.query_counts["judged"].sum())
+    n_retrieved = n_judged + int(facts.rule_counts.get("unjudged", np.zeros(0)).sum())
+    if "ids" not in facts.signs or FEW * n_judged > n_retrieved:
+        return ""
+    run, qrels, cause = facts.signs["ids"]
+    few_judged = f"only {n_judged:,} of the {n_retrieved:,} retrieved documents are judged"
+    one = "the retrieved document is not judged" if n_retrieved == 1 else ""
+    none = one or f"none of the {n_retrieved:,} retrieved documents is judged"
+    found = f"the run has {shown(run)}, the qrels have {shown(qrels)}"
+    return "; ".join(filter(None, (few_judged if n_judged else none, found, advice(cause))))
 
 
 def size_of(evaluation: Evaluation, unit: str = "query") -> str:

@@ -199,6 +199,7 @@ def score_part(joined: Joined, asked: Named, *, weights: Floats | None = None, n
         drawn=is_drawn if unread.drawn else None,
         errors=errors if unread.drawn else None,
         left_out=joined.left_out_counts,
+        signs=joined.signs,
     )
     reasons = _settle_undefined(joined, dict(zip(names, measures, strict=True)), facts, unread.scores, undefined)
     keep = ~np.any([*reasons.values()], axis=0) if reasons else slice(None)

@@ -46,6 +46,7 @@ def to_bytes(evaluation: Any) -> bytes:
         "undefined": evaluation.undefined,
         "name": evaluation.name,
         "n_folds": facts.n_folds,
+        "signs": facts.signs,
     }
     table = pa.table(columns).replace_schema_metadata({_METADATA: json.dumps(card, default=_plain)})
     sink = pa.BufferOutputStream()
@@ -110,7 +111,9 @@ def _fields(content: bytes) -> dict[str, Any]:
     known = {name: table[name].to_numpy() for name, kind in kinds.items() if kind in _BY_QUERY}
     tables = {"undefined", "drawn", "error", *READINGS}
     known |= {kind: by_measure(kind) for kind in tables & set(kinds.values())}
-    facts = QueryFacts.of(known, whole=(card["whole"] or {}).get("n_queries"), n_folds=card["n_folds"])
+    whole = (card["whole"] or {}).get("n_queries")
+    signs = {sign: tuple(words) for sign, words in card.get("signs", {}).items()}  # older files have none
+    facts = QueryFacts.of(known, whole=whole, n_folds=card["n_folds"], signs=signs)
     return {
         "queries": np.array(ids.to_numpy() if dtype.kind in "iu" else ids.to_pylist(), dtype),
         "measure_names": tuple(names),

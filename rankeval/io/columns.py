@@ -50,7 +50,8 @@ class Columns:
     """Rows of (query, document, number) as a reader returns them, not yet checked.
 
     ``name`` is the run tag, ``aspect`` and ``subgroup`` belong to judgments, ``source`` is the file for messages.
-    ``value_name`` is the name under which a table has the number, unless the caller named it.
+    ``value_name`` is the name under which a table has the number, unless the caller named it. ``rank`` is only compared
+    with the scores, and may be anything.
     """
 
     qid: Any
@@ -61,6 +62,7 @@ class Columns:
     subgroup: Any = None
     source: Any = None
     value_name: str | None = None
+    rank: Any = None
 
 
 def id_column(values: Any, name: str) -> pa.Array:
@@ -253,6 +255,36 @@ def as_column(values: Any) -> Any:
     if isinstance(values, (list, tuple)) and values and all(isinstance(row, list) and len(row) == 1 for row in values):
         return [row[0] for row in values]
     return np.asarray(values)[:, 0] if getattr(values, "ndim", 1) == 2 and values.shape[1] == 1 else values
+
+
+def runs_against(rank: Any, query: NDArray[Any], score: NDArray[Any]) -> bool:
+    """Say whether scores rise with the ranks: in some query, and in none otherwise.
+
+    Parameters
+    ----------
+    rank : array-like of shape (n_rows,)
+        A column of ranks; with anything else than numbers, it says nothing.
+    query : ndarray of int of shape (n_rows,)
+        The number of each row's query.
+    score : ndarray of shape (n_rows,)
+        The scores.
+    """
+    try:
+        ranks = _as_arrow(rank, "rank").cast(pa.float64())
+    except (InvalidInput, pa.ArrowException):
+        return False
+    if ranks.null_count or len(ranks) != len(score):
+        return False
+    columns = query, numbers_of(ranks), np.asarray(score)
+    # Nearly all ranks follow the scores, as rows that stand together show without a sort.
+    return _rises(*columns) is not None and bool(_rises(*(column[np.lexsort(columns[::-1])] for column in columns)))
+
+
+def _rises(query: NDArray[Any], rank: NDArray[Any], score: NDArray[Any]) -> int | None:
+    """Return how often rank and score rise from a row to the next of its query; None if only one of them rises."""
+    is_next = query[1:] == query[:-1]
+    below, lower = (np.sign(np.diff(column)[is_next]) for column in (rank, score))
+    return None if (below * lower < 0).any() else int(np.count_nonzero(below * lower))
 
 
 def refuse_unbounded(column: NDArray[Any], name: str) -> None:

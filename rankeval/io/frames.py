@@ -33,8 +33,9 @@ SPELLINGS: dict[str, tuple[str, ...]] = {
     "aspect": ("aspect", "subtopic_id", "subtopic"),
     "subgroup": ("subgroup",),
     "name": ("run", "tag"),
+    "rank": ("rank",),
 }
-"""Part -> its names, our own first; ``name`` is the system's."""
+"""Part -> its names, our own first; ``name`` is the system's, and a ``rank`` is only compared with the scores."""
 
 LAST: dict[str, tuple[str, ...]] = {"qid": ("query", "topic"), "relevance": ("score",)}
 """Names that stand for a part only if it has no other: ``query`` is an id in trectools, and a text elsewhere."""
@@ -86,6 +87,8 @@ def columns_of(names: Sequence[str], role: str, asked: Mapping[str, Any], where:
         parts[part] = found[0]
     if asked.get("docid") is None and parts["docid"] == "docno" and "docid" in names:
         parts[NUMBER_IN_INDEX] = "docid"
+    if role == "score" and names.count("rank") == 1 and "rank" not in parts.values():
+        parts["rank"] = "rank"
     return parts
 
 
@@ -264,6 +267,8 @@ def from_records(thing: Any, value: str) -> Columns:
     expected = f"expected query_id, doc_id, {value}"
     where = f"record 0 (counting from 0): {expected}, found {shown(rows[0])}" + ", which"
     parts = columns_of(_fields(rows[0]), value, {}, where, "give records with these fields")
+    if "rank" in parts and not all("rank" in _fields(row) for row in rows):
+        del parts["rank"]
     cells = {name: [_field(row, name, at, expected) for at, row in enumerate(rows)] for name in parts.values()}
     left = [name for name in _fields(rows[0]) if name not in cells or name == parts.get("name")]
     source = FrameSource(left, lambda name, row: _field(rows[row], name, row, expected))
@@ -328,7 +333,7 @@ def frame_columns(frame: Any, names: Mapping[str, str]) -> dict[str, Any]:
     frame : frame
         As in `from_frame`.
     names : mapping of str to str
-        The argument that names each column -> the column.
+        The argument that names each column -> the column. A further column of ranks is returned as ``rank``.
 
     Raises
     ------
@@ -341,7 +346,8 @@ def frame_columns(frame: Any, names: Mapping[str, str]) -> dict[str, Any]:
         if known.count(name) != 1:
             problem = f"{shown(name)} stands {known.count(name)} times in the frame"
             raise InvalidInput(problem, argument=role, remedy=f"its columns are: {', '.join(known)}")
-    return {role: table[name] for role, name in names.items()}
+    is_ranked = known.count("rank") == 1 and "rank" not in names.values()
+    return {role: table[name] for role, name in {**names, **({"rank": "rank"} if is_ranked else {})}.items()}
 
 
 def is_frame(thing: Any) -> bool:

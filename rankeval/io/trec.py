@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 
 from rankeval.errors import FileFormatError
 from rankeval.io import opening
-from rankeval.io.columns import IDS, Columns, combined, numbers_of, places_of, whole
+from rankeval.io.columns import IDS, Columns, combined, numbers_of, places_of, runs_against, whole
 from rankeval.io.formats import Format, OpenFile, add_format, check_fit, text_lines
 from rankeval.io.letor import ROW as LETOR_ROW
 from rankeval.io.opening import BLOCK, BOM, NUMBER, WHOLE, text_blocks
@@ -43,6 +43,7 @@ _SPACE = " \t\n\r\v\f"  # the blanks of bytes.split; str.split knows more
 _TAG_WORDS = 16
 _LOOKS = "this looks like a {} file"
 _SAMPLE = 1 << 14  # bytes that tell whether a file needs a second look
+_HEAD = 2**16
 
 
 @dataclass(frozen=True)
@@ -157,7 +158,21 @@ def _read_regular(source: pa.NativeFile, blocks: Iterable[bytes], layout: Layout
     # Arrow rounds whole numbers beyond 2**53; nan and infinity fail too.
     if has_comment or values is None or not (np.abs(values) < WHOLE).all():
         return None
-    return Columns(value=values, name=tag, **ids)
+    return Columns(value=values, name=tag, rank=_ranks(source, delimiter) if layout is RUN else None, **ids)
+
+
+def _ranks(source: pa.NativeFile, delimiter: str) -> pa.ChunkedArray | None:
+    """Return the ranks of a run; None if its first rows show that the scores do not run against them."""
+    source.seek(0)
+    head = source.read(_HEAD)
+    if len(head) == _HEAD:  # to read the column takes time, and nearly all ranks follow the scores
+        rows = [line.split()[:-1] for line in head.splitlines()[:-1]]
+        qid, _, _, rank, score = zip(*rows, strict=True)
+        _, query = np.unique(qid, return_inverse=True)
+        if not runs_against([one.decode() for one in rank], query, np.array(score, dtype=np.float64)):
+            return None
+    source.seek(0)
+    return csv_cells(source, RUN.fields, {"rank": pa.string()}, delimiter, quoted=False, block=BLOCK)["rank"]
 
 
 def _spacing(blocks: Iterable[bytes]) -> tuple[bytes, int, bool] | None:
@@ -204,6 +219,7 @@ def _made_regular(data: bytes) -> bytes:
 def _read_lines(data: bytes, layout: Layout, where: str) -> Columns:
     ids: dict[str, list[str]] = {name: [] for name in layout.ids}
     values: list[str] = []
+    ranks: list[str] = []
     tag = None
     value_at = layout.fields.index(layout.value)
     for number, fields in _lines(data, layout, where):
@@ -212,11 +228,12 @@ def _read_lines(data: bytes, layout: Layout, where: str) -> Columns:
         for name, column in ids.items():
             column.append(fields[layout.fields.index(name)])
         values.append(fields[value_at])
+        ranks += [fields[layout.fields.index("rank")]] if layout is RUN else []
         opening.number_of(values[-1], f"{where}, line {number}, column {layout.value}")
     if not values:
         raise FileFormatError(f"{where} is empty: expected lines of {layout}")
     columns = {name: pa.array(column, pa.string()) for name, column in ids.items()}
-    return Columns(value=opening.numbers_of_texts(values), name=tag, **columns)
+    return Columns(value=opening.numbers_of_texts(values), name=tag, rank=ranks or None, **columns)
 
 
 def _lines(data: bytes, layout: Layout, where: str) -> Iterator[tuple[int, list[str]]]:

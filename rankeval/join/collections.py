@@ -20,9 +20,11 @@ from numpy.typing import NDArray
 from rankeval._checks import few, refuse
 from rankeval._memory import keep_freed_memory
 from rankeval.collection.convention import Convention
+from rankeval.errors import InvalidInput
 from rankeval.io.columns import numbers_of, places_of
 from rankeval.join.aspects import JoinedAspects, fold_aspects
 from rankeval.join.flat import Ints, ascend, offsets_of, order_of, rows_of
+from rankeval.join.id_forms import advice, cause_of_texts, unlike_ids
 from rankeval.join.joined import Joined
 from rankeval.join.matching import Hashes, Side, hash_ids, match, mixed
 
@@ -71,6 +73,7 @@ def join_collection(qrels: Qrels, run: Run, *, convention: Convention) -> Joined
     truth = _side(qrels, of_truth, len(queries), "qrels", relevance=qrels.relevance)
     ranked = _side(run, of_run, len(queries), "run", score=run.score)
     truth_row, run_row = match(truth, ranked)
+    signs = {"ids": unlike_ids(truth, ranked, len(run_row), run.score), "rank": () if run.against_rank else None}
     relevance, truth_query = _narrow(qrels.relevance), of_truth.of_rows()
     label, judged = _labelled(relevance, truth_row, run_row, len(run), convention)
     unretrieved = relevance >= 0 if convention.negative == "unjudged" else np.ones(len(relevance), dtype=bool)
@@ -120,6 +123,7 @@ def join_collection(qrels: Qrels, run: Run, *, convention: Convention) -> Joined
         excluded=excluded,
         rule_counts={rule: of_queries[numbers] for rule, of_queries in rule_counts.items()},
         left_out_counts={rule: int(of_queries[~counted].sum()) for rule, of_queries in rule_counts.items()},
+        signs={sign: words for sign, words in signs.items() if words is not None},
     )
 
 
@@ -162,7 +166,9 @@ def _numbered(qrels: Qrels, run: Run, excluded: dict[str, tuple[Any, ...]]) -> t
         unknown = pc.unique(ids[1].take(places_of(np.flatnonzero(others)))).sort()
         excluded["no judgments"] = tuple(unknown.to_pylist())
         found = f"the run has {few(unknown.to_pylist())}, the qrels have {few(queries.slice(0, 6).to_pylist())}"
-        refuse((others.all(), f"run and qrels have no query in common: {found}"))
+        if others.all():
+            cause = cause_of_texts(unknown.to_pylist(), queries.to_pylist())
+            raise InvalidInput(f"run and qrels have no query in common: {found}", remedy=advice(cause))
     return queries, truth, ranked
 
 

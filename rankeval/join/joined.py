@@ -19,7 +19,7 @@ from __future__ import annotations
 import ast
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -113,6 +113,10 @@ class Joined:
         How many rows of each query a rule affected, or 1 for the query itself; complete once all chunks are made.
     left_out_counts : mapping of str to int
         The same for the queries that were left out, all together.
+    signs : mapping of str to tuple of str
+        Signs of a mistake in the input, as `QueryFacts.signs`.
+    truth_name : str
+        The caller's name of the judgments, for messages.
     """
 
     queries: NDArray[Any]
@@ -135,11 +139,20 @@ class Joined:
     excluded: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
     rule_counts: dict[str, Ints] = field(default_factory=dict)
     left_out_counts: Mapping[str, int] = field(default_factory=dict)
+    signs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    truth_name: str = "truth"
 
     @property
     def n_queries(self) -> int:
         """Number of queries that count."""
         return len(self.queries)
+
+    def beside_ranks(self, rank: Any) -> Joined:
+        """Return this with the sign that the scores run against a column of ranks of the input, if they do."""
+        rows = np.argsort(self.order) if self.order is not None else slice(None)
+        query = np.repeat(np.arange(self.n_queries), np.diff(self.offsets))[rows]
+        is_sign = columns.runs_against(rank, query, self.score)
+        return replace(self, signs={**self.signs, "rank": ()}) if is_sign else self
 
     def chunks(self) -> Iterator[tuple[slice, Judged, Groups]]:
         """Yield the queries of each chunk, their rows as `Judged`, and all groups of tied rows."""
@@ -259,7 +272,7 @@ class Joined:
             found = f"found {count(int((labels < 0).sum()), 'label')} below zero (down to {lowest})"
             problem = f"{found}, which the convention {self.convention.name!r} refuses"
             remedy = "set them to 0 or choose a convention with negative='zero'"
-            raise InvalidInput(problem, argument="relevance", remedy=remedy)
+            raise InvalidInput(problem, argument=self.truth_name, remedy=remedy)
         if labels.dtype.kind != "f" and int(highest) - int(lowest) < _FEW_LABELS:
             return np.arange(lowest, highest + 1), labels - lowest
         levels, code = np.unique(np.append(labels, labels.dtype.type(0)), return_inverse=True)
@@ -378,6 +391,7 @@ def join_arrays(
     docid: ArrayLike | None,
     convention: Convention,
     read: Mapping[str, Any] = MappingProxyType({}),
+    arguments: tuple[str, str] = ("relevance", "score"),
 ) -> Joined:
     """Join labels and scores that stand row by row.
 
@@ -391,6 +405,8 @@ def join_arrays(
         The rules.
     read : mapping of str to array of shape (n_rows,)
         Columns that measures read, by name.
+    arguments : tuple of str
+        The caller's names of the first two, for messages.
 
     Raises
     ------
@@ -398,10 +414,12 @@ def join_arrays(
         If the columns are empty, differ in length or hold no finite numbers, an id is missing, ids are of several
         types, or a document stands twice in a query.
     """
-    check_rows(y_true=y, y_score=score, qid=qid, docid=docid, **{role_of(name): one for name, one in read.items()})
-    relevance, scores = columns.labels(y, "y_true"), columns.scores(score, "y_score")
+    of_truth, of_score = arguments
+    of_read = {role_of(name): one for name, one in read.items()}
+    check_rows(**{of_truth: y, of_score: score, "qid": qid, "docid": docid}, **of_read)
+    relevance, scores = columns.labels(y, of_truth), columns.scores(score, of_score)
     grouping = group_rows(qid)
-    lengths = {"y_true": len(relevance), "y_score": len(scores), "qid": int(grouping.offsets[-1])}
+    lengths = {of_truth: len(relevance), of_score: len(scores), "qid": int(grouping.offsets[-1])}
     documents, names = (None, None) if docid is None else comparable(docid, "docid")
     if documents is not None:
         lengths["docid"] = len(documents)
@@ -410,10 +428,10 @@ def join_arrays(
     found = ", ".join(f"{name} has {number}" for name, number in lengths.items())
     refuse(
         (len({*lengths.values()}) > 1, f"expected one value a row in every array, found unequal lengths: {found}"),
-        (not len(relevance), "y_true, y_score and qid are empty: give a row for each ranked document"),
+        (not len(relevance), f"{of_truth}, {of_score} and qid are empty: give a row for each ranked document"),
     )
-    columns.refuse_unbounded(relevance, "y_true")
-    columns.refuse_unbounded(scores, "y_score")
+    columns.refuse_unbounded(relevance, of_truth)
+    columns.refuse_unbounded(scores, of_score)
     if documents is not None:
         _refuse_repeats(documents, names, grouping, y_true=relevance, y_score=scores)
     if isinstance(docid, (pa.Array, pa.ChunkedArray)):
@@ -429,6 +447,7 @@ def join_arrays(
         judged=relevance >= 0 if pooled else None,
         docid=docid,
         columns=beside,
+        truth_name=of_truth,
     )
 
 

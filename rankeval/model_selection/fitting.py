@@ -169,7 +169,7 @@ class FoldScoring:
         """Group the rows of a task, with the columns of `cross_validate` that the measures read."""
         data = task.data
         read = read_columns(data.X, data.y, (one for _, one in asked), columns_by_name(columns))
-        given = Given(data.y, np.zeros(len(data)), data.qid, data.docid, read=read)
+        given = Given(data.y, np.zeros(len(data)), data.qid, data.docid, read=read, arguments=("y", "estimator"))
         joined = given.join(convention)
         if convention.no_relevant == "skip" and len(asked) > 1:
             score_part(joined, asked)  # refuses measures that leave out different queries before anything is trained

@@ -294,7 +294,8 @@ class QueryScorer:
         predicted = responses(estimator, as_fitted(estimator, X), self.methods)
         # A registration since the scorer was made is seen as well.
         self.contamination.refuse(without_ids(X), labels, ids, docid=documents, score=predicted, action="score")
-        joined = Given(labels, predicted, ids, documents, read=read).join(self.convention)
+        given = Given(labels, predicted, ids, documents, read=read, arguments=("y", "estimator"))
+        joined = given.join(self.convention)
         with stopping(UnusableWeights):
             weights = query_weights(query_weight, joined, {"X": X, "y": y, "qid": qid})
         return score(joined, [*self.by_name.items()], weights=weights, name=self.name)
@@ -404,7 +405,8 @@ class TrainingMetric:
             if len(weights) != len(sizes):  # of rows, not of queries
                 weights = np.bincount(ids, weights) / sizes
             weights = weights[ids]
-        joined = Given(y, np.asarray(predicted, np.float64), ids).join(self.convention)
+        given = Given(y, np.asarray(predicted, np.float64), ids, arguments=("y", "score"))
+        joined = given.join(self.convention)
         asked = [(str(one), one) for one in self.measures]
         return list(aggregates(score(joined, asked, weights=query_weights(weights, joined))).items())
 

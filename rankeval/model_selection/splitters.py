@@ -457,6 +457,7 @@ def by_query(cv: Any) -> QuerySplit | None:
         As in `cross_validate`, or of an estimator of scikit-learn; None is 5.
     """
     if cv is None or isinstance(cv, Integral):
+        check_count("cv", 5 if cv is None else cv, least=2)
         return QueryKFold(5 if cv is None else int(cv))
     if isinstance(cv, (QuerySplit, str, bytes)):
         return cv if isinstance(cv, QuerySplit) else None

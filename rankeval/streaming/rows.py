@@ -52,8 +52,6 @@ _READ = 16
 
 _UNITS = {"": 1, "B": 1, **{f"{unit}B": 1000**power for power, unit in enumerate("KMGT", 1)}}
 _UNITS |= {f"{unit}IB": 1024**power for power, unit in enumerate("KMGT", 1)}
-_ROLES = {"y_true": "relevance", "y_score": "score"}
-"""The columns that the join knows by other names."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -342,8 +340,8 @@ def refuse_bad_values(rows: pa.RecordBatch | pa.Table) -> None:
         The message names the row.
     """
     given = as_columns(rows)
-    io_columns.refuse_unbounded(io_columns.labels(given["y"], "y_true"), "y_true")
-    io_columns.refuse_unbounded(io_columns.scores(given["score"], "y_score"), "y_score")
+    io_columns.refuse_unbounded(io_columns.labels(given["y"], "relevance"), "relevance")
+    io_columns.refuse_unbounded(io_columns.scores(given["score"], "score"), "score")
     for name, column in given["read"].items():
         number_column(column, name)
     for role in ("qid", "docid"):
@@ -371,5 +369,5 @@ def _refuse_bad_rows(place: Place, columns: Columns) -> None:
 
 def _by_name(error: InvalidInput, columns: Columns) -> InvalidInput:
     # The join knows a column by the name of its argument, the caller by its own.
-    role = _ROLES.get(error.argument or "", error.argument or "")
+    role = error.argument or ""
     return error.having(argument=f"{role}={columns.names[role]!r}" if role in columns.names else error.argument)

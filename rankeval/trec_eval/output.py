@@ -26,7 +26,7 @@ from rankeval.collection.convention import COUNTED_AS, Convention, get_conventio
 from rankeval.errors import FileFormatError, InvalidInput, UnknownName
 from rankeval.evaluation import Evaluation, Given, score
 from rankeval.evaluation.lacking import undefined_notes
-from rankeval.evaluation.result import aggregates
+from rankeval.evaluation.result import aggregates, faults_of
 from rankeval.io.opening import DEFAULT, Limits, number_of, read_text
 from rankeval.measures import Measure, measure
 from rankeval.measures.family import FAMILIES
@@ -148,7 +148,8 @@ def trec_text(
     zscores : mapping, optional
         ``-Z``: print standard deviations from a reference, which `read_zscores` reads.
     tell : callable, optional
-        Called with each note on topics in which a measure has nothing to count: the text has none.
+        Called with each note on what looks like a mistake in the files, and on topics in which a measure has nothing to
+        count: the text has none.
 
     Returns
     -------
@@ -170,7 +171,7 @@ def trec_text(
     asked = dict.fromkeys([*(line.measure for line in lines if line.measure), _NUM_REL])
     evaluation = score(joined, [(str(one), one) for one in asked], name=run.name)
     if tell:
-        for note in undefined_notes(evaluation, [str(line.measure) for line in lines]):
+        for note in (*faults_of(evaluation), *undefined_notes(evaluation, [str(line.measure) for line in lines])):
             tell(note)
     columns = {one: column for column, one in enumerate(asked)}
     lacking = [] if joined.lacking is None else joined.queries[joined.lacking].tolist()

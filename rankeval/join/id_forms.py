@@ -1,0 +1,238 @@
+"""Why hardly a retrieved document is judged: the ids of run and qrels are written in two forms.
+
+    run  doc-07.txt     qrels  7       one form alone: no two ids agree
+                                       all forms, one after another: both are 7
+                                       without each that is not needed: suffix, padding, prefix
+
+A cause is named only if documents agree in that form, so the look of ids alone is no evidence. The trap is a bad run on
+a small pool, which is told nothing but its count: its ids have the form of the judged ones, and those that agree by
+chance, in a form that drops much of an id, are few.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+import unicodedata
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import NamedTuple
+from urllib.parse import unquote
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankeval.io.columns import places_of
+from rankeval.join.flat import Ints
+from rankeval.join.matching import Side
+
+FEW = 20
+"""One in so many is few: of the documents that could be judged, and of those that agree in another form."""
+
+_MOST = 2**14
+"""Ids of each side that are looked at."""
+
+_SHORTEST_CUT = 8
+"""Shorter ids are common, and say nothing about a field that was too short."""
+
+_MOST_DIGITS = 24
+"""Longer texts are not a float that a library has written."""
+
+_FEWEST = 3
+"""Ids of each side; of fewer, two prefixes may leave the same number by chance."""
+
+_MOST_PAIRS = 200
+"""Ids that show which forms are needed."""
+
+_SWAPPED = "score and id swapped"
+
+Texts = list[str]
+
+
+class Unlike(NamedTuple):
+    """An id of the run and one of the qrels, the same document if there is a cause; and the cause, or ""."""
+
+    run: str
+    qrels: str
+    cause: str
+
+
+def advice(cause: str) -> str | None:
+    """Return the likely cause and what to do; None without a cause."""
+    remedy = "give each document as (id, score)" if cause == _SWAPPED else "write the ids of both sides in one form"
+    return f"likely cause: {cause}; {remedy}" if cause else None
+
+
+def _each(change: Callable[[str], str]) -> Callable[[Texts, Texts], tuple[Texts, Texts]]:
+    return lambda run, qrels: ([*map(change, run)], [*map(change, qrels)])
+
+
+def _without(pattern: str) -> Callable[[Texts, Texts], tuple[Texts, Texts]]:
+    compiled = re.compile(pattern)
+    return _each(lambda text: compiled.sub("", text))
+
+
+def _decoded(text: str) -> str:
+    with suppress(UnicodeError):
+        return text.encode("cp1252").decode()
+    return text
+
+
+def _whole(text: str) -> str:
+    if re.fullmatch(r"-?\d+(\.\d*)?([eE]\+?\d+)?", text) and len(text) < _MOST_DIGITS and float(text).is_integer():
+        return f"{float(text):.0f}" if set(text) & set(".eE") else text
+    return text
+
+
+def _joined(text: str) -> str:
+    bare = re.sub(r"(?i)^urn:uuid:|[-{}]", "", text)
+    return bare if re.fullmatch("[0-9a-fA-F]{32}", bare) else re.sub(r"[-_\s:./]+", "-", text)
+
+
+def _cut(run: Texts, qrels: Texts) -> tuple[Texts, Texts]:
+    """Cut the longer ids of one side where nearly all ids of the other end."""
+    size = min(max(map(len, run)), max(map(len, qrels)))
+    shares = sorted(sum(len(text) == size for text in side) / len(side) for side in (run, qrels))
+    is_cut = size >= _SHORTEST_CUT and shares[1] > 1 / 2 > shares[0] and not all(map(str.isdigit, run))
+    return ([text[:size] for text in run], [text[:size] for text in qrels]) if is_cut else (run, qrels)
+
+
+def _unprefixed(run: Texts, qrels: Texts) -> tuple[Texts, Texts]:
+    """Drop the beginning that nearly all ids of a side have."""
+    heads = [_head(side) for side in (run, qrels)]
+    if all(heads) and min(len(run), len(qrels)) < _FEWEST:
+        return run, qrels
+    run, qrels = ([text.removeprefix(head) for text in side] for side, head in zip((run, qrels), heads, strict=True))
+    return run, qrels
+
+
+def _head(texts: Texts) -> str:
+    ordered = sorted(texts)
+    margin = len(ordered) // FEW
+    first, last = ordered[margin], ordered[-1 - margin]
+    size = next((place for place, pair in enumerate(zip(first, last, strict=False)) if len({*pair}) > 1), None)
+    common = first[: min(len(first), len(last)) if size is None else size]
+    behind = first[len(common) :][:1] + last[len(common) :][:1]
+    # Within a number or a word it is no prefix: that of 17 and 18 is not 1.
+    for letters in r"\d+$", r"[^\W\d_]+$":
+        if (found := re.search(letters, common)) and (behind == "" or re.search(letters, behind)):
+            return common[: found.start()]
+    return common
+
+
+_EDGES = r"\s\ufeff\u200b'\"<>\[\](),;"
+
+FORMS: dict[str, Callable[[Texts, Texts], tuple[Texts, Texts]]] = {
+    "blanks, line ends or quotes around ids": _without(rf"^(b(?=['\"]))?[{_EDGES}]+|[{_EDGES}]+$"),
+    "letter case": _each(str.casefold),
+    "the normal form of Unicode (NFC, NFD)": _each(lambda text: unicodedata.normalize("NFKC", text)),
+    "text that was read in a wrong encoding": _each(_decoded),
+    "escapes such as %20 or &amp;": _each(lambda text: html.unescape(unquote(text))),
+    "whole numbers that became floats (.0)": _each(_whole),
+    "padding with zeros": _without(r"(?<!\d)0+(?=\d)"),
+    "a path or the suffix of a file": _without(r"^.*[/\\](?=.)|(?<=.)(\.[A-Za-z]\w{0,5})+$"),
+    "the number of a passage or version behind the id": _without(r"(?<=.)([#%]|::).*$|(?<=\d)v\d+$"),
+    "dashes or other separators": _each(_joined),
+    "ids that were cut": _cut,
+    "a prefix": _unprefixed,
+}
+"""Cause -> the form without it, of the ids of both sides. The first are the least rough."""
+
+
+@dataclass(frozen=True)
+class _Sample:
+    """Ids of some queries, and the number of the query of each."""
+
+    ids: Texts
+    query: list[int]
+
+    def by_key(self, ids: Texts) -> dict[tuple[int, str], str]:
+        """Return the ids by query and their form."""
+        return dict(zip(zip(self.query, ids, strict=True), self.ids, strict=True))
+
+
+def unlike_ids(truth: Side, ranked: Side, n_judged: int, score: NDArray[np.float64]) -> Unlike | None:
+    """Return why few retrieved documents are judged; None if many are, or if some are and no form explains the rest.
+
+    Parameters
+    ----------
+    truth, ranked : Side
+        Judgments and ranking, over the same queries.
+    n_judged : int
+        The number of retrieved documents with a judgment.
+    score : ndarray of shape (n_rows,)
+        The scores of the ranking.
+    """
+    possible = np.minimum(*(np.diff(side.offsets) for side in (truth, ranked)))
+    if FEW * n_judged > possible.sum() or not possible.any():
+        return None
+    some = np.flatnonzero(possible)
+    sizes = truth.offsets[some + 1] - truth.offsets[some] + ranked.offsets[some + 1] - ranked.offsets[some]
+    some = some[:: -(-int(sizes.sum()) // _MOST)]
+    rows = [_rows_of(side, some) for side in (ranked, truth)]
+    run, qrels = (_sampled(side, *each) for side, each in zip((ranked, truth), rows, strict=True))
+    least = int(possible[some].sum()) // FEW
+    if (found := _swapped(run, qrels, score[rows[0][0]])) and len(found) > least:
+        return Unlike(*found[0], _SWAPPED)
+    if found := differing(run, qrels, least):
+        return found
+    return None if n_judged else Unlike(run.ids[0], qrels.ids[0], "")
+
+
+def _rows_of(side: Side, queries: Ints) -> tuple[Ints, Ints]:
+    rows = [side.rows[side.part(slice(query, query + 1))][:_MOST] for query in queries.tolist()]
+    return np.concatenate(rows), np.repeat(queries, [*map(len, rows)])
+
+
+def _sampled(side: Side, rows: Ints, queries: Ints) -> _Sample:
+    return _Sample([*map(str, side.docid.take(places_of(rows)).to_pylist())], queries.tolist())
+
+
+def cause_of_texts(run: Sequence[object], qrels: Sequence[object]) -> str:
+    """Return why no two ids agree, or ""; any two may be the same thing."""
+    sides = ([*map(str, ids[:_MOST])] for ids in (run, qrels))
+    ours, theirs = (_Sample(ids, [0] * len(ids)) for ids in sides)
+    found = differing(ours, theirs, min(len(ours.ids), len(theirs.ids)) // FEW)
+    return found.cause if found else ""
+
+
+def differing(run: _Sample, qrels: _Sample, least: int) -> Unlike | None:
+    """Return the forms in which more than ``least`` unlike ids of both sides agree, and the first two of these ids."""
+    for forms in (*([one] for one in FORMS), [*FORMS]):
+        pairs = _agreeing(run, qrels, forms)
+        if len(pairs) > least:
+            return Unlike(*pairs[0], " and ".join(_needed(pairs[:_MOST_PAIRS], forms)))
+    return None
+
+
+def _needed(pairs: Sequence[tuple[str, str]], forms: list[str]) -> list[str]:
+    """Return the forms without those that the ids agree without."""
+    run, qrels = (_Sample([*ids], [*range(len(pairs))]) for ids in zip(*pairs, strict=True))
+    for form in reversed(forms[1:] and forms):
+        others = [one for one in forms if one != form]
+        if len(_agreeing(run, qrels, others)) == len(pairs):
+            forms = others
+    return forms
+
+
+def _agreeing(run: _Sample, qrels: _Sample, forms: Iterable[str]) -> list[tuple[str, str]]:
+    """Return the unlike ids of one query, of the run and the qrels, that agree in a form."""
+    ours, theirs = run.ids, qrels.ids
+    for form in forms:
+        ours, theirs = FORMS[form](ours, theirs)
+    known, found = qrels.by_key(theirs), run.by_key(ours)
+    return [(text, known[key]) for key, text in found.items() if key in known and key[1] and known[key] != text]
+
+
+def _swapped(run: _Sample, qrels: _Sample, score: NDArray[np.float64]) -> list[tuple[str, str]]:
+    """Return ids of the run, and ids of the qrels that stand in its scores, if the ids fall as scores do."""
+    numbers = [float(text) if re.fullmatch(r"-?\d{1,15}", text) else np.nan for text in run.ids]
+    within = np.diff(run.query) == 0
+    if (score != np.floor(score)).any() or not within.any() or not (np.diff(numbers)[within] < 0).all():
+        return []
+    if (np.diff(score)[within] <= 0).all():
+        return []
+    known = qrels.by_key(qrels.ids)
+    keys = zip(run.query, (f"{one:.0f}" for one in score), strict=True)
+    return [(text, known[key]) for text, key in zip(run.ids, keys, strict=True) if key in known]
