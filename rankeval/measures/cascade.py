@@ -188,6 +188,7 @@ def ranks(judged: Judged, cutoff: int | None) -> Floats:
     expected="kernel",
     monotone="grade",
     spellings={"gdeval": ("err@{cutoff}",)},
+    known_as={"expected reciprocal rank": ("expected_reciprocal_rank",)},
 )
 def expected_reciprocal_rank(judged: Judged, *, max_rel: float, gain: str = "exp", cutoff: int | None = None) -> Floats:
     """Mean of one over the rank at which a user is satisfied; the chance to be satisfied grows with the grade.

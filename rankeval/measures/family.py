@@ -240,6 +240,9 @@ class Family:
         drawn: a formula hands queries that are too large for it to ``tie_enumeration.write_over_orders``.
     spellings : mapping of str to tuple of str or Spelling
         Tool -> its names for it; ``{cutoff}`` and other parameters in braces (see ``rankeval.measures.names``).
+    known_as : mapping of str to tuple of str or Spelling
+        Words -> names that are not read, because tools mean several things by them, but lead here in errors: in any
+        case, with any separators and any cut-off behind them.
     needs : {"grades", "aspects", "groups", "columns"}
         The judgments that it reads: a grade a document, a grade for each aspect (subtopic) of the query, or a grade
         for each group of judges if there are several. "columns" follows from arguments of the kernel that are annotated
@@ -288,6 +291,7 @@ class Family:
     expected: Kernel | str | None = None
     exact_to: str = ""
     spellings: Mapping[str, Sequence[str | Spelling]] = field(default_factory=dict)
+    known_as: Mapping[str, Sequence[str | Spelling]] = field(default_factory=dict)
     needs: str = "grades"
     counts: str = "relevant"
     monotone: str = ""
@@ -302,7 +306,7 @@ class Family:
                 f"{self.name}: declare linear=True (tied rows may each take their group's mean) or give expected=, the "
                 "kernel that averages over the orders of tied rows, or expected='orders' if there is no formula"
             )
-        for tool, templates in self.spellings.items():  # each letter of a string would be a name
+        for tool, templates in {**self.spellings, **self.known_as}.items():  # each letter of a string would be a name
             is_one = isinstance(templates, str)
             refuse((is_one, f"{self.name}: the spellings of {tool} are a tuple, such as ('ndcg_cut_{{cutoff}}',)"))
         for rule, known in CHOICES.items():

@@ -110,6 +110,10 @@ def _discounts(discount: str, base: float, bits: int) -> Floats:
         "trec_eval": ("dcg",),
         "ranx": ("dcg@{cutoff}", "dcg", *fixing({"gain": "exp"}, "dcg_burges@{cutoff}", "dcg_burges")),
     },
+    known_as={
+        "gains linear": ("dcg_score", "DCG:top", "DCG:type=Base:top"),
+        "gains 2^rel - 1": fixing({"gain": "exp"}, "DCGMetric", "DCG:type=Exp:top"),
+    },
 )
 def dcg(
     judged: Judged,
@@ -166,6 +170,18 @@ def ideal_dcg(
         "trec_eval": ("ndcg", "ndcg_cut_{cutoff}", "ndcg_{gain}"),
         "ir_measures": ("nDCG", "nDCG@{cutoff}", "NDCG", "NDCG@{cutoff}"),
         "ranx": ("ndcg@{cutoff}", "ndcg", *fixing({"gain": "exp"}, "ndcg_burges@{cutoff}", "ndcg_burges")),
+    },
+    known_as={
+        "gains linear": (
+            "ndcg_score",
+            "normalized_discounted_cumulative_gain",
+            "RetrievalNormalizedDCG",
+            "retrieval_normalized_dcg",
+            "normalized_dcg",
+            "NDCG:top",
+            "NDCG:type=Base:top",
+        ),
+        "gains 2^rel - 1": fixing({"gain": "exp"}, "NDCGMetric", "NDCG:type=Exp:top"),
     },
 )
 def ndcg(

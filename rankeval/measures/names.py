@@ -44,7 +44,7 @@ from rankeval._arguments import explained
 from rankeval._checks import refuse, require, shown
 from rankeval._registry import unknown
 from rankeval.collection.convention import Convention, get_convention
-from rankeval.errors import AmbiguousName, InvalidInput, RankevalError
+from rankeval.errors import AmbiguousName, InvalidInput, RankevalError, UnknownName
 from rankeval.measures.family import FAMILIES, Family, Measure
 from rankeval.measures.grammar import Spelling, Written, name_of_key, taken_apart
 
@@ -305,9 +305,17 @@ def meanings(name: str) -> Meanings:
     found = aliased(name) or (with_their_parameters(name, written) if written and "(" in name else ())
     if own and own.required and found and all(one.family is not own for _, one in found):
         needed = own.required[0]
-        remedy = f"write '{own.name}({needed}=...)'; or {_choices(found)}, if that is meant"
+        others = "; ".join(filter(None, [_choices(found), _choice(_meant(name, spelled=False))]))
+        remedy = f"write '{own.name}({needed}=...)'; or {others}, if that is meant"
         raise AmbiguousName(f"{own.name} needs {needed}", argument=needed, remedy=remedy)
-    return found or (("rankeval", _ours(name, written)),)
+    if found:
+        return found
+    try:
+        return (("rankeval", _ours(name, written)),)
+    except InvalidInput as error:
+        if error.argument and (others := _meant(name, spelled=False)):
+            raise error.having(remedy=f"{error.remedy}; or {_choice(others)}, if that is meant") from None
+        raise
 
 
 def _canonical(name: str, written: Written | None) -> Measure | None:
@@ -361,12 +369,14 @@ def _family(head: str) -> Family | None:
 
 
 def _refuse(name: str, written: Written | None) -> NoReturn:
-    ranx = re.fullmatch(r"(.+)-l(\d+)(@\d+)?", name)  # the lowest grade that is relevant
-    grade = ranx[2] if ranx else ""
-    for _, one in aliased(ranx[1] + (ranx[3] or "")) if ranx else ():
-        given = {"rel": int(grade)} if "rel" in one.family.defaults else {"gain": {1: 0}}
-        here = one.family.with_parameters(**{**dict(one.parameters), **given})
-        raise InvalidInput(f"{name!r}: ranx' lowest relevant grade is a parameter here, such as {str(here)!r}")
+    _refuse_ranx(name)
+    if name.endswith("-") and (here := [*map(str, _named(name[:-1]))]):
+        remedy = f"write {here[0]!r} with convention='xgboost' and no_relevant='zero'"
+        raise UnknownName(f"{name!r}: by XGBoost's '-' a query without a relevant document counts 0", remedy=remedy)
+    # A name in our own form may be a slip, whose near misses are shown as they are written.
+    is_ours = written is not None and (written.at or not re.search(r"\d", name)) and not re.match(_BEFORE, name)
+    if meant := _meant(name, spelled=not is_ours):
+        raise UnknownName(f"unknown measure {name!r}; did you mean {_choice(meant)}?")
     if written is None or "." in written.at:
         raise InvalidInput(f"{name!r} is no measure: write Family(parameter=value)@cutoff, such as 'P(rel=2)@5'")
     if written.head.startswith(PRINTED):
@@ -375,10 +385,12 @@ def _refuse(name: str, written: Written | None) -> NoReturn:
     for spelling in (written.head + suffix, written.head):
         for tool, one in aliased(spelling) if written.at or written.given else ():
             raise InvalidInput(f"{name!r}: {written.head} is {str(one)!r} here ({tool})", remedy="add the rest to that")
+    summary = f"there are {len(FAMILIES)} families of measures: see rankeval measures, or rankeval.list_measures()"
+    if _key(re.sub(r"@\d+$|=\d+", "", name)) in _LACKING:
+        raise UnknownName(f"unknown measure {name!r}; {summary}")
     plain = plain_aliases()
     ours = {known.lower() for known in FAMILIES}  # if a family and an alias are spelled alike, suggest the family
     known = [*FAMILIES, *(one for one in plain if one.lower() not in ours)]
-    summary = f"there are {len(FAMILIES)} families of measures: see rankeval measures, or rankeval.list_measures()"
 
     def as_written(near: str) -> str:
         for rest in (name.removeprefix(written.head), suffix):
@@ -388,6 +400,99 @@ def _refuse(name: str, written: Written | None) -> NoReturn:
         return near
 
     raise unknown("measure", written.head, known, summary=summary, write=as_written)
+
+
+def _refuse_ranx(name: str) -> None:
+    """Refuse a name with ranx' lowest relevant grade, as in ``ndcg-l2@10``, and say how it is written here."""
+    found = re.fullmatch(r"(.+)-l(\d+)(@\d+)?|(.+@\d+)-l(\d+)", name)
+    if found is None:
+        return
+    grade = int(found[2] or found[5])
+    for _, one in aliased(found[4] or found[1] + (found[3] or "")):
+        given = dict(one.parameters)
+        problem = f"{name!r}: ranx' lowest relevant grade is a parameter here"
+        if given.get("gain", "linear") != "linear":
+            problem = f"{name!r}: ranx sets grades below {grade} to 0"
+            raise UnknownName(problem, remedy=f"do so in the judgments, and write {str(one)!r}")
+        given |= {"rel": grade} if "rel" in one.family.defaults else {"gain": dict.fromkeys(range(1, grade), 0)}
+        here = one.family.with_parameters(**{key: value for key, value in given.items() if value != {}})
+        raise UnknownName(f"{problem}, such as {str(here)!r}")
+
+
+_BEFORE = r"(?i)^(?:(?:metric|eval|val|valid|test|cos_sim|cosine|dot|dot_score|euclidean|manhattan|max)[-_/ ])+"
+"""Words that tools put before a name: the part of the data, and the similarity."""
+
+_TOP = r"(?i)[\s:;(,]*\b(top|top_?k|k)\s*=\s*(\d+)"
+_BEHIND = r"(?i)(.+?)(?:[\s_:=@.\-/]+(?:at|top_?k?|cut(?:off)?)?[\s_:=@.\-/]*(\d+|[kn])|(\d+))"
+"""The cut-off, as ``:top=10``, ``(top_k=10)``, ``_at_10``, ``_10``, ``@k`` and ``10``."""
+
+
+_LACKING = frozenset(
+    ("rbo", "cvrecall", "medianrank", "meanrank", "gini", "giniindex", "errtop", "gauc", "coverage", "novelty", "hole")
+)
+"""Letters of other tools' measures that are not here: no measure with a similar name has their values."""
+
+
+def _named(name: str) -> Iterable[Measure | str]:
+    """Return the measures of another tool's name, be it read here or only known."""
+    with suppress(InvalidInput):
+        return [one for _, one in meanings(name)]
+    return _meant(name)
+
+
+def _choice(meant: Mapping[str, str]) -> str:
+    return " or ".join(f"{one!r} ({words})" if words else repr(one) for one, words in meant.items())
+
+
+def _meant(name: str, *, spelled: bool = True) -> dict[str, str]:
+    """Return the measures that tools call so, with words for them; or, if ``spelled``, all with such a name."""
+    text = re.sub(_BEFORE, "", name.strip())
+    cut = [] if "@" in text else [(text, "")]
+    if found := re.search(_TOP, text):
+        is_catboost = found[1].lower() == "top"  # its names mean other things than those of others
+        cut = [(text[: found.start()] + text[found.end() :] + ":top" * is_catboost, found[2])]
+    elif found := re.fullmatch(_BEHIND, text):
+        cut.append((found[1], found[2] or found[3]))
+    for head, at in cut:
+        for heads in _heads(*FAMILIES.values())[: 1 + spelled]:
+            known = heads.get(_key(head), {})
+            written = {_written(*of, at): words for of, words in known.items()}
+            if meant := {one: words for one, words in written.items() if one}:
+                return meant
+    return {}
+
+
+def _written(family: Family, fixed: tuple[tuple[str, Any], ...], at: str) -> str:
+    given: dict[str, Any] = {**dict(fixed), **({"cutoff": int(at) if at.isdigit() else 10} if at else {})}
+    try:
+        return str(family.with_parameters(**given))
+    except InvalidInput as error:  # it has no cut-off, or needs a parameter that has no name there
+        needs = error.argument in family.required
+        return f"{family.name}({error.argument}=...){f'@{at}' if at else ''}" if needs else ""
+
+
+def _key(text: str) -> str:
+    return "".join(filter(str.isalnum, text.lower()))
+
+
+Heads = dict[str, dict[tuple[Family, tuple[tuple[str, Any], ...]], str]]
+
+
+@lru_cache(maxsize=1)
+def _heads(*families: Family) -> tuple[Heads, Heads]:
+    """Return letters and digits of names without their cut-offs -> measures: those only hinted at, and those read."""
+    hinted: Heads = {}
+    read: Heads = {}
+    for family in families:
+        read.setdefault(_key(family.name), {})[family, ()] = ""
+        for heads, names_of_tools in ((hinted, family.known_as), (read, family.spellings)):
+            for words, names in names_of_tools.items():
+                for name in names:
+                    head, _, rest = str(name).partition("{")
+                    fixed = tuple(name.fixed.items()) if isinstance(name, Spelling) else ()
+                    if not rest or rest.startswith("cutoff"):
+                        heads.setdefault(_key(head), {})[family, fixed] = words if heads is hinted else ""
+    return hinted, read
 
 
 def _chosen(name: str, rules: Convention | None) -> Measure:

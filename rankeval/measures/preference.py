@@ -49,6 +49,22 @@ from rankeval.measures.grammar import Positive, Spelling
     expected="kernel",
     counts="pairs",
     spellings={"ir_measures": ("Accuracy", "Accuracy@{cutoff}")},
+    known_as={
+        "the AUC of each query": (
+            "AUC",
+            "ROC AUC",
+            "AUC ROC",
+            "AUROC",
+            "AUC score",
+            "ROC AUC score",
+            "QueryAUC",
+            "user AUC",
+            "uAUC",
+            "mean AUC",
+            "RetrievalAUROC",
+            "retrieval_auroc",
+        ),
+    },
 )
 def pair_accuracy(judged: Judged, *, rel: float = 1, cutoff: int | None = None) -> Floats:
     """Chance that a retrieved relevant row is above one that is not relevant: the area under the ROC curve.

@@ -19,6 +19,7 @@ from rankeval.join.flat import Floats, Ints, ratio, rows_of
 from rankeval.join.judged import Groups, Judged
 from rankeval.measures.chances import hypergeometric
 from rankeval.measures.family import family
+from rankeval.measures.grammar import fixing
 from rankeval.measures.incomplete import EPSILON, bpref
 
 _LONG = 1024
@@ -170,6 +171,11 @@ def _ap_by_hits_seen(judged: Judged, rel: float, cutoff: int, groups: Groups, ab
         "ir_measures": ("AP", "AP@{cutoff}", "MAP", "MAP@{cutoff}"),
         "ranx": ("map@{cutoff}", "map"),
     },
+    known_as={
+        "average precision": ("average_precision", "MeanAveragePrecisionMetric"),
+        "divided by min(R, k)": fixing({"normalizer": "min"}, "mapk", "apk", "mean_average_precision", "MAP:top"),
+        "divided by the hits to k": fixing({"normalizer": "hits"}, "RetrievalMAP", "retrieval_average_precision"),
+    },
 )
 def average_precision(judged: Judged, *, rel: float = 1, normalizer: str = "R", cutoff: int | None = None) -> Floats:
     """Mean of the precisions at the relevant documents; one that is not retrieved counts 0.
@@ -193,6 +199,7 @@ def average_precision(judged: Judged, *, rel: float = 1, normalizer: str = "R", 
         "ir_measures": ("Rprec", "RPrec"),
         "ranx": ("r_precision", "r-precision"),
     },
+    known_as={"R-precision": ("RetrievalRPrecision",)},
 )
 def r_precision(judged: Judged, *, rel: float = 1) -> Floats:
     """Precision at rank R, the number of relevant documents.
@@ -237,6 +244,7 @@ def _expected_rr(judged: Judged, *, rel: float = 1, cutoff: int | None = None) -
         "ir_measures": ("RR", "RR@{cutoff}", "MRR", "MRR@{cutoff}"),
         "ranx": ("mrr@{cutoff}", "mrr"),
     },
+    known_as={"reciprocal rank": ("mean_reciprocal_rank", "reciprocal_rank", "RetrievalMRR", "MRRMetric", "MRR:top")},
 )
 def reciprocal_rank(judged: Judged, *, rel: float = 1, cutoff: int | None = None) -> Floats:
     """One over the rank of the first relevant document.

@@ -32,6 +32,7 @@ from rankeval.measures.grammar import Chance, Count, Weight
         "ir_measures": ("P@{cutoff}", "Precision@{cutoff}", "Precision", "SetP"),
         "ranx": ("precision@{cutoff}", "precision"),
     },
+    known_as={"precision": ("pre", "prec", "PrecisionAt:top", "RetrievalPrecision", "PrecisionMetric")},
 )
 def precision(judged: Judged, *, rel: float = 1, cutoff: int | None = None) -> Floats:
     """Share of the rows within the cut-off that are relevant.
@@ -56,6 +57,7 @@ def precision(judged: Judged, *, rel: float = 1, cutoff: int | None = None) -> F
         "ir_measures": ("R@{cutoff}", "Recall@{cutoff}", "Recall", "SetR"),
         "ranx": ("recall@{cutoff}", "recall"),
     },
+    known_as={"recall": ("rec", "RecallAt:top", "RetrievalRecall", "RecallMetric")},
 )
 def recall(judged: Judged, *, rel: float = 1, cutoff: int | None = None) -> Floats:
     """Share of the relevant documents that are within the cut-off.
@@ -75,6 +77,7 @@ def recall(judged: Judged, *, rel: float = 1, cutoff: int | None = None) -> Floa
         "trec_eval": ("relative_P_{cutoff}", "set_relative_P", "exact_relative_prec"),
         "ir_measures": ("SetRelP",),
     },
+    known_as={"recall capped by k": ("recall_cap", "R_cap", "capped_recall")},
 )
 def relative_precision(judged: Judged, *, rel: float = 1, cutoff: int | None = None) -> Floats:
     """Precision as a share of the greatest one that the number of relevant documents allows.
@@ -153,6 +156,7 @@ def utility(
         "as it reads": ("SetF(beta={beta})",),
         "ranx": ("f1@{cutoff}", "f1"),
     },
+    known_as={"F1": ("f1_score", "F measure")},
 )
 def f_measure(
     judged: Judged, *, beta: Weight = 1, alpha: Chance | None = None, rel: float = 1, cutoff: int | None = None
@@ -207,6 +211,10 @@ def _expected_success(judged: Judged, *, rel: float = 1, cutoff: int | None = No
         "trec_eval": ("success_{cutoff}",),
         "ir_measures": ("Success@{cutoff}",),
         "ranx": ("hit_rate@{cutoff}", "hit_rate"),
+    },
+    known_as={
+        "hit rate": ("HR", "Hit", "Hits", "Hit Ratio", "RetrievalHitRate", "retrieval_hit_rate", "HitsMetric"),
+        "accuracy at k of sentence-transformers and MTEB": ("accuracy", "acc", "top_k_accuracy"),
     },
 )
 def success(judged: Judged, *, rel: float = 1, cutoff: int | None = None) -> Floats:

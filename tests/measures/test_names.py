@@ -114,7 +114,7 @@ def test_every_spelling_is_one_value(spelling, canonical):
         ("recall-l3@10", InvalidInput, r"such as 'R\(rel=3\)@10'"),
         ("recall@10-l3", InvalidInput, r"such as 'R\(rel=3\)@10'"),
         ("rbp.95-l2", InvalidInput, r"such as .RBP\(gain='linear', p=0.95, rel=2\)"),
-        ("ndcg@10-l3", InvalidInput, r"such as 'nDCG\(gain=\{1: 0\}\)@10'"),
+        ("ndcg@10-l3", InvalidInput, r"such as 'nDCG\(gain=\{1: 0, 2: 0\}\)@10'"),
         ("recall@0", InvalidInput, "R: cutoff is 0; .* leave it out to count all rows"),
         ("f1@0-l2", InvalidInput, "leave it out to count all rows"),
         ("runid", InvalidInput, "no measure: leave it out"),
