@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import copyreg
 import pickle
+import re
+from inspect import signature
 
+import numpy as np
+import pandas as pd
 import pytest
+from sklearn.linear_model import Ridge
+from tables import each_row
 
 import rankeval as rk
 from rankeval._checks import refuse, require
-from rankeval.errors import FileFormatError, GuardRefusal, InvalidInput, LedgerError
+from rankeval.errors import FileFormatError, GuardRefusal, InvalidInput, LedgerError, RankevalError, Refusal
 
 
 @pytest.mark.parametrize(
@@ -77,3 +83,72 @@ def test_fields_are_not_shared_where_tblib_copies_exceptions(monkeypatch):
     error = InvalidInput("is wrong", argument="a", where="here")
     other = error.having(where="there")
     assert (error.where, other.where, str(other)) == ("here", "there", "there: a: is wrong")
+
+
+class _Model:
+    def __init__(self, predicted):
+        self.predicted = predicted
+
+    def predict(self, X):
+        return np.asarray(self.predicted)[: len(X)]
+
+
+Y, QID = np.tile([0, 1], 10), np.repeat(np.arange(5), 4)
+ROWS = {"truth": Y, "ranking": np.arange(20.0), "qid": QID}
+TABLE = pd.DataFrame({"q": QID, "y": Y, "s": ROWS["ranking"], "d": np.arange(20)})
+SCORER = rk.make_scorer("AP", convention="sklearn")
+CALLS = {
+    "evaluate": (rk.evaluate, {**ROWS, "measures": "AP", "docid": np.arange(20), "convention": "sklearn"}),
+    "evaluate, a frame": (
+        rk.evaluate,
+        {"truth": TABLE, "qid": "q", "relevance": "y", "score": "s", "docid": "d", "measures": "AP"},
+    ),
+    "explain_difference": (rk.explain_difference, {**ROWS, "measure": "AP", "values": (0.5, 0.6)}),
+    "contingency_table": (rk.contingency_table, {**ROWS, "cutoff": 3, "rel": 1, "convention": "sklearn"}),
+    "a scorer": (SCORER.evaluate, {"estimator": _Model(ROWS["ranking"]), "X": TABLE[["s"]], "y": Y, "qid": QID}),
+    "cross_validate": (rk.cross_validate, {"estimator": Ridge(), "X": TABLE[["s"]], "y": Y, "qid": QID, "cv": 2}),
+    "topics_needed": (rk.topics_needed, {"difference": 0.1, "sd": 0.1}),
+    "RankingData": (rk.RankingData, {"X": TABLE[["s"]], "y": Y, "qid": QID, "docid": np.arange(20)}),
+    "dev_test_split": (rk.dev_test_split, {"X": TABLE[["s"]], "y": Y, "qid": QID, "test_size": 0.4}),
+}  # fmt: skip
+GAPS = np.where(np.arange(20) == 3, np.nan, ROWS["ranking"])
+BAD = [
+    None, "x", -1, 0, float("nan"), [], {}, np.array([1, 2]), GAPS, np.zeros((20, 2)), list("ab") * 10, Y[:5], -Y,
+    pd.Series(ROWS["ranking"], index=range(5, 25)), np.ma.array(Y, mask=np.arange(20) == 0), _Model(GAPS),
+    _Model(Y[:5]), _Model(np.zeros((20, 3))),
+]  # fmt: skip
+
+
+@each_row("call", CALLS)
+@pytest.mark.filterwarnings("ignore")
+def test_an_error_names_an_argument_of_the_function_that_was_called(call):
+    """Whatever is given for any argument; other libraries' errors are the matter of tests/fuzz."""
+    function, good = CALLS[call]
+    errors = [_error(function, good | {argument: value}) for argument in good for value in BAD]
+    named = {(error.argument or "").partition("[")[0]: str(error) for error in errors if error is not None}
+    known = {"", "predict", *signature(function).parameters}  # a scorer names the method that predicts
+    assert {name: said for name, said in named.items() if name not in known} == {}
+    assert not [said for said in named.values() if re.search(r"\by_(true|score)\b", said)]
+
+
+def _error(function, given):
+    try:
+        function(**given)
+    except (RankevalError, Refusal) as error:
+        return error
+    except Exception:  # noqa: BLE001 - see tests/fuzz
+        return None
+
+
+def test_unequal_lengths_are_told_by_the_names_of_the_signature():
+    """Of rows, of a frame's columns, and of a scorer."""
+    with pytest.raises(InvalidInput, match="truth has 5, ranking has 20, qid has 20"):
+        rk.evaluate(Y[:5], Y, qid=QID, measures="AP")
+    with pytest.raises(InvalidInput, match="y has 20, estimator has 5, qid has 20"):
+        SCORER(_Model(Y[:5]), TABLE[["s"]], Y, qid=QID)
+    with pytest.raises(InvalidInput) as caught:
+        rk.evaluate(TABLE.assign(s=GAPS), qid="q", relevance="y", score="s", measures="AP")
+    assert caught.value.argument == "score"
+    with pytest.raises(InvalidInput) as caught:
+        rk.contingency_table(-Y, Y, qid=QID, convention="sklearn")
+    assert caught.value.argument == "truth"

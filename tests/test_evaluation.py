@@ -137,12 +137,12 @@ def test_float_grades():
 @each_row(
     ("options", "says"),
     [
-        ({"y_score": [1, np.nan, 2]}, "y_score: row 1 is nan"),
-        ({"y_score": [1, np.inf, 2]}, "y_score: row 1 is inf"),
-        ({"y_true": [1, np.nan, 2]}, "y_true: row 1 is nan"),
-        ({"y_true": [1, 2]}, "unequal lengths: y_true has 2, y_score has 3"),
-        ({"y_true": ["a", "b", "c"]}, "y_true: expected numbers"),
-        ({"y_score": [[1], [2], [3]]}, r"y_score: expected one number a row, found an array of shape \(3, 1\)"),
+        ({"ranking": [1, np.nan, 2]}, "ranking: row 1 is nan"),
+        ({"ranking": [1, np.inf, 2]}, "ranking: row 1 is inf"),
+        ({"truth": [1, np.nan, 2]}, "truth: row 1 is nan"),
+        ({"truth": [1, 2]}, "unequal lengths: truth has 2, ranking has 3"),
+        ({"truth": ["a", "b", "c"]}, "truth: expected numbers"),
+        ({"ranking": [[1], [2], [3]]}, r"ranking: expected one number a row, found an array of shape \(3, 1\)"),
         ({"qid": [1, None, 2]}, "qid: row 1 has no query id"),
         ({"qid": [1.0, np.nan, 2.0]}, r"qid: row 1 has no query id \(found nan\)"),
         ({"qid": np.array([1, "1", 2], dtype=object)}, "several types"),
@@ -155,9 +155,9 @@ def test_float_grades():
 )
 def test_bad_input_is_told_what_and_where(options, says):
     """One clear line for each mistake."""
-    given = {"y_true": [1, 0, 1], "y_score": [3, 2, 1], "qid": [1, 1, 2], **options}
+    given = {"truth": [1, 0, 1], "ranking": [3, 2, 1], "qid": [1, 1, 2], **options}
     with pytest.raises(InvalidInput, match=says):
-        rk.evaluate(given.pop("y_true"), given.pop("y_score"), **given)
+        rk.evaluate(given.pop("truth"), given.pop("ranking"), **given)
 
 
 def test_forgotten_ids_and_unlike_types():
@@ -429,7 +429,7 @@ def test_a_document_stands_once_in_a_query(docid):
 def test_nothing_to_evaluate_is_refused():
     """Empty arrays and empty judgments are a mistake before, not a mean of nan."""
     empty = pd.DataFrame({"qid": [], "docid": [], "relevance": []})
-    with pytest.raises(InvalidInput, match="y_true, y_score and qid are empty"):
+    with pytest.raises(InvalidInput, match="truth, ranking and qid are empty"):
         rk.evaluate([], [], qid=[])
     with pytest.raises(InvalidInput, match="the qrels are empty"):
         rk.evaluate(empty, empty.rename(columns={"relevance": "score"}))

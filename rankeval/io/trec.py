@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
@@ -169,10 +170,12 @@ def _ranks(source: pa.NativeFile, delimiter: str) -> pa.ChunkedArray | None:
         rows = [line.split()[:-1] for line in head.splitlines()[:-1]]
         qid, _, _, rank, score = zip(*rows, strict=True)
         _, query = np.unique(qid, return_inverse=True)
-        if not runs_against([one.decode() for one in rank], query, np.array(score, dtype=np.float64)):
+        if not runs_against([one.decode(errors="replace") for one in rank], query, np.array(score, dtype=np.float64)):
             return None
     source.seek(0)
-    return csv_cells(source, RUN.fields, {"rank": pa.string()}, delimiter, quoted=False, block=BLOCK)["rank"]
+    with suppress(pa.ArrowInvalid):  # nobody needs this column, so it may hold anything
+        return csv_cells(source, RUN.fields, {"rank": pa.float64()}, delimiter, quoted=False, block=BLOCK)["rank"]
+    return None
 
 
 def _spacing(blocks: Iterable[bytes]) -> tuple[bytes, int, bool] | None:

@@ -57,7 +57,7 @@ def test_the_message_names_both_the_place_and_the_remedy():
     with pytest.raises(QueryIdError) as caught:
         rk.evaluate(ROWS.y, ROWS.score, qid=turned)
     assert str(caught.value) == (
-        "y_true and qid have different indexes: row 1 is 101 in y_true and 104 in qid; give qid.loc[y_true.index] if "
+        "truth and qid have different indexes: row 1 is 101 in truth and 104 in qid; give qid.loc[truth.index] if "
         "the labels say which rows belong together, or give qid.to_numpy() if the rows are in the same order"
     )
     by_label = rk.evaluate(ROWS.y, ROWS.score, qid=turned.loc[ROWS.index], measures="AP").mean()["AP"]
@@ -71,19 +71,19 @@ def test_labels_that_repeat_find_no_rows():
     ids = pd.Index([2, 1, 1, 2], name="qid")
     with pytest.raises(QueryIdError) as caught:
         rk.evaluate(pd.Series([1, 0, 1, 0], ids), pd.Series([4.0, 3.0, 2.0, 1.0], ids[[1, 0, 2, 3]]), qid=[2, 1, 1, 2])
-    assert caught.value.remedy == "give y_score.to_numpy() if the rows are in the same order"
+    assert caught.value.remedy == "give ranking.to_numpy() if the rows are in the same order"
 
 
 def test_labels_that_are_not_there_are_no_way():
     """The rows of a log have numbers, and its table of features has query ids."""
     with pytest.raises(QueryIdError) as caught:
         rk.evaluate(pd.Series([1, 0], ["a", "b"]), pd.Series([2.0, 1.0]), qid=["q", "q"])
-    assert caught.value.remedy == "give y_score.to_numpy() if the rows are in the same order"
+    assert caught.value.remedy == "give ranking.to_numpy() if the rows are in the same order"
 
 
 def test_a_prediction_without_the_index_of_the_labels_is_refused():
     """`pd.Series(model.predict(X))` is numbered anew: right by position, wrong by label."""
-    with pytest.raises(QueryIdError, match="row 0 is 100 in y_true and 0 in y_score"):
+    with pytest.raises(QueryIdError, match="row 0 is 100 in truth and 0 in ranking"):
         rk.evaluate(ROWS.y, pd.Series(ROWS.score.to_numpy()), qid=ROWS.qid)
 
 
@@ -143,7 +143,7 @@ class TestWeights:
         assert self.mean(rows.reset_index(drop=True), **plain) == by_query
 
     def test_in_another_order_are_refused(self):
-        with pytest.raises(QueryIdError, match="y_true and query_weight have different indexes"):
+        with pytest.raises(QueryIdError, match="truth and query_weight have different indexes"):
             self.mean(ROWS.qid.map({1: 3.0, 2: 1.0}).loc[SHUFFLED.index])
 
     def test_that_may_be_either_are_refused(self):

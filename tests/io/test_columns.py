@@ -77,7 +77,7 @@ BEYOND = {
 def test_what_would_wrap_or_be_rounded_is_refused(make):
     """A label of 2^64 - 1 gave nDCG .25 where .5 is right; a score of it made the best document the worst."""
     column, shown = BEYOND[make]
-    for y, score, name in ((column, [1, 2], "y_true"), ([1, 0], column, "y_score")):
+    for y, score, name in ((column, [1, 2], "truth"), ([1, 0], column, "ranking")):
         with pytest.raises(InvalidInput, match=f"^{name}: row 1 is {shown}.*cannot hold; subtract"):
             rk.evaluate(y, score, qid=[0, 0])
     with pytest.raises(InvalidInput, match=f"^column relevance: row 1 is {shown}"):
@@ -92,10 +92,10 @@ def test_scores_are_exact_or_refused():
     assert scores(held, "s").tolist() == [float(one) for one in held.tolist()]
     first = rk.evaluate([0, 1, 0], held, qid=[0, 0, 0], measures="RR").per_query["RR"].tolist()
     assert first == [1.0]
-    with pytest.raises(InvalidInput, match=r"^y_score: row 1 is 9007199254740993, which a 64-bit float"):
+    with pytest.raises(InvalidInput, match=r"^ranking: row 1 is 9007199254740993, which a 64-bit float"):
         rk.evaluate([0, 1], np.array([2**53, 2**53 + 1]), qid=[0, 0])
-    with pytest.raises(InvalidInput, match=r"^y_score: row 0 is 9223372036854775807"):
-        scores(np.array([2**63 - 1, 0]), "y_score")
+    with pytest.raises(InvalidInput, match=r"^ranking: row 0 is 9223372036854775807"):
+        scores(np.array([2**63 - 1, 0]), "ranking")
     assert labels(np.array([2**63 - 1, 0]), "y").tolist() == [2**63 - 1, 0]
 
 
@@ -155,7 +155,7 @@ NO_NUMBERS = {
 def test_what_is_no_number_is_refused_in_one_line(make):
     """Everywhere by one rule, naming the argument."""
     column, said = NO_NUMBERS[make]
-    for y, score, name in ((column, [1, 2], "y_true"), ([1, 0], column, "y_score")):
+    for y, score, name in ((column, [1, 2], "truth"), ([1, 0], column, "ranking")):
         with pytest.raises(InvalidInput, match=f"^{name}: {said}") as caught:
             rk.evaluate(y, score, qid=[0, 0])
         assert "\n" not in str(caught.value)
