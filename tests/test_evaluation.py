@@ -11,6 +11,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from circles import choose
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
@@ -244,6 +245,41 @@ def test_save_and_load_give_the_same_evaluation(tmp_path, qid):
     (tmp_path / "other.parquet").write_bytes(b"PAR1")
     with pytest.raises(InvalidInput, match=r"Evaluation\.save"):
         rk.Evaluation.load(tmp_path / "other.parquet")
+
+
+@each_row("how", ["all bits", "weights", "drawn", "ids like the checksum"])
+def test_no_flipped_bit_loads_other_content(how):
+    """Facts, convention, names and weights count too: what loads would be saved as the same bytes."""
+    rng = np.random.default_rng(0)
+    name = "rankeval.sha256\N{MIDDLE DOT}\x18@" if how == "ids like the checksum" else "q"
+    qid = np.repeat([f"{name}{i:02}" for i in range(20)], 10)
+    y, score = rng.integers(0, 3, 200), rng.random(200).round(1 if how == "drawn" else 6)
+    weights = {"query_weight": rng.integers(1, 4, 20).repeat(10)} if how == "weights" else {}
+    whole = to_bytes(rk.evaluate(y, score, qid=qid, measures=["AP", "nDCG@10"], name=name, **weights))
+    assert to_bytes(from_bytes(whole)) == whole
+    step = choose(default=7, complete=1) if how == "all bits" else choose(default=141, full=1)
+    bits, refused = range(0, 8 * len(whole), step), 0
+    for bit in bits:
+        flipped = bytearray(whole)
+        flipped[bit // 8] ^= 1 << bit % 8
+        try:
+            loaded = from_bytes(bytes(flipped))
+        except InvalidInput:
+            refused += 1
+        else:
+            assert to_bytes(loaded) == whole, bit
+    assert refused > 0.95 * len(bits)
+
+
+def test_a_file_without_a_checksum_is_read_and_what_a_program_appends_is_refused(tmp_path):
+    """Versions before the checksum wrote none, nor does a program that writes the table anew."""
+    whole = to_bytes(rk.evaluate([0, 1, 2], [2, 1, 1], qid=["a", "a", "b"], measures="AP"))
+    pq.write_table(pq.read_table(pa.BufferReader(whole)), tmp_path / "old.parquet")
+    assert to_bytes(rk.Evaluation.load(tmp_path / "old.parquet")) == whole
+    with pytest.raises(InvalidInput, match="altered after it was saved") as raised:
+        from_bytes(whole[:4] + b"\0" + whole[4:], "here.parquet")
+    assert raised.value.where == "here.parquet"
+    assert "restore" in raised.value.remedy
 
 
 def test_scores_by_an_older_definition_are_not_compared_with_new_ones():

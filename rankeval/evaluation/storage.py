@@ -1,7 +1,12 @@
-"""An evaluation as one Parquet file: a table by query, and everything else as JSON in the schema's metadata."""
+"""An evaluation as one Parquet file: a table by query, and everything else as JSON in the schema's metadata.
+
+The footer has the SHA-256 of all other bytes of the file, so no damage loads as other numbers. Checksums of Parquet
+would cover the pages of the columns alone, not the footer. A file of an older version has none, and is read as it is.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import json
 from dataclasses import replace
 from typing import Any
@@ -10,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from rankeval._checks import said
+from rankeval._checks import refuse, said
 from rankeval.collection.convention import Convention
 from rankeval.errors import InvalidInput
 from rankeval.evaluation.facts import GRADES, KINDS, READINGS, QueryFacts
@@ -20,6 +25,9 @@ from rankeval.measures import measure
 # Errors from a table or a card that `to_bytes` did not write.
 _NOT_OURS = (pa.ArrowException, OSError, LookupError, TypeError, ValueError, AttributeError, RecursionError)
 _METADATA = b"rankeval.evaluation"
+# Stands behind all ids that the footer holds, and is not ASCII, as the JSON beside it is: so its last place is its own.
+_CHECKSUM = "rankeval.sha256\N{MIDDLE DOT}"
+_DIGITS = 64
 _BY_QUERY = ("judgments", "rankings", *GRADES, *KINDS)
 
 # Arrow keeps what it decoded a file with: of a million queries as much as the evaluation takes (bench_mlflow).
@@ -52,8 +60,26 @@ def to_bytes(evaluation: Any) -> bytes:
     sink = pa.BufferOutputStream()
     import pyarrow.parquet as pq
 
-    pq.write_table(table, sink, compression="zstd")
-    return bytes(sink.getvalue().to_pybytes())
+    with pq.ParquetWriter(sink, table.schema, compression="zstd") as writer:
+        writer.write_table(table)
+        writer.add_key_value_metadata({_CHECKSUM: "0" * _DIGITS})
+    content = bytearray(sink.getvalue())
+    place = _place_of_checksum(content)
+    content[place] = _checksum(content, place).encode()
+    return bytes(content)
+
+
+def _place_of_checksum(content: bytes | bytearray) -> slice:
+    name = _CHECKSUM.encode()
+    start = content.rfind(name) + len(name) + 2  # a byte says that a text follows, and a byte how long it is
+    return slice(start, start + _DIGITS)
+
+
+def _checksum(content: bytes | bytearray, place: slice) -> str:
+    view = memoryview(content)
+    found = hashlib.sha256(view[: place.start])
+    found.update(view[place.stop :])
+    return found.hexdigest()
 
 
 def _ids(queries: NDArray[Any]) -> pa.Array:
@@ -83,6 +109,10 @@ def unpack(content: bytes, where: str = "") -> dict[str, Any]:
     InvalidInput
         If it is another file.
     """
+    place = _place_of_checksum(content)
+    altered = _CHECKSUM.encode() in content and content[place] != _checksum(content, place).encode()
+    damaged = "the file was altered after it was saved: its checksum is that of other content"
+    refuse((altered, damaged, "restore a copy, or evaluate again"), where=where)
     try:
         found = _fields(content)
     except _NOT_OURS as error:
