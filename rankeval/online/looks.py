@@ -45,6 +45,12 @@ SPENDING: dict[str, Callable[[Floats, float], Floats]] = {
 FARTHEST = 12.0
 """Standard deviations from 0 beyond which no density is left to keep."""
 
+MOST_LOOKS = 1000
+"""The recursion over so many takes seconds, and over more, minutes."""
+
+_MOST_STEPS = 30_000_000
+"""From each node of a look to each of the next, in memory."""
+
 LEAST_P, MOST_P = 1e-12, 0.999
 """Between these a p-value over looks is solved for; above, it is 1."""
 
@@ -120,7 +126,7 @@ def looks_plan(shares: int | Sequence[float], *, spending: str = "obrien_fleming
     Parameters
     ----------
     shares : int or sequence of float
-        The number of equally spaced looks; or the share of all planned users at each look, ascending, the last one 1.
+        The number of equally spaced looks, up to 1,000; or the share of all planned users at each look, ascending, the last one 1.
         If the looks come at other shares than planned, make the plan anew with the shares so far and those to come: the
         bounds of past looks do not depend on later ones.
     spending : {"obrien_fleming", "pocock"}, default "obrien_fleming"
@@ -137,7 +143,7 @@ def looks_plan(shares: int | Sequence[float], *, spending: str = "obrien_fleming
     Raises
     ------
     InvalidInput
-        If shares do not ascend to 1, or alpha is no level.
+        If shares do not ascend to 1, there are more looks or closer ones than can be computed, or alpha is no level.
     UnknownName
         If there is no such spending.
 
@@ -158,9 +164,16 @@ def looks_plan(shares: int | Sequence[float], *, spending: str = "obrien_fleming
     check_alpha(alpha)
     chosen("spending", spending, SPENDING)
     number = whole_number(shares)
-    at = np.array(shares if number is None else [look / number for look in range(1, number + 1)], dtype=np.float64)
-    fits = at.ndim == 1 and at.size and at[0] > 0 and (np.diff(at) > 0).all() and abs(at[-1] - 1) < 1e-9
-    require(fits, "shares", shares, "a number of looks, or shares above 0 that ascend to 1")
+    expected = f"a number of looks up to {MOST_LOOKS:,}, or shares above 0 that ascend to 1"
+    require(number is None or 1 <= number <= MOST_LOOKS, "shares", shares, expected)
+    try:
+        at = np.array(shares if number is None else [look / number for look in range(1, number + 1)], dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        at = np.empty(0)
+    fits = (
+        at.ndim == 1 and 0 < at.size <= MOST_LOOKS and at[0] > 0 and (np.diff(at) > 0).all() and abs(at[-1] - 1) < 1e-9
+    )
+    require(fits, "shares", shares, expected)
     at /= at[-1]
     return LooksPlan(tuple(at.tolist()), _bounds(at, spending, alpha), spending, alpha)
 
@@ -186,6 +199,8 @@ def _bounds(shares: Sequence[float] | Floats, spending: str, alpha: float) -> Fl
         bounds[look] = brentq(_missing, 0.0, 40.0 * root, args=(places, masses, deviation, spend), xtol=1e-13) / root
         reach = min(bounds[look], FARTHEST) * root
         panels = 1 + int(reach / finest[look] / 4)
+        n_steps = len(_NODES) * panels * len(places)
+        require(n_steps <= _MOST_STEPS, "shares", at.tolist(), "looks that are not so close to each other")
         nodes = reach / panels * np.add.outer(2 * np.arange(panels) + 1 - panels, _NODES).ravel()
         steps = (nodes[:, None] - places) / deviation
         masses = np.exp(-(steps**2) / 2) @ masses / (deviation * math.sqrt(2 * math.pi))

@@ -84,9 +84,16 @@ def test_looks_that_are_close():
     )
 
 
-@each_row("shares", [0, [0.5], [0.5, 0.5, 1], [0, 1], [], [0.5, 1, 1.2], [float("nan"), 1]])
+@each_row(
+    "shares",
+    [
+        *(0, [0.5], [0.5, 0.5, 1], [0, 1], [], [0.5, 1, 1.2], [float("nan"), 1]),
+        *(10**400, 1001, -1, True, None, "x", "0.5", b"x", 5.0, {}, [[1]], [None, 1], ["a", "b"], [10**400], object()),
+        *([i / 2000 for i in range(1, 2001)], [0.5, 0.5 + 1e-15, 1], [0.5, 0.5 + 1e-9, 0.5 + 2e-9, 1]),
+    ],
+)
 def test_shares_that_are_no_plan(shares):
-    """Shares ascend from above 0 to 1."""
+    """Shares ascend from above 0 to 1; so many or so close looks that the recursion would not end are refused."""
     with pytest.raises(InvalidInput) as error:
         rk.online.looks_plan(shares)
     assert error.value.argument == "shares"
