@@ -32,6 +32,7 @@ from rankeval.errors import InvalidInput
 from rankeval.evaluation import to_bytes
 from rankeval.experiment.checks import remove_empty
 from rankeval.experiment.loading import Ask, guess
+from rankeval.io.opening import writing
 
 _LONGEST = 100  # characters of the names of features in a message
 _CONFIG, _TEST, _WORKFLOW = "experiment.yaml", "tests/test_relevance.py", ".github/workflows/relevance.yml"
@@ -138,7 +139,8 @@ def _quoted(text: str) -> str:
 
 def _write(path: Path, content: bytes, undo: ExitStack) -> None:
     undo.callback(remove_empty, [folder for folder in path.parents if not folder.exists()])
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("xb") as file:  # refuses a file that came just now
-        undo.callback(path.unlink)
-        file.write(content)
+    with writing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("xb") as file:  # refuses a file that came just now
+            undo.callback(path.unlink)
+            file.write(content)

@@ -42,6 +42,7 @@ from rankeval.errors import InvalidInput, RankevalError
 from rankeval.evaluation import Evaluation
 from rankeval.experiment.loading import Parts
 from rankeval.experiment.sections import ExperimentConfig, SearchConfig
+from rankeval.io.opening import writing
 from rankeval.model_selection.results import CrossValidation, Split
 from rankeval.tracking import host
 
@@ -364,6 +365,11 @@ def write_cached(folder: Path, done: Trained, *, host: str) -> None:
     host : str
         The tracking host of this run.
     """
+    with writing(folder):
+        _write_cached(folder, done, host=host)
+
+
+def _write_cached(folder: Path, done: Trained, *, host: str) -> None:
     folder.parent.mkdir(parents=True, exist_ok=True)
     draft = Path(tempfile.mkdtemp(prefix=".draft-", dir=folder.parent))
     try:

@@ -30,7 +30,7 @@ import re
 import threading
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from io import BytesIO
 from pathlib import Path
@@ -39,7 +39,7 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 
 from rankeval._arguments import explained
-from rankeval._checks import check_count, require
+from rankeval._checks import check_count, require, said
 from rankeval._registry import chosen
 from rankeval.errors import FileFormatError, InvalidInput, LimitExceeded, RankevalError
 
@@ -375,9 +375,23 @@ def replacing(path: Path, draft: Path, *, mode: int = 0o666, lasting: bool = Fal
                 file.flush()
                 os.fsync(file.fileno())
         draft.replace(path)
-    except BaseException:  # an interrupt too leaves no half file behind
+    except BaseException as error:  # an interrupt too leaves no half file behind
         draft.unlink(missing_ok=True)
+        if isinstance(error, OSError) and error.filename is None:  # a full disk is found when a file is written
+            error.filename = str(path)
         raise
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Raise an error that names the file for each error of the system, such as that of a full disk."""
+    try:
+        yield
+    except OSError as error:
+        folder = path.parent
+        reason = error.strerror or said(error)
+        reason = reason if folder.is_dir() else f"there is no folder {str(folder)!r}{_with_folder(folder)}"
+        raise InvalidInput(f"cannot write {str(path)!r}: {reason}") from error
 
 
 def write_atomically(path: str | os.PathLike[str], pieces: Iterable[bytes | pa.Buffer]) -> None:
@@ -393,17 +407,11 @@ def write_atomically(path: str | os.PathLike[str], pieces: Iterable[bytes | pa.B
     Raises
     ------
     InvalidInput
-        If there is no such folder, or nothing may be written there.
+        If there is no such folder, nothing may be written there, or the disk is full.
     """
     where = as_path(path)
-    with ExitStack() as stack:
-        try:
-            file = stack.enter_context(replacing(where, draft_of(where)))
-        except OSError as error:
-            folder = where.parent
-            reason = error.strerror if folder.is_dir() else f"there is no folder {str(folder)!r}{_with_folder(folder)}"
-            raise InvalidInput(f"cannot write {str(where)!r}: {reason}") from error
-        stream = stack.enter_context(pa.output_stream(file, COMPRESSION.get(where.suffix)))
+    packing = COMPRESSION.get(where.suffix)
+    with writing(where), replacing(where, draft_of(where)) as file, pa.output_stream(file, packing) as stream:
         for piece in pieces:
             stream.write(piece)
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -66,3 +69,15 @@ def test_a_table_that_was_cut_off_is_named(name, tuned, tmp_path):
     path.write_bytes(path.read_bytes()[:-9])
     with pytest.raises(InvalidInput, match=r"kept is damaged"):
         read_cached(tmp_path / "kept", name="ridge", host="")
+
+
+def test_a_full_disk_names_the_folder_of_the_cache(tuned, tmp_path, monkeypatch):
+    """Pandas and Python write its files, not we."""
+
+    def fails(*_, **__):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(Path, "write_text", fails)
+    with pytest.raises(InvalidInput, match=r"cannot write .*kept.*No space left"):
+        write_cached(tmp_path / "kept", tuned, host="a")
+    assert not [*tmp_path.iterdir()]
