@@ -609,7 +609,8 @@ def log_ranker(
         Rows to rank, such as those of ``fit``. From them the signature is inferred, by which a served model puts
         columns in order and leaves others out, such as ``qid``; and the saved model must give the same scores. The
         first three rows are kept as the input example, which everybody sees who sees the model. Columns of categories
-        are coded by the categories of ``fit``, from texts too; if the ranker is no QueryRanker, by those of X.
+        are coded by the categories of ``fit``, from texts too; if the ranker is no QueryRanker, by those of X. Whole
+        numbers and truth values may be missing in a request if the ranker scores that, whether X has gaps or not.
         Without X there is no signature. Then a model of LightGBM or CatBoost takes columns by their place, not by name:
         a frame in another order than that of ``fit`` gets other scores, and no error. So does any MLflow model of these
         libraries without a signature.
@@ -627,8 +628,8 @@ def log_ranker(
     ------
     InvalidInput
         If MLflow does not take the name for a model; the ranker is not fitted, cannot predict without rankeval, or
-        would give other scores once loaded; X has whole numbers with missing values (pandas' Int64), for which MLflow
-        has no type; or there are categories, and no X, or they are no texts, numbers or truth values.
+        would give other scores once loaded; X has missing whole numbers (pandas' Int64) to which the ranker gives other
+        scores if they are floats, or missing texts of which it tells None from NaN; or there are categories, and no X, or they are no texts, numbers or truth values.
     TrackingError
         If the store cannot be reached or refuses. Everything is kept on disk, and the message says how to send it. A
         model that is logged but could not be registered is named.

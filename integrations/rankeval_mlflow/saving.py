@@ -16,8 +16,8 @@ iteration, and CatBoost drops the others when training ends.
 The trap: a flavour can lose a parameter that `predict` reads, as XGBoost's loses ``missing``. So a model is loaded
 again before it is logged, and must give the same scores for rows of X, bit for bit.
 
-Columns of categories get ``any`` as their type in the signature, since MLflow has none for them. The script codes them
-by the categories of training before the library sees them, from texts too, as JSON sends them.
+The signature is that of `signing`. The script codes columns of categories by the categories of training before the
+library sees them, from texts too, as JSON sends them, and makes floats of numbers among which some are missing.
 
 `packed` makes one file of a saved ranker, so that an experiment keeps it beside a cached result: a ZIP archive of
 ``saved.json`` with the name of the flavour and the parameters, and the files of the MLflow model below ``model/``.
@@ -52,7 +52,7 @@ import tempfile
 import warnings
 import zipfile
 from collections.abc import Iterable, Mapping
-from functools import cache
+from functools import cache, partial
 from importlib.metadata import PackageNotFoundError, packages_distributions, version
 from pathlib import Path
 from typing import Any
@@ -61,12 +61,8 @@ import cloudpickle
 import mlflow
 import mlflow.sklearn
 import numpy as np
-import pandas as pd
 from mlflow.exceptions import MlflowException
-from mlflow.models import ModelSignature, infer_signature
-from mlflow.types.schema import AnyType, ColSpec, Schema
 from numpy.typing import NDArray
-from scipy.sparse import csr_matrix
 from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
@@ -77,14 +73,15 @@ from rankeval.collection.data import RankingData, take_rows
 from rankeval.errors import InvalidInput
 from rankeval.evaluation.responses import responses
 from rankeval.model_selection import boosters, category_columns
-from rankeval.model_selection.nesting import features_for, keeps_unknown
+from rankeval.model_selection.nesting import keeps_unknown
 from rankeval.model_selection.query_ids import n_rows
-from rankeval.model_selection.scorers import as_fitted
 from rankeval_mlflow import served_ranker
 from rankeval_mlflow.delivery.connection import hushed
 from rankeval_mlflow.delivery.payload import MLMODEL, SavedModel, without_ids
 from rankeval_mlflow.layout import param_text, safe_names
 from rankeval_mlflow.parameters import shown_text
+from rankeval_mlflow.served_ranker import as_floats, with_columns
+from rankeval_mlflow.signing import any_typed, categories, check_gaps, numbers, refusal, rows_to_check, signature
 
 # Parameters that `predict` does not read. A fitted estimator keeps our splitters and scorers there.
 _ONLY_FOR_FIT = frozenset({"cv", "scoring"})
@@ -94,14 +91,9 @@ _OURS = ("rankeval", "rankeval_mlflow")
 _PACKAGES = {"sklearn": "scikit-learn"}
 
 
-# Rows of X from which the signature is inferred, and for which the saved model must give the scores of the ranker.
-CHECKED_ROWS = 1000
-
 # The loader of models for which that of their flavour is not enough, and what it imports.
 _SCRIPTS = [str(Path(served_ranker.__file__)), str(Path(category_columns.__file__))]
 EXAMPLE_ROWS = 3
-# JSON has these kinds of categories.
-_SENT = {"string", "integer", "floating", "boolean", "empty"}
 _FACTS, _MODEL = "saved.json", "model/"
 # The type of all models that we log, as in ``mlflow.models.evaluate(model_type="ranker")``.
 MODEL_TYPE = "ranker"
@@ -298,81 +290,6 @@ def _by_cloudpickle(estimator: Any) -> set[str]:
     return {text for text in texts if text in sys.modules}
 
 
-def features(estimator: Any, X: Any) -> Any:
-    """Return rows as the served model gets them: a pandas frame, a sparse matrix or an array.
-
-    Parameters
-    ----------
-    estimator : object
-        The fitted estimator.
-    X : array, sparse matrix or frame of shape (n_rows, n_features)
-        The rows.
-    """
-    if hasattr(X, "columns") and hasattr(X, "to_pandas"):
-        return X.to_pandas()
-    if hasattr(X, "tocsr"):  # MLflow has no signature of SciPy's sparse arrays
-        return csr_matrix(X)
-    return X if hasattr(X, "iloc") else features_for(estimator, X)
-
-
-def signature(X: Any, scores: NDArray[np.float64] | None, known: Iterable[str] = ()) -> Any:
-    """Return MLflow's signature of rows and scores, or None if there are no rows.
-
-    Parameters
-    ----------
-    X : array, sparse matrix or frame of shape (n_rows, n_features), or None
-        The rows.
-    scores : ndarray of shape (n_rows,)
-        Their scores.
-    known : iterable of str
-        The columns of categories. They may come as texts, as numbers, or with missing values.
-    """
-    if X is None:
-        return None
-    if not known:
-        return infer_signature(X, scores)
-    found = infer_signature(X.assign(**dict.fromkeys(known, 0.0)), scores)
-    columns = [ColSpec(AnyType(), one.name) if one.name in known else one for one in found.inputs.inputs]
-    return ModelSignature(Schema(columns), found.outputs)
-
-
-def categories(ranker: Any, X: Any) -> dict[str, Any]:
-    """Return the columns of categories with which a ranker was fitted, by name; refuse what JSON cannot send.
-
-    Parameters
-    ----------
-    ranker : object
-        A fitted ranker. A QueryRanker and XGBoost know them; for others those of X are taken.
-    X : array, sparse matrix or frame of shape (n_rows, n_features), or None
-        The rows.
-
-    Raises
-    ------
-    InvalidInput
-        If there are no rows to infer a signature from, or categories are no texts, numbers or truth values.
-    """
-    if hasattr(ranker, "best_estimator_"):
-        return categories(ranker.best_estimator_, X)
-    known: dict[str, Any] = ranker.categories_ if isinstance(ranker, QueryRanker) else category_columns.categories_of(X)
-    booster: Any = ranker.get_booster() if known and hasattr(ranker, "get_booster") else None
-    if hasattr(booster, "get_categories"):  # from XGBoost 3.1 on
-        own = booster.get_categories(export_to_arrow=True).to_arrow()
-        known = {name: pd.CategoricalDtype(values.to_pandas()) for name, values in own if values is not None}
-    if known and X is None:
-        problem = f"the ranker was fitted with categories in {next(iter(known))!r}, and they are served by column names"
-        raise InvalidInput(problem, argument="X", remedy="give X, some rows of fit")
-    for name, kind in known.items():
-        if not isinstance(name, str) or kind.categories.inferred_type not in _SENT:
-            raise InvalidInput(
-                argument="X",
-                where=f"column {name!r}",
-                found=f"categories of type {kind.categories.inferred_type}",
-                expected="texts, numbers or truth values, and a name that is a text, since requests are JSON",
-                remedy=f"fit the ranker on X[{name!r}].astype(str).astype('category')",
-            )
-    return known
-
-
 def saved(ranker: Any, name: str = "ranker", *, X: Any = None) -> SavedModel:
     """Save a fitted ranker as an MLflow model that needs no rankeval.
 
@@ -395,25 +312,22 @@ def saved(ranker: Any, name: str = "ranker", *, X: Any = None) -> SavedModel:
     """
     X = X.X if isinstance(X, RankingData) else X
     inner = bare(ranker)
-    # MLflow's inference reads each cell in Python: 5 seconds for a million.
-    few: Any = (
-        None if X is None else features(inner, as_fitted(inner, take_rows(X, np.arange(min(CHECKED_ROWS, n_rows(X))))))
-    )
-    scores = None if few is None else responses(ranker, few)
-    known = categories(ranker, few)
-    # As JSON sends them, in another order of the columns.
-    sent = few.astype(dict.fromkeys(known, object))[few.columns[::-1]] if known else few
-    example = None if few is None else take_rows(sent, np.arange(min(EXAMPLE_ROWS, n_rows(sent))))
     # Advice that we followed: on pickle, on integer columns, on requirements that are given, and on MLflow's own code.
-    loggers = ("mlflow.sklearn", "mlflow.pyfunc", "mlflow.models.model")
+    loggers = ("mlflow.sklearn", "mlflow.pyfunc", "mlflow.models.model", "mlflow.models.signature")
     quiet = hushed(dict.fromkeys(loggers, logging.ERROR))
     with tempfile.TemporaryDirectory() as folder, quiet, warnings.catch_warnings(action="ignore"):
-        beside = {"signature": signature(few, scores, known), "input_example": example}
+        rows = None if X is None else rows_to_check(inner, X)
+        scores = None if rows is None else responses(ranker, rows)
+        known = categories(ranker, rows)
+        numeric = numbers(ranker, rows, scores, known)
+        # As JSON sends them, in another order of the columns.
+        sent = rows.astype(dict.fromkeys(known, object))[rows.columns[::-1]] if known else rows
+        coded = {"categories": known, "numbers": any_typed(rows, numeric)}
+        beside = {"signature": signature(rows, scores, known, numeric), "input_example": _example(sent, numeric)}
         path = Path(folder) / "model"
-        flavor = _write(inner, path, known, beside)
-        if few is not None:
-            _check(path, sent, scores, ranker)
-            _check_gaps(path, sent, scores, ranker, known)
+        flavor = _write(inner, path, coded, beside)
+        if rows is not None:
+            _check(path, sent, scores, ranker, coded)
         kept = [file for file in sorted(path.rglob("*")) if file.is_file() and "__pycache__" not in file.parts]
         files = {file.relative_to(path).as_posix(): file.read_bytes() for file in kept}
     files[MLMODEL] = without_ids(files[MLMODEL])
@@ -440,11 +354,24 @@ def parameters(ranker: Any) -> dict[str, str]:
     }
 
 
-def _write(inner: Any, path: Path, known: Mapping[str, Any], beside: dict[str, Any]) -> str:
+def _example(rows: Any, numeric: Iterable[str]) -> Any:
+    if rows is None:
+        return None
+    few = take_rows(rows, np.arange(min(EXAMPLE_ROWS, n_rows(rows))))
+    if not hasattr(few, "iloc"):
+        return few
+    # JSON has neither pandas.NA nor decimals.
+    odd = [name for name in numeric if few[name].dtype == object or few[name].isna().any()]
+    texts = few.select_dtypes("string")
+    gaps = {name: texts[name].astype(object).where(texts[name].notna(), None) for name in texts}
+    return with_columns(few, gaps | {name: as_floats(few[name]) for name in odd})
+
+
+def _write(inner: Any, path: Path, coded: Mapping[str, Any], beside: dict[str, Any]) -> str:
     library = boosters.library(inner) if _predicts_by_its_library(inner) and not gives_classes(inner) else ""
     if library == "xgboost" and not _keeps_all(inner):
         library = ""
-    if scripted := bool(known) or gives_classes(inner):
+    if scripted := any(coded.values()) or gives_classes(inner):
         beside = {**beside, "code_paths": _SCRIPTS}
     try:
         if library:
@@ -457,11 +384,11 @@ def _write(inner: Any, path: Path, known: Mapping[str, Any], beside: dict[str, A
         raise InvalidInput(f"ranker cannot be saved: {said(error)}") from error
     flavor = library or "sklearn"
     if scripted:
-        _name_loader(inner, path, flavor, known)
+        _name_loader(inner, path, flavor, coded)
     return flavor
 
 
-def _name_loader(inner: Any, path: Path, flavor: str, known: Mapping[str, Any]) -> None:
+def _name_loader(inner: Any, path: Path, flavor: str, coded: Mapping[str, Any]) -> None:
     settings = {
         "flavor": flavor,
         "gives_classes": gives_classes(inner),
@@ -473,8 +400,9 @@ def _name_loader(inner: Any, path: Path, flavor: str, known: Mapping[str, Any]) 
                 "dtype": None if kind.categories.inferred_type == "string" else str(kind.categories.dtype),
                 "ordered": kind.ordered,
             }
-            for name, kind in known.items()
+            for name, kind in coded["categories"].items()
         },
+        "numbers": coded["numbers"],
     }
     (path / served_ranker.SETTINGS).write_text(json.dumps(settings, indent=1))
     model = mlflow.models.Model.load(str(path))
@@ -509,37 +437,36 @@ def _write_estimator(inner: Any, path: Path, beside: dict[str, Any]) -> None:
     mlflow.sklearn.save_model(inner, str(path), pip_requirements=pinned(packages), **way, **beside)
 
 
-def _check(path: Path, rows: Any, scores: Any, ranker: Any) -> None:
+def _check(path: Path, rows: Any, scores: NDArray[np.float64], ranker: Any, coded: Mapping[str, Any]) -> None:
+    """Refuse a saved model that gives rows other scores than the ranker does."""
     paths = list(sys.path)  # MLflow adds the code of a model, and this folder will be gone
     try:
-        found = np.asarray(mlflow.pyfunc.load_model(str(path), suppress_warnings=True).predict(rows), dtype=np.float64)
-    except MlflowException as error:
-        raise InvalidInput(f"X is refused by the saved model: {said(error)}") from error
+        model = mlflow.pyfunc.load_model(str(path), suppress_warnings=True)
+        kind = type(ranker.estimator_ if isinstance(ranker, QueryRanker) else ranker).__name__
+        try:
+            odd = _differing(model, rows, scores)
+        except MlflowException as error:
+            raise refusal(model.metadata.get_input_schema(), rows, error) from error
+        if odd is None or len(odd):
+            where = "another number of scores" if odd is None else f"another score in row {odd[0]}"
+            raise InvalidInput(f"ranker cannot be saved: the saved {kind} gives {where}, of {len(scores)} rows tried")
+        check_gaps(partial(_gives, model, scores), rows, {*coded["categories"], *coded["numbers"]})
     finally:
         sys.path[:] = paths
-    odd = np.flatnonzero(found.reshape(-1) != scores) if found.size == len(scores) else None
-    if odd is None or len(odd):
-        kind = type(ranker.estimator_ if isinstance(ranker, QueryRanker) else ranker).__name__
-        where = "another number of scores" if odd is None else f"another score in row {odd[0]} of X"
-        raise InvalidInput(f"ranker cannot be saved: the saved {kind} gives {where}, of {len(scores)} rows tried")
 
 
-def _check_gaps(path: Path, rows: Any, scores: Any, ranker: Any, known: Iterable[str]) -> None:
-    """Refuse a ranker that tells None from NaN in a column of texts: null in JSON is the one or the other."""
-    texts = rows.select_dtypes(["object", "string"]).drop(columns=list(known)) if hasattr(rows, "iloc") else None
-    gaps = [] if texts is None else [name for name in texts if texts[name].isna().any()]
-    for gap in (None, math.nan) if gaps else ():
-        cells = {name: [one if isinstance(one, str) else gap for one in rows[name]] for name in gaps}
-        try:
-            _check(path, rows.assign(**pd.DataFrame(cells, rows.index, dtype=object)), scores, ranker)
-        except InvalidInput as error:
-            raise InvalidInput(
-                argument="X",
-                where=f"column {gaps[0]!r}",
-                found="missing texts, which a request sends as null, read as None or as NaN",
-                expected="one score for both",
-                remedy=f"fit the ranker on X[{gaps[0]!r}].fillna(''), or on .astype('category')",
-            ) from error
+def _differing(model: Any, rows: Any, scores: NDArray[np.float64]) -> NDArray[np.intp] | None:
+    """Return the rows that get another score; None if there is another number of scores."""
+    found = np.asarray(model.predict(rows), dtype=np.float64)
+    return np.flatnonzero(found.reshape(-1) != scores) if found.size == len(scores) else None
+
+
+def _gives(model: Any, scores: NDArray[np.float64], rows: Any) -> bool:
+    try:
+        odd = _differing(model, rows, scores)
+    except Exception:  # noqa: BLE001 - an encoder raises whatever it likes of a gap
+        return False
+    return odd is not None and not len(odd)
 
 
 def packed(model: SavedModel) -> bytes:

@@ -1,4 +1,4 @@
-"""Code categories, and make scores of classes, in a model of MLflow.
+"""Code categories and missing numbers, and make scores of classes, in a model of MLflow.
 
 This file is copied into such models, with `category_columns` of rankeval beside it, and runs there without rankeval. A
 model names it as its loader. The rule for classes is that of `rankeval.evaluation.responses`: the probability of the
@@ -15,7 +15,20 @@ from typing import Any
 import numpy as np
 
 SETTINGS = "served_ranker.json"
-"""The file of a model with its flavour, whether its scores are of classes, and its columns of categories."""
+"""The file of a model: its flavour, whether its scores are of classes, and its columns of categories and numbers."""
+
+
+def as_floats(column: Any) -> Any:
+    """Return a column of numbers or truth values as floats; None and pandas' NA become NaN."""
+    return column.astype(object).where(column.notna(), np.nan).astype(np.float64)
+
+
+def with_columns(rows: Any, columns: dict[Any, Any]) -> Any:
+    """Return a frame with other columns in place of some; their names may be numbers."""
+    frame = rows.copy(deep=False)
+    for name, column in columns.items():
+        frame[name] = column
+    return frame
 
 
 class ServedRanker:
@@ -39,12 +52,15 @@ class ServedRanker:
             name: pd.CategoricalDtype(pd.Index(kind["categories"], dtype=kind["dtype"]), kind["ordered"])
             for name, kind in settings["categories"].items()
         }
+        self.numbers: list[Any] = settings["numbers"]
 
     def predict(self, rows: Any, params: Any = None) -> Any:  # noqa: ARG002 - MLflow's signature
         """Return one score a row; higher ranks first."""
         if self.known:
             columns = importlib.import_module("category_columns")
             rows = columns.coded(rows, self.known, keep_unknown=self.keep_unknown)
+        gaps = [name for name in self.numbers if rows[name].dtype == object]
+        rows = with_columns(rows, {name: as_floats(rows[name]) for name in gaps}) if gaps else rows
         inner = self.model
         if not self.gives_classes:
             return inner.predict(rows)

@@ -286,18 +286,6 @@ def test_without_rows_columns_are_taken_by_place(data, tmp_path):
     np.testing.assert_array_equal(model.predict(turned), ranker.predict(rows))
 
 
-def test_whole_numbers_with_gaps_are_refused_and_said(data, tmp_path):
-    """MLflow has no type for pandas' Int64 with a missing value; the same numbers as float64 are taken."""
-    table, labels, ids = data
-    rows = _numeric(table).astype({"clicks": "Int64"})
-    rows.loc[3, "clicks"] = pd.NA
-    ranker = rk.QueryRanker(LGBMRanker(**LIGHT)).fit(rows, labels, qid=ids)
-    with pytest.raises(InvalidInput, match=r"X is refused by the saved model: .*clicks"):
-        saved(ranker, X=rows)
-    floats = rows.astype({"clicks": float})
-    np.testing.assert_array_equal(_loaded(saved(ranker, X=floats), tmp_path).predict(floats), ranker.predict(rows))
-
-
 @pytest.mark.needs("xgboost")
 def test_the_parameters_of_the_winner_and_its_iterations(data):
     """A search gives those that it chose; early stopping gives the number of iterations."""
