@@ -144,8 +144,9 @@ def _read(spec: str | Measure | LabelledMeasure, rules: Convention | None) -> li
     if isinstance(spec, Measure):
         return [LabelledMeasure(str(spec), spec)]
     if not isinstance(spec, str):
-        found = f"{type(spec).__name__} {shown(spec)}"
-        raise InvalidInput(f"a measure is named by a string, such as 'nDCG@10'; found {found}")
+        raise InvalidInput(
+            f"a measure is named by a string, such as 'nDCG@10'; found {type(spec).__name__} {shown(spec)}"
+        )
     name = spec.strip()
     own = _canonical(name, taken_apart(name))
     if own and name not in ROOTS:

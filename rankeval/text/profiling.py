@@ -110,8 +110,8 @@ def profile(search: Mapping[str, Any], queries: Any, **options: Any) -> dict[str
 def profile(search: Any, queries: Any, **options: Any) -> Profile: ...
 
 
-@explained
-def profile(  # type: ignore[misc]  # mypy wants **options here too; with these names a wrong one is refused
+@explained  # type: ignore[misc]  # mypy wants **options here too; with these names a wrong one is refused
+def profile(
     search: Any,
     queries: Any,
     *,
