@@ -156,6 +156,10 @@ class RankevalWarning(UserWarning):
     """A reader of the numbers should know this; it stops nothing."""
 
 
+class NotedWarning(RankevalWarning):
+    """A warning that stands among the notes of the result too, so that a program that prints them may leave it out."""
+
+
 class QueryCutWarning(RankevalWarning):
     """A search scores some rows of a query without the others; the message says how to keep queries whole."""
 
@@ -273,9 +277,9 @@ class ConflictingQueryIds(MissingQueryIds):
     """Two sources of query ids disagree; a BaseException, as every `Refusal`."""
 
 
-def warn(message: str) -> None:
-    """Warn with a `RankevalWarning` at the line outside this package that led here, however deep the call."""
+def warn(message: str, kind: type[RankevalWarning] = RankevalWarning) -> None:
+    """Warn at the line outside this package that led here, however deep the call."""
     depth, frame = 1, inspect.currentframe()
     while frame is not None and f"{frame.f_globals.get('__name__')}.".startswith(("rankeval.", "rankeval_")):
         depth, frame = depth + 1, frame.f_back
-    warnings.warn(visible(without_secrets(message), keep="\n"), RankevalWarning, stacklevel=depth)
+    warnings.warn(visible(without_secrets(message), keep="\n"), kind, stacklevel=depth)

@@ -34,7 +34,7 @@ from rankeval.cli.options import (
     literal,
     options,
 )
-from rankeval.cli.output import ask, from_here, print_frame, print_result, print_scores, say, show_progress, tell
+from rankeval.cli.output import HELD, ask, from_here, print_frame, print_result, print_scores, say, show_progress, tell
 
 if TYPE_CHECKING:
     from rankeval.collection.convention import Convention
@@ -128,6 +128,8 @@ def run(
         result = run_experiment(checked, progress=progress)
     from rankeval.report.summaries import experiment_text
 
+    if verbose:
+        HELD.clear()  # the comparison is printed with its notes
     tell(f"{experiment_text(result.facts, verbose=verbose)}\n\nReport:  {result.report}")
     if result.tracked and checked.tracking:
         name = checked.tracking.host
@@ -398,8 +400,21 @@ def _ledger() -> Iterator[tuple[str, str]]:
 
 def main() -> None:
     """Run the command line and exit with its code."""
-    warnings.showwarning = lambda message, *_, **__: say(f"warning: {' '.join(str(message).split())}")
-    caught(partial(app, prog_name="rankeval"))  # python -m rankeval would call itself otherwise
+    HELD.clear()
+    warnings.showwarning = _show_warning
+    try:
+        caught(partial(app, prog_name="rankeval"))  # python -m rankeval would call itself otherwise
+    finally:
+        for line in HELD:
+            say(line)
+
+
+def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
+    line = f"warning: {' '.join(str(message).split())}"
+    if isinstance(message, errors.NotedWarning):
+        HELD.append(line)
+    else:
+        say(line)
 
 
 def _host_command(name: str) -> Any:

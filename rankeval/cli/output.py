@@ -31,6 +31,10 @@ SELDOM = ("unjudged", "depth", "score_dtype")
 """Rules of options; printed if they differ from the preset rankeval."""
 
 
+HELD: list[str] = []
+"""Warnings that are notes of a result too, until its notes are printed or the command ends."""
+
+
 def tell(text: str, *, to_stderr: bool = False) -> None:
     """Print lines for people.
 
@@ -102,6 +106,7 @@ def print_result(result: Any, output: Format) -> None:
     A comparison is printed as JSON with all that `Comparison.from_json` reads. Of one system it has no differences, so
     its means are printed.
     """
+    HELD.clear()  # the notes say it, in each form
     if output is Format.json and hasattr(result, "to_json"):
         typer.echo(result.to_json())
         return

@@ -42,7 +42,7 @@ from rankeval.comparison.record import (
 )
 from rankeval.comparison.result import Comparison
 from rankeval.comparison.unjudged import reading, with_bounds
-from rankeval.errors import InvalidInput, warn
+from rankeval.errors import InvalidInput, NotedWarning, warn
 from rankeval.evaluation import Evaluation
 from rankeval.evaluation.choosing import labels_of
 from rankeval.evaluation.result import by_name
@@ -214,7 +214,7 @@ def compare(
     n, declared = int(rows["n_queries"].min()), CORRECTIONS[correction]
     promised = compared.settings.n_comparisons if n < FEWEST_QUERIES and declared.familywise else 1
     for note in (*liberal_notes(TESTS[test], n, settings), *few_query_notes(declared, promised, n, settings)):
-        warn(note)
+        warn(note, NotedWarning)
     plain = replace(settings, correction="none", claim="difference", margin=0.0, alternative="two-sided")
     by_t = replace(plain, test="t", n_resamples=1, rng=0)
     compared = with_first_two(

@@ -38,7 +38,7 @@ from rankeval.comparison.inputs import (
 )
 from rankeval.comparison.result import Comparison
 from rankeval.comparison.tables import WithTable
-from rankeval.errors import InvalidInput, warn
+from rankeval.errors import InvalidInput, NotedWarning, warn
 from rankeval.evaluation.choosing import labels_of
 from rankeval.measures import Measure, direction
 from rankeval.render.tables import Table, number
@@ -305,7 +305,7 @@ def _warn_of_few_resamples(compared: Comparison) -> None:
     n, alpha, drawn = int(compared.table["n_queries"].max()), compared.alpha, compared.settings.n_resamples
     for note in compared.notes:
         if note.startswith(NOTHING_POSSIBLE):
-            warn(note)
+            warn(note, NotedWarning)
     needed = math.ceil(alpha * (1 - alpha) / (alpha * UNSTEADY) ** 2)
     if drawn >= needed:
         return

@@ -113,8 +113,8 @@ def of_one_pair(rates: pd.DataFrame, *, one_sided: bool = False) -> str:
 
 
 @cache
-def on_few_queries(words: str, size: int, *, one_sided: bool, units: str = "queries") -> str:
-    """Say the worst rates below `FEW_QUERIES` of a correction and of the value of the best.
+def on_few_queries(words: str, size: int, *, n: int, one_sided: bool, units: str = "queries") -> str:
+    """Say the worst rates of a correction and of the value of the best on so many queries, below `FEW_QUERIES`.
 
     Parameters
     ----------
@@ -122,6 +122,8 @@ def on_few_queries(words: str, size: int, *, one_sided: bool, units: str = "quer
         The words of the correction; those without rates are left out.
     size : int
         Number of comparisons. The rates are those of families of 10, or of as many.
+    n : int
+        Number of queries. The rates are those of the next smaller number that was measured, or of the smallest.
     one_sided : bool
         As in `of_one_pair`.
     units : str
@@ -130,7 +132,7 @@ def on_few_queries(words: str, size: int, *, one_sided: bool, units: str = "quer
     Returns
     -------
     str
-        Such as "a false claim by max-T: 16.5 % at 10 queries, 14.2 % at 25, for 5 %".
+        Such as "a false claim by max-T: 14.2 % at 25 queries, for 5 %".
     """
     cases = (
         (words, FALSE_CLAIMS, one_sided, f"a false claim by {words}", "for 5 %"),
@@ -144,7 +146,8 @@ def on_few_queries(words: str, size: int, *, one_sided: bool, units: str = "quer
         found = found[(found["n"] < FEW_QUERIES) & (found["comparisons"] <= max(size, 10, found["comparisons"].min()))]
         worst = found.groupby("n")["rate"].agg("max" if quantity == FALSE_CLAIMS else "min")
         if len(worst):
-            said.append(f"{what}: {_by_number(((n, percent(rate)) for n, rate in worst.items()), units)}, {asked}")
+            known = worst.index[worst.index <= n].max() if n >= worst.index.min() else worst.index.min()
+            said.append(f"{what}: {percent(worst[known])} at {known} {units}, {asked}")
     return "; ".join(said)
 
 

@@ -565,7 +565,7 @@ def few_query_notes(correction: Correction, size: int, n: int, settings: Setting
         return []
     one_sided = settings.sides == 1 or bool(CLAIMS[settings.claim].hypotheses)
     said = on_few_queries(
-        correction.words if correction.familywise else "", size, one_sided=one_sided, units=settings.units
+        correction.words if correction.familywise else "", size, n=n, one_sided=one_sided, units=settings.units
     )
     here = f"here {n}, and none were measured below {FEWEST_QUERIES}" if n < FEWEST_QUERIES else f"here {n}"
     under = f"on fewer than {FEW_QUERIES} {settings.units} ({here}) errors are more frequent under strong skew"
