@@ -52,7 +52,7 @@ def escaping(of_results: type[T]) -> type[T]:
         if isinstance(own[name], property):
             setattr(of_results, name, property(_escaped(own[name].fget)))
     if "notes" in own.get("__dataclass_fields__", ()):
-        of_results.__init__ = _with_visible_notes(own["__init__"])  # type: ignore[misc]
+        of_results.__init__ = _with_visible_notes(own["__init__"])  # type: ignore[method-assign]
     return of_results
 
 

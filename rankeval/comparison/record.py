@@ -6,17 +6,14 @@
     Kept                  what was computed beside the table: choice, scores of folds, the first two
     ComparisonRecord      the table, the settings, what is kept, notes
 
-Functions of a record follow the classes: what each row shows, gains, means in their order. At the end, a comparison is
-written as JSON and read back, numbers to the last bit: Python writes a float by the shortest decimal that reads back to
-the same bits. JSON has neither nan nor infinity: these are written as words, and turned back in columns of numbers.
+Functions of a record follow the classes: what each row shows, gains, means in their order.
 """
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from html import escape
 from typing import Any, TypeVar
@@ -24,9 +21,9 @@ from typing import Any, TypeVar
 import numpy as np
 import pandas as pd
 
-from rankeval._checks import count, few, refuse, said
+from rankeval._checks import count, few, refuse
 from rankeval._visible import escaping
-from rankeval.comparison.design import BOUNDS, COLUMNS, CROSSED, MEANS, TEXTS, TOGETHER, table_without_rows
+from rankeval.comparison.design import TOGETHER
 from rankeval.comparison.inputs import Systems
 from rankeval.errors import InvalidInput
 from rankeval.measures import Direction, direction
@@ -48,15 +45,6 @@ PARTED = (
 IN_TURN = "less is wanted; load of the machine is in it, so time systems in turn: rk.profile({name: search}, queries)"
 UNKNOWN = "whether more or less is wanted is not known (lower_is_better= says so)"
 """Notes on columns: of times, and of those whose direction is not known."""
-
-JSON_FORMAT = "rankeval.comparison/7"
-KEYS = (
-    "table", "baseline", "test", "correction", "family", "confidence_level", "rng", "n_comparisons", "notes", "primary",
-    "alternative", "n_resamples", "claim", "margin", "unseen", "choice", "folds", "grouped", "weights", "interaction",
-    "means", "bounds", "condensed", "first_two", "standing", "opening", "lower_is_better",
-    "unit",
-)  # fmt: skip
-"""Keys of the JSON, in their order."""
 
 
 @escaping
@@ -442,96 +430,3 @@ def known_means(record: ComparisonRecord) -> pd.DataFrame:
     if record.means is None or record.means.empty:
         raise InvalidInput("the comparison has neither pairs nor means", remedy="compare two systems")
     return record.means
-
-
-def to_json(record: ComparisonRecord, headline: str, choice: Choice | None) -> str:
-    """Write a comparison without its evaluations, with the headline for other readers."""
-    asked = record.settings
-    renamed = {"confidence_level": asked.confidence_level, "weights": asked.collection_weights, "choice": choice}
-    known = {**vars(record), **vars(asked), **vars(kept(record)), **renamed}
-    written = {"format": JSON_FORMAT, "headline": headline} | {key: known[key] for key in KEYS}
-    return json.dumps(written, indent=1, allow_nan=False, default=_plain_part)
-
-
-def from_json(text: str) -> dict[str, Any]:
-    """Return the fields of a `ComparisonRecord` that `to_json` wrote.
-
-    Raises
-    ------
-    InvalidInput
-        Text of another kind, or fields that are missing or unknown.
-    """
-    try:
-        found = json.loads(text)
-    except (TypeError, ValueError, RecursionError) as error:
-        raise InvalidInput(f"this is no comparison: it is no JSON ({error}); pass the output of to_json") from error
-    version = found.pop("format", None) if isinstance(found, dict) else None
-    known = isinstance(version, str) and version.startswith(JSON_FORMAT.partition("/")[0] + "/")
-    other = f"this is no comparison of this version: its format is {version!r} and not {JSON_FORMAT!r}"
-    remedy = "another version wrote it: compare the systems again" if known else "pass the output of to_json"
-    refuse((version != JSON_FORMAT, other, remedy))
-    try:
-        return _read(found)
-    except (LookupError, TypeError, ValueError, AttributeError) as error:
-        raise InvalidInput(
-            f"this is no whole comparison ({type(error).__name__}: {said(error)})", remedy="pass the output of to_json"
-        ) from error
-
-
-def _read(found: dict[str, Any]) -> dict[str, Any]:
-    found.pop("headline", None)  # it follows from the numbers
-    if unlike := found.keys() ^ set(KEYS):
-        raise KeyError(*sorted(unlike))
-    grouped = [found["grouped"]] if found["grouped"] else []
-    rows = [*grouped, *COLUMNS]
-    table = _frame(found["table"], rows, grouped)
-    columns = {"interaction": CROSSED, "means": MEANS, "bounds": BOUNDS, "condensed": rows, "first_two": COLUMNS}
-    frames = {name: found[name] and _frame(found[name], names, grouped) for name, names in columns.items()}
-    choice, folds = found["choice"], found["folds"]
-    if choice:
-        ends = {name: float(choice[name]) for name in ("estimate", "ci_low", "ci_high")}
-        choice = Choice(**choice | ends)
-    if folds:
-        block = np.asarray(folds["scores"], dtype=np.float64)
-        block = block.reshape(-1, len(folds["systems"]), len(folds["measures"]))
-        folds = FoldScores(**folds | {"scores": block, "ratio": float(folds["ratio"])})
-    names = {one.name for one in fields(ComparisonSettings)} & found.keys()
-    asked = ComparisonSettings(
-        **{name: found[name] for name in names},
-        alpha=round(1 - found["confidence_level"], 12),  # 1 - .95 is a little more than .05
-        collection_weights=found["weights"],
-    )
-    return {
-        "table": table if len(table) else table_without_rows(),
-        "settings": asked,
-        "notes": tuple(found["notes"]),
-        "_kept": Kept(choice, folds, frames.pop("first_two")),
-        "standing": found["standing"],
-        "opening": found["opening"],
-        **frames,
-    }
-
-
-def _plain_part(part: Any) -> Any:
-    if isinstance(part, pd.DataFrame):
-        return {name: [_plain(value) for value in part[name]] for name in part}
-    if isinstance(part, np.ndarray):
-        return part.tolist()
-    return {name: _plain(value) for name, value in vars(part).items()}
-
-
-def _frame(columns: Mapping[str, Any], names: Sequence[str], texts: Sequence[str]) -> pd.DataFrame:
-    """Return the frame of plain columns; in columns of numbers, words are those of nan and infinity."""
-    return pd.DataFrame(
-        {
-            name: columns[name]
-            if name in TEXTS or name in texts
-            else [float(value) if isinstance(value, str) else value for value in columns[name]]
-            for name in names
-        }
-    )
-
-
-def _plain(value: Any) -> Any:
-    plain = value.item() if isinstance(value, np.generic) else value
-    return str(plain) if isinstance(plain, float) and not math.isfinite(plain) else plain

@@ -15,7 +15,8 @@ from rankeval._visible import escaping
 from rankeval.comparison.derived import best_system, effects_of, has_scores, posteriors_of, rank_table
 from rankeval.comparison.figures import drawn
 from rankeval.comparison.headline import headline
-from rankeval.comparison.record import Choice, ComparisonRecord, from_json, kept, main_measure, to_json
+from rankeval.comparison.record import Choice, ComparisonRecord, kept, main_measure
+from rankeval.comparison.saved import from_json, to_json
 from rankeval.comparison.tables import laid_out, printed, unjudged_tables
 from rankeval.render.tables import Table
 from rankeval.significance.declarations import Rng
@@ -490,7 +491,7 @@ class Comparison(ComparisonRecord):
         Raises
         ------
         InvalidInput
-            If the text is something else.
+            If the text is something else, or a value is not of the kind that its key has.
 
         Examples
         --------

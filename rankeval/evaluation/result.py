@@ -355,7 +355,7 @@ class Evaluation:
         return pd.DataFrame([_row(part, level) for part in parts], index=values)
 
     def save(self, path: str | Path) -> None:
-        """Write the evaluation to one Parquet file, replaced atomically.
+        """Write the evaluation to one Parquet file with a checksum of its bytes, replaced atomically.
 
         Parameters
         ----------
@@ -365,7 +365,7 @@ class Evaluation:
         Raises
         ------
         InvalidInput
-            If the folder does not exist or cannot be written to.
+            If the folder does not exist or cannot be written to, or the disk is full.
         """
         write_atomically(path, [to_bytes(self)])
 
@@ -386,7 +386,7 @@ class Evaluation:
         Raises
         ------
         InvalidInput
-            If the file does not exist or is of another kind.
+            If the file does not exist, is of another kind, or was altered after it was saved.
 
         Examples
         --------
