@@ -190,6 +190,12 @@ class Rows:
             return given
         if isinstance(given, (str, os.PathLike)):
             return cls.read(given)
+        if hasattr(given, "read") and hasattr(given, "readline"):
+            path = getattr(given, "name", None)
+            remedy = (
+                f"give its path, {path!r}" if isinstance(path, str) else "write the text to a file, and give its path"
+            )
+            raise InvalidInput(f"expected {cls._words}, found an open file ({type(given).__name__})", remedy=remedy)
         if isinstance(given, Mapping):
             return cls._of(frames.from_dict(given, cls._value))
         if frames.is_frame(given):

@@ -132,7 +132,7 @@ class Given:
             "qid= is missing: arrays need the query of each row (qid=) or the group sizes (group=); "
             "a collection is given as Qrels and Run, dicts, frames or paths"
         )
-        refuse((not _is_collection(truth), idless), kind=QueryIdError)
+        refuse((not _is_collection(truth), idless, *_way_on(truth)), kind=QueryIdError)
         rowless = "a column has a number for each ranked row, and judgments and a run have no such rows"
         way = "join it to a frame of the ranked rows, and name its columns by qid=, relevance=, score= and columns="
         refuse((read, rowless, way), argument="columns")
@@ -192,6 +192,16 @@ class Given:
             else:
                 check.refuse(None, self.truth, self.qid, docid=self.docid, score=self.ranking, action=action)
         return self.join(convention) if joined is None else joined
+
+
+def _way_on(truth: Any) -> tuple[str, ...]:
+    """Say how to give a query a row: lists, a matrix or a sparse matrix."""
+    if isinstance(truth, (list, tuple)) and truth and isinstance(truth[0], (list, tuple, set)):
+        return ("if the lists hold ids, give dict(enumerate(...)) of both; if numbers, one list of each, with qid=",)
+    if hasattr(truth, "toarray") or getattr(truth, "ndim", 1) == 2:
+        dense = f"{'toarray().' if hasattr(truth, 'toarray') else ''}ravel()"
+        return (f"if a row is a query, give {dense} of both, and qid=np.repeat(np.arange(n_queries), n_documents)",)
+    return ()
 
 
 def _is_collection(truth: Any) -> bool:

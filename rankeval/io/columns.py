@@ -36,6 +36,7 @@ import pyarrow.compute as pc
 from numpy.typing import ArrayLike, NDArray
 
 from rankeval._checks import count, said, shown
+from rankeval._checks import is_text as can_be_text
 from rankeval.errors import InvalidInput, QueryIdError
 from rankeval.io.opening import WHOLE
 
@@ -92,7 +93,7 @@ def id_column(values: Any, name: str) -> pa.Array:
         try:
             return array.cast(pa.int64())
         except pa.ArrowInvalid as error:
-            raise InvalidInput(f"column {name} holds integers beyond 64 bits: give them as text") from error
+            raise _unheld(array.to_pylist(), name) from error
     if pa.types.is_floating(array.type) or pa.types.is_boolean(array.type):
         raise InvalidInput(f"column {name} is of type {array.type}: ids are text or integers", remedy="cast it first")
     if not is_text(array.type):
@@ -113,10 +114,29 @@ def _as_arrow(values: Any, name: str) -> pa.Array:
         except (pa.ArrowException, TypeError, ValueError, OverflowError, KeyError) as error:
             problem = f"column {name}: expected one id for each row, found a {type(values).__name__}"
             if isinstance(values, Iterable) and not isinstance(values, (str, bytes)):
-                kinds = " and ".join(sorted({type(value).__name__ for value in values}))
-                problem = f"column {name} holds {kinds}: give all values of one column the same type"
+                raise _unheld(values, name) from error
             raise InvalidInput(problem) from error
     return combined(values)
+
+
+def _unheld(ids: Iterable[Any], name: str) -> InvalidInput:
+    """Make the error for ids that no Arrow array holds: of several types, beyond int64, or half a character."""
+    ids = list(ids)
+    kinds = sorted({type(one).__name__ for one in ids})
+    for row, one in enumerate(ids) if len(kinds) == 1 else ():
+        if isinstance(one, int) and not -(2**63) <= one < 2**63:
+            problem = f"column {name}: row {row} is {shown(one)}, and whole ids go from -2^63 to 2^63 - 1"
+            return InvalidInput(problem, remedy="give ids of this column as text")
+        if isinstance(one, str) and not can_be_text(one):
+            problem = f"column {name}: row {row} is {shown(one)}, which has half a character that UTF-8 cannot write"
+            return InvalidInput(problem, remedy="decode the text again, with errors='replace'")
+    return InvalidInput(f"column {name} holds {' and '.join(kinds)}: give all values of one column the same type")
+
+
+def without_wide(column: Any) -> Any:
+    """Return a column of integers of 128 bits, which neither NumPy nor Arrow has, as a list."""
+    is_wide = str(getattr(column, "dtype", "")) in ("Int128", "UInt128")
+    return column.to_list() if is_wide else column
 
 
 def is_text(kind: pa.DataType) -> bool:
@@ -312,7 +332,12 @@ def _numbers(values: Any, name: str) -> NDArray[Any]:
     """Return one number a row as an array of bool, whole numbers or floats of at most 64 bits."""
     column = _as_array(values, name)
     if column.ndim != 1:
-        raise InvalidInput(f"expected one number a row, found an array of shape {column.shape}", argument=name)
+        found = f"an array of shape {column.shape}" if column.ndim else f"a {type(values).__name__}"
+        is_sparse = hasattr(values, "toarray")
+        dense = f"{'toarray().' if is_sparse else ''}ravel()"
+        remedy = f"give its {dense}, and the query of each number" if is_sparse or column.ndim == 2 else None
+        remedy = "give a list of its values" if hasattr(values, "__next__") else remedy
+        raise InvalidInput(f"expected one number a row, found {found}", argument=name, remedy=remedy)
     is_float, is_list = column.dtype.kind == "f", isinstance(values, (list, tuple))
     # NumPy makes floats of a list with one float, also of whole numbers beyond 2**53.
     may_be_rounded = is_float and (column.dtype.itemsize > 8 or (is_list and (np.abs(column) >= WHOLE).any()))
@@ -328,6 +353,7 @@ def _numbers(values: Any, name: str) -> NDArray[Any]:
 def _as_array(values: Any, name: str) -> NDArray[Any]:
     if type(values) is np.ndarray:
         return values
+    values = without_wide(values)
     refuse_masked(values, name)
     if not isinstance(values, (pa.Array, pa.ChunkedArray)):
         try:
@@ -496,12 +522,15 @@ def as_typed(ids: ArrayLike, what: str = "qid") -> NDArray[Any]:
         If the ids are masked or are no array; a `QueryIdError` for ids of queries.
     """
     refuse_masked(ids, what, QueryIdError if what == "qid" else InvalidInput)
+    ids = without_wide(ids)
     try:
         column = np.asarray(ids)
     except (TypeError, ValueError, RuntimeError) as error:
         raise _wrong(what, f"expected one id for each row, found a {type(ids).__name__} ({said(error)})") from None
     if column.dtype.kind == "V":
         raise _wrong(what, f"expected one id for each row, found {column.dtype}")
+    if not column.ndim:
+        raise _wrong(what, f"expected one id for each row, found a {type(ids).__name__}")
     if not isinstance(ids, (list, tuple)) or column.ndim != 1:
         return column
     # NumPy writes 1 beside "1" as text, rounds whole numbers beyond 2**53 beside a float, drops NULs at a text's end.

@@ -20,7 +20,7 @@ from typing import Any, ClassVar, Literal
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rankeval._checks import require, shown
+from rankeval._checks import require, said, shown
 from rankeval.errors import InvalidInput
 from rankeval.io.columns import IDS, Columns, id_column, value_column
 from rankeval.io.opening import parsed
@@ -199,6 +199,8 @@ def _listed(query: Any, documents: Any, value: str) -> Mapping[Any, Any]:
     if isinstance(documents, no_list) or not isinstance(documents, Iterable) or hasattr(documents, "columns"):
         expected = f"expected {{docid: {value}}}, [docid, ...] or [(docid, {value}), ...]"
         raise InvalidInput(f"{expected}, but query {query!r} has a {type(documents).__name__}")
+    if isinstance(documents, _pandas_series()) and _names_documents(documents):
+        documents = list(documents.items())
     items = next((getattr(documents, name)() for name in ("tolist", "to_pylist") if hasattr(documents, name)), None)
     items = list(documents) if items is None else items
     ids: Iterable[Any] = items
@@ -217,6 +219,17 @@ def _listed(query: Any, documents: Any, value: str) -> Mapping[Any, Any]:
             raise InvalidInput(f"document {document!r} stands twice in the list of query {query!r}", remedy=remedy)
         found[document] = number
     return found
+
+
+def _pandas_series() -> Any:
+    pandas = sys.modules.get("pandas")
+    return pandas.Series if pandas is not None else ()
+
+
+def _names_documents(numbers: Any) -> bool:
+    """Say whether a Series has documents as its index: whole values may be ids, whose index is left of other rows."""
+    has_texts = all(isinstance(label, str) for label in numbers.index)
+    return numbers.dtype.kind in ("iuf" if has_texts else "f") and type(numbers.index).__name__ != "RangeIndex"
 
 
 def _from_nested(mapping: Mapping[Any, Any]) -> Columns:
@@ -265,6 +278,9 @@ def from_records(thing: Any, value: str) -> Columns:
     if not rows:
         return Columns([], [], [])
     expected = f"expected query_id, doc_id, {value}"
+    if not _fields(rows[0]):
+        problem = f"{expected} in each record, found {shown(rows[0])} in a {type(thing).__name__}"
+        raise InvalidInput(problem, remedy="give records, a dict {qid: {docid: number}}, or lists with qid=")
     where = f"record 0 (counting from 0): {expected}, found {shown(rows[0])}" + ", which"
     parts = columns_of(_fields(rows[0]), value, {}, where, "give records with these fields")
     if "rank" in parts and not all("rank" in _fields(row) for row in rows):
@@ -322,7 +338,8 @@ def from_frame(frame: Any, role: str, **asked: str | Literal[False] | None) -> C
 
 def _cell(table: Any, name: str, row: int) -> Any:
     column = table[name]
-    return column.iloc[row] if hasattr(column, "iloc") else column[row].as_py()
+    cell = column.iloc[row] if hasattr(column, "iloc") else column[row]
+    return cell.as_py() if hasattr(cell, "as_py") else cell
 
 
 def frame_columns(frame: Any, names: Mapping[str, str]) -> dict[str, Any]:
@@ -361,11 +378,16 @@ def as_table(frame: Any) -> Any:
     if pandas is not None and isinstance(frame, pandas.DataFrame):
         levels = [name for name in frame.index.names if name is not None]
         return frame.reset_index(level=[name for name in levels if name not in frame.columns]) if levels else frame
+    if hasattr(frame, "collect_schema") and hasattr(frame, "collect"):  # a lazy frame
+        frame = frame.collect()
     is_column = getattr(frame, "ndim", 2) == 1 or isinstance(frame, pa.ChunkedArray)
     if hasattr(frame, "__arrow_c_stream__") and not is_column:
-        return pa.table(frame)
-    if hasattr(frame, "collect_schema") and hasattr(frame, "collect"):  # a lazy frame
-        return pa.table(frame.collect())
+        try:
+            return pa.table(frame)
+        except pa.ArrowException as error:
+            if hasattr(frame, "columns"):  # Arrow lacks the type of a column, which perhaps nobody reads
+                return frame
+            raise InvalidInput(f"Arrow cannot take a column of the frame ({said(error)})", remedy="cast it") from error
     expected = "a pandas or polars DataFrame, a pyarrow Table or an object with an Arrow C stream"
     raise InvalidInput(f"expected {expected}, found a {type(frame).__name__}")
 

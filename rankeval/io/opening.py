@@ -263,6 +263,10 @@ def as_path(path: Any) -> Path:
     """Return the path of a file or folder, given as text or as a path."""
     fits = isinstance(path, (str, os.PathLike)) and _is_name(os.fspath(path))
     require(fits, "path", path, "the path of a file, as text")
+    address = re.match(r"[A-Za-z][A-Za-z0-9+.-]+:/", os.fspath(path))
+    if address and not Path(path).exists():
+        problem = f"an address ({address[0]}/...) is no path of a file"
+        raise InvalidInput(problem, argument="path", remedy="download the file, and give the path of the copy")
     return Path(path)
 
 

@@ -244,3 +244,32 @@ def test_labels_of_rows_with_features_are_exact_or_refused(tmp_path, label):
                 read()
         else:
             assert read().tolist() == [label, 0]
+
+
+GREAT = {
+    "dict": lambda ids: rk.Run.from_dict({"q": dict.fromkeys(ids, 1.0)}),
+    "pairs": lambda ids: rk.Run.from_dict({"q": [(one, 1.0) for one in ids]}),
+    "list": lambda ids: rk.Run(["q"] * len(ids), ids, range(len(ids))),
+    "NumPy": lambda ids: rk.Run(["q"] * len(ids), np.array(ids, np.uint64), range(len(ids))),
+    "pandas": lambda ids: rk.Run.from_frame(pd.DataFrame({"qid": "q", "docid": ids, "score": 1})),
+    "polars": lambda ids: rk.Run(pl.Series(["q"] * len(ids)), pl.Series(ids, dtype=pl.UInt64), range(len(ids))),
+    "Arrow": lambda ids: rk.Run(["q"] * len(ids), pa.array(ids, pa.uint64()), range(len(ids))),
+    "records": lambda ids: rk.Run.from_records([{"qid": "q", "docid": one, "score": 1} for one in ids]),
+}  # fmt: skip
+
+
+@each_row("make", GREAT)
+def test_whole_ids_beyond_int64_are_refused_in_true_words(make):
+    """They were said to be of several types, or beyond 64 bits, which 2**63 is not."""
+    with pytest.raises(InvalidInput, match=r"docid: row 1 is 9223372036854775808, and whole ids go from -2\^63") as no:
+        GREAT[make]([5, 2**63])
+    assert no.value.remedy == "give ids of this column as text"
+    assert GREAT[make]([5, 2**63 - 1]).docid.to_pylist() == [5, 2**63 - 1]
+
+
+@each_row("ids", [["d", "d\udce9"], ["\ud800"]])
+def test_half_a_character_in_an_id_is_named(ids):
+    """As `os.fsdecode` leaves it in names of files."""
+    for make in (lambda: rk.Run.from_dict({"q": ids}), lambda: rk.Qrels(["q"] * len(ids), ids, [1] * len(ids))):
+        with pytest.raises(InvalidInput, match=f"docid: row {len(ids) - 1} is .*, which has half a character"):
+            make()

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 from tables import each_row
 
+import rankeval as rk
 from rankeval.collection.qrels import Qrels, as_qrels
 from rankeval.collection.run import Run, as_run
 from rankeval.errors import InvalidInput
@@ -104,7 +105,7 @@ def test_two_spellings_of_one_column_are_refused():
         ([1, "1", 2], "column qid holds int and str"),
         ([1.0, 2.0, 3.0], "column qid is of type double: ids are text or integers"),
         ([True, False, True], "column qid is of type bool: ids are text or integers"),
-        ([2**63, 1, 2], "column qid holds integers beyond 64 bits"),
+        ([2**63, 1, 2], r"column qid: row 0 is 9223372036854775808, and whole ids go from -2\^63 to 2\^63 - 1"),
         ([[1], [2], [3]], "column qid is of type list"),
     ],
 )
@@ -183,3 +184,40 @@ def test_of_several_columns_the_first_argument_is_named():
         with pytest.raises(InvalidInput, match=f"column {gone}"):
             Qrels.from_frame(frame)
         frame[gone] = "a"
+
+
+WIDE = [getattr(pl, name) for name in ("Int128", "UInt128") if hasattr(pl, name)]
+
+
+@each_row("wide", WIDE)
+@each_row("column", ["qid", "docid", "relevance", "other"])
+def test_integers_of_128_bits_are_taken_where_64_hold_them(wide, column):
+    """Polars infers them from whole numbers beyond 64 bits; neither Arrow nor NumPy has them."""
+    plain = pl.DataFrame({"qid": [1, 1, 2], "docid": [7, 8, 7], "relevance": [2, 0, 1], "other": [0, 1, 2]})
+    frame = plain.with_columns(pl.col(column).cast(wide))
+    wanted = as_qrels(plain).to_frame()
+    for given in (frame, frame.lazy()):
+        pd.testing.assert_frame_equal(as_qrels(given).to_frame(), wanted)
+    pd.testing.assert_frame_equal(Qrels(frame["qid"], frame["docid"], frame["relevance"]).to_frame(), wanted)
+    arrays = {"qid": frame["qid"], "docid": frame["docid"], "measures": "RR"}
+    assert rk.evaluate(frame["relevance"], frame["other"], **arrays).n_queries == 2
+    assert rk.evaluate(frame, qid="qid", relevance="relevance", score="other", docid="docid").n_queries == 2
+
+
+@each_row("wide", WIDE)
+@each_row("column", ["qid", "docid", "relevance"])
+def test_integers_beyond_64_bits_are_refused_by_column(wide, column):
+    frame = pl.DataFrame({"qid": [1, 1], "docid": [7, 8], "relevance": [2, 0]}).with_columns(
+        pl.Series(column, [1, 2**100 + 1], dtype=wide)
+    )
+    for given in (frame, frame.lazy()):
+        with pytest.raises(InvalidInput, match=f"column {column}: row 1 is 1267650600228229401496703205377"):
+            as_qrels(given)
+    unread = frame.with_columns(pl.lit(1).alias("fine")).rename({column: "unread", "fine": column})
+    assert len(as_qrels(unread)) == 2
+
+
+def test_a_stream_with_a_type_that_arrow_lacks_is_refused_by_us():
+    frame = pl.DataFrame({"qid": [1], "docid": ["a"], "relevance": pl.Series([1]).cast(WIDE[0])})
+    with pytest.raises(InvalidInput, match=r"^Arrow cannot take a column of the frame \(.*128"):
+        as_qrels(Stream(frame))

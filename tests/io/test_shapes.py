@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 import tracemalloc
+from io import BytesIO, StringIO
 from time import process_time
 
 import ir_measures
@@ -16,6 +18,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from scipy.sparse import coo_array, csr_matrix
 from tables import each_row
 
 import rankeval as rk
@@ -411,3 +414,64 @@ def test_time_and_memory_of_json_grow_with_its_size(tmp_path):
 def test_lz4_of_ranx_is_refused_by_its_name(tmp_path):
     with pytest.raises(FileFormatError, match="is a lz4 file"):
         rk.Run.read(saved(ranx.Run(RUN), tmp_path / "run.lz4"))
+
+
+@each_row(
+    ("index", "numbers", "expected"),
+    [
+        (["a", "b"], [0.5, 2.0], {"a": 0.5, "b": 2.0}),
+        (["a", "b"], [1, 2], {"a": 1, "b": 2}),
+        ([7, 9], [0.5, 2.0], {7: 0.5, 9: 2.0}),
+        ([7, 9], [4, 2], {4: -1, 2: -2}),
+        ([0, 1], ["x", "y"], {"x": -1, "y": -2}),
+    ],
+)
+def test_a_series_with_documents_as_its_index_has_their_numbers(index, numbers, expected):
+    """Whole values beside whole labels are ids: the labels are what a selection of rows left."""
+    given = {"q": pd.Series(numbers, index=index)}
+    assert rk.Run.from_dict(given).to_frame().equals(rk.Run.from_dict({"q": expected}).to_frame())
+    same({"q": dict.fromkeys(expected, 1)}, given, {"q": dict.fromkeys(expected, 1)}, {"q": expected})
+
+
+MATRIX = np.array([[1, 0], [0, 1]])
+UNTAKEN = {
+    "lists of ids": ([["a"], ["b", "c"]], {}, r"dict\(enumerate\(...\)\)"),
+    "lists of whole ids": ([[1, 2], [3]], {}, r"dict\(enumerate\(...\)\)"),
+    "lists of labels": (MATRIX.tolist(), {}, "one list of each, with qid="),
+    "matrix": (MATRIX, {}, r"ravel\(\) of both, and qid=np.repeat"),
+    "matrix with queries": (MATRIX, {"qid": [1, 2]}, r"give its ravel\(\), and the query of each number"),
+    "sparse": (csr_matrix(MATRIX), {}, r"toarray\(\).ravel\(\) of both"),
+    "sparse with queries": (coo_array(MATRIX), {"qid": [1, 2]}, r"give its toarray\(\).ravel\(\)"),
+    "generator": (lambda: (one for one in (1, 0)), {"qid": [1, 1]}, "give a list of its values"),
+    "generator without queries": (lambda: iter([1, 0]), {}, "or lists with qid="),
+    "text in memory": (lambda: StringIO("q1 0 d1 1\n"), {}, "write the text to a file, and give its path"),
+    "bytes in memory": (lambda: BytesIO(b"q1 0 d1 1\n"), {}, "write the text to a file, and give its path"),
+    "address": ("https://user:secret@host/qrels", {}, "download the file, and give the path of the copy"),
+}
+
+
+@each_row("case", UNTAKEN)
+def test_a_shape_that_is_not_taken_says_the_way_on(case):
+    given, ids, remedy = UNTAKEN[case]
+    made = [given() if callable(given) else given for _ in range(2)]
+    with pytest.raises(InvalidInput) as refused:
+        rk.evaluate(*made, **ids, measures="RR")
+    assert re.search(remedy, refused.value.remedy)
+    assert "secret" not in str(refused.value)
+
+
+def test_an_open_file_is_refused_by_its_path(tmp_path):
+    path = text(tmp_path / "qrels", "q1 0 d1 1\n")
+    with path.open() as file, pytest.raises(InvalidInput, match="found an open file") as refused:
+        rk.evaluate(file, {"q1": {"d1": 1.0}})
+    assert refused.value.remedy == f"give its path, {str(path)!r}"
+
+
+@each_row(
+    "address",
+    ["http://host/x", "https://host/x.csv?a=1", "s3://bucket/x.parquet", "hf://datasets/a/b.jsonl", "file:///x"],
+)
+def test_an_address_is_no_path(address):
+    for read in (rk.Run.read, rk.Qrels.from_any, rk.text.read_texts, rk.datasets.load_letor):
+        with pytest.raises(InvalidInput, match=rf"^path: an address \({address.partition('/')[0]}//...\) is no path"):
+            read(address)
