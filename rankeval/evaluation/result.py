@@ -530,11 +530,9 @@ def _ids_note(evaluation: Evaluation) -> str:
     if "ids" not in facts.signs or FEW * n_judged > n_retrieved:
         return ""
     run, qrels, cause = facts.signs["ids"]
-    few_judged = f"only {n_judged:,} of the {n_retrieved:,} retrieved documents are judged"
-    one = "the retrieved document is not judged" if n_retrieved == 1 else ""
-    none = one or f"none of the {n_retrieved:,} retrieved documents is judged"
-    found = f"the run has {shown(run)}, the qrels have {shown(qrels)}"
-    return "; ".join(filter(None, (few_judged if n_judged else none, found, advice(cause))))
+    judged = f"only {n_judged:,}" if n_judged else "none"
+    found = f"{judged} of {count(n_retrieved, 'retrieved document')} are judged"
+    return f"{found}; the run has {shown(run)}, the qrels have {shown(qrels)}{advice(cause)}"
 
 
 def size_of(evaluation: Evaluation, unit: str = "query") -> str:

@@ -20,11 +20,10 @@ from numpy.typing import NDArray
 from rankeval._checks import few, refuse
 from rankeval._memory import keep_freed_memory
 from rankeval.collection.convention import Convention
-from rankeval.errors import InvalidInput
 from rankeval.io.columns import numbers_of, places_of
 from rankeval.join.aspects import JoinedAspects, fold_aspects
 from rankeval.join.flat import Ints, ascend, offsets_of, order_of, rows_of
-from rankeval.join.id_forms import advice, cause_of_texts, unlike_ids
+from rankeval.join.id_forms import unlike_ids
 from rankeval.join.joined import Joined
 from rankeval.join.matching import Hashes, Side, hash_ids, match, mixed
 
@@ -166,9 +165,7 @@ def _numbered(qrels: Qrels, run: Run, excluded: dict[str, tuple[Any, ...]]) -> t
         unknown = pc.unique(ids[1].take(places_of(np.flatnonzero(others)))).sort()
         excluded["no judgments"] = tuple(unknown.to_pylist())
         found = f"the run has {few(unknown.to_pylist())}, the qrels have {few(queries.slice(0, 6).to_pylist())}"
-        if others.all():
-            cause = cause_of_texts(unknown.to_pylist(), queries.to_pylist())
-            raise InvalidInput(f"run and qrels have no query in common: {found}", remedy=advice(cause))
+        refuse((others.all(), f"run and qrels have no query in common: {found}"))
     return queries, truth, ranked
 
 

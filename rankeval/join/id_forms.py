@@ -16,7 +16,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 from urllib.parse import unquote
 
@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankeval.io.columns import places_of
-from rankeval.join.flat import Ints
+from rankeval.join.flat import NO_ROWS, Ints
 from rankeval.join.matching import Side
 
 FEW = 20
@@ -58,10 +58,10 @@ class Unlike(NamedTuple):
     cause: str
 
 
-def advice(cause: str) -> str | None:
-    """Return the likely cause and what to do; None without a cause."""
+def advice(cause: str) -> str:
+    """Return the likely cause and what to do, as the end of a note; "" without a cause."""
     remedy = "give each document as (id, score)" if cause == _SWAPPED else "write the ids of both sides in one form"
-    return f"likely cause: {cause}; {remedy}" if cause else None
+    return f"; likely cause: {cause}; {remedy}" if cause else ""
 
 
 def _each(change: Callable[[str], str]) -> Callable[[Texts, Texts], tuple[Texts, Texts]]:
@@ -108,17 +108,10 @@ def _unprefixed(run: Texts, qrels: Texts) -> tuple[Texts, Texts]:
 
 
 def _head(texts: Texts) -> str:
-    ordered = sorted(texts)
-    margin = len(ordered) // FEW
-    first, last = ordered[margin], ordered[-1 - margin]
-    size = next((place for place, pair in enumerate(zip(first, last, strict=False)) if len({*pair}) > 1), None)
-    common = first[: min(len(first), len(last)) if size is None else size]
-    behind = first[len(common) :][:1] + last[len(common) :][:1]
-    # Within a number or a word it is no prefix: that of 17 and 18 is not 1.
-    for letters in r"\d+$", r"[^\W\d_]+$":
-        if (found := re.search(letters, common)) and (behind == "" or re.search(letters, behind)):
-            return common[: found.start()]
-    return common
+    parts = re.findall(r"\d+|[^\W\d_]+|[\W_]+", texts[len(texts) // 2])
+    heads = ["".join(parts[:n]) for n in range(len(parts) - 1, 0, -1) if not parts[n - 1].isdigit()]
+    most = len(texts) - len(texts) // FEW
+    return next((head for head in heads if sum(text.startswith(head) for text in texts) >= most), "")
 
 
 _EDGES = r"\s\ufeff\u200b'\"<>\[\](),;"
@@ -142,10 +135,18 @@ FORMS: dict[str, Callable[[Texts, Texts], tuple[Texts, Texts]]] = {
 
 @dataclass(frozen=True)
 class _Sample:
-    """Ids of some queries, and the number of the query of each."""
+    """Ids of some queries, and the number of the query of each; of rows of a side."""
 
     ids: Texts
     query: list[int]
+    rows: Ints = field(default_factory=lambda: NO_ROWS)
+
+    @classmethod
+    def of(cls, side: Side, queries: Ints) -> _Sample:
+        each = [side.rows[side.part(slice(query, query + 1))][:_MOST] for query in queries.tolist()]
+        rows = np.concatenate(each)
+        ids = map(str, side.docid.take(places_of(rows)).to_pylist())
+        return cls([*ids], np.repeat(queries, [*map(len, each)]).tolist(), rows)
 
     def by_key(self, ids: Texts) -> dict[tuple[int, str], str]:
         """Return the ids by query and their form."""
@@ -164,40 +165,19 @@ def unlike_ids(truth: Side, ranked: Side, n_judged: int, score: NDArray[np.float
     score : ndarray of shape (n_rows,)
         The scores of the ranking.
     """
-    possible = np.minimum(*(np.diff(side.offsets) for side in (truth, ranked)))
+    possible = np.minimum(np.diff(truth.offsets), np.diff(ranked.offsets))
     if FEW * n_judged > possible.sum() or not possible.any():
         return None
-    some = np.flatnonzero(possible)
-    sizes = truth.offsets[some + 1] - truth.offsets[some] + ranked.offsets[some + 1] - ranked.offsets[some]
-    some = some[:: -(-int(sizes.sum()) // _MOST)]
-    rows = [_rows_of(side, some) for side in (ranked, truth)]
-    run, qrels = (_sampled(side, *each) for side, each in zip((ranked, truth), rows, strict=True))
+    some = np.flatnonzero(possible)[:: 1 + (len(truth.rows) + len(ranked.rows)) // _MOST]
+    run, qrels = _Sample.of(ranked, some), _Sample.of(truth, some)
     least = int(possible[some].sum()) // FEW
-    if (found := _swapped(run, qrels, score[rows[0][0]])) and len(found) > least:
-        return Unlike(*found[0], _SWAPPED)
-    if found := differing(run, qrels, least):
-        return found
-    return None if n_judged else Unlike(run.ids[0], qrels.ids[0], "")
+    swapped = _swapped(run, qrels, score[run.rows])
+    if len(swapped) > least:
+        return Unlike(*swapped[0], _SWAPPED)
+    return _differing(run, qrels, least) or (None if n_judged else Unlike(run.ids[0], qrels.ids[0], ""))
 
 
-def _rows_of(side: Side, queries: Ints) -> tuple[Ints, Ints]:
-    rows = [side.rows[side.part(slice(query, query + 1))][:_MOST] for query in queries.tolist()]
-    return np.concatenate(rows), np.repeat(queries, [*map(len, rows)])
-
-
-def _sampled(side: Side, rows: Ints, queries: Ints) -> _Sample:
-    return _Sample([*map(str, side.docid.take(places_of(rows)).to_pylist())], queries.tolist())
-
-
-def cause_of_texts(run: Sequence[object], qrels: Sequence[object]) -> str:
-    """Return why no two ids agree, or ""; any two may be the same thing."""
-    sides = ([*map(str, ids[:_MOST])] for ids in (run, qrels))
-    ours, theirs = (_Sample(ids, [0] * len(ids)) for ids in sides)
-    found = differing(ours, theirs, min(len(ours.ids), len(theirs.ids)) // FEW)
-    return found.cause if found else ""
-
-
-def differing(run: _Sample, qrels: _Sample, least: int) -> Unlike | None:
+def _differing(run: _Sample, qrels: _Sample, least: int) -> Unlike | None:
     """Return the forms in which more than ``least`` unlike ids of both sides agree, and the first two of these ids."""
     for forms in (*([one] for one in FORMS), [*FORMS]):
         pairs = _agreeing(run, qrels, forms)
@@ -227,11 +207,13 @@ def _agreeing(run: _Sample, qrels: _Sample, forms: Iterable[str]) -> list[tuple[
 
 def _swapped(run: _Sample, qrels: _Sample, score: NDArray[np.float64]) -> list[tuple[str, str]]:
     """Return ids of the run, and ids of the qrels that stand in its scores, if the ids fall as scores do."""
-    numbers = [float(text) if re.fullmatch(r"-?\d{1,15}", text) else np.nan for text in run.ids]
-    within = np.diff(run.query) == 0
-    if (score != np.floor(score)).any() or not within.any() or not (np.diff(numbers)[within] < 0).all():
+    try:
+        numbers = np.array(run.ids, dtype=np.float64)
+    except ValueError:
         return []
-    if (np.diff(score)[within] <= 0).all():
+    is_next = np.diff(run.query) == 0
+    falls, others = (np.diff(column)[is_next] for column in (numbers, score))
+    if (falls >= 0).any() or (others <= 0).all() or (score != np.floor(score)).any():
         return []
     known = qrels.by_key(qrels.ids)
     keys = zip(run.query, (f"{one:.0f}" for one in score), strict=True)

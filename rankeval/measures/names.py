@@ -428,6 +428,9 @@ _BEHIND = r"(?i)(.+?)(?:[\s_:=@.\-/]+(?:at|top_?k?|cut(?:off)?)?[\s_:=@.\-/]*(\d
 """The cut-off, as ``:top=10``, ``(top_k=10)``, ``_at_10``, ``_10``, ``@k`` and ``10``."""
 
 
+_LONGEST = 99
+"""No tool's name is longer, and the pattern above takes long for thousands of separators."""
+
 _LACKING = frozenset(
     ("rbo", "cvrecall", "medianrank", "meanrank", "gini", "giniindex", "errtop", "gauc", "coverage", "novelty", "hole")
 )
@@ -447,7 +450,7 @@ def _choice(meant: Mapping[str, str]) -> str:
 
 def _meant(name: str, *, spelled: bool = True) -> dict[str, str]:
     """Return the measures that tools call so, with words for them; or, if ``spelled``, all with such a name."""
-    text = re.sub(_BEFORE, "", name.strip())
+    text = re.sub(_BEFORE, "", name.strip()[:_LONGEST])
     cut = [] if "@" in text else [(text, "")]
     if found := re.search(_TOP, text):
         is_catboost = found[1].lower() == "top"  # its names mean other things than those of others
@@ -456,15 +459,15 @@ def _meant(name: str, *, spelled: bool = True) -> dict[str, str]:
         cut.append((found[1], found[2] or found[3]))
     for head, at in cut:
         for heads in _heads(*FAMILIES.values())[: 1 + spelled]:
-            known = heads.get(_key(head), {})
-            written = {_written(*of, at): words for of, words in known.items()}
-            if meant := {one: words for one, words in written.items() if one}:
+            meant = {_written(*of, at): words for *of, words in heads.get(_key(head), ())}
+            meant.pop("", None)
+            if meant:
                 return meant
     return {}
 
 
-def _written(family: Family, fixed: tuple[tuple[str, Any], ...], at: str) -> str:
-    given: dict[str, Any] = {**dict(fixed), **({"cutoff": int(at) if at.isdigit() else 10} if at else {})}
+def _written(family: Family, fixed: Mapping[str, Any], at: str) -> str:
+    given = {**fixed, **({"cutoff": int(at) if at.isdigit() else 10} if at else {})}
     try:
         return str(family.with_parameters(**given))
     except InvalidInput as error:  # it has no cut-off, or needs a parameter that has no name there
@@ -476,7 +479,7 @@ def _key(text: str) -> str:
     return "".join(filter(str.isalnum, text.lower()))
 
 
-Heads = dict[str, dict[tuple[Family, tuple[tuple[str, Any], ...]], str]]
+Heads = dict[str, list[tuple[Family, Mapping[str, Any], str]]]
 
 
 @lru_cache(maxsize=1)
@@ -485,14 +488,14 @@ def _heads(*families: Family) -> tuple[Heads, Heads]:
     hinted: Heads = {}
     read: Heads = {}
     for family in families:
-        read.setdefault(_key(family.name), {})[family, ()] = ""
+        read.setdefault(_key(family.name), []).append((family, {}, ""))
         for heads, names_of_tools in ((hinted, family.known_as), (read, family.spellings)):
             for words, names in names_of_tools.items():
                 for name in names:
                     head, _, rest = str(name).partition("{")
-                    fixed = tuple(name.fixed.items()) if isinstance(name, Spelling) else ()
+                    fixed = name.fixed if isinstance(name, Spelling) else {}
                     if not rest or rest.startswith("cutoff"):
-                        heads.setdefault(_key(head), {})[family, fixed] = words if heads is hinted else ""
+                        heads.setdefault(_key(head), []).append((family, fixed, words if heads is hinted else ""))
     return hinted, read
 
 
