@@ -433,7 +433,7 @@ def join_arrays(
     columns.refuse_unbounded(relevance, of_truth)
     columns.refuse_unbounded(scores, of_score)
     if documents is not None:
-        _refuse_repeats(documents, names, grouping, y_true=relevance, y_score=scores)
+        _refuse_repeats(documents, names, grouping, **{of_truth: relevance, of_score: scores})
     if isinstance(docid, (pa.Array, pa.ChunkedArray)):
         docid = docid.cast(columns.without_view(docid.type))
     pooled = convention.negative == "unjudged" and bool((relevance < 0).any())
@@ -462,7 +462,7 @@ def _refuse_repeats(
         return f"document {str(document)!r} stands twice in query {str(grouping.queries[query[place]])!r}"
 
     try:
-        refuse_repeats(query, documents[rows], rows, says, **values)
+        refuse_repeats(query, documents[rows], rows, says, None, **values)
     except InvalidInput as error:
         raise error.having(argument="docid") from None
 

@@ -314,8 +314,8 @@ def meanings(name: str) -> Meanings:
     try:
         return (("rankeval", _ours(name, written)),)
     except InvalidInput as error:
-        if error.argument and (others := _meant(name, spelled=False)):
-            raise error.having(remedy=f"{error.remedy}; or {_choice(others)}, if that is meant") from None
+        if error.argument and (meant := _meant(name, spelled=False)):
+            raise error.having(remedy=f"{error.remedy}; or {_choice(meant)}, if that is meant") from None
         raise
 
 
@@ -459,7 +459,8 @@ def _meant(name: str, *, spelled: bool = True) -> dict[str, str]:
         cut.append((found[1], found[2] or found[3]))
     for head, at in cut:
         for heads in _heads(*FAMILIES.values())[: 1 + spelled]:
-            meant = {_written(*of, at): words for *of, words in heads.get(_key(head), ())}
+            known = heads.get(_key(head), ())
+            meant = {_written(family, fixed, at): words for family, fixed, words in known}
             meant.pop("", None)
             if meant:
                 return meant
