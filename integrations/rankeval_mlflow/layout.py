@@ -202,6 +202,11 @@ def sha256(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
+def name_hash(name: str) -> str:
+    """Return the start of the SHA-256 of a name, as a name of a file."""
+    return sha256(name.encode())[:16]
+
+
 def label_of(role: str, step: int | None = None) -> str:
     """Return the label of the piece with an evaluation: its role, or ``dev/step-3`` at a step of training.
 

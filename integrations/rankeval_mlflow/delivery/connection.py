@@ -73,7 +73,10 @@ _PASSING = {408, 409, 423, 425, 429, 499}
 _OF_A_PROXY = {401, 403, 408, 413, 429, 500, 502, 503, 504}
 _STATUS = re.compile(r"too many (\d{3}) error responses|failed with error code (\d{3})")
 # The first line of what SQLAlchemy says of a row that is there already: in SQLite and PostgreSQL, MySQL, SQL Server.
-_TAKEN = re.compile(r"\([\w.]+\).*(unique constraint|duplicate entry|duplicate key)", re.IGNORECASE)
+# And what MLflow says of a parameter: an upload that sees one of another value gives its own another name.
+_TAKEN = re.compile(
+    r"\([\w.]+\).*(unique constraint|duplicate entry|duplicate key)|changing param values is not allowed", re.IGNORECASE
+)
 # Some messages repeat what was sent.
 _LONGEST = 500
 # A store's answers to an id that nothing has, and to a name that nothing has or can have.

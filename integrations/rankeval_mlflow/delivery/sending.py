@@ -3,6 +3,9 @@
 A refusal is passing or permanent (`connection`). After a passing one the upload waits for ``rankeval mlflow resend``.
 After a permanent one its runs end as FAILED, and it waits as undeliverable: it is sent again only if it is named.
 
+Uploads to one run take turns on this machine, since each reads what the run holds and then adds to it. One from another
+machine may still be faster: then the run is read again.
+
 An experiment tries the store first (`check_store`), so that no look at the test part is spent on what cannot be logged.
 """
 
@@ -10,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -28,11 +32,14 @@ from rankeval_mlflow.delivery.addresses import absolute, complete, store
 from rankeval_mlflow.delivery.connection import connected, is_overtaken, is_permanent, no_such_host, reason
 from rankeval_mlflow.delivery.payload import Payload, checked_experiment, fitted
 from rankeval_mlflow.delivery.steps import Steps, refuse_deleted
+from rankeval_mlflow.layout import name_hash
 
 # A report of many queries is drawn within seconds; a process that sends one for longer hangs.
 _PATIENCE = 600.0
 # How often others may be faster with a row: once for each kind of row that uploads have in common is plenty.
 _OVERTAKEN = 5
+# Seconds in which a store writes the rest of a batch: MLflow writes its parameters first, and our tag of the role last.
+_REST_OF_A_BATCH = 0.2
 
 
 def deliver(payload: Payload, *, aggregates: bool = True) -> TrackedRun:
@@ -183,14 +190,17 @@ def _sent(upload: spool.PendingUpload, payload: Payload, *, aggregates: bool, fr
 
 
 def _whole(steps: Steps) -> TrackedRun:
-    # Another process may be faster with a row that uploads share, such as that of a data set.
-    for _ in range(_OVERTAKEN):
-        try:
-            return steps.whole()
-        except MlflowException as error:
-            if not is_overtaken(error):
-                raise
-    return steps.whole()
+    run_id = steps.payload.target.run_id
+    with contextlib.nullcontext() if run_id is None else spool.alone(f"run-{name_hash(run_id)}", _PATIENCE):
+        # Another process may be faster with a row that uploads share: that of a data set, or a parameter of the run.
+        for _ in range(_OVERTAKEN):
+            try:
+                return steps.whole()
+            except MlflowException as error:
+                if not is_overtaken(error):
+                    raise
+            time.sleep(_REST_OF_A_BATCH)
+        return steps.whole()
 
 
 def _for_good(error: Exception) -> bool:

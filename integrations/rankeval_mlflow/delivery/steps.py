@@ -54,11 +54,13 @@ from rankeval_mlflow.delivery.payload import (
     walk,
     with_piece,
 )
-from rankeval_mlflow.delivery.spool import PendingUpload
+from rankeval_mlflow.delivery.spool import PendingUpload, alone
 from rankeval_mlflow.views import merged, render, with_measures
 
 # Drawing that ended two processes, as by too much memory, is not tried a third time.
 _ATTEMPTS = 2
+# Seconds to wait for another process that writes the tags of a version: a few requests.
+_PATIENCE = 60.0
 
 
 _MAX_DIGEST = 36
@@ -436,6 +438,10 @@ class Steps:
         self.upload.remember(self.state)
 
     def _model_version(self, name: str, version: str, run: Any, node: Node) -> None:
+        with alone(f"version-{layout.name_hash(f'{name}/{version}')}", _PATIENCE):
+            self._say_of_version(name, version, run, node)
+
+    def _say_of_version(self, name: str, version: str, run: Any, node: Node) -> None:
         said = self.client.get_model_version(name, version).tags.get(layout.EVALUATION, "")
         for scores in node.scores:
             key = layout.version_tag(scores.role)
