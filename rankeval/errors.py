@@ -76,7 +76,7 @@ def _message(error: _Composed) -> str:
     told += f"; expected {error.expected}" if error.expected and not error.problem else ""
     told = f"{error.where}: {told}" if error.where else told
     told = str(f"{told}; {error.remedy}" if error.remedy else told)
-    is_one_line = isinstance(error, CheckFailed) or "\n" not in told  # the value of a frame has several
+    is_one_line = isinstance(error, CheckFailed | TrackingError) or "\n" not in told  # of a frame, it has several
     return visible(without_secrets(told if is_one_line else " ".join(told.split())), keep="\n")
 
 
