@@ -29,7 +29,7 @@ from rankeval.errors import ConventionMismatch, InvalidInput
 from rankeval.evaluation import Evaluation
 from rankeval.evaluation.choosing import labels_of, slices_of
 from rankeval.evaluation.facts import QUERY_COUNTS
-from rankeval.evaluation.lacking import undefined_notes
+from rankeval.evaluation.lacking import listed, undefined_notes
 from rankeval.evaluation.merging import differences, rule_differences
 from rankeval.evaluation.result import by_name, faults_of, size_of
 from rankeval.io.frames import spelled
@@ -259,10 +259,11 @@ def check_number_of_systems(systems: Mapping[str, Any], fewest: int = 2) -> None
 def _evaluation_notes(cells: Mapping[str, Scores], labels: Sequence[str], unit: str) -> list[str]:
     evaluations = {name: one for name, one in cells.items() if isinstance(one, Evaluation)}
     notes = [f"{name}: {fault}" for name, one in evaluations.items() for fault in faults_of(one, unit)]
-    undefined = {name: undefined_notes(one, labels, unit) for name, one in evaluations.items()}
-    of_all = [note for note in next(iter(undefined.values()), []) if all(note in each for each in undefined.values())]
-    notes += of_all
-    notes += [f"{name}: {note}" for name, each in undefined.items() for note in each if note not in of_all]
+    undefined: dict[str, list[str]] = {}
+    for name, one in evaluations.items():
+        for note in undefined_notes(one, labels, unit):
+            undefined.setdefault(note, []).append(name)
+    notes += [note if len(of) == len(evaluations) else f"{listed(of)}: {note}" for note, of in undefined.items()]
     if sizes := ", ".join(dict.fromkeys(size_of(one, unit) for one in evaluations.values() if one.facts.whole)):
         part = f"compared on a chosen part of the {plural(unit)} ({sizes})"
         notes.append(f"{part}: if it was chosen by results, it shows differences that are not there")

@@ -27,7 +27,7 @@ from rankeval.join.flat import Floats
 from rankeval.measures import Measure
 
 _MOST_NAMED = 5
-"""Measures that a note names."""
+"""Measures or systems that a note names."""
 
 
 def lacking(one: Measure, facts: QueryFacts, undefined: Mask) -> Mask:
@@ -125,10 +125,11 @@ def undefined_notes(evaluation: Any, names: Sequence[str] | None = None, unit: s
         for note, queries in _notes_on(one, facts, undefined, values, barren):
             said = note if queries is None else f"{count(int(queries.sum()), unit)} {note}"
             notes.setdefault(said, []).append(evaluation.measure_names[column])
-    return [f"{_listed(of)}: {note}" if of else note for note, of in notes.items()]
+    return [f"{listed(of)}: {note}" if of else note for note, of in notes.items()]
 
 
-def _listed(names: Sequence[str]) -> str:
+def listed(names: Sequence[str]) -> str:
+    """Return the first names, and the number of the others."""
     more = f" and {len(names) - _MOST_NAMED} others" if len(names) > _MOST_NAMED else ""
     return ", ".join(names[:_MOST_NAMED]) + more
 
