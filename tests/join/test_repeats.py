@@ -114,7 +114,7 @@ def test_tables_name_the_column_that_tells_rows_apart(tmp_path: Path, suffix):
 
 
 def test_rows_of_arrays_differ_in_label_or_score():
-    for y, score, remedy in (([1, 1], [2, 2], "keep one of them"), ([1, 0], [2, 2], "they differ (y_true 1 and 0)")):
+    for y, score, remedy in (([1, 1], [2, 2], "keep one of them"), ([1, 0], [2, 2], "they differ (truth 1 and 0)")):
         with pytest.raises(InvalidInput, match="stands twice") as caught:
             rk.evaluate(y, score, qid=["q", "q"], docid=["a", "a"])
         assert caught.value.remedy.startswith(remedy)
