@@ -127,7 +127,7 @@ def _are_grades(cells: Sequence[str]) -> bool:
 def _tells_apart(rows: Sequence[Sequence[str]]) -> bool:
     """Say whether the second column has another value in each row of a query."""
     seconds = {row[1] for row in rows}
-    if len(seconds) == 1 and _ITERATION.fullmatch(*seconds):
+    if len(seconds) == 1 and _ITERATION.fullmatch(rows[0][1]):
         return False
     return len({(row[0], row[1]) for row in rows}) >= len(rows) * (1 - _REPEATED)
 

@@ -290,8 +290,8 @@ def _fields_of(records: list[dict[str, Any]], names: Sequence[str]) -> dict[str,
 def _is_json(start: bytes) -> bool:
     # A query of TREC text may be called { too: then the first line is a row of cells.
     first = start.removeprefix(BOM).lstrip().split(b"\n", 1)[0].split()
-    is_row = len(first) > 3 and NUMBER.fullmatch(first[3].decode(errors="replace"))
-    is_row = is_row and not any(cell.endswith((b",", b":")) for cell in first)
+    has_number = len(first) > 3 and NUMBER.fullmatch(first[3].decode(errors="replace"))
+    is_row = has_number and not any(cell.endswith((b",", b":")) for cell in first)
     return _JSON.match(start) is not None and not is_row
 
 

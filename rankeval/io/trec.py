@@ -276,10 +276,9 @@ def _way_on(data: bytes, line: bytes, layout: Layout) -> str | None:
         return f"an id holds a blank: write a table with a first line, {header}, and call it .tsv"
     if layout is RUN and n_cells == 4 and is_number[3]:
         reading = reading_of_four(_rows_of(data, QRELS) or [cells])
-        is_run = reading is not None and "score" in reading.columns.split()
-        return (
-            f"these seem to be {reading.columns}: {reading.reordered(RUN.fields)}" if is_run else _LOOKS.format("qrels")
-        )
+        if reading is None or "score" not in reading.columns:
+            return _LOOKS.format("qrels")
+        return f"these seem to be {reading.columns}: {reading.reordered(RUN.fields)}"
     if n_cells >= 6 and is_number[3] and is_number[4]:
         return _LOOKS.format("run")
     if layout is PREFS and n_cells == 4:
