@@ -12,6 +12,9 @@ in which scikit-learn declares it. So there is one order, whoever was switched o
     BaseSearchCV.fit     ours: fits, and logs to the active run, or to a new one
     scikit-learn's own
 
+scikit-learn's results have no word of why a fit failed. It hands the errors of all fits to a function that warns of
+them, and ours listens there.
+
 The trap: MLflow remembers what it replaced. So its autologging is switched off while ours is put in place or taken out,
 and on again afterwards, with the settings that it had.
 """
@@ -55,7 +58,10 @@ _SKLEARN = "sklearn"
 _REPLACED: list[tuple[Any, str, Any, Any]] = []
 
 
-_within: ContextVar[bool] = ContextVar("within", default=False)
+_within: ContextVar[_Call | None] = ContextVar("within", default=None)
+# The error of each fit of the watched call, or None.
+_failures: ContextVar[list[str | None] | None] = ContextVar("failures", default=None)
+_WARNS_OF_FAILURES = "_warn_or_raise_about_fit_failures"
 
 
 @dataclass
@@ -104,12 +110,13 @@ def watched_fit(fit: Callable[..., Any]) -> Callable[..., Any]:
     def logged(search: Any, X: Any, y: Any = None, **params: Any) -> Any:
         scored = None if _within.get() else _scored(search)
         if scored is None:
-            return fit(search, X, y, **params)
-        with _watched(f"{type(search).__name__}.fit", "search") as call:
+            with _apart(search):
+                return fit(search, X, y, **params)
+        with _watched(f"{type(search).__name__}.fit", "search", search) as call:
             fit(search, X, y, **params)
             call.log(
                 lambda settings: replace(
-                    search_node(search, scored, settings, call.label, call.started_ms),
+                    search_node(search, scored, settings, call.label, call.started_ms, call.failures),
                     datasets=scored.data(X, y, params),
                     models=_best_models(search, X, settings, call),
                 )
@@ -134,12 +141,15 @@ def watched_validation(cross_validate: Callable[..., Any]) -> Callable[..., Any]
         given = {} if _within.get() or STATE.settings is None else spec.bind_partial(*args, **kwargs).arguments
         scored = Scored.of(given.get("scoring"), given.get("estimator"))
         if scored is None:
-            return cross_validate(*args, **kwargs)
-        with _watched("cross_validate", "cross-validation") as call:
+            with _apart(None):
+                return cross_validate(*args, **kwargs)
+        with _watched("cross_validate", "cross-validation", given["estimator"]) as call:
             result = cross_validate(*args, **kwargs)
             call.log(
                 lambda settings: replace(
-                    validation_node(result, given["estimator"], scored, settings, call.label, call.started_ms),
+                    validation_node(
+                        result, given["estimator"], scored, settings, call.label, call.started_ms, call.failures
+                    ),
                     datasets=scored.data(given["X"], given.get("y"), given.get("params") or {}),
                 )
             )
@@ -163,15 +173,44 @@ def of_cross_validation(given: Mapping[str, Any]) -> Iterator[Callable[[Any], No
     X = given.get("X")
     data = X if isinstance(X, RankingData) else None
     folds = STATE.settings.log_folds
-    with _watched("rankeval.cross_validate", "cross-validation") as call:
+    with _watched("rankeval.cross_validate", "cross-validation", X) as call:
         yield lambda result: call.guarded(lambda: log_cross_validation(result, data=data, folds=folds))
 
 
+def noting_failures(warn_of: Callable[..., None]) -> Callable[..., None]:
+    """Return the function that scikit-learn hands the results of fits to, which keeps their errors.
+
+    Parameters
+    ----------
+    warn_of : callable
+        scikit-learn's own.
+    """
+
+    @wraps(warn_of)
+    def noted(results: Any, error_score: Any) -> None:
+        if (kept := _failures.get()) is not None:
+            kept += [one["fit_error"] for one in results]
+        warn_of(results, error_score)
+
+    return noted
+
+
 @contextmanager
-def _watched(name: str, kind: str) -> Iterator[_Call]:
+def _apart(search: Any) -> Iterator[None]:
+    """Keep no errors of fits of a call within the watched one; a halving search calls the `fit` of its base class."""
+    call = _within.get()
+    token = _failures.set(call.failures if call is not None and call.of is search else None)
+    try:
+        yield
+    finally:
+        _failures.reset(token)
+
+
+@contextmanager
+def _watched(name: str, kind: str, of: Any) -> Iterator[_Call]:
     """Watch one call: what it leads to is a part of it, and what it raises is logged."""
-    call = _Call(name, kind)
-    token = _within.set(True)
+    call = _Call(name, kind, of)
+    token, noting = _within.set(call), _failures.set(call.failures)
     with disable_autologging():  # MLflow's; it switches everything on at its end, so a caller's own one ends here too
         try:
             yield call
@@ -180,6 +219,7 @@ def _watched(name: str, kind: str) -> Iterator[_Call]:
             raise
         finally:
             _within.reset(token)
+            _failures.reset(noting)
 
 
 @dataclass(frozen=True)
@@ -188,7 +228,9 @@ class _Call:
 
     name: str
     kind: str
+    of: Any
     started_ms: int = field(default_factory=now_ms)
+    failures: list[str | None] = field(default_factory=list)
 
     def log(self, pack: Callable[[Settings], Node]) -> None:
         """Pack what the call found, and send it."""
@@ -282,7 +324,8 @@ def autolog(
     * `rankeval.cross_validate`, as `log_cross_validation` logs it.
 
     A search inside a cross-validation or inside another search is a part of it, and has no run of its own. Everything
-    else is left alone. A call that fails or is refused by the guard leaves a FAILED run with the reason. If logging
+    else is left alone. A call that fails or is refused by the guard leaves a FAILED run with the reason, and so does a
+    setting whose fits all failed; if only some failed, the description of its run says why. If logging
     itself fails, the call returns its result all the same, with a warning.
 
     ``mlflow.sklearn.autolog`` may be on or off, switched before or after: it logs the estimators that are not logged
@@ -331,6 +374,8 @@ def _put_in_place() -> None:
     validate = watched_validation(_validation.cross_validate)
     for module in (sklearn.model_selection, _validation):
         _replace(module, "cross_validate", validate)
+    for module in (_search, _validation):
+        _replace(module, _WARNS_OF_FAILURES, noting_failures(vars(module)[_WARNS_OF_FAILURES]))
     # The class by which MLflow's autologging decides whether to log a call of `fit`.
     if (sessions := getattr(mlflow.sklearn, "_SklearnTrainingSession", None)) is not None:
         _replace(sessions, "should_log", left_to_us(sessions.should_log))

@@ -7,7 +7,7 @@ nested run of each fold. `Scored` finds our scorers in what they score by.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -149,6 +149,12 @@ def steps(folds: Mapping[str, NDArray[np.float64]]) -> tuple[tuple[str, float, i
     return by_fold({f"{key}{FOLD_END}": values for key, values in folds.items()})
 
 
+def reason_of(trace: str) -> str:
+    """Return the line with the error of a traceback that was printed."""
+    last = trace.rpartition("Traceback (most recent call last):")[2]
+    return next((line for line in last.splitlines() if line and not line.startswith(" ")), "an unknown error")
+
+
 def failed_node(name: str, reason: str, label: str) -> Node:
     """Pack a call that failed: a FAILED run that says why.
 
@@ -171,7 +177,9 @@ def failed_node(name: str, reason: str, label: str) -> Node:
     )
 
 
-def search_node(search: Any, scored: Scored, settings: Settings, label: str, started_ms: int) -> Node:
+def search_node(
+    search: Any, scored: Scored, settings: Settings, label: str, started_ms: int, failures: Sequence[str | None] = ()
+) -> Node:
     """Pack a fitted search: the best setting, and a nested run of each setting.
 
     Parameters
@@ -186,8 +194,10 @@ def search_node(search: Any, scored: Scored, settings: Settings, label: str, sta
         Name of this content in the run.
     started_ms : int
         When `fit` began.
+    failures : sequence of str or None
+        The traceback of each fit that failed, setting by setting.
     """
-    results = _Results(search, scored)
+    results = _Results(search, scored, failures)
     best = int(search.best_index_) if hasattr(search, "best_index_") else None
     ranked = results.ranked(best)
     shown = ranked if settings.max_tuning_runs is None else ranked[: settings.max_tuning_runs]
@@ -219,13 +229,15 @@ def search_node(search: Any, scored: Scored, settings: Settings, label: str, sta
 class _Results:
     """The table ``cv_results_`` of a search under our names."""
 
-    def __init__(self, search: Any, scored: Scored) -> None:
+    def __init__(self, search: Any, scored: Scored, failures: Sequence[str | None]) -> None:
         self.table: Mapping[str, Any] = search.cv_results_
         self.n_folds = int(search.n_splits_)
         self.scored = scored
         self.chosen_by = scored.chosen_by(search.refit)
         self.rows: list[dict[str, Any]] = [dict(one) for one in self.table["params"]]
         self.names = shown_names(search.estimator)
+        known = len(failures) == len(self.rows) * self.n_folds
+        self.failures = failures if known else [None] * len(self.rows) * self.n_folds
 
     def ranked(self, best: int | None) -> list[int]:
         """Return the settings, the best first; of equal ranks, in the order of the table."""
@@ -256,8 +268,20 @@ class _Results:
             }
         )
 
+    def errors(self, place: int) -> list[str]:
+        """Return the tracebacks of the fits of a setting that failed."""
+        first = place * self.n_folds
+        return [trace for trace in self.failures[first : first + self.n_folds] if trace is not None]
+
+    def failed(self, place: int) -> bool:
+        """Say whether no fold of a setting has a value: all fits failed, or all scores did."""
+        values = self.folds(place).values()
+        return len(self.errors(place)) == self.n_folds or all(np.isnan(each).all() for each in values)
+
     def child(self, place: int, started_ms: int) -> Node:
         """Pack one setting."""
+        errors, failed = self.errors(place), self.failed(place)
+        why = _fits_failed(errors, self.n_folds) if errors else "No fold has a score: scoring failed, or is undefined."
         params, values = self.params(place), self.metrics(place)
         text = ", ".join(f"{name}={value}" for name, value in params.items())
         seconds = values.get("fit_seconds", 0.0) + values.get("score_seconds", 0.0)
@@ -268,6 +292,9 @@ class _Results:
             metrics=values,
             steps=steps(self.folds(place)),
             tags={KIND: "setting"},
+            sections={"setting": f"**Failed.** {why}" if failed else why} if failed or errors else {},
+            files={"rankeval/setting/error.txt": "\n".join(dict.fromkeys(errors)).encode()} if errors else {},
+            status="FAILED" if failed else "FINISHED",
             started_ms=started_ms,
             ended_ms=started_ms + round(1000 * seconds),
         )
@@ -279,12 +306,25 @@ class _Results:
             for place in ranked[:10]
         ]
         more = f" The best ten of {len(ranked)} settings." if len(ranked) > 10 else ""
+        failed = sum(map(self.failed, range(len(self.rows))))
+        more += f" {failed} of {len(self.rows)} settings failed." if failed else ""
         caption = f"Means of {self.n_folds} folds, and standard deviations (sd).{more}"
         return Table(pd.DataFrame(rows), caption=caption).to_markdown()
 
 
+def _fits_failed(errors: Sequence[str], n_folds: int) -> str:
+    reasons = dict.fromkeys(reason_of(trace) for trace in errors)
+    return f"{len(errors)} of {n_folds} fits failed: {markdown(param_text('; '.join(reasons)))}"
+
+
 def validation_node(
-    result: Mapping[str, Any], estimator: Any, scored: Scored, settings: Settings, label: str, started_ms: int
+    result: Mapping[str, Any],
+    estimator: Any,
+    scored: Scored,
+    settings: Settings,
+    label: str,
+    started_ms: int,
+    failures: Sequence[str | None] = (),
 ) -> Node:
     """Pack a cross-validation of scikit-learn.
 
@@ -294,7 +334,7 @@ def validation_node(
         The result of ``sklearn.model_selection.cross_validate``.
     estimator : object
         The estimator.
-    scored, settings, label, started_ms
+    scored, settings, label, started_ms, failures
         As in `search_node`.
     """
     folds = {
@@ -308,6 +348,9 @@ def validation_node(
         "n_folds": len(result["fit_time"]),
     }
     table = pd.DataFrame({**folds, **seconds}).rename_axis("fold")
+    errors = [trace for trace in failures if trace is not None]
+    failed = f"{_fits_failed(errors, len(table))}\n\n" if errors else ""
+    shown = Table(table.reset_index(), caption="Folds; the metrics are means of folds.")
     node = Node(
         name=f"cross-validation of {kind_of(estimator)}",
         label=label,
@@ -316,7 +359,7 @@ def validation_node(
         steps=steps(folds),
         tags={KIND: "cross-validation"},
         files={f"rankeval/{label}/folds.csv": table.to_csv().encode()},
-        sections={label: Table(table.reset_index(), caption="Folds; the metrics are means of folds.").to_markdown()},
+        sections={label: failed + shown.to_markdown()},
         children=tuple(
             fold_node(place, {str(name): float(value) for name, value in row.items()}, started_ms, {})
             for place, row in enumerate(table.to_dict("records") if settings.log_folds else [])

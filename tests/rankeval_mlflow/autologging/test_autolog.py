@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import warnings
+from pathlib import Path
 
 import mlflow
 import numpy as np
@@ -17,10 +18,12 @@ from sklearn.linear_model import Ridge
 from sklearn.model_selection import GridSearchCV, HalvingGridSearchCV, RandomizedSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from tables import each_row
 
 import rankeval as rk
 import rankeval_mlflow as rkm
 from rankeval.errors import GuardRefusal, RankevalWarning
+from rankeval_mlflow.layout import NOTE
 
 LIGHT = {"n_estimators": 5, "verbose": -1, "n_jobs": 1, "random_state": 0, "min_child_samples": 2}
 ORDERS = ("alone", "mlflow first", "mlflow last", "mlflow again", "mlflow off again")
@@ -401,3 +404,93 @@ def test_ids_may_be_routed(data, client):
     tags = {tag.key: tag.value for tag in parent.inputs.dataset_inputs[0].tags}
     scores = rk.evaluate(y.to_numpy(), np.zeros(len(y)), qid=np.asarray(X.index))
     assert tags["rankeval.digest"] == scores.judgments_digest
+
+
+FIRST = rk.datasets.make_ranking(40, 8, rng=3).X[0, 0]
+
+
+class Brittle(Ridge):
+    """Fails to be fitted if it is told to, always or where the first row of all is among those of training."""
+
+    def __init__(self, alpha=1.0, fails="never", max_iter=None):
+        super().__init__(alpha, max_iter=max_iter)
+        self.fails = fails
+
+    def fit(self, X, y):
+        if self.fails == "always" or (self.fails == "sometimes" and FIRST in np.asarray(X)):
+            raise ValueError(f"no fit of {self.fails}\nand more words")
+        return super().fit(X, y)
+
+
+FAILING = {"estimator__fails": ["never", "always", "sometimes"], "estimator__alpha": [1.0, 2.0]}
+SEARCHES = {
+    "grid": lambda ranker, folds, scorer: GridSearchCV(ranker, FAILING, cv=folds, scoring=scorer),
+    "error_score=0": lambda ranker, folds, scorer: GridSearchCV(
+        ranker, FAILING, cv=folds, scoring=scorer, error_score=0.0
+    ),
+    "random": lambda ranker, folds, scorer: RandomizedSearchCV(
+        ranker, FAILING, n_iter=6, cv=folds, scoring=scorer, random_state=0
+    ),
+    "halving": lambda ranker, folds, scorer: HalvingGridSearchCV(
+        ranker, FAILING, cv=folds, scoring=scorer, resource="estimator__max_iter", min_resources=2, max_resources=6
+    ),
+}
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.FitFailedWarning", "ignore:One or more of the test scores")
+@each_row("kind", SEARCHES)
+def test_a_setting_whose_fits_fail_says_why(kind, data, client):
+    """All fits: the run is FAILED, with the reason. Some: a note. The search itself is FINISHED, and counts them."""
+    rkm.autolog(log_models=False)
+    before = {run.info.run_id for run in client.search_runs(["0"])}
+    SEARCHES[kind](rk.QueryRanker(Brittle()), rk.QueryKFold(3), rk.make_scorer("nDCG@10")).fit(*data)
+    parents, children = _runs(client)
+    (parent,) = [run for run in parents if run.info.run_id not in before]
+    children = [run for run in children if run.data.tags["mlflow.parentRunId"] == parent.info.run_id]
+    assert parent.info.status == "FINISHED"
+    assert "settings failed" in parent.data.tags[NOTE]
+    for child in children:
+        fails, note = child.data.params["fails"], child.data.tags.get(NOTE, "")
+        assert child.info.status == ("FAILED" if fails == "always" else "FINISHED"), child.info.run_name
+        if fails == "always":
+            assert "3 of 3 fits failed: ValueError: no fit of always" in note
+            folder = client.download_artifacts(child.info.run_id, "rankeval/setting/error.txt")
+            assert "and more words" in Path(folder).read_text()
+        elif fails == "sometimes":
+            assert "2 of 3 fits failed: ValueError: no fit of sometimes" in note
+        else:
+            assert note == ""
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.FitFailedWarning", "ignore:Scoring failed")
+def test_a_search_whose_fits_all_fail_and_folds_that_fail(data, client):
+    """The first is FAILED as before; the folds of `cross_validate` are told in its description."""
+    X, y = data
+    rkm.autolog()
+    with pytest.raises(ValueError, match="All the 6 fits failed"):
+        _search(Brittle(fails="always"), {"estimator__alpha": [1.0, 2.0]}).fit(X, y)
+    odd = rk.QueryRanker(Brittle(fails="sometimes"))
+    scorer = rk.make_scorer("nDCG@10")
+    sklearn.model_selection.cross_validate(odd, X, y, cv=rk.QueryKFold(3), scoring=scorer)
+    (cross, failed), _ = _runs(client)
+    assert failed.info.status == "FAILED"
+    assert "fits failed: ValueError: no fit of sometimes" in cross.data.tags[NOTE]
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.FitFailedWarning", "ignore:One or more of the test scores")
+def test_failures_of_a_search_within_a_search_are_not_those_of_its_settings(data, client):
+    """The inner search tries a setting that fails, and goes on."""
+    X, y = data
+    rkm.autolog(log_models=False)
+    inner = GridSearchCV(
+        rk.QueryRanker(Brittle()),
+        {"estimator__fails": ["never", "always"]},
+        cv=rk.QueryKFold(2),
+        scoring=rk.make_scorer("nDCG@10"),
+    )
+    GridSearchCV(inner, {"estimator__estimator__alpha": [1.0, 2.0]}, cv=rk.QueryKFold(3)).set_params(
+        scoring=rk.make_scorer("nDCG@10")
+    ).fit(X, y)
+    _, children = _runs(client)
+    assert [child.info.status for child in children] == ["FINISHED"] * 2
+    assert [child.data.tags.get(NOTE, "") for child in children] == ["", ""]
