@@ -4,14 +4,15 @@ Python writes a float by the shortest decimal that reads back to the same bits. 
 are written as words, and turned back in columns of numbers.
 
 The file has no checksum, since people and programs edit JSON: whoever changes a number gets that number. But each value
-is of its kind, or the file is refused when it is read, and not when it is shown: `_KINDS` declares the kinds.
+is of its kind, or the file is refused when it is read, and not when it is shown: `_SHAPE` declares the kinds.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from sys import float_info
 from typing import Any
@@ -20,136 +21,83 @@ import numpy as np
 import pandas as pd
 
 from rankeval._checks import few, refuse, require, said, whole_number
-from rankeval.comparison.design import BOUNDS, COLUMNS, CROSSED, FAMILIES, MEANS, TEXTS, table_without_rows
+from rankeval.comparison.design import BOUNDS, COLUMNS, CROSSED, MEANS, TEXTS, table_without_rows
 from rankeval.comparison.record import Choice, ComparisonRecord, ComparisonSettings, FoldScores, Kept, kept
 from rankeval.errors import InvalidInput
 from rankeval.significance.strata import WEIGHTS
 
 JSON_FORMAT = "rankeval.comparison/7"
-_WORDS = ("nan", "inf", "-inf")
 _PLACE, _REMEDY = "this is no whole comparison", "pass the output of to_json"
-_FLAGS = ("shares_differ", "is_bound")
-
-Test = Callable[[Any], bool]
-
-
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str) and not any("\ud800" <= letter <= "\udfff" for letter in value)
+_WORDS = ("nan", "inf", "-inf")
+_HALF = re.compile("[\ud800-\udfff]")  # half a character, which no table can be written with
+_TABLES = {"interaction": CROSSED, "means": MEANS, "bounds": BOUNDS, "condensed": COLUMNS, "first_two": COLUMNS}
 
 
-def _is_name(value: Any) -> bool:
-    return _is_text(value) and value != ""
+def _table(columns: Sequence[str]) -> dict[Any, Any]:
+    """Return the shape of a table; the column of collections or slices may stand there too."""
+    kinds: dict[str, Any] = dict.fromkeys(columns, float) | dict.fromkeys(TEXTS, str)
+    kinds |= {"n_queries": int, "shares_differ": bool, "is_bound": bool}
+    return {name: [kinds[name]] for name in columns} | {str: [(str, bool, float)]}
 
 
-def _is_flag(value: Any) -> bool:
-    return isinstance(value, bool)
-
-
-def _is_count(value: Any) -> bool:
-    number = whole_number(value)
-    return number is not None and 0 <= number < 2**63
-
-
-def _is_number(value: Any) -> bool:
-    is_real = isinstance(value, (int, float)) and not isinstance(value, bool)
-    return value in _WORDS if isinstance(value, str) else is_real and abs(value) <= float_info.max
-
-
-def _is_fact(value: Any) -> bool:
-    return _is_text(value) or _is_count(value) or _is_flag(value) or value is None
-
-
-def _or_null(kind: Test) -> Test:
-    return lambda value: value is None or kind(value)
-
-
-def _list_of(kind: Test) -> Test:
-    return lambda value: isinstance(value, list) and all(map(kind, value))
-
-
-def _object_of(kind: Test) -> Test:
-    return lambda value: isinstance(value, dict) and all(map(kind, value.values()))
-
-
-def _object(**kinds: Test) -> Test:
-    return lambda value: (
-        isinstance(value, dict) and value.keys() == kinds.keys() and all(kinds[key](value[key]) for key in kinds)
-    )
-
-
-def _column(name: str) -> Test:
-    kinds = {_is_count: ("n_queries",), _is_flag: _FLAGS, _is_number: ()}
-    of_name = next((kind for kind, names in kinds.items() if name in names), _is_number)
-    return _list_of(_is_text if name in TEXTS else of_name)
-
-
-def _frame_of(*names: str) -> Test:
-    """Return a test of a table that may have the column of collections or slices too, which holds texts."""
-    kinds = {name: _column(name) for name in names}
-
-    def fits(value: Any) -> bool:
-        if not isinstance(value, dict) or len({len(part) for part in value.values() if isinstance(part, list)}) > 1:
-            return False
-        return kinds.keys() <= value.keys() and all(
-            kinds.get(name, _list_of(_is_fact))(part) for name, part in value.items()
-        )
-
-    return fits
-
-
-_KINDS: dict[str, tuple[Test, str]] = {
-    "table": (_frame_of(*COLUMNS), "a table"),
-    "baseline": (_or_null(_is_text), "text or null"),
-    "test": (_is_name, "text"),
-    "correction": (_is_name, "text"),
-    "family": (lambda value: value in FAMILIES, f"one of {', '.join(FAMILIES)}"),
-    "confidence_level": (lambda value: isinstance(value, float) and 0.5 <= value < 1, "a level"),
-    "rng": (_or_null(_is_count), "a seed or null"),
-    "n_comparisons": (_is_count, "a whole number"),
-    "notes": (_list_of(_is_text), "a list of texts"),
-    "primary": (_or_null(_is_text), "text or null"),
-    "alternative": (_is_text, "text"),
-    "n_resamples": (_is_count, "a whole number"),
-    "claim": (_is_text, "text"),
-    "margin": (lambda value: _is_number(value) and not _is_text(value), "a number"),
-    "unseen": (_is_count, "a whole number"),
+# An int is a count. A float may be one of `_WORDS`. A list has any number of values of its shape, and a tuple is one of
+# several shapes. An object has all keys that its shape has, and under `str` those of any other name.
+_SHAPE: dict[Any, Any] = {
+    "table": _table(COLUMNS),
+    "baseline": (str, None),
+    "test": str,
+    "correction": str,
+    "family": str,
+    "confidence_level": float,
+    "rng": (int, None),
+    "n_comparisons": int,
+    "notes": [str],
+    "primary": (str, None),
+    "alternative": str,
+    "n_resamples": int,
+    "claim": str,
+    "margin": float,
+    "unseen": int,
     "choice": (
-        _or_null(
-            _object(
-                **dict.fromkeys(("system", "measure"), _is_text),
-                baseline=_or_null(_is_text),
-                **dict.fromkeys(("estimate", "ci_low", "ci_high"), _is_number),
-                n_candidates=_is_count,
-                confidence_level=lambda value: isinstance(value, float) and 0 < value < 1,
-                lower_is_better=_or_null(_is_flag),
-            )
-        ),
-        "the best system or null",
+        {
+            **dict.fromkeys(("system", "measure"), str),
+            "baseline": (str, None),
+            **dict.fromkeys(("estimate", "ci_low", "ci_high", "confidence_level"), float),
+            "n_candidates": int,
+            "lower_is_better": (bool, None),
+        },
+        None,
     ),
-    "folds": (
-        _or_null(
-            _object(
-                systems=_list_of(_is_text),
-                measures=_list_of(_is_text),
-                scores=_list_of(_list_of(_list_of(_is_number))),
-                ratio=_is_number,
-            )
-        ),
-        "scores by fold or null",
-    ),
-    "grouped": (_is_text, "text"),
-    "weights": (lambda value: value == "" or (_is_text(value) and value in WEIGHTS), "text"),
-    "interaction": (_or_null(_frame_of(*CROSSED)), "a table or null"),
-    "means": (_or_null(_frame_of(*MEANS)), "a table or null"),
-    "bounds": (_or_null(_frame_of(*BOUNDS)), "a table or null"),
-    "condensed": (_or_null(_frame_of(*COLUMNS)), "a table or null"),
-    "first_two": (_or_null(_frame_of(*COLUMNS)), "a table or null"),
-    "standing": (_is_text, "text"),
-    "opening": (_or_null(_object_of(_is_fact)), "facts or null"),
-    "lower_is_better": (_object_of(_is_flag), "true or false by column"),
-    "unit": (_is_text, "text"),
+    "folds": ({"systems": [str], "measures": [str], "scores": [[[float]]], "ratio": float}, None),
+    "grouped": str,
+    "weights": str,
+    **{name: (_table(columns), None) for name, columns in _TABLES.items()},
+    "standing": str,
+    "opening": ({str: (str, int, bool, None)}, None),
+    "lower_is_better": {str: bool},
+    "unit": str,
 }
-"""Key of the JSON, in their order -> whether a value is of its kind, and words for it."""
+"""The keys of the JSON, in their order, and the shape of each value."""
+
+
+def _fits(value: Any, shape: Any) -> bool:
+    if isinstance(shape, tuple):
+        return any(_fits(value, one) for one in shape)
+    if isinstance(shape, list):
+        return isinstance(value, list) and all(_fits(one, shape[0]) for one in value)
+    if isinstance(shape, dict):
+        has_all = isinstance(value, dict) and shape.keys() - {str} <= value.keys()
+        return has_all and all(_fits(one, shape.get(key, shape.get(str, ()))) for key, one in value.items())
+    if shape is str:
+        return isinstance(value, str) and not _HALF.search(value)
+    if shape is float and isinstance(value, str):
+        return value in _WORDS
+    if shape is float:
+        return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) <= float_info.max
+    if shape is int:
+        number = whole_number(value)
+        return number is not None and 0 <= number < 2**63
+    return value is None if shape is None else isinstance(value, shape)
 
 
 def to_json(record: ComparisonRecord, headline: str, choice: Choice | None) -> str:
@@ -157,7 +105,7 @@ def to_json(record: ComparisonRecord, headline: str, choice: Choice | None) -> s
     asked = record.settings
     renamed = {"confidence_level": asked.confidence_level, "weights": asked.collection_weights, "choice": choice}
     known = {**vars(record), **vars(asked), **vars(kept(record)), **renamed}
-    written = {"format": JSON_FORMAT, "headline": headline} | {key: known[key] for key in _KINDS}
+    written = {"format": JSON_FORMAT, "headline": headline} | {key: known[key] for key in _SHAPE}
     return json.dumps(written, indent=1, allow_nan=False, default=_plain_part)
 
 
@@ -188,17 +136,22 @@ def from_json(text: str) -> dict[str, Any]:
 
 def _read(found: dict[str, Any]) -> dict[str, Any]:
     found.pop("headline", None)  # it follows from the numbers
-    unlike = sorted(found.keys() ^ _KINDS.keys())
+    unlike = sorted(found.keys() ^ _SHAPE.keys())
     refuse((unlike, f"keys are missing or unknown: {few(unlike)}", _REMEDY))
-    for key, (fits, words) in _KINDS.items():
-        require(fits(found[key]), key, found[key], words, where=_PLACE)
+    for key, shape in _SHAPE.items():
+        require(_fits(found[key], shape), key, found[key], "a value such as to_json writes", where=_PLACE)
     grouped = [found["grouped"]] if found["grouped"] else []
     rows = [*grouped, *COLUMNS]
     table = _frame(found["table"], rows, grouped)
     columns = {"interaction": CROSSED, "means": MEANS, "bounds": BOUNDS, "condensed": rows, "first_two": COLUMNS}
-    measures, systems = {*table["measure"]}, {*table["baseline"], *table["system"]}
-    for key, known in (("baseline", systems), ("primary", measures)) if len(table) else ():
-        require(found[key] in {None, *known}, key, found[key], f"null or one of {few(sorted(known))}", where=_PLACE)
+    known = {"weights": {"", *WEIGHTS}}
+    if len(table):
+        known |= {"baseline": {None, *table["baseline"], *table["system"]}, "primary": {None, *table["measure"]}}
+    for key, names in known.items():
+        require(found[key] in names, key, found[key], f"one of {few([*names])}", where=_PLACE)
+    for key in ("test", "correction"):
+        require(found[key], key, found[key], "a name", where=_PLACE)
+    columns = _TABLES | {"condensed": rows}
     frames = {name: found[name] and _frame(found[name], names, grouped) for name, names in columns.items()}
     choice, folds = found["choice"], found["folds"]
     if choice:
