@@ -23,7 +23,6 @@ from rankeval.guard.gate_terms import Terms
 from rankeval.guard.plan import Plan
 from rankeval.guard.records import Journal, looks_table
 from rankeval.guard.releasing import Status, status_of
-from rankeval.io.opening import as_path
 from rankeval.ledger import discovery
 from rankeval.ledger.graph import heads_in
 from rankeval.ledger.ledger import Ledger
@@ -649,7 +648,7 @@ def _heads(head: str | os.PathLike[str] | None) -> list[str]:
     if head is None:
         return []
     require(isinstance(head, (str, os.PathLike)), "head", head, "a head, or a report that names one")
-    if not as_path(head).is_file():
+    if not os.path.isfile(head):  # noqa: PTH113 - a head may be longer than a name, which Path refuses
         return [os.fspath(head)]
     found = heads_in(head)
     if not found:

@@ -270,14 +270,9 @@ def as_path(path: Any) -> Path:
     return Path(path)
 
 
-_LONGEST_NAME = 255
-"""Bytes that file systems take."""
-
-
 def _is_name(text: Any) -> bool:
     try:
-        name = os.fsencode(text) if isinstance(text, str) else b"\0"
-        return b"\0" not in name and max(map(len, name.split(b"/"))) <= _LONGEST_NAME
+        return isinstance(text, str) and b"\0" not in os.fsencode(text)
     except UnicodeEncodeError:
         return False
 

@@ -45,7 +45,7 @@ from rankeval.comparison.tables import WithTable
 from rankeval.errors import FileFormatError, warn
 from rankeval.io.columns import id_column, value_column
 from rankeval.io.frames import frame_columns
-from rankeval.io.opening import as_path, number_of, read_bytes, write_atomically
+from rankeval.io.opening import as_path, number_of, read_bytes, write_atomically, writing
 from rankeval.io.tables import json_lines, records
 from rankeval.judging.labels import NOT_JUDGED, Floats, Ints
 from rankeval.render.tables import Table, guarded, unguarded
@@ -437,14 +437,17 @@ def write_sheets(
     names = [*map(str, judges)] if pd.api.types.is_list_like(judges, allow_sets=False) else []
     files = ["sheet_" + re.sub(r"[^\w.@ -]", "_", name) + f".{format}" for name in names]
     check_number("overlap", overlap, least=0)
+    with writing(home):
+        is_file = any(one.is_file() for one in (home, *home.parents))
+        has_manifest, has_sheets = (home / MANIFEST).exists(), any(home.glob("sheet_*"))
     refuse(
         (not names, f"judges is {shown(judges)}; expected a list of names"),
         (len({*map(str.casefold, files)}) < len(files), f"two of the judges have the same name: {few(names)}"),
         (overlap > 1, f"overlap is {shown(overlap)}; expected a share from 0 to 1"),
         (not 0 < len(grades) == len(np.unique(grades)), f"scale is {shown(scale)}; expected different numbers"),
-        (any(one.is_file() for one in (home, *home.parents)), f"{home} is a file, or is in one; name a folder"),
-        ((home / MANIFEST).exists(), f"{home} holds sheets; read them by read_sheets, or name another folder"),
-        (any(home.glob("sheet_*")), f"{home} holds sheets without {MANIFEST}; name another folder, or delete them"),
+        (is_file, f"{home} is a file, or is in one; name a folder"),
+        (has_manifest, f"{home} holds sheets; read them by read_sheets, or name another folder"),
+        (has_sheets, f"{home} holds sheets without {MANIFEST}; name another folder, or delete them"),
     )
     ids = frame_columns(pool.table if isinstance(pool, Pool) else pool, {"qid": "qid", "docid": "docid"})
     table = pd.DataFrame({name: id_column(ids[name], name).to_pylist() for name in ids}).drop_duplicates()
@@ -465,7 +468,8 @@ def write_sheets(
         sheets[judge] = {"file": file, "pairs": sheet[_PAIR].to_numpy(dtype=object).tolist()}
     # Last, so that half of the sheets are not read for all.
     contents[MANIFEST] = json.dumps({"scale": grades.tolist(), "sheets": sheets}).encode()
-    home.mkdir(parents=True, exist_ok=True)
+    with writing(home):
+        home.mkdir(parents=True, exist_ok=True)
     for file, content in contents.items():
         write_atomically(home / file, [content])
     return pd.DataFrame({"judge": names, "file": files, "documents": [*map(len, parts)], "shared": len(shared)})
