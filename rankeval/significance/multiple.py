@@ -417,8 +417,10 @@ def _exceeded(drawn: Floats, patterns: int, settings: Settings) -> float:
 
 
 def _checked(p: ArrayLike) -> Floats:
+    expected = "a list of p-values in [0, 1]"
+    require(np.asarray(p, dtype=object).ndim == 1, "p", p, expected)
     values = labels(p, "p").astype(np.float64)
-    require(values.ndim == 1 and np.all((values >= 0) & (values <= 1)), "p", p, "a list of p-values in [0, 1]")
+    require(np.all((values >= 0) & (values <= 1)), "p", p, expected)
     return values
 
 
