@@ -144,7 +144,7 @@ def _read(found: dict[str, Any]) -> dict[str, Any]:
     rows = [*grouped, *COLUMNS]
     table = _frame(found["table"], rows, grouped)
     columns = {"interaction": CROSSED, "means": MEANS, "bounds": BOUNDS, "condensed": rows, "first_two": COLUMNS}
-    known = {"weights": {"", *WEIGHTS}}
+    known: dict[str, set[Any]] = {"weights": {"", *WEIGHTS}}
     if len(table):
         known |= {"baseline": {None, *table["baseline"], *table["system"]}, "primary": {None, *table["measure"]}}
     for key, names in known.items():
