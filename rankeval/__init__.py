@@ -14,11 +14,12 @@ __version__ = "0.1.0"
 
 # An older project has this import name too: where both are installed, they overwrite each other's files.
 for _namesake in metadata.distributions(name="rankeval"):
+    from rankeval._source import install as _install
     from rankeval.errors import warn as _warn
 
     _warn(
         f"the distribution rankeval {_namesake.version}, another project with this import name, is installed too: "
-        "pip uninstall rankeval, then pip install --force-reinstall rankeval-mlflow"
+        f"pip uninstall rankeval, then {_install(options='--force-reinstall')}"
     )
 
 _HOMES = {

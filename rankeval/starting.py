@@ -10,6 +10,9 @@
 
 The baseline is what the function ``rank`` of the written test returns, so the test passes as it stands. All files are
 written or none: what is there already is refused first, and if the test cannot rank, its files are taken back.
+
+What the workflow's runner lacks is a line to fill in, which fails until somebody does: the address of rankeval if none
+is known, and data that git would not take along (outside of the repository, ignored, too large for GitHub).
 """
 
 from __future__ import annotations
@@ -18,15 +21,17 @@ import json
 import os
 import re
 import runpy
+import subprocess
 import textwrap
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, PackageLoader
 
 from rankeval._checks import count
+from rankeval._source import FILL_IN, address, requirement
 from rankeval.datasets.files import is_letor
 from rankeval.errors import InvalidInput
 from rankeval.evaluation import to_bytes
@@ -34,6 +39,7 @@ from rankeval.experiment.checks import remove_empty
 from rankeval.experiment.loading import Ask, guess
 from rankeval.io.opening import writing
 
+_MOST_BYTES = 100 * 2**20
 _LONGEST = 100  # characters of the names of features in a message
 _CONFIG, _TEST, _WORKFLOW = "experiment.yaml", "tests/test_relevance.py", ".github/workflows/relevance.yml"
 _BASELINE = "tests/rankeval_baselines/ranker.parquet"
@@ -81,9 +87,11 @@ def start(
     facts, told = _facts(files, {role: name for role, name in named.items() if name}, features, ask)
     places = [Path(os.path.relpath(path, into)).as_posix() for path in files]
     names = [_CONFIG, _TEST, _WORKFLOW] if facts["config"] else [_TEST, _WORKFLOW]
+    kept_out = {place: why for place, path in zip(places, files, strict=True) if (why := _kept_out(path, into))}
+    source = {"requirement": requirement(), "fill_in": None if address() else FILL_IN, "kept_out": kept_out}
     with ExitStack() as undo:
         for name in names:
-            text = _rendered(f"{Path(name).name}.jinja", facts | {"path": places[0], "run": places[-1]})
+            text = _rendered(f"{Path(name).name}.jinja", facts | source | {"path": places[0], "run": places[-1]})
             _write(into / name, text.encode(), undo)
         ranked = runpy.run_path(str(into / _TEST))["rank"]()
         _write(into / _BASELINE, to_bytes(ranked), undo)
@@ -95,10 +103,35 @@ def start(
     told["written"] = ", ".join([*names, _BASELINE, *[".gitignore"] * is_first])
     if not is_first:
         told["ignored"] = f"to be named in .gitignore: {', '.join(_IGNORED)}"
-    told["next"] = "python -m pytest (pip install pytest); commit these files and the data, which the workflow needs"
+    if source["fill_in"]:
+        told["fill in"] = f"{_WORKFLOW}: the address that its runner installs rankeval from"
+    if kept_out:
+        reasons = "; ".join(f"{place} {why}" for place, why in kept_out.items())
+        remedy = f"fill in the step Data of {_WORKFLOW}, or start again with data in the repository"
+        told["no commit"] = f"the data cannot be committed: {reasons}. Until then the workflow fails: {remedy}"
+    both = "these files" if kept_out else "these files and the data, which the workflow needs"
+    told["next"] = f"python -m pytest (pip install pytest); commit {both}"
     if facts["config"]:
         told["then"] = f"rankeval run --check {_CONFIG}; rankeval run {_CONFIG}; commit the folder rankeval-ledger too"
     return told
+
+
+def _kept_out(path: Path, into: Path) -> str:
+    """Return why a commit of the repository would not hold the data at a path; an empty text if it would."""
+    base = into.resolve()
+    root = next((one for one in (base, *base.parents) if (one / ".git").exists()), base)
+    found = [path, *(one for one in path.rglob("*") if one.is_file())] if path.is_dir() else [path]
+    if any(not one.resolve().is_relative_to(root) for one in found):
+        is_link = Path(os.path.abspath(path)).is_relative_to(root)  # noqa: PTH100 - links are not followed
+        return f"{'leads' if is_link else 'lies'} outside of the repository {root}"
+    if any(one.stat().st_size > _MOST_BYTES for one in found):
+        return "has more than 100 MB, which GitHub refuses"
+    asked = ["git", "-c", "core.fsmonitor=false", "check-ignore", "--quiet", "--stdin", "-z"]
+    names = "\0".join(str(one.resolve()) for one in found).encode("utf-8", "surrogateescape")
+    with suppress(OSError):  # there is no git
+        if subprocess.run(asked, cwd=root, input=names, capture_output=True, check=False).returncode == 0:  # noqa: S603 - our own words
+            return "is ignored by git"
+    return ""
 
 
 def _facts(

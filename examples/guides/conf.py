@@ -106,6 +106,16 @@ EXTENDING = {
     ],
 }
 
+MOVED = {
+    "index.md": "README.md",
+    "contributing.md": ".github/CONTRIBUTING.md",
+    "security.md": ".github/SECURITY.md",
+    "changelog.md": "CHANGELOG.md",
+}
+"""Pages of the site -> files that stand elsewhere in the checkout."""
+
+LINK = re.compile(r"(?P<before>\]\(|^\[[^\]\n]+\]: )(?P<path>[\w./-]+)(?P<after>#[\w-]+|(?=\)|$))", re.MULTILINE)
+
 PAGE = """\
 {title}
 {line}
@@ -216,16 +226,33 @@ def contents() -> dict[str, list[str]]:
     return found
 
 
+def linked(page: Path, folder: Path) -> str:
+    """Return a page whose links lead to the gathered pages; of another file of the checkout, a copy is made."""
+    pages = {ROOT / path: name for name, path in MOVED.items()}
+
+    def moved(found: re.Match[str]) -> str:
+        target = (page.parent / found["path"]).resolve()
+        if not target.is_file() or not target.is_relative_to(ROOT):
+            return found[0]
+        name = pages.get(target, target.name if target.parent == GUIDES else f"files/{target.relative_to(ROOT)}")
+        if name.startswith("files/"):
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(target, folder / name)
+        return f"{found['before']}{name}{found['after']}"
+
+    return LINK.sub(moved, page.read_text(encoding="utf-8"))
+
+
 def gather_pages(folder: Path) -> None:
     """Write all pages into an empty folder."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    for path in (*GUIDES.glob("*.md"), *GUIDES.glob("*.png")):
-        if path.name != "README.md":  # the list of the guides, which is the menu here
-            shutil.copy(path, folder)
-    for path in (ROOT / ".github" / "CONTRIBUTING.md", ROOT / ".github" / "SECURITY.md", ROOT / "CHANGELOG.md"):
-        shutil.copy(path, folder / path.name.lower())
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    for path in GUIDES.glob("*.png"):
+        shutil.copy(path, folder)
+    guides = {path.name: path for path in GUIDES.glob("*.md") if path.name != "README.md"}  # the list is the menu here
+    for name, path in (guides | {name: ROOT / path for name, path in MOVED.items() if name != "index.md"}).items():
+        (folder / name).write_text(linked(path, folder), encoding="utf-8")
+    readme = linked(ROOT / "README.md", folder)
     menus = [MENU.format(caption=caption, pages="\n".join(pages)) for caption, pages in contents().items()]
     (folder / "index.md").write_text("".join([readme, *menus]), encoding="utf-8")
     write_reference(folder)

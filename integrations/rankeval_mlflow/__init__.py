@@ -21,7 +21,7 @@ def _lacks_the_library() -> bool:
 if _lacks_the_library():
     raise ImportError(
         "the package rankeval that is installed here is another project with the same import name: "
-        "pip uninstall rankeval, then pip install --force-reinstall rankeval-mlflow"
+        "pip uninstall rankeval, then install rankeval-mlflow again from where you have it (--force-reinstall)"
     )
 
 

@@ -30,6 +30,7 @@ import pyarrow as pa
 
 from rankeval import __version__
 from rankeval._checks import check_count
+from rankeval._source import install
 from rankeval.collection.convention import Convention, rules_of_call
 from rankeval.contamination.streamed import StreamedCheck
 from rankeval.errors import InvalidInput
@@ -200,7 +201,7 @@ def refuse_session(df: Any) -> None:
     try:
         import pyspark
     except ImportError:
-        raise InvalidInput('rankeval_spark needs PySpark: python -m pip install "rankeval-mlflow[spark]"') from None
+        raise InvalidInput("rankeval_spark needs PySpark, which is not installed", remedy=install("spark")) from None
     oldest = ".".join(map(str, OLDEST))
     if tuple(int(part) for part in pyspark.__version__.split(".")[:2]) < OLDEST:
         raise InvalidInput(f"this is PySpark {pyspark.__version__}; rankeval_spark needs {oldest} or newer")
@@ -279,7 +280,7 @@ def evaluate(
 
     The rows are shuffled by query, and the executors score whole queries with the kernel of `rankeval.evaluate`. The
     job runs in this call; errors of the data and refusals of the guard are raised here. The executors need this
-    package, with NumPy, pandas and PyArrow: install ``rankeval-mlflow`` there. If they have the dependencies only, send
+    package, with NumPy, pandas and PyArrow: install it there. If they have the dependencies only, send
     them the wheel under a name that ends in ``.zip``: ``spark.sparkContext.addPyFile("rankeval_mlflow.zip")``.
 
     Parameters

@@ -19,6 +19,7 @@ import typer
 from rankeval import errors
 from rankeval import tracking as hosts
 from rankeval._checks import count, refuse
+from rankeval._source import DISTRIBUTION, SETTING, address, install
 from rankeval.cli.guard import guard_app
 from rankeval.cli.inputs import by_file_name, evaluations
 from rankeval.cli.judging import judging_app
@@ -42,7 +43,6 @@ if TYPE_CHECKING:
 
 SAID = ("name", "kind", "words", "title", "two_sided", "one_sided", "note")
 RATES = ("name", "test", "world", "n", "comparisons", "sides", "quantity", "rate", "standard_error", "replications")
-DISTRIBUTION = "rankeval-mlflow"
 SHOWN_VERSIONS = ("numpy", "scipy", "pandas", "pyarrow", "scikit-learn", "mlflow", "lightgbm", "xgboost", "catboost")
 
 
@@ -188,12 +188,13 @@ def doctor() -> None:
 
     facts = {"python": platform.python_version(), "rankeval": str(Path(__file__).parents[2])}
     facts |= {name: version(name) for name in (DISTRIBUTION, *SHOWN_VERSIONS)}
+    facts["installed from"] = address() or f"no address for others is known: {SETTING} says one"
     facts |= {f"host {name}": hosts.shown_host(name).title for name in hosts.host_names()}
     facts |= dict(_ledger())
     for topic, said in facts.items():
         tell(f"{topic:<16} {said}")
     # The plain name belongs to an older package with the same import name: one would overwrite files of the other.
-    other, reinstall = version("rankeval"), f"pip uninstall rankeval, then pip install --force-reinstall {DISTRIBUTION}"
+    other, reinstall = version("rankeval"), f"pip uninstall rankeval, then {install(options='--force-reinstall')}"
     problem = f"the distribution rankeval {other}, another project, is installed into the same folder"
     refuse((other != "not installed", problem, reinstall))
 

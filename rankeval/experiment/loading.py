@@ -36,6 +36,7 @@ from numpy.typing import NDArray
 
 from rankeval._checks import count, refuse
 from rankeval._registry import unknown
+from rankeval._source import install
 from rankeval.collection.data import RankingData, stack_rows
 from rankeval.errors import ConfigError, InvalidInput
 from rankeval.experiment.config import blaming
@@ -167,8 +168,8 @@ def imported(path: str, *, key: str) -> Any:
         module = import_module(module_path)
     except ImportError as error:
         missing = (error.name or module_path).partition(".")[0]
-        hint = f'; install it: pip install "rankeval-mlflow[{missing}]"' if missing in EXTRAS else ""
-        raise ConfigError(f"cannot import {path!r}: {error}{hint}", argument=key) from error
+        hint = f"install it: {install(missing)}" if missing in EXTRAS else None
+        raise ConfigError(f"cannot import {path!r}: {error}", argument=key, remedy=hint) from error
     if not hasattr(module, name):
         raise ConfigError(f"the module {module_path!r} has no {name!r}", argument=key)
     return getattr(module, name)

@@ -37,6 +37,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from rankeval._checks import said
+from rankeval._source import DISTRIBUTION
 from rankeval.collection.data import take_rows
 from rankeval.errors import InvalidInput, RankevalError
 from rankeval.evaluation import Evaluation
@@ -270,7 +271,7 @@ def versions(estimators: Iterable[str]) -> dict[str, str]:
     estimators : iterable of str
         Import paths of the estimators, whose distributions are included.
     """
-    packages = {"rankeval-mlflow", "numpy", "scipy", "scikit-learn"}
+    packages = {DISTRIBUTION, "numpy", "scipy", "scikit-learn"}
     known = _distributions()
     for path in estimators:
         packages.update(known.get(path.replace(":", ".").partition(".")[0], []))

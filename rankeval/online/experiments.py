@@ -27,6 +27,7 @@ from scipy import stats
 from rankeval._arguments import explained
 from rankeval._checks import check_alpha, check_number, check_share, count, few, plural, refuse, require, shown
 from rankeval._registry import chosen
+from rankeval._source import install
 from rankeval._visible import escaping
 from rankeval.comparison.headline import p_words
 from rankeval.comparison.tables import WithTable
@@ -428,8 +429,8 @@ def _moments(users: pd.DataFrame, columns: Sequence[str | None]) -> Any:
     try:
         from tea_tasting import aggr
     except ImportError as error:
-        problem, remedy = "A/B tests need tea-tasting, which is not installed", 'pip install "rankeval-mlflow[online]"'
-        raise InvalidInput(problem, remedy=remedy) from error
+        problem = "A/B tests need tea-tasting, which is not installed"
+        raise InvalidInput(problem, remedy=install("online")) from error
     known = users[[*{name for name in columns if name is not None}]]
     both = {(one, other): value for one, row in known.cov().to_dict().items() for other, value in row.items()}
     return aggr.Aggregates(len(known), known.mean().to_dict(), known.var().to_dict(), both)

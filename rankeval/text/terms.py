@@ -26,6 +26,7 @@ import pandas as pd
 from rankeval._arguments import explained
 from rankeval._checks import few, refuse, require, shown
 from rankeval._registry import chosen
+from rankeval._source import install
 from rankeval.errors import InvalidInput
 from rankeval.io.frames import SPELLINGS
 from rankeval.io.texts import read_texts
@@ -125,8 +126,8 @@ def _stemmer(language: str | None) -> Callable[[str], str]:
     try:
         import Stemmer
     except ImportError as error:
-        problem, remedy = "stemming needs PyStemmer, which is not installed", 'pip install "rankeval-mlflow[text]"'
-        raise InvalidInput(problem, argument="stem", remedy=remedy) from error
+        problem = "stemming needs PyStemmer, which is not installed"
+        raise InvalidInput(problem, argument="stem", remedy=install("text")) from error
     return Stemmer.Stemmer(chosen("stemmer", language, Stemmer.algorithms())).stemWord  # type: ignore[no-any-return] # no types
 
 

@@ -42,11 +42,9 @@ def outputs(compared) -> dict[str, str]:
 @each_row("test", [name for name, one in TESTS.items() if not getattr(one, "needs", ())])
 def test_no_output_has_an_interval_without_bounds(test):
     for name, other in OTHERS.items():
-        for correction in ("holm", "none"):
-            systems = {"base": BASE, "other": other, "third": BASE + 0.01}
-            compared = compare(systems, baseline="base", test=test, correction=correction, n_resamples=99)
-            for kind, text in outputs(compared).items():
-                assert not UNBOUNDED.search(text), (name, correction, kind, text)
+        compared = compare({"base": BASE, "other": other}, baseline="base", test=test, n_resamples=99)
+        for kind, text in outputs(compared).items():
+            assert not UNBOUNDED.search(text), (name, kind, text)
 
 
 @each_row(

@@ -295,7 +295,7 @@ def test_a_loader_of_ones_own_stands_in_the_working_directory():
 
 def test_a_missing_package_is_answered_with_the_extra_that_brings_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "lightgbm", None)
-    with pytest.raises(ConfigError, match=r'pip install "rankeval-mlflow\[lightgbm\]"'):
+    with pytest.raises(ConfigError, match=r'pip install "rankeval-mlflow\[lightgbm\] @ '):
         run_experiment(small(rankers={**SMALL["rankers"], "tree": {"estimator": "lightgbm.LGBMRanker"}}))
 
 

@@ -367,7 +367,7 @@ def test_result_in_all_forms():
 def test_without_tea_tasting(monkeypatch):
     """Without the extra the error names the command that installs it."""
     monkeypatch.setitem(sys.modules, "tea_tasting", None)
-    with pytest.raises(InvalidInput, match=r'pip install "rankeval-mlflow\[online\]"'):
+    with pytest.raises(InvalidInput, match=r'pip install "rankeval-mlflow\[online\] @ '):
         ab_test(world(), metrics=CTR)
 
 

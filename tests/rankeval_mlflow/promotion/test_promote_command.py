@@ -15,6 +15,7 @@ import yaml
 from typer.testing import CliRunner
 
 import rankeval.cli
+from rankeval._source import PLACEHOLDER
 from rankeval.cli.net import caught
 from rankeval.errors import InvalidInput, UnknownName
 from rankeval.tracking import host
@@ -121,7 +122,7 @@ def jobs():
 def test_the_job_of_the_guide_runs(ranker, store, tmp_path):
     """Its commands are run by a shell: 0 for the better version, 1 for one that is not, 2 for one that is none."""
     install, *commands = jobs()
-    assert install == 'pip install "rankeval-mlflow @ git+https://github.com/rankeval-mlflow/rankeval-mlflow"'
+    assert install == f'pip install "rankeval-mlflow @ {PLACEHOLDER}"'
     better, worse = ranker.add(0.1), ranker.add(-0.1)
     search = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     environment = {**os.environ, "PATH": search, "MLFLOW_TRACKING_URI": store}
