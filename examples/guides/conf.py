@@ -228,7 +228,7 @@ def contents() -> dict[str, list[str]]:
 
 def linked(page: Path, folder: Path) -> str:
     """Return a page whose links lead to the gathered pages; of another file of the checkout, a copy is made."""
-    pages = {ROOT / path: name for name, path in MOVED.items()}
+    pages = {ROOT / path: name for name, path in MOVED.items()} | {GUIDES / "README.md": "index.md"}
 
     def moved(found: re.Match[str]) -> str:
         target = (page.parent / found["path"]).resolve()

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import platform
 import resource
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 os.environ["RANKEVAL_LEDGER"] = "off"
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # whole processes find their modules compiled, as pip leaves them
@@ -38,6 +40,17 @@ def take_part(call: Callable[[], object], repeats: int, **facts: float) -> None:
     print(json.dumps({"cpu": min(seconds[1:]), "wall": min(walls[1:]), "peak": _peak(), "before": before, **facts}))
 
 
+def machine() -> str:
+    """Return the name of this machine, as a table of speed prints it."""
+    try:
+        known = dict(line.split(":", 1) for line in Path("/proc/cpuinfo").read_text().splitlines() if ":" in line)
+    except OSError:
+        known = {}
+    facts = {name.strip(): value.strip() for name, value in known.items()}
+    kind = " ".join(f"{name} {facts[name]}" for name in ("cpu family", "model") if name in facts)
+    return f"{facts.get('model name', platform.machine())} ({kind}), {os.cpu_count()} cores"
+
+
 def hold(script: str, names: Sequence[str], arguments: Sequence[str], title: str) -> None:
     """Run every contestant and print its seconds, and its ratio to the first one.
 
@@ -52,7 +65,7 @@ def hold(script: str, names: Sequence[str], arguments: Sequence[str], title: str
     title : str
         What is measured.
     """
-    print(title, flush=True)
+    print(f"{title}, on {machine()}", flush=True)
     ours = None
     for name in names:
         child = subprocess.run(

@@ -41,8 +41,8 @@ def outputs(compared) -> dict[str, str]:
 
 @each_row("test", [name for name, one in TESTS.items() if not getattr(one, "needs", ())])
 def test_no_output_has_an_interval_without_bounds(test):
-    for name, other in OTHERS.items():
-        compared = compare({"base": BASE, "other": other}, baseline="base", test=test, n_resamples=99)
+    for name in OTHERS if test == "t" else ("equal", "one differs"):
+        compared = compare({"base": BASE, "other": OTHERS[name]}, baseline="base", test=test, n_resamples=99)
         for kind, text in outputs(compared).items():
             assert not UNBOUNDED.search(text), (name, kind, text)
 
