@@ -30,26 +30,12 @@ _REVISION = re.compile(r"[A-Za-z0-9._-]+")
 
 
 def requirement(extra: str = "") -> str:
-    """Return this package as a requirement of pip, with its address or a placeholder.
-
-    Parameters
-    ----------
-    extra : str
-        The extra to install with it.
-    """
+    """Return this package, with an extra of it, as a requirement of pip: with its address or a placeholder."""
     return f"{DISTRIBUTION}{extra and f'[{extra}]'} @ {address() or PLACEHOLDER}"
 
 
 def install(extra: str = "", options: str = "") -> str:
-    """Return the command that installs this package, with a comment if something must be filled in.
-
-    Parameters
-    ----------
-    extra : str
-        The extra to install with it.
-    options : str
-        Options of ``pip install``.
-    """
+    """Return the command that installs this package, with a comment if something must be filled in."""
     command = " ".join(filter(None, ("pip install", options, f'"{requirement(extra)}"')))
     return command if address() else f"{command}  # {FILL_IN}"
 

@@ -285,18 +285,13 @@ def in_options(error: RankevalError, command: Any) -> RankevalError:
 
 
 def literal(helped: _Helped) -> _Helped:
-    """Return a copy of a command, with its parameters, whose help prints as it is written.
-
-    Parameters
-    ----------
-    helped : click command or parameter
-        What has the help.
-    """
+    """Return a copy of a command or a parameter of Click whose help prints as it is written."""
     shown: Any = copy(helped)
     for field in ("help", "short_help", "epilog"):
         setattr(shown, field, _literal(getattr(helped, field, None)))
     shown.params = [literal(one) for one in getattr(helped, "params", ())]
-    return shown
+    found: _Helped = shown
+    return found
 
 
 def _literal(text: str | None) -> str | None:
