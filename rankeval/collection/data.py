@@ -10,7 +10,7 @@ import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
 from rankeval._arguments import explained
-from rankeval._checks import count, is_text, require
+from rankeval._checks import count, require
 from rankeval.collection.rows import check_rows
 from rankeval.errors import InvalidInput
 from rankeval.io.columns import as_typed, labels, refuse_missing, refuse_unbounded, without_view
@@ -58,7 +58,7 @@ class RankingData:
     def __post_init__(self) -> None:
         check_rows(X=self.X, y=self.y, qid=self.qid, docid=self.docid)
         require(getattr(self.X, "shape", ()), "X", self.X, "an array, a sparse matrix or a frame")
-        require(self.name is None or is_text(self.name), "name", self.name, "text")
+        require(self.name is None or isinstance(self.name, str), "name", self.name, "text")
         n_rows = self.X.shape[0]
         for part in ("y", "qid") if self.docid is None else ("y", "qid", "docid"):
             given = getattr(self, part)

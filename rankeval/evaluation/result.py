@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankeval._arguments import explained
-from rankeval._checks import check_count, check_share, count, few, is_text, refuse, require, shown
+from rankeval._checks import check_count, check_share, count, few, refuse, require, shown
 from rankeval._visible import escaping
 from rankeval.collection.convention import COUNTED_AS, Convention
 from rankeval.errors import InvalidInput
@@ -91,7 +91,7 @@ class Evaluation:
     name: str | None = None
 
     def __post_init__(self) -> None:
-        require(self.name is None or is_text(self.name), "name", self.name, "text")
+        require(self.name is None or isinstance(self.name, str), "name", self.name, "text")
 
     @property
     def n_queries(self) -> int:

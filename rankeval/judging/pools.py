@@ -35,7 +35,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from rankeval._arguments import explained
-from rankeval._checks import check_count, check_number, check_share, count, few, is_text, refuse, require, shown
+from rankeval._checks import check_count, check_number, check_share, count, few, refuse, require, shown
 from rankeval._registry import chosen
 from rankeval._visible import escaping
 from rankeval.analysis.overlap import ranked_lists, refuse_unlike
@@ -155,7 +155,7 @@ class Pool(WithTable):
         >>> rk.judging.pool({"bm25": {"q1": ["d7", "d9"]}}).adds({"q1": ["d7", "d3"]}).table.docid.tolist()
         ['d3']
         """
-        require(is_text(name), "name", name, "text")
+        require(isinstance(name, str), "name", name, "text")
         other = pool({name: run}, depth=self.depth)
         known = pd.concat([self.table[_PAIR], self.left_out]).assign(relevance=0)
         return _part(other, np.isnan(_labels(other, known)) & other.table["qid"].isin(self.table["qid"]).to_numpy())

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from sklearn.utils.metadata_routing import MetadataRequest
 
 from rankeval._arguments import explained
-from rankeval._checks import is_text, refuse, shown
+from rankeval._checks import refuse, shown
 from rankeval._registry import chosen
 from rankeval.collection.convention import Convention, get_convention, rules_of_call
 from rankeval.collection.rows import check_rows
@@ -144,7 +144,7 @@ def make_scorer(
         refuse((not methods, "response_method names no method"))
         for method in methods:
             chosen("response method", method, RESPONSES)
-    refuse((name is not None and not is_text(name), f"name is {shown(name)}; give text"))
+    refuse((name is not None and not isinstance(name, str), f"name is {shown(name)}; give text"))
     bound = {
         column: given if isinstance(given, str) else BoundIds(given, y, role_of(column))
         for column, given in columns_by_name(columns).items()

@@ -25,7 +25,7 @@ import numpy as np
 import pandas as pd
 
 from rankeval._arguments import explained
-from rankeval._checks import check_count, check_number, check_share, count, few, is_text, require
+from rankeval._checks import check_count, check_number, check_share, count, few, require
 from rankeval._visible import escaping
 from rankeval.comparison.tables import WithTable
 from rankeval.io.columns import labels
@@ -190,7 +190,7 @@ def profile(
     check_count("repeats", repeats)
     check_count("warmup", warmup, least=0)
     check_share("confidence_level", confidence_level)
-    require(is_text(name), "name", name, "text")
+    require(isinstance(name, str), "name", name, "text")
     several = isinstance(search, Mapping)
     systems = dict(search) if several else {name: search}
     require(not several or (search and not name), "search", search, "one system with name=, or systems by name")

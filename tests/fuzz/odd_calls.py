@@ -50,9 +50,9 @@ from oracle.names import Names
 from oracle.stores import leave_stores, make_database
 from oracle.worker import SETTINGS
 
-from rankeval.errors import CheckFailed, RankevalError, Refusal
+from rankeval.errors import CheckFailed, RankevalError, Refusal, TrackingError
 
-SEED, SECONDS, MEMORY = 0, 10, 2 << 30
+SEED, SECONDS, MEMORY = 0, 10, 4 << 30
 WORDS_OF_SKLEARN = ("sklearn/utils/validation.py", "sklearn/model_selection/_split.py")
 """Its checks of estimators ask for its own words on a shape, and a splitter's own arguments are its own."""
 EXEMPT = {
@@ -135,7 +135,7 @@ def complaint(call: Callable[[], Any], *, with_traceback: bool = False) -> str |
         call()
     except (RankevalError, Refusal) as error:
         said = str(error)
-        return f"several lines: {said!r}" if "\n" in said and not isinstance(error, CheckFailed) else ""
+        return f"several lines: {said!r}" if "\n" in said and not isinstance(error, CheckFailed | TrackingError) else ""
     except SystemExit as stop:
         return None if stop.code in {0, None} else ""
     except BaseException as error:  # noqa: BLE001 - this is what is looked for
@@ -369,7 +369,11 @@ def complaints_of(runs: Sequence[tuple[str, int]], share: float, folder: Path) -
     while left:
         path.write_text(json.dumps({"runs": left, "share": share, "skip": skip, "at": str(at)}))
         command = [sys.executable, "-m", "fuzz.odd_calls", str(path)]
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join([*sys.path, str(Path(__file__).parents[1])])}
+        environment = {
+            **os.environ,
+            "MALLOC_ARENA_MAX": "2",
+            "PYTHONPATH": os.pathsep.join([*sys.path, str(Path(__file__).parents[1])]),
+        }
         done = subprocess.run(command, check=False, capture_output=True, text=True, cwd=folder, env=environment)
         lines = [json.loads(line) for line in done.stdout.splitlines()]
         found += [line for line in lines if isinstance(line, list)]
