@@ -316,8 +316,8 @@ def saved(ranker: Any, name: str = "ranker", *, X: Any = None) -> SavedModel:
     loggers = ("mlflow.sklearn", "mlflow.pyfunc", "mlflow.models.model", "mlflow.models.signature")
     quiet = hushed(dict.fromkeys(loggers, logging.ERROR))
     with tempfile.TemporaryDirectory() as folder, quiet, warnings.catch_warnings(action="ignore"):
-        rows = None if X is None else rows_to_check(inner, X)
-        scores = None if rows is None else responses(ranker, rows)
+        rows: Any = None if X is None else rows_to_check(inner, X)
+        scores: Any = None if rows is None else responses(ranker, rows)
         known = categories(ranker, rows)
         numeric = numbers(ranker, rows, scores, known)
         # As JSON sends them, in another order of the columns.

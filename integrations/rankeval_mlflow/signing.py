@@ -288,7 +288,7 @@ def refusal(schema: Schema, rows: Any, error: Exception) -> InvalidInput:
     )
 
 
-def check_gaps(gives_scores: Callable[[Any], bool], rows: Any, known: Iterable[str]) -> None:
+def check_gaps(gives_scores: Callable[[Any], bool], rows: Any, known: Iterable[Any]) -> None:
     """Refuse a ranker that tells None from NaN in a column of texts: null in JSON is the one or the other.
 
     Parameters
@@ -305,8 +305,8 @@ def check_gaps(gives_scores: Callable[[Any], bool], rows: Any, known: Iterable[s
     InvalidInput
         If it does.
     """
-    columns = {column.name: column for column in _of_objects(rows) if column.name not in known}
-    texts = {name: column for name, column in columns.items() if column.dtype.kind in "OSU" and column.isna().any()}
+    texts = {column.name: column for column in _of_objects(rows) if column.dtype.kind in "OSU" and column.isna().any()}
+    texts = {name: column for name, column in texts.items() if name not in known}
 
     def are_alike(names: Sequence[Any]) -> bool:
         return all(gives_scores(_filled(rows, {name: texts[name] for name in names}, gap)) for gap in (None, math.nan))
@@ -327,6 +327,6 @@ def _filled(rows: Any, columns: dict[Any, pd.Series], gap: float | None) -> Any:
         name: [gap if missing else cell for cell, missing in zip(column, column.isna(), strict=True)]
         for name, column in columns.items()
     }
-    table = _as_frame(rows)
+    table: Any = _as_frame(rows)
     filled = with_columns(table, {name: pd.Series(cells[name], table.index, dtype=object) for name in cells})
     return filled if hasattr(rows, "iloc") else filled.to_numpy(object)

@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import forking
@@ -164,6 +164,27 @@ def test_another_machine_that_is_faster_with_the_first_role_is_no_refusal(client
     rkm.log_evaluation(evaluations["dev"], "dev", run_id)
     assert client.get_run(run_id).data.tags[ROLE] == "test"
     assert_all_roles(client, run_id, evaluations)
+
+
+def test_an_upload_goes_on_if_another_one_does_not_end(client, small, monkeypatch):
+    """Both saw an empty run; the second is refused and reads it again."""
+    evaluations = {"dev": small("one"), "test": small("other", seed=1)}
+    monkeypatch.setattr("rankeval_mlflow.delivery.sending._LONGEST_TURN", 0.2)
+    send_batch, both = mlflow.MlflowClient.log_batch, threading.Barrier(2)
+
+    def together(self, *args, **options):
+        with suppress(threading.BrokenBarrierError):
+            both.wait(2)
+        both.abort()
+        return send_batch(self, *args, **options)
+
+    run_id = client.create_run("0").info.run_id
+    monkeypatch.setattr(mlflow.MlflowClient, "log_batch", together)
+    with ThreadPoolExecutor(2) as pool:
+        for role, ev in evaluations.items():
+            pool.submit(rkm.log_evaluation, ev, role, run_id, report=False)
+    assert set(roles_of(client.get_run(run_id).data.tags)) == set(evaluations)
+    assert waiting() == []
 
 
 def test_who_is_always_overtaken_may_send_again(client, small, monkeypatch):

@@ -13,8 +13,9 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -40,6 +41,9 @@ _PATIENCE = 600.0
 _OVERTAKEN = 5
 # Seconds in which a store writes the rest of a batch: MLflow writes its parameters first, and our tag of the role last.
 _REST_OF_A_BATCH = 0.2
+# Seconds to wait for another upload to the same run, and the runs whose turn this thread has.
+_LONGEST_TURN = 60.0
+_TURNS = threading.local()
 
 
 def deliver(payload: Payload, *, aggregates: bool = True) -> TrackedRun:
@@ -190,8 +194,7 @@ def _sent(upload: spool.PendingUpload, payload: Payload, *, aggregates: bool, fr
 
 
 def _whole(steps: Steps) -> TrackedRun:
-    run_id = steps.payload.target.run_id
-    with contextlib.nullcontext() if run_id is None else spool.alone(f"run-{name_hash(run_id)}", _PATIENCE):
+    with _turn(steps.payload.target.run_id):
         # Another process may be faster with a row that uploads share: that of a data set, or a parameter of the run.
         for _ in range(_OVERTAKEN):
             try:
@@ -201,6 +204,21 @@ def _whole(steps: Steps) -> TrackedRun:
                     raise
             time.sleep(_REST_OF_A_BATCH)
         return steps.whole()
+
+
+@contextlib.contextmanager
+def _turn(run_id: str | None) -> Iterator[None]:
+    """Let one upload to a run at a time read it and add to it; one that waits for too long goes on."""
+    mine = vars(_TURNS).setdefault("runs", set())
+    if run_id is None or run_id in mine:
+        yield
+        return
+    with contextlib.ExitStack() as stack:
+        with contextlib.suppress(TimeoutError):
+            stack.enter_context(spool.alone(f"run-{name_hash(run_id)}", _LONGEST_TURN))
+        mine.add(run_id)
+        stack.callback(mine.discard, run_id)
+        yield
 
 
 def _for_good(error: Exception) -> bool:
