@@ -185,7 +185,24 @@ def test_the_error_of_an_estimator_is_its_own():
 
 
 EV = rk.evaluate([1, 0], [0.5, 0.1], qid=["a", "a"], measures="RR")
-LOG = {"search_id": [1, 1], "position": [1, 2], "docid": ["a", "b"], "clicked": [1, 0], "qid": ["q", "q"]}
+LOG = pd.DataFrame({"search_id": [1, 1], "position": [1, 2], "docid": ["a", "b"], "clicked": [1, 0], "qid": ["q", "q"]})
+KNOWN = {1: 1.0, 2: 0.5}
+
+
+def valued(scores, propensities=KNOWN):
+    """Value a ranking on the log."""
+    return rk.online.counterfactual(rk.online.ClickLog.from_frame(LOG), scores, propensities)
+
+
+USERS = pd.DataFrame({"user": list("abcdefgh"), "orders": [1, 2, 3, 1, 0, 2, 1, 5]})
+
+
+def written(name, text):
+    """Write a file, and return its path."""
+    Path(name).write_text(text)
+    return Path(name)
+
+
 CALLS = {
     "evaluation": lambda: rk.report.report_for_evaluation(None),
     "config": lambda: run_experiment([1]),
@@ -194,6 +211,12 @@ CALLS = {
     "measures": lambda: rk.evaluate([1], [1], qid=[1], measures=np.array(3)),
     "name": lambda: rk.evaluate([1], [1], qid=[1], name=pd.DataFrame()),
     "shares": lambda: rk.online.assign("u", "s", None),
+    "scores": lambda: valued({"q": {"a": 1.0}}),
+    "propensities": lambda: valued([1.0, 2.0], {1: {}, 2: 0.5}),
+    "salt": lambda: rk.online.assign("u", None, {"a": 1.0}),
+    "user": lambda: rk.online.assign(1.5, "s", {"a": 1.0}),
+    "fields": lambda: rk.text.read_texts(written("t.tsv", "a\tb\n"), fields=7),
+    "relative": lambda: rk.online.ab_power(USERS, metric="orders", relative=10**400, shares={"A": 0.5, "B": 0.5}),
     "stop": lambda: rk.text.BM25(stop=7).fit({"a": "b"}),
     "stem": lambda: rk.text.BM25(stem=[]).fit({"a": "b"}),
     "results": lambda: rk.CrossValidations({}).folds,

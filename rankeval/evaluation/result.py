@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from rankeval._arguments import explained
 from rankeval._checks import check_count, check_share, count, few, refuse, require, shown
-from rankeval._visible import escaping
+from rankeval._visible import escaping, visible
 from rankeval.collection.convention import COUNTED_AS, Convention
 from rankeval.errors import InvalidInput
 from rankeval.evaluation.choosing import labels_of, places_of, slices_of
@@ -408,7 +408,7 @@ class Evaluation:
     def _repr_html_(self) -> str:
         from html import escape
 
-        table = self.aggregate().to_frame(self.name or "Evaluation").to_html(float_format="{:.4f}".format)
+        table = self.aggregate().to_frame(visible(self.name or "Evaluation")).to_html(float_format="{:.4f}".format)
         notes = [count(self.n_queries, "query"), f"convention {self.convention.name}"]
         notes.append(f"{self.tied_share:.1%} of rows tied")
         notes += [f"{label}: {count(number, 'query')} 0/0" for label, number in self.undefined.items() if number]

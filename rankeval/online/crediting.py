@@ -148,7 +148,8 @@ def _records(given: Any, salt: str | None) -> tuple[dict[Id, Interleaved], int]:
         given = [row for _, row in json_lines(read_text(given), os.fspath(given))]
     elif is_frame(given):
         given = as_list(frame_columns(given, {"credits": "record"})["credits"])
-    require(isinstance(given, Iterable), "credits", given, "records, a path or a frame")
+    is_list = isinstance(given, Iterable) and getattr(given, "ndim", 1) > 0
+    require(is_list, "credits", given, "records, a path or a frame")
     written = (one.to_json() if isinstance(one, Interleaved) and salt is not None else one for one in given)
     records = [one if isinstance(one, Interleaved) else Interleaved.from_json(one, salt=salt) for one in written]
     shown = {one.impression: one for one in records}

@@ -403,7 +403,7 @@ def ab_power(
     try:
         test = _metric(columns, use_t=False, alpha=alpha, power=power, ratio=second / first, rel_effect_size=changes)
         found = pd.DataFrame(list(test.solve_power_from_aggregates(moments, "n_obs")))[[*names]].rename(columns=names)
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
         expected = "changes other than 0 for which three users or more are needed"
         raise InvalidInput(argument="relative", found=shown(relative), expected=expected) from error
     if users_per_day is not None:

@@ -349,7 +349,8 @@ def checked_id(value: Any, argument: str) -> Any:
 
 def hashed(text: str, salt: str, size: int) -> bytes:
     """Return a hash of a text that nobody can tell without the salt."""
-    return blake2b(text.encode(), key=blake2b(salt.encode()).digest(), digest_size=size).digest()
+    content, key = (part.encode(errors="surrogatepass") for part in (text, salt))  # a shell hands on any bytes
+    return blake2b(content, key=blake2b(key).digest(), digest_size=size).digest()
 
 
 _share = lru_cache(4096)(Fraction)

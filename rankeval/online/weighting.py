@@ -158,7 +158,8 @@ def clicks_by_propensity(log: ClickLog, propensities: Any) -> Floats:
     expected = "Propensities, or one number for each position from 1 on, as a mapping"
     require(is_one_each, "propensities", propensities, expected)
     position, clicked = log.items["position"], log.items["clicked"].to_numpy()
-    chance = pd.Series(propensities, dtype=np.float64).reindex(position[clicked]).to_numpy()
+    known = labels(list(propensities.values() if isinstance(propensities, Mapping) else propensities), "propensities")
+    chance = pd.Series(known, index=list(propensities.keys()), dtype=np.float64).reindex(position[clicked]).to_numpy()
     lacking = few(sorted(position[clicked][~((chance > 0) & (chance < np.inf))].unique().tolist()))
     problem = f"items were clicked at the positions {lacking}, which have no propensity above 0"
     way = "estimate them too (depth= of propensities), or read the log without the items of these positions"
@@ -448,7 +449,9 @@ def counterfactual(
     if callable(scores):
         scores = scores(frame)
     elif isinstance(scores, Mapping) or (isinstance(scores, pd.Series) and scores.index.nlevels == 2):
-        scores = pd.Series(scores, dtype=np.float64)
+        by_pair = pd.Series(scores)
+        scores = pd.Series(labels(by_pair, "scores"), index=by_pair.index, dtype=np.float64)
+        require(scores.index.nlevels == 2, "scores", few(list(scores.index)), "pairs of a query and a document")
         require(scores.index.is_unique, "scores", "a pair given twice", "one score for each query and document")
         scores = scores.reindex(pd.MultiIndex.from_frame(frame[["qid", "docid"]]))
         lacking = scores.index[scores.isna()].unique().tolist()
