@@ -19,7 +19,6 @@ import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -202,6 +201,7 @@ class _Settings:
 
     def __post_init__(self) -> None:
         check_number("margin", self.margin, least=0)
+        require(self.margin < 1e150, "margin", self.margin, "a number whose square is one")
         fits = self.margin > 0 or self.claim != "not worse"
         require(fits, "margin", self.margin, "a loss above it: nothing shows equality")
         check_share("alpha", self.alpha)
@@ -376,11 +376,10 @@ def scores_of(given: Given) -> Scores:
     """
     if not isinstance(given, str | os.PathLike):
         return given
-    path = Path(given)
     try:
-        return Evaluation.load(path)
+        return Evaluation.load(given)
     except InvalidInput as error:
-        if not path.is_file():
+        if not os.path.isfile(given):  # noqa: PTH113 - of what cannot be a name, Path raises
             raise
         raise InvalidInput(f"{error}", remedy="score a run first: rk.evaluate(qrels, run)") from error
 
