@@ -49,7 +49,7 @@ def places_of(asked: Any, queries: NDArray[Any], excluded: Mapping[str, tuple[An
         If nothing is asked for, or something else is given.
     """
     unfit = isinstance(asked, (str, bytes, Mapping)) or hasattr(asked, "columns") or not isinstance(asked, Iterable)
-    unfit = unfit or getattr(asked, "ndim", 1) != 1
+    unfit = unfit or getattr(asked, "ndim", 1) == 0
     other = f"expected ids of queries or a mask with a bool for each, found a {type(asked).__name__}"
     refuse((unfit, other, "give a list of ids, or the index of the rows that you want"), argument="queries")
     # Values of Arrow do not compare with plain ones.

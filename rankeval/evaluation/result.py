@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -370,7 +371,7 @@ class Evaluation:
         write_atomically(path, [to_bytes(self)])
 
     @classmethod
-    def load(cls, path: str | Path) -> Evaluation:
+    def load(cls, path: str | os.PathLike[str]) -> Evaluation:
         """Read an evaluation that `save` wrote.
 
         Parameters
