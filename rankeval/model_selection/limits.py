@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import is_classifier
 
 from rankeval._checks import shown
 from rankeval.errors import InvalidInput
@@ -141,6 +142,8 @@ def _labels_of(library: str, estimator: Any, held: NDArray[np.float32], *, is_wa
     """Return which rows a booster takes by its parameters; None if it takes all."""
     params = estimator.get_params()
     objective = next((params[name] for name in _OBJECTIVE[library] if params.get(name) is not None), None)
+    if is_classifier(estimator):  # its labels are names of classes, and it chooses the objective by their number
+        return None
     if library == "lightgbm" and _ranks(estimator, params, objective, is_watched=is_watched):
         return _of_gains(params, held)
     if is_watched:  # only LightGBM reads the labels of rows to stop on: for its own metric

@@ -14,7 +14,7 @@ from tables import each_row
 
 import rankeval as rk
 from rankeval._checks import plural
-from rankeval.comparison.record import JSON_FORMAT
+from rankeval.comparison.saved import JSON_FORMAT
 from rankeval.errors import InvalidInput, QueryIdError, RankevalWarning
 
 IDS = [f"u{place:02d}" for place in range(12)]

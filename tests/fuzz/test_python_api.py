@@ -249,7 +249,7 @@ def cut(rng):
 
 
 CALLS = (evaluated, evaluated, evaluated, of_a_collection, cut)
-NAMED = re.compile(r"truth|ranking|qid|docid|weights|\b[Xy]\b|relevance|score|predict|quer(y|ies)|n_splits")
+NAMED = re.compile(r"truth|ranking|qid|docid|weights|estimator|\b[Xy]\b|relevance|score|predict|quer(y|ies)|n_splits")
 
 
 def answer(call):

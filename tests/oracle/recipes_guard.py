@@ -43,7 +43,9 @@ ERRORS = (
         "rankeval.errors.UnusableColumns",
         "rankeval.errors.UnusableQueryIdsError",
     ),
+    "rankeval.errors.UnusableRows",
     "rankeval.errors.UnusableWeights",
+    "rankeval.errors.NotedWarning",
 )
 
 

@@ -164,20 +164,6 @@ def test_a_guide_to_a_collection_that_we_may_not_distribute_runs(path, tmp_path,
     compare(path.name, printed(done.stdout), [*shown(text), *expected])
 
 
-def test_a_guide_is_one_sitting():
-    """A guide has less than 210 lines; some older ones may stay as long as they are."""
-    longest = {
-        "measures.md": 250,
-        "guard_rules.md": 300,
-        "significance.md": 340,
-        "cross_validation.md": 260,
-        "experiment_files.md": 300,
-        "CONTRIBUTING.md": 460,
-    }
-    lines = {path.name: len(path.read_text(encoding="utf-8").splitlines()) for path in GUIDES}
-    assert {name: count for name, count in lines.items() if count >= longest.get(name, 210)} == {}
-
-
 def test_the_list_has_each_guide_once():
     found = re.findall(r"\]\((\w+\.md)\)", LIST.read_text(encoding="utf-8"))
     assert sorted(found) == [path.name for path in GUIDES if path.parent == LIST.parent]

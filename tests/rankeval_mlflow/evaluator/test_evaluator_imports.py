@@ -92,7 +92,8 @@ def test_mlflow_finds_it_and_imports_little_for_it(tmp_path, empty_database):
     """
     said = run(code, tmp_path, empty_database).split()
     assert {name for name in said if name.startswith("rankeval")} == {
-        "rankeval", "rankeval._registry", "rankeval.errors",
+        "rankeval", "rankeval._checks", "rankeval._registry", "rankeval._secrets", "rankeval._visible",
+        "rankeval.errors",
         "rankeval_mlflow", "rankeval_mlflow.evaluator", "rankeval_mlflow.evaluator.entry",
     }  # fmt: skip
 
