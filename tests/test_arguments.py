@@ -188,7 +188,9 @@ BYTES = to_bytes(EVALUATION)
 @each_row("content", [b"", b"PAR1", b"x" * 100, BYTES[:-50], BYTES[:200] + BYTES[300:]])
 def test_bytes_that_are_no_evaluation_are_refused(content):
     """In one line, whatever is wrong with them."""
-    with pytest.raises(InvalidInput, match=r"expected a Parquet file that Evaluation.save of this version wrote"):
+    with pytest.raises(
+        InvalidInput, match=r"expected a Parquet file that Evaluation.save of this version wrote|the file was altered"
+    ):
         from_bytes(content)
 
 

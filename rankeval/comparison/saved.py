@@ -137,13 +137,12 @@ def from_json(text: str) -> dict[str, Any]:
 def _read(found: dict[str, Any]) -> dict[str, Any]:
     found.pop("headline", None)  # it follows from the numbers
     unlike = sorted(found.keys() ^ _SHAPE.keys())
-    refuse((unlike, f"keys are missing or unknown: {few(unlike)}", _REMEDY))
+    refuse((unlike, f"{_PLACE}: keys are missing or unknown: {few(unlike)}", _REMEDY))
     for key, shape in _SHAPE.items():
         require(_fits(found[key], shape), key, found[key], "a value such as to_json writes", where=_PLACE)
     grouped = [found["grouped"]] if found["grouped"] else []
     rows = [*grouped, *COLUMNS]
     table = _frame(found["table"], rows, grouped)
-    columns = {"interaction": CROSSED, "means": MEANS, "bounds": BOUNDS, "condensed": rows, "first_two": COLUMNS}
     known: dict[str, set[Any]] = {"weights": {"", *WEIGHTS}}
     if len(table):
         known |= {"baseline": {None, *table["baseline"], *table["system"]}, "primary": {None, *table["measure"]}}

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from rankeval._checks import refuse, said
+from rankeval._checks import refuse, said, shown
 from rankeval.collection.convention import Convention
 from rankeval.errors import InvalidInput
 from rankeval.evaluation.facts import GRADES, KINDS, READINGS, QueryFacts
@@ -109,6 +109,8 @@ def unpack(content: bytes, where: str = "") -> dict[str, Any]:
     InvalidInput
         If it is another file.
     """
+    if not isinstance(content, (bytes, bytearray)):
+        raise InvalidInput(argument="content", found=shown(content), expected="bytes")
     place = _place_of_checksum(content)
     altered = _CHECKSUM.encode() in content and content[place] != _checksum(content, place).encode()
     damaged = "the file was altered after it was saved: its checksum is that of other content"

@@ -17,7 +17,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import check_array
 from sklearn.utils.metadata_routing import MetadataRequest, get_routing_for_object
 
-from rankeval._checks import few, refuse, shown
+from rankeval._checks import refuse, shown
 from rankeval.collection.rows import check_rows
 from rankeval.errors import InvalidInput
 from rankeval.io.columns import refuse_ragged
@@ -299,10 +299,8 @@ def features_for(estimator: Any, X: Any) -> Any:
     elif not hasattr(features, "iloc") and not hasattr(features, "tocsr"):
         refuse_ragged(features, "X")
         features = np.asarray(features)
-    names = list(getattr(features, "columns", ()))
-    refuse((len({*names}) < len(names), f"X has columns of the same name: {few(names)}"))
-    check_array(np.broadcast_to(np.int8(0), features.shape))  # scikit-learn's words on a shape; the values are not read
     if hasattr(features, "iloc") and not features.columns.is_unique:
         twice = features.columns[features.columns.duplicated()].tolist()
         raise InvalidInput(argument="X", found=f"a frame with two columns {twice[0]!r}", remedy="name each column once")
+    check_array(np.broadcast_to(np.int8(0), features.shape))  # scikit-learn's words on a shape; the values are not read
     return _with_numbers(features) if hasattr(features, "iloc") and boosters.library(estimator) else features

@@ -246,7 +246,10 @@ def test_two_columns_of_one_name_are_refused(kind):
     for name in QUICK[:5]:
         with pytest.raises(InvalidInput) as refused:
             FUNCTIONS[name](table, qid=QID)
-        assert (refused.value.argument, refused.value.found) == ("X", "a frame with two columns 'a'")
+        assert (refused.value.argument, refused.value.found) == ("X", "a frame with two columns 'a'"), (
+            name,
+            refused.value,
+        )
 
 
 MIXED = FRAME.assign(word=np.where(Y > 1, "x", "y"), flag=Y > 0, gap=pd.Series(np.where(Y > 1, 1, None), dtype="Int64"))
