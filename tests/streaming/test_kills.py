@@ -148,9 +148,10 @@ def test_processes_that_were_killed_leave_the_same_bytes(tmp_path, order, whom):
         np.random.default_rng(len(order + whom)),
     )
     assert n_events > 20
-    ends = []
+    # Not after the last result: where an idle worker is killed, loky may wait for the others when the caller exits.
+    last, ends = n_events - 3, []
     for number in range(5):
-        ends.append(call(number, whom=whom, at=draw.integers(1, n_events), delay=draw.random() / 50).returncode)
+        ends.append(call(number, whom=whom, at=draw.integers(1, last), delay=draw.random() / 50).returncode)
         assert ends[-1] in (0, -signal.SIGKILL if whom == "caller" else 3)
         again = call(number, n_jobs=1 + number % 2)
         assert again.returncode == 0, again.stderr
