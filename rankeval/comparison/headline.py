@@ -82,7 +82,7 @@ def headline(record: ComparisonRecord) -> str:
     pair = _pair(record, rows, row)
     if rows["p_adjusted"].isna().all():
         said = [f"Not confirmatory: {pair}"]
-        said += ["This difference has no adjusted p-value."] if row.n_decided else []
+        said += [] if _is_called_equal(row) else ["This difference has no adjusted p-value."]
     elif not rows["shown"].any():
         said = _nothing_shown(record, row, pair)
     elif _of_pairs(record, rows) and abs(row.gain) > 0:
@@ -183,7 +183,7 @@ def _named(record: ComparisonRecord, rows: pd.DataFrame) -> _Row:
 def _pair(record: ComparisonRecord, rows: pd.DataFrame, row: _Row) -> str:
     """Say how far two systems differ; equal ones have no interval, and that they are equal says all."""
     picked = _picked(record, rows)
-    if row.n_decided or not _is_unbounded(row):
+    if not _is_called_equal(row):
         return f"{row.system} against {row.baseline}{picked}: {_evidence(record, row)}."
     return _equal(record, row, f"{picked}," if picked else "")
 
@@ -194,6 +194,10 @@ def _equal(record: ComparisonRecord, row: _Row, picked: str = "") -> str:
         see = ": see the notes" if record.notes else ""
         return f"{both} have {row.measure} 0 on every {unit}, so nothing is compared{see}."
     return f"{both} are equal on every {unit}."
+
+
+def _is_called_equal(row: _Row) -> bool:
+    return row.n_decided == 0 and _is_unbounded(row)
 
 
 def _is_unbounded(row: _Row) -> bool:
@@ -358,7 +362,7 @@ def _interval(record: ComparisonRecord, row: _Row) -> str:
     level = f"{100 * (asked.adjusted_level if row.is_adjusted else asked.interval_level):g}% interval"
     if math.isinf(row.effect_size):
         return f"the same difference on every {_unit(record)}"
-    if row.n_decided == 0 and _is_unbounded(row):
+    if _is_called_equal(row):
         return f"equal on every {_unit(record)}"
     if _is_unbounded(row):
         units = plural(_unit(record))

@@ -16,8 +16,9 @@ from rankeval.comparison.derived import best_system, effects_of, has_scores, pos
 from rankeval.comparison.figures import drawn
 from rankeval.comparison.headline import headline
 from rankeval.comparison.record import Choice, ComparisonRecord, kept, main_measure
-from rankeval.comparison.saved import from_json, to_json
+from rankeval.comparison.saved import PLACE, REMEDY, from_json, to_json
 from rankeval.comparison.tables import laid_out, printed, unjudged_tables
+from rankeval.errors import InvalidInput
 from rankeval.render.tables import Table
 from rankeval.significance.declarations import Rng
 
@@ -502,7 +503,12 @@ class Comparison(ComparisonRecord):
         >>> rk.Comparison.from_json(compared.to_json()).table.equals(compared.table)
         True
         """
-        return cls(evaluations={}, **from_json(text))
+        compared = cls(evaluations={}, **from_json(text))
+        try:
+            _ = compared.headline
+        except (LookupError, TypeError, ValueError) as error:
+            raise InvalidInput(f"{PLACE}: its rows do not belong together", remedy=REMEDY) from error
+        return compared
 
     def __str__(self) -> str:
         return "\n\n".join(table.to_text() for table in self._tables)

@@ -27,7 +27,7 @@ from rankeval.errors import InvalidInput
 from rankeval.significance.strata import WEIGHTS
 
 JSON_FORMAT = "rankeval.comparison/7"
-_PLACE, _REMEDY = "this is no whole comparison", "pass the output of to_json"
+PLACE, REMEDY = "this is no whole comparison", "pass the output of to_json"
 _WORDS = ("nan", "inf", "-inf")
 _HALF = re.compile("[\ud800-\udfff]")  # half a character, which no table can be written with
 _TABLES = {"interaction": CROSSED, "means": MEANS, "bounds": BOUNDS, "condensed": COLUMNS, "first_two": COLUMNS}
@@ -124,22 +124,22 @@ def from_json(text: str) -> dict[str, Any]:
     version = found.pop("format", None) if isinstance(found, dict) else None
     known = isinstance(version, str) and version.startswith(JSON_FORMAT.partition("/")[0] + "/")
     other = f"this is no comparison of this version: its format is {version!r} and not {JSON_FORMAT!r}"
-    remedy = "another version wrote it: compare the systems again" if known else _REMEDY
+    remedy = "another version wrote it: compare the systems again" if known else REMEDY
     refuse((version != JSON_FORMAT, other, remedy))
     try:
         return _read(found)
     except InvalidInput:
         raise
     except (LookupError, TypeError, ValueError, AttributeError) as error:
-        raise InvalidInput(f"{_PLACE} ({type(error).__name__}: {said(error)})", remedy=_REMEDY) from error
+        raise InvalidInput(f"{PLACE} ({type(error).__name__}: {said(error)})", remedy=REMEDY) from error
 
 
 def _read(found: dict[str, Any]) -> dict[str, Any]:
     found.pop("headline", None)  # it follows from the numbers
     unlike = sorted(found.keys() ^ _SHAPE.keys())
-    refuse((unlike, f"{_PLACE}: keys are missing or unknown: {few(unlike)}", _REMEDY))
+    refuse((unlike, f"{PLACE}: keys are missing or unknown: {few(unlike)}", REMEDY))
     for key, shape in _SHAPE.items():
-        require(_fits(found[key], shape), key, found[key], "a value such as to_json writes", where=_PLACE)
+        require(_fits(found[key], shape), key, found[key], "a value such as to_json writes", where=PLACE)
     grouped = [found["grouped"]] if found["grouped"] else []
     rows = [*grouped, *COLUMNS]
     table = _frame(found["table"], rows, grouped)
@@ -147,9 +147,9 @@ def _read(found: dict[str, Any]) -> dict[str, Any]:
     if len(table):
         known |= {"baseline": {None, *table["baseline"], *table["system"]}, "primary": {None, *table["measure"]}}
     for key, names in known.items():
-        require(found[key] in names, key, found[key], f"one of {few([*names])}", where=_PLACE)
+        require(found[key] in names, key, found[key], f"one of {few([*names])}", where=PLACE)
     for key in ("test", "correction"):
-        require(found[key], key, found[key], "a name", where=_PLACE)
+        require(found[key], key, found[key], "a name", where=PLACE)
     columns = _TABLES | {"condensed": rows}
     frames = {name: found[name] and _frame(found[name], names, grouped) for name, names in columns.items()}
     choice, folds = found["choice"], found["folds"]

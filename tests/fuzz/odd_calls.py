@@ -63,6 +63,7 @@ EXEMPT = {
     "Settings.": "what tests of significance are written with",
     "PairedResult.": "what tests of significance are written with",
     "rankeval.report.GuardFacts": "made of a comparison by the library",
+    "rankeval.experiment.ExperimentConfig(": "a model of pydantic, which says what a field cannot be",
     "rankeval_pytest.": "fixtures, which pytest calls",
 }
 """Beginnings of names that nobody calls with arguments of their own, and the reason."""

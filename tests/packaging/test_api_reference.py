@@ -98,5 +98,5 @@ def test_nothing_is_written_beside_the_sources(pages):
     found = {path.name for path in (ROOT / "examples" / "guides").iterdir()} - {"__pycache__"}
     pages_of_ours = [ROOT / "README.md", *(ROOT / "examples" / "guides").glob("*.md")]
     texts = "".join(path.read_text("utf-8") for path in pages_of_ours)
-    linked = {name for name in found if f"]({name})" in texts or f"/examples/guides/{name})" in texts}
+    linked = {name for name in found if f"]({name})" in texts or f"examples/guides/{name})" in texts}
     assert not [name for name in found - linked if name != "conf.py" and not name.endswith(".md")]

@@ -454,10 +454,10 @@ def compare_runs(
 
 def _among(client: Any, baseline: Any, loaded: dict[str, tuple[str, Evaluation]], role: str | None) -> str:
     """Return the name of the baseline among the loaded runs; load it if it is a run besides them."""
-    names = [name for name, (_, evaluation) in loaded.items() if evaluation.name == baseline]
+    spelt = resolving.text_of(baseline)
+    names = [name for name, (_, evaluation) in loaded.items() if evaluation.name == spelt]
     if len(names) == 1:
         return names[0]
-    spelt = resolving.text_of(baseline)
     if spelt in loaded:
         return spelt
     if len(names) > 1:
