@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-import multiprocessing
 import os
 import re
+import subprocess
+import sys
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -173,13 +174,14 @@ def test_a_record_of_another_format_is_named():
         send(record)
 
 
-def _hold(folder, ready, done):
-    """Hold the lock of a record, in another process."""
-    from rankeval_mlflow.delivery.spool import PendingUpload
-
-    with locked(PendingUpload(Path(folder))) as ours:
-        ready.put(ours)
-        done.get()
+HOLD = """
+import sys, time
+from pathlib import Path
+from rankeval_mlflow.delivery.spool import PendingUpload, locked
+with locked(PendingUpload(Path(sys.argv[1]))) as ours:
+    print(ours, flush=True)
+    time.sleep(600)
+"""
 
 
 KILLED = """
@@ -214,15 +216,12 @@ def test_a_client_that_is_killed_while_it_sends_loses_nothing(small, client, ass
 @pytest.mark.further
 def test_two_processes_do_not_send_the_same_record():
     record = put(_payload())
-    context = multiprocessing.get_context("spawn")
-    ready, done = context.Queue(), context.Queue()
-    other = context.Process(target=_hold, args=(str(record.folder), ready, done))
-    other.start()
-    assert ready.get(timeout=60) is True
-    with pytest.raises(TrackingError, match="another process is sending the upload"):
-        send(record, patience=0.2)
-    other.kill()
-    other.join()
+    command = [sys.executable, "-c", HOLD, str(record.folder)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdout.readline() == "True\n"
+        with pytest.raises(TrackingError, match="another process is sending the upload"):
+            send(record, patience=0.2)
+        other.kill()
     with locked(record) as ours:
         assert ours, "the lock went with its process"
 
