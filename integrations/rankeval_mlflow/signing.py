@@ -64,13 +64,6 @@ def rows_to_check(estimator: Any, X: Any) -> Any:
     """Return rows as the served model gets them: a pandas frame, a sparse matrix or an array.
 
     These are the first rows, and the first ones with a gap of each column that may hold something other than floats.
-
-    Parameters
-    ----------
-    estimator : object
-        The fitted estimator.
-    X : array, sparse matrix or frame of shape (n_rows, n_features)
-        The rows.
     """
     if hasattr(X, "columns") and hasattr(X, "to_pandas"):
         # Whole, since the type of a column depends on its gaps.
@@ -118,24 +111,7 @@ def _is_whole(column: pd.Series) -> bool:
 
 
 def numbers(ranker: Any, rows: Any, scores: Any, known: Iterable[str]) -> list[Any]:
-    """Return the columns of whole numbers that may be missing in a request.
-
-    Parameters
-    ----------
-    ranker : object
-        A fitted ranker.
-    rows : array, sparse matrix or frame of shape (n_rows, n_features), or None
-        The rows.
-    scores : ndarray of shape (n_rows,)
-        The scores of the ranker.
-    known : iterable of str
-        The columns of categories.
-
-    Raises
-    ------
-    InvalidInput
-        If some are missing in the rows, and would get other scores as floats.
-    """
+    """Return the columns of whole numbers that may be missing in a request."""
     if not hasattr(rows, "iloc"):
         return []
     whole = [name for name in rows if name not in known and _is_whole(rows[name])]
@@ -178,19 +154,7 @@ def _width(kind: Any) -> int:
 def signature(
     rows: Any, scores: NDArray[np.float64] | None, known: Iterable[str] = (), numeric: Iterable[Any] = ()
 ) -> Any:
-    """Return MLflow's signature of rows and scores, or None if there are no rows.
-
-    Parameters
-    ----------
-    rows : array, sparse matrix or frame of shape (n_rows, n_features), or None
-        The rows.
-    scores : ndarray of shape (n_rows,)
-        Their scores.
-    known : iterable of str
-        The columns of categories. They may come as texts, as numbers, or with missing values.
-    numeric : iterable of str
-        The columns of `numbers`.
-    """
+    """Return MLflow's signature of rows and scores, or None if there are no rows."""
     if rows is None:
         return None
     if not hasattr(rows, "iloc"):
@@ -208,20 +172,7 @@ def signature(
 
 
 def categories(ranker: Any, X: Any) -> dict[str, Any]:
-    """Return the columns of categories with which a ranker was fitted, by name; refuse what JSON cannot send.
-
-    Parameters
-    ----------
-    ranker : object
-        A fitted ranker. A QueryRanker and XGBoost know them; for others those of X are taken.
-    X : array, sparse matrix or frame of shape (n_rows, n_features), or None
-        The rows.
-
-    Raises
-    ------
-    InvalidInput
-        If there are no rows to infer a signature from, or categories are no texts, numbers or truth values.
-    """
+    """Return the columns of categories with which a ranker was fitted, by name; refuse what JSON cannot send."""
     if hasattr(ranker, "best_estimator_"):
         return categories(ranker.best_estimator_, X)
     known: dict[str, Any] = ranker.categories_ if isinstance(ranker, QueryRanker) else category_columns.categories_of(X)
@@ -252,17 +203,7 @@ class _Echo:
 
 
 def refusal(schema: Schema, rows: Any, error: Exception) -> InvalidInput:
-    """Return our error for rows that a saved model refuses, with the column at fault.
-
-    Parameters
-    ----------
-    schema : Schema
-        The columns of the model.
-    rows : array, sparse matrix or frame of shape (n_rows, n_features)
-        The rows.
-    error : Exception
-        What the model raised.
-    """
+    """Return our error for rows that a saved model refuses, with the column at fault."""
 
     def are_taken(names: Sequence[Any]) -> bool:
         model = Model(signature=ModelSignature(Schema([schema.input_dict()[name] for name in names])))
@@ -289,22 +230,7 @@ def refusal(schema: Schema, rows: Any, error: Exception) -> InvalidInput:
 
 
 def check_gaps(gives_scores: Callable[[Any], bool], rows: Any, known: Iterable[Any]) -> None:
-    """Refuse a ranker that tells None from NaN in a column of texts: null in JSON is the one or the other.
-
-    Parameters
-    ----------
-    gives_scores : callable
-        Says whether the saved model gives rows the scores of the ranker.
-    rows : array, sparse matrix or frame of shape (n_rows, n_features)
-        The rows.
-    known : iterable of str
-        The columns that the script of the model codes.
-
-    Raises
-    ------
-    InvalidInput
-        If it does.
-    """
+    """Refuse a ranker that tells None from NaN in a column of texts: null in JSON is the one or the other."""
     texts = {column.name: column for column in _of_objects(rows) if column.dtype.kind in "OSU" and column.isna().any()}
     texts = {name: column for name, column in texts.items() if name not in known}
 

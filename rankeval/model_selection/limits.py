@@ -93,24 +93,7 @@ _NOT_IN_NAMES = {"lightgbm": ('[]{}",:\n\r', '[ ] { } " , : or ends of lines'), 
 
 
 def refuse_labels(library: str, estimator: Any, y: NDArray[Any], qid: NDArray[Any], where: str | None = None) -> None:
-    """Raise if a booster refuses a label, or a query of so many rows.
-
-    Parameters
-    ----------
-    library : str
-        Its library.
-    estimator : object
-        The booster.
-    y, qid : ndarray of shape (n_rows,)
-        The label and the query of each row.
-    where : str, optional
-        The argument that has the rows, if they are there to stop on and not to fit.
-
-    Raises
-    ------
-    InvalidInput
-        With the row, and what to do.
-    """
+    """Raise if a booster refuses a label, or a query of so many rows."""
     kind = type(estimator).__name__
     with np.errstate(over="ignore", invalid="ignore"):
         held = y.astype(np.float32)  # as all three hold them
@@ -181,24 +164,7 @@ def _of_gains(params: Mapping[str, Any], held: NDArray[np.float32]) -> Labels:
 
 
 def refuse_columns(library: str, estimator: Any, X: Any, where: str | None = None) -> None:
-    """Raise if a booster refuses the name or the type of a column.
-
-    Parameters
-    ----------
-    library : str
-        Its library.
-    estimator : object
-        The booster.
-    X : array, sparse matrix or DataFrame of shape (n_rows, n_features)
-        The features; only a DataFrame has such columns.
-    where : str, optional
-        The argument that has the rows, if it is not X.
-
-    Raises
-    ------
-    InvalidInput
-        With the column, and what to do.
-    """
+    """Raise if a booster refuses the name or the type of a column."""
     if not hasattr(X, "iloc"):
         return
     kind, known = type(estimator).__name__, dict[str, Any]()

@@ -433,25 +433,7 @@ def as_ranker(estimator: Any) -> QueryRanker:
 
 
 def refuse_unusable(estimator: Any, X: Any, y: NDArray[Any], qid: NDArray[Any], where: str | None = None) -> None:
-    """Raise if the booster at the end of an estimator would refuse rows, before anything is fitted.
-
-    Parameters
-    ----------
-    estimator : object
-        Anything that `QueryRanker` takes, or a QueryRanker. Of a search, its estimator counts, unless the search sets
-        parameters that decide which rows it takes.
-    X : array, sparse matrix or frame of shape (n_rows, n_features), or None
-        The features. Those that the steps of a Pipeline change are left to the fit of its last step.
-    y, qid : ndarray of shape (n_rows,)
-        The label and the query of each row.
-    where : str, optional
-        The argument that has the rows, if they are there to stop on and not to fit.
-
-    Raises
-    ------
-    InvalidInput
-        With the row or column, and what to do.
-    """
+    """Raise if the booster at the end of an estimator would refuse rows, before anything is fitted."""
     last = nesting.last_of(estimator)
     X = X if last is estimator else None
     library = boosters.library(last)
