@@ -628,9 +628,9 @@ def log_ranker(
     ------
     InvalidInput
         If MLflow does not take the name for a model; the ranker is not fitted, cannot predict without rankeval, or
-        would give other scores once loaded; X has missing whole numbers (pandas' Int64) to which the ranker gives other
-        scores if they are floats, or missing texts of which it tells None from NaN; or there are categories, and no X,
-        or they are no texts, numbers or truth values.
+        would give other scores once loaded; the ranker scores missing whole numbers of X (pandas' Int64) differently
+        as floats, or scores missing texts differently as None and as NaN; or there are categories, and X is not given,
+        or a category is not a text, a number or a truth value.
     TrackingError
         If the store cannot be reached or refuses. Everything is kept on disk, and the message says how to send it. A
         model that is logged but could not be registered is named.

@@ -3,7 +3,7 @@
 Python writes a float by the shortest decimal that reads back to the same bits. JSON has neither nan nor infinity: these
 are written as words, and turned back in columns of numbers.
 
-The file has no checksum, since people and programs edit JSON: whoever changes a number gets that number. But each value
+The file has no checksum, since people and programs edit JSON: anyone who changes a number gets that number. But each value
 is of its kind, or the file is refused when it is read, and not when it is shown: `_SHAPE` declares the kinds.
 """
 
