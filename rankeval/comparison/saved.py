@@ -3,8 +3,8 @@
 Python writes a float by the shortest decimal that reads back to the same bits. JSON has neither nan nor infinity: these
 are written as words, and turned back in columns of numbers.
 
-The file has no checksum, since people and programs edit JSON: anyone who changes a number gets that number. But each value
-is of its kind, or the file is refused when it is read, and not when it is shown: `_SHAPE` declares the kinds.
+The file has no checksum, since people and programs edit JSON: anyone who changes a number gets that number. But a
+value of another kind is refused when the file is read, and not when it is shown: `_SHAPE` declares the kinds.
 """
 
 from __future__ import annotations
