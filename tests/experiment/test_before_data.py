@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from tables import each_row
 from rankeval.errors import ConfigError, RankevalWarning
 from rankeval.experiment import check_config, run_experiment
 from rankeval.experiment.checks import check_experiment
+from rankeval.experiment.sections import ExperimentConfig
 
 LIGHTGBM = "lightgbm.LGBMRanker"
 CATBOOST = "catboost.CatBoostRanker"
@@ -48,6 +50,13 @@ def test_the_trace_is_left_if_all_is_right():
     with pytest.raises(OSError, match=r"^$"):
         run_experiment(experiment())
     Path("called").unlink()
+
+
+def test_checks_of_one_experiment_at_once_do_not_take_away_each_others_folder():
+    config = ExperimentConfig(**experiment())
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda _: check_experiment(config), range(200)))
+    assert [path for path in Path().rglob("*") if path.is_file()] == [Path("loads.py")]
 
 
 STEPS = [SCALER, RIDGE]

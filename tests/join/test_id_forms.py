@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pytest
 from tables import each_row
 
 import rankeval as rk
@@ -150,6 +151,7 @@ def test_no_rule_hides_the_note(rules):
     assert any("became floats" in note for note in ev.notes)
 
 
+@pytest.mark.shared
 @each_row(
     "qrels, run",
     [

@@ -189,8 +189,12 @@ NAMES = [
 ]
 
 
-@pytest.mark.parametrize("make", each([light, xg, cat]), ids=["lightgbm", "xgboost", "catboost"])
-def test_names_are_refused_if_and_only_if_the_library_refuses_them(make):
+MAKERS = {"lightgbm": light, "xgboost": xg, "catboost": cat}
+
+
+@pytest.mark.parametrize("library", each(MAKERS))
+def test_names_are_refused_if_and_only_if_the_library_refuses_them(library):
+    make = MAKERS[library]
     for names in NAMES:
         frame = pd.DataFrame(X, columns=names)
         refused = refusal(make(), frame, Y, QID)
@@ -234,8 +238,9 @@ MADE_NUMBERS = dict(
 )
 
 
-@pytest.mark.parametrize("make", each([light, xg, cat]), ids=["lightgbm", "xgboost", "catboost"])
-def test_columns_are_refused_if_and_only_if_the_library_refuses_them(make):
+@pytest.mark.parametrize("library", each(MAKERS))
+def test_columns_are_refused_if_and_only_if_the_library_refuses_them(library):
+    make = MAKERS[library]
     for name, column in COLUMNS.items():
         frame = pd.DataFrame({"a": X[:, 0], "z": column})
         refused = refusal(make(), frame, Y, QID)
