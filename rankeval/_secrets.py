@@ -1,8 +1,9 @@
 """Addresses without their secrets: ledgers, tracking stores, and what other libraries say of them.
 
-A secret is a password, the user of a web address, or a value of the query or after ``#``, unless its name is known to
-be harmless and it holds no setting of its own: libpq reads ``dbname=password=...``. If nobody can tell where a password
-ends, since it has letters that an address does not allow, nothing of the address is shown.
+A secret is a password, the user of an address that is no database's (a token, the key of a store of objects), or a
+value of the query or after ``#``, unless its name is known to be harmless and it holds no setting of its own: libpq
+reads ``dbname=password=...``. If nobody can tell where a password ends, since it has letters that an address does not
+allow, nothing of the address is shown.
 
 `bare` leaves secrets out, for links and for what is stored; `masked` writes ``***`` in their places, for people. The
 messages of all errors and warnings, and the lines of the command line, pass through `without_secrets`.
@@ -15,6 +16,8 @@ import traceback
 from collections.abc import Iterable, Iterator
 from urllib.parse import unquote, unquote_plus, urlsplit
 
+_HAS_USERS = re.compile("(?:postgres(?:ql)?|mysql|mariadb|mssql|oracle|cockroachdb|sqlite)(?:[+].*)?")
+"""Schemes whose user says whose tables they are."""
 _WEB = re.compile("o|workspace|workflowtype")
 _DATABASE = re.compile(
     "host|hostaddr|port|dbname|database|service|unix_socket|driver|trusted_connection|charset|client_encoding"
@@ -118,8 +121,9 @@ def _parts(uri: str) -> Iterator[tuple[str, str, str]]:
     server, slash, path = place.partition("/")
     login, at, host = server.rpartition("@")
     user, _, password = login.partition(":")
-    secret = password or (user if web else "")  # a user alone is a token
-    shown, mask = ("", "***") if web else (user, f"{user}:***" if secret else user)
+    named = _HAS_USERS.fullmatch(scheme.lower())
+    secret = password or ("" if named else user)
+    shown, mask = (user, f"{user}:***" if secret else user) if named else ("", "***")
     yield f"{shown}@" if shown else "", f"{mask}@" if at else "", secret
     place = f"{host}{slash}{path}"
     holds_settings = not web and not is_file and "=" in unquote(place) and _SECRET.search(unquote(place))

@@ -319,13 +319,15 @@ def _means(evaluation: Evaluation) -> TextTable:
 
 
 def _scores_of_queries(evaluation: Evaluation) -> QueryTable:
-    label = evaluation.measure_names[0]
+    names = evaluation.measure_names
+    by = next((place for place, name in enumerate(names) if len(worst_first(evaluation, name))), 0)
+    label = names[by]
     shown = np.sort(worst_first(evaluation, label))
     scores = zip(evaluation.measure_names, evaluation.scores[shown].T, strict=True)
     columns = [Column(name, "score", values) for name, values in scores]
     columns += [Column(name, "count", numbers[shown]) for name, numbers in evaluation.facts.query_counts.items()]
-    falls = not evaluation.measures[0].family.greater_is_better
-    table = query_table(evaluation.queries[shown], columns, by=0, falls=falls, order=f"worst by {label} first")
+    falls = not evaluation.measures[by].family.greater_is_better
+    table = query_table(evaluation.queries[shown], columns, by=by, falls=falls, order=f"worst by {label} first")
     return replace(table, said=f"{table.said} {left_out_of_worst(evaluation, label)}".strip())
 
 

@@ -25,10 +25,10 @@ from typing import Any
 import pyarrow.fs as pafs
 
 from rankeval._checks import few, require
+from rankeval._secrets import masked
 from rankeval.errors import InvalidInput
 from rankeval.evaluation.result import Evaluation
 from rankeval.io.opening import write_atomically
-from rankeval.streaming.source import masked
 
 _MANIFEST = "_rankeval.json"
 _FORMAT = 1

@@ -6,10 +6,6 @@ Each file is read once, and none is passed over without a word:
     log/_SUCCESS, log/_temporary/  passed over: what Spark, Hive and others leave beside the rows
     log/_d=2/b.parquet             passed over by readers of Parquet, though it looks like rows: refused
 
-Messages show URLs without user, password and query string, where keys of a store may stand. The trap: a password
-may hold a slash, and a query string an @. So if the first name of a URL has a colon or an @, all before the last @ is
-hidden, a host and a port with it; and all of the URL if a question mark stands before that @.
-
 pyarrow.dataset is imported where it is used: it loads pandas, which no worker needs.
 
 Files may have a column in several types. It is read in one that changes no value; without one it is refused::
@@ -23,7 +19,6 @@ from __future__ import annotations
 import hashlib
 import math
 import os
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -37,6 +32,7 @@ import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
 from rankeval._checks import count, few, refuse, require, said, shown
+from rankeval._secrets import hidden, masked
 from rankeval.errors import FileFormatError, InvalidInput, QueryIdError
 from rankeval.io.columns import comparable, without_view
 
@@ -44,29 +40,12 @@ if TYPE_CHECKING:
     import pyarrow.dataset as ds
 
 
-_URL = re.compile(r"(\w://)([^\s'\"]+)")
-
 _HIDDEN = ("_", ".")
 _BESIDE = (
     *("_temporary", ".spark-staging", ".hive-staging", "_delta_log", "_change_data", ".hoodie"),
     *("._", ".ipynb_checkpoints", ".Trash"),
 )
 """Names, by their beginnings, that others give to Parquet files and folders which are no rows of the data set."""
-
-
-def masked(text: str) -> str:
-    """Return a text in one line, with *** for what may be a secret in its URLs."""
-    return _URL.sub(lambda found: found[1] + _masked(found[2]), " ".join(text.split()))
-
-
-def _masked(rest: str) -> str:
-    user, at, host = rest.rpartition("@")
-    if at and {":", "@"} & set(rest.partition("/")[0]):
-        if "?" in user:
-            return "***"
-        rest = f"***@{host}"
-    path, mark, _ = rest.partition("?")
-    return f"{path}?***" if mark else path
 
 
 def name_of(path: str) -> str:
@@ -103,6 +82,11 @@ def fragments_of(data: Any) -> list[tuple[ds.Fragment, pa.Schema]]:
     return found
 
 
+def _addresses(data: Any) -> list[str]:
+    given = data if isinstance(data, (list, tuple)) else [data]
+    return [one for one in given if isinstance(one, str) and "://" in one]
+
+
 def _said(data: Any) -> str:
     if isinstance(data, (list, tuple)):
         return shown([masked(one) if isinstance(one, str) else one for one in data])
@@ -126,7 +110,7 @@ def _opened(data: Any) -> ds.Dataset:
             remedy="a frame in memory goes to rankeval.evaluate, with the same names of columns",
         )
     with _said_if_unreadable(data):
-        if isinstance(data, list) and any(isinstance(one, str) and "://" in one for one in data):
+        if isinstance(data, list) and _addresses(data):
             return _from_urls(data)
         return ds.dataset(data, format="parquet", partitioning="hive")
 
@@ -136,9 +120,9 @@ def _said_if_unreadable(data: Any) -> Iterator[None]:
     try:
         yield
     except FileNotFoundError as error:
-        raise InvalidInput(f"there is no such data set: {masked(str(error))}") from None
+        raise InvalidInput(f"there is no such data set: {hidden(str(error), _addresses(data))}") from None
     except (pa.ArrowException, OSError, TypeError, ValueError) as error:
-        raise InvalidInput(f"cannot open the data set {_said(data)}: {masked(str(error))}") from None
+        raise InvalidInput(f"cannot open the data set {_said(data)}: {hidden(str(error), _addresses(data))}") from None
 
 
 def _from_urls(urls: list[str]) -> ds.Dataset:

@@ -155,6 +155,12 @@ def test_the_report_of_an_evaluation_has_its_lowest_queries_and_its_card():
     assert f"{evaluation.aggregate()['nDCG@10']:.4f}" in text
 
 
+def test_queries_are_sorted_by_the_first_measure_that_a_ranking_changes():
+    """AP counts no grade below 1, so it is 0/0 on every query."""
+    ev = rk.evaluate([0.5, 0, 0, 0.9], [1, 2, 2, 1], qid=[1, 1, 2, 2], measures=["AP", "nDCG"])
+    assert "worst by nDCG first" in report_for_evaluation(ev)
+
+
 def test_the_report_of_an_evaluation_has_the_slices_that_are_asked_for():
     """With intervals unless the queries have weights; values are escaped, and an attribute must fit."""
     import pandas as pd
