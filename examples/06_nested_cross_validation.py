@@ -1,4 +1,4 @@
-"""How good is a ranker, tuning included? Nested cross-validation of two algorithms in one call, repeated ten times.
+"""How good is a ranker, tuning included? Nested cross-validation of two algorithms in one call, repeated five times.
 
 Within each outer fold a search tunes on inner folds, and its winner ranks the outer test queries. So the score is that
 of the whole procedure, search included, and not that of the luckiest setting.
@@ -24,8 +24,8 @@ rivals = {
     for name, pipeline in {"linear": linear, "squares": squares}.items()
 }
 
-# One call runs both searches on the same outer folds. Each query is held out ten times. Routing is not needed.
-outer = rk.RepeatedQueryKFold(3, n_repeats=10, random_state=0)
+# One call runs both searches on the same outer folds. Each query is held out five times. Routing is not needed.
+outer = rk.RepeatedQueryKFold(3, n_repeats=5, random_state=0)
 results = rk.cross_validate(rivals, data, measures=["nDCG@10", "AP"], cv=outer, n_jobs=2)
 for name, result in results.items():
     chosen = result.best_params.iloc[:, 0].value_counts().to_dict()

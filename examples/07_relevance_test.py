@@ -1,7 +1,7 @@
 """How often does a relevance test stop a ranker? Two checks of a release, on rankers whose true gain is known.
 
 A gate that stops good releases is switched off, and one that lets bad ones pass is no gate. So measure both before you
-rely on it: here on 100 data sets of 200 queries, with differences of standard deviation .20, as between two good runs.
+rely on it: here on 50 data sets of 200 queries, with differences of standard deviation .20, as between two good runs.
 """
 
 from collections.abc import Callable
@@ -53,13 +53,13 @@ checks = {
 truths = {"equal": 0.0, "worse by .10": -0.1}
 rates = {}
 for truth, gain in truths.items():
-    found = {name: np.array([passes(check, gain, seed) for seed in range(100)]) for name, check in checks.items()}
+    found = {name: np.array([passes(check, gain, seed) for seed in range(50)]) for name, check in checks.items()}
     first, second, _ = found.values()
     rates[truth] = {name: passed.sum() for name, passed in found.items()} | {
         "both of the first two": (first & second).sum(),
         "neither of the first two": (~first & ~second).sum(),
     }
-print(f"of 100 data sets of {N_QUERIES} queries, how many pass:")
+print(f"of 50 data sets of {N_QUERIES} queries, how many pass:")
 print(pd.DataFrame(rates).to_string())
 
 # The third row: to show that a loss of .10 is one beyond .06 takes more queries than to show that it is a loss.

@@ -111,7 +111,7 @@ MARKERS = {
     "kill": Marker("kills processes, loses answers or lets writers race, many times", "full"),
     "fuzz": Marker("tries random inputs by the thousand", "full"),
     # What is tried in every circle, and more of it in a wider one.
-    "random": Marker("tries random inputs; the circle says how many"),
+    "random": Marker("tries random inputs, or a sample of a table; the circle says how many"),
     # What the default circle pays for.
     "worth": Marker(f"takes more than {SLOW:.0f} CPU seconds, and is in the default circle for the reason given"),
 }

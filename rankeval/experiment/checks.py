@@ -122,20 +122,19 @@ def room_for_files(
     sizes["report.html"] += min(_SCORE * n_queries * len(paths), MOST_BYTES)
     with ExitStack() as stack:
         try:
-            stack.enter_context(_room_in_its_folders({config.directory / path: size for path, size in sizes.items()}))
+            stack.enter_context(_room_in(config.directory, sizes))
         except OSError as error:
             why = error.strerror or error
             raise InvalidInput(f"{error.filename!r} cannot be written: {why}", argument="output.directory") from error
         yield
 
 
-def _room_in_its_folders(sizes: Mapping[Path, int]) -> ExitStack:
+def _room_in(directory: Path, sizes: Mapping[str, int]) -> ExitStack:
     stack = ExitStack()
     for attempts_left in reversed(range(10)):
         try:
-            for path in sizes:
-                path.parent.mkdir(parents=True, exist_ok=True)
-            stack.enter_context(room_held(sizes))
+            (directory / "predictions").mkdir(parents=True, exist_ok=True)
+            stack.enter_context(room_held({directory / path: size for path, size in sizes.items()}))
             break
         except (FileNotFoundError, FileExistsError):  # the check of another run removed a folder while it was empty
             if not attempts_left:

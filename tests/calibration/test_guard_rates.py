@@ -113,10 +113,7 @@ FIRST = [
 """Options of the experiments that the default circle takes."""
 
 
-def quick_cases():
-    """Return the quick experiments."""
-    for one in filter(is_quick, GUARD_EXPERIMENTS):
-        yield pytest.param(one, marks=() if one.options in FIRST else pytest.mark.further, id=one.label)
+QUICK_CASES = [one for one in GUARD_EXPERIMENTS if is_quick(one) and one.options in FIRST]
 
 
 def check(experiment, seed, effort):
@@ -129,7 +126,7 @@ def check(experiment, seed, effort):
     return rates
 
 
-@pytest.mark.parametrize("experiment", list(quick_cases()))
+@pytest.mark.parametrize("experiment", QUICK_CASES, ids=lambda experiment: experiment.label)
 def test_the_code_errs_as_often_as_was_measured(experiment):
     assert check(experiment, SEED, QUICK)
 

@@ -62,11 +62,8 @@ def check_histories(stream, n_histories):
         assert rate == pytest.approx(known[name], abs=4 * error + 2 / n_histories)
 
 
-@pytest.mark.parametrize(
-    "stream", [pytest.param(one, marks=() if one == "tweaks" else pytest.mark.further) for one in HISTORIES]
-)
-def test_histories_are_as_documented(stream):
-    check_histories(stream, 15)
+def test_a_history_is_as_documented():
+    check_histories("tweaks", 15)
 
 
 @pytest.mark.world
@@ -119,10 +116,7 @@ def check(one, n_pairs):
     return moved.mean()
 
 
-@pytest.mark.parametrize(
-    "one",
-    [pytest.param(one, marks=() if one.name in FIRST else pytest.mark.further, id=one.name) for one in EXPERIMENTS],
-)
+@pytest.mark.parametrize("one", [one for one in EXPERIMENTS if one.name in FIRST], ids=lambda one: one.name)
 def test_rates_are_as_documented(one):
     check(one, 20 if "floor" in one.name else 60)
 
@@ -137,9 +131,8 @@ def test_rates_are_as_promised(one):
     assert one.least - slack <= rate <= one.most + slack
 
 
-@pytest.mark.parametrize(
-    "n_pairs", [pytest.param(500, marks=pytest.mark.further), pytest.param(2000, marks=pytest.mark.world)]
-)
+@pytest.mark.world
+@pytest.mark.parametrize("n_pairs", [500, 2000])
 def test_a_decision_that_forgets_its_level_is_found(n_pairs):
     """Two-sided at .05 is one-sided at .025; one-sided at .05 is not, and shows in hundreds of pairs."""
     equal = EXPERIMENTS[0]

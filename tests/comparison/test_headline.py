@@ -386,6 +386,7 @@ def random_comparison(seed):
 N_COMPARISONS = choose(default=20, complete=100, full=200)
 
 
+@pytest.mark.random
 def test_the_oracle_agrees_with_every_sentence_on_random_comparisons():
     """And every kind of sentence but the rarest was seen, if there are comparisons enough."""
     seen = {}

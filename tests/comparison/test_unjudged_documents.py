@@ -66,6 +66,7 @@ def test_eight_unjudged_documents_on_top_are_named_with_both_shares_and_the_boun
     assert f"{clause}{-row['upper']:+.4f} to {-row['lower']:+.4f}." in turned.headline
 
 
+@pytest.mark.random
 def test_systems_that_rank_one_pool_at_random_get_no_note():
     for seed in range(choose(default=40, complete=100, full=500)):
         rng = np.random.default_rng(seed)

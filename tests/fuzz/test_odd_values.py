@@ -16,8 +16,8 @@ pytestmark = pytest.mark.random
 RECIPES = [name for name in load_recipes() if name not in ("testing.plugin", "commands.processes")]
 """All but those that call in processes of their own."""
 CHEAP = [name for name in RECIPES if not name.startswith(("mlflow", "commands", "report", "model_selection"))]
-PARTS = choose(default=1, complete=2, full=8)
-SHARE = choose(default=0.02, complete=0.03, full=1)
+PARTS = choose(default=1, full=8)
+SHARE = choose(default=0.02, complete=0.015, full=1)
 LIMITS = pytest.mark.skipif(os.name != "posix", reason="needs limits of resources")
 
 

@@ -7,6 +7,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+from circles import choose
 from laws.test_measure_laws import required
 from tables import each_row
 
@@ -54,11 +55,12 @@ def one_pattern(queries, names) -> rk.Evaluation:
     return rk.evaluate(y, np.zeros(len(y)), qid=np.repeat(queries, N_ROWS), measures=names)
 
 
+@pytest.mark.random
 @pytest.mark.further
 def test_the_error_averages_out_over_queries():
-    """500 queries of one pattern, 8 sets of ids: the mean is within 3 of its standard errors of the truth, each time.
+    """500 queries of one pattern for each set of ids: the mean is within 3 of its standard errors of the truth.
 
-    The errors that are said are those that are made: over 4,000 queries they have the scatter of the values. What is
+    The errors that are said are those that are made: over all queries they have the scatter of the values. What is
     not drawn here equals the truth.
     """
     truth = true_values()
@@ -68,7 +70,7 @@ def test_the_error_averages_out_over_queries():
     names = list(first.index[first > 0])
     assert {"SquaredAP", "INST"} <= {measure(name).family.name for name in names}
     off, said, values = [], [], []
-    for seed in range(8):
+    for seed in range(choose(default=2, full=8)):
         ev = one_pattern([f"set {seed} query {number}" for number in range(N_QUERIES)], names)
         mean = np.array([truth[name][0] for name in names])
         error = np.sqrt((ev.facts.errors**2).sum(axis=0)) / N_QUERIES

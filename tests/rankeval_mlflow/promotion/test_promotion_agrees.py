@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from circles import choose
 
 import rankeval_mlflow as rkm
@@ -11,6 +12,7 @@ from rankeval_mlflow.promotion.deciding import Rule, decide
 RULE = Rule("nDCG@10")
 
 
+@pytest.mark.random
 def test_pairs_through_mlflow_decide_as_the_pure_function(ranker, evaluated):
     """Half of them are equal, the others better by .05, with 200 queries and differences of standard deviation .20."""
     generator, decided, moved = np.random.default_rng(11), [], []
