@@ -145,12 +145,8 @@ def test_the_message_names_the_ledger_as_a_file_and_a_server_without_its_passwor
     known = fingerprint(data.X, data.y, data.qid)
     ((url, found),) = ContaminationCheck.current().matches(known)
     assert url == f"sqlite:///{ledger}"
-    assert "; ledger nosuchdb://***@host/x)" in refusal_message(
-        "nosuchdb://me:secret@host/x", found, known, "evaluate"
-    )
-    assert "; ledger nosuchdb://***@host/x)" in warning_message(
-        "nosuchdb://me:secret@host/x", found, known, "evaluate"
-    )
+    assert "; ledger nosuchdb://***@host/x)" in refusal_message("nosuchdb://me:secret@host/x", found, known, "evaluate")
+    assert "; ledger nosuchdb://***@host/x)" in warning_message("nosuchdb://me:secret@host/x", found, known, "evaluate")
 
 
 def test_the_ledger_is_read_once_for_each_state_of_the_file(data, monkeypatch):
