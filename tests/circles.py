@@ -107,6 +107,7 @@ MARKERS = {
     "types": Marker("runs mypy or Pyright over a user's program", "complete"),
     "users": Marker("acts as other users of the machine, which only root may", "complete", _other_users, excused=True),
     "further": Marker("tries more rows, sizes or ways of a law that the default circle shows once", "complete"),
+    "rest": Marker("tries the rest of a table of which the circle 'complete' tries a part", "full"),
     "world": Marker("simulates a world many times, to hold a rate", "full"),
     "kill": Marker("kills processes, loses answers or lets writers race, many times", "full"),
     "fuzz": Marker("tries random inputs by the thousand", "full"),
@@ -115,7 +116,7 @@ MARKERS = {
     # What the default circle pays for.
     "worth": Marker(f"takes more than {SLOW:.0f} CPU seconds, and is in the default circle for the reason given"),
 }
-PARTS = {"worlds": "world", "kills": "kill", "fuzz": "fuzz or random or hypothesis"}
+PARTS = {"worlds": "world", "kills": "kill", "fuzz": "fuzz or random or rest or hypothesis"}
 """Part of `.ci/run --full` -> the markers of the cases that it tries; the other parts need other environments."""
 
 

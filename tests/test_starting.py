@@ -111,8 +111,13 @@ def git(*arguments: str, cwd: Path | None = None) -> None:
     [
         trec_files,
         *(
-            pytest.param(each, marks=pytest.mark.further)
-            for each in (lightgbm_table, cranfield_table, letor_folder, letor_file)
+            pytest.param(each, marks=getattr(pytest.mark, circle))
+            for each, circle in (
+                (lightgbm_table, "further"),
+                (letor_folder, "further"),
+                (cranfield_table, "rest"),
+                (letor_file, "rest"),
+            )
         ),
     ],
 )

@@ -50,8 +50,7 @@ BETWEEN, AT_THE_END = ("create_run", 1), ("set_terminated", 1)
 OTHERS = [("create_run", 3), ("log_artifacts", 1), ("create_logged_model", 2), ("log_model_artifacts", 1)]
 POINTS = [
     pytest.param("log_batch", 2, marks=pytest.mark.worth("the one run of an experiment that is killed by default")),
-    *(pytest.param(*point, marks=pytest.mark.further) for point in (BETWEEN, AT_THE_END)),
-    *(pytest.param(*point, marks=pytest.mark.kill) for point in OTHERS),
+    *(pytest.param(*point, marks=pytest.mark.kill) for point in (BETWEEN, AT_THE_END, *OTHERS)),
 ]
 
 

@@ -148,7 +148,7 @@ def test_the_folds_are_in_the_hash_of_the_plan_and_their_order_is_not(guard, tes
 
 @pytest.mark.usefixtures("_fresh_workers")
 @pytest.mark.parametrize("scoring", [rk.make_scorer("nDCG@10"), None])
-@pytest.mark.parametrize("n_jobs", [None, pytest.param(2, marks=pytest.mark.further)])
+@pytest.mark.parametrize("n_jobs", [None, pytest.param(2, marks=pytest.mark.rest)])
 def test_tuning_is_nested_and_not_refused(guard, test, scoring, n_jobs):
     """Also in workers, and with the ranker's own score; the same rankings as a search on unregistered data."""
     found = guard.freeze(test, systems={"search": search(n_jobs, scoring=scoring)}, folds=FOLD_OF_ROW)

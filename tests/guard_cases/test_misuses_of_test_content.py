@@ -171,9 +171,7 @@ def study_of_optuna(data):
 
 
 @pytest.mark.usefixtures("_fresh_workers")
-@pytest.mark.parametrize(
-    "search", [pytest.param(grid_search_in_two_workers, marks=pytest.mark.further), study_of_optuna]
-)
+@pytest.mark.parametrize("search", [pytest.param(grid_search_in_two_workers, marks=pytest.mark.rest), study_of_optuna])
 @misuse(REFUSED)
 def test_a_search_over_the_test(guarded, search):
     """Scikit-learn would turn an error into nan, and Optuna into a failed trial: a refusal gets through."""

@@ -15,7 +15,7 @@ from rankeval.errors import ConflictingQueryIds, MissingQueryIds, QueryIdError, 
 from rankeval.model_selection.searches import in_search
 
 ROWS = 360
-N_JOBS = [1, pytest.param(2, marks=pytest.mark.further)]
+N_JOBS = [1, pytest.param(2, marks=pytest.mark.rest)]
 """Workers: test_scorers.py has a refusal that comes through them by default."""
 
 

@@ -455,7 +455,7 @@ def test_without():
 
 
 @pytest.mark.worth("a ledger of its own must hold in the processes that a test starts too")
-@pytest.mark.parametrize("workers", [0, pytest.param(2, marks=pytest.mark.further)])
+@pytest.mark.parametrize("workers", [0, pytest.param(2, marks=pytest.mark.rest)])
 def test_a_ledger_of_its_own_is_empty_for_each_test_and_forgotten_after_it(project, monkeypatch, workers):
     """Other processes that the test starts use it; a test that does not ask for it has the project's ledger."""
     monkeypatch.delenv("RANKEVAL_LEDGER", raising=False)

@@ -23,7 +23,7 @@ IDS = {
 }
 
 
-NUMBERS = [1, 3, 1 << 16, pytest.param(1 << 24, marks=pytest.mark.further)]
+NUMBERS = [1, 3, 1 << 16, pytest.param(1 << 24, marks=pytest.mark.rest)]
 """Of buckets; for the last one keys have 64 bits and not 32."""
 
 

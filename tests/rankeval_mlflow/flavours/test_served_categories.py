@@ -286,7 +286,7 @@ def serving(model, env, log):
         process.wait()
 
 
-@pytest.mark.parametrize("name", SERVED)
+@pytest.mark.parametrize("name", [SERVED[0], *(pytest.param(one, marks=pytest.mark.rest) for one in SERVED[1:])])
 def test_mlflow_models_serve_gives_the_same(name, models, blocked, tmp_path):
     """Over HTTP, from JSON strings, in processes that do not find rankeval."""
     folder, _, found = models
