@@ -38,6 +38,13 @@ def lacking(one: Measure, facts: QueryFacts, undefined: Mask) -> Mask:
     return found
 
 
+def lacking_everywhere(evaluation: Any) -> list[str]:
+    """Return the names of the measures that have nothing to count in any query, whatever the ranking."""
+    facts, names = evaluation.facts, evaluation.measure_names
+    each = zip(names, evaluation.measures, facts.undefined.T, strict=True)
+    return [name for name, one, undefined in each if lacking(one, facts, undefined).all()]
+
+
 def fixed(one: Measure, facts: QueryFacts, undefined: Mask, values: Floats, *, by_rows: bool) -> Mask:
     """Return the queries whose value no ranking changes; with ``by_rows`` the ranked rows are all documents."""
     nothing = _nothing(one, facts, undefined)

@@ -28,9 +28,10 @@ from rankeval._registry import chosen
 from rankeval.collection.convention import Convention, get_convention, rules_of_call
 from rankeval.collection.rows import check_rows
 from rankeval.contamination.refusal import ContaminationCheck
-from rankeval.errors import InvalidInput, QueryIdError, UnusableColumns, UnusableWeights
+from rankeval.errors import InvalidInput, QueryIdError, UnusableColumns, UnusableWeights, warn
 from rankeval.evaluation import Evaluation, Given, query_weights, score
 from rankeval.evaluation.front_door import columns_by_name
+from rankeval.evaluation.lacking import lacking_everywhere, undefined_notes
 from rankeval.evaluation.responses import RESPONSES, responses
 from rankeval.evaluation.result import aggregates
 from rankeval.io import columns as io_columns
@@ -218,8 +219,16 @@ class QueryScorer:
         ------
         MissingQueryIds, UnusableWeights, UnusableColumns, SharedQueries, GuardRefusal
             As in `evaluate`.
+
+        Warns
+        -----
+        RankevalWarning
+            If a measure has nothing to count in any query, so that every model has the same score.
         """
-        values = self.evaluate(estimator, X, y, qid=qid, **beside).aggregate()
+        evaluation = self.evaluate(estimator, X, y, qid=qid, **beside)
+        if blind := lacking_everywhere(evaluation):
+            warn(f"the scores of a part say nothing: {'; '.join(undefined_notes(evaluation, blind))}")
+        values = evaluation.aggregate()
         # As with scikit-learn's greater_is_better=False: a search keeps the highest score.
         scores = {label: sign * float(values[label]) for label, sign in signs(self.by_name.items()).items()}
         return scores if isinstance(self.measures, tuple) else next(iter(scores.values()))

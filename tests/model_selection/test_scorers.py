@@ -30,7 +30,7 @@ from tables import each_row
 
 import rankeval as rk
 from rankeval.collection.convention import Convention
-from rankeval.errors import ConflictingQueryIds, InvalidInput, MissingQueryIds, Refusal, UnknownName
+from rankeval.errors import ConflictingQueryIds, InvalidInput, MissingQueryIds, RankevalWarning, Refusal, UnknownName
 from rankeval.model_selection.splitters import QueryKFold
 
 MANY = ["nDCG@10", "AP", "RR"]
@@ -257,6 +257,22 @@ def test_document_ids_break_ties_where_the_convention_asks_for_them(ltr):
     ).all()
     with pytest.raises(InvalidInput, match="docid"):
         scorer(constant, ltr.X, ltr.y, qid=ltr.qid)
+
+
+@each_row(
+    "measures, grades, said",
+    [
+        (["AP", "nDCG@10"], 0.9, "AP: no document has a grade of 1 or more; the greatest is 0.9: give rel="),
+        ("RR(rel=2)", 1, r"RR\(rel=2\): no document has a grade of 2 or more; the greatest is 1: give rel="),
+        ("AP", 0, "queries without a relevant document: 0/0 counted as 0"),
+    ],
+)
+def test_a_search_over_labels_that_nothing_counts_says_so(ltr, measures, grades, said):
+    y = grades * (ltr.y == ltr.y.max())
+    scorer, cv = rk.make_scorer(measures, qid=pd.Series(ltr.qid)), QueryKFold(3).split(ltr.X, y, qid=ltr.qid)
+    search = GridSearchCV(Ridge(), {"alpha": [1.0]}, scoring=scorer, cv=list(cv), refit=False)
+    with pytest.warns(RankevalWarning, match=said):
+        search.fit(pd.DataFrame(ltr.X), pd.Series(y))
 
 
 def test_names_are_checked_when_the_scorer_is_made():
