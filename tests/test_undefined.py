@@ -275,6 +275,7 @@ def test_a_comparison_says_that_a_measure_compares_nothing():
     compared = rk.compare(systems)
     assert "AP: no document has a grade of 1 or more; the greatest is 0.5: give rel=" in compared.notes
     assert "AP 0 on every query, so nothing is compared: see the notes" in " ".join(compared.findings)
+    assert not [said for said in compared.findings if said.startswith("Choosing")]
     assert "equal on every query" not in " ".join(compared.findings)
     assert not [note for note in rk.compare(systems, measures="nDCG").notes if "rel=" in note]
 

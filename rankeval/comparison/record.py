@@ -94,12 +94,16 @@ class Choice:
     confidence_level: float
     lower_is_better: bool | None = None
 
+    @property
+    def has_interval(self) -> bool:
+        """Whether an end is known; none is if the systems are equal on every query."""
+        return math.isfinite(self.ci_low) or math.isfinite(self.ci_high)
+
     def __str__(self) -> str:
         written = partial(telling, sign=self.baseline is not None, digits=min(4, decimals(abs(self.estimate))))
         low, value, high = map(written, (self.ci_low, self.estimate, self.ci_high))
         level = f"{100 * self.confidence_level:g}% interval"
-        has_ends = math.isfinite(self.ci_low) or math.isfinite(self.ci_high)
-        ends = f"[{level} {low} to {high}]" if has_ends else f"[no {level}]"
+        ends = f"[{level} {low} to {high}]" if self.has_interval else f"[no {level}]"
         wanted = direction(self.measure, {self.measure: self.lower_is_better})
         if self.n_candidates == 1:
             against = "" if self.baseline is None else f" against {self.baseline}"

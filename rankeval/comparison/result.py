@@ -126,9 +126,10 @@ class Comparison(ComparisonRecord):
 
     @property
     def findings(self) -> tuple[str, ...]:
-        """The headline, and beside it the value of choosing the `best`, if it is one of several and known."""
+        """The headline, and beside it the value of choosing the `best`, if it is one of several and has an interval."""
         choice = self._choice
-        return (self.headline, str(choice)) if choice and choice.n_candidates > 1 else (self.headline,)
+        is_told = choice and choice.n_candidates > 1 and choice.has_interval
+        return (self.headline, str(choice)) if is_told else (self.headline,)
 
     @property
     def _choice(self) -> Choice | None:
