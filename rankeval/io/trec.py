@@ -130,9 +130,10 @@ def _refuse_other_reading(given: OpenFile, layout: Layout) -> None:
 def _rows_of(data: bytes, layout: Layout) -> list[list[str]]:
     """Return the cells of each row; none if a row has too few or too many, which the readers explain."""
     width = len(layout.fields)
-    lines = (line.decode(errors="replace").strip() for line in data.removeprefix(BOM).split(b"\n"))
-    rows = [line.split(None, width - 1) if layout.tag else line.split() for line in lines if line and line[0] != "#"]
-    return rows if all(len(row) == width for row in rows) else []
+    lines = (line.strip() for line in data.removeprefix(BOM).split(b"\n"))
+    rows = [line.split(None, width - 1 if layout.tag else -1) for line in lines if line and not line.startswith(b"#")]
+    # Cells are decoded one by one: text would be split at more blanks than bytes.
+    return [[cell.decode(errors="replace") for cell in row] for row in rows] if {*map(len, rows)} <= {width} else []
 
 
 def _read_regular(source: pa.NativeFile, blocks: Iterable[bytes], layout: Layout) -> Columns | None:

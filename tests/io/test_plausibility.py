@@ -157,6 +157,13 @@ def test_no_ranking_is_doubted(scored):
     assert reading_of_six(gaps) is None
 
 
+@each_row("blank", ["\x1f", "\x85", "\xa0", "\u2003"])
+def test_only_the_blanks_of_trec_separate_columns(tmp_path: Path, blank: str):
+    """Python would split text at these."""
+    (tmp_path / "run").write_text(f"a{blank}b Q0 d1 1 2.5 tag\na{blank}b Q0 d2 2 1.5 tag\n", "utf-8")
+    assert rk.Run.read(tmp_path / "run").to_frame()["qid"].unique().tolist() == [f"a{blank}b"]
+
+
 def test_a_long_file_is_judged_by_all_its_rows(tmp_path: Path):
     """The first 16 KB may look odd by chance; a swap lasts to the end."""
     swapped = [f"{row // 50} d{row} {row % 4} 0" for row in range(5_000)]
