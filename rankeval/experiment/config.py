@@ -220,9 +220,13 @@ def load_config(path_or_name: str | Path, overrides: Iterable[str] = ()) -> Expe
         If the file does not exist or is no YAML, or a key or value is wrong. The message is one line.
     """
     path, shipped = Path(path_or_name), shipped_configs()
-    if path.is_dir():
+    try:
+        is_folder, is_file = path.is_dir(), path.is_file()
+    except OSError as error:  # such as of a name that is too long
+        raise ConfigError(f"there is no experiment file {shown(str(path))}: {error.strerror}") from error
+    if is_folder:
         raise ConfigError(f"the experiment file {str(path)!r} is a folder")
-    if not path.is_file():
+    if not is_file:
         with blaming(""):
             path = shipped[chosen("file or shipped experiment", str(path_or_name), shipped)]
     with blaming("", f"{path}: no UTF-8 text"):

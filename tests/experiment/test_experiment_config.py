@@ -120,3 +120,8 @@ def test_a_missing_file_is_answered_with_the_nearest_shipped_name():
         load_config("quikstart")
     with pytest.raises(ConfigError, match="known are: letor, quickstart"):
         load_config("no/such/file.yaml")
+
+
+def test_a_name_too_long_for_a_file_is_no_experiment():
+    with pytest.raises(ConfigError, match=r"there is no experiment file .*: File name too long$"):
+        load_config("x" * 100_000)
