@@ -68,7 +68,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from rankeval import QueryRanker
-from rankeval._checks import said
+from rankeval._checks import said, shown
 from rankeval.collection.data import RankingData, take_rows
 from rankeval.errors import InvalidInput
 from rankeval.evaluation.responses import responses
@@ -119,7 +119,7 @@ def bare(ranker: Any) -> Any:
     Ridge()
     """
     if isinstance(ranker, type) or not hasattr(ranker, "predict"):
-        raise InvalidInput(f"ranker is {ranker!r}; give a fitted estimator, such as QueryRanker(...).fit(...)")
+        raise InvalidInput(f"ranker is {shown(ranker)}; give a fitted estimator, such as QueryRanker(...).fit(...)")
     if isinstance(ranker, QueryRanker):
         _check_fitted(ranker)
         return bare(ranker.estimator_)
@@ -457,8 +457,13 @@ def _check(path: Path, rows: Any, scores: NDArray[np.float64], ranker: Any, code
 
 def _differing(model: Any, rows: Any, scores: NDArray[np.float64]) -> NDArray[np.intp] | None:
     """Return the rows that get another score; None if there is another number of scores."""
-    found = np.asarray(model.predict(rows), dtype=np.float64)
-    return np.flatnonzero(found.reshape(-1) != scores) if found.size == len(scores) else None
+    # MLflow before 3.13 aligns columns of any type by the index, in which ids of queries repeat.
+    given = rows.reset_index(drop=True) if hasattr(rows, "reset_index") else rows
+    found = np.asarray(model.predict(given), dtype=np.float64)
+    if found.size != len(scores):
+        return None
+    # A sum of products depends in its last bits on how the rows lie in memory, and MLflow makes a frame of its own.
+    return np.flatnonzero(~np.isclose(found.reshape(-1), scores, rtol=1e-9, atol=1e-12))
 
 
 def _gives(model: Any, scores: NDArray[np.float64], rows: Any) -> bool:

@@ -70,7 +70,7 @@ def rows_to_check(estimator: Any, X: Any) -> Any:
         X = X.to_pandas()
     elif hasattr(X, "tocsr"):  # MLflow has no signature of SciPy's sparse arrays
         X = csr_matrix(X)
-    elif not hasattr(X, "iloc"):
+    elif not hasattr(X, "columns"):
         X = features_for(estimator, X)
     rows = as_fitted(estimator, X)
     gaps = [column.isna().to_numpy().nonzero()[0] for column in _of_objects(rows)]

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from rankeval._arguments import explained
 from rankeval._checks import said
+from rankeval._registry import chosen
 from rankeval._visible import escaping
 from rankeval.collection.data import RankingData
 from rankeval.comparison import Comparison, compare
@@ -109,7 +110,13 @@ class ExperimentResult:
         ----------
         ranker : str
             Name of the ranker in the experiment.
+
+        Raises
+        ------
+        UnknownName
+            If the experiment has no such ranker.
         """
+        chosen("ranker", ranker, [one.name for one in self.facts.candidates])
         return self.directory / "predictions" / f"{ranker}.parquet"
 
     def __repr__(self) -> str:

@@ -88,7 +88,8 @@ def _telling(pairs: Ints, source: RowSource, value: str) -> tuple[str, list[Any]
     for name, column in source.beside(pairs.ravel().tolist(), value).items():
         cells = [*zip(column[::2], column[1::2], strict=True)]
         apart = [list(pair) for pair in cells if pair[0] != pair[1]]
-        if not apart or (value == "score" and name.lower() in _RANKS):
+        is_number_of_row = name.startswith("__index_level_")  # the index of a frame that became an Arrow table
+        if not apart or is_number_of_row or (value == "score" and name.lower() in _RANKS):
             continue
         # A judge, a subtopic or a system has few values; the number of a row has as many as there are rows.
         merit = len(apart), -len(set(map(repr, column)))

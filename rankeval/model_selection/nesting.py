@@ -299,7 +299,7 @@ def features_for(estimator: Any, X: Any) -> Any:
     elif not hasattr(features, "iloc") and not hasattr(features, "tocsr"):
         refuse_ragged(features, "X")
         features = np.asarray(features)
-    if hasattr(features, "iloc") and not features.columns.is_unique:
+    if hasattr(features, "columns") and not features.columns.is_unique:
         twice = features.columns[features.columns.duplicated()].tolist()
         raise InvalidInput(argument="X", found=f"a frame with two columns {twice[0]!r}", remedy="name each column once")
     check_array(np.broadcast_to(np.int8(0), features.shape))  # scikit-learn's words on a shape; the values are not read

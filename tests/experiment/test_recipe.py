@@ -20,7 +20,7 @@ from tables import each_row
 import rankeval as rk
 from rankeval.collection.data import RankingData
 from rankeval.contamination import refusal
-from rankeval.errors import ConfigError, GuardRefusal, LedgerError
+from rankeval.errors import ConfigError, GuardRefusal, LedgerError, UnknownName
 from rankeval.experiment import check_config, checks, run_experiment, training
 from rankeval.experiment.loading import Parts, data_digest
 from rankeval.experiment.training import candidate_digest
@@ -266,6 +266,8 @@ def test_the_files_of_a_run_stand_in_its_folder():
     frame = pd.read_parquet(result.predictions("ridge"))
     assert list(frame.columns) == ["qid", "relevance", "score", "docid"]
     assert len(frame) == len(load_parts(result.config).test)
+    with pytest.raises(UnknownName, match="ridge"):
+        result.predictions("rigde")
 
 
 def test_progress_counts_up_to_its_total():

@@ -187,9 +187,11 @@ def test_of_several_columns_the_first_argument_is_named():
 
 
 WIDE = [getattr(pl, name) for name in ("Int128", "UInt128") if hasattr(pl, name)]
+of_128_bits = pytest.mark.skipif(not WIDE, reason="polars before 1.18 has none of them")
 
 
-@each_row("wide", WIDE)
+@of_128_bits
+@each_row("wide", WIDE or [None])
 @each_row("column", ["qid", "docid", "relevance", "other"])
 def test_integers_of_128_bits_are_taken_where_64_hold_them(wide, column):
     """Polars infers them from whole numbers beyond 64 bits; neither Arrow nor NumPy has them."""
@@ -204,7 +206,8 @@ def test_integers_of_128_bits_are_taken_where_64_hold_them(wide, column):
     assert rk.evaluate(frame, qid="qid", relevance="relevance", score="other", docid="docid").n_queries == 2
 
 
-@each_row("wide", WIDE)
+@of_128_bits
+@each_row("wide", WIDE or [None])
 @each_row("column", ["qid", "docid", "relevance"])
 def test_integers_beyond_64_bits_are_refused_by_column(wide, column):
     frame = pl.DataFrame({"qid": [1, 1], "docid": [7, 8], "relevance": [2, 0]}).with_columns(
@@ -217,6 +220,7 @@ def test_integers_beyond_64_bits_are_refused_by_column(wide, column):
     assert len(as_qrels(unread)) == 2
 
 
+@of_128_bits
 def test_a_stream_with_a_type_that_arrow_lacks_is_refused_by_us():
     frame = pl.DataFrame({"qid": [1], "docid": ["a"], "relevance": pl.Series([1]).cast(WIDE[0])})
     with pytest.raises(InvalidInput, match=r"^Arrow cannot take a column of the frame \(.*128"):

@@ -94,6 +94,8 @@ def test_frames_name_the_column_that_tells_rows_apart(make):
     assert told.startswith("a column tells these rows apart: worker ('x' and 'y')")
     assert "aspect='worker'" in told
     assert remedy_of(TRUTH, MAKES[make](LISTS[["qid", "docid", "score"]].iloc[[0, 1, 2]])) == "keep one of them"
+    numbered = LISTS[["qid", "docid", "score"]].iloc[[0, 1, 2]].set_index(pd.Index([5, 6, 9]))
+    assert remedy_of(TRUTH, MAKES[make](numbered)) == "keep one of them"
 
 
 @each_row("suffix", ["csv", "tsv", "jsonl", "json", "parquet"])

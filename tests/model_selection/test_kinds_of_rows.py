@@ -237,6 +237,12 @@ def test_what_has_no_rows_is_refused(rows):
         assert refused.value.argument == "X", name
 
 
+def test_a_column_is_no_rows():
+    for name in QUICK[:5]:
+        with pytest.raises(ValueError, match="1D array"):
+            FUNCTIONS[name](FRAME["a"], qid=QID)
+
+
 @each_row("kind", ["pandas", "Arrow", "Arrow batch"])
 def test_two_columns_of_one_name_are_refused(kind):
     twice = FRAME.set_axis(["a", "b", "a"], axis=1)

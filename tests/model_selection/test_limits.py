@@ -114,7 +114,8 @@ BOOSTERS = [
 
 @pytest.mark.parametrize("booster", each(BOOSTERS))
 def test_labels_are_refused_if_and_only_if_the_library_refuses_them(booster):
-    sums = str(booster.get_params().get("objective")) in ("poisson", "tweedie")  # these refuse a sum of 0 themselves
+    # These refuse a sum of 0 themselves; the last one does so before XGBoost 3.2.
+    sums = str(booster.get_params().get("objective")) in ("poisson", "tweedie", "reg:logistic")
     for name in LABELS.keys() - ({"no hit"} if sums else {"2**31"} if isinstance(booster, CatBoostRanker) else set()):
         refused = refusal(booster, X, LABELS[name], QID)
         assert (refused is not None) == by_library(copied(booster), X, LABELS[name], QID), name
@@ -242,6 +243,8 @@ MADE_NUMBERS = dict(
 def test_columns_are_refused_if_and_only_if_the_library_refuses_them(library):
     make = MAKERS[library]
     for name, column in COLUMNS.items():
+        if library == "catboost" and name in ("times", "spans") and pd.__version__.startswith("2."):
+            continue  # of pandas 2 it reads these as numbers
         frame = pd.DataFrame({"a": X[:, 0], "z": column})
         refused = refusal(make(), frame, Y, QID)
         assert (refused is not None) == by_library(make(), frame, Y, QID), name

@@ -205,7 +205,8 @@ def test_the_libraries(ranker, grid, flavour, data, client):
     (model,) = client.search_logged_models(["0"])
     loaded = mlflow.pyfunc.load_model(f"models:/{model.model_id}")
     assert flavour in loaded.metadata.flavors
-    np.testing.assert_array_equal(np.asarray(loaded.predict(data[0]), float), search.predict(data[0]))
+    # The last bits of Ridge depend on how the rows lie in memory.
+    np.testing.assert_allclose(np.asarray(loaded.predict(data[0]), float), search.predict(data[0]), rtol=1e-12)
     assert {metric.key for metric in model.metrics} >= {"nDCG_at_10"}
     assert parent.inputs.dataset_inputs[0].tags
 

@@ -213,7 +213,7 @@ NAN = BRANDS.where(np.arange(len(BRANDS)) != LATE, np.nan)
 TEXTS = {
     "objects": FLOATS.assign(brand=MISSING),
     "NaN among objects": FLOATS.assign(brand=NAN),
-    "str": FLOATS.assign(brand=MISSING.astype("str")),
+    "as pandas infers": FLOATS.assign(brand=MISSING.astype(pd.Series(["a"]).dtype)),  # "str" from pandas 3 on
     "polars": pl.from_pandas(FLOATS.assign(brand=MISSING)),
     "pyarrow": pa.Table.from_pandas(FLOATS.assign(brand=MISSING)),
     "reversed": FLOATS.assign(brand=MISSING[::-1].to_numpy()).iloc[::-1].reset_index(drop=True),
