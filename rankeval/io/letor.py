@@ -254,7 +254,11 @@ def read_letor_parts(path: str | os.PathLike[str], *, sparse: bool | None, limit
 
 def _part_files(folder: Path) -> dict[str, Path]:
     """Return part -> file, in the order train, vali, test."""
-    if not folder.is_dir():
+    try:
+        is_folder = folder.is_dir()
+    except OSError as error:  # such as of a name that is too long
+        raise InvalidInput(f"cannot read {str(folder)!r}: {error.strerror}") from error
+    if not is_folder:
         raise InvalidInput(f"there is no folder {str(folder)!r}: name one with train, vali and test files")
     found: dict[str, list[Path]] = {"train": [], "vali": [], "test": []}
     for file in sorted(folder.iterdir()):

@@ -239,6 +239,8 @@ def test_a_folder_is_refused_with_what_it_holds(tmp_path: Path):
     """No folder, no part, two files for a part, a query on both sides."""
     with pytest.raises(InvalidInput, match="there is no folder"):
         load_letor_parts(tmp_path / "nowhere")
+    with pytest.raises(InvalidInput, match=r"cannot read 'xxx.*: File name too long"):
+        load_letor_parts("x" * 300)
     write(tmp_path / "train.conf", "task = train")
     with pytest.raises(InvalidInput, match=r"no file named train, vali or test; it holds \['train.conf'\]"):
         load_letor_parts(tmp_path)
