@@ -457,7 +457,7 @@ def _check(path: Path, rows: Any, scores: NDArray[np.float64], ranker: Any, code
 
 def _differing(model: Any, rows: Any, scores: NDArray[np.float64]) -> NDArray[np.intp] | None:
     """Return the rows that get another score; None if there is another number of scores."""
-    # MLflow before 3.13 aligns columns of any type by the index, in which ids of queries repeat.
+    # MLflow up to 3.12 aligns columns of any type by the index, in which ids of queries repeat.
     given = rows.reset_index(drop=True) if hasattr(rows, "reset_index") else rows
     found = np.asarray(model.predict(given), dtype=np.float64)
     if found.size != len(scores):

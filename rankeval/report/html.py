@@ -323,7 +323,7 @@ def _scores_of_queries(evaluation: Evaluation) -> QueryTable:
     by = next((place for place, name in enumerate(names) if len(worst_first(evaluation, name))), 0)
     label = names[by]
     shown = np.sort(worst_first(evaluation, label))
-    scores = zip(evaluation.measure_names, evaluation.scores[shown].T, strict=True)
+    scores = zip(names, evaluation.scores[shown].T, strict=True)
     columns = [Column(name, "score", values) for name, values in scores]
     columns += [Column(name, "count", numbers[shown]) for name, numbers in evaluation.facts.query_counts.items()]
     falls = not evaluation.measures[by].family.greater_is_better

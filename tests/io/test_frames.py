@@ -187,7 +187,7 @@ def test_of_several_columns_the_first_argument_is_named():
 
 
 WIDE = [getattr(pl, name) for name in ("Int128", "UInt128") if hasattr(pl, name)]
-of_128_bits = pytest.mark.skipif(not WIDE, reason="polars before 1.18 has none of them")
+of_128_bits = pytest.mark.skipif(not WIDE, reason="this polars, such as 1.3, has no integers of 128 bits")
 
 
 @of_128_bits

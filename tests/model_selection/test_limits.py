@@ -114,7 +114,7 @@ BOOSTERS = [
 
 @pytest.mark.parametrize("booster", each(BOOSTERS))
 def test_labels_are_refused_if_and_only_if_the_library_refuses_them(booster):
-    # These refuse a sum of 0 themselves; the last one does so before XGBoost 3.2.
+    # These refuse a sum of 0 themselves; the last one does so in XGBoost 3.1.
     sums = str(booster.get_params().get("objective")) in ("poisson", "tweedie", "reg:logistic")
     for name in LABELS.keys() - ({"no hit"} if sums else {"2**31"} if isinstance(booster, CatBoostRanker) else set()):
         refused = refusal(booster, X, LABELS[name], QID)
