@@ -406,7 +406,7 @@ def test_help_imports_nothing_heavy():
     assert done.stdout.splitlines()[-1] == "[]"
 
 
-MORE_OPTIONS = [pytest.param(options, marks=pytest.mark.further) for options in ([], ["--format=csv", "-q"])]
+MORE_OPTIONS = [pytest.param(options, marks=pytest.mark.rest) for options in ([], ["--format=csv", "-q"])]
 
 
 @pytest.mark.usefixtures("files")
@@ -494,7 +494,7 @@ def test_the_quickstart_runs_again_for_nothing_in_a_terminal_and_with_its_digest
     assert "won/tied/lost" in digests
 
 
-@pytest.mark.further
+@pytest.mark.rest
 def test_the_quickstart_makes_its_store(tmp_path):
     """With MLflow's tables, in a folder that has none."""
     small = ["data.arguments={n_queries: 40, n_candidates: 10}", "rankers.boosted-trees.params={max_iter: 3}"]

@@ -196,8 +196,8 @@ def test_an_interrupt_is_said_and_stops_the_shell():
     "command",
     [
         ["measures", "--format", "json"],
-        pytest.param(["evaluate", "qrels", "run"], marks=pytest.mark.further),
-        pytest.param(["--help"], marks=pytest.mark.further),
+        pytest.param(["evaluate", "qrels", "run"], marks=pytest.mark.rest),
+        pytest.param(["--help"], marks=pytest.mark.rest),
     ],
 )
 def test_lost_output_is_no_success(redirect, code, said, command):

@@ -191,7 +191,7 @@ def test_the_workflow_is_that_of_the_guide(rankeval):
 
 
 @pytest.mark.parametrize(
-    "there", [FILES[0], *(pytest.param(one, marks=pytest.mark.further) for one in (*FILES[1:], WORKFLOW))]
+    "there", [FILES[0], *(pytest.param(one, marks=pytest.mark.rest) for one in (*FILES[1:], WORKFLOW))]
 )
 def test_nothing_is_overwritten_and_then_nothing_is_written(rankeval, there):
     """Also a link that leads nowhere is there."""

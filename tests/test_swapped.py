@@ -179,7 +179,7 @@ def test_a_caller_who_says_which_is_which_is_believed():
 @pytest.mark.shared
 @pytest.mark.parametrize(
     "folder",
-    ["cranfield", *(pytest.param(one, marks=pytest.mark.further) for one in ("cisi", "trec_covid_r5", "web2012"))],
+    ["cranfield", *(pytest.param(one, marks=pytest.mark.rest) for one in ("cisi", "trec_covid_r5", "web2012"))],
 )
 def test_real_runs_are_refused_as_judgments(shared, folder):
     """Every run with fractional scores, against every file of judgments; none of them in its place."""

@@ -149,7 +149,7 @@ def test_a_batch_without_its_correction_is_found(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "world", ["sym", *(pytest.param(one, marks=pytest.mark.further) for one in ("RR", "P@1", "skew"))]
+    "world", ["sym", *(pytest.param(one, marks=pytest.mark.rest) for one in ("RR", "P@1", "skew"))]
 )
 def test_data_sets_side_by_side_are_tested_as_each_is_by_the_library(world):
     many = scores_in(world, 25, 6, 8, [3, 25])

@@ -75,7 +75,7 @@ def joint(d, generator):
 @pytest.mark.parametrize(
     ("world", "truth", "n", "least", "most"),
     [
-        pytest.param("beta", "equal", 50, 0.92, 0.98, marks=pytest.mark.further),
+        pytest.param("beta", "equal", 50, 0.92, 0.98, marks=pytest.mark.rest),
         pytest.param("skew", "equal", 50, 0.90, 0.97, marks=pytest.mark.world),
         pytest.param("beta", "groups", 50, 0.95, 1.0, marks=pytest.mark.world),
         ("skew", "groups", 25, 0.93, 1.0),

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:RG")
     ("first", "at_once"),
     [
         (0, 5),
-        pytest.param(5, 5, marks=pytest.mark.further),
+        pytest.param(5, 5, marks=pytest.mark.rest),
         *(pytest.param(first, 50, marks=pytest.mark.world) for first in range(10, 410, 50)),
     ],
 )
@@ -38,7 +38,7 @@ def test_a_guard_that_counts_by_registration_is_found(tmp_path, monkeypatch):
         test_the_best_of_null_systems_is_never_confirmed_again(0, 5, tmp_path)
 
 
-@pytest.mark.parametrize("seed", [0, *(pytest.param(one, marks=pytest.mark.further) for one in (1, 2))])
+@pytest.mark.parametrize("seed", [0, *(pytest.param(one, marks=pytest.mark.rest) for one in (1, 2))])
 def test_new_queries_are_confirmatory(seed, tmp_path):
     """The control. One old query of 21, which is under 5 %, changes nothing."""
     for opening in simulate_honest(seed, str(tmp_path / "ledger")):

@@ -127,7 +127,7 @@ def test_a_name_that_names_no_file_is_found_before_training(ledger, name):
     assert refused_before_training(ledger, name) is None
 
 
-@pytest.mark.parametrize("case", ["a full disk", *(pytest.param(case, marks=pytest.mark.further) for case in WRONG)])
+@pytest.mark.parametrize("case", ["a full disk", *(pytest.param(case, marks=pytest.mark.rest) for case in WRONG)])
 def test_places_that_are_lost_during_the_training_cost_no_look(ledger, monkeypatch, case):
     """The run that is repeated makes the first look."""
     train, disk = recipe.train, ExitStack()

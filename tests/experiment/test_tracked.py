@@ -306,7 +306,7 @@ def test_a_failed_run_that_cannot_be_logged_hides_no_error(tmp_path, monkeypatch
         rivals(tmp_path, rankers=broken, tracking={"uri": "http://127.0.0.1:9"})
 
 
-ALL_FOUR = [pytest.mark.further, pytest.mark.needs("xgboost", "catboost")]
+ALL_FOUR = [pytest.mark.rest, pytest.mark.needs("xgboost", "catboost")]
 
 
 @pytest.mark.shared

@@ -17,7 +17,7 @@ RECIPES = [name for name in load_recipes() if name not in ("testing.plugin", "co
 """All but those that call in processes of their own."""
 CHEAP = [name for name in RECIPES if not name.startswith(("mlflow", "commands", "report", "model_selection"))]
 PARTS = choose(default=1, full=8)
-SHARE = choose(default=0.02, complete=0.015, full=1)
+SHARE = choose(default=0.02, full=1)
 LIMITS = pytest.mark.skipif(os.name != "posix", reason="needs limits of resources")
 
 
@@ -27,7 +27,7 @@ def runs(part=0, parts=1):
     A part has all numbers of its recipes: a pair that was tried is not tried again.
     """
     some = random.Random(0).sample(CHEAP, 24)  # noqa: S311 - no secret
-    names = choose(default=some, complete=RECIPES)[part::parts]
+    names = choose(default=some, full=RECIPES)[part::parts]
     return [(name, number) for name in names for number in range(choose(default=1, full=12))]
 
 

@@ -202,7 +202,7 @@ def test_outside_of_a_freeze_the_same_fits_are_refused(guard, test):
         rk.evaluate(DATA.y, EXPECTED, qid=DATA.qid)
 
 
-@pytest.mark.further
+@pytest.mark.rest
 @pytest.mark.usefixtures("_fresh_workers")
 def test_outside_of_a_freeze_a_reused_worker_that_fitted_folds_before_refuses(guard, test):
     guard.freeze(test, systems={"search": search(2)}, folds=FOLD_OF_ROW)

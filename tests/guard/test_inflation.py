@@ -17,7 +17,7 @@ def test_the_formula_is_within_five_thousandths_of_simulation():
     assert found == pytest.approx(MEASURED, abs=0.005)
 
 
-@pytest.mark.parametrize("correlation", [*(pytest.param(one, marks=pytest.mark.further) for one in (0.7, 0.9)), 0.99])
+@pytest.mark.parametrize("correlation", [*(pytest.param(one, marks=pytest.mark.rest) for one in (0.7, 0.9)), 0.99])
 def test_the_note_is_right_on_average(correlation):
     """Spread and correlation are estimated from the scores of the looks, as the note of an opening does.
 

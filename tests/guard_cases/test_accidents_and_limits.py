@@ -18,7 +18,7 @@ from rankeval.errors import RankevalWarning
 
 SEEDS = [
     (0, 10),
-    *(pytest.param(seed, 10, marks=pytest.mark.further) for seed in (1, 2)),
+    *(pytest.param(seed, 10, marks=pytest.mark.rest) for seed in (1, 2)),
     *(pytest.param(seed, 100, marks=pytest.mark.world) for seed in range(10)),
 ]
 """Seed and number of populations: the worlds of the full circle are all pairs that issue 12 promises."""
@@ -219,7 +219,7 @@ def test_labels_refuse_no_other_data_of_the_same_population_in_two_thousand():
             assert match(known, part).chance >= REFUSAL_CHANCE
 
 
-@pytest.mark.parametrize("seed", [0, *(pytest.param(one, marks=pytest.mark.further) for one in (1, 2))])
+@pytest.mark.parametrize("seed", [0, *(pytest.param(one, marks=pytest.mark.rest) for one in (1, 2))])
 def test_labels_of_a_letor_collection_are_told_from_chance(seed):
     rng = np.random.default_rng(seed)
     y, qid = rng.choice(3, p=[0.8, 0.15, 0.05], size=45 * 40), np.arange(45 * 40) // 40

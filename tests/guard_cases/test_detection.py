@@ -41,7 +41,7 @@ DEFAULT = "40 queries of 12"
 
 @pytest.fixture(
     scope="module",
-    params=[pytest.param(name, marks=() if name == DEFAULT else pytest.mark.further) for name in WORLDS],
+    params=[pytest.param(name, marks=() if name == DEFAULT else pytest.mark.rest) for name in WORLDS],
 )
 def world(request):
     """Return a test collection, and other data of four times as many queries from the same population."""

@@ -159,11 +159,11 @@ MISUSE = [
     pytest.param(grid_search(1), id="grid search"),
     random_search,
     pytest.param(cross_val(1), id="cross_val_score"),
-    pytest.param(cross_val(2), id="cross_val_score in two workers", marks=pytest.mark.further),
+    pytest.param(cross_val(2), id="cross_val_score in two workers", marks=pytest.mark.rest),
     optuna_objective,
     learning_curve,
     several_rankers_nested,
-    pytest.param(loop_over_seeds_in_workers, marks=pytest.mark.further),
+    pytest.param(loop_over_seeds_in_workers, marks=pytest.mark.rest),
 ]
 
 

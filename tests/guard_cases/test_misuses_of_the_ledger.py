@@ -76,7 +76,7 @@ def test_a_ledger_that_was_edited(guarded, tamper):
 
 
 @pytest.mark.parametrize(
-    "way", ["rolled back", *(pytest.param(way, marks=pytest.mark.further) for way in ("emptied", "written anew"))]
+    "way", ["rolled back", *(pytest.param(way, marks=pytest.mark.rest) for way in ("emptied", "written anew"))]
 )
 @misuse(FOUND, rows=[4])
 def test_a_ledger_that_was_rolled_back(guarded, way):

@@ -111,7 +111,7 @@ def check_lengths(world, n_queries, n, lengths):
     [
         "floats",
         "counts and flags",
-        *(pytest.param(one, marks=pytest.mark.further) for one in ("two decimals", "digits")),
+        *(pytest.param(one, marks=pytest.mark.rest) for one in ("two decimals", "digits")),
     ],
 )
 def test_rows_that_come_back_are_seen_however_few_of_each_query(world):
@@ -136,7 +136,7 @@ FIVE_QUERIES_NEED = {"floats": 1, "two decimals": 3, "counts and flags": 3, "dig
 @pytest.mark.parametrize(
     ("size", "needed"),
     [
-        pytest.param(size, needed, marks=() if size == (30, 10) else pytest.mark.further)
+        pytest.param(size, needed, marks=() if size == (30, 10) else pytest.mark.rest)
         for size, needed in FLAGS_NEEDED.items()
     ],
 )
@@ -242,7 +242,7 @@ def catalogue_matches(numbers):
     ("tenth", "end"),
     [
         (0, 100),
-        *(pytest.param(tenth, 100, marks=pytest.mark.further) for tenth in (1, 2)),
+        *(pytest.param(tenth, 100, marks=pytest.mark.rest) for tenth in (1, 2)),
         *(pytest.param(tenth, 1000, marks=pytest.mark.world) for tenth in range(10)),
     ],
 )

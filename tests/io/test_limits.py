@@ -58,7 +58,7 @@ BLOCKS = (b"\n", b"q Q0 d 1 1 tag_\n", b"1 qid:1 1:0.25 \n")
         ("rk.Run.read", BLOCKS[1]),
         ("load_letor", BLOCKS[2]),
         *(
-            pytest.param(read, block, marks=pytest.mark.further)
+            pytest.param(read, block, marks=pytest.mark.rest)
             for read in ("rk.Run.read", "rk.Qrels.read", "load_letor", "rk.Evaluation.load")
             for block in BLOCKS
             if (read, block) not in {("rk.Run.read", BLOCKS[1]), ("load_letor", BLOCKS[2])}

@@ -82,7 +82,7 @@ def agree(qrels, grades, names, rules):
     np.testing.assert_array_equal(lost.scores[lost.queries == LOST], alone.scores)
 
 
-@pytest.mark.parametrize("rules", choose(default=["expected", "binds"], complete=[*RULES]))
+@pytest.mark.parametrize("rules", choose(default=["expected", "binds"], full=[*RULES]))
 @given(judgments())
 @settings(max_examples=examples(10), deadline=None)
 def test_a_missing_query_is_worth_an_empty_ranking(rules, grades):

@@ -80,7 +80,7 @@ def test_it_is_the_mean_over_all_permutations(seed):
 
 
 @pytest.mark.worth("the longest tie whose orders are all gone through, by every measure")
-@pytest.mark.parametrize("y", choose(default=EIGHT[:1], complete=EIGHT))
+@pytest.mark.parametrize("y", choose(default=EIGHT[:1], full=EIGHT))
 def test_eight_tied_rows_are_always_gone_through(y):
     """All 40,320 permutations, whatever the labels; one row stands above them, so that they are not all there is."""
     names = [name for name in one_each("grades") if "max_rel" not in name]
@@ -97,7 +97,7 @@ def test_eight_tied_rows_are_always_gone_through(y):
     assert_equal(ev.scores[0], mean_of(every, names), names)
 
 
-@pytest.mark.parametrize("seed", range(choose(default=3, complete=12)))
+@pytest.mark.parametrize("seed", range(choose(default=3, full=12)))
 def test_it_is_so_with_documents_that_nobody_judged_or_that_were_not_ranked(seed):
     """Collections: rows without a judgment tie with judged ones, and judged documents are missing from the run."""
     rng = np.random.default_rng(seed)

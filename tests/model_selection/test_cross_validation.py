@@ -130,7 +130,7 @@ def test_a_query_that_was_never_held_out_does_not_count(ltr):
 
 @pytest.mark.parametrize(
     "estimator",
-    [LGBM, pytest.param(CATBOOST, marks=[pytest.mark.further, pytest.mark.needs("catboost")])],
+    [LGBM, pytest.param(CATBOOST, marks=[pytest.mark.rest, pytest.mark.needs("catboost")])],
     ids=lambda estimator: type(estimator).__name__,
 )
 def test_two_processes_give_what_one_gives(estimator, ltr):

@@ -32,7 +32,7 @@ CV = rk.QueryKFold(2)
 NDCG = rk.make_scorer("nDCG@10")
 
 
-@pytest.fixture(scope="module", params=["letor_cranfield", pytest.param("ltr_lightgbm", marks=pytest.mark.further)])
+@pytest.fixture(scope="module", params=["letor_cranfield", pytest.param("ltr_lightgbm", marks=pytest.mark.rest)])
 def real(request, shared):
     """Return X, y, qid of a collection, rows shuffled, and the same rows in blocks of queries with their sizes."""
     if request.param == "ltr_lightgbm":

@@ -6,9 +6,11 @@ import os
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import fields, replace
+from functools import cache
 from pathlib import Path
 
 import mlflow
+import mlflow.store.db.utils
 import numpy as np
 import pytest
 from servers import tracking
@@ -16,6 +18,9 @@ from servers.tracking import Server
 
 import rankeval as rk
 from rankeval.evaluation.facts import QueryFacts
+
+# For each store that it opens MLflow reads its fifty files of migrations anew, which takes half of the opening.
+mlflow.store.db.utils._get_latest_schema_revision = cache(mlflow.store.db.utils._get_latest_schema_revision)
 
 
 @pytest.fixture(scope="session")

@@ -97,7 +97,7 @@ def stored(client):
     return found
 
 
-@pytest.mark.parametrize("every", [choose(default=8, complete=4), pytest.param(1, marks=pytest.mark.kill)])
+@pytest.mark.parametrize("every", [choose(default=8, full=4), pytest.param(1, marks=pytest.mark.kill)])
 @pytest.mark.parametrize("answer_lost", [False, True], ids=["refused", "answer lost"])
 def test_wherever_it_breaks_off_resending_gives_the_same_runs_once(
     small, client, monkeypatch, answer_lost, every, empty_database, tmp_path

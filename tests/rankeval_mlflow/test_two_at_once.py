@@ -49,7 +49,7 @@ with held(Path(sys.argv[1]), 1):
 """
 
 
-@pytest.mark.further
+@pytest.mark.rest
 def test_two_runs_at_once_are_both_done(tmp_path: Path):
     """MLflow makes the tables of its store once; the ledger has the looks once."""
     (tmp_path / "mlflow.db").unlink()  # the copy that every test gets
@@ -101,7 +101,7 @@ def assert_all_roles(client, run_id, evaluations):
 
 
 @pytest.mark.worth("six evaluations are logged in each of several rounds")
-@pytest.mark.parametrize("rounds", [1, pytest.param(5, marks=pytest.mark.further)], ids=["once", "several rounds"])
+@pytest.mark.parametrize("rounds", [1, pytest.param(5, marks=pytest.mark.rest)], ids=["once", "several rounds"])
 def test_threads_that_log_their_roles_to_one_run_are_all_done(rounds, client, small):
     """The first has the plain names, the others their prefixes; nothing is mixed, and nothing is lost."""
     evaluations = {role: small(f"f{number}", seed=number) for number, role in enumerate(ROLES)}
@@ -135,7 +135,7 @@ rkm.log_evaluation(ev, f"role{number}", run_id, report=False)
 """
 
 
-@pytest.mark.further
+@pytest.mark.rest
 def test_processes_that_log_their_roles_to_one_run_are_all_done(client, store, small, spool):
     """They wait for each other at one lock among their uploads."""
     run_id = client.create_run("0").info.run_id

@@ -148,7 +148,7 @@ def test_the_first_run_posts_and_the_next_ones_update_the_same_comment(run, hub,
     assert not (tmp_path / "ran").exists()
 
 
-@pytest.mark.parametrize("most", [7, *(pytest.param(size, marks=pytest.mark.further) for size in (30, 100))])
+@pytest.mark.parametrize("most", [7, *(pytest.param(size, marks=pytest.mark.rest) for size in (30, 100))])
 def test_the_comment_is_found_on_a_later_page_among_others_that_have_the_marker(run, hub, most):
     """Of a person who quotes it, of another program, of ours without it at its beginning; some without user or body."""
     hub.most = most
@@ -174,7 +174,7 @@ def test_the_comment_is_found_on_a_later_page_among_others_that_have_the_marker(
         ("POST", 403),
         ("PATCH", 404),
         *(
-            pytest.param(method, status, marks=pytest.mark.further)
+            pytest.param(method, status, marks=pytest.mark.rest)
             for method in ("GET", "POST", "PATCH")
             for status in (403, 404, 500)
             if (method, status) not in {("GET", 500), ("POST", 403), ("PATCH", 404)}

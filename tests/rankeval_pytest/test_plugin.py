@@ -88,7 +88,7 @@ def test_the_module_of_hooks_is_imported_in_five_milliseconds():
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, (ROOT, ROOT / "integrations")))}
     runs = [
         subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
-        for _ in range(choose(default=3, complete=10))
+        for _ in range(choose(default=3, full=10))
     ]
     assert min(float(run.stdout) for run in runs) < 0.005
 
@@ -211,7 +211,7 @@ def test_many(rankeval_baseline, k):
     assert len({line.split()[0] for line in lines if "equal to the baseline" in line}) == 16
 
 
-@pytest.mark.parametrize("workers", [(), pytest.param(("-n", "1"), marks=pytest.mark.further)])
+@pytest.mark.parametrize("workers", [(), pytest.param(("-n", "1"), marks=pytest.mark.rest)])
 def test_the_summary_has_a_row_for_each_measure_of_each_check(project, workers):
     """Passed or failed, in a fixture or in the test; nothing of the tests without a check."""
     write(
@@ -285,7 +285,7 @@ def test_other():
 """
 
 
-@pytest.mark.parametrize("workers", [(), pytest.param(("-n", "2"), marks=pytest.mark.further)])
+@pytest.mark.parametrize("workers", [(), pytest.param(("-n", "2"), marks=pytest.mark.rest)])
 def test_the_summary_is_written_and_appended_once(project, monkeypatch, workers):
     """To the file of the option in place of what it had, and below what the step summary has."""
     write(project, SUMMARY)

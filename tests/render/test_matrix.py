@@ -71,7 +71,7 @@ def test_a_small_p_that_is_not_shown_stays_grey():
     assert cells(figure)[0, 1] == pytest.approx(to_rgb(BAND))
 
 
-@pytest.mark.parametrize("n", [3, *(pytest.param(n, marks=pytest.mark.further) for n in (2, 16, 50))])
+@pytest.mark.parametrize("n", [3, *(pytest.param(n, marks=pytest.mark.rest) for n in (2, 16, 50))])
 @pytest.mark.parametrize("name", ["s{}", "a_system_with_a_long_name_$and$_a_number_{}"])
 def test_names_neither_overlap_nor_leave_the_figure(n, name):
     figure = make(n, name=name, title="nDCG@10", caption="a test over many pairs of systems; " * 6)

@@ -19,7 +19,7 @@ def drawn(figure):
     return len(out.getvalue())
 
 
-@pytest.mark.parametrize("n", [1, 30, *(pytest.param(n, marks=pytest.mark.further) for n in (2, 300, 5000))])
+@pytest.mark.parametrize("n", [1, 30, *(pytest.param(n, marks=pytest.mark.rest) for n in (2, 300, 5000))])
 def test_query_differences_count_wins_and_losses(n):
     """Few queries are named at the axis, many become an outline."""
     values = pd.Series(np.random.default_rng(0).normal(0.1, 1, n).round(1), index=[f"q{k}" for k in range(n)])
@@ -32,7 +32,7 @@ def test_query_differences_count_wins_and_losses(n):
         assert values[first] == values.max()
 
 
-@pytest.mark.parametrize("n_measures", [1, 4, *(pytest.param(n, marks=pytest.mark.further) for n in (2, 3, 7))])
+@pytest.mark.parametrize("n_measures", [1, 4, *(pytest.param(n, marks=pytest.mark.rest) for n in (2, 3, 7))])
 def test_sorted_scores_have_a_panel_per_measure(n_measures):
     frame = pd.DataFrame(
         np.random.default_rng(0).random((20, n_measures)) * 3, columns=[f"m{k}" for k in range(n_measures)]

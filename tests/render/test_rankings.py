@@ -41,7 +41,7 @@ def test_equal_means_share_a_place_and_less_may_be_better():
     assert points(comparisons.rank_intervals(ranks)) == [1, 1, 3]
 
 
-@pytest.mark.parametrize("n", [16, *(pytest.param(n, marks=pytest.mark.further) for n in (2, 50))])
+@pytest.mark.parametrize("n", [16, *(pytest.param(n, marks=pytest.mark.rest) for n in (2, 50))])
 @pytest.mark.parametrize("name", ["s{}", "a_system_with_a_long_name_$and$_a_number_{}"])
 def test_names_do_not_overlap(n, name):
     figure = comparisons.rank_intervals(frame(n, name), xlabel="rank\nlines", caption="words " * 60)

@@ -39,7 +39,7 @@ def is_by_interval(data):
     return queries.sorted_parts(Source.of(data, NAMES), keep_order=False) is not None
 
 
-SIZES = [40, pytest.param(7, marks=pytest.mark.further), pytest.param(1000, marks=pytest.mark.further)]
+SIZES = [40, pytest.param(7, marks=pytest.mark.rest), pytest.param(1000, marks=pytest.mark.rest)]
 
 
 @pytest.mark.parametrize("ids", IDS)

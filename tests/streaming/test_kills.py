@@ -18,7 +18,7 @@ from rankeval.streaming import queries, running
 
 KILLS = [
     ("shuffled", 1),
-    pytest.param("sorted", 3, marks=pytest.mark.further),
+    pytest.param("sorted", 3, marks=pytest.mark.rest),
     pytest.param("shuffled", 10, marks=pytest.mark.kill),
     pytest.param("sorted", 10, marks=pytest.mark.kill),
 ]

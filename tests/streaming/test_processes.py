@@ -30,7 +30,7 @@ print(json.dumps([modules for modules in found if "rankeval" in modules]))
 """
 
 
-@pytest.mark.parametrize("order", ["shuffled", pytest.param("sorted", marks=pytest.mark.further)])
+@pytest.mark.parametrize("order", ["shuffled", pytest.param("sorted", marks=pytest.mark.rest)])
 def test_a_process_does_not_import_pandas_or_scipy(tmp_path, order):
     log = Log.made()
     data = (log if order == "sorted" else log.shuffled()).write(tmp_path / "log", cuts=(200,))

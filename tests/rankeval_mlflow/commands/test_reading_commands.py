@@ -88,8 +88,8 @@ def test_the_role_of_the_listed_metrics_is_said_if_there_are_several(small):
     "arguments",
     [
         ["leaderboard", "Defualt"],
-        pytest.param(["compare", "0" * 32], marks=pytest.mark.further),
-        pytest.param(["compare"], marks=pytest.mark.further),
+        pytest.param(["compare", "0" * 32], marks=pytest.mark.rest),
+        pytest.param(["compare"], marks=pytest.mark.rest),
     ],
 )
 def test_bad_use_exits_with_2_and_says_why(arguments, store, tmp_path):

@@ -105,9 +105,9 @@ def test_mlflow_finds_it_and_imports_little_for_it(tmp_path, empty_database):
         pytest.param(
             "rankeval.io.columns",
             "OSError('libarrow.so: cannot open shared object file')",
-            marks=pytest.mark.further,
+            marks=pytest.mark.rest,
         ),
-        pytest.param("rankeval_mlflow.packing", "AttributeError('half an update')", marks=pytest.mark.further),
+        pytest.param("rankeval_mlflow.packing", "AttributeError('half an update')", marks=pytest.mark.rest),
     ],
 )
 def test_a_broken_part_is_an_import_error_of_the_ranker_only(module, error, tmp_path, empty_database):
@@ -119,7 +119,7 @@ def test_a_broken_part_is_an_import_error_of_the_ranker_only(module, error, tmp_
 
 
 @pytest.mark.parametrize(
-    "error", ["ImportError('gone')", pytest.param("OSError('unreadable')", marks=pytest.mark.further)]
+    "error", ["ImportError('gone')", pytest.param("OSError('unreadable')", marks=pytest.mark.rest)]
 )
 def test_without_the_library_mlflow_goes_on_without_the_evaluator(error, tmp_path, empty_database):
     """The entry point cannot be loaded: a warning of MLflow, and its own evaluators work."""

@@ -13,7 +13,6 @@ import polars as pl
 import pytest
 import scipy.sparse
 import sklearn
-from circles import missing
 from lightgbm import LGBMClassifier, LGBMRanker, LGBMRegressor
 from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
 from sklearn.ensemble import RandomForestRegressor, VotingRegressor
@@ -168,19 +167,12 @@ BOOSTERS = ("xgboost", "catboost")
 """Libraries that '.[test]' does not install; the names of their rankers have theirs."""
 
 
-def _names(library):
-    """Return the names of the rankers that need a library, or none of them."""
-    return [name for name in RANKERS if (library in name if library else not any(one in name for one in BOOSTERS))]
-
-
-@pytest.fixture(scope="module")
-def models(data, tmp_path_factory):
-    """Save each ranker, and predict with all of them in one process without rankeval."""
-    folder = tmp_path_factory.mktemp("flavours")
+@pytest.fixture(params=["", pytest.param("boosters", marks=pytest.mark.needs(*BOOSTERS))])
+def models(request, data, tmp_path):
+    """Save the rankers of one kind, and predict with all of them in one process without rankeval."""
     table, labels, ids = data
     models, asked = {}, {}
-    names = [name for one in ("", *BOOSTERS) if not (one and missing("needs", (one,))) for name in _names(one)]
-    for name in names:
+    for name in [name for name in RANKERS if any(one in name for one in BOOSTERS) == bool(request.param)]:
         make, with_text, _ = RANKERS[name]
         rows = table if with_text else _numeric(table)
         grades = (labels > 0).astype(int) if name == "confidences" else labels
@@ -188,39 +180,31 @@ def models(data, tmp_path_factory):
         ranker = make().fit(rows, pd.Series(grades, index=rows.index))
         models[name] = saved(ranker, name, X=rows), responses(ranker, rows)
         for path, content in models[name][0].files.items():
-            target = folder / name / path
+            target = tmp_path / name / path
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes(content)
         # Another order of the columns, and one more: the signature puts them right.
-        request = rows.reset_index()[[*reversed(rows.columns), "qid"]]
-        asked[name] = str(folder / name), request
-    (folder / "asked.pkl").write_bytes(pickle.dumps(asked))
+        asked[name] = str(tmp_path / name), rows.reset_index()[[*reversed(rows.columns), "qid"]]
+    (tmp_path / "asked.pkl").write_bytes(pickle.dumps(asked))
     subprocess.run(
-        [sys.executable, "-c", WITHOUT_RANKEVAL, str(folder / "asked.pkl"), str(folder / "found.pkl")],
+        [sys.executable, "-c", WITHOUT_RANKEVAL, str(tmp_path / "asked.pkl"), str(tmp_path / "found.pkl")],
         check=True,
-        cwd=folder,
+        cwd=tmp_path,
     )
-    return models, pickle.loads((folder / "found.pkl").read_bytes())
+    return models, pickle.loads((tmp_path / "found.pkl").read_bytes())
 
 
-LIBRARIES = ["", *(pytest.param(name, marks=pytest.mark.needs(name)) for name in BOOSTERS)]
+def test_it_predicts_the_same_without_rankeval_and_pins_what_it_requires(models):
+    """Scores are equal to the last bit; XGBoost's are of 32 bits, which 64 hold exactly.
 
-
-@pytest.mark.parametrize("library", LIBRARIES)
-def test_it_predicts_the_same_without_rankeval(library, models):
-    """Scores are equal to the last bit; XGBoost's are of 32 bits, which 64 hold exactly."""
-    for name in _names(library):
-        (model, scores), found = models[0][name], models[1][name]
+    Requirements are written without a second process that imports the model.
+    """
+    for name, (model, scores) in models[0].items():
+        found = models[1][name]
         assert model.flavor == RANKERS[name][2], name
         assert len(np.unique(scores)) > 10, name
         np.testing.assert_array_equal(np.asarray(found, dtype=float).reshape(-1), scores, err_msg=name)
-
-
-@pytest.mark.parametrize("library", LIBRARIES)
-def test_requirements_are_pinned_and_have_no_rankeval(library, models):
-    """They are written without a second process that imports the model."""
-    for name in _names(library):
-        lines = models[0][name][0].files["requirements.txt"].decode().split()
+        lines = model.files["requirements.txt"].decode().split()
         assert all("==" in line for line in lines), name
         assert not any("rankeval" in line for line in lines), name
         for package in ("lightgbm", *BOOSTERS):

@@ -49,7 +49,7 @@ def test_one_that_was_overtaken_exits_with_1(ranker, meanwhile):
     assert "Meanwhile the alias went to version 3" in result.stdout
 
 
-@pytest.mark.parametrize("suffix", [".csv", pytest.param(".parquet", marks=pytest.mark.further)])
+@pytest.mark.parametrize("suffix", [".csv", pytest.param(".parquet", marks=pytest.mark.rest)])
 def test_floors_by_the_slices_of_a_file(ranker, tmp_path, suffix):
     better, path = ranker.add(0.1), tmp_path / f"kinds{suffix}"
     kinds = pd.DataFrame({"qid": np.arange(200), "kind": np.where(np.arange(200) % 2, "head", "tail")})

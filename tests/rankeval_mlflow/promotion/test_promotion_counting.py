@@ -173,8 +173,8 @@ def test_terms_do_not_change_on_the_same_queries(ranker, client, promotions):
     [
         None,
         lambda text: text.replace('"hashes": "', '"hashes": "?'),
-        pytest.param(lambda text: text[:50], marks=pytest.mark.further),
-        pytest.param(lambda _: "[]", marks=pytest.mark.further),
+        pytest.param(lambda text: text[:50], marks=pytest.mark.rest),
+        pytest.param(lambda _: "[]", marks=pytest.mark.rest),
     ],
 )
 def test_a_record_that_cannot_be_read_does_not_count_as_none(ranker, client, change):

@@ -289,7 +289,7 @@ def explained(client, ranker, lines):
 @pytest.mark.parametrize(
     "own_spools",
     [
-        pytest.param(False, id="one machine", marks=pytest.mark.further),
+        pytest.param(False, id="one machine", marks=pytest.mark.rest),
         pytest.param(True, id="two machines", marks=pytest.mark.kill),
     ],
 )

@@ -122,7 +122,7 @@ def by_promotion(_):
     assert rkm.promote("ranker", 1, measure="nDCG@10", claim="not_worse", margin=1.0).moved
 
 
-@pytest.mark.parametrize("back", [by_rollback, by_hand, pytest.param(by_promotion, marks=pytest.mark.further)])
+@pytest.mark.parametrize("back", [by_rollback, by_hand, pytest.param(by_promotion, marks=pytest.mark.rest)])
 def test_a_promotion_that_had_ended_is_no_rival_however_the_alias_came_back(ranker, back):
     """No later promotion says "Beware" of it."""
     assert rkm.promote("ranker", ranker.add(0.1), measure="nDCG@10").moved

@@ -73,7 +73,7 @@ def test_the_input_example_is_three_rows(kind, table):
     np.testing.assert_array_equal(plain, X.drop(columns="qid").to_numpy()[:3])
 
 
-@pytest.mark.parametrize("in_run", [pytest.param(False, marks=pytest.mark.further), True])
+@pytest.mark.parametrize("in_run", [pytest.param(False, marks=pytest.mark.rest), True])
 def test_a_model_says_who_logged_it(in_run, table, client):
     """User and source, as of a model that MLflow logs itself, in a run of its own and in an active one."""
     X, y = table
