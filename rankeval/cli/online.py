@@ -92,8 +92,7 @@ def ab(*, frame: Path, unit: str, arm: str, looks: int | None, alpha: float, out
     from rankeval.online import ab_test, looks_plan
 
     for name in ("metrics", "covariates"):
-        columns = _pairs(name, given[name])
-        given[name] = {key: tuple(one.split("/", 1)) if "/" in one else one for key, one in columns.items()}
+        given[name] = _pairs(name, given[name])
     shares = {one: number_of(share, f"--share {one}") for one, share in _pairs("shares", given.pop("shares")).items()}
     plan: Any = looks_plan(looks, alpha=alpha) if looks is not None and looks > 0 else looks
     given |= {"unit": unit, "arm": arm, "shares": shares or None, "looks": plan, "alpha": alpha}

@@ -16,13 +16,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import accumulate, chain, product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 from scipy import stats
+from scipy.optimize import brentq
 
 from rankeval._arguments import explained
 from rankeval._checks import check_alpha, check_number, check_share, count, few, plural, refuse, require, shown
@@ -33,9 +35,10 @@ from rankeval.comparison.headline import p_words
 from rankeval.comparison.tables import WithTable
 from rankeval.errors import InvalidInput
 from rankeval.io.columns import id_column, value_column
-from rankeval.io.frames import frame_columns
+from rankeval.io.frames import as_table, frame_columns, names_in
 from rankeval.online.interleaving import checked_id, hashed
 from rankeval.online.looks import LooksPlan, looks_plan
+from rankeval.online.unequal import SKEWED, by_margins, by_random_arms, skewness_of_t
 from rankeval.render.layouts import percent
 from rankeval.render.tables import Table, p_value, telling
 from rankeval.significance.multiple import holm
@@ -44,13 +47,16 @@ if TYPE_CHECKING:
     from rankeval.render.plots import Figure
 
 Metric = str | tuple[str, str]
-"""A column, whose mean over users is compared; or two, whose sums are divided."""
+"""A column, whose mean over users is compared; or two, whose sums are divided: a pair, or "clicks/views"."""
 
 ARM = " arm"
 """The column of the arms in a frame of units: no name that a user gives."""
 
 NUMBERS = ["mean_control", "mean_treatment", "estimate", "standard_error", "ci_low", "ci_high", "relative", "p_value"]
 """The numbers of a row of the table."""
+
+WELCH, EXACT, RANDOM_ARMS = "Welch", "exact", "random arms"
+"""How a row is tested."""
 
 MISMATCH = 0.001
 """Below this p-value of the sample ratio, no difference of the arms is told."""
@@ -59,7 +65,10 @@ IN_BOTH = 0.01
 """The largest share of users in several arms that is left out; more are refused."""
 
 FEW = 100
-"""From so many effective users of an arm on, less than .06 of equal arms differ in simulations; at 33 .07, at 10 .1."""
+"""From so many effective users on, less than .06 of arms of one size differ in simulations; at 33 .07, at 10 .1."""
+
+FEW_DUE = 20
+"""Of a smaller arm in which fewer users are due whose metric is not 0, random arms give a p-value and no interval."""
 
 ONE_ERROR = 1 - 2 * float(stats.norm.sf(1))
 """The level of the normal interval that reaches one standard error to each side."""
@@ -126,9 +135,13 @@ class ABTest(WithTable):
         mean_control and mean_treatment, means over users or ratios of them; estimate, their difference; standard_error;
         ci_low and ci_high (of p_value); relative, the estimate as a share of the control's mean; p_value; p_adjusted,
         which is missing in all rows if the sample ratio is wrong; detectable_difference, found with a chance of .8 at
-        the family's level. An interval is of its row alone. Each is nan if it is not known, and a note says why.
+        the family's level; method, "Welch", "exact" or "random arms". An interval is of its row alone. Each is nan if
+        it is not known, and a note says why.
     arms : DataFrame
-        A row per arm: users, expected (users, by the shares).
+        A row per arm: users; expected, users by the shares; detectable_loss, the share of its users whose loss the
+        sample ratio would show with a chance of one half.
+    before : DataFrame
+        A row per covariate and arm, with the columns of the table up to p_value: the arms before the test.
     control : str
         The arm that the others are compared with.
     sample_ratio : float
@@ -159,6 +172,7 @@ class ABTest(WithTable):
     look: int
     notes: tuple[str, ...] = ()
     unit: str = "user"
+    before: pd.DataFrame = field(default_factory=pd.DataFrame)
 
     @property
     def claims(self) -> pd.DataFrame:
@@ -170,10 +184,16 @@ class ABTest(WithTable):
         """The result in a few sentences: a wrong sample ratio, else the clearest claim, else that nothing is shown."""
         units = plural(self.unit)
         if self.sample_ratio < MISMATCH:
-            sizes = [f"{arm} {users:,} where {due:,.0f} are due" for arm, users, due in self.arms.itertuples()]
+            sizes = [
+                f"{arm} {row['users']:,.0f} where {row['expected']:,.0f} are due" for arm, row in self.arms.iterrows()
+            ]
             known = f"{', '.join(sizes)}; {p_words(self.sample_ratio)}"
             lost = f"the numbers of {units} do not fit the shares of the arms ({known})"
             return f"No result: {lost}. Find the cause before you read the table."
+        if _differ_before(self.before):
+            first = self.before.nsmallest(1, "p_value").iloc[0]
+            known = f"{first['metric']}, {first['arm']} against {self.control}; {p_words(first['p_value'])}"
+            return f"No result: the arms differed before the test ({known}). Find the cause before you read the table."
         family, claims = self.table.dropna(subset="p_adjusted"), self.claims
         if family.empty:
             return "Nothing was tested: the notes say why."
@@ -182,7 +202,9 @@ class ABTest(WithTable):
         lead = f"No difference was shown ({row['metric']}, {row['arm']} against {self.control})"
         lead = lead if claims.empty else f"{row['metric']} is {side} in {row['arm']} than in {self.control}"
         size, low, high = (telling(row[name], sign=True) for name in ("estimate", "ci_low", "ci_high"))
-        size = f"{size} [{100 * (1 - self.looks.alpha):g}% interval {low} to {high}], {percent(100 * row['relative'])}"
+        level = f"{100 * (1 - self.looks.alpha):g}% interval"
+        ends = f"no {level}" if math.isnan(row["ci_low"]) else f"{level} {low} to {high}"
+        size = f"{size} [{ends}], {percent(100 * row['relative'])}"
         said = [f"{lead}: {size}, on {row['n_users']:,} {units}, {p_words(row['p_adjusted'])}."]
         if claims.empty:
             said.append(f"A difference of {telling(row['detectable_difference'])} would be found four times in five.")
@@ -210,7 +232,7 @@ class ABTest(WithTable):
     def _laid_out(self) -> Table:
         formats: dict[str, Any] = dict.fromkeys(["estimate", "ci_low", "ci_high"], lambda one: telling(one, sign=True))
         formats |= {"relative": lambda share: percent(100 * share), "p_value": p_value, "p_adjusted": p_value}
-        shown = self.table.drop(columns=["n_users", "standard_error", "detectable_difference"])
+        shown = self.table.drop(columns=["n_users", "standard_error", "detectable_difference", "method"])
         return Table(shown, formats, caption=self.headline, notes=self.notes)
 
 
@@ -242,11 +264,12 @@ def ab_test(
         The column of the arms. Leave out users who are not in the test, for whom `assign` returns None.
     metrics : mapping of str to str or to (str, str)
         Name -> a column, whose mean over units is compared; or a numerator and a denominator, whose means are divided:
-        ``{"orders": "orders", "ctr": ("clicks", "views")}``.
+        ``{"orders": "orders", "ctr": "clicks/views"}``, or ``("clicks", "views")``.
     covariates : mapping of str to str or to (str, str), optional
         Name of a metric -> the same of the time before the test, one value per unit: the metric is adjusted by it
         (CUPED). If it correlates by rho, the variance falls by the factor 1 - rho^2. Each pair of arms is adjusted on
-        its own, so of three arms the control has two means.
+        its own, so of three arms the control has two means. The arms are compared on each covariate, too: if p is below
+        .001, they were not alike before the test, and no row is a result.
     control : str, optional
         The arm that the others are compared with; by default the first one by name, which a note tells if there are
         more than two.
@@ -284,6 +307,12 @@ def ab_test(
     the normal distribution, intervals reach ``bound * standard_error`` to both sides, and p is that of
     `LooksPlan.p_value`.
 
+    If one arm is smaller and the metric is skewed, Welch's test errs on one side: of equal arms with 9,900 and 100
+    users of whom 1 % buy, it claims a difference in 37 % of the tests. There a share of users, a metric of 0 and 1, is
+    tested exactly (Fisher), and other metrics by the t of 10,000 random divisions of the users (Janssen, 1997). Both
+    keep the level if the arms are equal, whatever the metric. The intervals of the second need users: where fewer than
+    20 are due in the smaller arm whose metric is not 0, there is none.
+
     The delta method holds for many users. It claims too much if few users have most of a denominator: at the level .05,
     .07 of equal arms differed if an arm counted as 33 equal users, and .10 at 10. The number of equal users is (sum of
     denominators)^2 / sum of their squares (Kish, 1965). Where it is below 100 in an arm, a note says so.
@@ -300,7 +329,7 @@ def ab_test(
     looks = looks or looks_plan(1, alpha=0.05 if alpha is None else alpha)
     require(alpha in {None, looks.alpha}, "alpha", alpha, "none: the plan of looks has its own")
     look = looks.checked(look)
-    before = covariates or {}
+    metrics, before = _divided(metrics, frame), _divided(covariates or {}, frame)
     users, notes = _by_unit(frame, unit, arm, metrics, before)
     for name in (*before, *filter(None, [primary])):
         chosen("metric", name, metrics)
@@ -309,33 +338,32 @@ def ab_test(
     require(len(names) > 1 and sizes.min() > 1, arm, sizes.to_dict(), "two arms or more, each with at least two units")
     notes += [f"the control is {names[0]}, the first arm by name (control=)"] * (control is None and len(names) > 2)
     control = names[0] if control is None else chosen("arm", control, names)
-    due = pd.Series(shares or dict.fromkeys(names, 1.0), dtype=np.float64)
-    fits = {*due.index} == {*names} and due.between(0, np.inf, inclusive="neither").all()
-    require(fits, "shares", shares, f"a share above 0 of each arm: {few(names)}")
-    arms = pd.DataFrame({"users": sizes, "expected": due / due.sum() * sizes.sum()}).rename_axis("arm")
-    parts, rows = dict(iter(users.groupby(ARM))), []
-    for (name, metric), other in product(metrics.items(), [each for each in names if each != control]):
+    arms, ratio = _arms(sizes, shares)
+    parts = dict(iter(users.groupby(ARM)))
+    pairs = [(other, (parts[control], parts[other])) for other in names if other != control]
+    rows = []
+    for (name, metric), (other, pair) in product(metrics.items(), pairs):
         columns = [*_columns(metric), *_columns(before.get(name))]
-        both = [_moments(parts[arm], columns) for arm in (control, other)]
-        row = dict.fromkeys(NUMBERS, math.nan) | _compared(both, columns, looks, look)
-        rows.append({"metric": name, "arm": other, "n_users": int(sizes[control] + sizes[other]), **row})
-        equal = min(part.count() / (1 + part.var(columns[1]) / part.mean(columns[1]) ** 2) for part in both)
-        if math.isnan(row["p_value"]):
-            notes.append(f"{name} does not vary between the {plural(unit)} of {control} and {other}: there is no test")
-        elif math.isnan(row["relative"]):
-            notes.append(f"{name} has no relative change of {other}: the means of both arms must be above 0")
-        if columns[1] is not None and equal < FEW:
-            as_if = f"for {name} of {other} an arm counts as {equal:.0f} {plural(unit)} with equal {columns[1]}"
-            notes.append(f"{as_if}: below {FEW} equal arms differ more often than alpha says")
+        row = {"metric": name, "arm": other, "n_users": int(sizes[control] + sizes[other])}
+        rows.append(row | _row(pair, columns, looks, look))
+        notes += _notes_of(rows[-1], pair, columns, (control, other), unit)
     notes += [f"the means of {name}, also {control}'s, are adjusted in each row anew (CUPED)" for name in before]
+    once = looks_plan(1, alpha=looks.alpha)
+    of_before = [
+        {"metric": name, "arm": other, **_row(pair, [*_columns(covariate), None, None], once, 1)}
+        for (name, covariate), (other, pair) in product(before.items(), pairs)
+    ]
+    earlier = pd.DataFrame(of_before, columns=["metric", "arm", *NUMBERS, "method"])
     table = pd.DataFrame(rows).assign(p_adjusted=np.nan)
     family = table["p_value"].notna() & table["metric"].eq(primary or table["metric"])
-    ratio = float(stats.chisquare(arms["users"], arms["expected"]).pvalue)
-    table.loc[family, "p_adjusted"] = holm(table.loc[family, "p_value"]) if ratio >= MISMATCH else math.nan
-    notes += ["the sample ratio is wrong: no row is a result, and p_adjusted is missing"] * (ratio < MISMATCH)
+    if ratio >= MISMATCH and not _differ_before(earlier):
+        table.loc[family, "p_adjusted"] = holm(table.loc[family, "p_value"])
     of_family = looks_plan(looks.shares, spending=looks.spending, alpha=looks.alpha / max(1, family.sum()))
-    table["detectable_difference"] = (of_family.bounds[look - 1] + stats.norm.ppf(POWER)) * table["standard_error"]
-    return ABTest(table, arms, control, ratio, looks, look, tuple(notes), unit)
+    reach = of_family.bounds[look - 1] + stats.norm.ppf(POWER)
+    table["detectable_difference"] = reach * table.pop("error_if_equal")
+    table["method"] = table.pop("method")
+    notes = [*_notes_of_arms(arms, ratio, earlier, unit), *notes]
+    return ABTest(table, arms, control, ratio, looks, look, tuple(notes), unit, earlier)
 
 
 @explained
@@ -392,8 +420,9 @@ def ab_power(
     check_share("power", power)
     fits = len(shares) == 2 and min(shares.values()) > 0 and sum(shares.values()) <= 1 + 1e-9
     require(fits, "shares", shares, "two arms with shares above 0 that add up to 1 or less")
-    users, _ = _by_unit(frame, unit, None, {"metric": metric}, {} if covariate is None else {"metric": covariate})
-    columns = [*_columns(metric), *_columns(covariate)]
+    asked = _divided({"metric": metric}, frame), _divided({} if covariate is None else {"metric": covariate}, frame)
+    users, _ = _by_unit(frame, unit, None, *asked)
+    columns = [*_columns(asked[0]["metric"]), *_columns(asked[1].get("metric"))]
     moments = _moments(users, columns)
     varies = _variance(moments, columns) > 0 and moments.mean(columns[0]) != 0
     require(varies, "metric", metric, "a metric that varies between users, with a mean other than 0")
@@ -410,6 +439,55 @@ def ab_power(
         check_number("users_per_day", users_per_day, least=1)
         found["days"] = np.ceil(found["users"] / (users_per_day * sum(shares.values()))).astype(int)
     return found
+
+
+def _divided(metrics: Mapping[str, Metric], frame: Any) -> Mapping[str, Metric]:
+    """Return the metrics with "clicks/views" as a pair, unless the frame has a column of that name."""
+    known = {*names_in(as_table(frame))}
+
+    def divided(metric: Metric) -> Metric:
+        if not isinstance(metric, str) or metric in known or metric.count("/") != 1:
+            return metric
+        numerator, per = metric.split("/")
+        return numerator, per
+
+    return {name: divided(metric) for name, metric in metrics.items()} if isinstance(metrics, dict) else metrics
+
+
+def _arms(sizes: pd.Series, shares: Mapping[str, float] | None) -> tuple[pd.DataFrame, float]:
+    """Return the users of each arm, those that are due and the loss that could be seen, and p of the sample ratio."""
+    names = [*sizes.index]
+    due = pd.Series(shares or dict.fromkeys(names, 1.0), dtype=np.float64)
+    fits = {*due.index} == {*names} and due.between(0, np.inf, inclusive="neither").all()
+    require(fits, "shares", shares, f"a share above 0 of each arm: {few(names)}")
+    share = due / due.sum()
+    arms = pd.DataFrame({"users": sizes, "expected": share * sizes.sum()}).rename_axis("arm")
+    # An arm that loses the share d of its users adds d^2 x users x (1 - share) to the mean of chi-squared.
+    freedom = len(names) - 1
+    bound = stats.chi2.isf(MISMATCH, freedom)
+    added = brentq(lambda mean: stats.ncx2.sf(bound, freedom, mean) - 0.5, 1e-3, 10 * bound)
+    arms["detectable_loss"] = np.sqrt(added / (arms["expected"] * (1 - share))).clip(upper=1.0)
+    return arms, float(stats.chisquare(arms["users"], arms["expected"]).pvalue)
+
+
+def _differ_before(before: pd.DataFrame) -> bool:
+    """Return whether the arms were not alike before the test."""
+    return bool((before["p_value"] < MISMATCH).any())
+
+
+def _notes_of_arms(arms: pd.DataFrame, ratio: float, before: pd.DataFrame, unit: str) -> list[str]:
+    """Return what the numbers of users say, and what they cannot say."""
+    sizes = ", ".join(f"{arm} {row['users']:,.0f} ({row['expected']:,.0f} due)" for arm, row in arms.iterrows())
+    losses = ", ".join(f"{100 * loss:.2g} % of {arm}" for arm, loss in arms["detectable_loss"].items())
+    seen = f"a loss of {losses} would show in half of the tests, a smaller one rarely"
+    notes = [f"{plural(unit)}: {sizes}; sample ratio {p_words(ratio)}; {seen}"]
+    notes += ["the sample ratio is wrong: no row is a result, and p_adjusted is missing"] * (ratio < MISMATCH)
+    differs = "the arms differed before the test: no row is a result, and p_adjusted is missing"
+    notes += [differs] * _differ_before(before)
+    for row in before.dropna(subset="p_value").to_dict("records"):
+        difference = f"{telling(row['estimate'], sign=True)}, {p_words(row['p_value'])}"
+        notes.append(f"{row['metric']} of {row['arm']} before the test: a difference of {difference}")
+    return notes
 
 
 def _columns(metric: Metric | None) -> tuple[str | None, ...]:
@@ -463,6 +541,85 @@ def _compared(both: Sequence[Any], columns: Sequence[str | None], plan: LooksPla
     relative = found.rel_effect_size if min(found.control, found.treatment) > 0 else math.nan
     values = found.control, found.treatment, found.effect_size, error, *ends, relative, p
     return dict(zip(NUMBERS, map(float, values), strict=True))
+
+
+def _of_each(users: pd.DataFrame, columns: Sequence[str | None]) -> NDArray[np.float64]:
+    """Return the metric of each user, whose mean differs between arms as the metric does, less its covariate."""
+    value, other = (_linear(users, *columns[at : at + 2]) for at in (0, 2))
+    spread = other.var()
+    return value - other * (np.cov(value, other, ddof=0)[0, 1] / spread if spread else 0.0)
+
+
+def _linear(users: pd.DataFrame, column: str | None, per: str | None) -> NDArray[np.float64]:
+    """Return a column; a ratio as the delta method has it; 0 without a column."""
+    values = np.zeros(len(users)) if column is None else users[column].to_numpy(np.float64)
+    if per is None:
+        return values
+    others = users[per].to_numpy(np.float64)
+    return np.asarray((values - values.sum() / others.sum() * others) / others.mean())
+
+
+def _row(pair: tuple[pd.DataFrame, ...], columns: Sequence[str | None], plan: LooksPlan, look: int) -> dict[str, Any]:
+    """Return the numbers of a row of the table, by the method that holds for its arms."""
+    row: dict[str, Any] = dict.fromkeys(NUMBERS, math.nan)
+    row |= _compared([_moments(part, columns) for part in pair], columns, plan, look)
+    row |= {"error_if_equal": row["standard_error"], "method": WELCH}
+    sizes = len(pair[0]), len(pair[1])
+    values = _of_each(pd.concat(pair), columns)
+    is_tested = not math.isnan(row["p_value"])
+    skewed = is_tested and abs(skewness_of_t(values, sizes)) > SKEWED
+    is_share = columns[1:] == [None] * 3 and set(np.unique(values)) == {0.0, 1.0}
+    tail = float(stats.norm.sf(plan.bounds[look - 1]))
+    if is_share and (skewed or not is_tested):
+        events = int(values[: sizes[0]].sum()), int(values[sizes[0] :].sum())
+        found, method = by_margins(events, sizes, tail), EXACT
+    elif skewed:
+        found, method = by_random_arms(values, sizes, row["estimate"], row["standard_error"], tail), RANDOM_ARMS
+    else:
+        return row
+    one_sided = min(found.below, found.above)
+    over_looks = len(plan.bounds) > 1
+    p = plan.p_value(float(stats.norm.isf(one_sided)), look) if over_looks else min(1.0, 2 * one_sided)
+    no_ends = method == RANDOM_ARMS and _n_due(pair, columns) < FEW_DUE
+    ends = (math.nan, math.nan) if no_ends else (found.low, found.high)
+    equal = math.sqrt(values.var(ddof=1) * sum(1 / size for size in sizes))
+    return row | {"p_value": p, "ci_low": ends[0], "ci_high": ends[1], "error_if_equal": equal, "method": method}
+
+
+def _n_due(pair: tuple[pd.DataFrame, ...], columns: Sequence[str | None]) -> float:
+    """Return how many users of the smaller arm are due whose metric is not 0."""
+    sizes = [len(part) for part in pair]
+    return float(sum((part[columns[0]] != 0).sum() for part in pair) * min(sizes) / sum(sizes))
+
+
+def _notes_of(
+    row: Mapping[str, Any],
+    pair: tuple[pd.DataFrame, ...],
+    columns: Sequence[str | None],
+    arms: tuple[str, str],
+    unit: str,
+) -> list[str]:
+    """Return what a reader of a row must know."""
+    name, units, (control, other) = row["metric"], plural(unit), arms
+    notes = []
+    if math.isnan(row["p_value"]):
+        notes.append(f"{name} does not vary between the {units} of {control} and {other}: there is no test")
+    elif math.isnan(row["relative"]):
+        notes.append(f"{name} has no relative change of {other}: the means of both arms must be above 0")
+    if row["method"] != WELCH:
+        small = int(len(pair[1]) < len(pair[0]))
+        seen, due = int((pair[small][columns[0]] != 0).sum()), _n_due(pair, columns)
+        way = "by Fisher's exact test" if row["method"] == EXACT else "by random arms"
+        known = f"{seen:,} {units} of {arms[small]} are not 0 where {due:,.0f} are due"
+        missing = "; too few for an interval" if math.isnan(row["ci_low"]) else ""
+        notes.append(f"{name} of {other} is tested {way}, since one arm is smaller: {known}{missing}")
+    if columns[1] is not None and row["method"] == WELCH:
+        both = [part[columns[1]] for part in pair]
+        equal = min(float(per.sum() ** 2 / (per**2).sum()) for per in both)
+        if equal < FEW:
+            as_if = f"for {name} of {other} an arm counts as {equal:.0f} {units} with equal {columns[1]}"
+            notes.append(f"{as_if}: below {FEW} equal arms differ more often than alpha says")
+    return notes
 
 
 def _by_unit(
