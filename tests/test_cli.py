@@ -482,7 +482,7 @@ def test_the_quickstart_runs_whole_in_15_lines_of_80_columns(quickstart):
         assert store.execute("SELECT status, count(*) FROM runs GROUP BY 1").fetchall() == [("FINISHED", 3)]
 
 
-@pytest.mark.further
+@pytest.mark.rest
 def test_the_quickstart_runs_again_for_nothing_in_a_terminal_and_with_its_digests(quickstart):
     """The second run trains nothing and adds no look; the digests are for those who ask."""
     folder, _ = quickstart

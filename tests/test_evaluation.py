@@ -247,6 +247,7 @@ def test_save_and_load_give_the_same_evaluation(tmp_path, qid):
         rk.Evaluation.load(tmp_path / "other.parquet")
 
 
+@pytest.mark.random
 @each_row("how", ["all bits", "weights", "drawn", "ids like the checksum"])
 def test_no_flipped_bit_loads_other_content(how):
     """Facts, convention, names and weights count too: what loads would be saved as the same bytes."""

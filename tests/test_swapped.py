@@ -16,7 +16,7 @@ from circles import choose
 import rankeval as rk
 from rankeval.errors import FileFormatError, InvalidInput
 
-N_SWAPPED, N_RIGHT = choose(default=(20, 100), complete=(40, 200), full=(200, 2000))
+N_SWAPPED, N_RIGHT = choose(default=(20, 100), full=(200, 2000))
 
 LEAVES = np.random.default_rng(26).normal(0, 0.1, (12, 4))
 MODELS = {

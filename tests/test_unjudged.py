@@ -55,10 +55,11 @@ def completed(qrels, run, cutoff):
     return whole
 
 
+@pytest.mark.random
 @pytest.mark.parametrize("ties", ["expected", "docid"])
 @each_row("name", every_measure())
 def test_readings_are_what_other_judgments_and_the_rule_for_condensed_lists_give(name, ties):
-    for seed in range(choose(default=2, complete=4)):
+    for seed in range(choose(default=2, full=4)):
         qrels, run = collection(seed, tied=ties == "expected")
         found = rk.evaluate(qrels, run, measures=name, ties=ties)
         whole = completed(qrels, run, rk.measure(name).cutoff)

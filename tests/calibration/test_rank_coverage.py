@@ -87,6 +87,7 @@ def test_all_ranges_hold_the_true_ranks_at_once(world, truth, n, least, most):
     assert least <= coverage(world, TRUTHS[truth], n, joint) <= most
 
 
+@pytest.mark.random
 def test_ranges_from_uncorrected_pairs_do_not():
     """Below 60 % for 8 equal systems: the reason why such comparisons are refused."""
     assert coverage("beta", TRUTHS["equal"], 50, lambda d, _: paired_test("t", d).p_value) < 0.6

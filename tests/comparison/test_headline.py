@@ -383,7 +383,7 @@ def random_comparison(seed):
     return compared, systems
 
 
-N_COMPARISONS = choose(default=20, complete=50, full=200)
+N_COMPARISONS = choose(default=20, full=200)
 
 
 @pytest.mark.random

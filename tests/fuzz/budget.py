@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from circles import choose
 
-SCALE = choose(default=0.1, complete=1, full=10)
+SCALE = choose(default=0.1, complete=0.5, full=10)
 SHARES = {"files": 1000, "trec_eval": 600, "python": 400, "commands": 60}
 """Inputs of each kind in `.ci/run`: mutated files, random collections and flags, calls in Python, command lines."""
 

@@ -33,7 +33,7 @@ SCORES = (
 )
 LABELS = ((0, 1), (0, 1, 2, 3), (0,), (1,), (-2, -1, 0, 1, 2), (0, 1, 10, 100), (2, 5))
 MISSING = ("skip", "empty", "zero")
-PARTS = choose(default=1, complete=2, full=4)
+PARTS = choose(default=1, full=4)
 
 
 @dataclass(frozen=True)

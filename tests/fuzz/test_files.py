@@ -19,7 +19,7 @@ HERE = Path(__file__).resolve().parents[1]
 ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join([*sys.path, str(HERE)]), "RANKEVAL_LEDGER": "off"}
 
 
-PARTS = choose(default=1, complete=2, full=4)
+PARTS = choose(default=1, full=4)
 """Of each kind of input, so that the processes of a run share them and none comes near the limit of time."""
 
 

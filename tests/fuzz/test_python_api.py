@@ -27,7 +27,7 @@ import rankeval as rk
 from rankeval.errors import RankevalError, Refusal
 
 MEASURES = ("P@2", "AP", "RR", "nDCG")
-PARTS = choose(default=1, complete=2, full=4)
+PARTS = choose(default=1, full=4)
 REFUSED = "refused"
 
 

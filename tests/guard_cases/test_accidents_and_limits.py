@@ -206,8 +206,9 @@ def test_the_same_month_with_a_few_grades_changed_is_the_collection():
     assert found.n_matched == 50
 
 
+@pytest.mark.random
 def test_labels_refuse_no_other_data_of_the_same_population_in_two_thousand():
-    for seed in range(choose(default=100, complete=400)):
+    for seed in range(choose(default=100, full=400)):
         rng = np.random.default_rng(seed)
         docs, n_queries, grades = rng.integers(3, 12), rng.integers(8, 60), rng.dirichlet(np.ones(3))
         qid = np.arange(n_queries * docs) // docs

@@ -52,9 +52,10 @@ def test_up_to_five_percent_of_binary_labels_may_be_flipped():
         assert found.refused, (density, share, new_ids, found.why)
 
 
+@pytest.mark.random
 @pytest.mark.parametrize("density", [0.05, 0.1, 0.2, 0.4, 0.7])
 def test_positives_only_are_refused_beside_other_judgments_too(density):
-    for seed in range(choose(default=1, complete=5)):
+    for seed in range(choose(default=1, full=5)):
         test, other = Judgments(density, seed), Judgments(density, seed + 50)
         known = registered(fingerprint_qrels(test.qrels()))
         alone = test.qrels(keep=test.y > 0)
@@ -75,9 +76,10 @@ def test_positives_only_under_new_ids_are_seen_if_enough_documents_are_left(dens
         assert match(known, fingerprint_qrels(test.qrels(keep=test.y > 0, new_ids=True))).refused == seen
 
 
+@pytest.mark.random
 def test_documents_that_are_clicked_month_after_month_are_no_evidence():
     """A few documents of each query are clicked in four months of five, all others hardly ever; grades change more."""
-    seeds = range(choose(default=1, complete=6))
+    seeds = range(choose(default=1, full=6))
     for rare, frequent, graded, seed in product((0.0, 0.01, 0.05), (0.02, 0.05, 0.2), (False, True), seeds):
         rng = np.random.default_rng([seed, 5])
         log = Judgments(0, seed, n_queries=60, n_docs=30)

@@ -67,7 +67,8 @@ def assert_equal(found, wanted, names, tolerance=1e-12):
     assert not apart.any(), [(name, a, b) for name, a, b, odd in zip(names, found, wanted, apart, strict=True) if odd]
 
 
-@each_row("seed", range(choose(default=16, complete=40)))
+@pytest.mark.random
+@each_row("seed", range(choose(default=16, full=40)))
 def test_it_is_the_mean_over_all_permutations(seed):
     """Every measure, with every parameter changed in turn: some groups, labels 0 to 3 and -1 for a row not judged."""
     rng = np.random.default_rng(seed)
@@ -79,6 +80,7 @@ def test_it_is_the_mean_over_all_permutations(seed):
     assert_equal(ev.scores[0], mean_of(y[all_orders(score)], names), names)
 
 
+@pytest.mark.random
 @pytest.mark.worth("the longest tie whose orders are all gone through, by every measure")
 @pytest.mark.parametrize("y", choose(default=EIGHT[:1], full=EIGHT))
 def test_eight_tied_rows_are_always_gone_through(y):
@@ -97,6 +99,7 @@ def test_eight_tied_rows_are_always_gone_through(y):
     assert_equal(ev.scores[0], mean_of(every, names), names)
 
 
+@pytest.mark.random
 @pytest.mark.parametrize("seed", range(choose(default=3, full=12)))
 def test_it_is_so_with_documents_that_nobody_judged_or_that_were_not_ranked(seed):
     """Collections: rows without a judgment tie with judged ones, and judged documents are missing from the run."""

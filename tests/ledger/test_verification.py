@@ -25,7 +25,7 @@ from rankeval.ledger.entry import GENESIS, Entry, parsed
 from rankeval.ledger.graph import SHORTEST, Snapshot
 from rankeval.ledger.ledger import Ledger
 
-N = choose(default=10, complete=15, full=50)
+N = choose(default=10, full=50)
 """Entries, to be edited in every field each."""
 
 
@@ -101,6 +101,7 @@ def test_every_edit_of_each_field_of_each_entry_is_found(ledger, written, hands)
     assert count > len(tried) * 50
 
 
+@pytest.mark.random
 def test_every_entry_that_is_taken_out_is_missed_by_name(ledger, written, hands):
     texts = hands.texts()
     for entry in written[:-1]:
@@ -132,6 +133,7 @@ def test_entries_that_change_places_are_found(ledger, written, hands):
     assert ledger.problems() == []
 
 
+@pytest.mark.random
 def test_a_rollback_is_found_by_any_head_and_any_copy_from_before(ledger, written, hands, places):
     clone = Ledger(places.new("folder", "copy"))
     clone.merge(ledger)
@@ -147,6 +149,7 @@ def test_a_rollback_is_found_by_any_head_and_any_copy_from_before(ledger, writte
         assert clone.problems(other=ledger) == []
 
 
+@pytest.mark.random
 @pytest.mark.parametrize("at", [0, N // 5, N - 1])
 def test_a_chain_that_was_written_anew_is_found_by_any_head_and_any_copy_from_before(
     ledger, written, hands, places, at
@@ -171,6 +174,7 @@ def test_a_chain_that_was_written_anew_is_found_by_any_head_and_any_copy_from_be
     assert len(ledger.problems(other=clone)) == len(rewritten)
 
 
+@pytest.mark.random
 def test_heads_are_held_whole_joined_and_abbreviated(ledger, written):
     snapshot = ledger.read()
     first, last = written[0].hash, written[-1].hash
@@ -193,6 +197,7 @@ def test_a_beginning_that_several_heads_share_is_none():
     assert snapshot.holds("a" * 20 + "1")
 
 
+@pytest.mark.random
 def test_a_copy_that_was_altered_itself_is_said(ledger, written, places):
     clone = Ledger(places.new("folder", "copy"))
     clone.merge(ledger)
@@ -371,6 +376,7 @@ def test_what_a_database_lets_somebody_put_in_is_found(places):
         assert ledger.problems() == [f"the file {name} was altered"]
 
 
+@pytest.mark.random
 def test_a_folder_that_is_read_while_somebody_writes_is_read_again(tmp_path, monkeypatch):
     """The list of a folder may hold an entry and lack its parent, which was written before it."""
     ledger = Ledger(f"file://{tmp_path}/ledger")

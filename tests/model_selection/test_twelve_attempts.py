@@ -187,13 +187,14 @@ def test_12_a_value_per_query_instead_of_one_ranking_of_all_rows(real):
     assert abs(ndcg_by_hand(real.y, score) - np.mean(each)) > 0.005
 
 
+@pytest.mark.random
 def test_a_search_over_eight_settings_chooses_as_a_loop_by_hand(shared):
     """LightGBM, two processes, letor_cranfield; 3 folds by default and 5 in the complete circle."""
     parts = rk.datasets.load_letor_parts(shared / "letor_cranfield" / "Fold1").values()
     X, y, qid = (np.concatenate([getattr(part, name) for part in parts]) for name in ("X", "y", "qid"))
     order = np.random.default_rng(4).permutation(len(y))
     X, y, qid = X[order], y[order], qid[order]
-    cv = rk.QueryKFold(choose(default=3, complete=5), shuffle=True, random_state=0)
+    cv = rk.QueryKFold(choose(default=3, full=5), shuffle=True, random_state=0)
     grid = {
         "estimator__num_leaves": [4, 15],
         "estimator__learning_rate": [0.05, 0.3],

@@ -8,7 +8,6 @@ from pathlib import Path
 import forking
 import mlflow
 import pytest
-from circles import choose
 
 from rankeval.ledger.discovery import FOLDER, ledger_url
 from rankeval.ledger.ledger import Ledger
@@ -16,15 +15,14 @@ from rankeval.ledger.ledger import Ledger
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "09_five_minutes_mlflow.py"
 
 
-@pytest.mark.random
+@pytest.mark.rest
 @pytest.mark.server
-@pytest.mark.docs
 def test_the_gate_moves_the_alias_once_and_a_second_run_costs_no_decision(tmp_path):
-    """Both in what it prints and in what server and ledger stored; only the circle "full" runs it again."""
+    """Both in what it prints and in what server and ledger stored. `.ci/run` runs it too, from the wheel."""
     (tmp_path / "pyproject.toml").touch()
     outputs = []
     runs = [["moved from no version to version 1", "stays with version 1", "stays with version 1"], ["stays"] * 3]
-    for moves in choose(default=runs[:1], full=runs):
+    for moves in runs:
         done = forking.run(EXAMPLE)
         assert done.returncode == 0, done.stderr
         assert "Warning" not in done.stderr

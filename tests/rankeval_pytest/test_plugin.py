@@ -82,6 +82,7 @@ def test_nothing_of_rankeval_is_imported_before_a_fixture_is_used(project):
     result.stdout.no_fnmatch_line("*= rankeval =*")
 
 
+@pytest.mark.random
 def test_the_module_of_hooks_is_imported_in_five_milliseconds():
     """Beside what pytest has loaded anyway: the least of a few fresh processes."""
     code = "import json, pytest, time; a = time.perf_counter(); import rankeval_pytest; print(time.perf_counter() - a)"

@@ -186,6 +186,7 @@ class TestOpen:
         assert there.table["difference"].tolist() == pytest.approx(here.table["difference"].tolist(), abs=1e-12)
         assert len(guard.looks(test)) == 1
 
+    @pytest.mark.random
     def test_a_plan_opens_in_a_fresh_process_and_gives_the_same(self, guard, test, data, tmp_path):
         plan = guard.freeze(test, systems=systems(data, 0, 1), baseline="s0")
         program = (
@@ -196,7 +197,7 @@ class TestOpen:
         command = [sys.executable, "-c", program, guard.ledger, plan.id]
         runs = [
             subprocess.run(command, cwd=tmp_path, env=os.environ, capture_output=True, text=True, check=True).stdout
-            for _ in range(choose(default=1, complete=2))
+            for _ in range(choose(default=1, full=2))
         ]
         assert runs[0] == runs[-1]
         assert runs[0].split() == [guard.open(plan).table["difference"].iloc[0].hex(), "1"]

@@ -103,7 +103,10 @@ def _files(client, run_id, folder):
 
 @pytest.mark.parametrize("every", [12, pytest.param(1, marks=pytest.mark.kill)])
 @pytest.mark.parametrize("what", ["evaluation", "ranker", "cross-validation", "comparison"])
-@pytest.mark.parametrize("stays_down", [False, True], ids=["for a moment", "until a resend"])
+@pytest.mark.parametrize(
+    "stays_down",
+    [pytest.param(False, id="for a moment"), pytest.param(True, id="until a resend", marks=pytest.mark.rest)],
+)
 @pytest.mark.timeout(1800)
 def test_wherever_an_answer_is_lost_each_run_is_there_once(small, server, lossy, what, stays_down, every):
     """A twelfth of the answers is lost, or all of them, and those to every creation."""

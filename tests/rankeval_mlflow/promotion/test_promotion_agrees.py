@@ -16,7 +16,7 @@ RULE = Rule("nDCG@10")
 def test_pairs_through_mlflow_decide_as_the_pure_function(ranker, evaluated):
     """Half of them are equal, the others better by .05, with 200 queries and differences of standard deviation .20."""
     generator, decided, moved = np.random.default_rng(11), [], []
-    n_pairs = choose(default=4, complete=8, full=20)
+    n_pairs = choose(default=4, full=20)
     for pair in range(n_pairs):
         old = generator.uniform(0.3, 0.7, 200)
         new = old + generator.normal(0.05 * (pair % 2), 0.2, 200)
