@@ -404,9 +404,9 @@ def log_online(result: Any, run_id: str | None = None, *, name: str | None = Non
 
     The metrics have the kind of the result before them, with the ends of their intervals (``_ci_low``, ``_ci_high``):
 
-    * an A/B test: ``ab_test/sample_ratio``, whose adjusted p-values are missing if it is below .001; ``ab_test/ctr``,
-      the difference of the arms, with ``_relative`` and ``_p_adjusted``; of three arms or more, each arm has its own,
-      ``ab_test/B/ctr``;
+    * an A/B test: ``ab_test/A/users``, the users of an arm; ``ab_test/sample_ratio``, whose adjusted p-values are
+      missing if it is below .001; ``ab_test/ctr``, the difference of the arms, with ``_relative`` and
+      ``_p_adjusted``; of three arms or more, each arm has its own, ``ab_test/B/ctr``;
     * click rates: ``click_rate/position_1``; of abandonment ``abandonment/all``; of more than 100 groups none is a
       metric;
     * checks of a log: ``log_checks/impressions without a click``;

@@ -153,7 +153,7 @@ class ABTest(WithTable):
     look : int
         Which of its looks this is.
     notes : tuple of str
-        Sentences that a reader of the numbers must see.
+        Sentences that a reader of the numbers must see. The last one has the users of the arms.
     unit : str
         The unit that was assigned to arms, as a noun in the singular.
 
@@ -362,7 +362,10 @@ def ab_test(
     reach = of_family.bounds[look - 1] + stats.norm.ppf(POWER)
     table["detectable_difference"] = reach * table.pop("error_if_equal")
     table["method"] = table.pop("method")
-    notes = [*_notes_of_arms(arms, ratio, earlier, unit), *notes]
+    no_result = "no row is a result, and p_adjusted is missing"
+    notes += [f"the sample ratio is wrong: {no_result}"] * (ratio < MISMATCH)
+    notes += [f"the arms differed before the test: {no_result}"] * _differ_before(earlier)
+    notes.append(_balance(arms, ratio, earlier, unit))
     return ABTest(table, arms, control, ratio, looks, look, tuple(notes), unit, earlier)
 
 
@@ -475,19 +478,16 @@ def _differ_before(before: pd.DataFrame) -> bool:
     return bool((before["p_value"] < MISMATCH).any())
 
 
-def _notes_of_arms(arms: pd.DataFrame, ratio: float, before: pd.DataFrame, unit: str) -> list[str]:
-    """Return what the numbers of users say, and what they cannot say."""
-    sizes = ", ".join(f"{arm} {row['users']:,.0f} ({row['expected']:,.0f} due)" for arm, row in arms.iterrows())
-    losses = ", ".join(f"{100 * loss:.2g} % of {arm}" for arm, loss in arms["detectable_loss"].items())
-    seen = f"a loss of {losses} would show in half of the tests, a smaller one rarely"
-    notes = [f"{plural(unit)}: {sizes}; sample ratio {p_words(ratio)}; {seen}"]
-    notes += ["the sample ratio is wrong: no row is a result, and p_adjusted is missing"] * (ratio < MISMATCH)
-    differs = "the arms differed before the test: no row is a result, and p_adjusted is missing"
-    notes += [differs] * _differ_before(before)
+def _balance(arms: pd.DataFrame, ratio: float, before: pd.DataFrame, unit: str) -> str:
+    """Return the users of each arm, the sample ratio and what it cannot see, and the arms before the test."""
+    sizes = (f"{arm} {row['users']:,.0f} ({row['expected']:,.0f} due)" for arm, row in arms.iterrows())
+    losses = (f"{100 * loss:.2g} % of {arm}" for arm, loss in arms["detectable_loss"].items())
+    seen = f"a loss of {' or '.join(losses)} would show in half of all tests, smaller ones rarely"
+    said = [f"{plural(unit)}: {', '.join(sizes)}; sample ratio {p_words(ratio)}; {seen}"]
     for row in before.dropna(subset="p_value").to_dict("records"):
         difference = f"{telling(row['estimate'], sign=True)}, {p_words(row['p_value'])}"
-        notes.append(f"{row['metric']} of {row['arm']} before the test: a difference of {difference}")
-    return notes
+        said.append(f"{row['metric']} of {row['arm']} before the test: a difference of {difference}")
+    return "; ".join(said)
 
 
 def _columns(metric: Metric | None) -> tuple[str | None, ...]:

@@ -3,9 +3,10 @@
     python tests/calibration/measure_ab.py          # about 12 CPU minutes
     python tests/calibration/measure_ab.py --quick  # a twentieth of the work; prints and writes nothing
 
-A trial draws the users of two arms, and tests them as `ab_test` does, by Welch's test, and by a permutation test of the
-difference of means on the same users. In the first worlds the arms are equal: every claim is false. In the others B is
-better. The script writes tests/calibration/ab_rates.json and, from it, the tables in examples/guides/ab_test.md.
+A trial draws the users of two arms, and tests them as `ab_test` does, by Welch's test, and, of unequal arms that
+differ, by a permutation test of the difference of means. In the first worlds the arms are equal: every claim is false.
+Then the arms differ. The last rows are tests of equal arms that are looked at on 14 days. The script writes
+tests/calibration/ab_rates.json and, from it, the tables in examples/guides/ab_test.md.
 """
 
 from __future__ import annotations
@@ -95,6 +96,7 @@ BETTER = [
     World("revenue, sigma 1.5", revenue(1.5), (38_000, 2000), 1.5),
     World("revenue, sigma 1", revenue(1), (5000, 5000), 0.5),
     World("clicks per user", clicks, (19_000, 1000), 0.25),
+    World("clicks per user", clicks, (19_000, 1000), -0.2),
     World("clicks per user", clicks, (2000, 2000), 0.25),
     World("click rate", ctr, (19_000, 1000), 0.1),
 ]
@@ -109,7 +111,7 @@ def trial(world: World, rng: np.random.Generator) -> list[float]:
     welch = experiments._compared(moments, columns, PLAN, 1)
     ours = experiments._row(pair, columns, PLAN, 1)
     values = experiments._of_each(pd.concat(pair), columns)
-    permuted = permutation(values, world.sizes, rng)
+    permuted = permutation(values, world.sizes, rng) if world.lift and len(set(world.sizes)) > 1 else np.nan
     p = [ours["p_value"], welch.get("p_value", np.nan), permuted]
     return [*(np.sign(welch["estimate"]) * (one <= ALPHA) for one in p), not np.isnan(p[0])]
 
@@ -129,7 +131,6 @@ def permutation(values: np.ndarray, sizes: tuple[int, int], rng: np.random.Gener
 
 def measured(world: World, trials: int, seed: int) -> dict[str, object]:
     """Return the rates of a world: claims of each way, and those that B is lower and higher."""
-    unequal.N_DRAWS = N_DRAWS
     rng = np.random.default_rng(seed)
     found = np.array([trial(world, rng) for _ in range(trials)])
     row = {"metric": world.words, "control": world.sizes[0], "treatment": world.sizes[1], "lift": world.lift}
@@ -138,6 +139,25 @@ def measured(world: World, trials: int, seed: int) -> dict[str, object]:
         for side, sign in (("lower", -1), ("higher", 1)):
             row[f"{way}_{side}"] = round(float((claims == sign).mean()), 4)
     return row
+
+
+def by_days(on_the_first: float, trials: int, seed: int) -> dict[str, object]:
+    """Return how often equal arms differ at any of 14 looks by days, of users who come back on each later day."""
+    rng, bounds, claims = np.random.default_rng(seed), looks_plan(14, alpha=ALPHA).bounds, 0
+    for start in range(0, trials, 50):
+        shape = (min(50, trials - start), 2, 1000)
+        rates, clicks = rng.gamma(0.3, 1.0, shape), np.zeros(shape)
+        came = np.where(rng.random(shape) < on_the_first, 0, rng.integers(0, 14, shape))
+        beyond = np.zeros(shape[0], dtype=bool)
+        for day, bound in enumerate(bounds):
+            there = came <= day
+            clicks += rng.poisson(rates) * there
+            n = there.sum(axis=2)
+            means = clicks.sum(axis=2) / n
+            variances = ((clicks**2).sum(axis=2) / n - means**2) / (n - 1)
+            beyond |= np.abs(means[:, 1] - means[:, 0]) > bound * np.sqrt(variances.sum(axis=1))
+        claims += int(beyond.sum())
+    return {"by days": on_the_first, "trials": trials, "claimed": round(claims / trials, 4)}
 
 
 def rows() -> list[dict[str, object]]:
@@ -153,13 +173,15 @@ def block(figures: list[dict[str, object]]) -> str:
         heads = ["metric", "users of A + B", *more]
         body = []
         for row in figures:
-            if bool(row["lift"]) != better:
+            if "by days" in row or bool(row["lift"]) != better:
                 continue
             ways = {way: 100 * (row[f"{way}_lower"] + row[f"{way}_higher"]) for way in ("ours", "welch", "permutation")}
+            one_size = row["control"] == row["treatment"]
             sides = f"{100 * row['ours_lower']:.1f} / {100 * row['ours_higher']:.1f} %"
             cells = [row["metric"], f"{row['control']:,} + {row['treatment']:,}"]
             if better:
-                cells += [f"{100 * row['lift']:.0f} %", *(f"{ways[way]:.0f} %" for way in ways)]
+                shown = ["-" if one_size and way == "permutation" else f"{ways[way]:.0f} %" for way in ways]
+                cells += [f"{100 * row['lift']:.0f} %", *shown]
             else:
                 cells += [f"{ways['ours']:.1f} %", sides, f"{ways['welch']:.1f} %"]
             body.append(cells)
@@ -172,9 +194,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true")
     quick = parser.parse_args().quick
+    unequal.N_DRAWS = N_DRAWS
     figures = []
     for seed, world in enumerate([*EQUAL, *BETTER]):
         figures.append(measured(world, TRIALS // 20 if quick else TRIALS, seed))
+        print(figures[-1], flush=True)
+    for seed, share in enumerate((0.0, 0.6, 0.95)):
+        figures.append(by_days(share, TRIALS // 20 if quick else 2 * TRIALS, 100 + seed))
         print(figures[-1], flush=True)
     if not quick:
         write_atomically(FIGURES, json.dumps(figures, indent=1).encode() + b"\n")

@@ -143,7 +143,7 @@ def test_equal_arms_of_a_ratio_metric():
             f"{name}{i}": own[:, i] for name, own in {"clicks": clicks, "views": views}.items() for i in range(10)
         }
         test = ab_test(pd.DataFrame({"user": range(1000), "arm": ["A", "B"] * 500, **columns}), metrics=metrics)
-        assert test.notes == ()
+        assert test.notes[:-1] == ()
         p += test.table["p_value"].tolist()
     assert 0.03 <= np.mean(np.array(p) <= 0.05) <= 0.07
 
@@ -154,7 +154,7 @@ def test_few_users_who_decide_are_told():
     test = ab_test(frame, metrics={**CTR, "clicks": "clicks"})
     views = frame["views"].groupby(frame["arm"])
     kish = (views.sum() ** 2 / (frame["views"] ** 2).groupby(frame["arm"]).sum()).min()
-    assert len(test.notes) == 1
+    assert len(test.notes) == 2
     assert f"for ctr of B an arm counts as {kish:.0f} users with equal views" in test.notes[0]
 
 
@@ -194,7 +194,7 @@ def test_sample_ratio_mismatch_stops_the_headline():
     assert lost.headline.startswith("No result: ")
     assert lost.claims.empty
     assert lost.table["p_adjusted"].isna().all()
-    assert lost.notes == ("the sample ratio is wrong: no row is a result, and p_adjusted is missing",)
+    assert lost.notes[:-1] == ("the sample ratio is wrong: no row is a result, and p_adjusted is missing",)
     assert lost.plot().axes
     planned = ab_test(frame, metrics=CTR, shares={"A": 0.1, "B": 0.09})
     assert planned.sample_ratio > 0.01
@@ -218,14 +218,14 @@ def test_three_arms():
     assert test.table["arm"].tolist() == ["new", "newer"]
     assert test.control == "old"
     assert test.headline.endswith("Of 2 comparisons 0 show a difference (p adjusted by Holm).")
-    assert test.notes == ()
+    assert test.notes[:-1] == ()
 
 
 def test_a_control_of_three_arms_that_nobody_named_is_told():
     """Without control= the first of three arms by name is the control, and a note says so; of two arms none does."""
     test = ab_test(world(900, arms=("new", "newer", "old")), metrics=CTR)
-    assert test.notes == ("the control is new, the first arm by name (control=)",)
-    assert ab_test(world(900), metrics=CTR).notes == ()
+    assert test.notes[:-1] == ("the control is new, the first arm by name (control=)",)
+    assert ab_test(world(900), metrics=CTR).notes[:-1] == ()
 
 
 def test_adjusted_means_of_a_control_differ_by_pair():
@@ -233,7 +233,7 @@ def test_adjusted_means_of_a_control_differ_by_pair():
     frame, own = world(900, arms=("A", "B", "C")), {"ctr": ("clicks_before", "views_before")}
     test = ab_test(frame, metrics=CTR, covariates=own, control="A")
     assert test.table["mean_control"].nunique() == 2
-    assert test.notes == ("the means of ctr, also A's, are adjusted in each row anew (CUPED)",)
+    assert test.notes[:-1] == ("the means of ctr, also A's, are adjusted in each row anew (CUPED)",)
 
 
 def test_identical_rows_are_counted():
@@ -241,9 +241,9 @@ def test_identical_rows_are_counted():
     frame = world(100)
     twice, apart = (pd.concat([frame, other]) for other in (frame.head(30), frame.assign(clicks=-1)))
     counted = "30 of 130 rows repeat the only row of their user: leave out what was logged twice"
-    assert ab_test(twice, metrics={"clicks": "clicks"}).notes == (counted,)
-    assert ab_test(apart, metrics={"clicks": "clicks"}).notes == ()
-    assert ab_test(pd.concat([apart, frame]), metrics={"clicks": "clicks"}).notes == ()
+    assert ab_test(twice, metrics={"clicks": "clicks"}).notes[:-1] == (counted,)
+    assert ab_test(apart, metrics={"clicks": "clicks"}).notes[:-1] == ()
+    assert ab_test(pd.concat([apart, frame]), metrics={"clicks": "clicks"}).notes[:-1] == ()
 
 
 def test_looks_widen_interval_and_p():
@@ -359,8 +359,9 @@ def test_result_in_all_forms():
     test = ab_test(world(2000), metrics={**CTR, "views": "views"}, primary="ctr")
     lines = test.to_markdown().splitlines()
     assert lines[0].startswith("No difference was shown")
-    assert lines[-1].startswith("| views | B |")
-    assert lines[-1].endswith("| \N{EN DASH} |")
+    row = next(line for line in lines if line.startswith("| views | B |"))
+    assert row.endswith("| \N{EN DASH} |")
+    assert test.notes[-1] in lines[-1]
     assert len(test.plot().axes) == 2
 
 

@@ -525,6 +525,9 @@ def result_node(result: Any, name: str | None, *, report: bool, argument: str = 
     table, before = result.table, kind if name == kind else f"{kind}/{name}"
     rows, facts = table.to_dict("records"), vars(result)
     numbers = {f"{before}/{one}": facts[one] for one in _FIGURES if one in facts}
+    if isinstance(result, ABTest):
+        users = result.arms["users"].items()
+        numbers |= {f"{before}/{layout.short_name(str(arm))}/users": float(number) for arm, number in users}
     keys = [[(one, row[one]) for one in ([key] if key else result.by)] for row in rows]
     called = ["_".join(one if isinstance(one, str) else f"{of}_{one}" for of, one in each) or "all" for each in keys]
     if isinstance(result, LogChecks):

@@ -63,7 +63,8 @@ def test_a_metric_of_a_test_is_a_metric_of_the_run_with_interval_change_and_p(ar
     rows = arms.table.set_index("metric")
     assert logged.metrics == {
         f"ab_test/{name}{end}": rows.loc[name, of] for name in rows.index for of, end in ends.items()
-    } | {"ab_test/sample_ratio": arms.sample_ratio}
+    } | {"ab_test/sample_ratio": arms.sample_ratio, "ab_test/A/users": 200, "ab_test/B/users": 200}
+    assert "users: A 200 (200 due), B 200 (200 due)" in logged.tags["mlflow.note.content"]
     assert logged.tags["rankeval.kind"] == "ab_test"
     assert logged.tags["rankeval.ab_test.headline"] == arms.headline
     assert "ctr is higher in B than in A" in logged.tags["mlflow.note.content"]
