@@ -230,10 +230,12 @@ class ABTest(WithTable):
         return intervals(drawn, xlabel=f"difference from {self.control}", caption=self.headline)
 
     def _laid_out(self) -> Table:
-        formats: dict[str, Any] = dict.fromkeys(["estimate", "ci_low", "ci_high"], lambda one: telling(one, sign=True))
-        formats |= {"relative": lambda share: percent(100 * share), "p_value": p_value, "p_adjusted": p_value}
+        ends = {"mean_control": "control", "mean_treatment": "treatment", "ci_low": "low", "ci_high": "high"}
+        names = ends | {"p_value": "p", "p_adjusted": "p adjusted"}
+        formats: dict[str, Any] = dict.fromkeys(["estimate", "low", "high"], lambda one: telling(one, sign=True))
+        formats |= {"relative": lambda share: percent(100 * share), "p": p_value, "p adjusted": p_value}
         shown = self.table.drop(columns=["n_users", "standard_error", "detectable_difference", "method"])
-        return Table(shown, formats, caption=self.headline, notes=self.notes)
+        return Table(shown.rename(columns=names), formats, caption=self.headline, notes=self.notes)
 
 
 @explained
@@ -610,7 +612,7 @@ def _notes_of(
         small = int(len(pair[1]) < len(pair[0]))
         seen, due = int((pair[small][columns[0]] != 0).sum()), _n_due(pair, columns)
         way = "by Fisher's exact test" if row["method"] == EXACT else "by random arms"
-        known = f"{seen:,} {units} of {arms[small]} are not 0 where {due:,.0f} are due"
+        known = f"{seen:,} {units} of {arms[small]} have a {name} other than 0 where {due:,.0f} are due"
         missing = "; too few for an interval" if math.isnan(row["ci_low"]) else ""
         notes.append(f"{name} of {other} is tested {way}, since one arm is smaller: {known}{missing}")
     if columns[1] is not None and row["method"] == WELCH:

@@ -97,7 +97,7 @@ def test_no_buyer_among_a_hundred_users_is_no_loss():
     assert row["p_value"] == pytest.approx(2 * stats.hypergeom(10_000, 99, 100).cdf(0))
     assert row["ci_low"] == pytest.approx(-0.01, abs=1e-4)
     assert 0.02 < row["ci_high"] < 0.04
-    known = "0 users of B are not 0 where 1 are due"
+    known = "0 users of B have a value other than 0 where 1 are due"
     assert f"value of B is tested by Fisher's exact test, since one arm is smaller: {known}" in test.notes
     assert outcome(bought[:5000], bought[5000:]).table["method"].tolist() == ["Welch"]
 
