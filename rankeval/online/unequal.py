@@ -35,15 +35,7 @@ N_DRAWS = 10_000
 
 @dataclass(frozen=True)
 class Unequal:
-    """What a test of unequal arms found.
-
-    Attributes
-    ----------
-    below, above : float
-        The one-sided p-values, that the treatment is lower and that it is higher.
-    low, high : float
-        The ends of the interval of the difference; nan if too few divisions were drawn for its level.
-    """
+    """One-sided p-values, that the treatment is lower and higher; the ends of the difference, nan beyond all draws."""
 
     below: float
     above: float
@@ -60,24 +52,7 @@ def skewness_of_t(values: Floats, sizes: Pair) -> float:
 
 
 def by_random_arms(values: Floats, sizes: Pair, estimate: float, error: float, tail: float) -> Unequal:
-    """Compare t, which is the estimate by its error, with that of random arms.
-
-    Parameters
-    ----------
-    values : ndarray of float, shape (n_users,)
-        The metric of each user of both arms.
-    sizes : pair of int
-        The users of the control and of the treatment.
-    estimate, error : float
-        The difference of the arms and its standard error.
-    tail : float
-        The error rate on either side.
-
-    Returns
-    -------
-    Unequal
-        The ends of the interval are those of t among the random arms, times the error (a studentized interval).
-    """
+    """Compare t, the estimate by its error, with the t of random arms; their middle is the studentized interval."""
     seen, drawn = estimate / error, np.sort(_random_arms(values, sizes))
     slack, n_arms = 1e-9 * abs(seen), len(drawn) + 1
     below, above = np.searchsorted(drawn, seen + slack, "right") + 1, n_arms - np.searchsorted(drawn, seen - slack)
@@ -104,20 +79,10 @@ def _random_arms(values: Floats, sizes: Pair) -> Floats:
 
 
 def by_margins(events: Pair, sizes: Pair, tail: float) -> Unequal:
-    """Test two shares exactly (Fisher, 1935).
+    """Test two shares exactly, by the users with the event and all users of each arm (Fisher, 1935).
 
-    Parameters
-    ----------
-    events, sizes : pair of int
-        The users with the event, and all users, of the control and of the treatment.
-    tail : float
-        The error rate on either side.
-
-    Returns
-    -------
-    Unequal
-        The interval holds the odds ratios that the same test does not refuse (Cornfield, 1956). Each is shown as the
-        difference of two shares with the events of both arms together that were seen.
+    The interval holds the odds ratios that the same test does not refuse (Cornfield, 1956). Each is shown as the
+    difference of two shares with as many events of both arms together as were seen.
     """
     total, seen = sum(events), events[1]
     support = np.arange(max(0, total - sizes[0]), min(total, sizes[1]) + 1)
