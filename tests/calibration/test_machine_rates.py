@@ -148,11 +148,11 @@ def test_the_intervals_of_ppi_are_shorter_and_hold_less_often():
 
 
 def check_now(name, world, n, trials=1000):
-    """Assert that the code now has the figures of the file within four standard errors of so few trials."""
+    """Assert that the code now has the figures of the file within four standard errors of the difference."""
     known = MEASURED[name, n]
     found = measured(name, world, n, trials, 2)
     for rate in ("held", "claimed"):
-        error = np.sqrt(max(known[rate] * (1 - known[rate]), 1e-3) / trials)
+        error = np.sqrt(max(known[rate] * (1 - known[rate]), 1e-3) * (1 / trials + 1 / TRIALS))
         assert found[rate] == pytest.approx(known[rate], abs=4 * error)
     assert found["gain_median"] == pytest.approx(known["gain_median"], rel=0.05)
     assert (found["truth"], found["correlation"]) == (known["truth"], known["correlation"])
