@@ -29,7 +29,7 @@ from calibration.measure_judges import (
     rates,
 )
 
-from rankeval.judging import agreement
+from rankeval.judging import agreement, consensus
 from rankeval.judging.agreeing import RARE, RARE_NOTE
 
 PANELS = {(row["panel"], row["documents"]): row for row in rates()["panels"]}
@@ -56,6 +56,8 @@ def test_independent_judges_are_seldom_noted():
     """In 5 % of the trials at most, whatever their quality; of three, if none errs over three times as often."""
     found = {row: of["noted"] for row, of in PANELS.items() if row[0] in APART}
     assert {row[0] for row, share in found.items() if share > 0.05} == {LOOKS_ALIKE}
+    most = max(share for row, share in found.items() if row[0] != LOOKS_ALIKE)
+    assert f"somebody was named in {100 * most:.1f} % at most" in " ".join(consensus.__doc__.split())
 
 
 def test_of_three_judges_two_experts_look_as_twins_do():
