@@ -19,6 +19,9 @@ from typing import Any, Literal, get_args
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from scipy import stats
+from scipy.cluster.hierarchy import linkage
+from scipy.spatial.distance import pdist
 
 from rankeval._arguments import explained
 from rankeval._checks import count, few, refuse
@@ -47,6 +50,13 @@ WEAK = 0.4
 """Judges are weak if half of the labels are by judges that are this far from chance to perfect, or less."""
 
 MOST_SHOWN = 20
+APART, ALIKE = 3, 0.05
+"""Judges of a group share errors if another one differs from it as if it erred more than so many times as often as each
+of them: by a test at this level over all groups."""
+ALIKE_NOTE = (
+    "{names} agree on {alone} of {of_all}, and with the rest on {beside}: they {why}. If they are of one family, as "
+    "prompts of one model are, they are one judge: make a consensus of these first, and let it be one of the judges"
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,7 +132,8 @@ class Consensus(WithTable):
     judges : DataFrame
         A row for each judge, those with most labels first: judge; n_labels; accuracy, the share of the labels that
         equal the consensus, which they helped to make; estimated_accuracy, the mean chance by dawid_skene that a label
-        is true.
+        is true, if judges err independently. Both measure agreement, not truth: judges who share errors are called
+        right, and a better judge who differs from them wrong.
     method : str
         "majority" or "dawid_skene".
     notes : tuple of str
@@ -180,6 +191,17 @@ def consensus(judgments: Any, *, method: Method = "majority") -> Consensus:
 
     Notes
     -----
+    Judges must err independently. Two prompts of one model share errors, outvote a better judge, and are then estimated
+    to be right. A note names such judges, of at most 20, by the documents that all judges labelled. For each group of
+    an average linkage by disagreement, let ``a`` be the documents on which its m judges differ, and ``c`` those on
+    which they are of one mind and another judge differs. If no judge errs more than 3 times as often as another,
+    ``a`` is binomial of ``a + c`` with a chance of m / (m + 3) or more: the note stands if a p-value is below .05 /
+    (number of judges // 2) for each other judge. With two or more others it stands only if the group agrees
+    significantly more than the quality of its judges explains (the tetrads of the covariances), so that it is not the
+    better judges who are named. Of three judges, labels cannot tell two who share errors from two who are far better
+    than the third. Documents are taken as independent. In 2,000 simulations each, with three to six judges of equal and
+    unequal quality who err independently, somebody was named in 3.8 % at most.
+
     The estimate is the EM algorithm of Dawid and Skene (1979, doi:10.2307/2346806). It starts with the shares of the
     labels, adds a tenth of a label to each cell of a judge's table and to each grade's total, and takes grades as
     unordered. It finds judges who answer at random or the wrong way round if most others are good: with 20 % of judges
@@ -220,6 +242,7 @@ def consensus(judgments: Any, *, method: Method = "majority") -> Consensus:
         f"majority and dawid_skene differ on {differ:,} {of_all}: .differ lists them": differ,
         weak: is_weak,
         f"dawid_skene still changes after {MOST_ROUNDS} rounds": not ended,
+        **dict.fromkeys(_alike_notes(labels), True),
     }
     qrels = Qrels.from_frame(items, relevance=method)
     return Consensus(qrels, items, judges, method, tuple(sentence for sentence, holds in said.items() if holds))
@@ -240,3 +263,60 @@ def _estimated(labels: Labels, counts: Ints) -> tuple[Floats, bool]:
         after /= after.sum(axis=1, keepdims=True)
         change, probability, rounds = float(np.abs(after - probability).max()), after, rounds + 1
     return probability, change <= STEADY
+
+
+def _alike_notes(labels: Labels) -> list[str]:
+    """Return a note on each group of judges who agree far more with each other than with the rest."""
+    if not 3 <= len(labels.judges) <= MOST_SHOWN:
+        return []
+    codes = np.full((len(labels.items), len(labels.judges)), -1)
+    codes[labels.item, labels.judge] = labels.grade
+    codes = codes[(codes >= 0).all(axis=1)]
+    said = []
+    for inside, outside in alike(codes):
+        alone, beside = (f"{_agreed(codes, inside, of):.0%}" for of in (inside, outside))
+        why = "share errors" if len(outside) > 1 else "share errors, or both are far better than the third"
+        names, of_all = few([labels.judges[judge] for judge in inside]), count(len(codes), "document")
+        said.append(ALIKE_NOTE.format(names=names, alone=alone, of_all=of_all, beside=beside, why=why))
+    return said
+
+
+def alike(codes: Ints) -> list[tuple[list[int], list[int]]]:
+    """Return the groups of judges who share errors, by the codes of their grades (n_items, n_judges), and the rest."""
+    n_judges, found = codes.shape[1], []
+    if len(codes) == 0:
+        return []
+    groups = [frozenset([judge]) for judge in range(n_judges)]
+    for one, other, *_ in linkage(pdist(codes.T, "hamming"), "average")[:-1]:
+        groups.append(groups[int(one)] | groups[int(other)])
+    level = ALIKE / (n_judges // 2)
+    for group in groups[n_judges:]:
+        inside, outside = sorted(group), sorted({*range(n_judges)} - group)
+        first = codes[:, inside[0]]
+        agreed = (first == codes[:, inside].T).all(axis=0)
+        differ = (agreed & (first != codes[:, outside].T)).sum(axis=1).min()
+        apart = int((~agreed).sum())
+        p = stats.binom.cdf(apart, apart + differ, len(inside) / (len(inside) + APART))
+        if p < level and (len(outside) == 1 or _beyond_quality(codes, inside, outside) < ALIKE):
+            found.append((inside, outside))
+    return [each for each in found if not any(set(each[0]) < set(other) for other, _ in found)]
+
+
+def _beyond_quality(codes: Ints, inside: list[int], outside: list[int]) -> float:
+    """Return the p-value of the hypothesis that all judges err independently, however often.
+
+    Their covariances are then products, so within a group times within the rest is at most between the two, squared.
+    """
+    of = codes - codes.mean(axis=0)
+    sums = [(of[:, part].sum(axis=1), (of[:, part] ** 2).sum(axis=1), len(part)) for part in (inside, outside)]
+    within, rest = ((total**2 - squares) / (n * (n - 1)) for total, squares, n in sums)
+    between = sums[0][0] * sums[1][0] / (len(inside) * len(outside))
+    more = within.mean() * rest.mean() - between.mean() ** 2
+    each = rest.mean() * within + within.mean() * rest - 2 * between.mean() * between  # its mean is twice as much
+    return float(stats.ttest_1samp(each, more, alternative="greater").pvalue)
+
+
+def _agreed(codes: Ints, inside: list[int], others: list[int]) -> float:
+    """Return the mean agreement of judges with others."""
+    pairs = [(codes[:, one] == codes[:, other]).mean() for one in inside for other in others if one != other]
+    return float(np.mean(pairs))

@@ -12,9 +12,10 @@ those of all: ``mean_h + b * (mean_m of all - mean_m of the judged)``, with b fr
 two systems is the same, on the differences by query.
 
 A constant bias of the machine cancels, and a machine that is nonsense gets a b near 0. As b comes from the judged
-queries, a bias of order 1/n may be left. The trap: the interval takes people's scores to lie about a straight line in
-the machine's, with equal noise. If they do not, it is too short with few queries: the guide "An LLM as judge" has the
-figures, measured by `tests/calibration/measure_machine.py`.
+queries, a bias of order 1/n may be left. The trap: people's scores need not lie about a straight line in the machine's,
+with equal noise, and the machine's scores of the judged queries need not reach as far as those of all. So the standard
+error has three parts (`two_phase`). The guide "An LLM as judge" has the figures, measured by
+`tests/calibration/measure_machine.py`.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -39,6 +40,7 @@ from rankeval.comparison.inputs import Measures, Scores, shared_scores
 from rankeval.comparison.tables import WithTable
 from rankeval.errors import QueryIdError
 from rankeval.evaluation import Evaluation
+from rankeval.evaluation.result import by_name, reading_of
 from rankeval.io.columns import comparable
 from rankeval.render.layouts import shown_interval
 from rankeval.render.tables import Format, Table, number, p_value
@@ -49,18 +51,36 @@ from rankeval.significance.running import adjust, run
 if TYPE_CHECKING:
     from rankeval.render.plots import Figure
 
-FEWEST, FEW, FEW_PILED, UNLIKE = 8, 25, 100, 0.01
-"""Queries that people must judge; those below which intervals may be too short; and if half the scores are the same.
+FEWEST, FEW, FEW_PILED, UNLIKE = 8, 50, 100, 0.01
+"""Queries that people must judge; those below which a note has the measured coverage; and if half the scores are equal.
 
 The last is the level of the test whether the judged queries are like the others.
 """
+LITTLE, HEAVY = 1.2, 0.25
+"""The gain below which people alone are advised; the share of a query in the machine's spread that is noted above."""
 
 FEW_NOTE = (
-    "people judged only {n} queries: the gain may be far off, and intervals are too short if people's scores scatter "
-    "unevenly about a line in the machine's, or if most are the greatest or the least value: 95 % intervals then held "
-    "in 84 to 89 % of trials with 10 queries, in 89 to 93 % with 25"
+    "people judged only {n} queries: the gain may be far off, and 95 % intervals held in 90 to 100 % of trials with 10 "
+    "queries, in 91 to 98 % with 25, least where most scores are the greatest or the least value: let people judge 50"
+)
+LOST_NOTE = "people alone, as a judge's scores of their queries do not vary, or in one query alone: {rows}"
+LITTLE_NOTE = (
+    f"gain below {LITTLE:g}, the machine adds little or only noise: take people alone (ci_low_human, ci_high_human) "
+    "for {rows}"
+)
+HEAVY_NOTE = (
+    "one query has up to {most:.0%} of the machine's spread, and decides how far it is believed: compare people alone "
+    "(ci_low_human, ci_high_human) for {rows}"
 )
 UNLIKE_NOTE = "by the machine's scores the judged queries may be no random sample (Kolmogorov-Smirnov, p-value {p})"
+DEEPER_NOTE = (
+    "in {queries} the machine judged documents that people did not, below the ranks that the measures read: an ideal "
+    "ranking (nDCG) and a number of relevant documents (recall) are those of the documents that people judged"
+)
+REMEDY = (
+    "let people judge whole queries, drawn by rk.judging.draw, in every system and as deep as the measures read, with "
+    "all documents that tie there; or take measures that read no deeper than people judged"
+)
 ROW = ["measure", "baseline", "system"]
 """The columns that name a row."""
 
@@ -79,11 +99,13 @@ class Calibration(WithTable):
         people over theirs and by the machine over all; estimate, p_value, ci_low, ci_high, of the difference;
         p_adjusted, ci_low_adjusted, ci_high_adjusted, corrected for all rows; correlation, of the two judges'
         differences over the judged queries; gain, the variance of the people's mean divided by that of the estimate: 2
-        is as if people had judged twice as many queries, below 1 the machine does harm, and with fewer than 25 judged
+        is as if people had judged twice as many queries, below 1 the machine does harm, and with fewer than 50 judged
         queries it may be far off; std_error and degrees, of the estimate and of its t. Then ci_low_human,
         ci_high_human, p_human, sd_human, ci_low_machine, ci_high_machine, p_machine, sd_machine, by Student's t: of the
         people alone, and of the machine alone, if it were believed. Then slope and sd_residual, of and about the
-        regression line. Of one system there is a row per measure: its mean.
+        regression line; leverage, the largest share of one judged query in the spread of the machine's scores; and
+        inflation, the squared error from the people's queries divided by that of even scatter, 1 or more. Of one system
+        there is a row per measure: its mean.
     means : DataFrame
         A row per measure and system: the same columns for its mean; baseline is empty, and no p-value is given. The
         estimate of a difference is not that of the means: it has a regression of its own.
@@ -93,6 +115,11 @@ class Calibration(WithTable):
         1 less the level of the intervals.
     notes : tuple of str
         Sentences that a reader of the numbers must see.
+    bias : DataFrame
+        How far the machine is off, over the n_human queries that both judged. A row per measure and system (baseline is
+        empty), then one per row of ``table`` if that has pairs. Columns: measure, baseline, system, n_human; bias, the
+        mean of the machine's score less people's; ci_low, ci_high and p_value by Student's t, not corrected. The bias
+        of a pair is that of the system less that of the baseline: above 0 the machine favours the system.
     """
 
     table: pd.DataFrame
@@ -100,6 +127,7 @@ class Calibration(WithTable):
     correction: str
     alpha: float
     notes: tuple[str, ...] = ()
+    bias: pd.DataFrame = field(default_factory=pd.DataFrame)
 
     @property
     def caption(self) -> str:
@@ -137,7 +165,7 @@ def calibrate(
     """Estimate means and differences of systems from people's judgments of some queries and a machine's of all.
 
     People must have judged a random sample of the queries, and each of these completely: `draw` draws them. The machine
-    may be biased, or know nothing. Intervals take people's scores to scatter evenly about a line in the machine's.
+    may be biased, or know nothing.
 
     Parameters
     ----------
@@ -159,7 +187,7 @@ def calibrate(
     -------
     Calibration
         Its notes warn if people judged few queries, if the machine scores the judged queries unlike the others (a
-        Kolmogorov-Smirnov test at .01 over all scores), or if it does not help.
+        Kolmogorov-Smirnov test at .01 over all scores), if one query decides, or if the machine hardly helps.
 
     Raises
     ------
@@ -168,21 +196,29 @@ def calibrate(
     QueryIdError
         If people judged a query that the machine did not, or queries are not the same in all systems.
     InvalidInput
-        If people judged fewer than 8 queries, the two mappings have other systems, or scores are refused by
-        `rankeval.compare`; scores of several collections are.
+        If people judged fewer than 8 queries, or a query in part; if the two mappings have other systems, or scores are
+        refused by `rankeval.compare`; scores of several collections are.
     UnknownName
         If a baseline, measure or correction does not exist.
 
     Notes
     -----
     The two-phase regression estimate over queries (Cochran 1977, Sampling Techniques, chapter 12): ``theta = mean_h +
-    b (mean_m of all - mean_m of the judged)`` with b by least squares on the n judged queries, ``se^2 = s^2 (1/n +
-    (mean_m of all - mean_m of the judged)^2 / Sxx) + b^2 s_m^2 / N``, and t with n - 2 degrees of freedom. If a judge's
-    scores of the judged queries do not vary, the row is the people's alone.
+    b (mean_m of all - mean_m of the judged)`` with b by least squares on the n judged queries, and t with n - 2 degrees
+    of freedom. ``se^2 = max(s^2 (1/n + (mean_m of all - mean_m of the judged)^2 / Sxx), HC3) + beyond^2 + b^2 s_m^2 /
+    N``: HC3 (MacKinnon and White 1985, doi:10.1016/0304-4076(85)90158-7) is the error of the line if people's scores
+    scatter unevenly about it, and beyond is twice the part of the estimate that rests on machine scores outside the
+    range of the judged queries. If a judge's scores of the judged queries do not vary, or vary in one query alone, the
+    row is the people's alone. The estimate has a bias of order 1/n unless people's scores lie about a line in the
+    machine's.
 
-    The estimate has a bias of order 1/n unless people's scores lie about a line in the machine's. ``se^2`` takes the
-    noise about the line as equal for all scores of the machine. Otherwise intervals are too short with few queries:
-    95 % ones held in 85 % of trials with 10, where the spread of people's scores grew with the machine's score.
+    Two evaluations are checked for queries judged in part by their counts: within the cut-off of each measure, and
+    among the documents that tie there, people must have judged as many documents of each ranking as the machine. A
+    measure without a cut-off reads the whole ranking. So does any measure if the evaluations hold rankings of unlike
+    lengths, or leave out documents without a judgment. Documents that neither judged are not counted. The labels behind
+    an ideal ranking (nDCG) or a number of relevant documents are not kept: a pool of people that is as deep as the
+    measures read is accepted, the ideal is that of its documents, and a note counts the queries in which the machine
+    judged more. DataFrames of scores cannot be checked.
 
     Examples
     --------
@@ -199,26 +235,40 @@ def calibrate(
     # The judges stand where collections do: the same rules within each, and judgments of its own.
     both = {name: {"people": human[name], "the machine": machine[name]} for name in systems}
     shared = shared_scores(both, measures, unpaired="error", baseline=baseline, fewest=1)
+    chosen("correction", correction, CORRECTIONS)
     judged, every = shared.places["people"], shared.places["the machine"]
     n, rows = len(judged), shared.queries[every].get_indexer(shared.queries[judged])
     refuse((n < FEWEST, f"people judged {count(n, 'query')}: at least {FEWEST} are needed, so draw and judge more"))
     lacked = shared.queries[judged][rows < 0].tolist()
     problem = f"the machine's scores lack {len(lacked)} of the {n} queries that people judged: {few(lacked)}"
     refuse((bool(lacked), problem), kind=QueryIdError)
+    deeper = _refuse_partly_judged(human, machine, shared.measures)
     given = [shared.scores[places] for places in (judged, every[rows], every)]
-    chosen("correction", correction, CORRECTIONS)
     design, settings = Design(shared.systems, shared.measures, baseline, "all"), Settings(alpha=alpha)
     # The systems of a measure beside each other, as the differences are.
     flat = [np.moveaxis(scores, 2, 1).reshape(len(scores), -1) for scores in given]
     names = [(measure, "", system) for measure in design.measures for system in design.systems]
     means = _estimated(pd.DataFrame(names, columns=ROW), flat, settings, correction)
     means = table = means.assign(p_value=np.nan, p_adjusted=np.nan, p_human=np.nan, p_machine=np.nan)
+    bias = _bias(means[ROW], flat, settings)
     if len(design.systems) > 1:
-        table = _estimated(pd.DataFrame(design.names), list(map(design.differences, given)), settings, correction)
-    notes = [*shared.notes, *_notes(table, flat, rows), *_partly_judged(human, machine)]
+        differences = list(map(design.differences, given))
+        table = _estimated(pd.DataFrame(design.names), differences, settings, correction)
+        bias = pd.concat([bias, _bias(table[ROW], differences, settings)], ignore_index=True)
+    notes = [*shared.notes, *_notes(table, flat, rows)]
+    if deeper:
+        notes.append(DEEPER_NOTE.format(queries=count(deeper, "query")))
     if len(table) > 1 and (note := CORRECTIONS[correction].note):
         notes.append(note.format(size=len(table)))
-    return Calibration(table, means, correction, settings.alpha, tuple(notes))
+    return Calibration(table, means, correction, settings.alpha, tuple(notes), bias)
+
+
+def _bias(names: pd.DataFrame, given: Sequence[Floats], settings: Settings) -> pd.DataFrame:
+    """Return the rows of the table of biases, named so."""
+    human, judged, _ = given
+    off = run(TESTS["t"], judged - human, settings)
+    found = names.assign(n_human=len(human), bias=(judged - human).mean(axis=0))
+    return found.assign(ci_low=off.ci_low, ci_high=off.ci_high, p_value=off.p_value)
 
 
 def _estimated(names: pd.DataFrame, given: Sequence[Floats], settings: Settings, correction: str) -> pd.DataFrame:
@@ -246,30 +296,62 @@ def row_names(table: pd.DataFrame) -> pd.Series[str]:
 
 
 def _notes(table: pd.DataFrame, scores: Sequence[Floats], rows: Any) -> list[str]:
-    """Return notes on few queries, a machine that does not help, and judged queries that are unlike the others."""
+    """Return notes on few queries, a machine that hardly helps, and judged queries that decide or are unlike others."""
     people, judged, others = scores[0], scores[1], np.delete(scores[2], rows, axis=0)
     n, piled = len(people), max((people == end(axis=0)).mean(axis=0).max() for end in (people.max, people.min))
-    names, lost, harm = row_names(table), table["correlation"].isna(), (table["gain"] < 1) & (len(others) > 0)
-    p = stats.ks_2samp(judged, others, method="asymp").pvalue.min() * judged.shape[1] if len(others) else 1.0
+    names, lost, used = row_names(table), table["correlation"].isna(), len(others) > 0
+    little = names[(table["gain"] < LITTLE) & ~lost & used].tolist()
+    heavy, most = names[(table["leverage"] > HEAVY) & used].tolist(), table["leverage"].max()
+    p = stats.ks_2samp(judged, others, method="asymp").pvalue.min() * judged.shape[1] if used else 1.0
     said = [
         (n < FEW or (n < FEW_PILED and piled >= 0.5), FEW_NOTE.format(n=n)),
-        (not len(others), "people judged all queries, so the machine adds nothing"),
-        (lost.any(), f"people alone, as a judge's scores of their queries do not vary: {few(names[lost].tolist())}"),
-        (harm.any(), f"gain below 1, the machine only adds noise; people's is better for {few(names[harm].tolist())}"),
+        (not used, "people judged all queries, so the machine adds nothing"),
+        (lost.any(), LOST_NOTE.format(rows=few(names[lost].tolist()))),
+        (little, LITTLE_NOTE.format(rows=few(little))),
+        (heavy, HEAVY_NOTE.format(most=most, rows=few(heavy))),
         (p < UNLIKE, UNLIKE_NOTE.format(p=p_value(p))),
     ]
     return [note for holds, note in said if holds]
 
 
-def _partly_judged(human: Mapping[str, Scores], machine: Mapping[str, Scores]) -> list[str]:
-    """Return a note on queries in which people judged fewer of a system's documents than the machine did."""
-    partly: set[Any] = set()
-    for one, whole in ((human[name], machine[name]) for name in human):
-        if isinstance(one, Evaluation) and isinstance(whole, Evaluation):
-            judged, of = (each.facts.query_counts["judged"] for each in (one, whole.subset(one.queries)))
-            partly |= set(one.queries[judged < of].tolist())
-    problem = f"people left out documents that the machine judged, in {count(len(partly), 'query')}"
-    return [f"{problem}: {few(sorted(partly, key=str))}; queries must be judged completely"] if partly else []
+def _refuse_partly_judged(human: Mapping[str, Scores], machine: Mapping[str, Scores], measures: Sequence[str]) -> int:
+    """Refuse queries in which people did not judge what a measure reads and the machine judged.
+
+    Return in how many queries the machine judged more below that.
+    """
+    partly: dict[Any, str] = {}
+    deeper: set[Any] = set()
+    for name, one in human.items():
+        whole = machine[name]
+        if not (isinstance(one, Evaluation) and isinstance(whole, Evaluation)):
+            continue
+        whole = whole.subset(one.queries)
+        deeper |= set(one.queries[_lacking(one, whole) > 0].tolist())
+        for measure in measures:
+            lacking = _lacking(one, whole, measure)
+            for query, lacks in zip(one.queries[lacking > 0].tolist(), lacking[lacking > 0], strict=True):
+                some = count(math.ceil(lacks), "document")
+                partly.setdefault(query, f"{some} that {measure} reads of query {query!r} in {name!r}")
+    first = next(iter(partly.values()), "")
+    problem = f"people judged {count(len(partly), 'query')} in part: they left out {first}, which the machine judged"
+    refuse((partly, problem, REMEDY), argument="human")
+    return len(deeper)
+
+
+def _lacking(one: Evaluation, whole: Evaluation, measure: str | None = None) -> Floats:
+    """Return how many documents of each ranking the machine judged and people did not: all, or those a measure reads.
+
+    All are returned too where the documents that it reads are not known.
+    """
+    pair = one.facts.query_counts, whole.facts.query_counts
+    more = np.asarray(pair[1]["judged"] - pair[0]["judged"], dtype=np.float64)
+    if measure is None:
+        return more
+    has, of = [reading_of(each, "judged")[:, each.measure_names.index(measure)] for each in (one, whole)]
+    cutoff = by_name(one)[measure].cutoff
+    depth = np.minimum(pair[0]["retrieved"], np.inf if cutoff is None else cutoff)
+    within = np.round((of - has) * depth, 9)  # tied rows count by their share
+    return np.where((pair[0]["retrieved"] == pair[1]["retrieved"]) & np.isfinite(within), within, more)
 
 
 @explained
@@ -367,9 +449,10 @@ def plan(pilot: Calibration, *, width: float, n_machine: int | None = None, leve
 
     Notes
     -----
-    The expected squared error of the estimate of n queries out of N is about ``s^2 / n * (1 + (1 - n / N) / (n - 3)) +
-    b^2 s_m^2 / N``. The second term does not fall with n: only more queries for the machine lower it. If a judge's
-    scores of the pilot do not vary, people are planned alone, as `calibrate` takes them.
+    The expected squared error of the estimate of n queries out of N is about ``f s^2 / n * (1 + (1 - n / N) / (n - 3))
+    + b^2 s_m^2 / N``, with f the pilot's inflation, or 1 + 3 / n if that is more: HC3 adds so much in even scatter.
+    The second term does not fall with n: only more queries for the machine lower it. If a judge's scores of the pilot
+    do not vary, people are planned alone, as `calibrate` takes them.
 
     Examples
     --------
@@ -377,7 +460,7 @@ def plan(pilot: Calibration, *, width: float, n_machine: int | None = None, leve
     >>> people = pd.DataFrame({"P@5": [0.2, 0.4, 0.4, 0.6, 0.6, 0.8, 0.8, 1.0]}, index=range(8))
     >>> model = pd.DataFrame({"P@5": [0.4, 0.4, 0.6, 0.6, 0.8, 0.8, 1.0, 1.0, 0.8, 0.6] * 40}, index=range(400))
     >>> plan(calibrate({"bm25": people}, {"bm25": model}), width=0.1).table[["n_human", "n_without"]].values.tolist()
-    [[29, 108]]
+    [[39, 108]]
     """
     n_pilot, of_pilot = (int(pilot.table[name].iloc[0]) for name in ("n_human", "n_machine"))
     n_all = of_pilot if n_machine is None else n_machine
@@ -404,7 +487,7 @@ def _width(one: Mapping[Any, Any], tail: float, n: int, n_all: int | None) -> fl
     """Return the expected width of a row's interval if people judge n queries, of the machine's or without it."""
     if n_all is None or math.isnan(one["correlation"]):  # as `two_phase` takes people alone
         return float(2 * stats.t.isf(tail, n - 1) * (one["sd_human"] or math.nan) / math.sqrt(n))
-    own = one["sd_residual"] ** 2 / n * (1 + (1 - n / n_all) / (n - 3))
+    own = one["sd_residual"] ** 2 / n * (1 + (1 - n / n_all) / (n - 3)) * max(one["inflation"], 1 + 3 / n)
     return float(2 * stats.t.isf(tail, n - 2) * math.sqrt(own + (one["slope"] * one["sd_machine"]) ** 2 / n_all))
 
 

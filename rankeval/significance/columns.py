@@ -119,12 +119,9 @@ def standard_error(columns: Floats) -> Floats:
 def two_phase(human: Floats, judged: Floats, machine: Floats) -> pd.DataFrame:
     """Return the two-phase regression estimate of the mean of each column.
 
-    ``theta = mean_h + b (mean_m of all - mean_m of the judged)``, b by least squares, and ``se^2 = s^2 (1/n +
-    (mean_m of all - mean_m of the judged)^2 / Sxx) + b^2 s_m^2 / N`` with n - 2 degrees of freedom; s^2 is the residual
-    variance, s_m^2 the machine's variance over all N. Cochran (1977), Sampling Techniques, section 12.6. The mean is
-    that of the population that the N queries are a sample of. If a judge's scores of the judged queries do not vary,
-    the estimate is the people's mean alone. The estimate has a bias of order 1/n unless people's scores lie about a
-    line in the machine's, and the error takes the noise about the line as equal: otherwise it is too small for few n.
+    Notes of `rankeval.judging.calibrate` have the formula. With w_i the weight of people's score i in the estimate, and
+    h_i its leverage, ``uneven`` is the sum of (w_i residual_i / (1 - h_i))^2. ``beyond`` takes the slope outside the
+    judged queries' scores as unknown: it is off by twice itself.
 
     Parameters
     ----------
@@ -137,19 +134,28 @@ def two_phase(human: Floats, judged: Floats, machine: Floats) -> pd.DataFrame:
     -------
     DataFrame
         A row per column: estimate; std_error, infinite if people's scores do not vary; degrees (of freedom);
-        correlation, gain, slope and sd_residual as in the table of a `Calibration`.
+        correlation, gain, slope, sd_residual, leverage and inflation as in the table of a `Calibration`.
     """
     n, mean, alone = len(human), human.mean(axis=0), standard_error(human)
-    flat = without_variance(human) | without_variance(judged)
     x, y, ahead = judged - judged.mean(axis=0), human - mean, machine.mean(axis=0) - judged.mean(axis=0)
+    flat = without_variance(human) | without_variance(judged)
     xx, yy = (np.where(flat, 1.0, (scores**2).sum(axis=0)) for scores in (x, y))
+    rest = 1 - 1 / n - x**2 / xx  # 1 - h: without a rest, the line goes through that query's point
+    flat |= (rest < TIE_TOLERANCE * n).any(axis=0)
     slope = np.where(flat, 0.0, (x * y).sum(axis=0) / xx)
-    residual = np.where(alone > 0, np.sqrt(((y - slope * x) ** 2).sum(axis=0) / (n - 2)), np.nan)
-    error = np.sqrt(residual**2 * (1 / n + ahead**2 / xx) + slope**2 * machine.var(axis=0, ddof=1) / len(machine))
+    off_line = y - slope * x
+    residual = np.where(alone > 0, np.sqrt((off_line**2).sum(axis=0) / (n - 2)), np.nan)
+    even = residual**2 * (1 / n + ahead**2 / xx)
+    uneven = (((1 / n + ahead * x / xx) * off_line / np.where(flat, 1.0, rest)) ** 2).sum(axis=0)
+    beyond = 2 * slope * (machine - np.clip(machine, judged.min(axis=0), judged.max(axis=0))).mean(axis=0)
+    own = np.maximum(even, uneven) + beyond**2
+    error = np.sqrt(own + slope**2 * machine.var(axis=0, ddof=1) / len(machine))
     error = np.where(flat, np.where(alone > 0, alone, np.inf), error)
     found = {"estimate": mean + slope * ahead, "std_error": error, "degrees": n - np.where(flat, 1, 2)}
     found |= {"correlation": np.where(flat, np.nan, slope * np.sqrt(xx / yy))}
     found |= {"gain": np.where(flat, 1.0, (alone / error) ** 2), "slope": slope, "sd_residual": residual}
+    found |= {"leverage": np.where(flat, np.nan, (x**2).max(axis=0) / xx)}
+    found |= {"inflation": np.divide(own, even, out=np.ones_like(own), where=~flat & (even > 0))}
     return pd.DataFrame(found)
 
 

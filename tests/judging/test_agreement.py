@@ -368,3 +368,14 @@ def test_grades_that_are_taken_as_names_are_noted_once(level, n_notes):
     """Three grades are likely to be ordered, and the plain coefficients do not count how far apart they are."""
     found = agreement(labels_of([[0, 1], [2, 2], [1, 0]], n_topics=2), level=level)
     assert sum("level=" in note for note in found.notes) == n_notes
+
+
+def test_few_labels_of_rare_grades_are_noted():
+    """Below 30, and not if all labels are of one grade: then there is no interval."""
+
+    def noted(n_rare):
+        pairs = [(1, 1)] * (n_rare // 2) + [(1, 0)] * (n_rare % 2) + [(0, 0)] * 100
+        return [note for note in agreement(*of_pairs(pairs)).notes if "commonest grade" in note]
+
+    assert noted(29)[0].startswith("only 29 labels are not of the commonest grade")
+    assert noted(30) == noted(0) == []

@@ -109,6 +109,85 @@ def test_the_estimate_has_the_values_of_the_formulas():
         assert row.estimated_accuracy == pytest.approx(expected, abs=1e-9)
 
 
+def panel(seed, right, family=(), n=400, shared=0.15):
+    """Return labels by judges who are right so often; those of the family see the other grade together."""
+    rng = np.random.default_rng(seed)
+    true = rng.integers(0, 2, n)
+    seen = np.repeat(true[:, None], len(right), axis=1)
+    seen[:, list(family)] ^= (rng.random(n) < shared)[:, None]
+    labels = seen ^ (rng.random(seen.shape) > right)
+    frame = pd.DataFrame(labels, columns=[f"judge {k}" for k in range(len(right))]).assign(qid="q", docid=range(n))
+    return frame.melt(["qid", "docid"], var_name="aspect", value_name="relevance"), true
+
+
+def named(found):
+    """Return the judges whom a note names as alike."""
+    return [note.partition(" agree on ")[0] for note in found.notes if " agree on " in note]
+
+
+def test_two_prompts_of_one_model_are_named():
+    """They outvote a better person, are estimated to be right, and a note says so; independent judges are not named."""
+    labels, true = panel(1, (0.97, 0.97, 0.922), family=(0, 1))
+    found = consensus(labels)
+    judges = found.judges.set_index("judge")
+    assert (found.table["majority"] == true).mean() < 0.9
+    assert judges["estimated_accuracy"]["judge 0"] > 0.95
+    assert judges["estimated_accuracy"]["judge 2"] < 0.85
+    assert named(found) == ["'judge 0', 'judge 1'"]
+    (note,) = [note for note in found.notes if " agree on " in note]
+    by_judge = labels.pivot_table("relevance", "docid", "aspect")
+    alone, *beside = [(by_judge[f"judge {a}"] == by_judge[f"judge {b}"]).mean() for a, b in ((0, 1), (0, 2), (1, 2))]
+    assert f"agree on {alone:.0%} of 400 documents, and with the rest on {np.mean(beside):.0%}" in note
+    assert "share errors, or both are far better than the third" in note
+    assert "make a consensus of these first" in note
+    assert named(consensus(panel(1, (0.97, 0.97, 0.922))[0])) == []
+
+
+@each_row(
+    ("right", "family", "expected"),
+    [
+        ((0.97, 0.97, 0.8, 0.8), (0, 1), ["'judge 0', 'judge 1'"]),
+        ((0.97, 0.97, 0.97, 0.922, 0.922), (0, 1, 2), ["'judge 0', 'judge 1', 'judge 2'"]),
+        ((0.97, 0.97, 0.8, 0.8), (), []),
+        ((0.97, 0.97, 0.97, 0.8, 0.8), (), []),
+        ((0.9,) * 6, (), []),
+    ],
+)
+def test_families_are_named_and_experts_are_not(right, family, expected):
+    """Of four judges or more the labels tell whether quality explains how far some agree."""
+    found = consensus(panel(3, right, family, n=1000)[0])
+    assert named(found) == expected
+    assert not any("both are far better" in note for note in found.notes)
+
+
+def test_judges_are_compared_on_the_documents_that_all_of_them_labelled():
+    """None of them are alike if there is no such document, or only two judges, or a crowd."""
+    labels, _ = panel(1, (0.97, 0.97, 0.922), family=(0, 1), n=800)
+    half = labels[(labels["aspect"] != "judge 2") | (labels["docid"] < 400)]
+    (note,) = [note for note in consensus(half).notes if " agree on " in note]
+    assert " of 400 documents" in note
+    apart = labels[(labels["aspect"] == "judge 2") == (labels["docid"] < 400)]
+    assert named(consensus(apart)) == named(consensus(labels[labels["aspect"] != "judge 2"])) == []
+    crowd_of = labels.assign(aspect=labels["aspect"] + "/" + (labels["docid"] % 7).astype(str))
+    assert named(consensus(crowd_of)) == []
+
+
+def test_an_estimate_that_did_not_end_is_noted(monkeypatch):
+    labels, _ = crowd(np.random.default_rng(5), np.array([0.9, 0.8, 0.7, 0.6]), n_items=200, n_labels=3)
+    assert not any("still changes" in note for note in consensus(labels).notes)
+    monkeypatch.setattr("rankeval.judging.labels.MOST_ROUNDS", 2)
+    assert "dawid_skene still changes after 2 rounds" in consensus(labels).notes
+
+
+def test_methods_that_differ_are_noted():
+    labels, _ = crowd(np.random.default_rng(0), np.array([0.8] * 24 + [0.2] * 6))
+    found = consensus(labels)
+    assert (
+        f"majority and dawid_skene differ on {len(found.differ)} of 1,000 documents: .differ lists them" in found.notes
+    )
+    assert not any(".differ" in note or "tied" in note for note in consensus(CLEAR).notes)
+
+
 def test_a_tied_majority_takes_the_lowest_grade_and_is_counted():
     found = consensus({"ann": {"q": {"a": 2, "b": 0}}, "bo": {"q": {"a": 1, "b": 0}}})
     assert found.table["majority"].tolist() == [1, 0]

@@ -42,9 +42,14 @@ def by_formula(human, machine, alpha=0.05):
     syy = math.fsum((one - mean_y) ** 2 for one in y)
     sxy = math.fsum((one - mean_x) * (other - mean_y) for one, other in zip(x, y, strict=True))
     b = sxy / sxx
-    residual = math.fsum((yy - mean_y - b * (xx - mean_x)) ** 2 for xx, yy in zip(x, y, strict=True)) / (n - 2)
+    off = [yy - mean_y - b * (xx - mean_x) for xx, yy in zip(x, y, strict=True)]
+    even = math.fsum(one**2 for one in off) / (n - 2) * (1 / n + (mean_all - mean_x) ** 2 / sxx)
+    weights = [1 / n + (mean_all - mean_x) * (xx - mean_x) / sxx for xx in x]
+    rest = [1 - 1 / n - (xx - mean_x) ** 2 / sxx for xx in x]
+    uneven = math.fsum((w * one / left) ** 2 for w, one, left in zip(weights, off, rest, strict=True))
+    beyond = 2 * b * math.fsum(one - min(max(one, min(x)), max(x)) for one in machine) / N
     spread = math.fsum((one - mean_all) ** 2 for one in machine) / (N - 1)
-    error = math.sqrt(residual * (1 / n + (mean_all - mean_x) ** 2 / sxx) + b**2 * spread / N)
+    error = math.sqrt(max(even, uneven) + beyond**2 + b**2 * spread / N)
     estimate, t = mean_y + b * (mean_all - mean_x), stats.t(n - 2)
     return {
         "estimate": estimate,
@@ -53,6 +58,8 @@ def by_formula(human, machine, alpha=0.05):
         "p_value": 2 * t.cdf(-abs(estimate / error)),
         "correlation": sxy / math.sqrt(sxx * syy),
         "gain": syy / (n - 1) / n / error**2,
+        "leverage": max((one - mean_x) ** 2 for one in x) / sxx,
+        "inflation": (max(even, uneven) + beyond**2) / even,
         "mean_human": mean_y,
         "mean_machine": mean_all,
     }
@@ -110,6 +117,7 @@ def test_p_values_and_intervals_are_corrected_over_all_rows(correction):
         assert table["ci_low_adjusted"].isna().all()
         assert any("false claims" in note for note in found.notes)
     else:
+        assert not any("false claims" in note for note in found.notes)
         wide = calibrate(human, machine, alpha=level).table
         assert table["ci_low_adjusted"].to_numpy() == pytest.approx(wide["ci_low"].to_numpy())
         assert table["ci_high_adjusted"].to_numpy() == pytest.approx(wide["ci_high"].to_numpy())
@@ -149,7 +157,14 @@ def test_the_order_of_rows_and_systems_does_not_matter(random):
 
 
 def test_a_machine_that_agrees_with_people_gives_its_own_mean():
+    """With the error of its mean, if people judged the queries with its least and greatest scores."""
     human, machine = frames()
+    for name in machine:
+        judged = machine[name].loc[human[name].index]
+        machine[name] = machine[name].clip(judged.min(), judged.max(), axis=1)
+    one, other = (machine[name].loc[human[name].index] for name in "ab")
+    machine["b"] = machine["a"] + (machine["b"] - machine["a"]).clip((other - one).min(), (other - one).max(), axis=1)
+    human, machine = ({name: of[name] for name in "ab"} for of in (human, machine))
     exact = {name: machine[name].loc[human[name].index] for name in machine}
     found = calibrate(exact, machine)
     assert found.table["estimate"].to_numpy() == pytest.approx(found.table["mean_machine"].to_numpy())
@@ -166,7 +181,18 @@ def test_a_machine_that_always_says_the_same_leaves_the_people_alone():
         [row["mean_human"], row["ci_low_human"], row["ci_high_human"]]
     )
     assert (row["gain"], row["degrees"]) == (1.0, 11)
-    assert any("do not vary: 'a by AP'" in note for note in found.notes)
+    assert any("do not vary, or in one query alone: 'a by AP'" in note for note in found.notes)
+    assert not any("do not vary" in note for note in calibrate(human, machine).notes)
+
+
+def test_a_machine_whose_scores_vary_in_one_query_alone_leaves_the_people_alone():
+    """The line goes through that query's point, so how far the machine is right cannot be told."""
+    human, machine = frames(systems="a", measures=["AP"])
+    flat = machine["a"] * 0 + 0.5
+    flat.loc[human["a"].index[3]] = 0.9
+    row = calibrate(human, {"a": flat}).table.iloc[0]
+    assert (row["estimate"], row["gain"], row["degrees"]) == (pytest.approx(row["mean_human"]), 1.0, 11)
+    assert math.isnan(row["leverage"])
 
 
 def test_people_who_always_say_the_same_tell_no_width():
@@ -207,8 +233,8 @@ def test_what_cannot_be_calibrated_is_refused(wrong, error, said):
         calibrate(**({"human": HUMAN, "machine": MACHINE} | wrong))
 
 
-def judged_runs(n=30, n_docs=10):
-    """Return judgments by people and by a machine, and two runs."""
+def judged_runs(n=30, n_docs=10, digits=9):
+    """Return judgments by people and by a machine, and two runs; with one digit some documents tie."""
     rng = np.random.default_rng(3)
     rows = [(f"q{q:02d}", f"d{d}", int(rng.random() < 0.4)) for q in range(n) for d in range(n_docs)]
     people = pd.DataFrame(rows, columns=["qid", "docid", "relevance"])
@@ -216,7 +242,7 @@ def judged_runs(n=30, n_docs=10):
     machine = people.assign(relevance=np.where(flipped, 1 - people["relevance"], people["relevance"]))
     runs = {
         name: rk.Run.from_frame(
-            people.assign(score=np.round(people["relevance"] + rng.normal(0, noise, len(people)), 1))
+            people.assign(score=np.round(people["relevance"] + rng.normal(0, noise, len(people)), digits))
         )
         for name, noise in (("one", 1.0), ("two", 2.0))
     }
@@ -229,7 +255,7 @@ def evaluated(judgments, runs, **options):
 
 def test_evaluations_of_people_and_machine_are_calibrated():
     """Judgments differ between the judges, as they must; conventions may not."""
-    people, machine, runs = judged_runs()
+    people, machine, runs = judged_runs(digits=1)
     some = rk.Qrels.from_frame(people[people["qid"].isin(draw(people["qid"], 25))])
     human, by_machine = evaluated(some, runs), evaluated(rk.Qrels.from_frame(machine), runs)
     found = calibrate(human, by_machine, measures="nDCG@10")
@@ -243,27 +269,175 @@ def test_evaluations_of_people_and_machine_are_calibrated():
         calibrate(human, evaluated(rk.Qrels.from_frame(machine), runs, ties="worst"))
 
 
-def test_queries_that_people_judged_in_part_are_noted():
+def judged_as(people, machine, runs, kept, measures, **options):
+    """Calibrate by the judgments of people that are kept, all others judged by the machine alone."""
+    both = [rk.Qrels.from_frame(judgments) for judgments in (people[kept], machine)]
+    human, by_machine = (
+        {name: rk.evaluate(qrels, run, measures=measures, **options) for name, run in runs.items()} for qrels in both
+    )
+    return calibrate(human, by_machine)
+
+
+def in_pools(people, runs, depth):
+    """Tell which judgments are of documents that one of the runs ranks so high."""
+    pooled = rk.judging.pool(runs, depth=depth).table[["qid", "docid"]]
+    return people.set_index(["qid", "docid"]).index.isin(pd.MultiIndex.from_frame(pooled))
+
+
+@each_row(
+    ("kept", "measures"),
+    [
+        (lambda people, _: np.random.default_rng(0).random(len(people)) < 0.5, ["nDCG@5"]),
+        (lambda people, runs: in_pools(people, runs, 3), ["nDCG@5"]),
+        (lambda people, runs: in_pools(people, runs, 5), ["P@3", "nDCG@7"]),
+        (lambda people, runs: in_pools(people, {"one": runs["one"]}, 5), ["P@5"]),
+        (lambda people, runs: in_pools(people, runs, 9), ["AP"]),
+        (lambda people, _: ~((people["qid"] == "q07") & (people["docid"] == "d3")).to_numpy(), ["AP", "RR"]),
+    ],
+)
+def test_queries_that_people_judged_in_part_are_refused(kept, measures):
+    """Random pairs, a pool less deep than a cut-off, one system's documents, and all documents without a cut-off."""
     people, machine, runs = judged_runs()
-    part = people[~((people["qid"] == "q07") & (people["docid"] == "d3"))]
-    found = calibrate(evaluated(rk.Qrels.from_frame(part), runs), evaluated(rk.Qrels.from_frame(machine), runs))
-    assert any("in 1 query: 'q07'" in note for note in found.notes)
-    assert "people judged all queries, so the machine adds nothing" in found.notes
-    assert not any("Kolmogorov" in note for note in found.notes)
+    with pytest.raises(InvalidInput, match=r"in part: they left out .* which the machine judged") as refused:
+        judged_as(people, machine, runs, kept(people, runs), measures)
+    assert refused.value.argument == "human"
+    assert "rk.judging.draw" in refused.value.remedy
+
+
+@each_row(
+    ("depth", "measures"),
+    [(5, ["nDCG@5"]), (7, ["P@3", "nDCG@5", "RR@7"]), (10, ["AP", "nDCG@5"])],
+)
+def test_a_pool_of_people_as_deep_as_the_measures_read_is_accepted(depth, measures):
+    """Documents below every cut-off need no label by people; a note says from which an ideal ranking is made."""
+    people, machine, runs = judged_runs()
+    kept = in_pools(people, runs, depth)
+    notes = judged_as(people, machine, runs, kept, measures).notes
+    deeper = people.loc[~kept, "qid"].nunique()
+    noted = [note for note in notes if "below the ranks that the measures read" in note]
+    assert noted == (
+        [] if kept.all() else [note for note in noted if note.startswith(f"in {deeper} queries the machine")]
+    )
+    assert bool(noted) == (not kept.all())
+
+
+def test_documents_that_neither_judged_are_no_part():
+    """A late run has some within the cut-off."""
+    people, machine, runs = judged_runs()
+    kept = (people["docid"] != "d3").to_numpy()
+    assert judged_as(people, machine[kept], runs, kept, ["nDCG@5"]).table["n_human"][0] == 30
+
+
+def test_tied_documents_count_by_their_share():
+    """All ten tie, so each stands within the cut-off in some of the orders: one without a label is one too many."""
+    people, machine, _ = judged_runs()
+    tied = {"one": rk.Run.from_frame(people.assign(score=1.0))}
+    kept = (people["docid"] != "d3").to_numpy()
+    with pytest.raises(InvalidInput, match="30 queries in part: they left out 1 document that P@5 reads"):
+        judged_as(people, machine, tied, kept, ["P@5"])
+
+
+def test_where_it_is_not_known_what_a_measure_reads_all_must_be_judged():
+    """Rows that people did not judge are not there, or are left out by the convention."""
+    people, machine, runs = judged_runs()
+    kept = in_pools(people, runs, 5)
+    with pytest.raises(InvalidInput, match="in part"):
+        judged_as(people, machine, runs, kept, ["P@3"], convention=rk.Convention(unjudged="skip"))
+    frame = runs["one"].to_frame().merge(people, on=["qid", "docid"])
+    by_rows = [
+        {"one": rk.evaluate(rows, qid="qid", relevance="relevance", score="score", measures=["P@3"])}
+        for rows in (frame[frame["docid"] != "d3"], frame, frame.assign(relevance=1 - frame["relevance"]))
+    ]
+    with pytest.raises(InvalidInput, match="in part"):
+        calibrate(*by_rows[:2])
+    assert calibrate(*by_rows[1:]).table["n_human"][0] == 30
+    # Frames of scores do not say what was judged.
+    assert calibrate(*({"one": one["one"].per_query} for one in by_rows[:2])).table["n_human"][0] == 30
+
+
+def test_loaded_and_reordered_evaluations_are_checked_alike(tmp_path):
+    """Each has its measures in an order of its own."""
+    people, machine, runs = judged_runs()
+    kept = in_pools(people, runs, 5)
+    for measures, is_part in (["P@3", "nDCG@5"], False), (["P@3", "nDCG@9"], True):
+        human = rk.evaluate(rk.Qrels.from_frame(people[kept]), runs["one"], measures=measures)
+        human.save(tmp_path / "human.parquet")
+        pair = (
+            rk.Evaluation.load(tmp_path / "human.parquet"),
+            rk.evaluate(rk.Qrels.from_frame(machine), runs["one"], measures=measures[::-1]),
+        )
+        if is_part:
+            with pytest.raises(InvalidInput, match="that nDCG@9 reads"):
+                calibrate(*({"one": one} for one in pair))
+            assert len(calibrate(*({"one": one} for one in pair), measures="P@3").table) == 1
+        else:
+            assert len(calibrate(*({"one": one} for one in pair)).table) == 2
+
+
+def test_people_who_judged_all_queries_need_no_machine():
+    human, machine = frames(n=N)
+    for scores, is_noted in ((human, True), ({name: one[:59] for name, one in human.items()}, False)):
+        notes = calibrate(scores, machine).notes
+        assert ("people judged all queries, so the machine adds nothing" in notes) == is_noted
+        unread = ("Kolmogorov", "gain below", "of the machine's spread")
+        assert not (is_noted and any(words in note for note in notes for words in unread))
 
 
 def test_few_queries_and_scores_at_a_ceiling_are_noted():
-    """Always below 25 queries; up to 100 if half of people's scores are the same end."""
+    """Always below 50 queries; up to 100 if half of people's scores are the same end."""
 
     def is_noted(n, high):
-        human, machine = frames(n=n, systems="a", measures=["AP"])
+        human, machine = frames(n=n, systems="a", measures=["AP"], N=120)
         kept = {"a": human["a"].where(human["a"].rank() > len(human["a"]) * high, human["a"].min().iloc[0])}
-        return any("intervals are too short" in note for note in calibrate(kept, machine).notes)
+        return any(f"people judged only {n} queries" in note for note in calibrate(kept, machine).notes)
 
-    assert is_noted(24, 0.0)
-    assert not is_noted(25, 0.0)
-    assert is_noted(50, 0.6)
-    assert not is_noted(50, 0.3)
+    assert is_noted(25, 0.0)
+    assert is_noted(49, 0.0)
+    assert not is_noted(50, 0.0)
+    assert is_noted(99, 0.6)
+    assert not is_noted(99, 0.3)
+    assert not is_noted(100, 0.6)
+
+
+def test_one_query_that_decides_is_noted():
+    """If it has more than a quarter of the spread of the machine's scores."""
+    human, machine = frames(n=55, systems="a", measures=["AP"], N=120)
+    judged = machine["a"]["AP"][human["a"].index]
+
+    def noted(share):
+        last, others = judged.index[-1], judged.iloc[:-1]
+        # Of all 55, the last lies 54 / 55 of this from the mean, and adds 54 / 55 of its square to the spread.
+        others_spread = ((others - others.mean()) ** 2).sum()
+        far = math.sqrt(share * others_spread / (54 / 55 * (54 / 55 - share)))
+        seen = machine["a"].copy()
+        seen.loc[last, "AP"] = others.mean() + far
+        found = calibrate(human, {"a": seen})
+        assert found.table["leverage"][0] == pytest.approx(share)
+        return [note for note in found.notes if "of the machine's spread" in note]
+
+    assert noted(0.24) == []
+    (note,) = noted(0.4)
+    assert note.startswith("one query has up to 40% of")
+    assert "for 'a by AP'" in note
+
+
+def test_the_bias_of_the_machine_is_told_by_system_and_pair():
+    """The mean of its scores less people's over the queries that both judged, with Student's t."""
+    human, machine = frames()
+    found = calibrate(human, machine, baseline="a", alpha=0.1)
+    assert found.bias[["measure", "baseline", "system"]].equals(
+        pd.concat([part[["measure", "baseline", "system"]] for part in (found.means, found.table)], ignore_index=True)
+    )
+    for row in found.bias.to_dict("records"):
+        off = {name: (machine[name].loc[human[name].index] - human[name])[row["measure"]] for name in human}
+        scores = off[row["system"]] - (off[row["baseline"]] if row["baseline"] else 0)
+        tested = stats.ttest_1samp(scores, 0.0)
+        ends = tested.confidence_interval(0.9)
+        expected = [scores.mean(), ends.low, ends.high, tested.pvalue]
+        assert [row[name] for name in ("bias", "ci_low", "ci_high", "p_value")] == pytest.approx(expected, abs=1e-12)
+        assert row["n_human"] == 12
+    alone = calibrate({"a": human["a"]}, {"a": machine["a"]})
+    assert alone.bias["baseline"].tolist() == ["", ""]
 
 
 def test_queries_chosen_by_their_scores_are_noted():
@@ -276,16 +450,18 @@ def test_queries_chosen_by_their_scores_are_noted():
     assert "p-value < 0.0001" in noted[0][0]
 
 
-def test_a_machine_that_does_harm_is_noted():
-    """One that goes with nothing that people say."""
-    human, machine = frames(systems="a", measures=["AP"])
+def test_a_machine_that_hardly_helps_is_noted():
+    """One that goes with nothing that people say does harm; one that is nearly as good as they helps."""
+    human, machine = frames(systems="a", measures=["AP"], n=50, N=500)
+    assert calibrate(human, machine).table["gain"][0] > 1.2
+    assert not any("gain below" in note for note in calibrate(human, machine).notes)
     people, seen = (given["a"]["AP"] for given in (human, machine))
     said = people - people.mean()
     machine["a"].loc[people.index, "AP"] -= said * (seen[people.index] @ said) / (said @ said)
     found = calibrate(human, machine)
     assert found.table["correlation"][0] == pytest.approx(0, abs=1e-12)
     assert found.table["gain"][0] < 1
-    assert any("people's is better for 'a by AP'" in note for note in found.notes)
+    assert any("take people alone (ci_low_human, ci_high_human) for 'a by AP'" in note for note in found.notes)
 
 
 def test_drawing_is_random_reproducible_and_can_be_extended():
@@ -318,6 +494,7 @@ def test_a_plan_has_the_least_number_of_queries():
         for row, one in zip(pilot.table.to_dict("records"), planned.to_dict("records"), strict=True):
             numbers = np.arange(8, n_machine + 1)
             factor = 1 + (1 - numbers / n_machine) / (numbers - 3)
+            factor *= np.maximum(row["inflation"], 1 + 3 / numbers)
             spread = row["sd_residual"] ** 2 / numbers * factor + (row["slope"] * row["sd_machine"]) ** 2 / n_machine
             wide = 2 * stats.t.ppf(0.95, numbers - 2) * np.sqrt(spread)
             assert one["n_human"] == numbers[wide <= 0.06][0]

@@ -71,10 +71,13 @@ def test_the_frames_come_back_and_the_page_is_that_of_the_report(judged, tmp_pat
     }
 
 
-def test_a_calibration_is_logged_as_a_comparison_is(judged, small, client):
+def test_a_calibration_is_logged_as_a_comparison_is(judged, small, client, tmp_path):
     """One pair has metrics without a system's name, and of several pairs only the table says which is which."""
     calibration = judged["Calibration"]
-    logged = client.get_run(rkm.log_agreement(calibration).run_id).data
+    run_id = rkm.log_agreement(calibration).run_id
+    logged = client.get_run(run_id).data
+    bias = frame_of(read(run_id, "rankeval/calibration/bias.csv", tmp_path))
+    assert_frame_equal(bias.fillna({"baseline": ""}), calibration.bias, check_dtype=False)
     (row,) = calibration.table.to_dict("records")
     ends = {"estimate": "", "gain": "_gain", "p_adjusted": "_p_adjusted"}
     ends |= {"ci_low_adjusted": "_ci_low", "ci_high_adjusted": "_ci_high"}
