@@ -128,7 +128,8 @@ def looks_plan(shares: int | Sequence[float], *, spending: str = "obrien_fleming
     shares : int or sequence of float
         The number of equally spaced looks, up to 1,000; or the share of all planned users at each look, ascending, the
         last one 1. If the looks come at other shares than planned, make the plan anew with the shares so far and those
-        to come: the bounds of past looks do not depend on later ones.
+        to come: the bounds of past looks do not depend on later ones. Looks by days may be planned as equally
+        spaced ones, whenever the users come.
     spending : {"obrien_fleming", "pocock"}, default "obrien_fleming"
         "obrien_fleming": at first claims are nearly impossible, and the last bound is near that of a single look.
         "pocock": about equal bounds at all looks, for tests that should end early.
