@@ -310,7 +310,7 @@ def ab_test(
     `LooksPlan.p_value`.
 
     If one arm is smaller and the metric is skewed, Welch's test errs on one side: of equal arms with 9,900 and 100
-    users of whom 1 % buy, it claims a difference in 37 % of the tests. There a share of users, a metric of 0 and 1, is
+    users of whom 1 % buy, it claims a difference in 35 % of the tests. There a share of users, a metric of 0 and 1, is
     tested exactly (Fisher), and other metrics by the t of 10,000 random divisions of the users (Janssen, 1997). Both
     keep the level if the arms are equal, whatever the metric. The intervals of the second need users: where fewer than
     20 are due in the smaller arm whose metric is not 0, there is none.

@@ -173,7 +173,7 @@ def block(figures: list[dict[str, object]]) -> str:
         heads = ["metric", "users of A + B", *more]
         body = []
         for row in figures:
-            if "by days" in row or bool(row["lift"]) != better:
+            if bool(row["lift"]) != better:
                 continue
             ways = {way: 100 * (row[f"{way}_lower"] + row[f"{way}_higher"]) for way in ("ours", "welch", "permutation")}
             one_size = row["control"] == row["treatment"]
@@ -186,7 +186,7 @@ def block(figures: list[dict[str, object]]) -> str:
                 cells += [f"{ways['ours']:.1f} %", sides, f"{ways['welch']:.1f} %"]
             body.append(cells)
         lines.append(table(heads, body))
-    return "\n\n".join(lines)
+    return "\nAnd so often a B that differs was found to differ:\n\n".join(lines)
 
 
 def main() -> None:
@@ -203,8 +203,10 @@ def main() -> None:
         figures.append(by_days(share, TRIALS // 20 if quick else 2 * TRIALS, 100 + seed))
         print(figures[-1], flush=True)
     if not quick:
-        write_atomically(FIGURES, json.dumps(figures, indent=1).encode() + b"\n")
-        GUIDE.write_text(filled(GUIDE.read_text("utf-8"), block(figures), COMMENTS), "utf-8")
+        lines = ",\n".join(json.dumps(row) for row in figures)
+        write_atomically(FIGURES, [f"[\n{lines}\n]\n".encode()])
+        of_arms = [row for row in figures if "lift" in row]
+        GUIDE.write_text(filled(GUIDE.read_text("utf-8"), block(of_arms), COMMENTS), "utf-8")
 
 
 if __name__ == "__main__":
