@@ -219,9 +219,8 @@ def promote(*, model: str, slices: str | None, floors: list[str] | None, groups:
     """
     from rankeval_mlflow.promotion.promoting import promote as move
 
-    files = {"slices": slices, "groups": groups}
-    read = {name: None if path is None else _attribute(path, name) for name, path in files.items()}
-    _tell_promotion(move(model, floors=_floors(floors or []), **read, **given))
+    parts, of_queries = _attribute(slices, "slices"), _attribute(groups, "groups")
+    _tell_promotion(move(model, slices=parts, floors=_floors(floors or []), groups=of_queries, **given))
 
 
 @app.command()
@@ -261,7 +260,9 @@ def _floors(given: list[str]) -> float | dict[str, float] | None:
     return named.get("", named) if named else None
 
 
-def _attribute(given: str, option: str) -> pd.Series[Any] | str:
+def _attribute(given: str | None, option: str) -> pd.Series[Any] | str | None:
+    if given is None:
+        return None
     path = Path(given)
     if not path.suffix and not path.exists():
         return given

@@ -210,7 +210,7 @@ def counted_by_row(compared: Comparison, design: Design, scores: Floats, places:
     parts = [np.arange(len(scores)), *places.values()]
     # Doubled, since a part may have one query, and columns of differences take two.
     counts = pd.concat([pd.DataFrame(design.outcomes(scores[np.tile(rows, 2)])) // 2 for rows in parts])
-    return replace(compared, table=compared.table.assign(**{name: counts[name].to_numpy() for name in counts}))
+    return replace(compared, table=compared.table.assign(**{str(name): counts[name].to_numpy() for name in counts}))
 
 
 def _interleaved(results: list[PairedResult], design: Design) -> PairedResult:

@@ -141,7 +141,7 @@ def intraclass(d: Floats, of: Ints) -> Floats:
     size = (n - sizes @ sizes / n) / (len(sizes) - 1)
     total = between + (size - 1) * within
     share = np.divide(between - within, total, out=np.full(len(total), np.nan), where=~without_variance(d))
-    return np.maximum(share, 0.0)
+    return np.asarray(np.maximum(share, 0.0))
 
 
 def groups_of(

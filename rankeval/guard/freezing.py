@@ -113,10 +113,10 @@ def _record(journal: Journal, records: Records, asked: _Asked) -> Plan:
         rows = loaded.rows_of(places)
         loaded = loaded.part(rows)
         rankings = {name: one if isinstance(one, Run) else one[rows] for name, one in rankings.items()}
-    grouped, of_groups = _grouped(loaded, asked.groups), {}
+    grouped, fields = _grouped(loaded, asked.groups), dict(asked.fields)
     if grouped is not None:
-        kept = ledger.keep("signatures", {"groups": grouped.numbers})
-        of_groups = {"groups": kept, "grouped_by": grouped.noun}
+        fields["groups"] = ledger.keep("signatures", {"groups": grouped.numbers})
+        fields["grouped_by"] = grouped.noun
     plan = Plan(
         project=journal.project,
         collection=asked.test.name,
@@ -124,8 +124,7 @@ def _record(journal: Journal, records: Records, asked: _Asked) -> Plan:
         systems=tuple((name, output_digest(loaded.outputs(ranking))) for name, ranking in rankings.items()),
         queries=None if places is None else keep_places(ledger, places),
         registration=entry.hash,
-        **asked.fields,
-        **of_groups,
+        **fields,
     )
     # Frozen by another process meanwhile, or before: the same plan is no second one.
     if plan.id in records.standings.frozen:

@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from rankeval_mlflow.promotion.promoting import promote
 
 import rankeval as rk
 import rankeval_mlflow as rkm
 from rankeval.errors import InvalidInput
+from rankeval_mlflow.promotion.promoting import promote
 
 CONVERSATIONS = pd.Series(np.arange(200) // 5, name="conversation")
 
@@ -49,7 +49,7 @@ def test_floors_are_tested_over_groups(ranker):
     assert done.floors["n_queries"].tolist() == [20, 20]
     few = pd.Series(np.where(CONVERSATIONS < 4, "few", "many"))
     with pytest.raises(InvalidInput, match=r"need 5 conversations or more, found 'few' \(4\)"):
-        promote("ranker", "2", measure="nDCG@10", groups=CONVERSATIONS, slices=few, floors=0.5, margin=0.01)
+        promote("ranker", ranker.add(0.1), measure="nDCG@10", groups=CONVERSATIONS, slices=few, floors=0.5)
 
 
 def test_a_logged_comparison_has_the_groups_as_a_parameter(ranker, client):
